@@ -1,0 +1,152 @@
+"""The contract between whoever wants something measured and whoever measures it.
+
+A task is a frozen record; submitting it gives its result. The local engine (`tools/local_engine.py`) runs builds side
+by side and measurements one at a time for each device; a distributed engine can stand behind the same protocol, so
+tasks and results are plain records and nothing here refers to a process or a file descriptor.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from ridgeline.tools.records import (
+    Baselines,
+    Build,
+    Candidate,
+    Comparison,
+    Description,
+    Device,
+    Profile,
+    Purpose,
+    Record,
+    Timing,
+    Verdict,
+)
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProblemOnDevice(Record):
+    """A problem as tools see it: the reference with this device's sizes written in, and what may be accepted."""
+
+    name: str
+    reference_source: str  # sizes already substituted
+    interface: str
+    tolerance: str  # loosest precision class accepted
+    device: Device
+    call_timeout_s: float = 30.0
+    description: Description | None = None  # filled in from DescribeTask's result before any other task
+
+    @property
+    def language(self) -> str:
+        """Return the source language of this target: "cpp" or "cu"."""
+        return "cu" if self.device.kind == "cuda" else "cpp"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task(Record, Generic[R]):
+    """One piece of work; `R` is its result. Only infrastructure failures are retried, never a candidate's."""
+
+    problem: ProblemOnDevice
+    cpus: int = 1
+    gpus: int = 0
+    timeout_s: float = 600.0
+    retries: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeTask(Task[Description]):
+    """Run the reference once in the judge and describe it.
+
+    Raises ProblemError for a reference that raises, is nondeterministic, takes no tensor or returns none.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaselineTask(Task[Baselines]):
+    """Time PyTorch's own ways to run the reference and measure the device's ceilings (cached)."""
+
+    compile_modes: tuple[str, ...] = ("default", "max-autotune")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompileTask(Task[Build]):
+    """Build one candidate in the sandbox, or take it from the cache."""
+
+    candidate: Candidate
+    sanitize: str = ""  # "" or "address,undefined": the certificate's second build
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyTask(Task[Verdict]):
+    """Check a built candidate against the reference on secret inputs."""
+
+    candidate: Candidate
+    build: Build
+    purpose: Purpose = Purpose.SEARCH
+    extra_trials: int = 0  # certify: further secret seeds
+    sanitized: bool = False  # the build is a sanitizer build: run it, do not judge its precision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchmarkTask(Task[Timing]):
+    """Time a verified candidate in alternation with eager PyTorch of its class."""
+
+    candidate: Candidate
+    build: Build
+    verdict: Verdict
+    purpose: Purpose = Purpose.SEARCH
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompareTask(Task[Comparison]):
+    """Time two built candidates in one alternating run."""
+
+    first: Candidate
+    first_build: Build
+    second: Candidate
+    second_build: Build
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileTask(Task[Profile]):
+    """Say what limits a timed candidate."""
+
+    candidate: Candidate
+    build: Build
+    timing: Timing | None = None
+
+
+class Engine(Protocol):
+    """Something that measures. One method matters."""
+
+    async def submit(self, task: Task[R]) -> R:
+        """Run `task` and return its result.
+
+        Raises:
+            InputError: the task can never succeed as the user wrote it.
+            EngineError: the infrastructure failed `task.retries` + 1 times.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """End every process the engine started."""
+        ...
+
+
+class CandidateStore(Protocol):
+    """What the tool wrappers need of the archive: candidates by id, and a place for what was found out about them."""
+
+    def candidate(self, candidate_id: str) -> Candidate:
+        """Return a stored candidate; KeyError when there is none."""
+        ...
+
+    def find(self, table: str, key: str) -> dict[str, object] | None:
+        """Return the stored "builds", "verdicts" or "timings" record of this key, or None."""
+        ...
+
+    def save(self, table: str, key: str, candidate_id: str, record: Record) -> None:
+        """Store one record under its key, durably, before returning."""
+        ...

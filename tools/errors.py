@@ -1,0 +1,53 @@
+"""What goes wrong with the machine or with what a user wrote; a candidate's failure is data, never one of these.
+
+RidgelineError
+├── InputError              the user's to mend: exit code 2, one line, no traceback
+│   ├── ProblemError        problem.yaml or its reference
+│   ├── ModelError          an unknown model, a missing key, a provider that refuses
+│   ├── DeviceError         no such device, no compiler, a busy GPU
+│   ├── SandboxError        no tier of isolation is available here
+│   └── RunError            a run folder that is locked, damaged, or of another graph version
+│       └── StorageError    a read-only or full disk, a damaged database
+└── EngineError             ours or the machine's: a judge that died, a protocol broken; exit code 1
+    └── JudgeCrashed        the trusted process went away; worth one retry
+"""
+
+
+class RidgelineError(Exception):
+    """Base of every error that Ridgeline raises on purpose."""
+
+
+class InputError(RidgelineError):
+    """Something the user can mend; the message names the object and the next step."""
+
+
+class ProblemError(InputError):
+    """The problem file or its reference cannot be used."""
+
+
+class ModelError(InputError):
+    """A model cannot be used: unknown, without a key, or refusing."""
+
+
+class DeviceError(InputError):
+    """The device or its compiler is missing or busy."""
+
+
+class SandboxError(InputError):
+    """No sandbox tier works on this machine."""
+
+
+class RunError(InputError):
+    """A run folder cannot be used."""
+
+
+class StorageError(RunError):
+    """A database or a disk refuses."""
+
+
+class EngineError(RidgelineError):
+    """The engine failed in a way that no candidate should be able to cause."""
+
+
+class JudgeCrashed(EngineError):
+    """The judge's process died."""

@@ -1,0 +1,462 @@
+"""What moves between the rooms: frozen records of plain values, each convertible to JSON and back.
+
+Units are in the names. `speedup` is always reference time / candidate time, so more is better. Shapes and strides
+count elements, sizes count bytes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Self, get_args, get_origin, get_type_hints
+
+SCHEMA_VERSION = 1
+JUDGE_VERSION = 1
+"""Part of every evaluation's key: raise it whenever the judge would decide or time a kernel differently."""
+
+type_name = str  # a torch dtype without its prefix: "float32", "bfloat16", "int64", "bool"
+
+
+class DeviceKind(StrEnum):
+    """Where a candidate runs; also the name of a problem's target."""
+
+    CPU = "cpu"
+    CUDA = "cuda"
+
+
+class Interface(StrEnum):
+    """The form a candidate's source takes."""
+
+    C = "c"
+    TORCH = "torch"
+    MODULE = "module"
+
+
+class Role(StrEnum):
+    """What an argument of `run` is to the reference."""
+
+    INPUT = "input"
+    PARAMETER = "parameter"
+    BUFFER = "buffer"
+    OUTPUT = "output"
+
+
+class ArgKind(StrEnum):
+    """How an argument is passed: tensors by pointer, scalars by value, `None` not at all."""
+
+    TENSOR = "tensor"
+    SCALAR = "scalar"
+    NONE = "none"
+
+
+class Status(StrEnum):
+    """How the judge's evaluation of one candidate ended."""
+
+    OK = "ok"
+    COMPILE_ERROR = "compile_error"
+    RUNTIME_ERROR = "runtime_error"
+    WRONG = "wrong"
+    TIMEOUT = "timeout"
+    REFUSED = "refused"
+    DEGENERATE = "degenerate"
+    UNTRUSTED = "untrusted"
+
+
+class ReasonCode(StrEnum):
+    """Why an evaluation is not `ok`: one code for each family of failure or cheat."""
+
+    NONE = "none"
+    # compile_error
+    COMPILER_FAILED = "compiler_failed"
+    COMPILER_TIMEOUT = "compiler_timeout"
+    LINK_FAILED = "link_failed"
+    # refused
+    FLAG_NOT_ALLOWED = "flag_not_allowed"
+    SOURCE_REJECTED = "source_rejected"
+    INTERFACE_UNSUPPORTED = "interface_unsupported"
+    # runtime_error
+    LOAD_FAILED = "load_failed"
+    CRASHED = "crashed"
+    EXITED = "exited"
+    SANDBOX_VIOLATION = "sandbox_violation"
+    OUT_OF_MEMORY = "out_of_memory"
+    INPUT_WRITTEN = "input_written"
+    # timeout
+    CALL_TIMEOUT = "call_timeout"
+    LOAD_TIMEOUT = "load_timeout"
+    # wrong
+    WRONG_VALUES = "wrong_values"
+    OUTPUT_NOT_WRITTEN = "output_not_written"
+    NON_FINITE_MISMATCH = "non_finite_mismatch"
+    SHAPE_MISMATCH = "shape_mismatch"
+    DTYPE_MISMATCH = "dtype_mismatch"
+    NOT_A_TENSOR = "not_a_tensor"
+    PRECISION_TOO_LOW = "precision_too_low"
+    NONDETERMINISTIC = "nondeterministic"
+    STALE_OUTPUT = "stale_output"
+    OUTPUT_ALIASES_INPUT = "output_aliases_input"
+    STATE_CHANGED = "state_changed"
+    WEIGHTS_IGNORED = "weights_ignored"
+    # degenerate
+    TRIVIAL_OUTPUT_PASSES = "trivial_output_passes"
+    CONSTANT_OUTPUT = "constant_output"
+    # untrusted
+    WITNESS_DISAGREES = "witness_disagrees"
+    BACKGROUND_WORK = "background_work"
+    NEW_THREAD = "new_thread"
+    PROTOCOL_VIOLATED = "protocol_violated"
+    TIMED_OUTPUT_WRONG = "timed_output_wrong"
+    BELOW_FLOOR = "below_floor"
+
+
+class Label(StrEnum):
+    """What a reader must know of a result that still counts."""
+
+    LAUNCH_BOUND = "launch_bound"
+    NONDETERMINISTIC = "nondeterministic"
+    SHAPE_SPECIALISED = "shape_specialised"
+    QUARANTINED = "quarantined"
+    AUDITED = "audited"
+    NO_SANDBOX = "no_sandbox"
+    REDUCED_PRECISION = "reduced_precision"
+    TRIAL_SKIPPED = "trial_skipped"
+    VENDOR_LIBRARY = "vendor_library"
+
+
+class PrecisionClass(StrEnum):
+    """The arithmetic that a measured error is consistent with, strictest first."""
+
+    EXACT = "exact"
+    FP32 = "fp32"
+    TF32 = "tf32"
+    FP16 = "fp16"
+    BF16 = "bf16"
+    FP8 = "fp8"
+    CRFM = "crfm"
+
+
+class Purpose(StrEnum):
+    """For what a candidate is evaluated; a different purpose is a different measurement."""
+
+    SEARCH = "search"
+    TUNE = "tune"
+    CERTIFY = "certify"
+    EVALUATE = "evaluate"
+
+
+class Category(StrEnum):
+    """The six kinds of optimization idea of the original work."""
+
+    MEMORY_ACCESS = "memory_access"
+    LATENCY_HIDING = "asynchrony_and_latency_hiding"
+    PRECISION = "data_type_and_precision"
+    COMPUTE = "compute_and_instructions"
+    PARALLELISM = "parallelism_and_occupancy"
+    CONTROL_FLOW = "control_flow_and_loops"
+
+
+class Origin(StrEnum):
+    """Who made a candidate."""
+
+    SEED = "seed"
+    BANK = "bank"
+    MODEL = "model"
+    TUNE = "tune"
+    FILE = "file"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """A frozen record; `to_json` and `from_json` round-trip through plain dicts, lists and scalars."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the record as JSON-ready values (enumerations become their strings, tuples lists)."""
+        return {f.name: _encode(getattr(self, f.name)) for f in dataclasses.fields(self)}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """Rebuild a record from `to_json`'s values; keys that the record does not have are ignored."""
+        hints = get_type_hints(cls)
+        known = {f.name for f in dataclasses.fields(cls)}
+        return cls(**{k: _decode(hints[k], v) for k, v in data.items() if k in known})
+
+
+def _encode(value: Any) -> Any:
+    if isinstance(value, Record):
+        return value.to_json()
+    if isinstance(value, StrEnum):
+        return value.value
+    if isinstance(value, tuple | list):
+        return [_encode(v) for v in value]
+    if isinstance(value, dict):
+        return {str(k): _encode(v) for k, v in value.items()}
+    return value
+
+
+def _decode(hint: Any, value: Any) -> Any:
+    if value is None:
+        return None
+    origin = get_origin(hint)
+    if origin in (typing.Union, types.UnionType):
+        return _decode(next(a for a in get_args(hint) if a is not type(None)), value)
+    if origin is tuple:
+        args = get_args(hint)
+        if len(args) == 2 and args[1] is Ellipsis:
+            return tuple(_decode(args[0], v) for v in value)
+        return tuple(_decode(a, v) for a, v in zip(args, value, strict=True))
+    if origin is dict:
+        return {k: _decode(get_args(hint)[1], v) for k, v in value.items()}
+    if isinstance(hint, type) and issubclass(hint, Record):
+        return hint.from_json(value)
+    if isinstance(hint, type) and issubclass(hint, StrEnum):
+        return hint(value)
+    return value
+
+
+# ---------------------------------------------------------------------------------------------- machine and problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device(Record):
+    """One device that candidates run on."""
+
+    kind: DeviceKind
+    index: int = 0
+    name: str  # "Intel(R) Xeon(R) Platinum 8481C", "NVIDIA H200"
+    arch: str  # what native code is tied to: a CPU model and its flags' hash, or "sm_90a"
+    uuid: str  # names the lock: "cpu" or the GPU's UUID
+    cores: int  # usable CPU cores, or multiprocessors
+    memory_bytes: int
+    cache_bytes: int  # last-level cache of a CPU, L2 of a GPU
+    driver: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArgSpec(Record):
+    """One argument of `run`, as the reference describes it."""
+
+    name: str  # a C identifier: "x", "layer_norm_weight", "xs_0" for an element of a list, "out" or "out_0"
+    role: Role
+    kind: ArgKind = ArgKind.TENSOR
+    dtype: type_name = "float32"  # a scalar's is "float64", "int64" or "bool"
+    shape: tuple[int, ...] = ()
+    strides: tuple[int, ...] = ()
+    value: float | None = None  # a scalar's nominal value; scalars are also passed to `run` by value
+    source: str = ""  # how the reference names it: "ln.weight", "xs[0]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signature(Record):
+    """The arguments of `run` in order: inputs, then parameters and buffers by name, then outputs."""
+
+    args: tuple[ArgSpec, ...]
+
+    def with_role(self, *roles: Role) -> tuple[ArgSpec, ...]:
+        """Return the arguments of these roles, in order."""
+        return tuple(a for a in self.args if a.role in roles)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description(Record):
+    """What the judge learns by running the reference once: the contract a kernel must meet."""
+
+    signature: Signature
+    reference_graph: dict[str, Any] | None  # see tools/reference_graph.py; None when the export failed
+    graph_error: str = ""
+    compulsory_bytes: int  # each input and parameter read once, each output written once
+    flops: int  # by formula, advisory; 0 where no operation has one
+    reference_sha256: str
+    torch_version: str
+    skipped_trials: tuple[str, ...] = ()  # "scaled: outside the domain of log"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Baseline(Record):
+    """PyTorch's own time for the problem in one configuration."""
+
+    name: str  # "eager", "eager_tf32", "compile", "compile_max_autotune"
+    precision_class: PrecisionClass
+    median_ms: float | None  # None when it failed: `error` says why
+    p10_ms: float | None = None
+    p90_ms: float | None = None
+    samples: int = 0
+    rel_error: float | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Floor(Record):
+    """The roofline's lower bound for one problem on one device."""
+
+    floor_ms: float  # hard: compulsory bytes over the measured bandwidth ceiling
+    compute_floor_ms: float  # advisory: FLOPs over the measured arithmetic ceiling; 0.0 when unknown
+    bound: str  # "memory" or "compute", whichever floor is higher
+    bandwidth_gbps: float  # ceiling used, bytes read + written, 1e9 bytes a second
+    gflops: float  # ceiling used
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Baselines(Record):
+    """Everything measured once for a problem before a token is spent."""
+
+    device: Device
+    entries: tuple[Baseline, ...]
+    floor: Floor
+
+    def best(self) -> Baseline | None:
+        """Return the fastest baseline that ran, or None."""
+        ran = [b for b in self.entries if b.median_ms is not None]
+        return min(ran, key=lambda b: b.median_ms or 0.0) if ran else None
+
+
+# ------------------------------------------------------------------------------------------------- search records
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Idea(Record):
+    """One optimization idea in plain language."""
+
+    id: str  # "r2i3": round 2, idea 3
+    round: int
+    title: str
+    mechanism: str
+    category: Category
+    predicted_gain: float  # expected speedup over the parent: 1.3
+    parent_id: str | None  # a candidate's id
+    second_parent_id: str | None = None  # set when the idea recombines two kernels
+    model: str = ""  # "openai:o3", "offline", "user"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate(Record):
+    """One native source that claims to do the reference's work."""
+
+    id: str  # "r2i3v0a1": round, idea, variation, attempt; "seed-naive", "bank-1f3c…", "r2i3v0a1t7"
+    origin: Origin
+    round: int
+    idea_id: str | None
+    parent_id: str | None
+    variation: int = 0
+    attempt: int = 0
+    source: str
+    language: str  # "cpp" or "cu"
+    interface: Interface = Interface.C
+    model: str = ""
+    tunables: dict[str, str] = field(default_factory=dict)  # values chosen by tune
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Build(Record):
+    """What the compiler made of a source."""
+
+    key: str  # sha256 of source, generated header, flags, toolchain, architecture
+    status: Status  # ok, compile_error or refused
+    reason_code: ReasonCode = ReasonCode.NONE
+    reason: str = ""
+    library_path: str | None = None  # the shared object, when ok
+    flags: tuple[str, ...] = ()
+    toolchain: str = ""
+    log: str = ""  # compiler's messages, trimmed
+    build_s: float = 0.0
+    cached: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial(Record):
+    """One comparison of a candidate's outputs with the expected ones."""
+
+    name: str  # "nominal_0", "shifted", "row_scaled", "integers"
+    rel_error: float
+    gate: float
+    passed: bool
+    skipped: str = ""  # why the trial was not run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict(Record):
+    """Whether a candidate computes what the reference computes."""
+
+    status: Status
+    reason_code: ReasonCode = ReasonCode.NONE
+    reason: str = ""  # interpreted, for a person or a model to act on
+    rel_error: float | None = None  # the worst nominal trial's
+    precision_class: PrecisionClass | None = None  # measured, not claimed
+    trials: tuple[Trial, ...] = ()
+    labels: tuple[Label, ...] = ()
+    sandbox_tier: str = ""
+    verify_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing(Record):
+    """How long a candidate takes, in alternation with eager PyTorch of its class."""
+
+    status: Status
+    reason_code: ReasonCode = ReasonCode.NONE
+    reason: str = ""
+    median_ms: float | None = None
+    p10_ms: float | None = None
+    p90_ms: float | None = None
+    samples: int = 0
+    reference_ms: float | None = None  # eager of its class, in the same alternating run
+    speedup: float | None = None  # reference_ms / median_ms, the median of the paired blocks
+    speedup_ci95: tuple[float, float] | None = None
+    witness_ms: float | None = None  # the parent's clock over the same loop
+    page_faults_per_call: float | None = None
+    labels: tuple[Label, ...] = ()
+    benchmark_s: float = 0.0
+    clocks: dict[str, float] = field(default_factory=dict)  # GPU: sm_mhz, power_w, throttle reasons
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison(Record):
+    """Two candidates measured in one alternating run: `ratio` is the first's time / the second's."""
+
+    ratio: float
+    ratio_ci95: tuple[float, float]
+    first_ms: float
+    second_ms: float
+    blocks: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile(Record):
+    """Where a kernel's time goes, for a person or a model to act on."""
+
+    bound: str  # "memory" or "compute"
+    fraction_of_floor: float | None  # floor / median
+    achieved_gbps: float | None
+    achieved_gflops: float | None
+    notes: tuple[str, ...] = ()  # "vectorised with 512-bit registers", "calls expf: not vectorised"
+    details: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation(Record):
+    """Everything the judge found out about one candidate for one purpose."""
+
+    key: str  # evaluation_key(): source, header, flags, toolchain, problem, device, judge version, purpose
+    candidate_id: str
+    purpose: Purpose
+    status: Status
+    reason_code: ReasonCode = ReasonCode.NONE
+    reason: str = ""
+    build: Build | None = None
+    verdict: Verdict | None = None
+    timing: Timing | None = None
+    speedup_vs_best: float | None = None
+    total_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.status is Status.OK and (self.timing is None or self.timing.median_ms is None):
+            raise ValueError(f"{self.candidate_id}: status ok needs a timing")
+        if self.status is not Status.OK and self.reason_code is ReasonCode.NONE:
+            raise ValueError(f"{self.candidate_id}: status {self.status} needs a reason code")
+
+    @property
+    def speedup(self) -> float | None:
+        """Eager's time / the candidate's, or None when it was not timed or is not `ok`."""
+        return self.timing.speedup if self.status is Status.OK and self.timing else None
