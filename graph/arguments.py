@@ -1,0 +1,164 @@
+"""The command line's words: every command, its options and their help. Nothing heavy is imported here."""
+
+from __future__ import annotations
+
+import argparse
+
+from ridgeline import __version__
+
+DESCRIPTION = "Search for a faster native kernel that does the work of a PyTorch module, and prove it."
+
+EXIT_CODES = """exit codes:
+  0  finished, also without a gain or at a budget; `evaluate`: whatever the verdict
+  1  a fault of Ridgeline's own
+  2  something to mend: the message says what
+  129, 130, 143  stopped by SIGHUP, SIGINT or SIGTERM; `--resume` goes on"""
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of `ridgeline`; `args.command` names the chosen command."""
+    parser = argparse.ArgumentParser(
+        prog="ridgeline",
+        description=DESCRIPTION,
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"ridgeline {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    _add_run(commands)
+    _add_evaluate(commands)
+    _add_reading(commands)
+    _add_archives(commands)
+    _add_housekeeping(commands)
+    return parser
+
+
+_Commands = argparse._SubParsersAction  # noqa: SLF001 - argparse gives this type no public name
+
+
+def _add_run(commands: _Commands[argparse.ArgumentParser]) -> None:
+    run = commands.add_parser(
+        "run",
+        help="search for a faster kernel, or go on with a search",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    run.add_argument("problem", nargs="?", help="a problem.yaml, or the name of a shipped problem")
+    _add_search_shape(run)
+    _add_placement(run)
+    _add_budget(run)
+    run.add_argument(
+        "--rng-seed", type=int, default=0, metavar="N", help="seeds every choice of the search (default 0)"
+    )
+    run.add_argument("--json", action="store_true", help="print result.json to standard output; progress to stderr")
+    run.add_argument("--plain", action="store_true", help="plain lines instead of the live view")
+    _add_unsafe(run)
+
+
+def _add_search_shape(run: argparse.ArgumentParser) -> None:
+    shape = run.add_argument_group("the search (defaults come from the problem file)")
+    shape.add_argument("--rounds", type=_positive, metavar="N", help="rounds; with --resume, extends a finished search")
+    shape.add_argument("--ideas", type=_positive, metavar="N", help="ideas a round")
+    shape.add_argument("--implementations", type=_positive, metavar="N", help="implementations of each idea")
+    shape.add_argument("--repairs", type=_natural, metavar="N", help="repairs of a failed implementation")
+    shape.add_argument("--tune-trials", type=_natural, metavar="N", help="tuning measurements a round, 0 for none")
+    shape.add_argument("--strategy", choices=("branch", "revision"), help="branch from ideas, or revise one kernel")
+    shape.add_argument(
+        "--model",
+        action="append",
+        metavar="PROVIDER:NAME",
+        help="openai:o3, google_genai:gemini-2.5-pro, offline, … (repeatable: the models share the search)",
+    )
+
+
+def _add_placement(run: argparse.ArgumentParser) -> None:
+    place = run.add_argument_group("where")
+    place.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N (default cpu)")
+    place.add_argument("--run-dir", metavar="DIR", help="the run's folder (default runs/PROBLEM-TIME)")
+    place.add_argument(
+        "--resume",
+        nargs="?",
+        const="",
+        metavar="ID",
+        help="go on with a run: its folder or its folder's name; without ID this problem's newest unfinished run",
+    )
+    place.add_argument("--bank", metavar="PATH|none", help="the seed bank that outlives runs (default: yours)")
+
+
+def _add_budget(run: argparse.ArgumentParser) -> None:
+    budget = run.add_argument_group("budget: the search stops when one is spent")
+    budget.add_argument("--max-usd", type=_amount, metavar="USD")
+    budget.add_argument("--max-tokens", type=_positive, metavar="N")
+    budget.add_argument("--max-wall-s", type=_amount, metavar="S")
+    budget.add_argument("--max-gpu-s", type=_amount, metavar="S")
+
+
+def _add_evaluate(commands: _Commands[argparse.ArgumentParser]) -> None:
+    evaluate = commands.add_parser("evaluate", help="judge kernel files: compile, verify, time")
+    evaluate.add_argument("problem", help="a problem.yaml, or the name of a shipped problem")
+    evaluate.add_argument("files", nargs="+", metavar="FILE", help="kernel sources")
+    evaluate.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N (default cpu)")
+    evaluate.add_argument("--json", action="store_true", help="one JSON line a file")
+    _add_unsafe(evaluate)
+
+
+def _add_reading(commands: _Commands[argparse.ArgumentParser]) -> None:
+    show = commands.add_parser("show", help="what a run found: rounds, ideas, lineage of the best, cost")
+    show.add_argument("run", help="a run's folder or its folder's name")
+    show.add_argument("--json", action="store_true")
+    problems = commands.add_parser("problems", help="list the problems that ship with Ridgeline")
+    problems.add_argument("--json", action="store_true")
+    new = commands.add_parser("new", help="make a problem of your own PyTorch module")
+    new.add_argument("name", help="the new problem's name: lower-case letters, digits, - and _")
+    new.add_argument("--from", dest="reference", required=True, metavar="reference.py", help="Model, get_inputs, …")
+    new.add_argument("--out", default=".", metavar="DIR", help="writes DIR/NAME/problem.yaml (default .)")
+
+
+def _add_archives(commands: _Commands[argparse.ArgumentParser]) -> None:
+    export = commands.add_parser("export", help="take a run's archive along, or its training data")
+    export.add_argument("run", help="a run's folder or its folder's name")
+    export.add_argument("--jsonl", action="store_true", help="one JSON line a candidate instead of a database")
+    export.add_argument("--out", metavar="FILE", help="the file to write (--jsonl: default standard output)")
+    merge = commands.add_parser("merge", help="merge exported archives into one")
+    merge.add_argument("into", help="the archive that grows; made when missing")
+    merge.add_argument("sources", nargs="+", help="archives or run folders")
+
+
+def _add_housekeeping(commands: _Commands[argparse.ArgumentParser]) -> None:
+    clean = commands.add_parser("clean", help="empty the build cache, remove old runs")
+    clean.add_argument("--runs", metavar="DIR", default="runs", help="the folder of runs (default runs)")
+    clean.add_argument("--older-than-days", type=_amount, metavar="D", help="remove runs older than this")
+    clean.add_argument("--keep", type=_natural, metavar="N", help="keep the newest N runs of each problem")
+    clean.add_argument("--cache", action="store_true", help="empty the build cache too")
+    clean.add_argument("--dry-run", action="store_true", help="only say what would go")
+    doctor = commands.add_parser("doctor", help="what works on this machine, and what to install")
+    doctor.add_argument("--json", action="store_true")
+
+
+def _add_unsafe(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--unsafe-no-sandbox",
+        action="store_true",
+        help="run candidates without isolation where no sandbox tier works; recorded in every result",
+    )
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be 1 or more, got {text}")
+    return value
+
+
+def _natural(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"must be 0 or more, got {text}")
+    return value
+
+
+def _amount(text: str) -> float:
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be a number above 0, got {text}")
+    return value

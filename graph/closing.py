@@ -1,0 +1,86 @@
+"""What the command line says when a search begins again and when it ends."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from ridgeline.checkpoints.journal import Journal
+from ridgeline.tools.records import Origin
+
+if TYPE_CHECKING:
+    from ridgeline.checkpoints.archive import Archive
+    from ridgeline.graph.driver import SearchResult
+
+STATES = {
+    "finished": "finished: every round is done",
+    "stopped": "stopped",
+    "budget": "finished: the budget is spent",
+    "at_floor": "finished: the best kernel is at the floor, nothing is left to gain",
+    "stalled": "finished: no round gained any more",
+    "no_gain": "finished without a gain: no verified kernel is faster than eager PyTorch",
+}
+
+
+def resume_line(archive: Archive) -> str:
+    """Return one line on what a resumed search finds done and does not do again."""
+    calls = Journal(archive).totals()
+    written = len(archive.candidates(origin=Origin.MODEL))
+    judged = len(archive.evaluations())
+    rounds = archive.rounds()
+    again = calls["in_flight"] + calls["failed"]
+    line = (
+        f"skipped, because it is stored: {len(rounds)} finished rounds, {calls['calls'] - again} model replies, "
+        f"{written} written kernels, {judged} evaluations"
+    )
+    return f"{line}; asked again, because the reply never came: {again} model calls" if again else line
+
+
+def closing_lines(result: SearchResult) -> list[str]:
+    """Return the last lines of a run: how it ended, the winner in words and figures, where everything lies."""
+    report = result.report
+    lines = ["", STATES.get(result.state, result.state)]
+    lines += _history(report)
+    lines += _winner(result, report.get("best"))
+    lines.append(f"result:  {result.run_dir / 'result.json'}")
+    lines.append(f"report:  {result.run_dir / 'report.html'}")
+    if result.state == "stopped":
+        lines.append(f"resume:  ridgeline run --resume {shlex.quote(str(result.run_dir))}")
+    return lines
+
+
+def _history(report: dict[str, Any]) -> list[str]:
+    lines = []
+    for entry in report.get("history", []):
+        speedup = entry.get("best_speedup")
+        best = f"best {speedup:.2f}x eager ({entry.get('best_id')})" if speedup else "no correct kernel yet"
+        lines.append(f"  round {entry['round']}: {best}")
+    return lines
+
+
+def _winner(result: SearchResult, best: dict[str, Any] | None) -> list[str]:
+    if not best:
+        return ["winner:  none"]
+    lines = [f"winner:  {best['id']}: {best['idea'] or 'a seed kernel'}"]
+    lines.append(f"         {_ratio(best, 'speedup')} eager PyTorch{_of_best(best)}{_of_seed(best)}")
+    lines.append(f"         {best['median_ms']:.4f} ms, {best['precision_class']}{_labels(best)}")
+    lines.append(f"         {'certified' if result.certified else 'not certified'}; source {result.best_source_path}")
+    return lines
+
+
+def _ratio(best: dict[str, Any], name: str) -> str:
+    interval = best.get(f"{name}_ci95")
+    span = f" (95 % {interval[0]:.2f} to {interval[1]:.2f})" if interval else ""
+    return f"{best[name]:.2f}x{span}" if best.get(name) is not None else "not timed against"
+
+
+def _of_best(best: dict[str, Any]) -> str:
+    return f", {best['speedup_vs_best']:.2f}x its best configuration" if best.get("speedup_vs_best") else ""
+
+
+def _of_seed(best: dict[str, Any]) -> str:
+    return f", {_ratio(best, 'speedup_vs_seed')} the best seed kernel" if best.get("speedup_vs_seed") else ""
+
+
+def _labels(best: dict[str, Any]) -> str:
+    return f" [{', '.join(best['labels'])}]" if best.get("labels") else ""

@@ -1,0 +1,44 @@
+"""`ridgeline clean`: old runs and the build cache."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from ridgeline.checkpoints.clean import choose_old, list_runs, remove_run
+from ridgeline.tools.cache import BuildCache, default_cache_dir
+
+SECONDS_A_DAY = 86400
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Remove what was asked for and say what went; without a limit it only lists."""
+    runs = list_runs(Path(args.runs))
+    older_s = None if args.older_than_days is None else args.older_than_days * SECONDS_A_DAY
+    doomed = choose_old(runs, older_than_s=older_s, keep=args.keep)
+    for run in runs:
+        verb = "keep" if run not in doomed else "would remove" if args.dry_run else "remove"
+        note = ", running" if run.is_running else ""
+        sys.stdout.write(f"{verb:<12} {run.path}  {run.state}{note}, {_megabytes(run.size_bytes)}\n")
+    if not args.dry_run:
+        for run in doomed:
+            remove_run(run.path)
+    _clean_cache(args)
+    return 0
+
+
+def _clean_cache(args: argparse.Namespace) -> None:
+    cache = BuildCache(default_cache_dir())
+    use = cache.use()
+    size = f"{use.entries} builds, {_megabytes(use.size_bytes)}"
+    if args.cache and not args.dry_run:
+        cache.clear()
+        sys.stdout.write(f"remove       build cache: {size}\n")
+    else:
+        verb = "would remove" if args.cache else "keep"
+        sys.stdout.write(f"{verb:<12} build cache: {size} (--cache empties it)\n")
+
+
+def _megabytes(size_bytes: int) -> str:
+    return f"{size_bytes / 1e6:.1f} MB"

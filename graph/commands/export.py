@@ -1,0 +1,26 @@
+"""`ridgeline export`: a run's archive as one file that travels, or its candidates as training data."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from ridgeline.checkpoints.export import export_archive, export_jsonl
+from ridgeline.checkpoints.runs import find_run
+from ridgeline.graph.embed import RUNS
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Write the file and say where it lies."""
+    run = find_run(RUNS, args.run)
+    if not args.jsonl:
+        out = Path(args.out) if args.out else Path(f"{run.resolve().name}.sqlite")
+        sys.stdout.write(f"wrote {export_archive(run, out)}\n")
+        return 0
+    if args.out is None:
+        export_jsonl(run, Path("/dev/stdout"))
+        return 0
+    count = export_jsonl(run, Path(args.out))
+    sys.stdout.write(f"wrote {count} candidates to {args.out}\n")
+    return 0

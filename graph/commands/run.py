@@ -1,0 +1,210 @@
+"""`ridgeline run`: begin a search or go on with one, show it, and say how it ended."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import logging
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.bank import default_home
+from ridgeline.checkpoints.runs import find_run, newest_unfinished, read_run
+from ridgeline.graph.closing import closing_lines, resume_line
+from ridgeline.graph.driver import SearchOptions, SearchResult, make_models_for, run_search
+from ridgeline.graph.embed import RUNS, default_run_dir, find_problem
+from ridgeline.graph.models import OFFLINE
+from ridgeline.graph.progress import Board, LiveView, PlainView, View
+from ridgeline.graph.run_log import log_to
+from ridgeline.problems.spec import ProblemSpec
+from ridgeline.tools.errors import ProblemError, RunError
+
+if TYPE_CHECKING:
+    from langgraph.runtime import RunControl
+
+logger = logging.getLogger(__name__)
+
+SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
+"""128 + the signal's number, as shells report it."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Stop:
+    """The signal that asked for an end, if any."""
+
+    number: int | None = None
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Run the search and return 0, or 129, 130 or 143 after a signal."""
+    options = _options(args)
+    console = Console(stderr=args.json, highlight=False)
+    names = tuple(model.name for model in make_models_for(options))
+    _announce(console, options, names, was_named=bool(options.models or options.problem.models))
+    board = Board(problem=options.problem.name, device=options.device, models=names)
+    stop = Stop()
+    with ExitStack() as stack:
+        options.run_dir.mkdir(parents=True, exist_ok=True)
+        stack.enter_context(log_to(options.run_dir / "run.log"))
+        view = _view(board, console, is_plain=args.plain)
+        stack.callback(view.close)
+        result = asyncio.run(_search(options, view, stop))
+    return _close(console, args, result, stop)
+
+
+async def _search(options: SearchOptions, view: View, stop: Stop) -> SearchResult | None:
+    """Run the search; None when a second signal cut it short (it can be resumed all the same)."""
+    from langgraph.runtime import RunControl
+
+    control = RunControl()
+    search = asyncio.ensure_future(run_search(options, on_event=view.show, stop=control))
+    loop = asyncio.get_running_loop()
+    for number in SIGNALS:
+        loop.add_signal_handler(number, _on_signal(number, stop, control, view, search.cancel))
+    try:
+        return await search
+    except asyncio.CancelledError:
+        if stop.number is None:
+            raise
+        return None
+    finally:
+        for number in SIGNALS:
+            loop.remove_signal_handler(number)
+
+
+def _on_signal(
+    number: int, stop: Stop, control: RunControl, view: View, cut_short: Callable[[], object]
+) -> Callable[[], None]:
+    """Return the handler: the first signal lets running steps end, the second does not wait for them."""
+
+    def handle() -> None:
+        if stop.number is not None:
+            cut_short()
+            return
+        stop.number = number
+        name = signal.Signals(number).name
+        logger.info("%s: stopping after the steps in flight", name)
+        again = " (again: now)" if number == signal.SIGINT else ""
+        view.show({"event": "warning", "message": f"{name}: stopping after the steps in flight{again}"})
+        control.request_drain(name)
+
+    return handle
+
+
+# ------------------------------------------------------------------------------------------------------- what to run
+
+
+def _options(args: argparse.Namespace) -> SearchOptions:
+    resumed = _resumed(args)
+    problem = _problem(args, resumed)
+    changes = {
+        name: getattr(args, name)
+        for name in ("rounds", "ideas", "implementations", "repairs", "tune_trials", "strategy")
+        if getattr(args, name) is not None
+    }
+    options = SearchOptions(
+        problem=problem,
+        run_dir=resumed or (Path(args.run_dir) if args.run_dir else default_run_dir(problem)),
+        device=args.device,
+        models=tuple(args.model or ()),
+        settings=problem.search.model_validate(problem.search.model_dump() | changes),
+        budget=_budget(args, problem),
+        rng_seed=args.rng_seed,
+        resume=resumed is not None,
+        max_rounds=args.rounds,
+        bank=_bank(args.bank),
+        allow_unsafe=args.unsafe_no_sandbox,
+    )
+    if resumed is None:
+        return options
+    kept = (read_run(resumed) or {}).get("device_name")
+    return replace(options, device=str(kept)) if kept else options
+
+
+def _resumed(args: argparse.Namespace) -> Path | None:
+    """Return the run folder to go on with, or None for a new search.
+
+    `--resume problem.yaml` means the problem: argparse cannot tell an option's optional value from what follows it.
+    """
+    if args.resume is None:
+        return None
+    if args.resume and args.problem is None and _names_problem(args.resume):
+        args.problem, args.resume = args.resume, ""
+    runs = Path(args.run_dir).parent if args.run_dir else RUNS
+    if args.resume:
+        return find_run(runs, args.resume)
+    if args.run_dir:
+        return find_run(runs, args.run_dir)
+    if args.problem is None:
+        raise ProblemError("run: name a problem.yaml, or a run with --resume ID")
+    name = find_problem(args.problem).name
+    found = newest_unfinished(runs, name)
+    if found is None:
+        raise RunError(f"{runs}: no unfinished run of {name}; leave --resume out to begin one")
+    return found
+
+
+def _names_problem(text: str) -> bool:
+    return text.endswith((".yaml", ".yml"))
+
+
+def _problem(args: argparse.Namespace, resumed: Path | None) -> ProblemSpec:
+    if args.problem is not None:
+        return find_problem(args.problem)
+    if resumed is None:
+        raise ProblemError("run: name a problem.yaml or a shipped problem (ridgeline problems lists them)")
+    path = (read_run(resumed) or {}).get("problem_path")
+    if not path:
+        raise RunError(f"{resumed}: does not say which problem it searched; name its problem.yaml too")
+    return find_problem(str(path))
+
+
+def _budget(args: argparse.Namespace, problem: ProblemSpec) -> Any:
+    given = {"usd": args.max_usd, "tokens": args.max_tokens, "wall_s": args.max_wall_s, "gpu_s": args.max_gpu_s}
+    return problem.budget.model_copy(update={name: value for name, value in given.items() if value is not None})
+
+
+def _bank(text: str | None) -> Path | None:
+    if text == "none":
+        return None
+    return Path(text) if text else default_home() / "bank.sqlite"
+
+
+# ------------------------------------------------------------------------------------------------------ what is shown
+
+
+def _announce(console: Console, options: SearchOptions, names: tuple[str, ...], *, was_named: bool) -> None:
+    verb = "going on with" if options.resume else "searching"
+    say = f"{verb} {options.problem.name} on {options.device} with {', '.join(names)}; run folder {options.run_dir}"
+    console.print(say, markup=False, soft_wrap=True)
+    if names == (OFFLINE,) and not was_named:
+        hint = "no model was named: the offline model composes kernels itself (--model openai:o3 needs a key)"
+        console.print(hint, markup=False, soft_wrap=True)
+    if options.resume:
+        with Archive.open(options.run_dir, create=False) as archive:
+            console.print(resume_line(archive), markup=False, soft_wrap=True)
+
+
+def _view(board: Board, console: Console, *, is_plain: bool) -> View:
+    is_live = console.is_terminal and not console.is_dumb_terminal and not is_plain
+    return LiveView(board, console) if is_live else PlainView(board, console)
+
+
+def _close(console: Console, args: argparse.Namespace, result: SearchResult | None, stop: Stop) -> int:
+    if result is not None:
+        for line in closing_lines(result):
+            console.print(line, markup=False, soft_wrap=True)
+        if args.json:
+            sys.stdout.write(json.dumps(result.report) + "\n")
+    if stop.number is not None and (result is None or result.state == "stopped"):
+        return SIGNALS[signal.Signals(stop.number)]
+    return 0

@@ -1,0 +1,162 @@
+"""A search that is killed at random instants and resumed does every planned thing, and pays for nothing twice.
+
+What was asked of the model is counted at the model's server, what was run is counted where runners start: neither count
+comes from Ridgeline's own database.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).parent
+ROUNDS, IDEAS, IMPLEMENTATIONS = 2, 2, 2
+KEPT_SECONDS = 1.0
+"""A reply sent this long before a kill must have been stored; one sent later may have been on its way."""
+
+PROBLEM = f"""
+name: killed
+reference: reference.py
+targets: {{cpu: {{}}}}
+search:
+  rounds: {ROUNDS}
+  ideas: {IDEAS}
+  implementations: {IMPLEMENTATIONS}
+  repairs: 1
+  tune_trials: 4
+  floor_margin: null
+  stall_rounds: null
+"""
+REFERENCE = """
+import torch
+
+ROWS, COLS = 256, 512
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.softmax(x, dim=-1)
+
+
+def get_inputs():
+    return [torch.randn(ROWS, COLS)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """Yield the URL of a running model server and its log."""
+    log, port_file = tmp_path / "server.jsonl", tmp_path / "port"
+    log.touch()
+    process = subprocess.Popen([sys.executable, str(HERE / "model_server.py"), str(log), str(port_file), "1800"])
+    try:
+        while not port_file.exists():
+            time.sleep(0.02)
+        yield f"http://127.0.0.1:{port_file.read_text()}/v1", log
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.parametrize("kills", [2, pytest.param(10, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])])
+@pytest.mark.timeout(600)
+def test_killed_search_finishes_every_branch_and_repeats_only_what_was_in_flight(
+    kills: int, tmp_path: Path, server: tuple[str, Path]
+) -> None:
+    url, server_log = server
+    run = Search(tmp_path, url)
+    rng = random.Random(20261121 + kills)
+    deaths = [at for at in (run.live_and_die(rng.uniform(3.0, 14.0)) for _ in range(kills)) if at is not None]
+    assert deaths, "the search finished before the first kill: nothing was tested"
+    result = run.finish()
+
+    assert result["state"] in {"finished", "no_gain"}
+    assert len(result["history"]) == ROUNDS
+    assert result["candidates"] == ROUNDS * IDEAS * IMPLEMENTATIONS
+    assert not stored_replies_asked_again(server_log, deaths)
+    repeats = repeated_runs(run.runner_log)
+    assert sum(repeats.values()) <= len(deaths), f"finished evaluations were run again: {repeats}"
+
+
+class Search:
+    """One search in its own processes, killed and resumed."""
+
+    def __init__(self, folder: Path, url: str) -> None:
+        self.run_dir = folder / "run"
+        self.runner_log = folder / "runners.jsonl"
+        self.runner_log.touch()
+        (folder / "reference.py").write_text(REFERENCE)
+        self.problem = folder / "problem.yaml"
+        self.problem.write_text(PROBLEM)
+        self._command = [sys.executable, "-m", "ridgeline.graph.run", str(self.problem), "--run-dir", str(self.run_dir)]
+        self._command += ["--model", f"openai:scripted@{url}", "--bank", "none", "--json", "--plain"]
+        paths = [str(HERE.parents[1] / "src"), os.environ.get("PYTHONPATH", "")]
+        self._environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(p for p in paths if p),
+            "RIDGELINE_RUNNER_LOG": str(self.runner_log),
+        }
+
+    def live_and_die(self, seconds: float) -> float | None:
+        """Run for a while, kill the search's own process, and return when; None when it finished first."""
+        process = self._start()
+        try:
+            process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            return time.time()
+        return None
+
+    def finish(self) -> dict[str, Any]:
+        """Run to the end and return result.json."""
+        process = self._start()
+        output, errors = process.communicate(timeout=900)
+        assert process.returncode == 0, errors
+        result: dict[str, Any] = json.loads(output)
+        return result
+
+    def _start(self) -> subprocess.Popen[str]:
+        began = (self.run_dir / "archive.sqlite").exists()
+        command = [*self._command, *(["--resume", str(self.run_dir)] if began else [])]
+        return subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self._environment
+        )
+
+
+def stored_replies_asked_again(log: Path, deaths: list[float]) -> list[str]:
+    """Return the requests that were asked again although their reply had arrived well before every later kill."""
+    events = [json.loads(line) for line in log.read_text().splitlines()]
+    answered: dict[str, float] = {}
+    again = []
+    for event in events:
+        request, at = event["request"], event["time"]
+        if event["event"] == "arrived" and request in answered:
+            killed_after = [death for death in deaths if answered[request] <= death <= at]
+            if not killed_after or killed_after[0] - answered[request] > KEPT_SECONDS:
+                again.append(request)
+        if event["event"] == "answered":
+            answered[request] = at
+    return again
+
+
+def repeated_runs(log: Path) -> Counter[tuple[str, str, str]]:
+    """Return how often each (candidate, purpose, task) was run beyond the first time."""
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    counts = Counter((line["candidate_id"], line["purpose"], line["task"]) for line in lines)
+    return Counter({key: count - 1 for key, count in counts.items() if count > 1})
