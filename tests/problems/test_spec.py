@@ -154,7 +154,7 @@ def test_sizes_apply_to_their_target_only(folder: Path) -> None:
 
 def test_a_target_that_the_problem_does_not_name_is_refused(folder: Path) -> None:
     spec = load(folder, MINIMAL + "targets: {cpu: {}}\n")
-    with pytest.raises(ProblemError, match="targets: has no `cuda`, only cpu; add `cuda: {}`"):
+    with pytest.raises(ProblemError, match="targets: has no `cuda`, only cpu; add `cuda: "):
         spec.reference_source("cuda")
 
 
