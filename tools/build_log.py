@@ -10,9 +10,11 @@ from ridgeline.tools.records import ReasonCode
 LOG_BYTES = 4000
 REASON_BYTES = 300
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-_ERROR = re.compile(r"\berror\b[ :]|nvcc fatal|undefined reference|undefined symbol|multiple definition", re.IGNORECASE)
+_ERROR = re.compile(
+    r"\berror\b[ :]|nvcc fatal|undefined reference|undefined symbol|multiple definition|out of memory", re.IGNORECASE
+)
 _LINKER_SUMMARY = "collect2: "  # says only that the linker failed
-_TEMPORARY = re.compile(r"(?:/\S*/)?\b(?:cc\w{6}|tmpxft_\w+-\d_\w+(?:\.\w+)?)\.o\b")
+_TEMPORARY = re.compile(r"(?:/\S*/)?\b(?:cc\w{6}|tmpxft_\w+-\d+_\w+(?:\.cudafe1)?)\.(?:o|cpp)\b")
 _START = re.compile(r"^\S+[:(]\d+\)?[:,]?.*\b(error|warning|note|remark)\b|^\S*ld:|^collect2:|^nvcc |^In file included")
 _UNDEFINED = re.compile(r"undefined reference to `([^']+)'|undefined symbol:? (\S+)")
 

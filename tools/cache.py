@@ -59,7 +59,12 @@ class BuildCache:
     """Finished builds under `root`, evicted least recently used first above `limit_bytes`."""
 
     def __init__(
-        self, root: Path, *, limit_bytes: int = DEFAULT_LIMIT_BYTES, in_use_s: float = IN_USE_S, evict_every: int = EVICT_EVERY
+        self,
+        root: Path,
+        *,
+        limit_bytes: int = DEFAULT_LIMIT_BYTES,
+        in_use_s: float = IN_USE_S,
+        evict_every: int = EVICT_EVERY,
     ) -> None:
         self.root = root
         self._limit_bytes = limit_bytes

@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,8 +18,9 @@ from pathlib import Path
 from ridgeline.tools.build_log import explain, plain_log, trim_log
 from ridgeline.tools.cache import BuildCache
 from ridgeline.tools.engine import CompileTask, ProblemOnDevice
+from ridgeline.tools.errors import EngineError
 from ridgeline.tools.ninja_batch import BuildCommand, BuildOutcome, run_batch
-from ridgeline.tools.recipe import OUTPUT, Recipe, c_recipe, refuse, torch_recipe
+from ridgeline.tools.recipe import OUTPUT, WALL_PER_CPU, Recipe, c_recipe, refuse, torch_recipe
 from ridgeline.tools.records import (
     JUDGE_VERSION,
     Build,
@@ -36,6 +38,7 @@ logger = logging.getLogger(__name__)
 
 OUTPUT_BYTES = 256 << 20  # what one build may write
 BUILD_PROCESSES = 64
+_PAST_LIMIT, _SANDBOX_FAILED, _CPU_LIMIT = 124, (125, 127), 128 + signal.SIGXCPU  # exit statuses of Sandbox.argv
 TORCH_BUILD_CORES = 2  # a stock torch build takes 1.5 GB: no more than one for every two cores
 
 
@@ -123,23 +126,21 @@ class Compiler:
     def _command(self, job: _Job) -> BuildCommand:
         """Return the job's command, confined to its own folder and the toolchain."""
         limits = Limits(
-            wall_s=job.recipe.timeout_s,
-            cpu_s=job.recipe.timeout_s,
+            wall_s=job.recipe.cpu_s * WALL_PER_CPU,
+            cpu_s=job.recipe.cpu_s,
             memory_bytes=job.recipe.memory_bytes,
             file_bytes=OUTPUT_BYTES,
             processes=BUILD_PROCESSES,
-            open_files=256,
         )
         confined = Confined(
             command=job.recipe.command,
             workdir=job.folder,
             readable=job.recipe.readable,
-            env={"PATH": "/usr/local/bin:/usr/bin:/bin", "TMPDIR": str(job.folder), "LC_ALL": "C.UTF-8"},
             limits=limits,
             allow_processes=True,
         )
         argv = tuple(self._sandbox.argv(confined))
-        return BuildCommand(name=job.name, argv=argv, pool=job.recipe.pool, timeout_s=job.recipe.timeout_s)
+        return BuildCommand(name=job.name, argv=argv, pool=job.recipe.pool)
 
     def _finish(self, job: _Job, outcome: BuildOutcome, toolchain: str) -> Build:
         """Return what became of one command; a library it left is published to the cache."""
@@ -194,6 +195,16 @@ def _lay_out(recipe: Recipe, batch: Path, name: str) -> _Job:
 
 
 def _failure(outcome: BuildOutcome, log: str, recipe: Recipe) -> tuple[ReasonCode, str]:
-    if outcome.timed_out:
-        return ReasonCode.COMPILER_TIMEOUT, f"the compiler was stopped after {recipe.timeout_s:g} s"
+    """Return why a command left no library.
+
+    Raises:
+        EngineError: the sandbox failed, which no source can cause.
+    """
+    last = outcome.log.rstrip().rsplit(b"\n", 1)[-1].decode(errors="replace")
+    if outcome.exit_code is None or (outcome.exit_code in _SANDBOX_FAILED and last.startswith("sandbox: ")):
+        raise EngineError(f"a build could not be run: {last or 'no exit status'}")
+    if outcome.exit_code == _CPU_LIMIT or (outcome.exit_code == _PAST_LIMIT and "wall" in last):
+        return ReasonCode.COMPILER_TIMEOUT, f"the compiler was stopped after {recipe.cpu_s} s: simplify the source"
+    if outcome.exit_code == _PAST_LIMIT:
+        return ReasonCode.COMPILER_FAILED, f"the compiler was stopped: {last.removeprefix('sandbox: killed: ')} reached"
     return explain(log)

@@ -28,7 +28,12 @@ CUDA_LINK_FLAGS = (
     "-Xlinker=-z,now",
     "-Xlinker=--no-undefined",
 )
-DIAGNOSTIC_FLAGS = ("-fdiagnostics-color=never", "-fmax-errors=20", "-ftemplate-backtrace-limit=4", "-ftemplate-depth=256")
+DIAGNOSTIC_FLAGS = (
+    "-fdiagnostics-color=never",
+    "-fmax-errors=20",
+    "-ftemplate-backtrace-limit=4",
+    "-ftemplate-depth=256",
+)
 
 _CPU_ALLOWED = (
     r"-O[123]",

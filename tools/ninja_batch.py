@@ -18,7 +18,6 @@ import ninja
 
 from ridgeline.tools.errors import EngineError
 
-TIMED_OUT = 124  # what timeout(1) exits with
 _TERM_GRACE_S = 3.0
 _LOG_LIMIT_BYTES = 1 << 20
 
@@ -30,7 +29,6 @@ class BuildCommand:
     name: str
     argv: tuple[str, ...]
     pool: str
-    timeout_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,11 +38,6 @@ class BuildOutcome:
     exit_code: int | None  # None: it never ran to an end
     log: bytes
     seconds: float
-
-    @property
-    def timed_out(self) -> bool:
-        """Whether its time limit ended it."""
-        return self.exit_code in (TIMED_OUT, 128 + 9) and self.seconds > 0
 
 
 async def run_batch(folder: Path, commands: Sequence[BuildCommand], pools: Mapping[str, int]) -> list[BuildOutcome]:
@@ -71,12 +64,8 @@ def _ninja_file(folder: Path, commands: Sequence[BuildCommand], pools: Mapping[s
 
 
 def _shell(command: BuildCommand) -> str:
-    """Return the shell line of one command, escaped for ninja, where only `$` is special within a value.
-
-    `--foreground` leaves the command in ninja's process group, which ninja signals when it is told to stop.
-    """
-    limited = ["timeout", "--foreground", "--kill-after=2", f"{command.timeout_s:g}", *command.argv]
-    line = f"{shlex.join(limited)} > {command.name}.log 2>&1 < /dev/null; echo $? > {command.name}.exit"
+    """Return the shell line of one command, escaped for ninja, where only `$` is special within a value."""
+    line = f"{shlex.join(command.argv)} > {command.name}.log 2>&1 < /dev/null; echo $? > {command.name}.exit"
     if "\n" in line:
         raise EngineError(f"build command {command.name} holds a line break")
     return line.replace("$", "$$")

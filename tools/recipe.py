@@ -19,8 +19,9 @@ RECIPE_VERSION = 1  # raise it when the command changes in a way that the flags 
 LARGEST_SOURCE_BYTES = 1 << 20
 OUTPUT = "kernel.so"
 HEADER = "problem.h"
-COMPILE_TIMEOUT_S = 60.0
-TORCH_TIMEOUT_S = 300.0  # stock torch headers take 30 s of a quiet core
+C_CPU_S = 60
+TORCH_CPU_S = 240  # stock torch headers take 30 s of a quiet core
+WALL_PER_CPU = 3.0  # the machine may be busy with measurements and other builds
 C_MEMORY_BYTES = 3 << 30
 TORCH_MEMORY_BYTES = 6 << 30  # g++ needs 1.5 GB for torch/extension.h
 
@@ -35,7 +36,7 @@ class Recipe:
     command: tuple[str, ...]  # run in the folder of the files, leaves OUTPUT there
     readable: tuple[Path, ...]
     pool: str
-    timeout_s: float
+    cpu_s: int  # of one process of the compiler; the whole may take WALL_PER_CPU times as long
     memory_bytes: int
 
 
@@ -85,7 +86,7 @@ def c_recipe(task: CompileTask, toolchain: Toolchain) -> Recipe:
         command=(str(toolchain.compiler), *arguments),
         readable=toolchain.readable,
         pool="compile",
-        timeout_s=COMPILE_TIMEOUT_S,
+        cpu_s=C_CPU_S,
         memory_bytes=C_MEMORY_BYTES,
     )
 
@@ -99,7 +100,18 @@ def torch_recipe(task: CompileTask, toolchain: Toolchain, paths: TorchPaths) -> 
     source = f"kernel.{task.candidate.language}"
     includes = [word for path in paths.include for word in ("-isystem", path)]
     libraries = [*(f"-L{path}" for path in paths.library_folders), *(f"-l{name}" for name in paths.libraries)]
-    arguments = (*flags, *diagnostic_flags(kind), "-I.", *includes, "-include", HEADER, source, "-o", OUTPUT, *libraries)
+    arguments = (
+        *flags,
+        *diagnostic_flags(kind),
+        "-I.",
+        *includes,
+        "-include",
+        HEADER,
+        source,
+        "-o",
+        OUTPUT,
+        *libraries,
+    )
     files = {source: _with_line_end(task.candidate.source) + _BINDING, HEADER: _header(task)}
     return Recipe(
         key=_key(task, toolchain, files, (*flags, paths.version)),
@@ -108,7 +120,7 @@ def torch_recipe(task: CompileTask, toolchain: Toolchain, paths: TorchPaths) -> 
         command=(str(toolchain.compiler), *arguments),
         readable=(*toolchain.readable, *(Path(path) for path in (*paths.include, *paths.library_folders))),
         pool="torch",
-        timeout_s=TORCH_TIMEOUT_S,
+        cpu_s=TORCH_CPU_S,
         memory_bytes=TORCH_MEMORY_BYTES,
     )
 
