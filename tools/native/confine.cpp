@@ -205,7 +205,7 @@ void pin(const Options& o) {
   report(o.status_fd, "ready");
   Calls calls;
   calls.uses_devices = o.uses_devices;
-  calls.shares_files = !o.namespaced && o.uid < 0;
+  calls.shares_files = !o.namespaced;
   calls.truncates_freely = !o.namespaced && abi < 3;
   calls.only_target = o.namespaced || abi >= 6 ? 0 : getpid();
   calls.program_fd = o.threads_only ? program : -1;

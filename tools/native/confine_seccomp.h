@@ -127,8 +127,9 @@ inline void refuse_new_processes(Filter& filter) {
   filter.refuse(SYS_execve);
 }
 
-// Landlock does not govern the attributes of a file: where we run as the user whose files they are, and with the
-// machine's own mounts, nothing may change them. ld then leaves the x bit out, which a shared object does not need.
+// Landlock does not govern the attributes of a file. With the machine's own mounts some files in reach are of our user
+// (all of an ordinary user's, other candidates' as root), so that nothing may change them. ld then leaves the x bit out,
+// which a shared object does not need.
 inline void refuse_file_attributes(Filter& filter) {
 #if defined(__x86_64__)
   for (int call : {SYS_chmod, SYS_chown, SYS_lchown, SYS_utime, SYS_utimes, SYS_futimesat}) filter.refuse(call);
@@ -151,7 +152,7 @@ inline void refuse_truncation_by_name(Filter& filter) {
 
 struct Calls {
   bool uses_devices = false;
-  bool shares_files = false;      // tier B as an ordinary user: the machine's files are in reach, and some are ours
+  bool shares_files = false;      // tier B: the machine's own mounts
   bool truncates_freely = false;  // Landlock older than ABI 3
   pid_t only_target = 0;          // the one process that may be signalled; 0 where Landlock or a PID namespace sees to it
   int program_fd = -1;            // the one descriptor that may be executed, -1 where processes are allowed
