@@ -52,9 +52,10 @@ def test_threads_are_limited(sandbox: Sandbox, confine: Confine, live: Live) -> 
     assert gone(live)
 
 
+@pytest.mark.parametrize("processes", [False, True], ids=["runner", "builder"])
 @pytest.mark.parametrize("kind", ["private", "shared"])
-def test_a_memory_bomb_is_contained(sandbox: Sandbox, confine: Confine, kind: str) -> None:
-    ended, printed = sandbox.run(confine("memory-bomb", kind, memory_bytes=128 * MIB))
+def test_a_memory_bomb_is_contained(sandbox: Sandbox, confine: Confine, kind: str, processes: bool) -> None:
+    ended, printed = sandbox.run(confine("memory-bomb", kind, memory_bytes=128 * MIB, processes=processes))
     assert "took 8192" not in printed
     assert ended.limit == "memory" or ended.code == 0, ended
     assert ended.peak_memory_bytes < 1024 * MIB

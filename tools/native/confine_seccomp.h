@@ -154,6 +154,7 @@ struct Calls {
   bool uses_devices = false;
   bool shares_files = false;      // tier B: the machine's own mounts
   bool truncates_freely = false;  // Landlock older than ABI 3
+  bool shares_memory = true;      // false: no anonymous shared memory, which RLIMIT_DATA does not count
   pid_t only_target = 0;          // the one process that may be signalled; 0 where Landlock or a PID namespace sees to it
   int program_fd = -1;            // the one descriptor that may be executed, -1 where processes are allowed
 };
@@ -169,6 +170,7 @@ inline bool forbid_system_calls(const Calls& calls) {
     filter.refuse_if(SYS_clone, 0, space, space);
   if (!calls.uses_devices) filter.refuse(SYS_memfd_create);  // memory that no limit of ours counts
   if (calls.shares_files) refuse_file_attributes(filter);
+  if (!calls.shares_memory) filter.refuse_if(SYS_mmap, 3, MAP_SHARED | MAP_ANONYMOUS, MAP_SHARED | MAP_ANONYMOUS);
   if (calls.truncates_freely) refuse_truncation_by_name(filter);
   if (const auto self = static_cast<uint32_t>(calls.only_target); self != 0) {
     filter.refuse_unless(SYS_kill, 0, ~0u, self);
