@@ -161,7 +161,7 @@ class Examiner:
         )
         name = f"set_{set_index}"
         if set_index in self._words and self._missing(set_index, expected) is not None:
-            return Trial(name=name, rel_error=math.inf, gate=0.0, passed=False)
+            return Trial(name=name, rel_error=_finite(math.inf), gate=0.0, passed=False)
         # nominal mixtures: the classes' own errors are those of the nominal trial
         case = Case(name, inputs, parameters, expected, self._book.case(NOMINAL[0]).own)
         for precision in self._accepted:
