@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 SMALLEST_SAMPLE_95 = 6
@@ -84,11 +84,17 @@ class StoppingRule:
     largest: int
     half_width: float = 0.01
     time_s: float = math.inf  # after `smallest` pairs
+    patience_s: float = math.inf  # as soon as there is an interval at all, however few the pairs
     give_up_below: float = 0.0  # stop early once the whole interval lies below this ratio
+
+    def without_giving_up(self) -> StoppingRule:
+        """Return the rule for something that is measured alone, where a ratio means nothing."""
+        return replace(self, give_up_below=0.0)
 
     def is_done(self, measured: PairedRatio, elapsed_s: float) -> bool:
         """Return whether to stop after these pairs and this time."""
-        if measured.pairs >= SMALLEST_SAMPLE_95 and measured.ci95[1] < self.give_up_below:
+        has_interval = measured.pairs >= SMALLEST_SAMPLE_95
+        if has_interval and (measured.ci95[1] < self.give_up_below or elapsed_s >= self.patience_s):
             return True
         if measured.pairs < self.smallest:
             return False
