@@ -13,6 +13,7 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -23,10 +24,12 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
@@ -123,7 +126,20 @@ void drop_to(const Options& o) {
   if (setresgid(gid, gid, gid) != 0 || setresuid(uid, uid, uid) != 0) fail(o, "cannot become", "uid " + std::to_string(o.uid));
 }
 
+// Give each inherited descriptor its number inside; by way of high numbers, since the two sets may overlap.
+void renumber(const Options& o) {
+  std::vector<int> high;
+  for (const auto& [inside, outside] : o.descriptors) {
+    high.push_back(fcntl(outside, F_DUPFD_CLOEXEC, 128));
+    if (high.back() < 0) fail(o, "cannot pass descriptor", std::to_string(outside));
+  }
+  for (const auto& [inside, outside] : o.descriptors) close(outside);
+  for (size_t i = 0; i < high.size(); ++i)
+    if (dup2(high[i], o.descriptors[i].first) < 0) fail(o, "cannot pass descriptor", std::to_string(o.descriptors[i].first));
+}
+
 [[noreturn]] void enter(Options& o) {
+  renumber(o);
   if (o.uid >= 0) uncover(o);
   if (o.command[1] == nullptr || std::strcmp(o.command[1], "guard") != 0) drop_to(o);  // that guard drops its child only
   if (o.status_fd < 0) prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -144,7 +160,7 @@ void set_limits(const Options& o, uint64_t processes_of_uid) {
   if (o.cpu_s != 0) limit(o, RLIMIT_CPU, o.cpu_s, o.cpu_s + 1, "CPU time");
   if (o.cap_data && o.memory_bytes != 0) limit(o, RLIMIT_DATA, o.memory_bytes, o.memory_bytes, "memory");
   if (o.file_bytes != 0) limit(o, RLIMIT_FSIZE, o.file_bytes, o.file_bytes, "file size");
-  if (o.processes != 0) limit(o, RLIMIT_NPROC, o.processes + processes_of_uid, o.processes + processes_of_uid, "processes");
+  if (o.processes != 0 && processes_of_uid != 0) limit(o, RLIMIT_NPROC, o.processes + processes_of_uid, o.processes + processes_of_uid, "processes");
 }
 
 // The program as a descriptor above every number that it may use itself: see forbid_system_calls.
@@ -187,10 +203,13 @@ void pin(const Options& o) {
   set_limits(o, processes_of_uid);
   limit(o, RLIMIT_NOFILE, o.open_files, o.open_files, "open files");
   report(o.status_fd, "ready");
-  // Inside a PID namespace there is nobody else to signal; outside, Landlock scopes signals from ABI 6 on.
-  const pid_t only_self = o.namespaced || abi >= 6 ? 0 : getpid();
-  const bool forbidden = forbid_system_calls(o.uses_devices, only_self, o.threads_only ? program : -1);
-  if (!forbidden && !o.unsafe) fail(o, "cannot apply", "seccomp");
+  Calls calls;
+  calls.uses_devices = o.uses_devices;
+  calls.shares_files = !o.namespaced && o.uid < 0;
+  calls.truncates_freely = !o.namespaced && abi < 3;
+  calls.only_target = o.namespaced || abi >= 6 ? 0 : getpid();
+  calls.program_fd = o.threads_only ? program : -1;
+  if (!forbid_system_calls(calls) && !o.unsafe) fail(o, "cannot apply", "seccomp");
   if (o.threads_only) syscall(SYS_execveat, program, "", o.command.data(), o.environment.data(), AT_EMPTY_PATH);
   else execve(o.command[0], o.command.data(), o.environment.data());
   fail(o, "cannot execute", o.command[0], kNotExecuted);
@@ -233,7 +252,7 @@ class Watch {
 
   uint64_t peak_bytes() const { return peak_bytes_; }
 
-  double seconds_left() const { return o_.wall_s > 0 ? o_.wall_s - (now_s() - started_s_) : 3600; }
+  double seconds_left() const { return o_.wall_s > 0 ? std::max(0.0, o_.wall_s - (now_s() - started_s_)) : 3600; }
 
  private:
   // A walk costs time that the command pays for: at most a tenth of the time since the last one.
@@ -264,7 +283,7 @@ Ending supervise(const Options& o, pid_t child, int children_fd, int partner_fd,
   int tick_ms = 10;
   for (;;) {
     pollfd waited[] = {{children_fd, POLLIN, 0}, {o.status_fd, POLLIN, 0}, {partner_fd, POLLIN, 0}};
-    poll(waited, 3, tick_ms);
+    poll(waited, 3, std::min(tick_ms, 1 + static_cast<int>(1000 * watch.seconds_left())));
     tick_ms = 50;
     signalfd_siginfo drained;
     while (read(children_fd, &drained, sizeof drained) > 0) {
@@ -301,9 +320,15 @@ void report_ending(const Options& o, const Ending& ending, uint64_t watched_peak
   }
 }
 
+// What RLIMIT_NPROC counts before the command starts. 0: do not set it, the watch counts anyhow.
 uint64_t processes_of(const Options& o) {
-  if (o.namespaced) return 3;  // this guard; counted in the user namespace, which is ours alone
-  uint64_t count = 0;
+  utsname kernel{};
+  uname(&kernel);
+  int major = 0, minor = 0;
+  std::sscanf(kernel.release, "%d.%d", &major, &minor);
+  // From 5.14 on a user namespace has a count of its own; before, other processes of the user are in it, unseen from here.
+  if (o.namespaced) return major > 5 || (major == 5 && minor >= 14) ? 2 : 0;
+  uint64_t count = 1;
   const uid_t uid = o.uid >= 0 ? static_cast<uid_t>(o.uid) : getuid();
   for (const Link& link : all_processes()) {
     char path[64];
@@ -312,6 +337,12 @@ uint64_t processes_of(const Options& o) {
     if (stat(path, &info) == 0 && info.st_uid == uid) count += info.st_nlink - 2;
   }
   return count;
+}
+
+// The command's descriptors are its own: the parent must see them hang up when the command closes them.
+void close_inherited(const std::set<int>& kept) {
+  for (int fd = 0; fd < 1024; ++fd)
+    if (fd != STDERR_FILENO && kept.count(fd) == 0) close(fd);
 }
 
 [[noreturn]] void guard_tree(Options& o, int partner_fd) {
@@ -327,6 +358,7 @@ uint64_t processes_of(const Options& o) {
   const pid_t child = fork();
   if (child < 0) fail(o, "cannot", "fork");
   if (child == 0) become_command(o, processes_of_uid);
+  close_inherited({o.status_fd, children_fd, partner_fd});
   const Ending ending = supervise(o, child, children_fd, partner_fd, watch);
   kill_descendants();
   report_ending(o, ending, watch.peak_bytes());
@@ -345,7 +377,7 @@ uint64_t processes_of(const Options& o) {
     close(partner[1]);
     guard_tree(o, partner[0]);
   }
-  close(partner[0]);
+  close_inherited({partner[1]});
   int status = 0;
   while (waitpid(inner, &status, 0) < 0 && errno == EINTR) {
   }
@@ -360,9 +392,28 @@ uint64_t processes_of(const Options& o) {
   guard_twice(o);
 }
 
+// ---- probe ----------------------------------------------------------------------------------------------------------
+
+// `confine probe PORT FILE`, run confined: does the sandbox hold? Says what succeeded of what must not.
+[[noreturn]] void probe(int argc, char** argv) {
+  if (argc != 4) usage("usage:", "confine probe PORT FILE");
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(std::atoi(argv[2])));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  if (fd >= 0 && connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) std::printf("connected ");
+  if (open(argv[3], O_RDONLY) >= 0) std::printf("read ");
+  if (fork() >= 0) std::printf("forked ");
+  std::printf("inside\n");
+  std::fflush(stdout);
+  std::_Exit(0);
+}
+
 }  // namespace confine
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::strcmp(argv[1], "probe") == 0) confine::probe(argc, argv);
   confine::Options options = confine::parse(argc, argv);
   if (options.verb == "enter") confine::enter(options);
   if (options.verb == "guard") confine::guard(options);
