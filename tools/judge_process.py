@@ -71,7 +71,7 @@ class JudgeProcess:
         self._log = tempfile.TemporaryFile()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "ridgeline.tools.judge", str(theirs.fileno())],
+                [sys.executable, "-P", "-m", "ridgeline.tools.judge", str(theirs.fileno())],
                 env=_environment(problem, cache_dir),
                 cwd="/",
                 stdin=subprocess.DEVNULL,
