@@ -1,0 +1,319 @@
+"""Everything one search found out, in one SQLite file that any SQLite browser opens.
+
+Each method is durable against a killed process before it returns, safe to call from many threads
+(`asyncio.to_thread`), and idempotent: storing the same thing twice changes nothing, so a resumed branch may repeat its
+last step.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from ridgeline.checkpoints.database import Database, to_text
+from ridgeline.checkpoints.ledger import Ledger
+from ridgeline.checkpoints.migrations import ARCHIVE
+from ridgeline.tools.errors import RunError
+from ridgeline.tools.records import (
+    Baselines,
+    Candidate,
+    Description,
+    Evaluation,
+    Idea,
+    Origin,
+    PrecisionClass,
+    Purpose,
+    Record,
+    Status,
+)
+
+FILE_NAME = "archive.sqlite"
+PIECES = ("builds", "verdicts", "timings", "profiles", "comparisons")
+
+
+def comparison_key(first_id: str, second_id: str) -> str:
+    """Return the key under which the comparison of two candidates is stored; its `ratio` is the first's time over the
+    second's."""
+    return f"{first_id}:{second_id}"
+
+
+class Archive:
+    """The memory of one search; also the `CandidateStore` of the tools."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self._ledger = Ledger(database)
+
+    @classmethod
+    def open(cls, path: Path | str, *, create: bool = True) -> Self:
+        """Open the archive at `path` (a file, or a run folder that holds archive.sqlite).
+
+        Raises:
+            StorageError: missing without `create`, damaged, read-only, on a full disk, or of a newer schema.
+        """
+        path = Path(path)
+        file = path / FILE_NAME if path.is_dir() else path
+        return cls(Database.open(file, ARCHIVE, create=create, what="archive"))
+
+    def close(self) -> None:
+        """Close the file."""
+        self.database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def path(self) -> Path:
+        """Return where the file lies."""
+        return self.database.path
+
+    # ---------------------------------------------------------------------------------------------------- the search
+
+    def save_run(self, fields: dict[str, Any]) -> None:
+        """Merge `fields` into what is known of this search; a new search without a `search_id` is given one."""
+        with self.database.write() as rows:
+            known = self._own_run()
+            record = {**(known["record"] if known else {}), **fields}
+            search_id = record.setdefault("search_id", known["search_id"] if known else _new_search_id())
+            if known and known["search_id"] != search_id:
+                rows.execute("UPDATE runs SET search_id = ?", [search_id])
+            rows.table("runs").upsert({"search_id": search_id, "record": to_text(record)}, pk="search_id")
+
+    def run(self) -> dict[str, Any]:
+        """Return what `save_run` was given, merged; empty before the first call.
+
+        Raises:
+            RunError: the file holds several searches (`merge_archives` made it).
+        """
+        known = self._own_run()
+        return known["record"] if known else {}
+
+    def runs(self) -> list[dict[str, Any]]:
+        """Return every search of the file: one, or several in a merged archive."""
+        return [json.loads(row["record"]) for row in self.database.query("SELECT record FROM runs ORDER BY rowid")]
+
+    def save_description(self, description: Description) -> None:
+        """Store what the judge learned of the reference."""
+        self._save_run_part("description", description.to_json())
+
+    def description(self) -> Description | None:
+        """Return the stored description, or None."""
+        stored = self._run_part("description")
+        return Description.from_json(stored) if stored else None
+
+    def save_baselines(self, baselines: Baselines) -> None:
+        """Store PyTorch's own times and the floor."""
+        self._save_run_part("baselines", baselines.to_json())
+
+    def baselines(self) -> Baselines | None:
+        """Return the stored baselines, or None."""
+        stored = self._run_part("baselines")
+        return Baselines.from_json(stored) if stored else None
+
+    def save_certificate(self, certificate: dict[str, Any]) -> None:
+        """Store the winner's certificate, whole; it replaces an earlier one."""
+        self._save_run_part("certificate", certificate)
+
+    def certificate(self) -> dict[str, Any] | None:
+        """Return the certificate, or None."""
+        return self._run_part("certificate")
+
+    def _own_run(self) -> dict[str, Any] | None:
+        found = self.database.query("SELECT * FROM runs LIMIT 2")
+        if len(found) > 1:
+            raise RunError(f"{self.path}: holds several searches; name the folder of one run")
+        return found[0] | {"record": json.loads(found[0]["record"])} if found else None
+
+    def _save_run_part(self, column: str, value: dict[str, Any]) -> None:
+        with self.database.write() as rows:
+            if self._own_run() is None:
+                search_id = _new_search_id()
+                rows.table("runs").insert({"search_id": search_id, "record": to_text({"search_id": search_id})})
+            rows.execute(f"UPDATE runs SET {column} = ?", [to_text(value)])
+
+    def _run_part(self, column: str) -> dict[str, Any] | None:
+        known = self._own_run()
+        stored: dict[str, Any] | None = json.loads(known[column]) if known and known[column] else None
+        return stored
+
+    # -------------------------------------------------------------------------------------------- ideas and candidates
+
+    def add_ideas(self, ideas: Iterable[Idea]) -> None:
+        """Store ideas; one that is already there is replaced by the same id."""
+        with self.database.write() as rows:
+            rows.table("ideas").upsert_all(({"id": i.id, "record": to_text(i.to_json())} for i in ideas), pk="id")
+
+    def ideas(self, round: int | None = None) -> list[Idea]:
+        """Return the ideas of one round, or of all, in the order in which they came."""
+        return [Idea.from_json(r) for r in self._records("ideas", {"round": round})]
+
+    def idea(self, idea_id: str) -> Idea:
+        """Return one idea; KeyError when there is none."""
+        return Idea.from_json(self._record("ideas", "id", idea_id))
+
+    def add_candidate(self, candidate: Candidate) -> None:
+        """Store a candidate under its id."""
+        self._upsert("candidates", {"id": candidate.id}, candidate)
+
+    def candidate(self, candidate_id: str) -> Candidate:
+        """Return one candidate; KeyError when there is none."""
+        return Candidate.from_json(self._record("candidates", "id", candidate_id))
+
+    def candidates(
+        self, *, round: int | None = None, idea_id: str | None = None, origin: Origin | None = None
+    ) -> list[Candidate]:
+        """Return the candidates that match, in the order in which they came."""
+        wanted = {"round": round, "idea_id": idea_id, "origin": origin}
+        return [Candidate.from_json(r) for r in self._records("candidates", wanted)]
+
+    # --------------------------------------------------------------------------------------------------- measurements
+
+    def find(self, table: str, key: str) -> dict[str, object] | None:
+        """Return the record of `key` in one of `PIECES`, or None."""
+        row = self.database.first(f"SELECT record FROM {_piece(table)} WHERE key = ?", [key])
+        found: dict[str, object] | None = json.loads(row["record"]) if row else None
+        return found
+
+    def save(self, table: str, key: str, candidate_id: str, record: Record) -> None:
+        """Store a record in one of `PIECES` under its key; the last one stored stays."""
+        with self.database.write() as rows:
+            row = {"key": key, "candidate_id": candidate_id, "record": to_text(record.to_json())}
+            rows.table(_piece(table)).upsert(row, pk="key")
+
+    def records(self, table: str) -> list[tuple[str, dict[str, Any]]]:
+        """Return every (key, record) of one of `PIECES`, in the order in which they came."""
+        found = self.database.query(f"SELECT key, record FROM {_piece(table)} ORDER BY rowid")
+        return [(row["key"], json.loads(row["record"])) for row in found]
+
+    def add_evaluation(self, evaluation: Evaluation) -> None:
+        """Store an evaluation under its candidate and purpose."""
+        keys = {"candidate_id": evaluation.candidate_id, "purpose": evaluation.purpose.value}
+        self._upsert("evaluations", keys, evaluation)
+
+    def evaluation(self, candidate_id: str, purpose: Purpose = Purpose.SEARCH) -> Evaluation | None:
+        """Return a candidate's evaluation for this purpose, or None."""
+        found = self._records("evaluations", {"candidate_id": candidate_id, "purpose": purpose})
+        return Evaluation.from_json(found[0]) if found else None
+
+    def evaluation_by_key(self, key: str) -> Evaluation | None:
+        """Return an evaluation of the same source under the same conditions, whichever candidate it was made for."""
+        found = self._records("evaluations", {"key": key})
+        return Evaluation.from_json(found[0]) if found else None
+
+    def evaluations(self, *, purpose: Purpose | None = None, status: Status | None = None) -> list[Evaluation]:
+        """Return the evaluations that match, in the order in which they came."""
+        return [Evaluation.from_json(r) for r in self._records("evaluations", {"purpose": purpose, "status": status})]
+
+    def ranking(
+        self, purpose: Purpose | Sequence[Purpose] = Purpose.SEARCH, limit: int | None = None
+    ) -> list[Evaluation]:
+        """Return the `ok` evaluations for this purpose (or these), fastest kernel first.
+
+        A CPU's speed drifts by several percent over a search, and the paired speedup does not. So kernels are ordered
+        by their speedup over the usual time (the median over the search) of the reference they were paired with.
+        """
+        purposes = (purpose,) if isinstance(purpose, Purpose) else tuple(purpose)
+        found = [e for p in purposes for e in self.evaluations(purpose=p, status=Status.OK)]
+        usual: dict[bool, list[float]] = defaultdict(list)
+        for evaluation in found:
+            if evaluation.timing and evaluation.timing.reference_ms:
+                usual[_is_reduced(evaluation)].append(evaluation.timing.reference_ms)
+        usual_ms = {reduced: statistics.median(times) for reduced, times in usual.items()}
+        return sorted(found, key=lambda e: _steady_ms(e, usual_ms))[:limit]
+
+    def tried_ideas(self) -> list[dict[str, Any]]:
+        """Return each idea with its best result or its failure: the fields of `TriedIdea`, and round, category,
+        predicted_gain, model and the number of candidates written for it."""
+        best: dict[str, Evaluation] = {}
+        for evaluation in self.ranking((Purpose.SEARCH, Purpose.TUNE)):
+            best.setdefault(evaluation.candidate_id, evaluation)
+        return [self._tried(idea, best) for idea in self.ideas()]
+
+    def _tried(self, idea: Idea, best: dict[str, Evaluation]) -> dict[str, Any]:
+        own = [c.id for c in self.candidates(idea_id=idea.id)]
+        winner = next((e for candidate_id, e in best.items() if candidate_id in own), None)
+        failure = "" if winner else self._failure(own)
+        return idea.to_json() | {
+            "best_candidate_id": winner.candidate_id if winner else None,
+            "best_speedup": winner.speedup if winner else None,
+            "failure": failure,
+            "candidates": len(own),
+        }
+
+    def _failure(self, candidate_ids: list[str]) -> str:
+        for candidate_id in reversed(candidate_ids):
+            if evaluation := self.evaluation(candidate_id):
+                return f"{evaluation.status} ({evaluation.reason_code}): {evaluation.reason}".rstrip(": ")
+        return ""
+
+    # ------------------------------------------------------------------------------------------------ rounds and costs
+
+    def save_round(self, entry: dict[str, Any]) -> None:
+        """Store one round's history entry; `entry["round"]` names it."""
+        with self.database.write() as rows:
+            rows.table("rounds").upsert({"id": str(entry["round"]), "record": to_text(entry)}, pk="id")
+
+    def rounds(self) -> list[dict[str, Any]]:
+        """Return the history, first round first."""
+        found = self.database.query("SELECT record FROM rounds ORDER BY round, rowid")
+        return [json.loads(row["record"]) for row in found]
+
+    def charge(self, entry_id: str, *, cpu_s: float = 0.0, gpu_s: float = 0.0, wall_s: float = 0.0, what: str) -> None:
+        """Enter a cost once: a second charge of the same `entry_id` is ignored."""
+        self._ledger.charge(entry_id, cpu_s=cpu_s, gpu_s=gpu_s, wall_s=wall_s, what=what)
+
+    def ledger_totals(self) -> dict[str, float]:
+        """Return `cpu_s`, `gpu_s` and `wall_s` over every entry."""
+        return self._ledger.totals()
+
+    # --------------------------------------------------------------------------------------------------------- the rows
+
+    def _upsert(self, table: str, keys: dict[str, str], record: Record) -> None:
+        with self.database.write() as rows:
+            rows.table(table).upsert({**keys, "record": to_text(record.to_json())}, pk=tuple(keys))
+
+    def _record(self, table: str, key: str, value: str) -> dict[str, Any]:
+        row = self.database.first(f"SELECT record FROM {table} WHERE {key} = ?", [value])
+        if row is None:
+            raise KeyError(f"{self.path}: no {value} in {table}")
+        found: dict[str, Any] = json.loads(row["record"])
+        return found
+
+    def _records(self, table: str, wanted: dict[str, Any]) -> list[dict[str, Any]]:
+        given = {column: value for column, value in wanted.items() if value is not None}
+        where = " AND ".join(f"{column} = :{column}" for column in given)
+        sql = f"SELECT record FROM {table}" + (f" WHERE {where}" if where else "") + " ORDER BY rowid"
+        return [json.loads(row["record"]) for row in self.database.query(sql, given)]
+
+
+def _new_search_id() -> str:
+    return uuid.uuid4().hex[:12]
+
+
+def _piece(table: str) -> str:
+    if table not in PIECES:
+        raise ValueError(f"{table!r} is none of {', '.join(PIECES)}")
+    return table
+
+
+def _is_reduced(evaluation: Evaluation) -> bool:
+    exact = {None, PrecisionClass.EXACT, PrecisionClass.FP32}
+    return (evaluation.verdict.precision_class if evaluation.verdict else None) not in exact
+
+
+def _steady_ms(evaluation: Evaluation, usual_ms: dict[bool, float]) -> float:
+    reference_ms = usual_ms.get(_is_reduced(evaluation))
+    if reference_ms and evaluation.speedup:
+        return reference_ms / evaluation.speedup
+    return evaluation.timing.median_ms if evaluation.timing and evaluation.timing.median_ms else float("inf")

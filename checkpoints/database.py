@@ -1,0 +1,202 @@
+"""A SQLite file that several threads and processes share: opened, migrated, and its errors said in one line.
+
+Covered: a process killed at any instant (WAL with synchronous=NORMAL: what was committed stays), several threads
+(one connection behind a lock), several processes (a busy timeout). Not covered: power loss may take the last commits,
+and network file systems, on which WAL does not work.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import sqlite_utils
+
+from ridgeline.tools.errors import StorageError
+
+BUSY_TIMEOUT_S = 30.0
+_INFINITY = "\u0001infinity"
+
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}
+_UNWRITABLE = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}
+_OCCUPIED = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Migration:
+    """One numbered step of a schema.
+
+    It runs in one transaction together with the raising of the file's version number: after a kill at any instant the
+    file has the whole step or none of it. Two processes that open an old file at once: the second waits, then finds the
+    step done.
+    """
+
+    number: int
+    title: str
+    statements: tuple[str, ...]
+
+
+class Database:
+    """One SQLite file with a known schema, safe to use from many threads."""
+
+    def __init__(self, path: Path, rows: sqlite_utils.Database) -> None:
+        self.path = path
+        self._rows = rows
+        self._lock = threading.RLock()
+
+    @classmethod
+    def open(cls, path: Path, migrations: Sequence[Migration], *, create: bool, what: str) -> Self:
+        """Open `path`, make it when `create`, and bring its schema up to date. `what` names it in messages.
+
+        Raises:
+            StorageError: missing, damaged, unwritable, full, or written by a newer Ridgeline.
+        """
+        if not create and not path.is_file():
+            raise StorageError(f"{path}: no such {what}")
+        with storage_errors(path):
+            if create:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, check_same_thread=False)
+            try:
+                rows = sqlite_utils.Database(connection, execute_plugins=False)
+                _prepare(rows, path, migrations, create=create, what=what)
+            except BaseException:
+                connection.close()
+                raise
+        return cls(path, rows)
+
+    def close(self) -> None:
+        """Close the file; closing twice is harmless."""
+        with self._lock:
+            self._rows.close()
+
+    @contextmanager
+    def write(self) -> Iterator[sqlite_utils.Database]:
+        """Give the database inside one write transaction, committed on leaving and rolled back on an exception.
+
+        BEGIN IMMEDIATE, so that two processes wait for one another at the start instead of failing half-way.
+        """
+        with self._lock, storage_errors(self.path), _transaction(self._rows):
+            yield self._rows
+
+    def query(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> list[dict[str, Any]]:
+        """Return every row of a SELECT as a dict."""
+        with self._lock, storage_errors(self.path):
+            return list(self._rows.query(sql, parameters))
+
+    def first(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> dict[str, Any] | None:
+        """Return the first row of a SELECT, or None."""
+        found = self.query(sql, parameters)
+        return found[0] if found else None
+
+    def copy_to(self, target: Path) -> None:
+        """Write a compact, consistent copy of the file, also while others write to it; `target` must not exist."""
+        with self._lock, storage_errors(target):
+            self._rows.conn.execute("VACUUM INTO ?", (str(target),))
+
+
+@contextmanager
+def _transaction(rows: sqlite_utils.Database) -> Iterator[None]:
+    rows.conn.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        rows.conn.execute("COMMIT")
+    except BaseException:
+        if rows.conn.in_transaction:
+            rows.conn.execute("ROLLBACK")
+        raise
+
+
+def _prepare(
+    rows: sqlite_utils.Database, path: Path, migrations: Sequence[Migration], *, create: bool, what: str
+) -> None:
+    version = _version(rows)
+    newest = migrations[-1].number
+    if version > newest:
+        raise StorageError(
+            f"{path}: written by a newer Ridgeline (schema {version}, this one knows {newest}); "
+            "upgrade with: pip install --upgrade ridgeline"
+        )
+    if version == 0 and (rows.table_names() or not create):
+        raise StorageError(f"{path}: not a Ridgeline {what}; name another file or move this one away")
+    if version and (damage := rows.conn.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
+        raise sqlite3.DatabaseError(f"malformed: {str(damage).splitlines()[-1]}")
+    rows.enable_wal()
+    rows.conn.execute("PRAGMA synchronous=NORMAL")
+    if version < newest:
+        _migrate(rows, migrations)
+
+
+def _migrate(rows: sqlite_utils.Database, migrations: Sequence[Migration]) -> None:
+    for migration in migrations:
+        with _transaction(rows):
+            if _version(rows) >= migration.number:  # asked again inside the lock: another process may have done it
+                continue
+            for statement in migration.statements:
+                rows.conn.execute(statement)
+            rows.conn.execute(f"PRAGMA user_version={migration.number}")
+
+
+def _version(rows: sqlite_utils.Database) -> int:
+    return int(rows.conn.execute("PRAGMA user_version").fetchone()[0])
+
+
+@contextmanager
+def storage_errors(path: Path) -> Iterator[None]:
+    """Turn what SQLite and the disk say inside into a StorageError of one line that names `path` and a remedy."""
+    try:
+        yield
+    except sqlite3.ProgrammingError:
+        raise  # a mistake of ours: a closed connection, a wrong number of parameters
+    except sqlite3.IntegrityError:
+        raise  # likewise
+    except sqlite3.Error as error:
+        raise StorageError(f"{path}: {_remedy(error)}") from error
+    except OSError as error:
+        raise StorageError(
+            f"{path}: {(error.strerror or str(error)).lower()}; check its disk and permissions"
+        ) from error
+
+
+def _remedy(error: sqlite3.Error) -> str:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code == sqlite3.SQLITE_FULL:
+        return "the disk is full; free some space and resume"
+    if code in _DAMAGED or "malformed" in str(error):
+        return f"the database is damaged ({error}); restore a copy or move it away"
+    if code in _UNWRITABLE:
+        return f"cannot be written ({error}); check the folder's permissions or choose another"
+    if code in _OCCUPIED:
+        return f"another process has held the database for over {BUSY_TIMEOUT_S:.0f} s; end it and try again"
+    if code == sqlite3.SQLITE_IOERR:
+        return f"the disk refuses ({error}); check that it is not full and not failing"
+    return str(error)
+
+
+def to_text(value: Any) -> str:
+    """Return `value` as JSON text that SQLite's JSON functions read and that gives the same value back.
+
+    Infinity is written as 1e999, which both sides read as infinity; NaN, which JSON cannot say, becomes null.
+    """
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        text = json.dumps(_mark_infinite(value), ensure_ascii=False, allow_nan=False)
+        return text.replace(json.dumps("-" + _INFINITY), "-1e999").replace(json.dumps(_INFINITY), "1e999")
+
+
+def _mark_infinite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _mark_infinite(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_mark_infinite(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else ("-" if value < 0 else "") + _INFINITY
+    return value

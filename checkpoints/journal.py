@@ -1,0 +1,110 @@
+"""Every model call under a deterministic id, stored before its reply is used: no reply that arrived is paid twice.
+
+A call is `in_flight` from just before it is sent until its reply is stored; one found in that state after a crash may
+have been paid without an answer, and `totals()["repeated"]` counts how many were sent again. A `waiting` call waits for
+an outside agent or a person: the table is also their mailbox, and `request` holds all they need to answer.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.database import to_text
+from ridgeline.checkpoints.migrations import NOW
+
+_BEGIN = """INSERT INTO model_calls (call_id, state, model, prompt_sha256, request)
+VALUES (:call_id, :state, :model, :prompt_sha256, :request)
+ON CONFLICT (call_id) DO UPDATE SET state = excluded.state, model = excluded.model, request = excluded.request,
+  prompt_sha256 = excluded.prompt_sha256, error = '', sent = sent + 1
+WHERE state <> 'finished'"""
+_END = f"""UPDATE model_calls SET state = :state, reply = :reply, error = :error, ended_at = {NOW}
+WHERE call_id = :call_id AND state <> 'finished'"""
+_TOTALS = """SELECT COUNT(*) AS calls, COALESCE(SUM(input_tokens), 0) AS input_tokens,
+  COALESCE(SUM(output_tokens), 0) AS output_tokens, COALESCE(SUM(usd), 0.0) AS usd,
+  COUNT(*) FILTER (WHERE state = 'in_flight') AS in_flight, COUNT(*) FILTER (WHERE state = 'waiting') AS waiting,
+  COUNT(*) FILTER (WHERE state = 'failed') AS failed, COALESCE(SUM(sent - 1), 0) AS repeated
+FROM model_calls"""
+
+
+class Journal:
+    """The model calls of one search, in its archive's file."""
+
+    def __init__(self, archive: Archive) -> None:
+        self._database = archive.database
+
+    def stored(self, call_id: str, prompt_sha256: str | None = None) -> dict[str, Any] | None:
+        """Return the reply of a finished call as it was given to `finish`, or None.
+
+        When `prompt_sha256` is given and differs from the stored one, the reply is still returned and the difference is
+        recorded in `mismatches`.
+        """
+        row = self._database.first(
+            "SELECT reply, prompt_sha256 FROM model_calls WHERE call_id = ? AND state = 'finished'", [call_id]
+        )
+        if row is None:
+            return None
+        if prompt_sha256 is not None and prompt_sha256 != row["prompt_sha256"]:
+            self._record_mismatch(call_id, row["prompt_sha256"], prompt_sha256)
+        reply: dict[str, Any] = json.loads(row["reply"])
+        return reply
+
+    def begin(
+        self, call_id: str, *, model: str, prompt_sha256: str, request: dict[str, Any], waiting: bool = False
+    ) -> None:
+        """Record that a call is about to be sent (or, when `waiting`, that it waits for an outside answer).
+
+        A finished call stays finished. A call that was in flight or had failed counts as sent once more.
+        """
+        call = {"call_id": call_id, "model": model, "prompt_sha256": prompt_sha256, "request": to_text(request)}
+        with self._database.write() as rows:
+            rows.execute(_BEGIN, call | {"state": "waiting" if waiting else "in_flight"})
+
+    def finish(self, call_id: str, reply: dict[str, Any]) -> None:
+        """Store a call's reply durably: `text`, `input_tokens`, `output_tokens`, `usd`, `latency_s` and `raw`.
+
+        The first reply stays: finishing or failing a finished call changes nothing, so a replay sees what was used.
+
+        Raises:
+            KeyError: the call was never begun.
+        """
+        self._end(call_id, state="finished", reply=to_text(reply), error="")
+
+    def fail(self, call_id: str, error: str) -> None:
+        """Record that a call ended without a reply.
+
+        Raises:
+            KeyError: the call was never begun.
+        """
+        self._end(call_id, state="failed", reply=None, error=error)
+
+    def _end(self, call_id: str, *, state: str, reply: str | None, error: str) -> None:
+        with self._database.write() as rows:
+            if not rows.table("model_calls").count_where("call_id = ?", [call_id]):
+                raise KeyError(f"{self._database.path}: no model call {call_id}")
+            rows.execute(_END, {"call_id": call_id, "state": state, "reply": reply, "error": error})
+
+    def calls(self, state: str | None = None) -> list[dict[str, Any]]:
+        """Return the calls in one state ("in_flight", "waiting", "finished", "failed") or all, oldest first."""
+        found = self._database.query(
+            "SELECT call_id, state, model, prompt_sha256, request, error, sent, began_at, ended_at, input_tokens, "
+            "output_tokens, usd, latency_s FROM model_calls WHERE :state IS NULL OR state = :state ORDER BY rowid",
+            {"state": state},
+        )
+        return [row | {"request": json.loads(row["request"])} for row in found]
+
+    def totals(self) -> dict[str, Any]:
+        """Return `calls`, `input_tokens`, `output_tokens`, `usd`, and how many are `in_flight`, `waiting` or `failed`;
+        `repeated` counts sends beyond the first of each call."""
+        return self._database.query(_TOTALS)[0]
+
+    @property
+    def mismatches(self) -> list[dict[str, str]]:
+        """Where a replayed prompt's hash differed: call_id, stored_sha256, replayed_sha256, seen_at."""
+        return self._database.query("SELECT * FROM prompt_mismatches ORDER BY rowid")
+
+    def _record_mismatch(self, call_id: str, stored: str, replayed: str) -> None:
+        row = {"call_id": call_id, "stored_sha256": stored, "replayed_sha256": replayed}
+        with self._database.write() as rows:
+            rows.table("prompt_mismatches").insert(row, ignore=True)

@@ -1,0 +1,144 @@
+"""Run folders: which one to use, who uses it now, and whether this graph may continue it."""
+
+from __future__ import annotations
+
+import difflib
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from ridgeline.checkpoints.archive import FILE_NAME, Archive
+from ridgeline.checkpoints.database import storage_errors
+from ridgeline.tools.errors import RunError, StorageError
+
+LOCK_NAME = ".lock"
+UNFINISHED = {None, "", "running", "stopped"}
+
+
+@contextmanager
+def lock_run(run_dir: Path) -> Iterator[None]:
+    """Hold a run folder for this process until the block ends, however it ends; the folder is made when missing.
+
+    The kernel drops the lock when the process dies, so a stale lock cannot exist. Not covered: network file systems
+    without flock.
+
+    Raises:
+        RunError: another process holds it; the message names that process.
+    """
+    descriptor = _open_lock(run_dir)
+    try:
+        _take(descriptor, run_dir)
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _open_lock(run_dir: Path) -> int:
+    with storage_errors(run_dir):
+        run_dir.mkdir(parents=True, exist_ok=True)
+        return os.open(run_dir / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+
+
+def _take(descriptor: int, run_dir: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
+        raise RunError(f"{run_dir}: in use by process {holder}; wait for it, or stop it with: kill {holder}") from None
+    if not os.path.samestat(os.fstat(descriptor), os.stat(run_dir / LOCK_NAME)):
+        raise RunError(f"{run_dir}: was removed just now by another process; try again")
+
+
+def is_locked(run_dir: Path) -> bool:
+    """Return whether a process holds this run folder now."""
+    try:
+        descriptor = os.open(run_dir / LOCK_NAME, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def check_graph_version(archive: Archive, version: int | str) -> None:
+    """Store the graph's version in a new run, and refuse a run that another version of the graph began.
+
+    Node names and state are an on-disk format: a graph of another version would finish such a run without its work.
+
+    Raises:
+        RunError: the versions differ.
+    """
+    made_by = archive.run().get("graph_version")
+    if made_by is None:
+        archive.save_run({"graph_version": version})
+    elif str(made_by) != str(version):
+        raise RunError(
+            f"{archive.path.parent}: begun by graph version {made_by}, this Ridgeline has {version}; "
+            "continue it with the Ridgeline that began it, or start a new run"
+        )
+
+
+def read_run(run_dir: Path) -> dict[str, Any] | None:
+    """Return what a run folder's archive says of its search, or None when it has no readable archive."""
+    if not (run_dir / FILE_NAME).is_file():
+        return None
+    with suppress(StorageError), Archive.open(run_dir, create=False) as archive:
+        return archive.run()
+    return None
+
+
+def run_folders(runs_dir: Path) -> list[Path]:
+    """Return the run folders below `runs_dir`, oldest first by the creation of their archive's first entry."""
+    if not runs_dir.is_dir():
+        return []
+    found = [child for child in runs_dir.iterdir() if (child / FILE_NAME).is_file()]
+    return sorted(found, key=lambda run_dir: (_began_at(run_dir), run_dir.name))
+
+
+def _began_at(run_dir: Path) -> str:
+    with suppress(StorageError), Archive.open(run_dir, create=False) as archive:
+        row = archive.database.first("SELECT MIN(stored_at) AS began_at FROM runs")
+        return str(row["began_at"] or "") if row else ""
+    return ""
+
+
+def newest_unfinished(runs_dir: Path, problem_name: str) -> Path | None:
+    """Return this problem's newest run folder that was stopped or killed and that no process holds, or None."""
+    for run_dir in reversed(run_folders(runs_dir)):
+        known = read_run(run_dir)
+        if known is None or is_locked(run_dir):
+            continue
+        if (known.get("problem") or {}).get("name") == problem_name and known.get("state") in UNFINISHED:
+            return run_dir
+    return None
+
+
+def find_run(runs_dir: Path, id_or_path: str | Path) -> Path:
+    """Return the run folder that a user means: a path, a folder's name or its beginning, or a search id.
+
+    Raises:
+        RunError: none or several match; the message names near ones.
+    """
+    path = Path(id_or_path)
+    if (path / FILE_NAME).is_file():
+        return path
+    wanted = str(id_or_path)
+    folders = run_folders(runs_dir)
+    matches = [f for f in folders if f.name == wanted] or [f for f in folders if wanted and f.name.startswith(wanted)]
+    matches = matches or [f for f in folders if (read_run(f) or {}).get("search_id") == wanted]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise RunError(f"{wanted}: several runs match: {', '.join(f.name for f in matches)}; name one in full")
+    near = difflib.get_close_matches(wanted, [f.name for f in folders], n=3, cutoff=0.4)
+    hint = f"; did you mean {' or '.join(near)}?" if near else f"; {runs_dir} holds {len(folders)} runs"
+    raise RunError(f"{wanted}: no such run{hint}")

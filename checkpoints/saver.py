@@ -1,0 +1,81 @@
+"""LangGraph's checkpoints in search.sqlite: opened so that a kill loses nothing, pruned so that they stay small."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import aiosqlite
+
+from ridgeline.checkpoints.database import BUSY_TIMEOUT_S, storage_errors
+from ridgeline.checkpoints.runs import check_graph_version, find_run, lock_run, newest_unfinished
+
+if TYPE_CHECKING:  # importing LangGraph takes most of a second: only a run pays for it
+    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+__all__ = ["check_graph_version", "find_run", "lock_run", "newest_unfinished", "open_saver", "prune"]
+
+FILE_NAME = "search.sqlite"
+
+# A superstep is over when a later checkpoint of the same namespace exists. Branches' namespaces name the root checkpoint
+# they hang below in `metadata`; once that is gone they can never be resumed and go with it. Ids grow with time: what is
+# newer than the newest stored root may belong to a checkpoint that is still being written, and stays.
+_DROP_OLD = """DELETE FROM checkpoints WHERE thread_id = :thread AND rowid NOT IN (
+  SELECT rowid FROM (SELECT rowid, ROW_NUMBER() OVER (PARTITION BY checkpoint_ns ORDER BY checkpoint_id DESC) AS age
+    FROM checkpoints WHERE thread_id = :thread) WHERE age <= :keep_last)"""
+_DROP_BELOW = """DELETE FROM checkpoints WHERE thread_id = :thread AND checkpoint_ns <> ''
+  AND json_extract(CAST(metadata AS TEXT), '$.parents.""') NOT IN (
+    SELECT checkpoint_id FROM checkpoints WHERE thread_id = :thread AND checkpoint_ns = '')
+  AND json_extract(CAST(metadata AS TEXT), '$.parents.""') < (
+    SELECT MAX(checkpoint_id) FROM checkpoints WHERE thread_id = :thread AND checkpoint_ns = '')"""
+_DROP_WRITES = """DELETE FROM writes WHERE thread_id = :thread AND NOT EXISTS (
+    SELECT 1 FROM checkpoints AS kept WHERE kept.thread_id = writes.thread_id
+      AND kept.checkpoint_ns = writes.checkpoint_ns AND kept.checkpoint_id = writes.checkpoint_id)
+  AND checkpoint_id < (SELECT MAX(checkpoint_id) FROM checkpoints WHERE thread_id = :thread AND checkpoint_ns = '')"""
+
+
+@asynccontextmanager
+async def open_saver(path: Path) -> AsyncIterator[AsyncSqliteSaver]:
+    """Give a checkpointer over `path` on a connection of its own, closed however the block ends.
+
+    synchronous=NORMAL: a checkpoint costs no fsync and still survives `kill -9`. An unclosed connection would keep the
+    process from ending.
+
+    Raises:
+        StorageError: the file is damaged or cannot be written, now or while the block runs.
+    """
+    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+    with storage_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        async with aiosqlite.connect(path, timeout=BUSY_TIMEOUT_S) as connection:
+            await connection.execute("PRAGMA journal_mode=WAL")
+            await connection.execute("PRAGMA synchronous=NORMAL")
+            saver = AsyncSqliteSaver(connection)
+            await saver.setup()
+            yield saver
+    except sqlite3.Error as error:
+        with storage_errors(path):
+            raise error
+
+
+async def prune(saver: AsyncSqliteSaver, thread_id: str, keep_last: int = 2) -> int:
+    """Drop the checkpoints of supersteps that are over, but for the last `keep_last` of each namespace.
+
+    The newest checkpoint, its pending writes and everything inside branches that still run stay, so a resume goes on
+    exactly where it would have. Safe to call while the graph runs. Returns the number of checkpoints dropped.
+    """
+    if keep_last < 1:
+        raise ValueError(f"keep_last must be at least 1, got {keep_last}")
+    wanted = {"thread": thread_id, "keep_last": keep_last}
+    async with saver.lock, saver.conn.cursor() as cursor:
+        dropped = 0
+        for statement in (_DROP_OLD, _DROP_BELOW, _DROP_WRITES):
+            await cursor.execute(statement, wanted)
+            dropped += cursor.rowcount if statement is not _DROP_WRITES else 0
+        await saver.conn.commit()
+    return dropped
