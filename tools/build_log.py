@@ -11,7 +11,7 @@ LOG_BYTES = 4000
 REASON_BYTES = 300
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _ERROR = re.compile(
-    r"\berror\b[ :]|nvcc fatal|undefined reference|undefined symbol|multiple definition|out of memory", re.IGNORECASE
+    r": (fatal )?error[: ]|(nvcc|ptxas) (fatal|error)|undefined reference|undefined symbol|multiple definition|out of memory"
 )
 _LINKER_SUMMARY = "collect2: "  # says only that the linker failed
 _TEMPORARY = re.compile(r"(?:/\S*/)?\b(?:cc\w{6}|tmpxft_\w+-\d+_\w+(?:\.cudafe1)?)\.(?:o|cpp)\b")

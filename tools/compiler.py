@@ -38,7 +38,8 @@ logger = logging.getLogger(__name__)
 
 OUTPUT_BYTES = 256 << 20  # what one build may write
 BUILD_PROCESSES = 64
-_PAST_LIMIT, _SANDBOX_FAILED, _CPU_LIMIT = 124, (125, 127), 128 + signal.SIGXCPU  # exit statuses of Sandbox.argv
+_PAST_LIMIT, _SANDBOX_FAILED = 124, (125, 127)  # exit statuses of Sandbox.argv
+_CPU_LIMIT_REACHED = signal.strsignal(signal.SIGXCPU) or ""  # as g++ reports the end of its own child
 TORCH_BUILD_CORES = 2  # a stock torch build takes 1.5 GB: no more than one for every two cores
 
 
@@ -203,7 +204,7 @@ def _failure(outcome: BuildOutcome, log: str, recipe: Recipe) -> tuple[ReasonCod
     last = outcome.log.rstrip().rsplit(b"\n", 1)[-1].decode(errors="replace")
     if outcome.exit_code is None or (outcome.exit_code in _SANDBOX_FAILED and last.startswith("sandbox: ")):
         raise EngineError(f"a build could not be run: {last or 'no exit status'}")
-    if outcome.exit_code == _CPU_LIMIT or (outcome.exit_code == _PAST_LIMIT and "wall" in last):
+    if outcome.exit_code == _PAST_LIMIT and "wall" in last or _CPU_LIMIT_REACHED in log:
         return ReasonCode.COMPILER_TIMEOUT, f"the compiler was stopped after {recipe.cpu_s} s: simplify the source"
     if outcome.exit_code == _PAST_LIMIT:
         return ReasonCode.COMPILER_FAILED, f"the compiler was stopped: {last.removeprefix('sandbox: killed: ')} reached"
