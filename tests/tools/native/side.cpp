@@ -1,0 +1,97 @@
+// A trusted stand-in for a runner: out = 3 x + 1 over sets in a shared file, honest or with one named way to cheat.
+//   side FILE N_SETS ELEMENTS WORK MODE      then on stdin: "loop FIRST CALLS"  ->  "done OWN_NS"
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <string>
+#include <sys/mman.h>
+#include <thread>
+#include <unistd.h>
+#include <unordered_map>
+#include <vector>
+
+static size_t elements;
+static int work;
+static std::string mode;
+static std::atomic<const float*> handed_in{nullptr};
+static std::atomic<float*> handed_out{nullptr};
+
+static void honest(const float* x, float* out) {
+    for (size_t i = 0; i < elements; ++i) {
+        float v = x[i], extra = 0.0f;
+        for (int k = 0; k < work; ++k) extra = extra * 0.5f + v;  // WORK multiplies the time, not the result
+        out[i] = 3.0f * v + 1.0f + (extra == 12345.678f ? 1.0f : 0.0f);
+    }
+}
+
+static void remembered(const float* x, float* out, long key) {
+    static std::unordered_map<long, std::vector<float>> results;
+    auto& kept = results[key];
+    if (kept.empty()) {
+        honest(x, out);
+        kept.assign(out, out + elements);
+    } else {
+        memcpy(out, kept.data(), elements * sizeof(float));
+    }
+}
+
+static void background() {
+    for (;;) {
+        if (mode == "late") {
+            float* out = handed_out.exchange(nullptr);
+            if (out) honest(handed_in.load(), out);
+            std::this_thread::sleep_for(std::chrono::microseconds(50));
+        }
+    }
+}
+
+static void call(const float* x, float* out, long number, long loops) {
+    long bits = 0;
+    memcpy(&bits, x, sizeof bits);
+    if (mode == "pointer_cache") return remembered(x, out, (long)x);
+    if (mode == "fingerprint_cache") return remembered(x, out, bits);
+    if (mode == "skips_later" && loops > 14) return;
+    if (mode == "late" && number > 0) {
+        handed_in = x;
+        handed_out = out;
+        return;
+    }
+    static bool started = false;
+    if (mode == "new_thread" && loops > 14 && !started) {
+        started = true;
+        std::thread([] { sleep(1000); }).detach();
+    }
+    honest(x, out);
+}
+
+static long now_ns() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
+
+int main(int, char** argv) {
+    int n_sets = atoi(argv[2]);
+    elements = strtoul(argv[3], nullptr, 10);
+    work = atoi(argv[4]);
+    mode = argv[5];
+    size_t bytes = 2 * elements * n_sets * sizeof(float);
+    int file = open(argv[1], O_RDWR);
+    float* memory = (float*)mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (memory == MAP_FAILED) return 1;
+    if (mode == "spins" || mode == "late") std::thread(background).detach();
+    long number = 0, loops = 0;
+    int first, calls;
+    while (scanf(" loop %d %d", &first, &calls) == 2) {
+        long start = now_ns();
+        if (mode == "dawdles" && calls > 1 && loops % 3 == 1) usleep(20000);
+        for (int i = 0; i < calls; ++i) {
+            float* x = memory + 2 * elements * ((first + i) % n_sets);
+            call(x, x + elements, number++, loops);
+        }
+        ++loops;
+        long own = now_ns() - start;
+        printf("done %ld\n", mode == "lies" ? own / 2 : own);
+        fflush(stdout);
+    }
+    _exit(0);
+}

@@ -1,0 +1,280 @@
+"""The benchmark against real processes: an honest kernel is timed, each way to cheat the clock is named.
+
+Sides are trusted C++ programs (native/side.cpp) that loop over sets in a shared file; the arena is numpy over that file.
+Only ratios within one run are asserted.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ridgeline.tools.arena import LoopTime
+from ridgeline.tools.benchmark import Distrusted, TimingSettings, compare_sides, time_alone, time_candidate
+from ridgeline.tools.lane import Lane, Plan, Rotation, WarmUp, make_plan
+from ridgeline.tools.process_usage import cpu_seconds, page_faults, thread_count
+from ridgeline.tools.records import Floor, Label, Purpose, ReasonCode, Status, Trial
+from ridgeline.tools.statistics import StoppingRule
+
+pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+
+N_SETS, ELEMENTS = 24, 1 << 16
+SETTINGS = TimingSettings(
+    rule=StoppingRule(smallest=8, largest=12, time_s=1.0),
+    warm_up=WarmUp(calls=10, seconds=0.03),
+    loop_s=0.002,
+    shortest_loop_s=0.0002,
+    idle_s=0.1,
+    checks=2,
+    rng_seed=7,
+)
+
+
+class ProcessSide:
+    """A side that is a process: one line asks for a loop, one line answers."""
+
+    def __init__(self, command: list[str]) -> None:
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.pid = self.process.pid
+        self.pauses = 0
+        self.paused = False
+
+    def loop(self, first_set: int, calls: int, keep: tuple[int, ...] = ()) -> LoopTime:
+        assert not self.paused
+        assert self.process.stdin and self.process.stdout
+        start = time.perf_counter()
+        self.process.stdin.write(f"loop {first_set} {calls}\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline().split()
+        return LoopTime(parent_s=time.perf_counter() - start, own_s=int(answer[1]) / 1e9)
+
+    def pause(self) -> None:
+        self.pauses += 1
+        self.paused = True
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self.paused = False
+        os.kill(self.pid, signal.SIGCONT)
+
+    def cpu_seconds(self) -> float:
+        return cpu_seconds(self.pid)
+
+    def threads(self) -> int:
+        return thread_count(self.pid)
+
+    def page_faults(self) -> int:
+        return page_faults(self.pid)
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+class FileArena:
+    """Sets of (x, out) in one shared file; refilled and compared by numpy."""
+
+    def __init__(self, path: Path, n_sets: int = N_SETS, elements: int = ELEMENTS) -> None:
+        self.n_sets = n_sets
+        self.memory = np.memmap(path, dtype=np.float32, mode="w+", shape=(n_sets, 2, elements))
+        self.rng = np.random.default_rng(0)
+        self.refills = 0
+        self.checked: list[int] = []
+
+    def refill(self) -> None:
+        self.refills += 1
+        fresh = self.rng.standard_normal(self.memory.shape[2], dtype=np.float32)
+        for i in range(self.n_sets):
+            self.memory[i, 0] = np.roll(fresh, i) + self.refills
+
+    def poison(self) -> None:
+        self.memory[:, 1] = np.nan
+
+    def check(self, set_index: int) -> Trial:
+        self.checked.append(set_index)
+        x, out = self.memory[set_index]
+        expected = 3 * x + 1
+        with np.errstate(invalid="ignore"):
+            error = float(np.linalg.norm(out - expected) / np.linalg.norm(expected - expected.mean()))
+        return Trial(name="timed", rel_error=error, gate=1e-5, passed=error < 1e-5)
+
+
+@pytest.fixture(scope="session")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    source = Path(__file__).parent / "native" / "side.cpp"
+    out = tmp_path_factory.mktemp("side") / "side"
+    subprocess.run(["g++", "-O2", "-pthread", "-o", str(out), str(source)], check=True)
+    return out
+
+
+@pytest.fixture
+def arena(tmp_path: Path) -> FileArena:
+    return FileArena(tmp_path / "sets")
+
+
+@pytest.fixture
+def start(program: Path, arena: FileArena) -> Iterator[Callable[..., ProcessSide]]:
+    sides: list[ProcessSide] = []
+
+    def start_side(mode: str = "honest", *, work: int = 4, of: FileArena = arena) -> ProcessSide:
+        shape = [str(of.memory.filename), str(of.n_sets), str(of.memory.shape[2])]
+        sides.append(ProcessSide([str(program), *shape, str(work), mode]))
+        return sides[-1]
+
+    yield start_side
+    for side in sides:
+        side.close()
+
+
+def test_kernel_doing_a_tenth_of_the_work_measures_as_faster(start, arena) -> None:
+    timing = time_candidate(start(work=4), start(work=40), arena, settings=SETTINGS, floor=None)
+    assert timing.status is Status.OK, timing.reason
+    assert timing.speedup > 1.5
+    assert timing.speedup_ci95[0] <= timing.speedup <= timing.speedup_ci95[1]
+    assert timing.speedup == pytest.approx(timing.reference_ms / timing.median_ms, rel=0.3)
+    assert timing.p10_ms <= timing.median_ms <= timing.p90_ms
+    assert timing.samples >= 8
+    assert timing.witness_ms == pytest.approx(timing.median_ms, rel=0.3)
+    assert timing.benchmark_s > 0
+    assert len(arena.checked) >= timing.samples
+
+
+def test_kernel_against_itself_has_no_clear_winner(start, arena) -> None:
+    timing = time_candidate(start(work=8), start(work=8), arena, settings=SETTINGS, floor=None)
+    assert timing.status is Status.OK, timing.reason
+    assert 0.5 < timing.speedup < 2  # a turbo step of one core is 1.7 x here
+
+
+@pytest.mark.parametrize(
+    ("mode", "status", "reason_code"),
+    [
+        ("pointer_cache", Status.WRONG, ReasonCode.STALE_OUTPUT),
+        ("skips_later", Status.UNTRUSTED, ReasonCode.TIMED_OUTPUT_WRONG),
+        ("late", Status.UNTRUSTED, ReasonCode.TIMED_OUTPUT_WRONG),
+        ("spins", Status.UNTRUSTED, ReasonCode.BACKGROUND_WORK),
+        ("new_thread", Status.UNTRUSTED, ReasonCode.NEW_THREAD),
+        ("lies", Status.UNTRUSTED, ReasonCode.WITNESS_DISAGREES),
+    ],
+)
+def test_cheat_is_named_with_its_own_reason(start, arena, mode, status, reason_code) -> None:
+    timing = time_candidate(start(mode, work=16), start(work=16), arena, settings=SETTINGS, floor=None)
+    assert (timing.status, timing.reason_code) == (status, reason_code), timing.reason
+    assert timing.median_ms is None
+    assert timing.speedup is None
+    assert timing.reason
+    assert "\n" not in timing.reason
+
+
+def test_cache_keyed_by_a_fingerprint_is_caught_or_gains_nothing(start, arena) -> None:
+    settings = replace(SETTINGS, rule=StoppingRule(smallest=6, largest=6))
+    timing = time_candidate(start("fingerprint_cache", work=20), start(work=20), arena, settings=settings, floor=None)
+    assert (timing.status, timing.reason_code) == (Status.WRONG, ReasonCode.STALE_OUTPUT), timing
+    assert "new contents" in timing.reason
+
+
+def test_block_of_fresh_contents_gives_a_fingerprint_cache_no_advantage(start, arena) -> None:
+    """Whatever the warm-up made of it: with a plan that uses no set twice, a cache saves nothing."""
+    rotation = Rotation(arena=arena)
+    plan = Plan(calls=5, lead_in=3, rotates=False)
+    lanes = [Lane(side=start(m, work=20), rotation=rotation, is_tracked=True) for m in ("fingerprint_cache", "honest")]
+    for lane in lanes:
+        lane.plan = plan
+        for _ in range(3):
+            lane.refresh()
+            lane.run_block(lambda sets: ())
+    cached, honest = (min(lane.per_call_s()) for lane in lanes)
+    assert cached > 0.7 * honest
+
+
+def test_dawdling_in_one_of_the_two_loops_gains_nothing(start, arena) -> None:
+    timing = time_candidate(start("dawdles", work=16), start(work=16), arena, settings=SETTINGS, floor=None)
+    assert timing.status is Status.UNTRUSTED or timing.speedup < 1.1
+
+
+def test_time_below_the_floor_is_not_trusted(start, arena) -> None:
+    floor = Floor(floor_ms=1e3, compute_floor_ms=0.0, bound="memory", bandwidth_gbps=10.0, gflops=100.0)
+    timing = time_candidate(start(), start(), arena, settings=SETTINGS, floor=floor)
+    assert (timing.status, timing.reason_code) == (Status.UNTRUSTED, ReasonCode.BELOW_FLOOR)
+
+
+def test_tiny_kernel_is_labelled_launch_bound_and_a_huge_gain_is_quarantined(start, tmp_path) -> None:
+    small = FileArena(tmp_path / "small", n_sets=16, elements=1 << 10)
+    timing = time_candidate(start(work=0, of=small), start(work=200, of=small), small, settings=SETTINGS, floor=None)
+    assert timing.status is Status.OK, timing.reason
+    assert Label.LAUNCH_BOUND in timing.labels
+    assert Label.QUARANTINED in timing.labels
+
+
+def test_search_gives_up_early_on_a_clearly_slower_kernel(start, arena) -> None:
+    rule = StoppingRule(smallest=40, largest=40, give_up_below=0.8)
+    settings = replace(SETTINGS, rule=rule)
+    timing = time_candidate(start(work=40), start(work=4), arena, settings=settings, floor=None)
+    assert timing.status is Status.OK
+    assert timing.speedup_ci95[1] < 0.8
+    assert timing.samples < 40
+
+
+def test_sides_take_turns_and_the_reference_is_running_at_the_end(start, arena) -> None:
+    candidate, reference = start(), start()
+    time_candidate(candidate, reference, arena, settings=SETTINGS, floor=None)
+    assert candidate.pauses >= 8
+    assert reference.pauses >= 8
+    assert not reference.paused
+
+
+def test_collect_is_called_for_every_checked_set(start, arena) -> None:
+    collected: list[int] = []
+    time_candidate(start(), start(), arena, settings=SETTINGS, floor=None, collect=collected.append)
+    assert collected == arena.checked
+
+
+def test_comparison_of_two_candidates_says_which_is_faster(start, arena) -> None:
+    comparison = compare_sides(start(work=24), start(work=4), arena, settings=SETTINGS)
+    assert comparison.ratio > 1.5
+    assert comparison.ratio_ci95[0] > 1
+    assert comparison.first_ms > comparison.second_ms
+
+
+def test_comparison_refuses_a_side_whose_timed_output_is_wrong(start, arena) -> None:
+    with pytest.raises(Distrusted, match="wrong"):
+        compare_sides(start("skips_later"), start(), arena, settings=SETTINGS)
+
+
+def test_baseline_alone_reports_ordered_percentiles(start, arena) -> None:
+    median_ms, p10, p90, samples = time_alone(start(), arena, settings=SETTINGS)
+    assert 0 < p10 <= median_ms <= p90
+    assert samples >= 6
+
+
+@pytest.mark.parametrize("per_call_s", [1e-6, 1e-4, 6e-4, 1e-2, 1.0])
+@pytest.mark.parametrize("n_sets", [3, 11, 51, 64])
+def test_plan_never_uses_a_set_twice_unless_it_says_so(per_call_s: float, n_sets: int) -> None:
+    plan = make_plan(per_call_s, n_sets, loop_s=0.004, shortest_loop_s=0.002)
+    assert plan.rotates or plan.lead_in + 3 * plan.calls <= n_sets
+    assert 3 * plan.calls * per_call_s >= 0.006 or plan.rotates
+    assert plan.calls >= n_sets or not plan.rotates
+
+
+def test_contents_are_renewed_before_any_set_is_seen_twice(arena) -> None:
+    rotation = Rotation(arena=arena)
+    seen: set[tuple[int, int]] = set()
+    for _ in range(20):
+        rotation.refresh(7)
+        first = rotation.take(7)
+        block = {(arena.refills, (first + i) % N_SETS) for i in range(7)}
+        assert not block & seen
+        seen |= block
+        rotation.take(5)  # the reference's block
+    assert arena.refills < 20
+
+
+def test_every_purpose_has_settings_that_make_five_rounds() -> None:
+    for purpose in Purpose:
+        assert TimingSettings.for_purpose(purpose).rule.smallest >= 10

@@ -1,0 +1,150 @@
+"""Ceilings measured by the real probe, and floors computed from made-up ones."""
+
+import json
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ridgeline.tools.errors import DeviceError
+from ridgeline.tools.hardware import detect_device
+from ridgeline.tools.records import ArgSpec, Description, DeviceKind, Role, Signature
+from ridgeline.tools.roofline import (
+    Bandwidth,
+    Ceilings,
+    ceilings,
+    floor_for,
+    home_dir,
+    item_bytes,
+    measure_ceilings,
+    rotating_bytes,
+    rotating_limit,
+)
+
+needs_gxx = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    root = tmp_path_factory.mktemp("roofline")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RIDGELINE_CACHE_DIR", str(root / "cache"))
+        patch.setenv("RIDGELINE_HOME", str(root / "home"))
+        yield root
+
+
+@pytest.fixture(scope="module")
+def measured(folders: Path) -> Ceilings:
+    return ceilings(detect_device("cpu"))
+
+
+@needs_gxx
+def test_probe_measures_every_way_at_sizes_up_to_the_rotating_total(measured: Ceilings) -> None:
+    device = detect_device("cpu")
+    sizes = [b.bytes for b in measured.bandwidth]
+    assert sizes == sorted(sizes)
+    assert sizes[-1] == pytest.approx(rotating_limit(device), rel=0.01)
+    for row in measured.bandwidth:
+        assert min(row.read, row.write, row.write_streaming, row.copy, row.copy_streaming) > 0
+    assert measured.threads == device.cores
+    assert measured.fma_gflops > measured.bandwidth[-1].fastest / 4  # more operations than loaded numbers
+
+
+@needs_gxx
+def test_ceilings_are_measured_once_and_kept_with_their_date(measured: Ceilings) -> None:
+    started = time.perf_counter()
+    assert ceilings(detect_device("cpu")) == measured
+    assert time.perf_counter() - started < 0.5
+    (kept,) = home_dir().glob("ceilings-*.json")
+    assert json.loads(kept.read_text())["date"] == measured.date
+
+
+@needs_gxx
+def test_measuring_again_never_lowers_a_ceiling(measured: Ceilings) -> None:
+    again = ceilings(detect_device("cpu"), again=True)
+    for before, after in zip(measured.bandwidth, again.bandwidth, strict=True):
+        assert after.fastest >= before.fastest
+    assert again.fma_gflops >= measured.fma_gflops
+
+
+@needs_gxx
+def test_damaged_file_is_measured_anew(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ridgeline.tools.roofline.SECONDS_PER_TOTAL", 0.01)
+    monkeypatch.setenv("RIDGELINE_HOME", str(folders / "other"))
+    device = replace(detect_device("cpu"), cache_bytes=1 << 20)
+    first = ceilings(device)
+    (path,) = home_dir().glob("*.json")
+    path.write_text("{")
+    assert [b.bytes for b in ceilings(device).bandwidth] == [b.bytes for b in first.bandwidth]
+    assert json.loads(path.read_text())["threads"] == device.cores
+
+
+def test_ceilings_of_a_gpu_are_refused_in_one_line() -> None:
+    gpu = replace(detect_device("cpu"), kind=DeviceKind.CUDA, name="NVIDIA H200")
+    with pytest.raises(DeviceError, match="NVIDIA H200"):
+        measure_ceilings(gpu)
+
+
+def _ceilings(cache_bytes: int) -> Ceilings:
+    device = replace(detect_device("cpu"), cache_bytes=cache_bytes, memory_bytes=64 << 30)
+    rows = [(2 << 20, 100.0), (64 << 20, 40.0), (1 << 30, 20.0)]
+    bandwidth = tuple(
+        Bandwidth(bytes=n, read=rate, write=rate / 2, write_streaming=rate / 2, copy=rate / 2, copy_streaming=rate / 2)
+        for n, rate in rows
+    )
+    return Ceilings(device=device, date="2026-01-01", threads=2, fma_gflops=200.0, bandwidth=bandwidth)
+
+
+def _description(*, rows: int, columns: int, flops: int = 0, weight: int = 0) -> Description:
+    shape = (rows, columns)
+    args = [ArgSpec(name=n, role=r, shape=shape, strides=(columns, 1)) for n, r in (("x", Role.INPUT),)]
+    if weight:
+        args.append(ArgSpec(name="weight", role=Role.PARAMETER, shape=(weight,), strides=(1,)))
+    args.append(ArgSpec(name="out", role=Role.OUTPUT, shape=shape, strides=(columns, 1)))
+    return Description(
+        signature=Signature(args=tuple(args)),
+        reference_graph=None,
+        compulsory_bytes=4 * (2 * rows * columns + weight),
+        flops=flops,
+        reference_sha256="",
+        torch_version="",
+    )
+
+
+def test_floor_is_bytes_over_the_rate_of_the_rotating_working_set() -> None:
+    floor = floor_for(_description(rows=2048, columns=1024), _ceilings(cache_bytes=1 << 30))
+    assert floor.bandwidth_gbps == 20.0
+    assert floor.floor_ms == pytest.approx(2 * 4 * 2048 * 1024 / 20e9 * 1e3)
+    assert floor.bound == "memory"
+
+
+def test_parameters_that_may_stay_in_a_cache_count_at_the_fastest_rate() -> None:
+    without = floor_for(_description(rows=2048, columns=1024), _ceilings(cache_bytes=1 << 30))
+    weighted = floor_for(_description(rows=2048, columns=1024, weight=1 << 20), _ceilings(cache_bytes=1 << 30))
+    assert weighted.floor_ms - without.floor_ms == pytest.approx((4 << 20) / 100e9 * 1e3)
+
+
+def test_small_problem_is_held_against_the_cache_it_fits_in() -> None:
+    floor = floor_for(_description(rows=64, columns=1024), _ceilings(cache_bytes=1 << 30))
+    assert floor.bandwidth_gbps == 100.0  # 64 sets of 512 KiB are 32 MiB: below the second size measured
+
+
+def test_compute_floor_is_advisory_and_names_the_bound() -> None:
+    floor = floor_for(_description(rows=64, columns=1024, flops=10**9), _ceilings(cache_bytes=1 << 30))
+    assert floor.compute_floor_ms == pytest.approx(5.0)
+    assert floor.bound == "compute"
+    assert floor.floor_ms < 5.0
+
+
+def test_rotating_total_follows_the_arena() -> None:
+    device = replace(detect_device("cpu"), cache_bytes=32 << 20, memory_bytes=64 << 30)
+    assert rotating_bytes(1 << 20, device) == 64 << 20
+    assert rotating_bytes(1 << 10, device) == 64 << 10
+    assert rotating_bytes(1 << 30, device) == 3 << 30
+
+
+def test_item_sizes_are_read_off_the_names() -> None:
+    assert [item_bytes(d) for d in ("float32", "bfloat16", "bool", "int64", "float8_e4m3fn")] == [4, 2, 1, 8, 1]

@@ -1,0 +1,159 @@
+"""The two sides of a measurement and the memory they share, as the parent process sees them (no torch here).
+
+The judge owns the memory: sets of inputs and outputs at different addresses. The candidate's runner and the judge's own
+eager reference both loop over the same sets, so that neither finds its data in the cache.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from ridgeline.tools.process_usage import cpu_seconds, page_faults, thread_count
+from ridgeline.tools.records import Trial
+
+if TYPE_CHECKING:
+    from ridgeline.tools.judge_process import JudgeProcess
+    from ridgeline.tools.runner_process import RunnerProcess
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopTime:
+    """How long one loop took: by the parent's clock around the request, and by the side's own clock."""
+
+    parent_s: float
+    own_s: float
+
+
+class Side(Protocol):
+    """One of the two programs that alternate: a candidate's runner, or the reference in the judge."""
+
+    def loop(self, first_set: int, calls: int, keep: tuple[int, ...] = ()) -> LoopTime:
+        """Call the kernel `calls` times; call i uses set (first_set + i) % n_sets.
+
+        `keep` are the sets whose output must survive the loop (only a runner of torch tensors needs to be told).
+        """
+        ...
+
+    def pause(self) -> None:
+        """Stop the process, so that it takes no core from the other side."""
+        ...
+
+    def resume(self) -> None:
+        """Let a paused process go on."""
+        ...
+
+    def cpu_seconds(self) -> float:
+        """Return the processor time that the process has used so far, all threads."""
+        ...
+
+    def threads(self) -> int:
+        """Return how many threads the process has now."""
+        ...
+
+    def page_faults(self) -> int:
+        """Return the minor page faults of the process so far."""
+        ...
+
+
+class Arena:
+    """The judge's memory for one problem: the sets of inputs and outputs that both sides use."""
+
+    def __init__(self, judge: JudgeProcess, n_sets: int) -> None:
+        self._judge = judge
+        self.n_sets = n_sets
+
+    def refill(self) -> None:
+        """Put new secret contents into every input set; not while anything is timed."""
+        self._judge.request("refill")
+
+    def poison(self) -> None:
+        """Overwrite every output of every set, so that an output that is not written again shows."""
+        self._judge.request("poison_all")
+
+    def check(self, set_index: int) -> Trial:
+        """Compare the output that lies in a set now with the one expected for that set's inputs."""
+        return Trial.from_json(self._judge.request("check", set=set_index)["trial"])
+
+
+class RunnerSide:
+    """A candidate in its runner."""
+
+    def __init__(self, runner: RunnerProcess) -> None:
+        self._runner = runner
+
+    def loop(self, first_set: int, calls: int, keep: tuple[int, ...] = ()) -> LoopTime:
+        """Time `calls` rotating calls in the runner.
+
+        Raises:
+            RunnerFailure: the runner died, hung or broke the protocol; holds the status and the reason.
+        """
+        return self._runner.loop(first_set, calls, keep)
+
+    def collect(self, set_index: int) -> None:
+        """Bring a kept output into the set's memory (a native host wrote it there already)."""
+        self._runner.collect(set_index)
+
+    def pause(self) -> None:
+        """Stop the runner."""
+        self._runner.stop()
+
+    def resume(self) -> None:
+        """Let the runner go on."""
+        self._runner.cont()
+
+    def cpu_seconds(self) -> float:
+        """Return the runner's processor time."""
+        return cpu_seconds(self._runner.pid)
+
+    def threads(self) -> int:
+        """Return the runner's threads."""
+        return thread_count(self._runner.pid)
+
+    def page_faults(self) -> int:
+        """Return the runner's minor page faults."""
+        return page_faults(self._runner.pid)
+
+
+class EagerSide:
+    """The reference, looping in the judge: `mode` is "eager", "eager_tf32", "compile" or "compile_max_autotune"."""
+
+    def __init__(self, judge: JudgeProcess, mode: str = "eager") -> None:
+        self._judge = judge
+        self.mode = mode
+
+    def prepare(self) -> float:
+        """Compile if the mode asks for it, run once, and return the relative error of its output.
+
+        Raises:
+            EngineError: PyTorch cannot run the reference in this mode; the message is PyTorch's.
+        """
+        return float(self._judge.request("prepare_mode", mode=self.mode, timeout_s=600.0)["rel_error"])
+
+    def loop(self, first_set: int, calls: int, keep: tuple[int, ...] = ()) -> LoopTime:
+        """Time `calls` rotating calls of the reference in the judge; nothing is kept, it is trusted."""
+        self.resume()
+        start = time.perf_counter()
+        reply = self._judge.request("loop", mode=self.mode, first_set=first_set, calls=calls)
+        return LoopTime(parent_s=time.perf_counter() - start, own_s=float(reply["own_s"]))
+
+    def pause(self) -> None:
+        """Stop the judge; the next request to it lets it go on by itself."""
+        self._judge.stop()
+
+    def resume(self) -> None:
+        """Let the judge go on."""
+        self._judge.cont()
+
+    def cpu_seconds(self) -> float:
+        """Return the judge's processor time."""
+        return cpu_seconds(self._judge.pid)
+
+    def threads(self) -> int:
+        """Return the judge's threads."""
+        return thread_count(self._judge.pid)
+
+    def page_faults(self) -> int:
+        """Return the judge's minor page faults."""
+        return page_faults(self._judge.pid)

@@ -1,0 +1,313 @@
+"""Timing in the parent: a candidate in alternation with eager PyTorch, two candidates with each other, or one side alone.
+
+Rounds of A B B A blocks; the idle side is stopped. The score is the parent's clock over loops that rotate over more sets
+than the last-level cache holds; the candidate's own clock is only a witness. Contents are secret and new for every
+call where the sets allow (see lane.py), outputs are poisoned before a block and checked right after it while the
+candidate is stopped. What a result rests on is in docs/timing.md.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+from ridgeline.tools.arena import Arena, Side
+from ridgeline.tools.lane import Lane, Rotation, WarmUp
+from ridgeline.tools.records import Comparison, Floor, Label, Purpose, ReasonCode, Status, Timing, Trial
+from ridgeline.tools.statistics import PairedRatio, StoppingRule, median_interval, paired_ratio, percentile
+
+WITNESS_RELATIVE = 0.10
+WITNESS_ABSOLUTE_S = 5e-6
+"""The two clocks agreed within 10 % + 5 us in 10 of 10 trials (docs/timing.md)."""
+BELOW_FLOOR = 0.95
+"""Part of the floor below which a time is not believed: the ceiling itself is a measurement."""
+LAUNCH_BOUND_MS = 0.05
+QUARANTINE_SPEEDUP = 10.0
+IDLE_SHARE = 0.05
+IDLE_TICKS_S = 0.02
+"""/proc counts user and system time in ticks of 10 ms: two of them may be rounding."""
+FRESH_RELATIVE = 1.5
+FRESH_ABSOLUTE_S = 10e-6
+"""A first pass over fresh contents slower than this multiple of later passes means that results are kept between calls.
+
+Honest kernels: 1.0 to 1.2, from cold caches and waking threads.
+"""
+STALE_ERROR = 10.0
+"""Relative error below which a wrong timed output looks like another call's result; an unwritten one is far above."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimingSettings:
+    """How much to measure; `for_purpose` gives the usual ones."""
+
+    rule: StoppingRule
+    warm_up: WarmUp = field(default_factory=WarmUp)
+    loop_s: float = 0.004  # what the shorter of a block's two loops should last
+    shortest_loop_s: float = 0.002  # 20 us of jitter in a block of three such loops are 0.3 %
+    checks: int = 1  # outputs compared after each candidate block
+    idle_s: float = 0.1  # how long a candidate is watched while it has nothing to do
+    rng_seed: int | None = None  # which outputs are checked; None: unpredictable
+
+    @classmethod
+    def for_purpose(cls, purpose: Purpose) -> TimingSettings:
+        """Return the settings of a purpose: search and tune take 2 to 3 s for a kernel of 1 ms, certify up to 30 s."""
+        if purpose in (Purpose.CERTIFY,):
+            rule = StoppingRule(smallest=20, largest=200, time_s=20.0, patience_s=60.0)
+            return cls(rule=rule, loop_s=0.01, checks=3, idle_s=0.5)
+        if purpose is Purpose.EVALUATE:
+            return cls(rule=StoppingRule(smallest=10, largest=60, time_s=5.0, patience_s=30.0), checks=2)
+        rule = StoppingRule(smallest=10, largest=24, time_s=2.0, patience_s=10.0, give_up_below=0.8)
+        return cls(rule=rule)
+
+
+class Distrusted(Exception):
+    """A candidate's timing that must not count; caught by `time_candidate`, raised by `compare_sides`."""
+
+    def __init__(self, status: Status, reason_code: ReasonCode, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.reason_code = reason_code
+
+
+def time_candidate(
+    candidate: Side,
+    reference: Side,
+    arena: Arena,
+    *,
+    settings: TimingSettings,
+    floor: Floor | None,
+    collect: Callable[[int], None] | None = None,
+) -> Timing:
+    """Return a candidate's time and its speedup over the reference, both from one alternating run.
+
+    A timing that cannot be trusted comes back with its status and reason instead of figures. `collect` brings a kept
+    output into the arena, for a runner of torch tensors; a native host wrote it there already.
+
+    Raises whatever a side raises when it dies.
+    """
+    started = time.perf_counter()
+    rotation = Rotation(arena=arena)
+    ours = Lane(side=candidate, rotation=rotation, is_tracked=True)
+    theirs = Lane(side=reference, rotation=rotation, is_tracked=False)
+    try:
+        watch = _warm_up(ours, theirs, settings)
+        inspect = Inspector(arena=arena, settings=settings, collect=collect, threads=watch)
+        measured = _alternate(ours, theirs, inspect, settings)
+        candidate.resume()
+        _expect_idle(candidate, settings.idle_s)
+        _expect_consistent(ours)
+        timing = _timing(ours, theirs, measured, floor)
+    except Distrusted as fault:
+        timing = Timing(status=fault.status, reason_code=fault.reason_code, reason=str(fault))
+    finally:
+        reference.resume()
+    return Timing.from_json(timing.to_json() | {"benchmark_s": time.perf_counter() - started})
+
+
+def compare_sides(first: Side, second: Side, arena: Arena, *, settings: TimingSettings) -> Comparison:
+    """Return the ratio of two candidates' times (first / second) from one alternating run.
+
+    Raises:
+        Distrusted: an output timed here was wrong, or a clock disagreed.
+    """
+    rotation = Rotation(arena=arena)
+    lanes = [Lane(side=side, rotation=rotation, is_tracked=True) for side in (first, second)]
+    threads = _warm_up(lanes[0], lanes[1], settings)
+    inspect = Inspector(arena=arena, settings=settings, collect=None, threads=threads)
+    _alternate(lanes[0], lanes[1], inspect, settings)
+    for lane in lanes:
+        _expect_consistent(lane)
+    times = [lane.per_call_s() for lane in lanes]
+    measured = paired_ratio(times[0], times[1])
+    return Comparison(
+        ratio=measured.ratio,
+        ratio_ci95=measured.ci95,
+        first_ms=median(times[0]) * 1e3,
+        second_ms=median(times[1]) * 1e3,
+        blocks=measured.pairs,
+    )
+
+
+def time_alone(side: Side, arena: Arena, *, settings: TimingSettings) -> tuple[float, float, float, int]:
+    """Return (median_ms, p10_ms, p90_ms, samples) of one trusted side: a baseline."""
+    lane = Lane(side=side, rotation=Rotation(arena=arena), is_tracked=False)
+    arena.refill()
+    lane.warm_up(settings.warm_up, loop_s=settings.loop_s, shortest_loop_s=settings.shortest_loop_s)
+    started = time.perf_counter()
+    while True:
+        lane.run_block(lambda sets: ())
+        times = lane.per_call_s()
+        low, high = median_interval(times)
+        measured = PairedRatio(ratio=median(times), ci95=(low, high), pairs=len(times))
+        if settings.rule.without_giving_up().is_done(measured, time.perf_counter() - started):
+            return median(times) * 1e3, percentile(times, 10) * 1e3, percentile(times, 90) * 1e3, len(times)
+
+
+# ------------------------------------------------------------------------------------------------- alternating run
+
+
+@dataclass(slots=True, kw_only=True)
+class Inspector:
+    """Looks at a candidate right after each of its blocks, while it is stopped."""
+
+    arena: Arena
+    settings: TimingSettings
+    collect: Callable[[int], None] | None
+    threads: dict[int, int]  # by side's identity: its threads after the warm-up
+    rng: random.Random = field(default_factory=random.SystemRandom)
+
+    def __post_init__(self) -> None:
+        if self.settings.rng_seed is not None:
+            self.rng = random.Random(self.settings.rng_seed)
+
+    def choose(self, sets: Sequence[int]) -> tuple[int, ...]:
+        """Return the sets to check after a block: the last call's, and random ones; with one check, either."""
+        count = min(self.settings.checks, len(sets))
+        if count == 1:
+            return (sets[-1],) if self.rng.random() < 1 / 3 else (self.rng.choice(sets),)
+        return (*self.rng.sample(sets[:-1], count - 1), sets[-1])
+
+    def inspect(self, side: Side, chosen: Sequence[int]) -> None:
+        """Compare the chosen outputs and count threads; the side is paused and stays so."""
+        if side.threads() > self.threads[id(side)]:
+            more = side.threads() - self.threads[id(side)]
+            raise Distrusted(
+                Status.UNTRUSTED,
+                ReasonCode.NEW_THREAD,
+                f"{more} thread(s) appeared after the warm-up; start every thread in the first call",
+            )
+        if self.collect is not None:
+            side.resume()
+            for index in chosen:
+                self.collect(index)
+            side.pause()
+        for index in chosen:
+            trial = self.arena.check(index)
+            if not trial.passed:
+                raise _wrong_output(trial, index)
+
+
+def _wrong_output(trial: Trial, index: int) -> Distrusted:
+    where = f"the timed output of set {index} is wrong (relative error {trial.rel_error:.3g}, allowed {trial.gate:.3g})"
+    if math.isfinite(trial.rel_error) and trial.rel_error < STALE_ERROR:
+        reason = f"{where}: it was right before the inputs changed in place, so a result is kept between calls"
+        return Distrusted(Status.WRONG, ReasonCode.STALE_OUTPUT, reason)
+    reason = f"{where}: not every call of a timed loop writes its whole output before it returns"
+    return Distrusted(Status.UNTRUSTED, ReasonCode.TIMED_OUTPUT_WRONG, reason)
+
+
+def _warm_up(ours: Lane, theirs: Lane, settings: TimingSettings) -> dict[int, int]:
+    """Warm each side with the other stopped, watch the candidates idle, and return every side's thread count."""
+    threads: dict[int, int] = {}
+    for lane, other in ((theirs, ours), (ours, theirs)):
+        other.side.pause()
+        lane.side.resume()
+        lane.warm_up(settings.warm_up, loop_s=settings.loop_s, shortest_loop_s=settings.shortest_loop_s)
+        threads[id(lane.side)] = lane.side.threads()
+        if lane.is_tracked:
+            _expect_idle(lane.side, settings.idle_s)
+        lane.side.pause()
+    return threads
+
+
+def _alternate(ours: Lane, theirs: Lane, inspector: Inspector, settings: TimingSettings) -> PairedRatio:
+    """Run A B B A rounds until the rule is met; return the median of their block's time / our block's, pair by pair.
+
+    The two pairs of a round have opposite orders, so that a steady drift of the machine cancels in the median.
+    """
+    started = time.perf_counter()
+    while True:
+        for lane, other in ((ours, theirs), (theirs, ours), (theirs, ours), (ours, theirs)):
+            _one_block(lane, other, inspector)
+        measured = paired_ratio(theirs.per_call_s(), ours.per_call_s())
+        if settings.rule.is_done(measured, time.perf_counter() - started):
+            return measured
+
+
+def _one_block(lane: Lane, other: Lane, inspector: Inspector) -> None:
+    if lane.is_tracked and not other.is_tracked:
+        other.side.resume()  # the judge refills, and is the other side
+    lane.refresh()
+    other.side.pause()
+    lane.side.resume()
+    chosen = lane.run_block(inspector.choose if lane.is_tracked else lambda sets: ())
+    lane.side.pause()
+    if not lane.is_tracked:
+        return
+    if not other.is_tracked:
+        other.side.resume()
+    inspector.inspect(lane.side, chosen)
+
+
+def _expect_idle(side: Side, idle_s: float) -> None:
+    """Watch a running side that has nothing to do."""
+    before, started = side.cpu_seconds(), time.perf_counter()
+    time.sleep(idle_s)
+    used, waited = side.cpu_seconds() - before, time.perf_counter() - started
+    if used > IDLE_SHARE * waited + IDLE_TICKS_S:
+        raise Distrusted(
+            Status.UNTRUSTED,
+            ReasonCode.BACKGROUND_WORK,
+            f"used {used / waited:.0%} of a core while no call was running: work goes on after a call has returned",
+        )
+
+
+def _expect_consistent(lane: Lane) -> None:
+    """Compare the two clocks, and fresh contents with seen ones.
+
+    Each check asks whether the whole 95 % interval of the blocks is outside, so that a noisy machine rejects nobody.
+    """
+    per_call = lane.per_call_s()
+    typical = median(per_call)
+    allowed = WITNESS_RELATIVE * typical + WITNESS_ABSOLUTE_S
+    differences = [b.own_s - t for b, t in zip(lane.blocks, per_call, strict=True)]
+    low, high = median_interval(differences)
+    if low > allowed or high < -allowed:
+        own_ms, parent_ms = 1e3 * (typical + median(differences)), 1e3 * typical
+        reason = f"its own clock says {own_ms:.4g} ms a call, the clock outside {parent_ms:.4g} ms"
+        raise Distrusted(Status.UNTRUSTED, ReasonCode.WITNESS_DISAGREES, reason)
+    _expect_no_memory_of_contents(lane, typical)
+
+
+def _expect_no_memory_of_contents(lane: Lane, typical_s: float) -> None:
+    fresh = [b.fresh_s for b in lane.blocks if b.fresh_s is not None]
+    if not (lane.plan.rotates and fresh):
+        return
+    low, _ = median_interval(fresh)
+    if low > FRESH_RELATIVE * typical_s + FRESH_ABSOLUTE_S:
+        reason = (
+            f"the first call on new contents takes {1e3 * median(fresh):.4g} ms, later calls on the same contents "
+            f"{1e3 * typical_s:.4g} ms: a result is kept between calls"
+        )
+        raise Distrusted(Status.WRONG, ReasonCode.STALE_OUTPUT, reason)
+
+
+def _timing(ours: Lane, theirs: Lane, measured: PairedRatio, floor: Floor | None) -> Timing:
+    times = [1e3 * t for t in ours.per_call_s()]
+    median_ms = median(times)
+    if floor is not None and median_ms < BELOW_FLOOR * floor.floor_ms:
+        reason = (
+            f"{median_ms:.4g} ms is below {BELOW_FLOOR} of the floor {floor.floor_ms:.4g} ms: at "
+            f"{floor.bandwidth_gbps:.3g} GB/s the inputs and outputs cannot be moved once in that time"
+        )
+        raise Distrusted(Status.UNTRUSTED, ReasonCode.BELOW_FLOOR, reason)
+    labels = [Label.LAUNCH_BOUND] if median_ms < LAUNCH_BOUND_MS else []
+    labels += [Label.QUARANTINED] if measured.ratio > QUARANTINE_SPEEDUP else []
+    calls = sum(3 * b.calls + b.lead_in_calls for b in ours.blocks)
+    return Timing(
+        status=Status.OK,
+        median_ms=median_ms,
+        p10_ms=percentile(times, 10),
+        p90_ms=percentile(times, 90),
+        samples=len(times),
+        reference_ms=1e3 * median(theirs.per_call_s()),
+        speedup=measured.ratio,
+        speedup_ci95=measured.ci95,
+        witness_ms=1e3 * median(b.own_s for b in ours.blocks),
+        page_faults_per_call=sum(b.page_faults for b in ours.blocks) / calls,
+        labels=tuple(labels),
+    )

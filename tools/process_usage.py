@@ -1,0 +1,38 @@
+"""What a process has used so far, read from /proc: processor time, threads, page faults."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_AFTER_COMMAND = 3  # proc_pid_stat(5): the list that follows "pid (command) " starts at field 3
+
+
+def cpu_seconds(pid: int) -> float:
+    """Return user plus system time of all threads of a process; 0.0 when it is gone."""
+    fields = _stat_fields(pid)
+    return (int(fields[14 - _AFTER_COMMAND]) + int(fields[15 - _AFTER_COMMAND])) / _ticks() if fields else 0.0
+
+
+def page_faults(pid: int) -> int:
+    """Return the minor page faults of a process; 0 when it is gone."""
+    fields = _stat_fields(pid)
+    return int(fields[10 - _AFTER_COMMAND]) if fields else 0
+
+
+def thread_count(pid: int) -> int:
+    """Return how many threads a process has; 0 when it is gone."""
+    fields = _stat_fields(pid)
+    return int(fields[20 - _AFTER_COMMAND]) if fields else 0
+
+
+def _stat_fields(pid: int) -> list[str]:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    return text[text.rindex(")") + 2 :].split()  # the command's name may hold spaces and parentheses
+
+
+def _ticks() -> int:
+    return os.sysconf("SC_CLK_TCK")

@@ -1,0 +1,241 @@
+"""The hardware's ceilings, measured once for each device, and the floor they put under a problem's time.
+
+The floor counts each input read once and each output written once, at the fastest rate at which this device was seen
+to move that much memory in any way: reading, writing or copying, with streaming stores or without. An honest kernel
+cannot be faster, whatever it does; a plain copy's rate would have put an honest streaming kernel below it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import math
+import os
+import re
+import subprocess
+import tempfile
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ridgeline.tools.cache import default_cache_dir
+from ridgeline.tools.errors import DeviceError, EngineError
+from ridgeline.tools.hardware import measurement_cores
+from ridgeline.tools.records import ArgKind, ArgSpec, Description, Device, DeviceKind, Floor, Record, Role
+from ridgeline.tools.toolchain import find_toolchain
+
+logger = logging.getLogger(__name__)
+
+CEILINGS_VERSION = 1
+"""Part of the cached file: raise it when the probe measures differently."""
+PROBE_SOURCE = Path(__file__).parent / "native" / "ceilings.cpp"
+PROBE_FLAGS = ("-O3", "-march=native", "-mprefer-vector-width=512", "-fopenmp")
+SMALL_TOTALS = (2 << 20, 16 << 20, 64 << 20, 256 << 20)
+SECONDS_PER_TOTAL = 0.4
+PROBE_TIMEOUT_S = 120.0
+
+# The judge's arena (judge_memory.py): sets rotate over twice the last-level cache, within these limits.
+MAX_SETS = 64
+MAX_ROTATING_BYTES = 2 << 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bandwidth(Record):
+    """Rates at one working-set size in 1e9 bytes a second, bytes read plus bytes written."""
+
+    bytes: int
+    read: float
+    write: float
+    write_streaming: float
+    copy: float
+    copy_streaming: float
+
+    @property
+    def fastest(self) -> float:
+        """Return the ceiling at this size."""
+        return max(self.read, self.write, self.write_streaming, self.copy, self.copy_streaming)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ceilings(Record):
+    """What one device can do at most."""
+
+    version: int = CEILINGS_VERSION
+    device: Device
+    date: str
+    threads: int
+    fma_gflops: float  # fp32, multiply and add counted separately
+    bandwidth: tuple[Bandwidth, ...]  # by size, smallest first
+
+    def fastest_at(self, total_bytes: int) -> float:
+        """Return the ceiling for a working set: that of the largest measured size within it, so never too low."""
+        within = [b for b in self.bandwidth if b.bytes <= total_bytes] or [self.bandwidth[0]]
+        return within[-1].fastest
+
+    @property
+    def fastest_anywhere(self) -> float:
+        """Return the fastest rate at any size: that of data which stays in a cache."""
+        return max(b.fastest for b in self.bandwidth)
+
+
+def ceilings(device: Device, *, again: bool = False) -> Ceilings:
+    """Return the device's ceilings: from $RIDGELINE_HOME, else measured now (2 to 5 s) and kept there.
+
+    `again` measures once more and keeps the faster figure of each, for a machine that was busy the first time.
+
+    Raises:
+        DeviceError: no compiler, or a kind of device whose ceilings cannot be measured.
+    """
+    path = home_dir() / f"ceilings-{_slug(device)}.json"
+    known = _read(path, device)
+    if known is not None and not again:
+        return known
+    measured = measure_ceilings(device)
+    if known is not None:
+        measured = _fastest_of(known, measured)
+    _publish(path, measured)
+    return measured
+
+
+def home_dir() -> Path:
+    """Return the folder of what outlives runs: $RIDGELINE_HOME, else $XDG_DATA_HOME/ridgeline."""
+    chosen = os.environ.get("RIDGELINE_HOME")
+    if chosen:
+        return Path(chosen).absolute()
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "ridgeline"
+
+
+def measure_ceilings(device: Device, totals: tuple[int, ...] | None = None) -> Ceilings:
+    """Run the probe on the cores that measurements use.
+
+    Raises:
+        DeviceError: no compiler here, or the device is not a CPU.
+    """
+    if device.kind is not DeviceKind.CPU:
+        raise DeviceError(f"{device.name}: ceilings are measured on CPUs only so far; use --device cpu")
+    rotating = rotating_limit(device)
+    totals = totals or (*(t for t in SMALL_TOTALS if t < rotating), rotating)
+    cores = measurement_cores()
+    logger.info("measuring the memory and arithmetic ceilings of %s, once (2 to 5 s)", device.name)
+    command = [str(_probe(device)), str(SECONDS_PER_TOTAL), *(str(t) for t in totals)]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=PROBE_TIMEOUT_S,
+        check=False,
+        env={"OMP_NUM_THREADS": str(len(cores)), "OMP_PLACES": ",".join(f"{{{core}}}" for core in cores)},
+    )
+    if done.returncode != 0:
+        raise EngineError(f"the ceilings probe failed with status {done.returncode}: {done.stderr.strip()[:200]}")
+    facts = json.loads(done.stdout)
+    return Ceilings(
+        device=device,
+        date=datetime.now(UTC).isoformat(timespec="seconds"),
+        threads=facts["threads"],
+        fma_gflops=facts["fma_gflops"],
+        bandwidth=tuple(sorted((Bandwidth.from_json(b) for b in facts["bandwidth"]), key=lambda b: b.bytes)),
+    )
+
+
+def floor_for(description: Description, limits: Ceilings) -> Floor:
+    """Return the least time the problem can take on this device.
+
+    Inputs and outputs rotate through more memory than the caches hold, so they move at main memory's rate. Parameters
+    are the same in every call and may stay in a cache, so they count at the fastest rate of any size.
+    """
+    signature = description.signature
+    resident = sum(stored_bytes(a) for a in signature.with_role(Role.PARAMETER, Role.BUFFER))
+    moving = max(description.compulsory_bytes - resident, 0)
+    rate = limits.fastest_at(rotating_bytes(moving, limits.device))
+    memory_ms = (moving / rate + resident / limits.fastest_anywhere) / 1e6
+    compute_ms = description.flops / limits.fma_gflops / 1e6
+    return Floor(
+        floor_ms=memory_ms,
+        compute_floor_ms=compute_ms,
+        bound="memory" if memory_ms >= compute_ms else "compute",
+        bandwidth_gbps=rate,
+        gflops=limits.fma_gflops,
+    )
+
+
+def rotating_limit(device: Device) -> int:
+    """Return the most bytes that the rotating sets of a problem take on this device."""
+    return min(2 * device.cache_bytes, MAX_ROTATING_BYTES, device.memory_bytes // 8)
+
+
+def rotating_bytes(set_bytes: int, device: Device) -> int:
+    """Return how much memory a measurement rotates over when one set has this size."""
+    return min(max(rotating_limit(device), 3 * set_bytes), MAX_SETS * set_bytes)
+
+
+def stored_bytes(arg: ArgSpec) -> int:
+    """Return how much memory a tensor argument names; a dimension of stride 0 is stored once, a scalar nowhere."""
+    if arg.kind is not ArgKind.TENSOR:
+        return 0
+    strides = arg.strides or (1,) * len(arg.shape)
+    stored = [n for n, stride in zip(arg.shape, strides, strict=True) if stride != 0 or n == 0]
+    return math.prod(stored) * item_bytes(arg.dtype)
+
+
+def item_bytes(dtype: str) -> int:
+    """Return the size of a dtype's element: its name's number of bits, which bool alone does not state."""
+    bits = re.search(r"\d+", dtype)
+    return int(bits[0]) // 8 if bits else 1
+
+
+# ------------------------------------------------------------------------------------------------------ the probe
+
+
+def _probe(device: Device) -> Path:
+    """Return the compiled probe, from the cache where it has been built for this compiler and processor."""
+    compiler = find_toolchain(DeviceKind.CPU)
+    text = "\0".join((PROBE_SOURCE.read_text(), compiler.version, device.arch, *PROBE_FLAGS))
+    path = default_cache_dir() / "native" / f"ceilings-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    if path.exists():
+        return path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        fresh = Path(folder) / "ceilings"
+        command = [str(compiler.compiler), *PROBE_FLAGS, "-o", str(fresh), str(PROBE_SOURCE)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PROBE_TIMEOUT_S, check=False)
+        if done.returncode != 0:
+            first = next(iter(done.stderr.strip().splitlines()), "no message")
+            raise DeviceError(f"{compiler.compiler} cannot build the ceilings probe (OpenMP is needed): {first}")
+        fresh.replace(path)
+    return path
+
+
+def _slug(device: Device) -> str:
+    return device.arch if device.kind is DeviceKind.CPU else f"{device.uuid}"
+
+
+def _read(path: Path, device: Device) -> Ceilings | None:
+    """Return what is kept for this very device, or None: absent, damaged, of another version or core count."""
+    try:
+        known = Ceilings.from_json(json.loads(path.read_text()))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    is_same = known.version == CEILINGS_VERSION and known.device == device and known.bandwidth
+    return known if is_same else None
+
+
+def _publish(path: Path, measured: Ceilings) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, suffix=".tmp") as file:
+        json.dump(measured.to_json(), file, indent=1)
+    Path(file.name).replace(path)
+
+
+def _fastest_of(first: Ceilings, second: Ceilings) -> Ceilings:
+    """Return the faster figure of each: a disturbance only ever makes a ceiling look lower."""
+    pairs = zip(first.bandwidth, second.bandwidth, strict=True)
+    rates = ("read", "write", "write_streaming", "copy", "copy_streaming")
+    return replace(
+        second,
+        fma_gflops=max(first.fma_gflops, second.fma_gflops),
+        bandwidth=tuple(
+            replace(b, **{name: max(getattr(a, name), getattr(b, name)) for name in rates}) for a, b in pairs
+        ),
+    )
