@@ -9,17 +9,18 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import logging
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.archive import comparison_key
+from ridgeline.checkpoints.result import speedup_vs_best
 from ridgeline.graph.elites import Standing, read_standings
 from ridgeline.graph.events import emit
 from ridgeline.tools.compiler import evaluation_key
 from ridgeline.tools.engine import BenchmarkTask, CompareTask, CompileTask, VerifyTask
 from ridgeline.tools.records import (
+    Baselines,
     Build,
     Comparison,
     DeviceKind,
@@ -100,7 +101,7 @@ async def certify_candidate(context: SearchContext, standing: Standing) -> Certi
         emit(_event(standing, step.__name__[1:], None))
         await step(context, certificate, build)
         emit(_event(standing, step.__name__[1:], passed=not certificate.reason, detail=certificate.reason))
-    _label(context, certificate)
+    _label(certificate, await asyncio.to_thread(context.archive.baselines))
     if build is not None:
         await _store(context, certificate, build)
     return certificate
@@ -214,26 +215,33 @@ async def _compare(context: SearchContext, certificate: Certificate, build: Buil
     await asyncio.to_thread(context.archive.save, "comparisons", key, winner.id, found)
 
 
-def _label(context: SearchContext, certificate: Certificate) -> None:
+def _label(certificate: Certificate, baselines: Baselines | None) -> None:
     labels = [*(certificate.verdict.labels if certificate.verdict else ())]
     labels += [label for timing in certificate.timings for label in timing.labels]
-    certificate.speedup_vs_best = ratio = _speedup_vs_best(context, certificate)
+    certificate.speedup_vs_best = ratio = _speedup_vs_best(certificate, baselines)
     if ratio is not None and ratio > AUDIT_ABOVE:
         labels.append(Label.QUARANTINED if ratio > QUARANTINE_ABOVE else Label.AUDITED)
     certificate.labels = list(dict.fromkeys(labels))
 
 
-def _speedup_vs_best(context: SearchContext, certificate: Certificate) -> float | None:
-    medians = [t.median_ms for t in certificate.timings if t.median_ms is not None]
-    times = [b["median_ms"] for b in certificate.context["baselines"] if b["median_ms"] is not None]
-    return min(times) / statistics.median(medians) if medians and times else None
+def _speedup_vs_best(certificate: Certificate, baselines: Baselines | None) -> float | None:
+    """Return best baseline / winner from the middle one of the re-timings."""
+    timing = _middle(certificate.timings)
+    if timing is None or timing.speedup is None:
+        return None
+    retimed = dataclasses.replace(certificate.standing.evaluation, timing=timing, speedup_vs_best=None)
+    return speedup_vs_best(retimed, baselines)
+
+
+def _middle(timings: Sequence[Timing]) -> Timing | None:
+    """Return the timing that stands for all: the middle one by its median."""
+    return sorted(timings, key=lambda t: t.median_ms or 0.0)[len(timings) // 2] if timings else None
 
 
 async def _store(context: SearchContext, certificate: Certificate, build: Build) -> None:
     """Store the certify evaluation: the middle one of the re-timings stands for all."""
     candidate = certificate.standing.candidate
-    middle = sorted(certificate.timings, key=lambda t: t.median_ms or 0.0)[len(certificate.timings) // 2 :][:1]
-    timing = middle[0] if middle else None
+    timing = _middle(certificate.timings)
     failed = [p for p in (certificate.verdict, certificate.sanitizer, timing) if p and p.status is not Status.OK]
     is_ok = certificate.passed and timing is not None and timing.median_ms is not None
     evaluation = Evaluation(

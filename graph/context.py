@@ -15,12 +15,15 @@ from ridgeline.tools.errors import EngineError
 from ridgeline.tools.header import problem_header
 
 if TYPE_CHECKING:
+    from langchain_core.tools import BaseTool
+
     from ridgeline.checkpoints.archive import Archive
     from ridgeline.checkpoints.bank import Bank
     from ridgeline.checkpoints.journal import Journal
     from ridgeline.graph.pool import ModelPool
     from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings
     from ridgeline.tools.engine import Engine, ProblemOnDevice
+    from ridgeline.tools.records import Purpose
 
 MODEL_CALLS = 16
 """Model calls in flight at once; providers answer more with 429."""
@@ -30,7 +33,7 @@ MODEL_CALLS = 16
 class SearchContext:
     """Everything a search needs besides its state.
 
-    `target` gains its description at the first `described()`; nothing else changes during a search.
+    `target` gains its description at the first `described()`, `toolboxes` fills; nothing else changes during a search.
     """
 
     problem: ProblemSpec
@@ -46,6 +49,7 @@ class SearchContext:
     model_slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MODEL_CALLS))
     started_s: float = field(default_factory=time.monotonic)
     wall_before_s: float = 0.0  # of earlier sessions of the same search
+    toolboxes: dict[Purpose, list[BaseTool]] = field(default_factory=dict)  # made at their first use
 
     def plan(self, max_rounds: int | None = None) -> Plan:
         """Return the shape of the search."""

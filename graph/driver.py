@@ -69,7 +69,7 @@ class SearchResult:
     best_id: str | None
     best_source: str | None
     best_source_path: Path | None
-    speedup: float | None  # certified where there is a certificate
+    speedup: float | None  # eager / best
     certified: bool
     report: dict[str, Any]  # the content of result.json
 
@@ -126,7 +126,7 @@ async def _opened(
     target = target_of(options.problem, options.device)
     async with contextlib.AsyncExitStack() as stack:
         if engine is None:
-            engine = await stack.enter_async_context(open_engine(target, allow_unsafe=options.allow_unsafe))
+            engine = await stack.enter_async_context(open_engine(log=options.run_dir / "run.log", allow_unsafe=options.allow_unsafe))
         archive = await asyncio.to_thread(Archive.open, _archive_path(options), create=not options.resume)
         stack.callback(archive.close)
         await asyncio.to_thread(check_graph_version, archive, GRAPH_VERSION)
@@ -251,7 +251,7 @@ async def _stream(
     graph.checkpointer = saver
     config: Any = {"configurable": {"thread_id": THREAD_ID}}
     snapshot = await graph.aget_state(config)
-    given = _input(options, has_checkpoint=bool(snapshot.config.get("configurable", {}).get("checkpoint_id")), is_over=not snapshot.next)
+    given = _input(options, has_checkpoint=snapshot.created_at is not None, is_over=not snapshot.next)
     stream = graph.astream(
         given,
         config,
@@ -281,22 +281,23 @@ def _input(options: SearchOptions, *, has_checkpoint: bool, is_over: bool) -> di
 
 
 def _result(run_dir: Path, state: str) -> SearchResult:
+    """Write result.json, the best source and the report, and return what a caller wants of them."""
     from ridgeline.checkpoints.result import write_run_outputs
 
     with Archive.open(run_dir, create=False) as archive:
-        write_run_outputs(run_dir, archive)
-        run = archive.run()
-        best_id = run.get("best_id")
-        report: dict[str, Any] = {}
-        best = archive.candidate(best_id) if best_id else None
-        return SearchResult(
-            run_dir=run_dir,
-            state=state,
-            rounds=len(archive.rounds()),
-            best_id=best_id,
-            best_source=best.source if best else None,
-            best_source_path=run_dir / f"best.{best.language}" if best else None,
-            speedup=None,
-            certified=archive.certificate() is not None,
-            report=report,
-        )
+        report = write_run_outputs(run_dir, archive)
+        best = report.get("best") or {}
+        best_id = best.get("id")
+        source = archive.candidate(best_id).source if best_id else None
+        certificate = archive.certificate()
+    return SearchResult(
+        run_dir=run_dir,
+        state=state,
+        rounds=int(report.get("rounds", 0)),
+        best_id=best_id,
+        best_source=source,
+        best_source_path=run_dir / best["source_path"] if best.get("source_path") else None,
+        speedup=best.get("speedup"),
+        certified=bool(certificate and certificate.get("passed")),
+        report=report,
+    )

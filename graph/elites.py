@@ -87,7 +87,7 @@ def _read_elite(archive: Archive, candidate_id: str) -> Elite | None:
     timing = evaluation.timing if evaluation else None
     if evaluation is None or timing is None or evaluation.speedup is None:
         return None
-    profile = archive.find("profiles", candidate_id)
+    profile = archive.find("profiles", evaluation.key)
     return Elite(
         candidate_id=candidate.id,
         idea_title=archive.idea(candidate.idea_id).title if candidate.idea_id else f"{candidate.origin} kernel",

@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ridgeline.problems.spec import ProblemSpec
     from ridgeline.tools.engine import Engine, ProblemOnDevice
 
@@ -23,11 +25,11 @@ def target_of(problem: ProblemSpec, device: str) -> ProblemOnDevice:
 
 
 @contextlib.asynccontextmanager
-async def open_engine(target: ProblemOnDevice, *, allow_unsafe: bool = False) -> AsyncIterator[Engine]:
-    """Give the local engine for this target's device; every process it started ends with the block."""
+async def open_engine(*, log: Path | None = None, allow_unsafe: bool = False) -> AsyncIterator[Engine]:
+    """Give the local engine; every process it started ends with the block."""
     from ridgeline.tools.local_engine import LocalEngine
 
-    engine = LocalEngine(target.device, allow_unsafe=allow_unsafe)
+    engine = LocalEngine(log=log, allow_unsafe=allow_unsafe)
     try:
         yield engine
     finally:

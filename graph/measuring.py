@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+import json
 import logging
 from typing import TYPE_CHECKING, Any
 
+from ridgeline.checkpoints.result import speedup_vs_best
 from ridgeline.graph.events import emit
 from ridgeline.tools.compiler import evaluation_key
 from ridgeline.tools.errors import EngineError
@@ -13,6 +16,8 @@ from ridgeline.tools.records import Build, Candidate, DeviceKind, Evaluation, Pu
 from ridgeline.tools.toolbox import make_toolbox
 
 if TYPE_CHECKING:
+    from langchain_core.tools import BaseTool
+
     from ridgeline.graph.context import SearchContext
     from ridgeline.tools.engine import ProblemOnDevice
 
@@ -32,13 +37,23 @@ async def call_tool(context: SearchContext, step: str, candidate_id: str, purpos
     from langchain_core.messages import AIMessage
     from langgraph.prebuilt import ToolNode
 
-    toolbox = make_toolbox(context.engine, context.archive, await context.described(), purpose=purpose)
+    toolbox = await _toolbox(context, purpose)
     name = f"{step}_kernel"
     call = {"name": name, "args": {"candidate_id": candidate_id}, "id": f"{candidate_id}:{purpose}:{step}"}
     message = AIMessage(content="", tool_calls=[{**call, "type": "tool_call"}])
     answer = await ToolNode(toolbox, handle_tool_errors=False).ainvoke({"messages": [message]})
-    artifact: dict[str, Any] = answer["messages"][-1].artifact
-    return artifact
+    result: dict[str, Any] = json.loads(answer["messages"][-1].text)
+    if "key" not in result:
+        raise EngineError(f"{candidate_id}: {name}: {result.get('reason', 'an answer without a key')}")
+    return result
+
+
+async def _toolbox(context: SearchContext, purpose: Purpose) -> list[BaseTool]:
+    """Return the search's tools for this purpose, made once: they remember which builds they have."""
+    if purpose not in context.toolboxes:
+        problem = await context.described()
+        context.toolboxes[purpose] = make_toolbox(context.engine, context.archive, problem, purpose=purpose)
+    return context.toolboxes[purpose]
 
 
 async def run_step(
@@ -95,7 +110,7 @@ def assemble(
     last = next((piece for piece in pieces if piece.status is not Status.OK), pieces[-1])
     if last.status is Status.OK and timing is None:
         return None
-    return Evaluation(
+    evaluation = Evaluation(
         key=key,
         candidate_id=candidate_id,
         purpose=purpose,
@@ -105,7 +120,6 @@ def assemble(
         build=build,
         verdict=verdict,
         timing=timing,
-        speedup_vs_best=_speedup_vs_best(context, timing),
         total_s=sum(
             (
                 build.build_s if build and not build.cached else 0.0,
@@ -114,15 +128,7 @@ def assemble(
             )
         ),
     )
-
-
-def _speedup_vs_best(context: SearchContext, timing: Timing | None) -> float | None:
-    """Return best baseline / candidate, both as multiples of the eager time they were measured beside."""
-    baselines = context.archive.baselines()
-    best = baselines.best() if baselines else None
-    if baselines is None or best is None or best.median_ms is None or timing is None or timing.median_ms is None:
-        return None
-    return best.median_ms / timing.median_ms
+    return dataclasses.replace(evaluation, speedup_vs_best=speedup_vs_best(evaluation, archive.baselines()))
 
 
 async def store(context: SearchContext, evaluation: Evaluation) -> None:

@@ -25,6 +25,7 @@ LOCAL_KEY = "none"
 REASONING = re.compile(r"^(o\d|gpt-5)")
 """OpenAI models that reason: without the Responses API they answer on /chat/completions and reason less."""
 
+OPENAI_URL = "https://api.openai.com/v1"
 GEMINI_KEYS = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
 
 
@@ -78,16 +79,20 @@ def _openai(name: str, model: str, base_url: str, policy: RetryPolicy) -> BaseCh
     key = os.environ.get("OPENAI_API_KEY") or (LOCAL_KEY if base_url else "")
     if not key:
         raise ModelError(f"{name}: set OPENAI_API_KEY, or run with --model offline, which needs no key")
+    import httpx
     from langchain_openai import ChatOpenAI
 
-    options: dict[str, Any] = {"base_url": base_url} if base_url else {}
+    # langchain-openai caches one async client per process, and a second event loop breaks it. A client of our own that
+    # keeps no connection open belongs to no loop; a call takes seconds, so a new connection costs nothing
+    client = httpx.AsyncClient(limits=httpx.Limits(max_keepalive_connections=0), timeout=policy.timeout_s)
     return ChatOpenAI(
         model=model,
         api_key=lambda: key,
+        base_url=base_url or OPENAI_URL,
         max_retries=0,
         timeout=policy.timeout_s,
+        http_async_client=client,
         use_responses_api=bool(REASONING.match(model)) and not base_url,
-        **options,
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ridgeline.graph.elites import Standing
 from ridgeline.graph.events import emit
-from ridgeline.tools.engine import ProfileTask
+from ridgeline.graph.measuring import call_tool
 from ridgeline.tools.errors import EngineError
 
 if TYPE_CHECKING:
@@ -15,16 +15,11 @@ if TYPE_CHECKING:
 
 
 async def profile(context: SearchContext, standing: Standing) -> None:
-    """Store an elite's profile unless it is stored; an engine that fails costs the diagnosis, not the search."""
-    candidate, evaluation = standing.candidate, standing.evaluation
-    if evaluation.build is None or await asyncio.to_thread(context.archive.find, "profiles", candidate.id):
+    """Have an elite profiled unless it was; an engine that fails costs the diagnosis, not the search."""
+    evaluation = standing.evaluation
+    if await asyncio.to_thread(context.archive.find, "profiles", evaluation.key) is not None:
         return
-    task = ProfileTask(
-        problem=await context.described(), candidate=candidate, build=evaluation.build, timing=evaluation.timing
-    )
     try:
-        found = await context.engine.submit(task)
+        await call_tool(context, "profile", standing.candidate.id, evaluation.purpose)
     except EngineError as error:
-        emit({"event": "warning", "message": f"{candidate.id}: no diagnosis: {error}"})
-        return
-    await asyncio.to_thread(context.archive.save, "profiles", candidate.id, candidate.id, found)
+        emit({"event": "warning", "message": f"{standing.candidate.id}: no diagnosis: {error}"})

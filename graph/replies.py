@@ -99,7 +99,7 @@ def wire_schema(model: type[IdeaList] | type[KernelDraft]) -> dict[str, Any]:
     """
     schema = model.model_json_schema()
     definitions = schema.pop("$defs", {})
-    strict = _strict(schema, definitions)
+    strict: dict[str, Any] = _strict(schema, definitions)
     strict["title"], strict["description"] = model.__name__, (model.__doc__ or model.__name__).splitlines()[0]
     return strict
 

@@ -42,7 +42,8 @@ async def certify(state: SearchState, context: SearchContext) -> SearchState:
     if outcome == "no_gain" and state.get("outcome") != "no_gain":
         emit({"event": "stopped", "outcome": outcome, "reason": "no certified kernel is faster than eager PyTorch"})
     await asyncio.to_thread(_bank, context, elites if winner else [])
-    best = winner or (standings[0] if standings else None)
+    failed = {failure["candidate_id"] for failure in failures}
+    best = winner or next((s for s in standings if s.candidate.id not in failed), None)
     await asyncio.to_thread(context.archive.save_run, {"state": outcome, "best_id": best.candidate.id if best else None})
     return {
         "outcome": outcome,
