@@ -89,6 +89,7 @@ class IdeationRequest(Record):
     elites: tuple[Elite, ...] = ()
     user_ideas: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()  # titles just refused as duplicates of tried ones
+    unreadable: str = ""  # why the last reply to this request could not be parsed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,113 @@
+"""The graph, as the picture shows it.
+
+```text
+START → baseline → ideate ──Send × (ideas × implementations)──► implement (subgraph) ──► select ─┬─► tune ─┬─► ideate …
+                                                                                                 └────────┴─► certify → END
+implement: write → compile → verify → benchmark → (failed and repairs left? → write with the error) → done
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import Runtime
+from langgraph.types import Send
+
+from ridgeline.graph.context import SearchContext
+from ridgeline.graph.nodes.baseline import baseline
+from ridgeline.graph.nodes.certify import certify
+from ridgeline.graph.nodes.ideate import ideate
+from ridgeline.graph.nodes.implement import benchmark, compile, verify, write  # noqa: A004  # a node's name
+from ridgeline.graph.nodes.select import select
+from ridgeline.graph.nodes.tune import tune
+from ridgeline.graph.state import BranchOutput, BranchState, SearchInput, SearchOutput, SearchState
+from ridgeline.tools.errors import ModelError
+
+if TYPE_CHECKING:
+    from langgraph.graph.state import CompiledStateGraph
+
+GRAPH_VERSION = 1
+"""Raise it when a node, an edge or the state changes: node names are an on-disk format."""
+
+RECURSION_LIMIT = 1_000_000
+"""Supersteps; the search's own stop rules end it, and LangGraph's default would end a long one."""
+
+S = TypeVar("S", SearchState, BranchState)
+Node = Callable[[S, SearchContext], Awaitable[S]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphConfig:
+    """What is fixed when the graph is made.
+
+    With `context` the compiled graph can itself be a node of a host graph; without it, pass `context=` to `ainvoke` or
+    `astream`, explicitly, or a host's context object would reach the nodes.
+    """
+
+    context: SearchContext | None = None
+
+
+def make_graph(config: GraphConfig | None = None) -> CompiledStateGraph[Any, Any, Any, Any]:
+    """Return the compiled graph, without a checkpointer: a host's, or the one given at run time, is used."""
+    config = config or GraphConfig()
+    builder = StateGraph(
+        SearchState, context_schema=SearchContext, input_schema=SearchInput, output_schema=SearchOutput
+    )
+    for node in (baseline, ideate, select, tune, certify):
+        builder.add_node(node.__name__, _bound(node, config))
+    builder.add_node("implement", _make_branch(config))
+    builder.add_edge(START, "baseline")
+    builder.add_conditional_edges("baseline", _after_baseline, ["ideate", "certify"])
+    builder.add_conditional_edges("ideate", _fan_out, ["implement", "certify"])
+    builder.add_edge("implement", "select")
+    builder.add_conditional_edges("select", _route, ["tune", "ideate", "certify"])
+    builder.add_conditional_edges("tune", _route, ["ideate", "certify"])
+    builder.add_edge("certify", END)
+    return builder.compile(name="ridgeline").with_config(recursion_limit=RECURSION_LIMIT)
+
+
+def _make_branch(config: GraphConfig) -> CompiledStateGraph[Any, Any, Any, Any]:
+    """Return the subgraph of one branch; it inherits the parent's checkpointer, so it resumes inside."""
+    builder = StateGraph(BranchState, context_schema=SearchContext, output_schema=BranchOutput)
+    for node in (write, compile, verify, benchmark):
+        builder.add_node(node.__name__, _bound(node, config))
+        builder.add_conditional_edges(node.__name__, _next_stage, ["write", "compile", "verify", "benchmark", END])
+    builder.add_edge(START, "write")
+    return builder.compile(name="implement")
+
+
+def _bound(node: Node[S], config: GraphConfig) -> Any:
+    """Return `node` as LangGraph calls it, given the search's context, never a host's."""
+
+    async def run(state: S, runtime: Runtime[SearchContext]) -> S:
+        context = config.context or runtime.context
+        if not isinstance(context, SearchContext):
+            raise ModelError("ridgeline graph: pass context=SearchContext(...) or make_graph(GraphConfig(context=...))")
+        return await node(state, context)
+
+    run.__name__ = run.__qualname__ = getattr(node, "__name__", "node")
+    return run
+
+
+def _after_baseline(state: SearchState) -> str:
+    return "certify" if state.get("outcome") else "ideate"
+
+
+def _fan_out(state: SearchState) -> str | list[Send]:
+    branches = state.get("branches", [])
+    if state.get("outcome") or not branches:
+        return "certify"
+    return [Send("implement", {**branch, "round": state["round"], "attempt": 0}) for branch in branches]
+
+
+def _route(state: SearchState) -> str:
+    return state["route"]
+
+
+def _next_stage(state: BranchState) -> str:
+    stage = state["stage"]
+    return END if stage == "done" else stage

@@ -1,0 +1,141 @@
+"""Ridgeline as a library: `search()`, `evaluate()`, a LangChain tool, and the same for those in an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ridgeline.graph.driver import OnEvent, SearchOptions, SearchResult, run_search
+from ridgeline.problems.spec import Budget, ProblemSpec, load_problem, shipped_problems
+
+if TYPE_CHECKING:
+    from langchain_core.tools import BaseTool
+
+    from ridgeline.tools.engine import Engine
+
+T = TypeVar("T")
+
+RUNS = Path("runs")
+
+
+def search(
+    problem: str | Path | ProblemSpec,
+    *,
+    device: str = "cpu",
+    models: Sequence[str] = (),
+    run_dir: Path | str | None = None,
+    rounds: int | None = None,
+    ideas: int | None = None,
+    implementations: int | None = None,
+    strategy: str | None = None,
+    budget: Budget | None = None,
+    rng_seed: int = 0,
+    resume: bool = False,
+    bank: Path | str | None = None,
+    on_event: OnEvent | None = None,
+) -> SearchResult:
+    """Search for a faster kernel and return the verified best one; blocks, also inside a running event loop.
+
+    `problem` is a problem.yaml, its folder, the name of a shipped problem, or a loaded ProblemSpec. Without `models` the
+    problem's are used, else the keyless one. The run folder defaults to `runs/<problem>-<time>`. Inside an event loop
+    await `run_search(SearchOptions(...))` instead.
+
+    Raises:
+        InputError: something of yours to mend, in one line.
+        EngineError: the machine failed; the search can be resumed with `resume=True` and its `run_dir`.
+    """
+    spec = find_problem(problem)
+    changes = {"rounds": rounds, "ideas": ideas, "implementations": implementations, "strategy": strategy}
+    given = {name: value for name, value in changes.items() if value is not None}
+    options = SearchOptions(
+        problem=spec,
+        run_dir=Path(run_dir) if run_dir else default_run_dir(spec),
+        device=device,
+        models=tuple(models),
+        settings=spec.search.model_validate(spec.search.model_dump() | given),
+        budget=budget,
+        rng_seed=rng_seed,
+        resume=resume,
+        max_rounds=rounds if resume else None,
+        bank=Path(bank) if bank else None,
+    )
+    return _blocking(run_search(options, on_event=on_event))
+
+
+def evaluate(
+    problem: str | Path | ProblemSpec, files: Sequence[str | Path], *, device: str = "cpu"
+) -> list[dict[str, Any]]:
+    """Judge kernel files and return one `evaluate --json` object for each; a kernel that fails is data, not an error.
+
+    Raises InputError and EngineError as `search` does.
+    """
+    return _blocking(evaluate_async(find_problem(problem), [Path(file) for file in files], device=device))
+
+
+async def evaluate_async(
+    problem: ProblemSpec, files: Sequence[Path], *, device: str = "cpu", engine: Engine | None = None
+) -> list[dict[str, Any]]:
+    """Judge kernel files; `engine` replaces the local one and is not closed."""
+    from ridgeline.graph.engines import open_engine, target_of
+    from ridgeline.graph.evaluating import evaluate_files
+
+    target = target_of(problem, device)
+    if engine is not None:
+        return [judged.to_json() for judged in await evaluate_files(engine, target, files)]
+    async with open_engine() as opened:
+        return [judged.to_json() for judged in await evaluate_files(opened, target, files)]
+
+
+def search_tool(*, device: str = "cpu", models: Sequence[str] = (), runs_dir: Path | str = RUNS) -> BaseTool:
+    """Return a LangChain tool with which an agent runs a whole search; its answer is result.json's content.
+
+    Device, models and where runs lie are the host's to choose, so the agent cannot.
+    """
+    from langchain_core.tools import StructuredTool
+
+    async def search_kernel(problem: str, rounds: int = 3) -> str:
+        """Search for a kernel faster than PyTorch for `problem` (a problem.yaml or a shipped problem's name)."""
+        spec = find_problem(problem)
+        options = SearchOptions(
+            problem=spec,
+            run_dir=default_run_dir(spec, Path(runs_dir)),
+            device=device,
+            models=tuple(models),
+            settings=spec.search.model_copy(update={"rounds": rounds}),
+        )
+        result = await run_search(options)
+        return json.dumps(result.report)
+
+    return StructuredTool.from_function(coroutine=search_kernel)
+
+
+def find_problem(problem: str | Path | ProblemSpec) -> ProblemSpec:
+    """Return the problem that a caller means; ProblemError when there is none."""
+    if isinstance(problem, ProblemSpec):
+        return problem
+    shipped = shipped_problems()
+    if str(problem) in shipped and not Path(problem).exists():
+        return load_problem(shipped[str(problem)])
+    return load_problem(Path(problem))
+
+
+def default_run_dir(problem: ProblemSpec, runs_dir: Path = RUNS) -> Path:
+    """Return a new folder's path: `runs/<problem>-<time>`, with a number when that second has one already."""
+    base = runs_dir / f"{problem.name}-{time.strftime('%Y%m%d-%H%M%S')}"
+    numbered = (base.with_name(f"{base.name}-{n}") for n in range(2, 1000))
+    return base if not base.exists() else next(path for path in numbered if not path.exists())
+
+
+def _blocking(work: Coroutine[Any, Any, T]) -> T:
+    """Run `work` to its end: in this thread, or in a new one when this thread has a running loop."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(1, thread_name_prefix="ridgeline-search") as executor:
+        return executor.submit(asyncio.run, work).result()

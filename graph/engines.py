@@ -1,0 +1,36 @@
+"""The local engine and the target it measures, imported only when a search starts."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ridgeline.problems.spec import ProblemSpec
+    from ridgeline.tools.engine import Engine, ProblemOnDevice
+
+
+def target_of(problem: ProblemSpec, device: str) -> ProblemOnDevice:
+    """Return the problem on the device called `device`: "cpu", "cuda", "cuda:1".
+
+    Raises DeviceError when there is no such device, ProblemError when the problem has no such target.
+    """
+    from ridgeline.tools.hardware import detect_device
+    from ridgeline.tools.local_engine import on_device
+
+    return on_device(problem, detect_device(device))
+
+
+@contextlib.asynccontextmanager
+async def open_engine(*, log: Path | None = None, allow_unsafe: bool = False) -> AsyncIterator[Engine]:
+    """Give the local engine; every process it started ends with the block."""
+    from ridgeline.tools.local_engine import LocalEngine
+
+    engine = LocalEngine(log=log, allow_unsafe=allow_unsafe)
+    try:
+        yield engine
+    finally:
+        await engine.aclose()

@@ -1,0 +1,130 @@
+"""What a running search tells its viewers: small dicts on LangGraph's custom stream."""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired, TypedDict
+
+
+class BaselineEvent(TypedDict):
+    """The reference is measured."""
+
+    event: Literal["baseline"]
+    baselines_ms: dict[str, float | None]
+    floor_ms: float
+    bound: str
+    headroom: float | None  # best baseline / floor
+
+
+class RoundStarted(TypedDict):
+    """A round's ideas are chosen and its branches start."""
+
+    event: Literal["round_started"]
+    round: int
+    max_rounds: int
+    ideas: int
+    branches: int
+
+
+class IdeaEvent(TypedDict):
+    """One idea enters the search."""
+
+    event: Literal["idea"]
+    round: int
+    idea_id: str
+    title: str
+    category: str
+    model: str
+
+
+class BranchStage(TypedDict):
+    """A branch enters a step."""
+
+    event: Literal["branch_stage"]
+    branch: str  # "r1i0v0"
+    candidate_id: str
+    stage: str  # write, compile, verify, benchmark
+    attempt: int
+    model: str
+
+
+class CandidateDone(TypedDict):
+    """A candidate is judged."""
+
+    event: Literal["candidate_done"]
+    candidate_id: str
+    origin: str
+    status: str
+    reason: str
+    median_ms: float | None
+    speedup: float | None
+
+
+class RoundDone(TypedDict):
+    """A round is over."""
+
+    event: Literal["round_done"]
+    round: int
+    max_rounds: int
+    best_id: str | None
+    best_speedup: float | None
+    best_median_ms: float | None
+    elites: list[str]
+    tokens: int
+    usd: float
+
+
+class TuneEvent(TypedDict):
+    """One point of the tuning sweep is measured."""
+
+    event: Literal["tune"]
+    candidate_id: str
+    values: dict[str, str]
+    trial: int
+    trials: int
+    speedup: float | None
+
+
+class CertifyEvent(TypedDict):
+    """A step of the certificate."""
+
+    event: Literal["certify"]
+    candidate_id: str
+    step: str
+    passed: bool | None  # None while it runs
+    detail: NotRequired[str]
+
+
+class StoppedEvent(TypedDict):
+    """The search is over."""
+
+    event: Literal["stopped"]
+    outcome: str
+    reason: str
+
+
+class WarningEvent(TypedDict):
+    """Something a reader should know and the search survives."""
+
+    event: Literal["warning"]
+    message: str
+
+
+SearchEvent = (
+    BaselineEvent
+    | RoundStarted
+    | IdeaEvent
+    | BranchStage
+    | CandidateDone
+    | RoundDone
+    | TuneEvent
+    | CertifyEvent
+    | StoppedEvent
+    | WarningEvent
+)
+
+
+def emit(event: SearchEvent) -> None:
+    """Send an event on the running graph's custom stream."""
+    from langgraph.config import get_stream_writer
+
+    get_stream_writer()(event)

@@ -1,0 +1,181 @@
+"""One candidate through the judge: compile, verify, benchmark, each a real tool call, and the evaluation they add up to."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import logging
+from typing import TYPE_CHECKING, Any
+
+from ridgeline.checkpoints.result import speedup_vs_best
+from ridgeline.graph.events import emit
+from ridgeline.tools.compiler import evaluation_key
+from ridgeline.tools.errors import EngineError
+from ridgeline.tools.records import Build, Candidate, DeviceKind, Evaluation, Purpose, ReasonCode, Status, Timing, Verdict
+from ridgeline.tools.toolbox import make_toolbox
+
+if TYPE_CHECKING:
+    from langchain_core.tools import BaseTool
+
+    from ridgeline.graph.context import SearchContext
+    from ridgeline.tools.engine import ProblemOnDevice
+
+logger = logging.getLogger(__name__)
+
+STEPS = ("compile", "verify", "benchmark")
+ENGINE_FAILED = "the engine failed, the kernel may be sound"
+LOG_SHOWN = 6000
+"""Characters of a compiler's messages that go back to the model; the first errors are repeated in the reason."""
+
+
+async def call_tool(context: SearchContext, step: str, candidate_id: str, purpose: Purpose) -> dict[str, Any]:
+    """Issue one tool call through LangGraph's tool node and return the tool's answer.
+
+    Raises EngineError and InputError as the tool does: the tool node is told to handle nothing.
+    """
+    from langchain_core.messages import AIMessage
+    from langgraph.prebuilt import ToolNode
+
+    toolbox = await _toolbox(context, purpose)
+    name = f"{step}_kernel"
+    call = {"name": name, "args": {"candidate_id": candidate_id}, "id": f"{candidate_id}:{purpose}:{step}"}
+    message = AIMessage(content="", tool_calls=[{**call, "type": "tool_call"}])
+    answer = await ToolNode(toolbox, handle_tool_errors=False).ainvoke({"messages": [message]})
+    result: dict[str, Any] = json.loads(answer["messages"][-1].text)
+    if "key" not in result:
+        raise EngineError(f"{candidate_id}: {name}: {result.get('reason', 'an answer without a key')}")
+    return result
+
+
+async def _toolbox(context: SearchContext, purpose: Purpose) -> list[BaseTool]:
+    """Return the search's tools for this purpose, made once: they remember which builds they have."""
+    if purpose not in context.toolboxes:
+        problem = await context.described()
+        context.toolboxes[purpose] = make_toolbox(context.engine, context.archive, problem, purpose=purpose)
+    return context.toolboxes[purpose]
+
+
+async def run_step(
+    context: SearchContext, step: str, candidate_id: str, purpose: Purpose, build_key: str = ""
+) -> tuple[Evaluation | None, str]:
+    """Run one step of a candidate; return its evaluation when that step was its last, and the key of its build.
+
+    Idempotent: what was measured before is found in the archive, not measured again. An engine that fails is told apart
+    from a kernel that fails by the reason; the branch ends, its siblings go on.
+    """
+    try:
+        answer = await call_tool(context, step, candidate_id, purpose)
+    except EngineError as error:
+        logger.exception("%s: the engine failed", candidate_id)
+        return await give_up(context, candidate_id, purpose, f"{ENGINE_FAILED}: {error}"), build_key
+    build_key = build_key or str(answer["key"])
+    evaluation = await asyncio.to_thread(
+        assemble, context, await context.described(), candidate_id, purpose, build_key, step
+    )
+    if evaluation is not None:
+        await store(context, evaluation)
+    return evaluation, build_key
+
+
+async def evaluate(context: SearchContext, candidate: Candidate, purpose: Purpose) -> Evaluation:
+    """Store a candidate, take it through all steps and return its evaluation; a finished one is returned at once."""
+    await asyncio.to_thread(context.archive.add_candidate, candidate)
+    found = await asyncio.to_thread(context.archive.evaluation, candidate.id, purpose)
+    build_key = ""
+    for step in STEPS:
+        if found is not None:
+            break
+        found, build_key = await run_step(context, step, candidate.id, purpose, build_key)
+    if found is None:
+        raise EngineError(f"{candidate.id}: the benchmark tool left no timing")
+    return found
+
+
+def assemble(
+    context: SearchContext, problem: ProblemOnDevice, candidate_id: str, purpose: Purpose, build_key: str, step: str
+) -> Evaluation | None:
+    """Return the evaluation that the stored pieces add up to after `step`, or None when the next step is due."""
+    key = evaluation_key(build_key, problem, purpose)
+    archive = context.archive
+    found = [archive.find("builds", build_key), archive.find("verdicts", key), archive.find("timings", key)]
+    reached = STEPS.index(step)
+    data = [dict(piece) if piece and i <= reached else None for i, piece in enumerate(found)]
+    build = Build.from_json(data[0]) if data[0] else None
+    verdict = Verdict.from_json(data[1]) if data[1] else None
+    timing = Timing.from_json(data[2]) if data[2] else None
+    pieces = [piece for piece in (build, verdict, timing) if piece is not None]
+    if not pieces:
+        raise EngineError(f"{candidate_id}: the {step} tool stored nothing")
+    last = next((piece for piece in pieces if piece.status is not Status.OK), pieces[-1])
+    if last.status is Status.OK and timing is None:
+        return None
+    evaluation = Evaluation(
+        key=key,
+        candidate_id=candidate_id,
+        purpose=purpose,
+        status=last.status,
+        reason_code=last.reason_code,
+        reason=last.reason,
+        build=build,
+        verdict=verdict,
+        timing=timing,
+        total_s=sum(
+            (
+                build.build_s if build and not build.cached else 0.0,
+                verdict.verify_s if verdict else 0.0,
+                timing.benchmark_s if timing else 0.0,
+            )
+        ),
+    )
+    return dataclasses.replace(evaluation, speedup_vs_best=speedup_vs_best(evaluation, archive.baselines()))
+
+
+async def store(context: SearchContext, evaluation: Evaluation) -> None:
+    """Store an evaluation and its cost, and tell the viewers."""
+    await asyncio.to_thread(context.archive.add_evaluation, evaluation)
+    on_gpu = context.target.device.kind is DeviceKind.CUDA
+    gpu_s = evaluation.timing.benchmark_s if on_gpu and evaluation.timing else 0.0
+    gpu_s += evaluation.verdict.verify_s if on_gpu and evaluation.verdict else 0.0
+    entry = f"{evaluation.candidate_id}:{evaluation.purpose}"
+    cpu_s = evaluation.total_s - gpu_s
+    await asyncio.to_thread(
+        context.archive.charge, entry, cpu_s=cpu_s, gpu_s=gpu_s, wall_s=evaluation.total_s, what=evaluation.purpose
+    )
+    candidate = await asyncio.to_thread(context.archive.candidate, evaluation.candidate_id)
+    timing = evaluation.timing
+    logger.info("%s: %s %s", candidate.id, evaluation.status, f"{evaluation.speedup:.3f}x" if evaluation.speedup else "")
+    emit(
+        {
+            "event": "candidate_done",
+            "candidate_id": candidate.id,
+            "origin": candidate.origin.value,
+            "status": evaluation.status.value,
+            "reason": evaluation.reason,
+            "median_ms": timing.median_ms if timing else None,
+            "speedup": evaluation.speedup,
+        }
+    )
+
+
+async def give_up(context: SearchContext, candidate_id: str, purpose: Purpose, reason: str) -> Evaluation:
+    """Store and return the evaluation of a candidate that could not be judged for a reason outside of it."""
+    evaluation = Evaluation(
+        key=f"unjudged:{candidate_id}:{purpose}",
+        candidate_id=candidate_id,
+        purpose=purpose,
+        status=Status.REFUSED,
+        reason_code=ReasonCode.SOURCE_REJECTED,
+        reason=reason,
+    )
+    await store(context, evaluation)
+    return evaluation
+
+
+def failure_text(evaluation: Evaluation) -> str:
+    """Return why a candidate failed, for the model that repairs it."""
+    log = evaluation.build.log if evaluation.build and evaluation.status is Status.COMPILE_ERROR else ""
+    head = f"{evaluation.status} ({evaluation.reason_code}): {evaluation.reason}"
+    trials = [t for t in (evaluation.verdict.trials if evaluation.verdict else ()) if not t.passed and not t.skipped]
+    lines = [f"- trial {t.name}: relative error {t.rel_error:.3g}, allowed {t.gate:.3g}" for t in trials]
+    return "\n".join([head, *lines, log[-LOG_SHOWN:]]).strip()

@@ -1,0 +1,121 @@
+"""Measure the reference before a token is spent, judge the kernels there are, and say what is left to gain."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import logging
+from typing import TYPE_CHECKING
+
+from ridgeline.graph.elites import choose_elites, read_standings
+from ridgeline.graph.events import emit
+from ridgeline.graph.measuring import evaluate
+from ridgeline.tools.engine import BaselineTask, DescribeTask
+from ridgeline.tools.errors import EngineError
+from ridgeline.tools.records import Baselines, Candidate, Interface, Origin, Purpose
+
+if TYPE_CHECKING:
+    from ridgeline.graph.context import SearchContext
+    from ridgeline.graph.state import SearchState
+
+logger = logging.getLogger(__name__)
+
+BANK_SEEDS = 3
+"""Kernels taken from the bank: each costs a build, a verification and a timing before the search starts."""
+
+
+async def baseline(state: SearchState, context: SearchContext) -> SearchState:
+    """Describe and time the reference, judge seeds and bank kernels as round 0; `outcome` is set when nothing is left.
+
+    On an extended search everything is found in the archive and only the stop is lifted.
+    """
+    await _describe(context)
+    baselines = await _baselines(context)
+    await _judge_seeds(context)
+    standings = await asyncio.to_thread(read_standings, context.archive)
+    elites = choose_elites(standings, context.plan(state.get("max_rounds")).elites)
+    best = standings[0] if standings else None
+    outcome = "at_floor" if _is_at_floor(context, baselines) else ""
+    if outcome:
+        emit({"event": "stopped", "outcome": outcome, "reason": "PyTorch itself is within the margin of the floor"})
+    return {
+        "round": state.get("round", 0),
+        "elites": [s.candidate.id for s in elites],
+        "best_id": best.candidate.id if best else None,
+        "best_speedup": best.speedup if best else None,
+        "stalled_rounds": 0,
+        "outcome": outcome,
+        "certified": False,
+    }
+
+
+async def _describe(context: SearchContext) -> None:
+    if await asyncio.to_thread(context.archive.description) is None:
+        description = await context.engine.submit(DescribeTask(problem=context.target))
+        await asyncio.to_thread(context.archive.save_description, description)
+    await context.described()
+
+
+async def _baselines(context: SearchContext) -> Baselines:
+    found = await asyncio.to_thread(context.archive.baselines)
+    if found is None:
+        found = await context.engine.submit(BaselineTask(problem=await context.described()))
+        await asyncio.to_thread(context.archive.save_baselines, found)
+    best = found.best()
+    if best is None or best.median_ms is None:
+        errors = "; ".join(f"{b.name}: {b.error}" for b in found.entries)
+        raise EngineError(f"{context.problem.name}: no baseline could be timed: {errors}")
+    emit(
+        {
+            "event": "baseline",
+            "baselines_ms": {b.name: b.median_ms for b in found.entries},
+            "floor_ms": found.floor.floor_ms,
+            "bound": found.floor.bound,
+            "headroom": best.median_ms / found.floor.floor_ms if found.floor.floor_ms > 0 else None,
+        }
+    )
+    return found
+
+
+def _is_at_floor(context: SearchContext, baselines: Baselines) -> bool:
+    best, margin = baselines.best(), context.settings.floor_margin
+    if margin is None or best is None or best.median_ms is None:
+        return False
+    return best.median_ms <= baselines.floor.floor_ms * (1 + margin)
+
+
+async def _judge_seeds(context: SearchContext) -> None:
+    """Judge seed and bank kernels side by side; the engine decides what really runs at once."""
+    seeds = [*await asyncio.to_thread(_seed_candidates, context), *await asyncio.to_thread(_bank_candidates, context)]
+    for evaluation in await asyncio.gather(*(evaluate(context, seed, Purpose.SEARCH) for seed in seeds)):
+        if evaluation.speedup is None:
+            message = f"{evaluation.candidate_id}: {evaluation.status}: {evaluation.reason}"
+            emit({"event": "warning", "message": message})
+
+
+def _seed_candidates(context: SearchContext) -> list[Candidate]:
+    kind = context.target.device.kind.value
+    return [
+        Candidate(
+            id=f"seed-{stem}",
+            origin=Origin.SEED,
+            round=0,
+            idea_id=None,
+            parent_id=None,
+            source=source,
+            language=context.target.language,
+            interface=Interface(context.target.interface),
+        )
+        for stem, source in context.problem.seed_sources(kind)
+    ]
+
+
+def _bank_candidates(context: SearchContext) -> list[Candidate]:
+    """Return the bank's kernels for this family and architecture; a resumed search keeps those it began with."""
+    begun = context.archive.candidates(origin=Origin.BANK)
+    if begun or context.bank is None or context.archive.run().get("bank_read"):
+        return begun
+    found = context.bank.seeds(context.family(), context.target.device.arch, BANK_SEEDS)
+    context.archive.save_run({"bank_read": True})
+    usable = [c for c in found if c.interface == context.target.interface and c.language == context.target.language]
+    return [dataclasses.replace(c, origin=Origin.BANK, round=0, idea_id=None, parent_id=None) for c in usable]

@@ -1,0 +1,195 @@
+"""Ask for the next round's ideas, given everything tried so far, and plan its branches."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from langgraph.types import Overwrite
+
+from ridgeline.graph.asking import ask_ideas
+from ridgeline.graph.elites import read_elites, tried_idea
+from ridgeline.graph.events import emit
+from ridgeline.graph.history import model_outcomes
+from ridgeline.graph.novelty import is_repeated
+from ridgeline.graph.requests import IdeaDraft, IdeationRequest, TriedIdea
+from ridgeline.graph.retry import ModelUnavailable
+from ridgeline.graph.user_ideas import user_drafts
+from ridgeline.tools.errors import ModelError
+from ridgeline.tools.records import Idea
+
+if TYPE_CHECKING:
+    from ridgeline.graph.context import SearchContext
+    from ridgeline.graph.plan import Plan
+    from ridgeline.graph.state import BranchPlan, SearchState
+
+logger = logging.getLogger(__name__)
+
+USER = "user"
+
+
+async def ideate(state: SearchState, context: SearchContext) -> SearchState:
+    """Store the next round's ideas and return its branches; without any idea the search is stalled."""
+    round_ = state.get("round", 0) + 1
+    plan = context.plan(state.get("max_rounds"))
+    ideas = await _ideas(context, state, plan, round_)
+    await asyncio.to_thread(context.archive.add_ideas, ideas)
+    branches = await _branches(context, plan, ideas, round_)
+    emit(
+        {
+            "event": "round_started",
+            "round": round_,
+            "max_rounds": plan.rounds,
+            "ideas": len(ideas),
+            "branches": len(branches),
+        }
+    )
+    for idea in ideas:
+        _announce(idea)
+    if not ideas:
+        emit({"event": "stopped", "outcome": "stalled", "reason": "no model had a further idea"})
+    return {
+        "round": round_ if ideas else round_ - 1,
+        "ideas": [idea.id for idea in ideas],
+        "branches": branches,
+        "finished": Overwrite([]),  # type: ignore[typeddict-item]  # empties a list that otherwise only grows
+        "outcome": "" if ideas else "stalled",
+    }
+
+
+async def _ideas(context: SearchContext, state: SearchState, plan: Plan, round_: int) -> list[Idea]:
+    """Return this round's ideas: those already stored (this node ran before), the user's first, then the models'."""
+    stored = await asyncio.to_thread(context.archive.ideas, round_)
+    if stored:
+        return stored
+    elites = await read_elites(context, state.get("elites", []))
+    tried = tuple(tried_idea(row) for row in await asyncio.to_thread(context.archive.tried_ideas))
+    drafts = [(USER, draft) for draft in user_drafts(context.problem.ideas, tried, plan.ideas, elites)]
+    request = IdeationRequest(
+        subject=await context.subject(),
+        round=round_,
+        count=plan.ideas - len(drafts),
+        rng_seed=context.derived_seed(round_, "ideate"),
+        tried=tried if plan.remembers_ideas else (),
+        elites=elites,
+        user_ideas=tuple(context.problem.ideas),
+    )
+    known = {elite.candidate_id for elite in elites}
+    if request.count > 0:
+        drafts += await _new_drafts(context, request, drafts, known, remembers=plan.remembers_ideas)
+    return [_idea(round_, n, model, draft, known) for n, (model, draft) in enumerate(drafts)]
+
+
+async def _new_drafts(
+    context: SearchContext,
+    request: IdeationRequest,
+    taken: Sequence[tuple[str, IdeaDraft]],
+    known: set[str],
+    *,
+    remembers: bool,
+) -> list[tuple[str, IdeaDraft]]:
+    """Return up to `request.count` new ideas; duplicates are refused and asked for once more."""
+    accepted: list[tuple[str, IdeaDraft]] = []
+    refused: list[str] = []
+    for attempt in ("", "more"):
+        missing = request.count - len(accepted)
+        if missing == 0 or (attempt and not refused):
+            break
+        asked = dataclasses.replace(request, count=missing, refused=tuple(refused))
+        for model, draft in await _ask_pool(context, asked, attempt):
+            against = request.tried if remembers else ()
+            if _is_new(draft, known, against, [*taken, *accepted]):
+                accepted.append((model, draft))
+            else:
+                refused.append(draft.title)
+                logger.info("refused as a duplicate: %s", draft.title)
+    return accepted[: request.count]
+
+
+def _is_new(
+    draft: IdeaDraft, known: set[str], tried: Sequence[TriedIdea], drafts: Sequence[tuple[str, IdeaDraft]]
+) -> bool:
+    parent_id = draft.parent_id if draft.parent_id in known else None
+    others = [(idea, idea.parent_id) for idea in tried]
+    return not is_repeated(draft, parent_id, [*others, *((d, d.parent_id) for _, d in drafts)])
+
+
+async def _ask_pool(context: SearchContext, request: IdeationRequest, attempt: str) -> list[tuple[str, IdeaDraft]]:
+    """Share `request.count` ideas among the models and return what they answer, in the pool's order.
+
+    A model that does not answer costs its share; when none answers there is nothing to go on with.
+    """
+    outcomes = await asyncio.to_thread(model_outcomes, context.archive, request.round)
+    rng_seed = context.derived_seed(request.round, "ideate", attempt)
+    shares = Counter(context.models.assign(request.count, outcomes, rng_seed))
+    asked = [name for name in context.models.names if shares[name]]
+    answers = await asyncio.gather(
+        *(
+            _ask_one(context, dataclasses.replace(request, count=shares[name]), name, f"{part}{attempt}")
+            for part, name in enumerate(asked)
+        )
+    )
+    if all(isinstance(answer, ModelUnavailable) for answer in answers):
+        raise ModelError(f"no model answers, the search can be resumed later: {answers[0]}")
+    found: list[tuple[str, IdeaDraft]] = []
+    for name, answer in zip(asked, answers, strict=True):
+        if isinstance(answer, ModelUnavailable):
+            emit({"event": "warning", "message": str(answer)})
+        else:
+            found += [(name, draft) for draft in answer]
+    return found
+
+
+async def _ask_one(
+    context: SearchContext, request: IdeationRequest, name: str, part: str
+) -> list[IdeaDraft] | ModelUnavailable:
+    request = dataclasses.replace(request, rng_seed=context.derived_seed(request.round, "ideate", part))
+    try:
+        return await ask_ideas(context, f"r{request.round}:ideate:{part}", name, request)
+    except ModelUnavailable as error:
+        return error
+
+
+def _idea(round_: int, number: int, model: str, draft: IdeaDraft, known: set[str]) -> Idea:
+    parent_id = draft.parent_id if draft.parent_id in known else None
+    second = draft.second_parent_id
+    return Idea(
+        id=f"r{round_}i{number}",
+        round=round_,
+        title=draft.title,
+        mechanism=draft.mechanism,
+        category=draft.category,
+        predicted_gain=draft.predicted_gain,
+        parent_id=parent_id,
+        second_parent_id=second if second in known and second != parent_id else None,
+        model=model,
+    )
+
+
+async def _branches(context: SearchContext, plan: Plan, ideas: Sequence[Idea], round_: int) -> list[BranchPlan]:
+    """Return one branch per (idea, variation); the bandit says which model writes it."""
+    outcomes = await asyncio.to_thread(model_outcomes, context.archive, round_)
+    pairs = [(idea.id, variation) for idea in ideas for variation in range(plan.implementations)]
+    names = context.models.assign(len(pairs), outcomes, context.derived_seed(round_, "branches"))
+    return [
+        {"idea_id": idea_id, "variation": variation, "model": name}
+        for (idea_id, variation), name in zip(pairs, names, strict=True)
+    ]
+
+
+def _announce(idea: Idea) -> None:
+    logger.info("%s: %s (%s)", idea.id, idea.title, idea.model)
+    emit(
+        {
+            "event": "idea",
+            "round": idea.round,
+            "idea_id": idea.id,
+            "title": idea.title,
+            "category": idea.category.value,
+            "model": idea.model,
+        }
+    )

@@ -1,0 +1,66 @@
+"""Keep the fastest correct kernels, remember what the round taught, and decide whether there is another."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ridgeline.graph.elites import Standing, choose_elites, read_standings
+from ridgeline.graph.events import emit
+from ridgeline.graph.profiling import profile
+from ridgeline.graph.rounds import GAIN, save_summary, stop_reason
+
+if TYPE_CHECKING:
+    from ridgeline.graph.context import SearchContext
+    from ridgeline.graph.state import SearchState
+
+logger = logging.getLogger(__name__)
+
+
+async def select(state: SearchState, context: SearchContext) -> SearchState:
+    """Return the next round's elites and, when a stop rule holds, the outcome."""
+    round_ = state.get("round", 0)
+    plan = context.plan(state.get("max_rounds"))
+    standings = await asyncio.to_thread(read_standings, context.archive)
+    elites = choose_elites(standings, plan.elites)
+    best = standings[0] if standings else None
+    stalled = 0 if _is_progress(best, state) else state.get("stalled_rounds", 0) + 1
+    await _profile(context, elites)
+    await save_summary(context, plan, round_, elites, best)
+    outcome, reason = await stop_reason(context, plan, round_=round_, stalled_rounds=stalled, best=best)
+    route = _route(outcome, has_trials=bool(best) and plan.trials(round_) > 0)
+    if route == "certify":
+        emit({"event": "stopped", "outcome": outcome, "reason": reason})
+    logger.info("round %d: best %s %.3fx %s", round_, best.candidate.id if best else "none", _speedup(best), outcome)
+    return {
+        "elites": [s.candidate.id for s in elites],
+        "best_id": best.candidate.id if best else None,
+        "best_speedup": best.speedup if best else None,
+        "stalled_rounds": stalled,
+        "outcome": outcome,
+        "route": route,
+    }
+
+
+def _route(outcome: str, *, has_trials: bool) -> str:
+    """Return the next node; a search that may not spend more or cannot gain more is not tuned again."""
+    if outcome in ("budget", "at_floor"):
+        return "certify"
+    if has_trials:
+        return "tune"
+    return "certify" if outcome else "ideate"
+
+
+def _speedup(best: Standing | None) -> float:
+    return best.speedup if best else 0.0
+
+
+def _is_progress(best: Standing | None, state: SearchState) -> bool:
+    return best is not None and best.speedup > GAIN * (state.get("best_speedup") or 0.0)
+
+
+async def _profile(context: SearchContext, elites: Sequence[Standing]) -> None:
+    for standing in elites:
+        await profile(context, standing)

@@ -1,0 +1,62 @@
+"""How many rounds, ideas and trials a search has: the two strategies at equal budgets."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ridgeline.problems.spec import SearchSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The shape of one search.
+
+    `revision` turns every branch of `branch` into a round of one idea and one implementation, so both write as many
+    candidates and measure as many tuned points.
+    """
+
+    rounds: int
+    ideas: int
+    implementations: int
+    elites: int
+    stall_rounds: int | None
+    remembers_ideas: bool
+    trials_per_round: float
+
+    def trials(self, round_: int) -> int:
+        """Return how many tuned points round `round_` may measure; fractions add up over the rounds."""
+        return int(self.trials_per_round * round_ + 1e-9) - int(self.trials_per_round * (round_ - 1) + 1e-9)
+
+
+def make_plan(settings: SearchSettings, max_rounds: int | None = None) -> Plan:
+    """Return the plan of these settings; `max_rounds` (an extension) counts rounds of `branch`."""
+    rounds = max_rounds or settings.rounds
+    if settings.strategy == "branch":
+        return Plan(
+            rounds=rounds,
+            ideas=settings.ideas,
+            implementations=settings.implementations,
+            elites=settings.elites,
+            stall_rounds=settings.stall_rounds,
+            remembers_ideas=True,
+            trials_per_round=settings.tune_trials,
+        )
+    width = settings.ideas * settings.implementations
+    return Plan(
+        rounds=rounds * width,
+        ideas=1,
+        implementations=1,
+        elites=1,
+        stall_rounds=settings.stall_rounds * width if settings.stall_rounds else None,
+        remembers_ideas=False,
+        trials_per_round=settings.tune_trials / width,
+    )
+
+
+def derived_seed(rng_seed: int, *parts: object) -> int:
+    """Return a seed for one decision, the same on every resume and independent of the others."""
+    text = ":".join(str(p) for p in (rng_seed, *parts))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")

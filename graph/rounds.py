@@ -1,0 +1,87 @@
+"""The end of a round: its summary, the bank, and whether the search goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ridgeline.graph.budget import exhausted, spent
+from ridgeline.graph.elites import Standing
+from ridgeline.graph.events import emit
+from ridgeline.tools.records import Origin
+
+if TYPE_CHECKING:
+    from ridgeline.graph.context import SearchContext
+    from ridgeline.graph.plan import Plan
+
+GAIN = 1.01
+"""Best speedup over the best before from which a round counts as progress: the width of a good interval."""
+
+
+async def stop_reason(
+    context: SearchContext, plan: Plan, *, round_: int, stalled_rounds: int, best: Standing | None
+) -> tuple[str, str]:
+    """Return (outcome, reason) of the first stop rule that holds, or two empty strings."""
+    if over := exhausted(context.budget, await spent(context)):
+        return "budget", over
+    if reason := await _floor_reason(context, best):
+        return "at_floor", reason
+    if round_ >= plan.rounds:
+        return "finished", f"{plan.rounds} rounds are over"
+    if plan.stall_rounds is not None and stalled_rounds >= plan.stall_rounds:
+        return "stalled", f"no gain in {stalled_rounds} rounds"
+    return "", ""
+
+
+async def _floor_reason(context: SearchContext, best: Standing | None) -> str:
+    margin = context.settings.floor_margin
+    baselines = await asyncio.to_thread(context.archive.baselines)
+    if margin is None or best is None or baselines is None or baselines.floor.floor_ms <= 0:
+        return ""
+    limit_ms = baselines.floor.floor_ms * (1 + margin)
+    if best.median_ms > limit_ms:
+        return ""
+    return f"{best.candidate.id} takes {best.median_ms:.4g} ms, the floor is {baselines.floor.floor_ms:.4g} ms"
+
+
+async def save_summary(
+    context: SearchContext, plan: Plan, round_: int, elites: Sequence[Standing], best: Standing | None
+) -> None:
+    """Store the round's history entry and tell the viewers; called again after tuning, it replaces the entry."""
+    used = await spent(context)
+    entry = await asyncio.to_thread(_entry, context, round_, elites, best)
+    entry |= {"tokens": used.tokens, "usd": used.usd, "wall_s": used.wall_s, "gpu_s": used.gpu_s}
+    await asyncio.to_thread(context.archive.save_round, entry)
+    emit(
+        {
+            "event": "round_done",
+            "round": round_,
+            "max_rounds": plan.rounds,
+            "best_id": entry["best_id"],
+            "best_speedup": entry["best_speedup"],
+            "best_median_ms": entry["best_median_ms"],
+            "elites": entry["elites"],
+            "tokens": used.tokens,
+            "usd": used.usd,
+        }
+    )
+
+
+def _entry(
+    context: SearchContext, round_: int, elites: Sequence[Standing], best: Standing | None
+) -> dict[str, Any]:
+    candidates = context.archive.candidates(round=round_)
+    written = [c for c in candidates if c.origin is Origin.MODEL]
+    judged = [context.archive.evaluation(c.id) for c in written]
+    return {
+        "round": round_,
+        "ideas": [idea.id for idea in context.archive.ideas(round_)],
+        "candidates": len(written),
+        "ok": sum(1 for e in judged if e is not None and e.speedup is not None),
+        "tuned": sum(1 for c in candidates if c.origin is Origin.TUNE),
+        "best_id": best.candidate.id if best else None,
+        "best_speedup": best.speedup if best else None,
+        "best_median_ms": best.median_ms if best else None,
+        "elites": [s.candidate.id for s in elites],
+    }

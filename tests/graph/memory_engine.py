@@ -1,0 +1,171 @@
+"""A deterministic engine in memory, and a problem for it: graph logic without compilers and clocks.
+
+A kernel's source says how it behaves: `speed 1.5` (speedup), `fails compile|verify|benchmark`, `crashes engine`; tunables
+multiply the speed as `factor NAME VALUE F` lines say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from ridgeline.graph.tuning import parse_tunables
+from ridgeline.tools.engine import (
+    BaselineTask,
+    BenchmarkTask,
+    CompareTask,
+    CompileTask,
+    DescribeTask,
+    ProblemOnDevice,
+    ProfileTask,
+    Task,
+    VerifyTask,
+)
+from ridgeline.tools.errors import EngineError
+from ridgeline.tools.records import (
+    ArgSpec,
+    Baseline,
+    Baselines,
+    Build,
+    Candidate,
+    Comparison,
+    Description,
+    Device,
+    DeviceKind,
+    Floor,
+    PrecisionClass,
+    Profile,
+    ReasonCode,
+    Role,
+    Signature,
+    Status,
+    Timing,
+    Verdict,
+)
+
+EAGER_MS = 10.0
+DEVICE = Device(
+    kind=DeviceKind.CPU, name="Test CPU", arch="test-1", uuid="cpu", cores=2, memory_bytes=2**33, cache_bytes=2**24
+)
+SIGNATURE = Signature(
+    args=(
+        ArgSpec(name="x", role=Role.INPUT, shape=(4, 8), strides=(8, 1)),
+        ArgSpec(name="out", role=Role.OUTPUT, shape=(4, 8), strides=(8, 1)),
+    )
+)
+DESCRIPTION = Description(
+    signature=SIGNATURE,
+    reference_graph={"schema_version": 1, "nodes": [{"name": "n", "op": "aten::softmax"}], "inputs": ["x"]},
+    compulsory_bytes=256,
+    flops=0,
+    reference_sha256="0" * 64,
+    torch_version="2.13",
+)
+
+
+def target() -> ProblemOnDevice:
+    """Return the problem that the engine measures."""
+    return ProblemOnDevice(
+        name="toy", reference_source="class Model: ...", interface="c", tolerance="fp32", device=DEVICE
+    )
+
+
+def speed_of(source: str) -> float:
+    """Return the speedup that a source states, tunables included."""
+    speed = float(re.search(r"speed ([\d.]+)", source).group(1)) if "speed " in source else 1.0
+    current = {t.name: t.current for t in parse_tunables(source)}
+    for name, value, factor in re.findall(r"factor (\w+) (\w+) ([\d.]+)", source):
+        if current.get(name) == value:
+            speed *= float(factor)
+    return speed
+
+
+class MemoryEngine:
+    """An Engine whose measurements are what the sources say; `log` (a file) gets one line a measurement."""
+
+    def __init__(self, *, floor_ms: float = 0.1, delay_s: float = 0.0, log: Path | None = None) -> None:
+        self.counts: Counter[str] = Counter()
+        self.floor_ms = floor_ms
+        self.delay_s = delay_s
+        self.log = log
+
+    async def submit(self, task: Task[Any]) -> Any:
+        """Answer at once."""
+        name = type(task).__name__
+        candidate = getattr(task, "candidate", None)
+        self.counts[f"{name}:{candidate.id}" if candidate else name] += 1
+        if self.delay_s:
+            await asyncio.sleep(self.delay_s)
+        if candidate is not None and f"crashes {name}" in candidate.source:
+            raise EngineError("the judge died")
+        answer = getattr(self, f"_{name}")(task)
+        if self.log is not None and candidate is not None:
+            with self.log.open("a") as file:
+                purpose = getattr(task, "purpose", "")
+                file.write(json.dumps({"task": name, "candidate": candidate.id, "purpose": purpose}) + "\n")
+        return answer
+
+    async def aclose(self) -> None:
+        """Nothing runs."""
+
+    def _DescribeTask(self, _: DescribeTask) -> Description:
+        return DESCRIPTION
+
+    def _BaselineTask(self, task: BaselineTask) -> Baselines:
+        entries = tuple(
+            Baseline(name=name, precision_class=PrecisionClass.FP32, median_ms=ms, samples=50)
+            for name, ms in (("eager", EAGER_MS), ("compile", 0.8 * EAGER_MS))
+        )
+        floor = Floor(
+            floor_ms=self.floor_ms, compute_floor_ms=0.0, bound="memory", bandwidth_gbps=10.0, gflops=100.0
+        )
+        return Baselines(device=task.problem.device, entries=entries, floor=floor)
+
+    def _CompileTask(self, task: CompileTask) -> Build:
+        key = hashlib.sha256(f"{task.candidate.source}{task.sanitize}".encode()).hexdigest()
+        if "fails compile" in task.candidate.source:
+            reason, code = "expected ';' before '}'", ReasonCode.COMPILER_FAILED
+            return Build(key=key, status=Status.COMPILE_ERROR, reason_code=code, reason=reason, log="k.cpp:3: error")
+        return Build(key=key, status=Status.OK, library_path="/nowhere.so")
+
+    def _VerifyTask(self, task: VerifyTask) -> Verdict:
+        fails = "fails sanitizer" if task.sanitized else "fails verify"
+        if fails in task.candidate.source:
+            return Verdict(status=Status.WRONG, reason_code=ReasonCode.WRONG_VALUES, reason="row 3 differs")
+        return Verdict(status=Status.OK, rel_error=1e-7, precision_class=PrecisionClass.FP32)
+
+    def _BenchmarkTask(self, task: BenchmarkTask) -> Timing:
+        if "fails benchmark" in task.candidate.source:
+            return Timing(status=Status.UNTRUSTED, reason_code=ReasonCode.WITNESS_DISAGREES, reason="clocks disagree")
+        speed = speed_of(task.candidate.source)
+        return Timing(
+            status=Status.OK,
+            median_ms=EAGER_MS / speed,
+            reference_ms=EAGER_MS,
+            speedup=speed,
+            speedup_ci95=(speed * 0.99, speed * 1.01),
+            samples=50,
+            benchmark_s=0.5,
+        )
+
+    def _CompareTask(self, task: CompareTask) -> Comparison:
+        ratio = speed_of(task.second.source) / speed_of(task.first.source)
+        return Comparison(ratio=ratio, ratio_ci95=(ratio * 0.99, ratio * 1.01), first_ms=1.0, second_ms=1.0, blocks=5)
+
+    def _ProfileTask(self, task: ProfileTask) -> Profile:
+        return Profile(bound="memory", fraction_of_floor=0.5, achieved_gbps=5.0, achieved_gflops=None, notes=("scalar",))
+
+
+def seed_kernel(speed: float, stem: str = "naive") -> tuple[str, str]:
+    """Return a seed kernel's stem and source."""
+    return stem, f"// speed {speed}\n"
+
+
+def kernel_ids(candidates: list[Candidate]) -> list[str]:
+    """Return the ids, in order."""
+    return [candidate.id for candidate in candidates]
