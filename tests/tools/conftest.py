@@ -1,0 +1,99 @@
+"""One small problem and its candidates, which the tests of builds, engine and tools share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from ridgeline.tools.engine import CompileTask, ProblemOnDevice
+from ridgeline.tools.records import (
+    ArgSpec,
+    Candidate,
+    Description,
+    Device,
+    DeviceKind,
+    Interface,
+    Origin,
+    Role,
+    Signature,
+)
+from ridgeline.tools.sandbox import Sandbox, probe_sandbox
+
+_SIGNATURE = Signature(
+    args=(
+        ArgSpec(name="x", role=Role.INPUT, shape=(64, 16), strides=(16, 1)),
+        ArgSpec(name="out", role=Role.OUTPUT, shape=(64, 16), strides=(16, 1)),
+    )
+)
+
+
+def exp_problem(interface: str = "c", kind: DeviceKind = DeviceKind.CPU) -> ProblemOnDevice:
+    """Return the problem `exp(x)` on (64, 16), described."""
+    arch = "sm_90a" if kind is DeviceKind.CUDA else "test-cpu"
+    device = Device(kind=kind, name="test", arch=arch, uuid="cpu", cores=2, memory_bytes=1 << 30, cache_bytes=1 << 20)
+    description = Description(
+        signature=_SIGNATURE,
+        reference_graph=None,
+        compulsory_bytes=8192,
+        flops=0,
+        reference_sha256="",
+        torch_version="2",
+    )
+    return ProblemOnDevice(
+        name="exp",
+        reference_source="class Model: ...",
+        interface=interface,
+        tolerance="fp32",
+        device=device,
+        description=description,
+    )
+
+
+def candidate_of(source: str, *, language: str = "cpp", interface: str = "c", name: str = "seed-a") -> Candidate:
+    """Return a candidate with this source."""
+    return Candidate(
+        id=name,
+        origin=Origin.SEED,
+        round=0,
+        idea_id=None,
+        parent_id=None,
+        source=source,
+        language=language,
+        interface=Interface(interface),
+    )
+
+
+@pytest.fixture
+def make_problem() -> Callable[..., ProblemOnDevice]:
+    return exp_problem
+
+
+@pytest.fixture
+def make_candidate() -> Callable[..., Candidate]:
+    return candidate_of
+
+
+@pytest.fixture
+def make_task() -> Callable[..., CompileTask]:
+    def make(source: str, problem: ProblemOnDevice | None = None, *, sanitize: str = "") -> CompileTask:
+        problem = problem or exp_problem()
+        candidate = candidate_of(source, language=problem.language, interface=problem.interface)
+        return CompileTask(problem=problem, candidate=candidate, sanitize=sanitize)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def sandbox() -> Sandbox:
+    return Sandbox(probe_sandbox().tier)
+
+
+@pytest.fixture(scope="session")
+def exp_source() -> str:
+    return """#include <cmath>
+void run(const float* x, float* out, void*) {
+#pragma omp parallel for
+  for (int64_t i = 0; i < X_NUMEL; i++) out[i] = std::exp(x[i]);
+}
+"""

@@ -1,0 +1,370 @@
+// confine: Ridgeline's launcher for code that nobody has read.
+//
+//   confine enter [--uid U --gid G] [--reach PATH]... -- PROGRAM ...
+//       Become unprivileged with an empty environment, with each PATH still reachable, then exec PROGRAM: bubblewrap
+//       (tier A) or `confine guard` (tier B).
+//   confine guard [limits and rules] -- COMMAND ...
+//       Start COMMAND under rlimits, Landlock and seccomp, watch what its processes use together, and leave none of
+//       them behind, whoever is killed. Exit status: the command's, 128 + n for signal n, 124 past a limit of ours,
+//       125 when the sandbox could not be set up, 127 when COMMAND could not be executed.
+//
+// In tier A the guard is process 1 of its PID namespace: when it goes, the kernel ends the rest. In tier B two guards
+// watch each other, both subreapers, so that whichever is killed, the other is still there to end the tree.
+
+#include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "confine_landlock.h"
+#include "confine_options.h"
+#include "confine_seccomp.h"
+#include "confine_tree.h"
+
+namespace confine {
+
+constexpr int kPastLimit = 124, kSetupFailed = 125, kNotExecuted = 127;
+
+// To the parent when it gave us a status socket, and to the terminal or the build log otherwise.
+void report(int status_fd, const char* format, ...) {
+  char line[512];
+  va_list arguments;
+  va_start(arguments, format);
+  const int size = std::vsnprintf(line, sizeof line, format, arguments);
+  va_end(arguments);
+  if (status_fd >= 0) {
+    (void)!send(status_fd, line, static_cast<size_t>(size), MSG_NOSIGNAL);
+  } else if (std::strncmp(line, "failed ", 7) == 0) {
+    std::fprintf(stderr, "sandbox: %s\n", line + 7);
+  }
+}
+
+[[noreturn]] void fail(const Options& o, const char* step, const std::string& what, int code = kSetupFailed) {
+  report(o.status_fd, "failed %d %s %s: %s", code, step, what.c_str(), std::strerror(errno));
+  std::_Exit(code);
+}
+
+// ---- enter ----------------------------------------------------------------------------------------------------------
+
+// The first folder above `path` that `uid` may not pass through, "" when there is none.
+std::string blocked_ancestor(const std::string& path, uid_t uid) {
+  for (size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1)) {
+    struct stat info;
+    const std::string folder = path.substr(0, slash);
+    if (stat(folder.c_str(), &info) != 0) return "";
+    if ((info.st_mode & S_IXOTH) == 0 && !(info.st_uid == uid && (info.st_mode & S_IXUSR) != 0)) return folder;
+  }
+  return "";
+}
+
+void make_mount_point(const std::string& path, bool is_folder) {
+  for (size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1))
+    mkdir(path.substr(0, slash).c_str(), 0755);
+  if (is_folder) mkdir(path.c_str(), 0755);
+  else if (const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644); fd >= 0) close(fd);
+}
+
+// A path under a 0700 home cannot be bound by an unprivileged bubblewrap. In a mount namespace of our own the closed
+// folder is covered by an empty one that holds nothing but the given paths; the machine's own view stays as it is.
+void uncover(const Options& o) {
+  struct Hidden {
+    std::string path;
+    int fd = -1;
+  };
+  std::vector<Hidden> hidden;
+  std::set<std::string> covers;
+  for (const std::string& path : o.reach) {
+    const std::string cover = blocked_ancestor(path, static_cast<uid_t>(o.uid));
+    if (cover.empty()) continue;
+    covers.insert(cover);
+    hidden.push_back({path});
+  }
+  if (covers.empty()) return;
+  if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
+    fail(o, "cannot reach", hidden[0].path + " (open its parent folders with chmod o+x)");
+  // Only now: a descriptor of another mount namespace cannot be bound.
+  for (Hidden& each : hidden) each.fd = open(each.path.c_str(), O_PATH | O_CLOEXEC);
+  for (const std::string& cover : covers)
+    if (mount("tmpfs", cover.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=1m") != 0) fail(o, "cannot cover", cover);
+  for (const Hidden& each : hidden) {
+    struct stat info;
+    if (each.fd < 0 || fstat(each.fd, &info) != 0) continue;
+    make_mount_point(each.path, S_ISDIR(info.st_mode));
+    const std::string source = "/proc/self/fd/" + std::to_string(each.fd);
+    if (mount(source.c_str(), each.path.c_str(), nullptr, MS_BIND | MS_REC, nullptr) != 0) fail(o, "cannot bind", each.path);
+  }
+}
+
+void drop_to(const Options& o) {
+  if (o.uid < 0) return;
+  if (setgroups(0, nullptr) != 0) fail(o, "cannot drop", "groups");
+  const auto gid = static_cast<gid_t>(o.gid);
+  const auto uid = static_cast<uid_t>(o.uid);
+  if (setresgid(gid, gid, gid) != 0 || setresuid(uid, uid, uid) != 0) fail(o, "cannot become", "uid " + std::to_string(o.uid));
+}
+
+[[noreturn]] void enter(Options& o) {
+  if (o.uid >= 0) uncover(o);
+  if (o.command[1] == nullptr || std::strcmp(o.command[1], "guard") != 0) drop_to(o);  // that guard drops its child only
+  if (o.status_fd < 0) prctl(PR_SET_PDEATHSIG, SIGKILL);
+  char* empty[] = {nullptr};
+  execve(o.command[0], o.command.data(), empty);
+  fail(o, "cannot execute", o.command[0], kNotExecuted);
+}
+
+// ---- guard: the child -----------------------------------------------------------------------------------------------
+
+void limit(const Options& o, int resource, uint64_t soft, uint64_t hard, const char* name) {
+  const rlimit wanted{soft, hard};
+  if (setrlimit(static_cast<__rlimit_resource_t>(resource), &wanted) != 0) fail(o, "cannot limit", name);
+}
+
+void set_limits(const Options& o, uint64_t processes_of_uid) {
+  limit(o, RLIMIT_CORE, 0, 0, "core files");
+  if (o.cpu_s != 0) limit(o, RLIMIT_CPU, o.cpu_s, o.cpu_s + 1, "CPU time");
+  if (o.cap_data && o.memory_bytes != 0) limit(o, RLIMIT_DATA, o.memory_bytes, o.memory_bytes, "memory");
+  if (o.file_bytes != 0) limit(o, RLIMIT_FSIZE, o.file_bytes, o.file_bytes, "file size");
+  if (o.processes != 0) limit(o, RLIMIT_NPROC, o.processes + processes_of_uid, o.processes + processes_of_uid, "processes");
+}
+
+// The program as a descriptor above every number that it may use itself: see forbid_system_calls.
+int open_program(const Options& o) {
+  const int fd = open(o.command[0], O_PATH | O_CLOEXEC);
+  if (fd < 0) fail(o, "cannot execute", o.command[0], kNotExecuted);
+  rlimit now{};
+  getrlimit(RLIMIT_NOFILE, &now);
+  const int above = static_cast<int>(o.open_files < now.rlim_max ? o.open_files : now.rlim_max - 1);
+  limit(o, RLIMIT_NOFILE, now.rlim_max, now.rlim_max, "open files");
+  const int high = fcntl(fd, F_DUPFD_CLOEXEC, above);
+  if (high < 0) fail(o, "cannot keep", o.command[0]);
+  close(fd);
+  return high;
+}
+
+void pin(const Options& o) {
+  if (o.cpus.empty()) return;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int cpu : o.cpus) CPU_SET(cpu, &set);
+  if (sched_setaffinity(0, sizeof set, &set) != 0) fail(o, "cannot pin to", "the given cores");
+}
+
+[[noreturn]] void become_command(Options& o, uint64_t processes_of_uid) {
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  setsid();
+  drop_to(o);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const char* folder = o.workdir.empty() ? "/" : o.workdir.c_str();
+  if (chdir(folder) != 0) fail(o, "cannot enter", folder);
+  pin(o);
+  const int program = open_program(o);
+  const int abi = landlock_abi();
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) fail(o, "cannot set", "no_new_privs");
+  if (abi > 0 && !restrict_files(o, abi) && !o.unsafe) fail(o, "cannot apply", "Landlock");
+  if (abi <= 0 && !o.namespaced && !o.unsafe) fail(o, "this kernel has no", "Landlock");
+  set_limits(o, processes_of_uid);
+  limit(o, RLIMIT_NOFILE, o.open_files, o.open_files, "open files");
+  report(o.status_fd, "ready");
+  // Inside a PID namespace there is nobody else to signal; outside, Landlock scopes signals from ABI 6 on.
+  const pid_t only_self = o.namespaced || abi >= 6 ? 0 : getpid();
+  const bool forbidden = forbid_system_calls(o.uses_devices, only_self, o.threads_only ? program : -1);
+  if (!forbidden && !o.unsafe) fail(o, "cannot apply", "seccomp");
+  if (o.threads_only) syscall(SYS_execveat, program, "", o.command.data(), o.environment.data(), AT_EMPTY_PATH);
+  else execve(o.command[0], o.command.data(), o.environment.data());
+  fail(o, "cannot execute", o.command[0], kNotExecuted);
+}
+
+// ---- guard: the supervisor ------------------------------------------------------------------------------------------
+
+double now_s() {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+// Shared memory handed to us through descriptors is the parent's, not the command's.
+uint64_t inherited_bytes() {
+  uint64_t total = 0;
+  for (int fd = 3; fd < 1024; ++fd) {
+    struct stat info;
+    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) total += static_cast<uint64_t>(info.st_size);
+  }
+  return total;
+}
+
+class Watch {
+ public:
+  explicit Watch(const Options& o) : o_(o), started_s_(now_s()), inherited_(inherited_bytes()) {}
+
+  // "" while all is well, otherwise the name of the limit that was passed.
+  const char* look() {
+    if (o_.wall_s > 0 && now_s() - started_s_ > o_.wall_s) return "wall";
+    const std::vector<pid_t> family = descendants(getpid());
+    const Usage usage = usage_of(family);
+    const uint64_t own_shared = usage.shared_bytes > inherited_ ? usage.shared_bytes - inherited_ : 0;
+    const uint64_t memory = usage.anonymous_bytes + own_shared;
+    if (memory > peak_bytes_) peak_bytes_ = memory;
+    if (o_.memory_bytes != 0 && memory > o_.memory_bytes) return "memory";
+    if (o_.processes != 0 && usage.threads > o_.processes) return "processes";
+    return disk_is_full(family) ? "disk" : "";
+  }
+
+  uint64_t peak_bytes() const { return peak_bytes_; }
+
+  double seconds_left() const { return o_.wall_s > 0 ? o_.wall_s - (now_s() - started_s_) : 3600; }
+
+ private:
+  // A walk costs time that the command pays for: at most a tenth of the time since the last one.
+  bool disk_is_full(const std::vector<pid_t>& family) {
+    const double began_s = now_s();
+    if (o_.workdir.empty() || o_.disk_bytes == 0 || began_s < next_walk_s_) return false;
+    uint64_t entries = 100000;
+    const uint64_t listed = bytes_below(AT_FDCWD, o_.workdir.c_str(), 64, entries);
+    const uint64_t deleted = bytes_deleted_but_open(family);
+    next_walk_s_ = now_s() + 10 * (now_s() - began_s);
+    return listed + deleted > o_.disk_bytes + inherited_;
+  }
+
+  const Options& o_;
+  double started_s_, next_walk_s_ = 0;
+  uint64_t inherited_, peak_bytes_ = 0;
+};
+
+struct Ending {
+  int wait_status = 0;
+  bool ended_itself = false;
+  const char* limit = "";
+};
+
+// Wait for `child`, for a limit to be passed, or for the parent (or the other guard) to hang up.
+Ending supervise(const Options& o, pid_t child, int children_fd, int partner_fd, Watch& watch) {
+  Ending ending;
+  int tick_ms = 10;
+  for (;;) {
+    pollfd waited[] = {{children_fd, POLLIN, 0}, {o.status_fd, POLLIN, 0}, {partner_fd, POLLIN, 0}};
+    poll(waited, 3, tick_ms);
+    tick_ms = 50;
+    signalfd_siginfo drained;
+    while (read(children_fd, &drained, sizeof drained) > 0) {
+    }
+    int status;
+    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0;)
+      if (pid == child) ending.wait_status = status, ending.ended_itself = true;
+    if (ending.ended_itself) return ending;
+    if (waited[1].revents != 0 || waited[2].revents != 0) ending.limit = "stopped";
+    if (*ending.limit == 0) ending.limit = watch.look();
+    if (*ending.limit != 0) return ending;
+  }
+}
+
+int exit_code(const Ending& ending) {
+  if (!ending.ended_itself) return kPastLimit;
+  return WIFSIGNALED(ending.wait_status) ? 128 + WTERMSIG(ending.wait_status) : WEXITSTATUS(ending.wait_status);
+}
+
+void report_ending(const Options& o, const Ending& ending, uint64_t watched_peak) {
+  rusage used{};
+  getrusage(RUSAGE_CHILDREN, &used);
+  const uint64_t largest = 1024 * static_cast<uint64_t>(used.ru_maxrss);
+  const double cpu_s = static_cast<double>(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+                       1e-6 * static_cast<double>(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
+  const char* limit_name = *ending.limit != 0 ? ending.limit : "-";
+  if (o.status_fd >= 0) {
+    report(o.status_fd, "exit %d %s %llu %.6f", ending.ended_itself ? ending.wait_status : -1, limit_name,
+           static_cast<unsigned long long>(watched_peak > largest ? watched_peak : largest), cpu_s);
+  } else if (*ending.limit != 0) {
+    std::fprintf(stderr, "sandbox: killed: %s limit\n", limit_name);
+  } else if (WIFSIGNALED(ending.wait_status)) {
+    std::fprintf(stderr, "sandbox: killed by signal %d (%s)\n", WTERMSIG(ending.wait_status), strsignal(WTERMSIG(ending.wait_status)));
+  }
+}
+
+uint64_t processes_of(const Options& o) {
+  if (o.namespaced) return 3;  // this guard; counted in the user namespace, which is ours alone
+  uint64_t count = 0;
+  const uid_t uid = o.uid >= 0 ? static_cast<uid_t>(o.uid) : getuid();
+  for (const Link& link : all_processes()) {
+    char path[64];
+    struct stat info;
+    std::snprintf(path, sizeof path, "/proc/%d/task", link.pid);
+    if (stat(path, &info) == 0 && info.st_uid == uid) count += info.st_nlink - 2;
+  }
+  return count;
+}
+
+[[noreturn]] void guard_tree(Options& o, int partner_fd) {
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  prctl(PR_SET_DUMPABLE, 0);
+  sigset_t children;
+  sigemptyset(&children);
+  sigaddset(&children, SIGCHLD);
+  sigprocmask(SIG_BLOCK, &children, nullptr);
+  const int children_fd = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
+  Watch watch(o);
+  const uint64_t processes_of_uid = processes_of(o);
+  const pid_t child = fork();
+  if (child < 0) fail(o, "cannot", "fork");
+  if (child == 0) become_command(o, processes_of_uid);
+  const Ending ending = supervise(o, child, children_fd, partner_fd, watch);
+  kill_descendants();
+  report_ending(o, ending, watch.peak_bytes());
+  std::_Exit(exit_code(ending));
+}
+
+// Tier B: this process only waits; should it be killed, the pipe closes and the inner guard ends the tree; should the
+// inner guard be killed, its orphans come here.
+[[noreturn]] void guard_twice(Options& o) {
+  int partner[2];
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  if (pipe2(partner, O_CLOEXEC) != 0) fail(o, "cannot make", "a pipe");
+  const pid_t inner = fork();
+  if (inner < 0) fail(o, "cannot", "fork");
+  if (inner == 0) {
+    close(partner[1]);
+    guard_tree(o, partner[0]);
+  }
+  close(partner[0]);
+  int status = 0;
+  while (waitpid(inner, &status, 0) < 0 && errno == EINTR) {
+  }
+  kill_descendants();
+  std::_Exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+}
+
+[[noreturn]] void guard(Options& o) {
+  if (o.status_fd >= 0) fcntl(o.status_fd, F_SETFD, FD_CLOEXEC);
+  if (o.status_fd < 0 || o.namespaced) prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (o.namespaced) guard_tree(o, -1);
+  guard_twice(o);
+}
+
+}  // namespace confine
+
+int main(int argc, char** argv) {
+  confine::Options options = confine::parse(argc, argv);
+  if (options.verb == "enter") confine::enter(options);
+  if (options.verb == "guard") confine::guard(options);
+  confine::usage("unknown verb", argv[1]);
+}

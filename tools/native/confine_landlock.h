@@ -1,0 +1,90 @@
+// Landlock: which files confined code may touch, and no TCP, no signals and no abstract sockets outwards.
+//
+// The rights and structures newer than the oldest header we build with are spelled out here, so that one binary takes
+// what the running kernel offers: truncate from ABI 3, TCP from 4, ioctl on devices from 5, scopes from 6.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <string>
+
+#include "confine_options.h"
+
+namespace confine {
+
+constexpr uint64_t kExecute = 1ull << 0, kWriteFile = 1ull << 1, kReadFile = 1ull << 2, kReadDir = 1ull << 3,
+                   kRefer = 1ull << 13, kTruncate = 1ull << 14, kIoctlDevice = 1ull << 15;
+constexpr uint64_t kAllOfAbi1 = (1ull << 13) - 1;
+constexpr uint64_t kMakeCharacterDevice = 1ull << 6, kMakeSocket = 1ull << 9, kMakeBlockDevice = 1ull << 11;
+constexpr uint64_t kBindTcp = 1, kConnectTcp = 2;
+constexpr uint64_t kScopeAbstractSockets = 1, kScopeSignals = 2;
+
+struct RulesetAttributes {  // struct landlock_ruleset_attr of ABI 6
+  uint64_t files, network, scoped;
+};
+
+struct __attribute__((packed)) PathRule {  // struct landlock_path_beneath_attr
+  uint64_t allowed;
+  int32_t parent_fd;
+};
+
+inline int landlock_abi() { return static_cast<int>(syscall(444, nullptr, 0, 1u)); }
+
+class Landlock {
+ public:
+  explicit Landlock(int abi) : abi_(abi) {
+    files_ = kAllOfAbi1 | (abi >= 2 ? kRefer : 0) | (abi >= 3 ? kTruncate : 0) | (abi >= 5 ? kIoctlDevice : 0);
+    RulesetAttributes attributes{files_, kBindTcp | kConnectTcp, kScopeAbstractSockets | kScopeSignals};
+    const size_t size = abi >= 6 ? 24 : abi >= 4 ? 16 : 8;
+    ruleset_ = static_cast<int>(syscall(444, &attributes, size, 0u));
+  }
+
+  bool scopes_signals() const { return abi_ >= 6; }
+
+  // A path that does not exist grants nothing, which is what its absence means.
+  bool allow(const std::string& path, uint64_t rights) {
+    const int fd = open(path.c_str(), O_PATH | O_CLOEXEC);
+    if (fd < 0) return true;
+    struct stat info;
+    if (fstat(fd, &info) == 0 && !S_ISDIR(info.st_mode)) rights &= kExecute | kWriteFile | kReadFile | kTruncate | kIoctlDevice;
+    PathRule rule{rights & files_, fd};
+    const bool added = syscall(445, ruleset_, 1, &rule, 0u) == 0;
+    close(fd);
+    return added;
+  }
+
+  bool allow_reading(const std::string& path) { return allow(path, kExecute | kReadFile | kReadDir); }
+
+  // Everything but new sockets and device nodes.
+  bool allow_writing(const std::string& path) {
+    return allow(path, ~(kMakeCharacterDevice | kMakeBlockDevice | kMakeSocket | kIoctlDevice));
+  }
+
+  bool allow_device(const std::string& path) { return allow(path, kReadFile | kWriteFile | kTruncate | kIoctlDevice); }
+
+  bool restrict_self() {
+    const bool restricted = ruleset_ >= 0 && syscall(446, ruleset_, 0u) == 0;
+    if (ruleset_ >= 0) close(ruleset_);
+    return restricted;
+  }
+
+ private:
+  int abi_;
+  uint64_t files_;
+  int ruleset_;
+};
+
+inline bool restrict_files(const Options& o, int abi) {
+  Landlock landlock(abi);
+  bool ok = true;
+  for (const auto& path : o.readable) ok = ok && landlock.allow_reading(path);
+  for (const auto& path : o.writable) ok = ok && landlock.allow_writing(path);
+  for (const auto& path : o.devices) ok = ok && landlock.allow_device(path);
+  return ok && landlock.restrict_self();
+}
+
+}  // namespace confine

@@ -1,0 +1,153 @@
+// The system calls that confined code may not make.
+//
+// The filter is assembled here from the kernel's own macros instead of with libseccomp: the launcher then builds wherever
+// g++ does, with no library to install and none to keep in step between the machine that builds and the one that runs.
+// It is a list of refusals over a ceiling, not a list of permissions: nvcc, CUDA, Python and OpenMP together use most of
+// the harmless calls, and calls newer than this file are refused as unknown (ENOSYS).
+#pragma once
+
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace confine {
+
+#if defined(__x86_64__)
+constexpr uint32_t kArchitecture = AUDIT_ARCH_X86_64;
+#elif defined(__aarch64__)
+constexpr uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
+#else
+#error "confine knows the system calls of x86_64 and aarch64 only"
+#endif
+
+constexpr int kNewestKnownCall = 469;  // file_setattr, Linux 6.17; later ones get ENOSYS until they are read and placed
+
+// Calls that some kernel headers of our range do not name yet. The numbers are the same on every architecture.
+constexpr int kPidfdSendSignal = 424, kIoUringSetup = 425, kIoUringEnter = 426, kIoUringRegister = 427, kOpenTree = 428,
+              kMoveMount = 429, kFsopen = 430, kFsconfig = 431, kFsmount = 432, kFspick = 433, kPidfdOpen = 434,
+              kClone3 = 435, kPidfdGetfd = 438, kProcessMadvise = 440, kMountSetattr = 442, kMemfdSecret = 447,
+              kProcessMrelease = 448, kSetMempolicyHomeNode = 450, kOpenTreeAttr = 467;
+
+class Filter {
+ public:
+  Filter() {
+    load(offsetof(seccomp_data, arch));
+    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kArchitecture, 1, 0));
+    act(SECCOMP_RET_KILL_PROCESS);
+    load(offsetof(seccomp_data, nr));
+    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, kNewestKnownCall, 0, 1));  // x32 numbers are above it too
+    act(SECCOMP_RET_ERRNO | ENOSYS);
+  }
+
+  void refuse(int call, int error = EPERM) {
+    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(call), 0, 1));
+    act(SECCOMP_RET_ERRNO | static_cast<uint32_t>(error));
+  }
+
+  // Refuse `call` when (argument & mask) == value; only the low 32 bits, which is all these arguments have.
+  void refuse_if(int call, int argument, uint32_t mask, uint32_t value) { on_argument(call, argument, mask, value, true); }
+
+  // Refuse `call` unless (argument & mask) == value.
+  void refuse_unless(int call, int argument, uint32_t mask, uint32_t value) {
+    on_argument(call, argument, mask, value, false);
+  }
+
+  bool install() {
+    act(SECCOMP_RET_ALLOW);
+    sock_fprog program{static_cast<unsigned short>(code_.size()), code_.data()};
+    return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0;
+  }
+
+ private:
+  void load(size_t offset) { code_.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<uint32_t>(offset))); }
+  void act(uint32_t action) { code_.push_back(BPF_STMT(BPF_RET | BPF_K, action)); }
+
+  void on_argument(int call, int argument, uint32_t mask, uint32_t value, bool refuse_equal) {
+    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(call), 0, 5));
+    load(offsetof(seccomp_data, args) + 8 * static_cast<size_t>(argument));
+    code_.push_back(BPF_STMT(BPF_ALU | BPF_AND | BPF_K, mask));
+    const unsigned char refused_equal = refuse_equal ? 0 : 1, refused_other = refuse_equal ? 1 : 0;
+    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, refused_equal, refused_other));
+    act(SECCOMP_RET_ERRNO | EPERM);
+    load(offsetof(seccomp_data, nr));
+  }
+
+  std::vector<sock_filter> code_;
+};
+
+inline void refuse_the_network(Filter& filter) {
+  // EPERM and not a kill: libraries probe for name services and cope with a refusal.
+  for (int call : {SYS_socket, SYS_socketpair, SYS_connect, SYS_bind, SYS_listen, SYS_accept, SYS_accept4}) filter.refuse(call);
+  for (int call : {kIoUringSetup, kIoUringEnter, kIoUringRegister}) filter.refuse(call);
+}
+
+inline void refuse_other_processes(Filter& filter) {
+  for (int call : {static_cast<int>(SYS_ptrace), static_cast<int>(SYS_process_vm_readv), static_cast<int>(SYS_process_vm_writev),
+                   static_cast<int>(SYS_kcmp), kPidfdGetfd, kPidfdOpen, kPidfdSendSignal, kProcessMadvise, kProcessMrelease})
+    filter.refuse(call);
+  filter.refuse_if(SYS_prctl, 0, ~0u, PR_SET_PDEATHSIG);
+  filter.refuse_if(SYS_prctl, 0, ~0u, PR_SET_DUMPABLE);
+}
+
+inline void refuse_the_kernel(Filter& filter) {
+  for (int call : {SYS_bpf, SYS_userfaultfd, SYS_perf_event_open, SYS_keyctl, SYS_add_key, SYS_request_key, SYS_mount,
+                   SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_unshare, SYS_setns, SYS_open_by_handle_at,
+                   SYS_name_to_handle_at, SYS_swapon, SYS_swapoff, SYS_reboot, SYS_sethostname, SYS_setdomainname,
+                   SYS_init_module, SYS_finit_module, SYS_delete_module, SYS_kexec_load, SYS_acct, SYS_quotactl,
+                   SYS_settimeofday, SYS_clock_settime, SYS_adjtimex, SYS_clock_adjtime, SYS_syslog, SYS_fanotify_init,
+                   SYS_lookup_dcookie, SYS_vhangup, SYS_nfsservctl, SYS_shmget, SYS_msgget, SYS_semget, SYS_mq_open})
+    filter.refuse(call);
+  for (int call : {kOpenTree, kMoveMount, kFsopen, kFsconfig, kFsmount, kFspick, kMountSetattr, kMemfdSecret, kOpenTreeAttr})
+    filter.refuse(call);
+#if defined(__x86_64__)
+  for (int call : {SYS_iopl, SYS_ioperm, SYS_modify_ldt, SYS_uselib, SYS_create_module, SYS__sysctl}) filter.refuse(call);
+#endif
+  filter.refuse_if(SYS_ioctl, 1, ~0u, 0x5412);  // TIOCSTI: types into the terminal
+  filter.refuse_if(SYS_ioctl, 1, ~0u, 0x541C);  // TIOCLINUX: pastes into the console
+}
+
+inline void refuse_new_processes(Filter& filter) {
+#if defined(__x86_64__)
+  filter.refuse(SYS_fork);
+  filter.refuse(SYS_vfork);
+#endif
+  filter.refuse_unless(SYS_clone, 0, CLONE_THREAD, CLONE_THREAD);
+  filter.refuse(SYS_execve);
+}
+
+// `self` is the only process that may be signalled, 0 when Landlock scopes signals; `exec_fd` the one descriptor
+// that may be executed, -1 when processes are allowed. It lies above RLIMIT_NOFILE, so that no later dup can take its place.
+inline bool forbid_system_calls(bool devices, pid_t self, int exec_fd) {
+  Filter filter;
+  refuse_the_network(filter);
+  refuse_other_processes(filter);
+  refuse_the_kernel(filter);
+  filter.refuse(kClone3, ENOSYS);  // its flags lie behind a pointer; glibc falls back to clone
+  for (uint32_t space : {CLONE_NEWUSER, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWNET, CLONE_NEWIPC, CLONE_NEWUTS, CLONE_NEWCGROUP})
+    filter.refuse_if(SYS_clone, 0, space, space);
+  if (!devices) filter.refuse(SYS_memfd_create);  // memory that no limit of ours counts
+  if (self != 0) {
+    filter.refuse_unless(SYS_kill, 0, ~0u, static_cast<uint32_t>(self));
+    filter.refuse_unless(SYS_tgkill, 0, ~0u, static_cast<uint32_t>(self));
+    filter.refuse_unless(SYS_rt_tgsigqueueinfo, 0, ~0u, static_cast<uint32_t>(self));
+    filter.refuse(SYS_tkill);
+    filter.refuse(SYS_rt_sigqueueinfo);
+  }
+  if (exec_fd >= 0) {
+    refuse_new_processes(filter);
+    filter.refuse_unless(SYS_execveat, 0, ~0u, static_cast<uint32_t>(exec_fd));
+  }
+  return filter.install();
+}
+
+}  // namespace confine

@@ -1,0 +1,144 @@
+// The processes below the supervisor: what they use, and how all of them end.
+#pragma once
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+namespace confine {
+
+inline std::string read_small(const char* path) {
+  char text[4096];
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return {};
+  const ssize_t n = read(fd, text, sizeof text);
+  close(fd);
+  return n > 0 ? std::string(text, static_cast<size_t>(n)) : std::string();
+}
+
+struct Link {
+  pid_t pid, parent;
+};
+
+inline std::vector<Link> all_processes() {
+  std::vector<Link> links;
+  DIR* proc = opendir("/proc");
+  if (proc == nullptr) return links;
+  while (const dirent* entry = readdir(proc)) {
+    const pid_t pid = static_cast<pid_t>(std::atoi(entry->d_name));
+    if (pid <= 0) continue;
+    char path[64];
+    std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    const std::string stat = read_small(path);
+    const size_t name_end = stat.rfind(')');  // a process may put parentheses into its name
+    if (name_end == std::string::npos || stat.size() < name_end + 4) continue;
+    links.push_back({pid, static_cast<pid_t>(std::atoi(stat.c_str() + name_end + 4))});
+  }
+  closedir(proc);
+  return links;
+}
+
+inline std::vector<pid_t> descendants(pid_t root) {
+  const std::vector<Link> links = all_processes();
+  std::unordered_set<pid_t> family{root};
+  std::vector<pid_t> found;
+  for (bool grew = true; grew;) {
+    grew = false;
+    for (const Link& link : links)
+      if (family.count(link.parent) != 0 && family.insert(link.pid).second) found.push_back(link.pid), grew = true;
+  }
+  return found;
+}
+
+struct Usage {
+  uint64_t anonymous_bytes = 0, shared_bytes = 0, threads = 0;
+};
+
+inline uint64_t field_of(const std::string& status, const char* name) {
+  const size_t at = status.find(name);
+  return at == std::string::npos ? 0 : std::strtoull(status.c_str() + at + std::strlen(name), nullptr, 10);
+}
+
+inline Usage usage_of(const std::vector<pid_t>& pids) {
+  Usage total;
+  for (const pid_t pid : pids) {
+    char path[64];
+    std::snprintf(path, sizeof path, "/proc/%d/status", pid);
+    const std::string status = read_small(path);
+    total.anonymous_bytes += 1024 * field_of(status, "\nRssAnon:");
+    total.shared_bytes += 1024 * field_of(status, "\nRssShmem:");
+    total.threads += field_of(status, "\nThreads:");
+  }
+  return total;
+}
+
+// Bytes on disk below `folder`; a folder with very many entries counts as full, since walking it is work too.
+inline uint64_t bytes_below(int parent, const char* folder, int depth, uint64_t& entries_left) {
+  const int fd = openat(parent, folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) return 0;
+  DIR* directory = fdopendir(fd);
+  uint64_t total = 0;
+  while (const dirent* entry = readdir(directory)) {
+    if (std::strcmp(entry->d_name, ".") == 0 || std::strcmp(entry->d_name, "..") == 0) continue;
+    struct stat info;
+    if (entries_left == 0) {
+      total = UINT64_MAX / 2;
+      break;
+    }
+    --entries_left;
+    if (fstatat(fd, entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    total += 512ull * static_cast<uint64_t>(info.st_blocks);
+    if (S_ISDIR(info.st_mode)) total += depth > 0 ? bytes_below(fd, entry->d_name, depth - 1, entries_left) : UINT64_MAX / 4;
+  }
+  closedir(directory);
+  return total;
+}
+
+// Bytes of files that were deleted while a process keeps them open: no folder shows them.
+inline uint64_t bytes_deleted_but_open(const std::vector<pid_t>& pids) {
+  uint64_t total = 0;
+  for (const pid_t pid : pids) {
+    char path[64];
+    std::snprintf(path, sizeof path, "/proc/%d/fd", pid);
+    DIR* directory = opendir(path);
+    if (directory == nullptr) continue;
+    while (const dirent* entry = readdir(directory)) {
+      struct stat info;
+      if (fstatat(dirfd(directory), entry->d_name, &info, 0) != 0) continue;
+      if (S_ISREG(info.st_mode) && info.st_nlink == 0) total += 512ull * static_cast<uint64_t>(info.st_blocks);
+    }
+    closedir(directory);
+  }
+  return total;
+}
+
+// Stop all first, so that none forks while the others are being killed; then kill and collect until no child is left.
+inline void kill_descendants() {
+  for (int round = 0; round < 1000; ++round) {
+    std::vector<pid_t> family = descendants(getpid());
+    for (size_t seen = 0; seen < family.size();) {
+      seen = family.size();
+      for (const pid_t pid : family) kill(pid, SIGSTOP);
+      family = descendants(getpid());
+    }
+    for (const pid_t pid : family) kill(pid, SIGKILL);
+    int status;
+    while (waitpid(-1, &status, WNOHANG | __WALL) > 0) {
+    }
+    if (waitpid(-1, &status, WNOHANG | __WALL) < 0) return;
+    usleep(2000);
+  }
+}
+
+}  // namespace confine

@@ -1,0 +1,126 @@
+"""Runs a batch of build commands side by side from one generated build.ninja.
+
+ninja is trusted and unconfined; each command in the file is already a sandboxed one. A command's exit status is an
+output file, not a failure of its edge, so that one candidate never stops another and ninja's log times all of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shlex
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import ninja
+
+from ridgeline.tools.errors import EngineError
+
+_TERM_GRACE_S = 3.0
+_LOG_LIMIT_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildCommand:
+    """One command of a batch; its messages and exit status land in the batch's folder under its name."""
+
+    name: str
+    argv: tuple[str, ...]
+    pool: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildOutcome:
+    """How one command ended."""
+
+    exit_code: int | None  # None: it never ran to an end
+    log: bytes
+    seconds: float
+
+
+async def run_batch(folder: Path, commands: Sequence[BuildCommand], pools: Mapping[str, int]) -> list[BuildOutcome]:
+    """Run `commands` with at most `pools[name]` of each pool at once and return how each ended, in order.
+
+    Cancelling ends every command.
+
+    Raises:
+        EngineError: ninja itself failed.
+    """
+    (folder / "build.ninja").write_text(_ninja_file(folder, commands, pools), encoding="utf-8")
+    await _run_ninja(folder, jobs=sum(pools.values()))
+    seconds = _durations(folder)
+    return [_outcome(folder, command, seconds) for command in commands]
+
+
+def _ninja_file(folder: Path, commands: Sequence[BuildCommand], pools: Mapping[str, int]) -> str:
+    lines = ["ninja_required_version = 1.8"]
+    lines += [f"pool {name}\n  depth = {depth}" for name, depth in pools.items()]
+    lines.append("rule build\n  command = $command\n  description = $out")
+    for command in commands:
+        lines.append(f"build {command.name}.exit: build\n  pool = {command.pool}\n  command = {_shell(command)}")
+    return "\n".join(lines) + "\n"
+
+
+def _shell(command: BuildCommand) -> str:
+    """Return the shell line of one command, escaped for ninja, where only `$` is special within a value."""
+    line = f"{shlex.join(command.argv)} > {command.name}.log 2>&1 < /dev/null; echo $? > {command.name}.exit"
+    if "\n" in line:
+        raise EngineError(f"build command {command.name} holds a line break")
+    return line.replace("$", "$$")
+
+
+async def _run_ninja(folder: Path, jobs: int) -> None:
+    program = Path(ninja.BIN_DIR) / "ninja"
+    argv = [str(program), "-C", str(folder), "-k", "0", "-j", str(jobs), "--quiet"]
+    setpriv = shutil.which("setpriv")
+    if setpriv:  # so that a killed engine leaves no builds behind
+        argv = [setpriv, "--pdeathsig", "TERM", *argv]
+    process = await asyncio.create_subprocess_exec(
+        *argv,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        start_new_session=True,
+    )
+    try:
+        output, _ = await process.communicate()
+    except asyncio.CancelledError:
+        await _stop(process)
+        raise
+    if process.returncode:
+        raise EngineError(f"ninja failed: {output.decode(errors='replace').strip()[-400:]}")
+
+
+async def _stop(process: asyncio.subprocess.Process) -> None:
+    """Tell ninja to stop, which ends its commands; kill it when it does not listen."""
+    if process.returncode is not None:
+        return
+    process.terminate()
+    try:
+        await asyncio.wait_for(process.wait(), _TERM_GRACE_S)
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+
+
+def _outcome(folder: Path, command: BuildCommand, seconds: Mapping[str, float]) -> BuildOutcome:
+    exit_code: int | None = None
+    with contextlib.suppress(FileNotFoundError, ValueError):
+        exit_code = int((folder / f"{command.name}.exit").read_text())
+    log = b""
+    with contextlib.suppress(FileNotFoundError), (folder / f"{command.name}.log").open("rb") as file:
+        log = file.read(_LOG_LIMIT_BYTES)
+    return BuildOutcome(exit_code=exit_code, log=log, seconds=seconds.get(f"{command.name}.exit", 0.0))
+
+
+def _durations(folder: Path) -> dict[str, float]:
+    """Return how long each output took, from ninja's own log (columns: start ms, end ms, mtime, output, hash)."""
+    durations: dict[str, float] = {}
+    with contextlib.suppress(FileNotFoundError):
+        for line in (folder / ".ninja_log").read_text().splitlines():
+            columns = line.split("\t")
+            if len(columns) >= 4 and not line.startswith("#"):
+                durations[columns[3]] = (int(columns[1]) - int(columns[0])) / 1000
+    return durations

@@ -1,0 +1,157 @@
+"""How one candidate is built: the files, the command, and the key of everything that decides the result."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from ridgeline.tools.engine import CompileTask
+from ridgeline.tools.errors import EngineError
+from ridgeline.tools.flags import base_flags, diagnostic_flags, link_flags, refused_flags, requested_flags
+from ridgeline.tools.header import problem_header
+from ridgeline.tools.records import Interface, ReasonCode
+from ridgeline.tools.toolchain import Toolchain
+from ridgeline.tools.torch_paths import TORCH_MODULE, TorchPaths
+
+RECIPE_VERSION = 1  # raise it when the command changes in a way that the flags do not show
+LARGEST_SOURCE_BYTES = 1 << 20
+OUTPUT = "kernel.so"
+HEADER = "problem.h"
+C_CPU_S = 60
+TORCH_CPU_S = 240  # stock torch headers take 30 s of a quiet core
+WALL_PER_CPU = 3.0  # the machine may be busy with measurements and other builds
+C_MEMORY_BYTES = 3 << 30
+TORCH_MEMORY_BYTES = 6 << 30  # g++ needs 1.5 GB for torch/extension.h
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """One build, ready to run in any folder."""
+
+    key: str
+    flags: tuple[str, ...]  # what decides the code, without paths
+    files: dict[str, str]
+    command: tuple[str, ...]  # run in the folder of the files, leaves OUTPUT there
+    readable: tuple[Path, ...]
+    pool: str
+    cpu_s: int  # of one process of the compiler; the whole may take WALL_PER_CPU times as long
+    memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why a source is not built at all."""
+
+    reason_code: ReasonCode
+    reason: str
+
+
+def refuse(task: CompileTask) -> Refusal | None:
+    """Return why this candidate may not be built, or None."""
+    candidate, problem = task.candidate, task.problem
+    if candidate.interface is Interface.MODULE or candidate.interface != problem.interface:
+        return Refusal(
+            reason_code=ReasonCode.INTERFACE_UNSUPPORTED,
+            reason=f"a candidate of interface {candidate.interface} cannot serve this problem's, {problem.interface}",
+        )
+    if candidate.language != problem.language:
+        return Refusal(
+            reason_code=ReasonCode.INTERFACE_UNSUPPORTED,
+            reason=f"a .{candidate.language} source does not run on {problem.device.kind}: write .{problem.language}",
+        )
+    if len(candidate.source.encode(errors="surrogatepass")) > LARGEST_SOURCE_BYTES:
+        return Refusal(reason_code=ReasonCode.SOURCE_REJECTED, reason="the source is larger than 1 MB")
+    if "\0" in candidate.source or any("\ud800" <= char <= "\udfff" for char in candidate.source):
+        return Refusal(reason_code=ReasonCode.SOURCE_REJECTED, reason="the source is not text")
+    wrong = refused_flags(requested_flags(candidate.source), problem.device.kind)
+    if wrong:
+        reason = f"`// flags:` may not contain {' '.join(wrong)[:200]}: see docs/interface.md for those that it may"
+        return Refusal(reason_code=ReasonCode.FLAG_NOT_ALLOWED, reason=reason)
+    return None
+
+
+def c_recipe(task: CompileTask, toolchain: Toolchain) -> Recipe:
+    """Return how a source of interface `c` is built."""
+    kind = task.problem.device.kind
+    flags = _flags(task) + link_flags(kind, task.sanitize)
+    source = f"kernel.{task.candidate.language}"
+    arguments = (*flags, *diagnostic_flags(kind), "-I.", "-include", HEADER, source, "-o", OUTPUT)
+    files = {source: _with_line_end(task.candidate.source), HEADER: _header(task)}
+    return Recipe(
+        key=_key(task, toolchain, files, flags),
+        flags=flags,
+        files=files,
+        command=(str(toolchain.compiler), *arguments),
+        readable=toolchain.readable,
+        pool="compile",
+        cpu_s=C_CPU_S,
+        memory_bytes=C_MEMORY_BYTES,
+    )
+
+
+def torch_recipe(task: CompileTask, toolchain: Toolchain, paths: TorchPaths) -> Recipe:
+    """Return how a source of interface `torch` is built: stock headers, and the binding that Ridgeline appends."""
+    kind = task.problem.device.kind
+    undefined_is_fine = {"-Wl,--no-undefined", "-Xlinker=--no-undefined"}  # Python's symbols come from its program
+    linked = tuple(flag for flag in link_flags(kind, task.sanitize) if flag not in undefined_is_fine)
+    flags = (*_flags(task), *linked, *paths.flags)
+    source = f"kernel.{task.candidate.language}"
+    includes = [word for path in paths.include for word in ("-isystem", path)]
+    libraries = [*(f"-L{path}" for path in paths.library_folders), *(f"-l{name}" for name in paths.libraries)]
+    arguments = (
+        *flags,
+        *diagnostic_flags(kind),
+        "-I.",
+        *includes,
+        "-include",
+        HEADER,
+        source,
+        "-o",
+        OUTPUT,
+        *libraries,
+    )
+    files = {source: _with_line_end(task.candidate.source) + _BINDING, HEADER: _header(task)}
+    return Recipe(
+        key=_key(task, toolchain, files, (*flags, paths.version)),
+        flags=flags,
+        files=files,
+        command=(str(toolchain.compiler), *arguments),
+        readable=(*toolchain.readable, *(Path(path) for path in (*paths.include, *paths.library_folders))),
+        pool="torch",
+        cpu_s=TORCH_CPU_S,
+        memory_bytes=TORCH_MEMORY_BYTES,
+    )
+
+
+_BINDING = f"""
+#line 1 "binding.cpp"
+PYBIND11_MODULE({TORCH_MODULE}, ridgeline_module) {{
+  ridgeline_module.def("forward", &forward, pybind11::call_guard<pybind11::gil_scoped_release>());
+}}
+"""
+
+
+def _flags(task: CompileTask) -> tuple[str, ...]:
+    """Return base and requested flags; the sanitizers' come last, so that no `// flags:` line undoes them."""
+    base = base_flags(task.problem.device)
+    sanitized = base_flags(task.problem.device, task.sanitize)[len(base) :]
+    return base + requested_flags(task.candidate.source) + sanitized
+
+
+def _header(task: CompileTask) -> str:
+    description = task.problem.description
+    if description is None:
+        raise EngineError(f"{task.problem.name}: a candidate was to be built before the problem was described")
+    return problem_header(description.signature, task.problem.device.kind, task.problem.interface)
+
+
+def _with_line_end(source: str) -> str:
+    return source if source.endswith("\n") else source + "\n"
+
+
+def _key(task: CompileTask, toolchain: Toolchain, files: dict[str, str], flags: tuple[str, ...]) -> str:
+    device = task.problem.device
+    parts = [RECIPE_VERSION, sorted(files.items()), flags, toolchain.version, device.kind.value, device.arch]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

@@ -1,0 +1,157 @@
+"""Confinement for code that nobody has read: compilers fed with candidates, and the candidates themselves.
+
+Tier A wraps bubblewrap's namespaces around Landlock, seccomp and rlimits; tier B is Landlock, seccomp and rlimits alone;
+tier C is nothing worth the name, and refused unless asked for. Covered in A and B: other files than those given, secrets
+in environments, the network, other processes, persistence after the end, and memory, disk, process and time bombs. Not
+covered: exploits of the kernel or of a driver, GPU hangs, side channels. docs/sandbox.md has the details.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import IO
+
+from ridgeline.tools.errors import EngineError, SandboxError
+from ridgeline.tools.sandbox_argv import confined_argv
+from ridgeline.tools.sandbox_launcher import build_launcher
+from ridgeline.tools.sandbox_process import ExitStatus, SandboxedProcess, launch
+from ridgeline.tools.sandbox_rules import Confined, Limits, Tier, claim_workdir, dropped_uid
+
+__all__ = [
+    "Confined",
+    "ExitStatus",
+    "Limits",
+    "Sandbox",
+    "SandboxReport",
+    "SandboxedProcess",
+    "Tier",
+    "claim_workdir",
+    "probe_sandbox",
+    "python_paths",
+]
+
+
+class Sandbox:
+    """Starts confined commands in one tier. Holds nothing open; share it freely between threads."""
+
+    def __init__(self, tier: Tier, *, launcher: Path | None = None) -> None:
+        self.tier = tier
+        self._launcher = launcher or build_launcher()
+
+    def argv(self, confined: Confined) -> list[str]:
+        """Return a command line for others to start (ninja): confined and watched, its ending explained on stderr.
+
+        Exit status: the command's, 128 + n for signal n, 124 past a limit, 125 without a sandbox, 127 without a command.
+        """
+        return confined_argv(self.tier, self._launcher, _resolved(confined))
+
+    def start(
+        self,
+        confined: Confined,
+        *,
+        pass_fds: Sequence[int] = (),
+        stdin: int | IO[bytes] | None = subprocess.DEVNULL,
+        stdout: int | IO[bytes] | None = subprocess.DEVNULL,
+        stderr: int | IO[bytes] | None = subprocess.DEVNULL,
+    ) -> SandboxedProcess:
+        """Start `confined` and return when its program is about to run; `pass_fds` keep their numbers inside.
+
+        Pass connected stream sockets, pipes and memfds only: a datagram socket could be sent elsewhere.
+
+        Raises:
+            EngineError: the sandbox could not be set up, or the command could not be executed.
+        """
+        ours, guards = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        # A fixed number could be taken by a passed descriptor, so the guard's end lies above them all.
+        argv = confined_argv(self.tier, self._launcher, _resolved(confined), guards.fileno())
+        return launch(argv, ours, pass_fds=pass_fds, stdin=stdin, stdout=stdout, stderr=stderr, guard_end=guards)
+
+    def run(self, confined: Confined) -> tuple[ExitStatus, str]:
+        """Run `confined` to its end and return how it ended with what it printed on stdout and stderr."""
+        with tempfile.TemporaryFile() as output, self.start(confined, stdout=output, stderr=output) as process:
+            ended = process.wait()
+            output.seek(0)
+            return ended, output.read().decode(errors="replace")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxReport:
+    """The tier that works here, why better ones do not, and what would change that."""
+
+    tier: Tier
+    tiers_tried: tuple[tuple[Tier, str], ...]  # "" where it works
+    advice: str = ""
+
+
+def _resolved(confined: Confined) -> Confined:
+    """Return `confined` with the program's path in full."""
+    program = confined.command[0]
+    path = confined.env.get("PATH", "/usr/local/bin:/usr/bin:/bin")
+    found = program if "/" in program else shutil.which(program, path=path)
+    if found is None:
+        raise EngineError(f"sandbox: {program} not found in {path}")
+    workdir = None if confined.workdir is None else confined.workdir.resolve()
+    return replace(confined, command=(os.path.abspath(found), *confined.command[1:]), workdir=workdir)
+
+
+def python_paths() -> tuple[Path, ...]:
+    """Return what a confined run of this very Python must be able to read: its prefix and virtual environment."""
+    return tuple(sorted({Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parent.parent}))
+
+
+def probe_sandbox(*, allow_unsafe: bool = False) -> SandboxReport:
+    """Return the best tier that this machine offers, tried out for real: a command runs, and a connection fails.
+
+    Raises:
+        SandboxError: no tier works, and `allow_unsafe` is not given.
+    """
+    report = _probe()
+    if report.tier is Tier.NONE and not allow_unsafe:
+        reasons = "; ".join(f"{tier}: {reason}" for tier, reason in report.tiers_tried if reason)
+        raise SandboxError(f"no sandbox works here ({reasons}). {report.advice}")
+    return report
+
+
+@lru_cache(maxsize=1)
+def _probe() -> SandboxReport:
+    if not sys.platform.startswith("linux"):
+        return SandboxReport(
+            tier=Tier.NONE,
+            tiers_tried=((Tier.NONE, f"{platform.system()} is not Linux"),),
+            advice="Ridgeline runs on Linux.",
+        )
+    tried: list[tuple[Tier, str]] = []
+    for tier in (Tier.BUBBLEWRAP, Tier.LANDLOCK):
+        reason = _reason_against(tier)
+        tried.append((tier, reason))
+        if not reason:
+            return SandboxReport(tier=tier, tiers_tried=tuple(tried), advice=_advice(tried))
+    return SandboxReport(tier=Tier.NONE, tiers_tried=tuple(tried), advice=_advice(tried))
+
+
+def _advice(tried: Sequence[tuple[Tier, str]]) -> str:
+    return "; ".join(f"for tier {tier}: {reason}" for tier, reason in tried if reason)
+
+
+def _reason_against(tier: Tier) -> str:
+    """Return "" when a command runs in `tier` and cannot reach a listener on this machine, else why not."""
+    if tier is Tier.BUBBLEWRAP and shutil.which("bwrap") is None:
+        return "bubblewrap not installed: apt-get install bubblewrap"
+    try:
+        sandbox = Sandbox(tier)
+        ended, printed = sandbox.run(Confined(command=("/bin/sh", "-c", "echo inside"), allow_processes=True))
+        if not ended.is_success or "inside" not in printed:
+            return f"a trivial command failed: {ended.message}"
+    except (EngineError, SandboxError) as error:
+        return str(error)
+    return "" if dropped_uid() is None or tier in Tier else "unreachable"

@@ -1,0 +1,212 @@
+"""A running confined program, as its parent holds it."""
+
+from __future__ import annotations
+
+import array
+import os
+import signal
+import socket
+import struct
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import IO
+
+from ridgeline.tools.errors import EngineError
+
+_START_TIMEOUT_S = 20.0  # a loaded machine; 15 ms otherwise
+_CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
+_LIMIT_REASONS = {
+    "wall": "ran past its time limit",
+    "memory": "used more memory than its limit",
+    "processes": "started more processes or threads than its limit",
+    "disk": "wrote more to its folder than its limit",
+    "stopped": "was ended by its parent",
+}
+_SIGNAL_REASONS = {
+    signal.SIGSYS: "made a system call that is not allowed",
+    signal.SIGXCPU: "used more CPU time than its limit",
+    signal.SIGXFSZ: "wrote a file larger than its limit",
+    signal.SIGSEGV: "touched memory that it may not (segmentation fault)",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExitStatus:
+    """How a confined program ended: by itself (`code`), by a signal, or past a limit."""
+
+    code: int | None  # its own exit status; None when it did not end by itself
+    signal: int | None = None
+    limit: str = ""  # "", wall, memory, processes, disk, stopped
+    peak_memory_bytes: int = 0
+    cpu_s: float = 0.0
+    message: str = ""
+
+    @property
+    def is_success(self) -> bool:
+        """Say whether the program ended by itself with status 0."""
+        return self.code == 0
+
+
+class SandboxedProcess:
+    """A program in the sandbox, all of whose processes end with it, with `kill()`, and with this process.
+
+    `host_pid` is the confined program itself in this PID namespace. `stdin`, `stdout` and `stderr` are the pipes that
+    were asked for. Not to be used from two threads at once.
+    """
+
+    def __init__(self, launched: subprocess.Popen[bytes], status: socket.socket, host_pid: int) -> None:
+        self.host_pid = host_pid
+        self.stdin: IO[bytes] | None = launched.stdin
+        self.stdout: IO[bytes] | None = launched.stdout
+        self.stderr: IO[bytes] | None = launched.stderr
+        self._launched = launched
+        self._status = status
+        self._exit: ExitStatus | None = None
+
+    @property
+    def supervisor_pid(self) -> int:
+        """Return the process that holds the sandbox: bubblewrap in tier A, the outer guard in tier B."""
+        return self._launched.pid
+
+    def poll(self) -> ExitStatus | None:
+        """Return how the program ended, None while it runs."""
+        if self._exit is None and self._launched.poll() is not None:
+            self._exit = self._final_status(self._launched.returncode)
+            self._status.close()
+        return self._exit
+
+    def wait(self, timeout_s: float | None = None) -> ExitStatus:
+        """Return how the program ended.
+
+        Raises:
+            TimeoutError: it still runs after `timeout_s`.
+        """
+        try:
+            self._launched.wait(timeout_s)
+        except subprocess.TimeoutExpired as error:
+            raise TimeoutError(f"still running after {timeout_s} s") from error
+        ended = self.poll()
+        if ended is None:
+            raise EngineError("the sandbox's supervisor ended without a status")
+        return ended
+
+    def kill(self) -> ExitStatus:
+        """End the program with every process that it started, and return how it ended."""
+        if self.poll() is None:
+            self.cont()
+            self._status.shutdown(socket.SHUT_WR)  # the guard sees the hang-up and ends the tree
+            try:
+                self._launched.wait(2.0)
+            except subprocess.TimeoutExpired:
+                self._launched.kill()
+        return self.wait(_START_TIMEOUT_S)
+
+    def stop(self) -> None:
+        """Stop the program: no thread of it runs until `cont()`."""
+        self._signal(signal.SIGSTOP)
+
+    def cont(self) -> None:
+        """Let the stopped program go on."""
+        self._signal(signal.SIGCONT)
+
+    def close(self) -> None:
+        """End the program if it runs and close the pipes."""
+        self.kill()
+        for pipe in (self.stdin, self.stdout, self.stderr):
+            if pipe is not None:
+                pipe.close()
+
+    def __enter__(self) -> SandboxedProcess:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._exit is None:
+            try:
+                os.kill(self.host_pid, number)
+            except ProcessLookupError:
+                return  # it ended on its own in the meantime; poll() tells how
+
+    def _final_status(self, returncode: int) -> ExitStatus:
+        words = ""
+        self._status.setblocking(False)
+        try:
+            while line := self._status.recv(512):
+                words = line.decode(errors="replace")
+        except (BlockingIOError, ConnectionResetError):
+            pass  # all that was sent has been read
+        return _parse_ending(words, returncode)
+
+
+def launch(
+    argv: Sequence[str],
+    status: socket.socket,
+    *,
+    pass_fds: Sequence[int],
+    stdin: int | IO[bytes] | None,
+    stdout: int | IO[bytes] | None,
+    stderr: int | IO[bytes] | None,
+    guard_end: socket.socket,
+) -> SandboxedProcess:
+    """Start `argv`, whose guard reports on `guard_end`, and return when the command itself is about to run.
+
+    Raises:
+        EngineError: the sandbox could not be set up, or the command could not be executed.
+    """
+    status.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+    launched = subprocess.Popen(
+        argv, env={}, cwd="/", stdin=stdin, stdout=stdout, stderr=stderr, pass_fds=[*pass_fds, guard_end.fileno()]
+    )
+    guard_end.close()
+    status.settimeout(_START_TIMEOUT_S)
+    try:
+        line, pid = _receive(status)
+    except TimeoutError:
+        line, pid = "failed: the sandbox did not start in time", 0
+    if line != "ready":
+        launched.kill()
+        launched.wait()
+        status.close()
+        detail = launched.stderr.read().decode(errors="replace").strip() if launched.stderr else ""
+        for pipe in (launched.stdin, launched.stdout, launched.stderr):
+            if pipe is not None:
+                pipe.close()
+        raise EngineError(f"sandbox: {line or detail or 'the launcher ended without a word'}")
+    return SandboxedProcess(launched, status, pid)
+
+
+def _receive(status: socket.socket) -> tuple[str, int]:
+    """Return the next message and its sender's pid as this namespace numbers it, which the kernel vouches for."""
+    space = socket.CMSG_SPACE(_CREDENTIALS.size) + socket.CMSG_SPACE(16 * array.array("i").itemsize)
+    data, ancillary, _, _ = status.recvmsg(512, space)
+    pid = 0
+    for level, kind, content in ancillary:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS:
+            pid = _CREDENTIALS.unpack(content[: _CREDENTIALS.size])[0]
+    return data.decode(errors="replace"), pid
+
+
+def _parse_ending(words: str, returncode: int) -> ExitStatus:
+    parts = words.split()
+    if parts[:1] == ["failed"]:
+        return ExitStatus(code=127, message=" ".join(parts[2:]))
+    if parts[:1] != ["exit"]:
+        return ExitStatus(
+            code=None, signal=-returncode if returncode < 0 else None, message="its supervisor was killed"
+        )
+    wait_status, limit = int(parts[1]), parts[2].strip("-")
+    peak, cpu_s = int(parts[3]), float(parts[4])
+    if limit:
+        reason = _LIMIT_REASONS[limit]
+        return ExitStatus(code=None, limit=limit, peak_memory_bytes=peak, cpu_s=cpu_s, message=f"killed: it {reason}")
+    if os.WIFSIGNALED(wait_status):
+        number = signal.Signals(os.WTERMSIG(wait_status))
+        reason = _SIGNAL_REASONS.get(number, signal.strsignal(number) or "")
+        message = f"killed by {number.name}: it {reason}" if number in _SIGNAL_REASONS else f"killed by {number.name}"
+        return ExitStatus(code=None, signal=number, peak_memory_bytes=peak, cpu_s=cpu_s, message=message)
+    code = os.WEXITSTATUS(wait_status)
+    return ExitStatus(code=code, peak_memory_bytes=peak, cpu_s=cpu_s, message=f"exit status {code}")
