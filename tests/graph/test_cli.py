@@ -1,0 +1,218 @@
+"""The command line as a user meets it: its speed, its exit codes, and one line for every mistake."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+REFERENCE = """
+import torch
+
+ROWS = 64
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.softmax(x, dim=-1)
+
+
+def get_inputs():
+    return [torch.randn(ROWS, 128)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+def ridgeline(*words: str, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line in its own process."""
+    keys = ("OPENAI_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY", "OPENAI_BASE_URL")
+    clean = {name: value for name, value in os.environ.items() if name not in keys}
+    return subprocess.run(
+        [sys.executable, "-c", "import sys; from ridgeline.graph.cli import main; sys.exit(main())", *words],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env={**clean, "PYTHONPATH": str(ROOT / "src"), **environment},
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.fixture
+def problem(tmp_path: Path) -> Path:
+    """Return a small problem of the user's own."""
+    (tmp_path / "reference.py").write_text(REFERENCE)
+    path = tmp_path / "problem.yaml"
+    path.write_text("name: mine\nreference: reference.py\ntargets: {cpu: {}}\n")
+    return path
+
+
+def assert_one_line(done: subprocess.CompletedProcess[str], *words: str) -> None:
+    """Assert exit code 2, one line on stderr, and that the line holds these words."""
+    assert done.returncode == 2, done.stderr + done.stdout
+    lines = done.stderr.strip().splitlines()
+    assert len(lines) == 1, done.stderr
+    for word in words:
+        assert word in lines[0]
+
+
+def test_help_takes_less_than_a_second() -> None:
+    began = time.monotonic()
+    done = ridgeline("--help")
+    assert done.returncode == 0
+    assert time.monotonic() - began < 1.0
+    for command in ("run", "evaluate", "show", "problems", "clean", "doctor", "new", "export", "merge"):
+        assert command in done.stdout
+
+
+def test_command_line_imports_neither_torch_nor_langgraph_for_its_help() -> None:
+    code = (
+        "import sys\nfrom ridgeline.graph.cli import main\n"
+        "try: main(['run', '--help'])\nexcept SystemExit: pass\n"
+        "heavy = {'torch', 'langgraph', 'langchain_core', 'pydantic', 'rich'} & set(sys.modules)\n"
+        "sys.exit(f'imported {heavy}' if heavy else 0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_problems_lists_what_ships_as_json() -> None:
+    rows = json.loads(ridgeline("problems", "--json").stdout)
+    assert "quickstart" in {row["name"] for row in rows}
+
+
+def test_new_problem_of_a_users_module_can_be_loaded(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(REFERENCE)
+    done = ridgeline("new", "mine", "--from", str(tmp_path / "mine.py"), "--out", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "mine" / "problem.yaml").is_file()
+    assert_one_line(ridgeline("new", "mine", "--from", str(tmp_path / "mine.py"), "--out", str(tmp_path)), "mine")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("name: mine\nreference: [", ("problem.yaml",)),
+        ("name: mine\nreference: reference.py\nsearhc: {}\n", ("searhc", "search")),
+        ("name: mine\nreference: reference.py\nsearch: {rounds: many}\n", ("search.rounds",)),
+        ("name: mine\nreference: absent.py\n", ("absent.py",)),
+        ("name: mine\nreference: reference.py\ntolerance: loose\n", ("tolerance",)),
+        ("name: mine\nreference: reference.py\ntargets: {cpu: {sizes: {COLS: 3}}}\n", ("COLS",)),
+    ],
+)
+def test_mistaken_problem_file_gets_one_line(content: str, words: tuple[str, ...], problem: Path) -> None:
+    problem.write_text(content)
+    assert_one_line(ridgeline("run", str(problem), cwd=problem.parent), *words)
+    assert not (problem.parent / "runs").exists()
+
+
+def test_missing_problem_file_gets_one_line(tmp_path: Path) -> None:
+    assert_one_line(ridgeline("run", "absent.yaml", cwd=tmp_path), "absent.yaml")
+    assert_one_line(ridgeline("evaluate", "absent.yaml", "x.cpp", cwd=tmp_path), "absent.yaml")
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        ("openai:o3", ("OPENAI_API_KEY",)),
+        ("google_genai:gemini-2.5-pro", ("GOOGLE_API_KEY",)),
+        ("nonsense", ("nonsense", "provider:name")),
+        ("unheard_of:model", ("unheard_of",)),
+    ],
+)
+def test_unusable_model_gets_one_line_and_leaves_nothing(model: str, words: tuple[str, ...], problem: Path) -> None:
+    assert_one_line(ridgeline("run", str(problem), "--model", model, cwd=problem.parent), *words)
+    assert not (problem.parent / "runs").exists()
+
+
+@pytest.mark.parametrize("device", ["cuda:99", "tpu", "cpu:1"])
+def test_unknown_device_gets_one_line_and_leaves_nothing(device: str, problem: Path) -> None:
+    problem.write_text("name: mine\nreference: reference.py\n")
+    assert_one_line(ridgeline("run", str(problem), "--device", device, cwd=problem.parent), "device")
+    assert not (problem.parent / "runs").exists()
+
+
+def test_missing_compiler_gets_one_line(problem: Path, tmp_path: Path) -> None:
+    done = ridgeline("run", str(problem), "--bank", "none", cwd=tmp_path, PATH=str(tmp_path), CXX="no-such-compiler")
+    assert_one_line(done, "g++")
+
+
+def test_run_folder_held_by_another_process_gets_one_line(problem: Path) -> None:
+    run = problem.parent / "held"
+    run.mkdir()
+    with (run / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert_one_line(ridgeline("run", str(problem), "--run-dir", str(run), cwd=problem.parent), "held")
+
+
+def test_damaged_archive_gets_one_line(problem: Path) -> None:
+    run = problem.parent / "damaged"
+    run.mkdir()
+    (run / "archive.sqlite").write_bytes(b"this is no database" * 500)
+    done = ridgeline("run", str(problem), "--run-dir", str(run), "--resume", str(run), cwd=problem.parent)
+    assert_one_line(done, "archive.sqlite")
+    assert_one_line(ridgeline("show", str(run), cwd=problem.parent), "archive.sqlite")
+
+
+def test_run_of_another_graph_version_gets_one_line(problem: Path) -> None:
+    run = problem.parent / "old"
+    run.mkdir()
+    script = (
+        "from ridgeline.checkpoints.archive import Archive\n"
+        f"with Archive.open({str(run)!r}) as a: a.save_run({{'graph_version': 'ancient', 'problem': {{'name': 'mine'}}}})"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    subprocess.run([sys.executable, "-c", script], check=True, env=environment)
+    done = ridgeline("run", str(problem), "--resume", str(run), cwd=problem.parent)
+    assert_one_line(done, "ancient")
+
+
+def test_resume_without_an_unfinished_run_says_so(problem: Path) -> None:
+    assert_one_line(ridgeline("run", str(problem), "--resume", cwd=problem.parent), "no unfinished run", "mine")
+
+
+def test_show_of_an_unknown_run_gets_one_line(tmp_path: Path) -> None:
+    assert_one_line(ridgeline("show", "nothing-here", cwd=tmp_path), "nothing-here")
+
+
+def test_unwritable_run_folder_gets_one_line(problem: Path) -> None:
+    # /proc refuses new folders to everyone, root included
+    done = ridgeline("run", str(problem), "--run-dir", "/proc/ridgeline-run", cwd=problem.parent)
+    assert_one_line(done, "/proc/ridgeline-run")
+
+
+def test_doctor_finds_the_compiler_and_a_sandbox_tier() -> None:
+    done = ridgeline("doctor", "--json")
+    findings = {f["item"]: f for f in json.loads(done.stdout)["findings"]}
+    assert findings["g++"]["ok"]
+    assert findings["sandbox"]["detail"].startswith("tier ")
+
+
+def test_doctor_never_prints_a_key() -> None:
+    done = ridgeline("doctor", OPENAI_API_KEY="sk-this-is-secret")
+    assert "sk-this-is-secret" not in done.stdout + done.stderr
+    assert "set" in done.stdout
+
+
+def test_merge_and_export_of_a_file_that_is_no_archive_get_one_line(tmp_path: Path) -> None:
+    other = tmp_path / "other.sqlite"
+    sqlite3.connect(other).close()
+    assert_one_line(ridgeline("merge", str(tmp_path / "all.sqlite"), str(tmp_path / "absent"), cwd=tmp_path), "absent")
+    assert_one_line(ridgeline("export", "absent", cwd=tmp_path), "absent")
