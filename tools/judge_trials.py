@@ -207,9 +207,7 @@ class Examiner:
         return 0.0 if own is None else gate_for(self._accepted[-1], own, tightened=self._tightened).overall
 
     def _facts(self, case: Case, grade: Grade) -> Facts:
-        trial = Trial(
-            name=case.name, rel_error=_finite(grade.errors.overall), gate=grade.gate, passed=grade.passed
-        )
+        trial = Trial(name=case.name, rel_error=_finite(grade.errors.overall), gate=grade.gate, passed=grade.passed)
         facts: Facts = {"trial": trial.to_json(), "measured": grade.measured, "errors": _errors_json(grade.errors)}
         if not grade.passed:
             facts |= self._explain(case, grade)
