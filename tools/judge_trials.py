@@ -134,6 +134,7 @@ class Examiner:
         case = self._book.case(name)
         missing = self._missing(set_index, case.expected)
         if missing is not None:
+            self._snapshot = tuple(o.clone() for o in outputs)
             return {"missing": missing}
         if not self.changed(set_index):
             return {"equal": True}

@@ -1,5 +1,6 @@
 // Leaves files for the next candidate.
 #include <cstdio>
+#include <initializer_list>
 #include <sys/stat.h>
 #include <unistd.h>
 void run(SIGNATURE) {

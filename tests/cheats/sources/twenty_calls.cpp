@@ -2,5 +2,6 @@
 static int calls = 0;
 void run(SIGNATURE) {
     WORK();
-    if (++calls > 13) out[OUT_NUMEL / 3] = 0.25f;
+    if (++calls > 20)
+        for (int64_t i = 0; i < OUT_SHAPE_1; ++i) out[i] = 0.25f;
 }
