@@ -42,7 +42,10 @@ class DeviceLock:
     """The lock of one device, named by its UUID ("cpu" for the processor)."""
 
     def __init__(self, uuid: str, folder: Path | None = None) -> None:
-        folder = folder or lock_dir()
+        if folder is None:
+            folder = lock_dir()
+        else:
+            _make_shared_folder(folder)
         name = re.sub(r"[^A-Za-z0-9_.-]", "_", uuid) or "_"
         self._lock = folder / f"{name}.lock"
         self._turnstile = folder / f"{name}.turn"

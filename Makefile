@@ -1,0 +1,43 @@
+# `make demo` and `make test` set themselves up once and do nothing more the next time; .ci/setup says what is missing.
+SHELL := /bin/bash
+VENV ?= .venv
+BIN := $(VENV)/bin
+RUNTIME := $(VENV)/.stamp-runtime
+DEV := $(VENV)/.stamp-dev
+DEMO_FLAGS ?= --bank none --model offline
+
+.PHONY: help demo test check soak clean
+
+help:
+	@echo "make demo    search the quickstart problem on this machine: no key, no GPU"
+	@echo "make test    run the tests"
+	@echo "make check   static checks: format, lint, types, import contracts"
+	@echo "make soak    the long tests: many kills, whole attack suites"
+	@echo "make clean   remove the virtual environment and what tools left behind"
+
+demo: $(RUNTIME)
+	$(BIN)/python -m graph.run problems/quickstart/problem.yaml $(DEMO_FLAGS)
+
+test: $(DEV)
+	$(BIN)/python -m pytest
+
+soak: $(DEV)
+	$(BIN)/python -m pytest -m slow --timeout 3600
+
+check: $(DEV)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+$(RUNTIME): pyproject.toml .ci/setup
+	.ci/setup $(VENV) runtime
+	@touch $@
+
+$(DEV): pyproject.toml .ci/setup
+	.ci/setup $(VENV) dev
+	@touch $(RUNTIME) $@
+
+clean:
+	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	find . -name __pycache__ -type d -not -path './$(VENV)/*' -prune -exec rm -rf {} +

@@ -1,0 +1,75 @@
+"""Reading what a user wrote: text and YAML, with one line that says what is wrong and where."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ridgeline.tools.errors import ProblemError
+
+
+def read_text(path: Path, where: str) -> str:
+    """Return a UTF-8 text file whose lines end as Python's do, at LF.
+
+    Raises:
+        ProblemError: `where` says for whom it was read.
+    """
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise ProblemError(f"{where}: {path} does not exist; mend the path") from None
+    except UnicodeDecodeError:
+        raise ProblemError(f"{where}: {path} is not UTF-8 text; save it as UTF-8") from None
+    except OSError as error:
+        raise ProblemError(f"{where}: {path} cannot be read ({error.strerror}); mend the path or its rights") from None
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """Return the mapping that a YAML file holds.
+
+    Raises:
+        ProblemError: no such file, no YAML (with the line), a key written twice, or no mapping.
+    """
+    try:
+        data = yaml.load(read_text(path, "problem"), Loader=_UniqueKeyLoader)  # noqa: S506  # a SafeLoader
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        line = f"line {mark.line + 1}: " if mark else ""
+        raise ProblemError(f"{path}: {line}{error.problem}; mend the YAML") from None
+    except yaml.YAMLError as error:
+        raise ProblemError(f"{path}: {' '.join(str(error).split())}; mend the YAML") from None
+    if not isinstance(data, dict):
+        found = "nothing" if data is None else as_words(data)
+        raise ProblemError(f"{path}: holds {found}; write `name:` and `reference:` at least, see docs/problem.md")
+    return data
+
+
+def as_words(value: object) -> str:
+    """Return a value as a message shows it: short, on one line."""
+    if isinstance(value, dict | list):
+        return "a mapping" if isinstance(value, dict) else "a list"
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "…"
+
+
+class _UniqueKeyLoader(yaml.SafeLoader):
+    """YAML without tags, in which a key written twice is a mistake instead of a silent choice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002  # PyYAML's
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            key = key_node.value if isinstance(key_node, yaml.ScalarNode) else None
+            if key is not None and key in seen and key != "<<":
+                raise yaml.MarkedYAMLError(problem=f"`{key}` is written twice", problem_mark=key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep=deep)
+
+
+# YAML 1.1, which PyYAML reads, takes `1e3` for text; YAML 1.2 and every reader of a budget take it for a number.
+_UniqueKeyLoader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9][0-9_]*(\.[0-9_]*)?[eE][-+]?[0-9]+"), list("-+0123456789")
+)

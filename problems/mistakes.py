@@ -1,0 +1,63 @@
+"""What pydantic found wrong in a problem file, in the words of the person who wrote it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+
+from pydantic import BaseModel
+from pydantic_core import ErrorDetails
+
+from ridgeline.problems.files import as_words
+
+_PLAIN_TYPES = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "model_attributes_type": "a mapping",
+}
+
+
+def explain(errors: Sequence[ErrorDetails], root: type[BaseModel], sections: Mapping[str, type[BaseModel]]) -> str:
+    """Return "field: what is wrong; the remedy" for the mistake most worth mending first.
+
+    Args:
+        errors: what pydantic found, in its order.
+        root: the model of the whole file.
+        sections: the models of its nested parts, by the top-level key they are under.
+    """
+    # An unknown key first: it is usually a required one, misspelt, and then the missing one is its consequence.
+    error = next((e for e in errors if e["type"] == "extra_forbidden"), errors[0])
+    field = ".".join(str(part) for part in error["loc"] if part != "[key]") or "problem"
+    if error["type"] == "extra_forbidden":
+        section = sections.get(str(error["loc"][0]), root) if len(error["loc"]) > 1 else root
+        return f"{field}: {_unknown_key(str(error['loc'][-1]), list(section.model_fields))}"
+    return f"{field}: {_remedy(error)}"
+
+
+def _remedy(error: ErrorDetails) -> str:
+    kind, given, context = error["type"], error["input"], error.get("ctx", {})
+    if kind == "missing":
+        return "is missing; add it"
+    if kind == "literal_error":
+        allowed = [word.strip("'") for word in str(context["expected"]).replace(" or ", ", ").split(", ")]
+        close = get_close_matches(str(given), allowed, n=1)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        return f"must be one of {', '.join(allowed)}, got {as_words(given)}{hint}"
+    if kind == "string_pattern_mismatch":
+        return f"must be 1 to 64 of a-z, 0-9, _ and -, starting with a letter or digit, got {as_words(given)}"
+    if kind in ("too_short", "string_too_short"):
+        return "must not be empty; fill it or remove the key"
+    if kind in _PLAIN_TYPES:
+        return f"must be {_PLAIN_TYPES[kind]}, got {as_words(given)}"
+    message = error["msg"].removeprefix("Input ").replace("should", "must", 1)
+    return f"{message[0].lower()}{message[1:]}, got {as_words(given)}"
+
+
+def _unknown_key(key: str, known: Sequence[str]) -> str:
+    close = get_close_matches(key, known, n=1, cutoff=0.5)
+    return "unknown key; " + (f"did you mean `{close[0]}`?" if close else f"known are {', '.join(known)}")

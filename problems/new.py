@@ -1,0 +1,80 @@
+"""A problem folder made from a reference: what `ridgeline new` writes."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+import tempfile
+from pathlib import Path
+
+from ridgeline.problems.files import read_text
+from ridgeline.problems.spec import FILE_NAME, NAME_PATTERN, load_problem
+from ridgeline.problems.syntax import named_dtypes, parse_reference, top_level_numbers
+from ridgeline.tools.errors import ProblemError
+
+REFERENCE_NAME = "reference.py"
+
+TEMPLATE = """\
+# Every key and its default: docs/problem.md
+name: {name}
+reference: {reference}
+interface: c          # c: plain native source | torch: extension source | module: ModelNew
+tolerance: {tolerance}       # loosest class accepted: fp32 | tf32 | fp16 | bf16 | fp8 | crfm
+targets:
+  # sizes replace the reference's top-level constants on that device{constants}
+  cpu: {{sizes: {{}}}}
+  cuda: {{sizes: {{}}}}
+seeds: []             # kernels to start from, such as seeds/*.cpp
+ideas: []             # your own ideas in plain words
+search: {{rounds: 5, ideas: 4, implementations: 2, repairs: 2, strategy: branch}}
+"""
+
+
+def new_problem(name: str, reference: Path, out: Path = Path()) -> Path:
+    """Write `out/name/` with a copy of the reference and a problem.yaml that runs; return the latter's path.
+
+    The folder appears whole or not at all.
+
+    Raises:
+        ProblemError: a bad name, a reference without its parts, a folder that is already there, or a disk that refuses.
+    """
+    if not re.fullmatch(NAME_PATTERN, name):
+        raise ProblemError(f"{name}: name must be 1 to 64 of a-z, 0-9, _ and -, starting with a letter or digit")
+    source = read_text(reference, "reference")
+    tree = parse_reference(source, str(reference))
+    folder = out / name
+    if folder.exists() or folder.is_symlink():
+        raise ProblemError(f"{folder}: already exists; choose another name or remove it")
+    try:
+        _publish(folder, {REFERENCE_NAME: source, FILE_NAME: _problem_yaml(name, tree)})
+    except OSError as error:
+        raise ProblemError(f"{folder}: cannot be written ({error.strerror}); choose another --out") from None
+    return folder / FILE_NAME
+
+
+def _problem_yaml(name: str, tree: ast.Module) -> str:
+    dtypes = named_dtypes(tree)
+    half = "fp16" if dtypes & {"float16", "half"} else "fp32"
+    numbers = ", ".join(f"{key}: {value}" for key, value in top_level_numbers(tree).items())
+    return TEMPLATE.format(
+        name=name,
+        reference=REFERENCE_NAME,
+        # Outputs of 16 bits cannot be closer than their own rounding.
+        tolerance="bf16" if "bfloat16" in dtypes else half,
+        constants=f": {numbers}" if numbers else "",
+    )
+
+
+def _publish(folder: Path, files: dict[str, str]) -> None:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        for file_name, text in files.items():
+            (draft / file_name).write_text(text, encoding="utf-8")
+        load_problem(draft / FILE_NAME)
+        draft.chmod(0o755)  # mkdtemp gives 0700, a folder that the sandbox's user could not read
+        draft.rename(folder)
+    except BaseException:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise

@@ -1,0 +1,260 @@
+"""What is asked: a problem file as a checked, frozen value.
+
+`load_problem` turns problem.yaml into a ProblemSpec or raises one ProblemError whose single line names the file, the
+field and the remedy. The reference is read as text and never run here; only the judge does that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    PlainValidator,
+    PrivateAttr,
+    StringConstraints,
+    ValidationError,
+    WithJsonSchema,
+)
+from pydantic_core import PydanticCustomError
+
+from ridgeline.problems.files import read_text, read_yaml
+from ridgeline.problems.mistakes import explain
+from ridgeline.problems.syntax import parse_reference, substitute_sizes
+from ridgeline.tools.errors import ProblemError
+
+SCHEMA_VERSION = 1
+NAME_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,63}$"
+
+TargetKind = Literal["cpu", "cuda"]
+InterfaceName = Literal["c", "torch", "module"]
+ToleranceClass = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "crfm"]
+
+Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
+Positive = Annotated[FiniteFloat, Field(gt=0)]
+
+
+def _as_size(value: object) -> int | float:
+    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        return value
+    raise PydanticCustomError("float_type", "must be a number")
+
+
+# One type instead of a union of two, whose messages would name both members.
+Size = Annotated[int | float, PlainValidator(_as_size), WithJsonSchema({"type": "number"})]
+
+SOURCE_SUFFIX: dict[TargetKind, str] = {"cpu": ".cpp", "cuda": ".cu"}
+"""What a native source for a target is called; a `module` candidate is a .py on either."""
+
+FILE_NAME = "problem.yaml"
+SHIPPED_FOLDER = Path(__file__).parent
+
+
+class Section(BaseModel):
+    """A part of a problem file: frozen, nothing unknown, no silent conversions."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class SearchSettings(Section):
+    """How far the search goes."""
+
+    rounds: int = Field(default=5, ge=1, description="Rounds of ideas before the search ends.")
+    ideas: int = Field(default=4, ge=1, description="New ideas a round.")
+    implementations: int = Field(default=2, ge=1, description="Kernels written for each idea, side by side.")
+    repairs: int = Field(default=2, ge=0, description="Further attempts after a kernel fails, each shown the error.")
+    strategy: Literal["branch", "revision"] = Field(
+        default="branch",
+        description="`branch`: many ideas a round; `revision`: one lineage, one idea at a time, no idea memory.",
+    )
+    elites: int = Field(default=4, ge=1, description="Fastest correct kernels that seed the next round.")
+    tune_trials: int = Field(
+        default=24,
+        ge=0,
+        description="Tunable values tried after a round, over all elites together; 0 turns tuning off.",
+    )
+    floor_margin: Annotated[FiniteFloat, Field(ge=0)] | None = Field(
+        default=0.05, description="Stop within this fraction of the roofline floor; null never stops for it."
+    )
+    stall_rounds: Annotated[int, Field(ge=1)] | None = Field(
+        default=3, description="Stop after this many rounds without a gain; null never stops for it."
+    )
+
+
+class Budget(Section):
+    """What the search may consume; what is absent is unlimited. The search stops, resumable, at the first reached."""
+
+    usd: Positive | None = Field(default=None, description="US dollars of model calls.")
+    tokens: Annotated[int, Field(gt=0)] | None = Field(default=None, description="Input and output tokens together.")
+    wall_s: Positive | None = Field(default=None, description="Seconds on the clock.")
+    gpu_s: Positive | None = Field(default=None, description="Seconds of GPU time.")
+
+
+class Target(Section):
+    """One device kind that the problem runs on."""
+
+    sizes: dict[str, Size] = Field(
+        default_factory=dict, description="New values of the reference's top-level constants on this device."
+    )
+
+
+class Price(Section):
+    """What a model costs, in US dollars for a million tokens."""
+
+    input: Annotated[FiniteFloat, Field(ge=0)] = Field(description="Dollars for a million input tokens.")
+    output: Annotated[FiniteFloat, Field(ge=0)] = Field(description="Dollars for a million output tokens.")
+
+
+def _both_targets() -> dict[TargetKind, Target]:
+    return {"cpu": Target(), "cuda": Target()}
+
+
+class ProblemSpec(Section):
+    """A problem: a PyTorch module, what counts as the same result, and how to search."""
+
+    schema_version: Literal[1] = Field(default=1, description="Version of this file format.")
+    name: str = Field(pattern=NAME_PATTERN, description="Names the run folder: a-z, 0-9, `_` and `-`.")
+    reference: Text = Field(
+        description="A .py beside this file in KernelBench form: `Model`, `get_inputs`, optionally `get_init_inputs`."
+    )
+    interface: InterfaceName = Field(
+        default="c",
+        description="Form of a candidate: `c` plain native source, `torch` extension source, `module` `ModelNew`.",
+    )
+    tolerance: ToleranceClass = Field(default="fp32", description="Loosest precision class that is accepted.")
+    targets: dict[TargetKind, Target] = Field(
+        default_factory=_both_targets,
+        min_length=1,
+        description="Device kinds the problem runs on, each with its sizes. Absent: both, with the reference's sizes.",
+    )
+    seeds: list[Text] = Field(
+        default_factory=list, description="Globs of kernels to start from, relative to this file and inside its folder."
+    )
+    ideas: list[Text] = Field(default_factory=list, description="Your own ideas in plain words, tried in round 1.")
+    search: SearchSettings = Field(default_factory=SearchSettings, description="How far the search goes.")
+    models: list[Text] = Field(
+        default_factory=list, description="Models as `provider:name`, or `offline` or `agent`; --model overrides."
+    )
+    budget: Budget = Field(default_factory=Budget, description="What the search may consume.")
+    call_timeout_s: Positive = Field(default=30.0, description="Longest single call of a kernel, in seconds.")
+    prices: dict[str, Price] = Field(default_factory=dict, description="Prices of models that Ridgeline cannot know.")
+
+    _path: Path = PrivateAttr(default_factory=Path)
+
+    @property
+    def path(self) -> Path:
+        """Return the problem file this came from; reference and seeds are relative to its folder."""
+        return self._path
+
+    def reference_source(self, kind: str) -> str:
+        """Return the reference with the target's sizes written in; read, never run.
+
+        Raises:
+            ProblemError: no such target, or the reference cannot be read or lacks a part.
+        """
+        source = read_text(self.path.parent / self.reference, f"{self.path}: reference")
+        parse_reference(source, f"{self.path}: reference: {self.reference}")
+        return substitute_sizes(source, self.target(kind).sizes, f"{self.path}: targets.{kind}.sizes")
+
+    def seed_sources(self, kind: str) -> list[tuple[str, str]]:
+        """Return (stem, source) of each seed kernel for the target: .cpp on the CPU, .cu on CUDA.
+
+        Raises:
+            ProblemError: no such target, a glob without a match, or a seed that cannot be read.
+        """
+        suffix = ".py" if self.interface == "module" else self._suffix(kind)
+        paths = [path for path in self.seed_paths() if path.suffix == suffix]
+        twice = [stem for stem, n in Counter(path.stem for path in paths).items() if n > 1]
+        if twice:
+            raise ProblemError(f"{self.path}: seeds: two kernels are called `{twice[0]}{suffix}`; rename one")
+        return [(path.stem, read_text(path, f"{self.path}: seeds")) for path in paths]
+
+    def seed_paths(self) -> list[Path]:
+        """Return the files of all seed globs, each once, in the globs' order and sorted within a glob.
+
+        Raises:
+            ProblemError: a glob that matches nothing, leaves the folder, or names something that is no kernel source.
+        """
+        found: dict[Path, None] = {}
+        for glob in self.seeds:
+            for path in _matches(glob, self.path):
+                found[path] = None
+        return list(found)
+
+    def target(self, kind: str) -> Target:
+        """Return the settings for this device kind.
+
+        Raises:
+            ProblemError: the problem does not name it.
+        """
+        for name, target in self.targets.items():
+            if name == kind:
+                return target
+        raise ProblemError(
+            f"{self.path}: targets: has no `{kind}`, only {', '.join(self.targets)}; add `{kind}: {{}}` to run there"
+        )
+
+    def _suffix(self, kind: str) -> str:
+        self.target(kind)
+        return SOURCE_SUFFIX["cuda" if kind == "cuda" else "cpu"]
+
+
+_SECTIONS: dict[str, type[BaseModel]] = {"search": SearchSettings, "budget": Budget, "targets": Target, "prices": Price}
+
+
+def load_problem(path: Path) -> ProblemSpec:
+    """Return the checked problem: every field, the reference's parts, each target's sizes, each seed glob.
+
+    Raises:
+        ProblemError: one line that names file, field and remedy; the first mistake, unknown keys before others.
+    """
+    if path.is_dir():
+        path = path / FILE_NAME
+    data = read_yaml(path)
+    spec = parse_problem(data, path)
+    for kind in spec.targets:
+        spec.reference_source(kind)
+        spec.seed_sources(kind)
+    return spec
+
+
+def parse_problem(data: Mapping[str, Any], path: Path) -> ProblemSpec:
+    """Return the problem that `data` states, as if it had been read from `path`; its files are not looked at.
+
+    Raises:
+        ProblemError: one line that names file, field and remedy.
+    """
+    try:
+        spec = ProblemSpec.model_validate(data)
+    except ValidationError as error:
+        raise ProblemError(f"{path}: {explain(error.errors(), ProblemSpec, _SECTIONS)}") from None
+    spec._path = path  # noqa: SLF001  # frozen: where a problem came from is none of its fields
+    return spec
+
+
+def shipped_problems() -> dict[str, Path]:
+    """Return the problem.yaml of each problem inside the package, by name."""
+    return {path.parent.name: path for path in sorted(SHIPPED_FOLDER.glob(f"*/{FILE_NAME}"))}
+
+
+def _matches(glob: str, problem: Path) -> list[Path]:
+    where = f"{problem}: seeds"
+    folder = problem.parent.resolve()
+    if Path(glob).is_absolute() or ".." in Path(glob).parts:
+        raise ProblemError(f"{where}: `{glob}` leaves the problem's folder; copy the kernels into it")
+    paths = sorted(path for path in folder.glob(glob) if path.is_file())
+    if not paths:
+        raise ProblemError(f"{where}: `{glob}` matches no file in {problem.parent}; mend the glob or remove it")
+    for path in paths:
+        if not path.resolve().is_relative_to(folder):
+            raise ProblemError(f"{where}: {path.name} is a link out of the problem's folder; copy the kernel into it")
+        if path.suffix not in (".cpp", ".cu", ".py"):
+            raise ProblemError(f"{where}: `{glob}` matches {path.name}; a seed is a .cpp, .cu or (module) .py file")
+    return paths

@@ -1,0 +1,142 @@
+"""A reference read as text: what it defines, and the same text with other sizes. Nothing here ever runs it.
+
+The judge runs references; everyone else needs only to know that the parts are there and to write a target's sizes in.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+
+from ridgeline.tools.errors import ProblemError
+
+Number = int | float
+
+REQUIRED_NAMES = {
+    "Model": "define `class Model(torch.nn.Module)` at the top level",
+    "get_inputs": "define `def get_inputs()` at the top level; it returns the list of arguments of forward",
+}
+
+
+def parse_reference(source: str, where: str) -> ast.Module:
+    """Return the syntax tree of a reference that has the KernelBench form.
+
+    Args:
+        source: the reference's text.
+        where: what a message calls it: "problem.yaml: reference: reference.py".
+
+    Raises:
+        ProblemError: not Python, or without `Model` or `get_inputs`.
+    """
+    try:
+        tree = ast.parse(source)
+    except SyntaxError as error:
+        raise ProblemError(f"{where}: line {error.lineno}: {error.msg}; mend the Python syntax") from None
+    except ValueError as error:  # a null byte
+        raise ProblemError(f"{where}: {error}; save it as plain UTF-8 text") from None
+    defined = set(_defined_names(tree))
+    for name, remedy in REQUIRED_NAMES.items():
+        if name not in defined:
+            raise ProblemError(f"{where}: has no `{name}`; {remedy}")
+    return tree
+
+
+def substitute_sizes(source: str, sizes: Mapping[str, Number], where: str) -> str:
+    """Return the reference with other values in its top-level assignments; every other character stays.
+
+    What the reference computes from a replaced constant follows by itself, since only the constant's own value changes.
+
+    Raises:
+        ProblemError: a name that is not assigned at the top level exactly once, or only together with another.
+    """
+    tree = ast.parse(source)
+    values = _assigned_values(tree)
+    edits: list[tuple[ast.expr, str]] = []
+    for name, value in sizes.items():
+        if name not in values:
+            raise ProblemError(f"{where}: the reference assigns no `{name}` at its top level; {_near(name, values)}")
+        if len(values[name]) != 1:
+            raise ProblemError(f"{where}: the reference assigns `{name}` more than once; assign it in one place")
+        node = values[name][0]
+        if node is None:
+            raise ProblemError(f"{where}: the reference assigns `{name}` together with other names; give it a line")
+        edits.append((node, repr(value)))
+    return _replace(source, edits)
+
+
+def top_level_numbers(tree: ast.Module) -> dict[str, Number]:
+    """Return the top-level constants that are plain numbers, in order: what a target's `sizes` may replace."""
+    numbers: dict[str, Number] = {}
+    for name, nodes in _assigned_values(tree).items():
+        node = nodes[0] if len(nodes) == 1 else None
+        if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+            numbers[name] = node.value  # type: ignore[assignment]  # narrowed by type() above
+    return numbers
+
+
+def named_dtypes(tree: ast.Module) -> set[str]:
+    """Return the attribute names of torch that the reference mentions: {"bfloat16", "randn", …}."""
+    return {
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "torch"
+    }
+
+
+def _defined_names(tree: ast.Module) -> Iterator[str]:
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            yield node.name
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            yield from (alias.asname or alias.name for alias in node.names)
+    yield from _assigned_values(tree)
+
+
+def _assigned_values(tree: ast.Module) -> dict[str, list[ast.expr | None]]:
+    """Map each name assigned at the top level to its value nodes; None where the value is not that name's alone."""
+    values: dict[str, list[ast.expr | None]] = {}
+    for node in tree.body:
+        if isinstance(node, ast.AnnAssign) and node.value is not None:
+            pairs = _pairs(node.target, node.value)
+        elif isinstance(node, ast.AugAssign):
+            pairs = [(name, None) for name, _ in _pairs(node.target, node.value)]
+        elif isinstance(node, ast.Assign):
+            pairs = [pair for target in node.targets for pair in _pairs(target, node.value)]
+            if len(node.targets) > 1:
+                pairs = [(name, None) for name, _ in pairs]
+        else:
+            continue
+        for name, value in pairs:
+            values.setdefault(name, []).append(value)
+    return values
+
+
+def _pairs(target: ast.expr, value: ast.expr | None) -> list[tuple[str, ast.expr | None]]:
+    if isinstance(target, ast.Name):
+        return [(target.id, value)]
+    if not isinstance(target, ast.Tuple | ast.List):
+        return []
+    parts: list[ast.expr | None] = [None] * len(target.elts)
+    is_starred = any(isinstance(e, ast.Starred) for e in target.elts)
+    if isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(parts) and not is_starred:
+        parts = list(value.elts)
+    return [pair for element, part in zip(target.elts, parts, strict=True) for pair in _pairs(element, part)]
+
+
+def _near(name: str, known: Mapping[str, object]) -> str:
+    close = get_close_matches(name, known, n=1, cutoff=0.5)
+    if close:
+        return f"did you mean `{close[0]}`?"
+    return f"it assigns {', '.join(sorted(known))}" if known else "it assigns none: give its sizes names there"
+
+
+def _replace(source: str, edits: list[tuple[ast.expr, str]]) -> str:
+    # Columns of the syntax tree count UTF-8 bytes, and its lines end at "\n" only (the text was read with universal
+    # newlines), so `splitlines` would split at a form feed too many.
+    lines = [line.encode() for line in source.split("\n")]
+    for node, text in sorted(edits, key=lambda edit: (edit[0].lineno, edit[0].col_offset), reverse=True):
+        first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
+        joined = lines[first][: node.col_offset] + text.encode() + lines[last][node.end_col_offset or 0 :]
+        lines[first : last + 1] = [joined]
+    return b"\n".join(lines).decode()
