@@ -224,9 +224,7 @@ async def _drive(
 
     state = "interrupted"
     try:
-        await _stream(context, saver, options, on_event, stop)
-        run = await asyncio.to_thread(context.archive.run)
-        state = str(run["state"])
+        state = await _stream(context, saver, options, on_event, stop)
     except GraphDrained:
         state = "stopped"
     except asyncio.CancelledError:
@@ -244,7 +242,8 @@ async def _stream(
     options: SearchOptions,
     on_event: OnEvent | None,
     stop: RunControl | None,
-) -> None:
+) -> str:
+    """Stream the graph to its end and return its outcome."""
     from ridgeline.graph.build import make_graph
 
     graph = make_graph()
@@ -267,6 +266,7 @@ async def _stream(
             on_event(part["data"])
         elif part["type"] == "updates" and not part["ns"] and "select" in part["data"]:
             await prune(saver, THREAD_ID)
+    return str((await graph.aget_state(config)).values["outcome"])
 
 
 def _input(options: SearchOptions, *, has_checkpoint: bool, is_over: bool) -> dict[str, int] | None:

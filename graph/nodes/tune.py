@@ -13,7 +13,7 @@ from ridgeline.graph.events import emit
 from ridgeline.graph.measuring import evaluate
 from ridgeline.graph.profiling import profile
 from ridgeline.graph.rounds import GAIN, save_summary, stop_reason
-from ridgeline.graph.tuning import Trial, Tunable, next_point, parse_tunables, untuned_id, with_values
+from ridgeline.graph.tuning import Trial, Tunable, next_points, parse_tunables, untuned_id, with_values
 from ridgeline.tools.records import Candidate, Origin, Purpose
 
 if TYPE_CHECKING:
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from ridgeline.graph.state import SearchState
 
 logger = logging.getLogger(__name__)
+
+BATCH = 4
+"""Points chosen from the same knowledge: their builds run side by side while one is timed."""
 
 
 async def tune(state: SearchState, context: SearchContext) -> SearchState:
@@ -66,30 +69,37 @@ def _tuned(context: SearchContext, round_: int) -> list[Candidate]:
 
 
 async def _sweep_one(context: SearchContext, root_id: str, round_: int, share: int, trials: int) -> None:
-    """Measure up to `share` points of one kernel in this round; the sequence continues over rounds."""
+    """Measure up to `share` points of one kernel in this round; the sequence continues over rounds.
+
+    Points are stored before they are measured and evaluations are kept, so a resume measures what is missing and then
+    goes on.
+    """
     root = await asyncio.to_thread(context.archive.candidate, root_id)
     base = await asyncio.to_thread(context.archive.evaluation, root_id)
     tunables = parse_tunables(root.source)
     if not tunables or base is None or base.speedup is None:
         return
-    while True:
-        if exhausted(context.budget, await spent(context)):
-            return
+    rng_seed = context.derived_seed("tune", root_id)
+    while not exhausted(context.budget, await spent(context)):
         candidates = await _measured(context, root_id)
-        mine = [c for c in candidates if c.round == round_]
-        pending = [c for c in candidates if c.id not in {t_id for t_id, _ in await _trials(context, candidates)}]
-        if pending:
-            await _measure(context, pending[0], len(mine), share)
-            continue
-        if len(mine) >= share:
+        trial_by_id = await _trials(context, candidates)
+        done = sum(1 for c in candidates if c.round == round_)
+        batch = [c for c in candidates if c.id not in trial_by_id]
+        if not batch:
+            count = min(BATCH, share - done)
+            known = list(trial_by_id.values())
+            points = next_points(
+                tunables, known, base.speedup, rng_seed=rng_seed, planned=trials, count=max(0, count)
+            )
+            batch = [_point(root, round_, len(candidates) + n, p, tunables) for n, p in enumerate(points)]
+            done += len(batch)
+        if not batch:
             return
-        trial_list = [trial for _, trial in await _trials(context, candidates)]
-        point = next_point(
-            tunables, trial_list, base.speedup, rng_seed=context.derived_seed("tune", root_id), planned=trials
+        for candidate in batch:
+            await asyncio.to_thread(context.archive.add_candidate, candidate)
+        await asyncio.gather(
+            *(_measure(context, c, done - len(batch) + n + 1, share) for n, c in enumerate(batch))
         )
-        if point is None:
-            return
-        await _measure(context, _point(root, round_, len(candidates), point, tunables), len(mine) + 1, share)
 
 
 async def _measured(context: SearchContext, root_id: str) -> list[Candidate]:
@@ -98,12 +108,12 @@ async def _measured(context: SearchContext, root_id: str) -> list[Candidate]:
     return sorted((c for c in tuned if c.parent_id == root_id), key=lambda c: int(c.id.rpartition("t")[2]))
 
 
-async def _trials(context: SearchContext, candidates: list[Candidate]) -> list[tuple[str, Trial]]:
-    found = []
+async def _trials(context: SearchContext, candidates: list[Candidate]) -> dict[str, Trial]:
+    found = {}
     for candidate in candidates:
         evaluation = await asyncio.to_thread(context.archive.evaluation, candidate.id, Purpose.TUNE)
         if evaluation is not None:
-            found.append((candidate.id, Trial(point=candidate.tunables, speedup=evaluation.speedup)))
+            found[candidate.id] = Trial(point=candidate.tunables, speedup=evaluation.speedup)
     return found
 
 
