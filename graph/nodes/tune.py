@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ridgeline.graph.budget import exhausted, spent
-from ridgeline.graph.elites import Standing, choose_elites, read_standings
+from ridgeline.graph.elites import choose_elites, read_standings
 from ridgeline.graph.events import emit
 from ridgeline.graph.measuring import evaluate
 from ridgeline.graph.profiling import profile
@@ -55,13 +56,19 @@ async def tune(state: SearchState, context: SearchContext) -> SearchState:
 
 async def _sweep(context: SearchContext, state: SearchState, round_: int, trials: int) -> None:
     """Share the round's trials among the elites, fastest first; what one leaves unused the next one gets."""
-    roots = list(dict.fromkeys(untuned_id(candidate_id) for candidate_id in state.get("elites", [])))
+    roots = await asyncio.to_thread(_tunable_roots, context, state.get("elites", []))
     for place, root_id in enumerate(roots):
         done = await asyncio.to_thread(_tuned, context, round_)
         others = [c for c in done if untuned_id(c.id) != root_id]
         left = trials - len(others)
         share = math.ceil(max(0, left) / (len(roots) - place))
         await _sweep_one(context, root_id, round_, share, trials)
+
+
+def _tunable_roots(context: SearchContext, elites: Sequence[str]) -> list[str]:
+    """Return the kernels behind the elites that declare tunables, fastest first, each once."""
+    roots = dict.fromkeys(untuned_id(candidate_id) for candidate_id in elites)
+    return [root for root in roots if parse_tunables(context.archive.candidate(root).source)]
 
 
 def _tuned(context: SearchContext, round_: int) -> list[Candidate]:
