@@ -8,6 +8,7 @@ covered: exploits of the kernel or of a driver, GPU hangs, side channels. docs/s
 
 from __future__ import annotations
 
+import fcntl
 import os
 import platform
 import shutil
@@ -15,17 +16,16 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import IO
 
 from ridgeline.tools.errors import EngineError, SandboxError
 from ridgeline.tools.sandbox_argv import confined_argv
 from ridgeline.tools.sandbox_launcher import build_launcher
-from ridgeline.tools.sandbox_process import ExitStatus, SandboxedProcess, launch
-from ridgeline.tools.sandbox_rules import Confined, Limits, Tier, claim_workdir, dropped_uid
+from ridgeline.tools.sandbox_process import ExitStatus, SandboxedProcess, Stream, launch
+from ridgeline.tools.sandbox_rules import Confined, Limits, Tier, claim_workdir
 
 __all__ = [
     "Confined",
@@ -38,6 +38,7 @@ __all__ = [
     "claim_workdir",
     "probe_sandbox",
     "python_paths",
+    "reason_against",
 ]
 
 
@@ -59,22 +60,28 @@ class Sandbox:
         self,
         confined: Confined,
         *,
-        pass_fds: Sequence[int] = (),
-        stdin: int | IO[bytes] | None = subprocess.DEVNULL,
-        stdout: int | IO[bytes] | None = subprocess.DEVNULL,
-        stderr: int | IO[bytes] | None = subprocess.DEVNULL,
+        pass_fds: Sequence[int] | Mapping[int, int] = (),
+        stdin: Stream = subprocess.DEVNULL,
+        stdout: Stream = subprocess.DEVNULL,
+        stderr: Stream = subprocess.DEVNULL,
     ) -> SandboxedProcess:
-        """Start `confined` and return when its program is about to run; `pass_fds` keep their numbers inside.
+        """Start `confined` and return when its program is about to run.
 
-        Pass connected stream sockets, pipes and memfds only: a datagram socket could be sent elsewhere.
+        `pass_fds` keep their numbers inside; a mapping {number inside: descriptor} gives them others, below 100. Pass
+        connected stream sockets, pipes and memfds only: a datagram socket could be sent elsewhere.
 
         Raises:
             EngineError: the sandbox could not be set up, or the command could not be executed.
         """
+        resolved = _resolved(confined)
+        numbers = pass_fds if isinstance(pass_fds, Mapping) else {}
         ours, guards = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        # A fixed number could be taken by a passed descriptor, so the guard's end lies above them all.
-        argv = confined_argv(self.tier, self._launcher, _resolved(confined), guards.fileno())
-        return launch(argv, ours, pass_fds=pass_fds, stdin=stdin, stdout=stdout, stderr=stderr, guard_end=guards)
+        with guards:
+            # Above every number inside: a renumbered descriptor must not take its place.
+            guards_fd = fcntl.fcntl(guards, fcntl.F_DUPFD_CLOEXEC, 100)
+        argv = confined_argv(self.tier, self._launcher, resolved, status_fd=guards_fd, descriptors=numbers)
+        passed = [*numbers.values()] if numbers else [*pass_fds]
+        return launch(argv, ours=ours, guards_fd=guards_fd, pass_fds=passed, stdin=stdin, stdout=stdout, stderr=stderr)
 
     def run(self, confined: Confined) -> tuple[ExitStatus, str]:
         """Run `confined` to its end and return how it ended with what it printed on stdout and stderr."""
@@ -125,33 +132,48 @@ def probe_sandbox(*, allow_unsafe: bool = False) -> SandboxReport:
 @lru_cache(maxsize=1)
 def _probe() -> SandboxReport:
     if not sys.platform.startswith("linux"):
-        return SandboxReport(
-            tier=Tier.NONE,
-            tiers_tried=((Tier.NONE, f"{platform.system()} is not Linux"),),
-            advice="Ridgeline runs on Linux.",
-        )
+        reason = f"{platform.system()} is not Linux"
+        return SandboxReport(tier=Tier.NONE, tiers_tried=((Tier.NONE, reason),), advice="Ridgeline runs on Linux only.")
     tried: list[tuple[Tier, str]] = []
     for tier in (Tier.BUBBLEWRAP, Tier.LANDLOCK):
-        reason = _reason_against(tier)
-        tried.append((tier, reason))
-        if not reason:
-            return SandboxReport(tier=tier, tiers_tried=tuple(tried), advice=_advice(tried))
-    return SandboxReport(tier=Tier.NONE, tiers_tried=tuple(tried), advice=_advice(tried))
+        tried.append((tier, reason_against(tier)))
+        if not tried[-1][1]:
+            break
+    best = tried[-1][0] if not tried[-1][1] else Tier.NONE
+    advice = "; ".join(f"for tier {tier}: {reason}" for tier, reason in tried if reason)
+    return SandboxReport(tier=best, tiers_tried=tuple(tried), advice=advice)
 
 
-def _advice(tried: Sequence[tuple[Tier, str]]) -> str:
-    return "; ".join(f"for tier {tier}: {reason}" for tier, reason in tried if reason)
-
-
-def _reason_against(tier: Tier) -> str:
-    """Return "" when a command runs in `tier` and cannot reach a listener on this machine, else why not."""
+def reason_against(tier: Tier) -> str:
+    """Return "" when a command runs in `tier` and reaches neither a listener nor a file of ours, else why not."""
     if tier is Tier.BUBBLEWRAP and shutil.which("bwrap") is None:
         return "bubblewrap not installed: apt-get install bubblewrap"
     try:
-        sandbox = Sandbox(tier)
-        ended, printed = sandbox.run(Confined(command=("/bin/sh", "-c", "echo inside"), allow_processes=True))
-        if not ended.is_success or "inside" not in printed:
-            return f"a trivial command failed: {ended.message}"
+        launcher = build_launcher()
+        with socket.create_server(("127.0.0.1", 0)) as listener, tempfile.NamedTemporaryFile() as secret:
+            command = (str(launcher), "probe", str(listener.getsockname()[1]), secret.name)
+            confined = Confined(command=command, readable=(launcher,))
+            with Sandbox(tier, launcher=launcher).start(
+                confined, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            ) as process:
+                said = process.stdout.read().decode() if process.stdout else ""
+                ended = process.wait(20)
     except (EngineError, SandboxError) as error:
-        return str(error)
-    return "" if dropped_uid() is None or tier in Tier else "unreachable"
+        return f"{error}{_namespace_advice()}" if tier is Tier.BUBBLEWRAP else str(error)
+    except OSError as error:
+        return f"cannot be tried: {error}"
+    return "" if said == "inside\n" else f"it does not hold: {said.strip() or ended.message}"
+
+
+def _namespace_advice() -> str:
+    """Name the setting that forbids user namespaces, when one is known to."""
+    for name, forbids in (
+        ("kernel.unprivileged_userns_clone", "0"),
+        ("user.max_user_namespaces", "0"),
+        ("kernel.apparmor_restrict_unprivileged_userns", "1"),
+    ):
+        setting = Path("/proc/sys", *name.split("."))
+        if setting.exists() and setting.read_text().strip() == forbids:
+            wanted = {"user.max_user_namespaces": "15000"}.get(name, "1" if forbids == "0" else "0")
+            return f" (user namespaces are disabled: sysctl -w {name}={wanted})"
+    return ""

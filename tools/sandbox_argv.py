@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ridgeline.tools.sandbox_rules import Confined, Tier, dropped_uid
@@ -19,8 +19,18 @@ _DEV_WRITE = ("/dev/null", "/dev/zero", "/dev/full")
 _SHM_BYTES = 16 << 20
 
 
-def confined_argv(tier: Tier, launcher: Path, confined: Confined, status_fd: int | None = None) -> list[str]:
-    """Return the command that runs `confined` in `tier`; without a status descriptor it reports on stderr."""
+def confined_argv(
+    tier: Tier,
+    launcher: Path,
+    confined: Confined,
+    *,
+    status_fd: int | None = None,
+    descriptors: Mapping[int, int] | None = None,
+) -> list[str]:
+    """Return the command that runs `confined` in `tier`; without a status descriptor it reports on stderr.
+
+    `descriptors` are renumbered: the number inside, the inherited number.
+    """
     readable = _with_targets(confined.readable)
     if tier is Tier.BUBBLEWRAP:
         inner = _bubblewrap(launcher, confined, readable, lifeline=status_fd is not None)
@@ -32,7 +42,10 @@ def confined_argv(tier: Tier, launcher: Path, confined: Confined, status_fd: int
     user = [] if uid is None else ["--uid", str(uid), "--gid", str(uid)]
     status = [] if status_fd is None else ["--status-fd", str(status_fd)]
     reach = [launcher, *readable, *([confined.workdir] if confined.workdir else [])]
-    enter = [str(launcher), "enter", *user, *status, *_each("--reach", reach), "--"]
+    renumbered = [
+        f"{part}" for pair in (descriptors or {}).items() for part in ("--inside", pair[0], "--outside", pair[1])
+    ]
+    enter = [str(launcher), "enter", *user, *status, *renumbered, *_each("--reach", reach), "--"]
     guard_user = user if tier is not Tier.BUBBLEWRAP else []
     guard = [str(launcher), "guard", *guard_user, *status, *rules, *_limits(confined), "--"]
     return [*enter, *inner, *guard, *confined.command]

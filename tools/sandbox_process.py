@@ -8,12 +8,13 @@ import signal
 import socket
 import struct
 import subprocess
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, Self
 
 from ridgeline.tools.errors import EngineError
+
+Stream = int | IO[bytes] | None  # as subprocess.Popen takes it
 
 _START_TIMEOUT_S = 20.0  # a loaded machine; 15 ms otherwise
 _CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
@@ -95,7 +96,6 @@ class SandboxedProcess:
     def kill(self) -> ExitStatus:
         """End the program with every process that it started, and return how it ended."""
         if self.poll() is None:
-            self.cont()
             self._status.shutdown(socket.SHUT_WR)  # the guard sees the hang-up and ends the tree
             try:
                 self._launched.wait(2.0)
@@ -118,7 +118,7 @@ class SandboxedProcess:
             if pipe is not None:
                 pipe.close()
 
-    def __enter__(self) -> SandboxedProcess:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -132,51 +132,65 @@ class SandboxedProcess:
                 return  # it ended on its own in the meantime; poll() tells how
 
     def _final_status(self, returncode: int) -> ExitStatus:
-        words = ""
+        lines: list[str] = []
         self._status.setblocking(False)
         try:
             while line := self._status.recv(512):
-                words = line.decode(errors="replace")
+                lines.append(line.decode(errors="replace"))
         except (BlockingIOError, ConnectionResetError):
             pass  # all that was sent has been read
-        return _parse_ending(words, returncode)
+        # A failed exec is told by the program's process first, then its end by the guard: the former says why.
+        return _parse_ending(
+            next((line for line in lines if line.startswith("failed")), lines[-1] if lines else ""), returncode
+        )
 
 
 def launch(
     argv: Sequence[str],
-    status: socket.socket,
     *,
+    ours: socket.socket,
+    guards_fd: int,
     pass_fds: Sequence[int],
-    stdin: int | IO[bytes] | None,
-    stdout: int | IO[bytes] | None,
-    stderr: int | IO[bytes] | None,
-    guard_end: socket.socket,
+    stdin: Stream,
+    stdout: Stream,
+    stderr: Stream,
 ) -> SandboxedProcess:
-    """Start `argv`, whose guard reports on `guard_end`, and return when the command itself is about to run.
+    """Start `argv`, whose guard reports on `guards_fd`, and return when the command itself is about to run.
+
+    Closes `guards_fd`, and `ours` when it fails.
 
     Raises:
         EngineError: the sandbox could not be set up, or the command could not be executed.
     """
-    status.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-    launched = subprocess.Popen(
-        argv, env={}, cwd="/", stdin=stdin, stdout=stdout, stderr=stderr, pass_fds=[*pass_fds, guard_end.fileno()]
-    )
-    guard_end.close()
-    status.settimeout(_START_TIMEOUT_S)
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+    ours.settimeout(_START_TIMEOUT_S)
     try:
-        line, pid = _receive(status)
+        launched = subprocess.Popen(
+            argv, env={}, cwd="/", stdin=stdin, stdout=stdout, stderr=stderr, pass_fds=[*pass_fds, guards_fd]
+        )
+    except OSError as error:
+        ours.close()
+        raise EngineError(f"sandbox: cannot start {argv[0]}: {error.strerror}") from error
+    finally:
+        os.close(guards_fd)
+    try:
+        line, pid = _receive(ours)
     except TimeoutError:
-        line, pid = "failed: the sandbox did not start in time", 0
-    if line != "ready":
-        launched.kill()
-        launched.wait()
-        status.close()
-        detail = launched.stderr.read().decode(errors="replace").strip() if launched.stderr else ""
-        for pipe in (launched.stdin, launched.stdout, launched.stderr):
-            if pipe is not None:
-                pipe.close()
-        raise EngineError(f"sandbox: {line or detail or 'the launcher ended without a word'}")
-    return SandboxedProcess(launched, status, pid)
+        line, pid = "it did not start in time", 0
+    if line == "ready":
+        return SandboxedProcess(launched, ours, pid)
+    ours.close()
+    raise EngineError(f"sandbox: {_why_it_failed(launched, line)}")
+
+
+def _why_it_failed(launched: subprocess.Popen[bytes], line: str) -> str:
+    launched.kill()
+    launched.wait()
+    said = launched.stderr.read().decode(errors="replace").strip() if launched.stderr else ""
+    for pipe in (launched.stdin, launched.stdout, launched.stderr):
+        if pipe is not None:
+            pipe.close()
+    return line.removeprefix("failed 125 ").removeprefix("failed 127 ") or said or "its launcher ended without a word"
 
 
 def _receive(status: socket.socket) -> tuple[str, int]:

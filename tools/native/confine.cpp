@@ -12,23 +12,23 @@
 // watch each other, both subreapers, so that whichever is killed, the other is still there to end the tree.
 
 #include <fcntl.h>
-#include <grp.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -36,101 +36,14 @@
 #include <string>
 #include <vector>
 
+#include "confine_enter.h"
 #include "confine_landlock.h"
 #include "confine_options.h"
+#include "confine_report.h"
 #include "confine_seccomp.h"
 #include "confine_tree.h"
 
 namespace confine {
-
-constexpr int kPastLimit = 124, kSetupFailed = 125, kNotExecuted = 127;
-
-// To the parent when it gave us a status socket, and to the terminal or the build log otherwise.
-void report(int status_fd, const char* format, ...) {
-  char line[512];
-  va_list arguments;
-  va_start(arguments, format);
-  const int size = std::vsnprintf(line, sizeof line, format, arguments);
-  va_end(arguments);
-  if (status_fd >= 0) {
-    (void)!send(status_fd, line, static_cast<size_t>(size), MSG_NOSIGNAL);
-  } else if (std::strncmp(line, "failed ", 7) == 0) {
-    std::fprintf(stderr, "sandbox: %s\n", line + 7);
-  }
-}
-
-[[noreturn]] void fail(const Options& o, const char* step, const std::string& what, int code = kSetupFailed) {
-  report(o.status_fd, "failed %d %s %s: %s", code, step, what.c_str(), std::strerror(errno));
-  std::_Exit(code);
-}
-
-// ---- enter ----------------------------------------------------------------------------------------------------------
-
-// The first folder above `path` that `uid` may not pass through, "" when there is none.
-std::string blocked_ancestor(const std::string& path, uid_t uid) {
-  for (size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1)) {
-    struct stat info;
-    const std::string folder = path.substr(0, slash);
-    if (stat(folder.c_str(), &info) != 0) return "";
-    if ((info.st_mode & S_IXOTH) == 0 && !(info.st_uid == uid && (info.st_mode & S_IXUSR) != 0)) return folder;
-  }
-  return "";
-}
-
-void make_mount_point(const std::string& path, bool is_folder) {
-  for (size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1))
-    mkdir(path.substr(0, slash).c_str(), 0755);
-  if (is_folder) mkdir(path.c_str(), 0755);
-  else if (const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644); fd >= 0) close(fd);
-}
-
-// A path under a 0700 home cannot be bound by an unprivileged bubblewrap. In a mount namespace of our own the closed
-// folder is covered by an empty one that holds nothing but the given paths; the machine's own view stays as it is.
-void uncover(const Options& o) {
-  struct Hidden {
-    std::string path;
-    int fd = -1;
-  };
-  std::vector<Hidden> hidden;
-  std::set<std::string> covers;
-  for (const std::string& path : o.reach) {
-    const std::string cover = blocked_ancestor(path, static_cast<uid_t>(o.uid));
-    if (cover.empty()) continue;
-    covers.insert(cover);
-    hidden.push_back({path});
-  }
-  if (covers.empty()) return;
-  if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
-    fail(o, "cannot reach", hidden[0].path + " (open its parent folders with chmod o+x)");
-  // Only now: a descriptor of another mount namespace cannot be bound.
-  for (Hidden& each : hidden) each.fd = open(each.path.c_str(), O_PATH | O_CLOEXEC);
-  for (const std::string& cover : covers)
-    if (mount("tmpfs", cover.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=1m") != 0) fail(o, "cannot cover", cover);
-  for (const Hidden& each : hidden) {
-    struct stat info;
-    if (each.fd < 0 || fstat(each.fd, &info) != 0) continue;
-    make_mount_point(each.path, S_ISDIR(info.st_mode));
-    const std::string source = "/proc/self/fd/" + std::to_string(each.fd);
-    if (mount(source.c_str(), each.path.c_str(), nullptr, MS_BIND | MS_REC, nullptr) != 0) fail(o, "cannot bind", each.path);
-  }
-}
-
-void drop_to(const Options& o) {
-  if (o.uid < 0) return;
-  if (setgroups(0, nullptr) != 0) fail(o, "cannot drop", "groups");
-  const auto gid = static_cast<gid_t>(o.gid);
-  const auto uid = static_cast<uid_t>(o.uid);
-  if (setresgid(gid, gid, gid) != 0 || setresuid(uid, uid, uid) != 0) fail(o, "cannot become", "uid " + std::to_string(o.uid));
-}
-
-[[noreturn]] void enter(Options& o) {
-  if (o.uid >= 0) uncover(o);
-  if (o.command[1] == nullptr || std::strcmp(o.command[1], "guard") != 0) drop_to(o);  // that guard drops its child only
-  if (o.status_fd < 0) prctl(PR_SET_PDEATHSIG, SIGKILL);
-  char* empty[] = {nullptr};
-  execve(o.command[0], o.command.data(), empty);
-  fail(o, "cannot execute", o.command[0], kNotExecuted);
-}
 
 // ---- guard: the child -----------------------------------------------------------------------------------------------
 
@@ -144,7 +57,7 @@ void set_limits(const Options& o, uint64_t processes_of_uid) {
   if (o.cpu_s != 0) limit(o, RLIMIT_CPU, o.cpu_s, o.cpu_s + 1, "CPU time");
   if (o.cap_data && o.memory_bytes != 0) limit(o, RLIMIT_DATA, o.memory_bytes, o.memory_bytes, "memory");
   if (o.file_bytes != 0) limit(o, RLIMIT_FSIZE, o.file_bytes, o.file_bytes, "file size");
-  if (o.processes != 0) limit(o, RLIMIT_NPROC, o.processes + processes_of_uid, o.processes + processes_of_uid, "processes");
+  if (o.processes != 0 && processes_of_uid != 0) limit(o, RLIMIT_NPROC, o.processes + processes_of_uid, o.processes + processes_of_uid, "processes");
 }
 
 // The program as a descriptor above every number that it may use itself: see forbid_system_calls.
@@ -187,10 +100,14 @@ void pin(const Options& o) {
   set_limits(o, processes_of_uid);
   limit(o, RLIMIT_NOFILE, o.open_files, o.open_files, "open files");
   report(o.status_fd, "ready");
-  // Inside a PID namespace there is nobody else to signal; outside, Landlock scopes signals from ABI 6 on.
-  const pid_t only_self = o.namespaced || abi >= 6 ? 0 : getpid();
-  const bool forbidden = forbid_system_calls(o.uses_devices, only_self, o.threads_only ? program : -1);
-  if (!forbidden && !o.unsafe) fail(o, "cannot apply", "seccomp");
+  Calls calls;
+  calls.uses_devices = o.uses_devices;
+  calls.shares_files = !o.namespaced;
+  calls.truncates_freely = !o.namespaced && abi < 3;
+  calls.only_target = o.namespaced || abi >= 6 ? 0 : getpid();
+  calls.shares_memory = !o.threads_only || o.uses_devices;
+  calls.program_fd = o.threads_only ? program : -1;
+  if (!forbid_system_calls(calls) && !o.unsafe) fail(o, "cannot apply", "seccomp");
   if (o.threads_only) syscall(SYS_execveat, program, "", o.command.data(), o.environment.data(), AT_EMPTY_PATH);
   else execve(o.command[0], o.command.data(), o.environment.data());
   fail(o, "cannot execute", o.command[0], kNotExecuted);
@@ -218,10 +135,12 @@ class Watch {
  public:
   explicit Watch(const Options& o) : o_(o), started_s_(now_s()), inherited_(inherited_bytes()) {}
 
+  void begin(pid_t child) { child_ = child; }
+
   // "" while all is well, otherwise the name of the limit that was passed.
   const char* look() {
     if (o_.wall_s > 0 && now_s() - started_s_ > o_.wall_s) return "wall";
-    const std::vector<pid_t> family = descendants(getpid());
+    const std::vector<pid_t> family = o_.threads_only ? std::vector<pid_t>{child_} : children_of(getpid());
     const Usage usage = usage_of(family);
     const uint64_t own_shared = usage.shared_bytes > inherited_ ? usage.shared_bytes - inherited_ : 0;
     const uint64_t memory = usage.anonymous_bytes + own_shared;
@@ -233,7 +152,7 @@ class Watch {
 
   uint64_t peak_bytes() const { return peak_bytes_; }
 
-  double seconds_left() const { return o_.wall_s > 0 ? o_.wall_s - (now_s() - started_s_) : 3600; }
+  double seconds_left() const { return o_.wall_s > 0 ? std::max(0.0, o_.wall_s - (now_s() - started_s_)) : 3600; }
 
  private:
   // A walk costs time that the command pays for: at most a tenth of the time since the last one.
@@ -248,6 +167,7 @@ class Watch {
   }
 
   const Options& o_;
+  pid_t child_ = 0;
   double started_s_, next_walk_s_ = 0;
   uint64_t inherited_, peak_bytes_ = 0;
 };
@@ -258,14 +178,18 @@ struct Ending {
   const char* limit = "";
 };
 
+// How often the watch looks. A runner is timed while it is watched (30 us a look), and a single process is held by its
+// rlimits meanwhile; a builder is not timed, and many processes grow faster.
+constexpr int kRunnerTickMs = 100, kBuilderTickMs = 50;
+
 // Wait for `child`, for a limit to be passed, or for the parent (or the other guard) to hang up.
 Ending supervise(const Options& o, pid_t child, int children_fd, int partner_fd, Watch& watch) {
   Ending ending;
   int tick_ms = 10;
   for (;;) {
     pollfd waited[] = {{children_fd, POLLIN, 0}, {o.status_fd, POLLIN, 0}, {partner_fd, POLLIN, 0}};
-    poll(waited, 3, tick_ms);
-    tick_ms = 50;
+    poll(waited, 3, std::min(tick_ms, 1 + static_cast<int>(1000 * watch.seconds_left())));
+    tick_ms = o.threads_only ? kRunnerTickMs : kBuilderTickMs;
     signalfd_siginfo drained;
     while (read(children_fd, &drained, sizeof drained) > 0) {
     }
@@ -301,9 +225,15 @@ void report_ending(const Options& o, const Ending& ending, uint64_t watched_peak
   }
 }
 
+// What RLIMIT_NPROC counts before the command starts. 0: do not set it, the watch counts anyhow.
 uint64_t processes_of(const Options& o) {
-  if (o.namespaced) return 3;  // this guard; counted in the user namespace, which is ours alone
-  uint64_t count = 0;
+  utsname kernel{};
+  uname(&kernel);
+  int major = 0, minor = 0;
+  std::sscanf(kernel.release, "%d.%d", &major, &minor);
+  // From 5.14 on a user namespace has a count of its own; before, other processes of the user are in it, unseen from here.
+  if (o.namespaced) return major > 5 || (major == 5 && minor >= 14) ? 2 : 0;
+  uint64_t count = 1;
   const uid_t uid = o.uid >= 0 ? static_cast<uid_t>(o.uid) : getuid();
   for (const Link& link : all_processes()) {
     char path[64];
@@ -312,6 +242,12 @@ uint64_t processes_of(const Options& o) {
     if (stat(path, &info) == 0 && info.st_uid == uid) count += info.st_nlink - 2;
   }
   return count;
+}
+
+// The command's descriptors are its own: the parent must see them hang up when the command closes them.
+void close_inherited(const std::set<int>& kept) {
+  for (int fd = 0; fd < 1024; ++fd)
+    if (fd != STDERR_FILENO && kept.count(fd) == 0) close(fd);
 }
 
 [[noreturn]] void guard_tree(Options& o, int partner_fd) {
@@ -327,6 +263,8 @@ uint64_t processes_of(const Options& o) {
   const pid_t child = fork();
   if (child < 0) fail(o, "cannot", "fork");
   if (child == 0) become_command(o, processes_of_uid);
+  watch.begin(child);
+  close_inherited({o.status_fd, children_fd, partner_fd});
   const Ending ending = supervise(o, child, children_fd, partner_fd, watch);
   kill_descendants();
   report_ending(o, ending, watch.peak_bytes());
@@ -345,7 +283,7 @@ uint64_t processes_of(const Options& o) {
     close(partner[1]);
     guard_tree(o, partner[0]);
   }
-  close(partner[0]);
+  close_inherited({partner[1]});
   int status = 0;
   while (waitpid(inner, &status, 0) < 0 && errno == EINTR) {
   }
@@ -360,9 +298,28 @@ uint64_t processes_of(const Options& o) {
   guard_twice(o);
 }
 
+// ---- probe ----------------------------------------------------------------------------------------------------------
+
+// `confine probe PORT FILE`, run confined: does the sandbox hold? Says what succeeded of what must not.
+[[noreturn]] void probe(int argc, char** argv) {
+  if (argc != 4) usage("usage:", "confine probe PORT FILE");
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(std::atoi(argv[2])));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  if (fd >= 0 && connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) std::printf("connected ");
+  if (open(argv[3], O_RDONLY) >= 0) std::printf("read ");
+  if (fork() >= 0) std::printf("forked ");
+  std::printf("inside\n");
+  std::fflush(stdout);
+  std::_Exit(0);
+}
+
 }  // namespace confine
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::strcmp(argv[1], "probe") == 0) confine::probe(argc, argv);
   confine::Options options = confine::parse(argc, argv);
   if (options.verb == "enter") confine::enter(options);
   if (options.verb == "guard") confine::guard(options);

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace confine {
@@ -15,6 +16,7 @@ struct Options {
   std::vector<char*> command;          // argv of what is executed, null-terminated
   long uid = -1, gid = -1;             // dropped to when set
   std::vector<std::string> reach;      // enter: paths that must stay reachable after the uid is dropped
+  std::vector<std::pair<int, int>> descriptors;  // enter: number inside, number that we inherited
   int status_fd = -1;                  // guard: SOCK_SEQPACKET to the parent; its hang-up ends the tree
   bool namespaced = false;             // guard: tier A, inside namespaces of our own
   bool threads_only = false;           // guard: no fork, no second exec
@@ -58,6 +60,8 @@ inline bool set_number_option(Options& o, const std::string& name, const char* v
   else if (name == "--open-files") o.open_files = number;
   else if (name == "--on-cpu") o.cpus.push_back(static_cast<int>(number));
   else if (name == "--wall") o.wall_s = std::strtod(value, nullptr);
+  else if (name == "--inside") o.descriptors.emplace_back(static_cast<int>(number), -1);
+  else if (name == "--outside" && !o.descriptors.empty()) o.descriptors.back().second = static_cast<int>(number);
   else return false;
   return true;
 }
@@ -74,7 +78,7 @@ inline bool set_flag(Options& o, const std::string& name) {
 
 inline Options parse(int argc, char** argv) {
   Options o;
-  if (argc < 2) usage("usage:", "confine enter|guard [options] -- command ...");
+  if (argc < 2) usage("usage:", "confine enter|guard|probe [options] -- command ...");
   o.verb = argv[1];
   int i = 2;
   for (; i < argc && std::strcmp(argv[i], "--") != 0; ++i) {

@@ -6,6 +6,7 @@
 // the harmless calls, and calls newer than this file are refused as unknown (ENOSYS).
 #pragma once
 
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -36,7 +37,8 @@ constexpr int kNewestKnownCall = 469;  // file_setattr, Linux 6.17; later ones g
 constexpr int kPidfdSendSignal = 424, kIoUringSetup = 425, kIoUringEnter = 426, kIoUringRegister = 427, kOpenTree = 428,
               kMoveMount = 429, kFsopen = 430, kFsconfig = 431, kFsmount = 432, kFspick = 433, kPidfdOpen = 434,
               kClone3 = 435, kPidfdGetfd = 438, kProcessMadvise = 440, kMountSetattr = 442, kMemfdSecret = 447,
-              kProcessMrelease = 448, kSetMempolicyHomeNode = 450, kOpenTreeAttr = 467;
+              kProcessMrelease = 448, kFchmodat2 = 452, kSetxattrat = 463, kRemovexattrat = 466, kOpenTreeAttr = 467,
+              kFileSetattr = 469, kOpenat2 = 437;
 
 class Filter {
  public:
@@ -125,9 +127,40 @@ inline void refuse_new_processes(Filter& filter) {
   filter.refuse(SYS_execve);
 }
 
-// `self` is the only process that may be signalled, 0 when Landlock scopes signals; `exec_fd` the one descriptor
-// that may be executed, -1 when processes are allowed. It lies above RLIMIT_NOFILE, so that no later dup can take its place.
-inline bool forbid_system_calls(bool devices, pid_t self, int exec_fd) {
+// Landlock does not govern the attributes of a file. With the machine's own mounts some files in reach are of our user
+// (all of an ordinary user's, other candidates' as root), so that nothing may change them. ld then leaves the x bit out,
+// which a shared object does not need.
+inline void refuse_file_attributes(Filter& filter) {
+#if defined(__x86_64__)
+  for (int call : {SYS_chmod, SYS_chown, SYS_lchown, SYS_utime, SYS_utimes, SYS_futimesat}) filter.refuse(call);
+#endif
+  for (int call : {SYS_fchmod, SYS_fchmodat, SYS_fchown, SYS_fchownat, SYS_utimensat, SYS_setxattr, SYS_lsetxattr,
+                   SYS_fsetxattr, SYS_removexattr, SYS_lremovexattr, SYS_fremovexattr})
+    filter.refuse(call);
+  for (int call : {kFchmodat2, kSetxattrat, kRemovexattrat, kFileSetattr}) filter.refuse(call);
+}
+
+// Landlock governs truncation from ABI 3 on only.
+inline void refuse_truncation_by_name(Filter& filter) {
+  filter.refuse(SYS_truncate);
+  filter.refuse(kOpenat2, ENOSYS);
+#if defined(__x86_64__)
+  filter.refuse_if(SYS_open, 1, O_TRUNC | O_ACCMODE, O_TRUNC | O_RDONLY);
+#endif
+  filter.refuse_if(SYS_openat, 2, O_TRUNC | O_ACCMODE, O_TRUNC | O_RDONLY);
+}
+
+struct Calls {
+  bool uses_devices = false;
+  bool shares_files = false;      // tier B: the machine's own mounts
+  bool truncates_freely = false;  // Landlock older than ABI 3
+  bool shares_memory = true;      // false: no anonymous shared memory, which RLIMIT_DATA does not count
+  pid_t only_target = 0;          // the one process that may be signalled; 0 where Landlock or a PID namespace sees to it
+  int program_fd = -1;            // the one descriptor that may be executed, -1 where processes are allowed
+};
+
+// `program_fd` lies above RLIMIT_NOFILE, so that no later dup can take its place.
+inline bool forbid_system_calls(const Calls& calls) {
   Filter filter;
   refuse_the_network(filter);
   refuse_other_processes(filter);
@@ -135,17 +168,20 @@ inline bool forbid_system_calls(bool devices, pid_t self, int exec_fd) {
   filter.refuse(kClone3, ENOSYS);  // its flags lie behind a pointer; glibc falls back to clone
   for (uint32_t space : {CLONE_NEWUSER, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWNET, CLONE_NEWIPC, CLONE_NEWUTS, CLONE_NEWCGROUP})
     filter.refuse_if(SYS_clone, 0, space, space);
-  if (!devices) filter.refuse(SYS_memfd_create);  // memory that no limit of ours counts
-  if (self != 0) {
-    filter.refuse_unless(SYS_kill, 0, ~0u, static_cast<uint32_t>(self));
-    filter.refuse_unless(SYS_tgkill, 0, ~0u, static_cast<uint32_t>(self));
-    filter.refuse_unless(SYS_rt_tgsigqueueinfo, 0, ~0u, static_cast<uint32_t>(self));
+  if (!calls.uses_devices) filter.refuse(SYS_memfd_create);  // memory that no limit of ours counts
+  if (calls.shares_files) refuse_file_attributes(filter);
+  if (!calls.shares_memory) filter.refuse_if(SYS_mmap, 3, MAP_SHARED | MAP_ANONYMOUS, MAP_SHARED | MAP_ANONYMOUS);
+  if (calls.truncates_freely) refuse_truncation_by_name(filter);
+  if (const auto self = static_cast<uint32_t>(calls.only_target); self != 0) {
+    filter.refuse_unless(SYS_kill, 0, ~0u, self);
+    filter.refuse_unless(SYS_tgkill, 0, ~0u, self);
+    filter.refuse_unless(SYS_rt_tgsigqueueinfo, 0, ~0u, self);
     filter.refuse(SYS_tkill);
     filter.refuse(SYS_rt_sigqueueinfo);
   }
-  if (exec_fd >= 0) {
+  if (calls.program_fd >= 0) {
     refuse_new_processes(filter);
-    filter.refuse_unless(SYS_execveat, 0, ~0u, static_cast<uint32_t>(exec_fd));
+    filter.refuse_unless(SYS_execveat, 0, ~0u, static_cast<uint32_t>(calls.program_fd));
   }
   return filter.install();
 }
