@@ -102,6 +102,12 @@ class Database:
             self._rows.conn.execute("VACUUM INTO ?", (str(target),))
 
 
+    def leave_wal(self) -> None:
+        """Make the file whole by itself, without its -wal and -shm companions, for a journey."""
+        with self._lock, storage_errors(self.path):
+            self._rows.disable_wal()
+
+
 @contextmanager
 def _transaction(rows: sqlite_utils.Database) -> Iterator[None]:
     rows.conn.execute("BEGIN IMMEDIATE")

@@ -20,7 +20,7 @@ __all__ = ["check_graph_version", "find_run", "lock_run", "newest_unfinished", "
 
 FILE_NAME = "search.sqlite"
 
-# A superstep is over when a later checkpoint of the same namespace exists. Branches' namespaces name the root checkpoint
+# A superstep is over when a later checkpoint of its namespace exists. Branches' namespaces name the root checkpoint
 # they hang below in `metadata`; once that is gone they can never be resumed and go with it. Ids grow with time: what is
 # newer than the newest stored root may belong to a checkpoint that is still being written, and stays.
 _DROP_OLD = """DELETE FROM checkpoints WHERE thread_id = :thread AND rowid NOT IN (

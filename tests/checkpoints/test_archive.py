@@ -156,7 +156,11 @@ def test_what_was_stored_survives_kill_9_of_its_writer(tmp_path: Path) -> None:
 
 
 def test_several_processes_open_a_new_file_at_once(tmp_path: Path) -> None:
-    code = "import sys; from ridgeline.checkpoints.archive import Archive; a = Archive.open(sys.argv[1]); a.charge(sys.argv[2], wall_s=1, what='x')"
+    code = """
+import sys
+from ridgeline.checkpoints.archive import Archive
+Archive.open(sys.argv[1]).charge(sys.argv[2], wall_s=1, what="x")
+"""
     path = tmp_path / "archive.sqlite"
     started = [subprocess.Popen([sys.executable, "-c", code, str(path), str(n)]) for n in range(4)]
     assert [p.wait(60) for p in started] == [0, 0, 0, 0]

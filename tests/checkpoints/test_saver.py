@@ -71,8 +71,9 @@ async def main():
         graph.add_node("implement", branch())
         graph.add_node("select", select)
         graph.add_edge(START, "ideate")
-        graph.add_conditional_edges(
-            "ideate", lambda s: [Send("implement", {"id": f"r{s['round']}i{n}"}) for n in range(BRANCHES)], ["implement"])
+        def fan_out(state):
+            return [Send("implement", {"id": f"r{state['round']}i{n}"}) for n in range(BRANCHES)]
+        graph.add_conditional_edges("ideate", fan_out, ["implement"])
         graph.add_edge("implement", "select")
         graph.add_conditional_edges("select", lambda s: "ideate" if s["round"] < ROUNDS else END, ["ideate", END])
         app = graph.compile(checkpointer=saver)

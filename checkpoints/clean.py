@@ -1,0 +1,76 @@
+"""Old runs: which there are, and their removal; a run that a process holds is never touched."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from ridgeline.checkpoints.archive import FILE_NAME
+from ridgeline.checkpoints.database import storage_errors
+from ridgeline.checkpoints.runs import is_locked, lock_run, read_run
+from ridgeline.tools.errors import RunError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRun:
+    """One run folder as `ridgeline clean` lists it."""
+
+    path: Path
+    problem: str
+    state: str  # "damaged" when its archive cannot be read
+    size_bytes: int
+    age_s: float  # since anything in it last changed
+    is_running: bool
+
+
+def list_runs(runs_dir: Path) -> list[StoredRun]:
+    """Return every run folder below `runs_dir`, the longest unused first."""
+    folders = [f for f in runs_dir.iterdir() if (f / FILE_NAME).is_file()] if runs_dir.is_dir() else []
+    return sorted((_describe(folder) for folder in folders), key=lambda run: (-run.age_s, run.path.name))
+
+
+def _describe(folder: Path) -> StoredRun:
+    # What changed when is asked first: reading a database may touch its files.
+    stats = [f.lstat() for f in folder.rglob("*") if not f.is_dir()]
+    age_s = time.time() - max((s.st_mtime for s in stats), default=time.time())
+    running = is_locked(folder)
+    known = read_run(folder)
+    return StoredRun(
+        path=folder,
+        problem=((known or {}).get("problem") or {}).get("name", ""),
+        state="damaged" if known is None else str(known.get("state") or "running"),
+        size_bytes=sum(s.st_size for s in stats),
+        age_s=age_s,
+        is_running=running,
+    )
+
+
+def choose_old(runs: list[StoredRun], *, older_than_s: float | None = None, keep: int | None = None) -> list[StoredRun]:
+    """Return the runs to remove: those unused for longer than `older_than_s`, or beyond the `keep` last used ones.
+
+    Running ones are never among them. Without either limit none is.
+    """
+    newest_first = sorted(runs, key=lambda run: run.age_s)
+    beyond = newest_first[keep:] if keep is not None else []
+    aged = [r for r in runs if older_than_s is not None and r.age_s > older_than_s]
+    return [r for r in runs if (r in beyond or r in aged) and not r.is_running]
+
+
+def remove_run(run_dir: Path) -> None:
+    """Remove one run folder with all it holds.
+
+    It is locked first and renamed, so that no process can begin to use a half-removed run.
+
+    Raises:
+        RunError: it is no run folder, or a process holds it.
+        StorageError: it cannot be removed.
+    """
+    if not (run_dir / FILE_NAME).is_file():
+        raise RunError(f"{run_dir}: not a run folder (no {FILE_NAME}); nothing removed")
+    with lock_run(run_dir), storage_errors(run_dir):
+        doomed = run_dir.with_name(f".removed-{run_dir.name}-{os.getpid()}")
+        os.rename(run_dir, doomed)
+        shutil.rmtree(doomed)

@@ -1,0 +1,104 @@
+"""How a search came to a kernel: its ancestors, and what each round added."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from typing import Any
+
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.journal import Journal
+from ridgeline.tools.records import Candidate, Evaluation, Purpose
+
+_FINDING = (Purpose.SEARCH, Purpose.TUNE)
+_CALL_ROUND = re.compile(r"r(\d+)[:i]")
+
+
+def finding(archive: Archive, candidate_id: str) -> Evaluation | None:
+    """Return the evaluation by which the search itself judged a candidate, or None."""
+    for purpose in (Purpose.TUNE, Purpose.SEARCH, Purpose.EVALUATE):
+        if evaluation := archive.evaluation(candidate_id, purpose):
+            return evaluation
+    return None
+
+
+def lineage(archive: Archive, candidate_id: str) -> list[dict[str, Any]]:
+    """Return a candidate and its ancestors, the candidate first and its seed last.
+
+    Each entry: id, origin, round, idea_id, idea (its title or None), second_parent_id, tunables, status, speedup,
+    median_ms.
+    """
+    candidates = {c.id: c for c in archive.candidates()}
+    ideas = {i.id: i for i in archive.ideas()}
+    chain: list[dict[str, Any]] = []
+    current: str | None = candidate_id
+    while current in candidates and current not in {entry["id"] for entry in chain}:
+        candidate = candidates[current]
+        idea = ideas.get(candidate.idea_id or "")
+        chain.append(
+            _describe(archive, candidate)
+            | {"idea": idea.title if idea else None, "second_parent_id": idea.second_parent_id if idea else None}
+        )
+        current = candidate.parent_id
+    return chain
+
+
+def _describe(archive: Archive, candidate: Candidate) -> dict[str, Any]:
+    evaluation = finding(archive, candidate.id)
+    timing = evaluation.timing if evaluation else None
+    return {
+        "id": candidate.id,
+        "origin": candidate.origin.value,
+        "round": candidate.round,
+        "idea_id": candidate.idea_id,
+        "tunables": candidate.tunables,
+        "status": evaluation.status.value if evaluation else None,
+        "speedup": evaluation.speedup if evaluation else None,
+        "median_ms": timing.median_ms if timing else None,
+    }
+
+
+def history(archive: Archive) -> list[dict[str, Any]]:
+    """Return one entry a round, round 0 (seeds) left out.
+
+    Each entry: round, ideas, candidates, ok, best_id, best_speedup (of the round), best_so_far, tokens, usd, wall_s;
+    what the graph stored with `save_round` comes on top and wins.
+    """
+    stored = {int(entry["round"]): entry for entry in archive.rounds()}
+    candidates = archive.candidates()
+    last = max([*stored, *(c.round for c in candidates)], default=0)
+    ranked = archive.ranking(_FINDING)
+    spent = _spent_by_round(archive)
+    entries = []
+    for number in range(1, last + 1):
+        derived = _round_entry(archive, number, candidates, ranked)
+        entries.append(derived | {"tokens": 0, "usd": 0.0, "wall_s": None} | spent[number] | stored.get(number, {}))
+    return entries
+
+
+def _round_entry(
+    archive: Archive, number: int, candidates: list[Candidate], ranked: list[Evaluation]
+) -> dict[str, Any]:
+    own = {c.id for c in candidates if c.round == number}
+    until = {c.id for c in candidates if c.round <= number}
+    good = [e for e in ranked if e.candidate_id in own]
+    so_far = next((e for e in ranked if e.candidate_id in until), None)
+    return {
+        "round": number,
+        "ideas": len(archive.ideas(number)),
+        "candidates": len(own),
+        "ok": len({e.candidate_id for e in good}),
+        "best_id": good[0].candidate_id if good else None,
+        "best_speedup": good[0].speedup if good else None,
+        "best_so_far": so_far.speedup if so_far else None,
+    }
+
+
+def _spent_by_round(archive: Archive) -> dict[int, dict[str, Any]]:
+    spent: dict[int, dict[str, Any]] = defaultdict(dict)
+    for call in Journal(archive).calls("finished"):
+        if found := _CALL_ROUND.match(call["call_id"]):
+            entry = spent[int(found[1])]
+            entry["tokens"] = entry.get("tokens", 0) + (call["input_tokens"] or 0) + (call["output_tokens"] or 0)
+            entry["usd"] = entry.get("usd", 0.0) + (call["usd"] or 0.0)
+    return spent

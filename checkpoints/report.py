@@ -1,0 +1,175 @@
+"""report.html: one search on one page that needs nothing but itself.
+
+Whatever a model or a user wrote is escaped: by the template (autoescape), by plots.py, and by `colour_source`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from html import escape
+from importlib import resources
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.lineage import finding, lineage
+from ridgeline.checkpoints.plots import Dot, Line, bars, trajectory
+from ridgeline.tools.records import Baselines, Candidate, Evaluation, Origin, Status
+
+_BASELINE_NAMES = {
+    "eager": "eager",
+    "eager_tf32": "eager, TF32",
+    "compile": "torch.compile",
+    "compile_max_autotune": "max-autotune",
+}
+_STATE_WORDS = {
+    "finished": "finished its rounds",
+    "stopped": "was stopped and can be resumed",
+    "budget": "ended by its budget",
+    "at_floor": "ended at the roofline floor",
+    "stalled": "ended: no round gained any more",
+    "no_gain": "ended: there was nothing left to gain",
+}
+_TOKEN = re.compile(
+    r"(?P<com>//[^\n]*|/\*.*?\*/)|(?P<str>\"(?:\\.|[^\"\\\n])*\")|(?P<pre>^[ \t]*\#[^\n]*)"
+    r"|(?P<key>\b(?:alignas|auto|bool|break|case|char|class|const|constexpr|continue|do|double|else|extern|float|for|if"
+    r"|inline|int|long|namespace|return|short|signed|sizeof|static|static_assert|struct|switch|template|typename"
+    r"|unsigned|using|void|while|__global__|__device__|__shared__|__restrict__|__launch_bounds__)\b)"
+    r"|(?P<num>\b\d[\w.]*\b)",
+    re.DOTALL | re.MULTILINE,
+)
+
+
+def render_report(archive: Archive, result: dict[str, Any]) -> str:
+    """Return the page for a search whose result.json is `result`."""
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters.update(ms=_ms, ratio=_ratio, seconds=_seconds, usd=_usd)
+    folder = resources.files("ridgeline.checkpoints") / "templates"
+    template = environment.from_string((folder / "report.html.j2").read_text(encoding="utf-8"))
+    return template.render(_context(archive, result))
+
+
+def _context(archive: Archive, result: dict[str, Any]) -> dict[str, Any]:
+    best = result["best"]
+    candidates = archive.candidates()
+    found = {c.id: finding(archive, c.id) for c in candidates}
+    source = archive.candidate(best["id"]).source if best else ""
+    return {
+        "result": result,
+        "best": best,
+        "headline": _headline(result),
+        "state_words": _STATE_WORDS[result["state"]],
+        "device": result["device"] or {},
+        "versions": result["versions"],
+        "run": archive.run(),
+        "floor": archive.baselines(),
+        "baselines": [b | {"label": _BASELINE_NAMES.get(b["name"], b["name"])} for b in result["baselines"]],
+        "chart": Markup(_trajectory(archive, candidates, found)),
+        "statuses": Markup(_status_bars(found)),
+        "evaluated": sum(1 for e in found.values() if e),
+        "ideas": archive.tried_ideas(),
+        "lineage": list(reversed(lineage(archive, best["id"]))) if best else [],
+        "source": Markup(colour_source(source)),
+        "source_lines": source.count("\n") + 1,
+        "certificate": _certificate_rows(archive.certificate()),
+    }
+
+
+def _headline(result: dict[str, Any]) -> dict[str, str]:
+    best = result["best"]
+    if not best:
+        return {"figure": "—", "text": "No kernel passed verification.", "css": "none"}
+    speedup = best["speedup"] or 0.0
+    low, high = best["speedup_ci95"] or (speedup, speedup)
+    interval = f"95 % interval {low:.2f} to {high:.2f}, {best['precision_class'] or 'unknown'} precision, verified."
+    if low > 1:
+        return {"figure": f"{speedup:.2f}×", "text": f"faster than eager PyTorch; {interval}", "css": "gain"}
+    text = f"the speed of eager PyTorch: no verified gain. {interval.capitalize()}"
+    return {"figure": f"{speedup:.2f}×", "text": text, "css": "none"}
+
+
+def _trajectory(archive: Archive, candidates: list[Candidate], found: dict[str, Evaluation | None]) -> str:
+    titles = {i.id: i.title for i in archive.ideas()}
+    dots, best, reached = [], 0.0, {}
+    for candidate in sorted(candidates, key=lambda c: c.round):
+        evaluation = found[candidate.id]
+        speedup = evaluation.speedup if evaluation else None
+        best = max(best, speedup or 0.0)
+        reached[candidate.round] = best
+        if evaluation:
+            outcome = f"{speedup:.2f}×" if speedup else evaluation.status.value
+            label = f"{candidate.id}: {outcome} {titles.get(candidate.idea_id or '', '')}".rstrip()
+            dots.append(Dot(round=candidate.round, speedup=speedup, label=label, css=_dot_class(candidate)))
+    steps = [(number, speedup) for number, speedup in sorted(reached.items()) if speedup]
+    return trajectory(dots, _lines(archive.baselines()), steps)
+
+
+def _dot_class(candidate: Candidate) -> str:
+    return {Origin.SEED: "dot seed", Origin.BANK: "dot seed", Origin.TUNE: "dot tuned"}.get(candidate.origin, "dot")
+
+
+def _lines(baselines: Baselines | None) -> list[Line]:
+    eager_ms = next((b.median_ms for b in baselines.entries if b.name == "eager"), None) if baselines else None
+    if not baselines or not eager_ms:
+        return []
+    lines = [
+        Line(speedup=eager_ms / b.median_ms, label=f"{_BASELINE_NAMES.get(b.name, b.name)} {_ms(b.median_ms)}")
+        for b in baselines.entries
+        if b.median_ms
+    ]
+    if baselines.floor.floor_ms > 0:
+        floor_ms = baselines.floor.floor_ms
+        lines.append(Line(speedup=eager_ms / floor_ms, label=f"roofline floor {_ms(floor_ms)}", css="floor"))
+    return lines
+
+
+def _status_bars(found: dict[str, Evaluation | None]) -> str:
+    counts = Counter(e.status for e in found.values() if e)
+    return bars([(s.value.replace("_", " "), counts[s], "ok" if s is Status.OK else "bad") for s in Status if counts[s]])
+
+
+def _certificate_rows(certificate: dict[str, Any] | None) -> list[tuple[str, str]]:
+    return [(key.replace("_", " "), _plain(value)) for key, value in (certificate or {}).items()]
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, dict):
+        return ", ".join(f"{k}: {_plain(v)}" for k, v in value.items())
+    if isinstance(value, list):
+        return ", ".join(_plain(v) for v in value)
+    return "—" if value is None else str(value)
+
+
+def colour_source(source: str) -> str:
+    """Return C++ or CUDA source as HTML with comments, strings, keywords and numbers marked, all of it escaped."""
+    parts, end = [], 0
+    for token in _TOKEN.finditer(source):
+        parts.append(escape(source[end : token.start()]))
+        parts.append(f'<i class="{token.lastgroup}">{escape(token[0])}</i>')
+        end = token.end()
+    return "".join([*parts, escape(source[end:])])
+
+
+def _ms(value: float | None) -> str:
+    return "—" if value is None else f"{value:.3f} ms" if value >= 0.1 else f"{value * 1000:.1f} µs"
+
+
+def _ratio(value: float | None) -> str:
+    return "—" if value is None else f"{value:.2f}×"
+
+
+def _seconds(value: float | None) -> str:
+    if value is None:
+        return "—"
+    return f"{value:.0f} s" if value < 120 else f"{value / 60:.1f} min" if value < 7200 else f"{value / 3600:.1f} h"
+
+
+def _usd(value: float | None) -> str:
+    return "—" if value is None else f"${value:.2f}" if value >= 1 or value == 0 else f"${value:.3f}"

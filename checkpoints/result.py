@@ -1,0 +1,289 @@
+"""What other tools read: result.json, the line of `evaluate --json`, and `show --json`; see docs/contracts.md."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.database import storage_errors
+from ridgeline.checkpoints.journal import Journal
+from ridgeline.checkpoints.lineage import finding, history, lineage
+from ridgeline.checkpoints.report import render_report
+from ridgeline.tools.records import (
+    SCHEMA_VERSION,
+    Baselines,
+    Candidate,
+    Comparison,
+    Evaluation,
+    Label,
+    Origin,
+    PrecisionClass,
+    Purpose,
+)
+
+STATES = ("finished", "stopped", "budget", "at_floor", "stalled", "no_gain")
+_FULL_PRECISION = {None, PrecisionClass.EXACT, PrecisionClass.FP32}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Best:
+    """The kernel a run stands for, with the figures that count: the certificate's when there are some."""
+
+    candidate: Candidate
+    evaluation: Evaluation
+
+    @property
+    def file_name(self) -> str:
+        """Return what its source is called in the run folder: best.cpp or best.cu."""
+        return f"best.{self.candidate.language}"
+
+
+def choose_best(archive: Archive) -> Best | None:
+    """Return the winner: the one the graph named as `best_id`, else the fastest that is `ok`; None without any.
+
+    A `best_id` of None is the graph's own statement that nothing stood up.
+    """
+    run = archive.run()
+    ranked = archive.ranking((Purpose.SEARCH, Purpose.TUNE), limit=1)
+    winner = run["best_id"] if "best_id" in run else (ranked[0].candidate_id if ranked else None)
+    if not winner:
+        return None
+    certified = archive.evaluation(winner, Purpose.CERTIFY)
+    evaluation = certified if certified and certified.speedup is not None else finding(archive, winner)
+    return Best(candidate=archive.candidate(winner), evaluation=evaluation) if evaluation else None
+
+
+def build_result(archive: Archive) -> dict[str, Any]:
+    """Return the content of result.json."""
+    run = archive.run()
+    baselines = archive.baselines()
+    best = choose_best(archive)
+    costs = archive.ledger_totals()
+    calls = Journal(archive).totals()
+    rounds = history(archive)
+    return finite(
+        {
+            "schema_version": SCHEMA_VERSION,
+            "problem": (run.get("problem") or {}).get("name", ""),
+            "device": run.get("device"),
+            "versions": run.get("versions", {}),
+            "state": run.get("state") if run.get("state") in STATES else "stopped",
+            "rounds": len(rounds),
+            "candidates": len(archive.candidates(origin=Origin.MODEL)),
+            "tuned": len(archive.candidates(origin=Origin.TUNE)),
+            "best": _best_entry(archive, best, baselines) if best else None,
+            "baselines": baseline_entries(baselines),
+            "floor_ms": baselines.floor.floor_ms if baselines else None,
+            "tokens": calls["input_tokens"] + calls["output_tokens"],
+            "usd": calls["usd"],
+            "cpu_seconds": costs["cpu_s"],
+            "gpu_seconds": costs["gpu_s"],
+            "wall_s": run.get("wall_s"),
+            "history": rounds,
+        }
+    )
+
+
+def _best_entry(archive: Archive, best: Best, baselines: Baselines | None) -> dict[str, Any]:
+    evaluation = best.evaluation
+    vs_seed = speedup_vs_seed(archive, best.candidate.id)
+    return {
+        "id": best.candidate.id,
+        "idea": archive.idea(best.candidate.idea_id).title if best.candidate.idea_id else None,
+        "round": best.candidate.round,
+        "source_path": best.file_name,
+        "speedup": evaluation.speedup,
+        "speedup_ci95": _interval(evaluation),
+        "speedup_vs_best": speedup_vs_best(evaluation, baselines),
+        "speedup_vs_seed": vs_seed.ratio if vs_seed else None,
+        "speedup_vs_seed_ci95": list(vs_seed.ratio_ci95) if vs_seed else None,
+        "median_ms": evaluation.timing.median_ms if evaluation.timing else None,
+        "precision_class": _precision(evaluation),
+        "labels": _labels(evaluation),
+    }
+
+
+def speedup_vs_seed(archive: Archive, candidate_id: str) -> Comparison | None:
+    """Return the alternating comparison of the best seed (first) with this candidate (second), or None.
+
+    Its `ratio` is the seed's time / the candidate's. Of several seeds the one hardest to beat counts.
+    """
+    seeds = {c.id for c in archive.candidates(origin=Origin.SEED)}
+    found = []
+    for key, record in archive.records("comparisons"):
+        first, _, second = key.partition(":")
+        if second == candidate_id and first in seeds:
+            found.append(Comparison.from_json(record))
+        elif first == candidate_id and second in seeds:
+            found.append(_inverse(Comparison.from_json(record)))
+    return min(found, key=lambda c: c.ratio, default=None)
+
+
+def _inverse(comparison: Comparison) -> Comparison:
+    low, high = comparison.ratio_ci95
+    return Comparison(
+        ratio=1 / comparison.ratio,
+        ratio_ci95=(1 / high, 1 / low),
+        first_ms=comparison.second_ms,
+        second_ms=comparison.first_ms,
+        blocks=comparison.blocks,
+    )
+
+
+def speedup_vs_best(evaluation: Evaluation, baselines: Baselines | None) -> float | None:
+    """Return the fastest baseline's time (torch.compile included) / the candidate's.
+
+    Where the judge did not measure it, the paired speedup over eager is carried over to that baseline by the ratio of
+    the two baselines, which were measured together.
+    """
+    if evaluation.speedup_vs_best is not None or baselines is None or evaluation.speedup is None:
+        return evaluation.speedup_vs_best
+    best = baselines.best()
+    eager_ms = _eager_ms(evaluation, baselines)
+    if best is None or best.median_ms is None or not eager_ms:
+        return None
+    return evaluation.speedup * best.median_ms / eager_ms
+
+
+def _eager_ms(evaluation: Evaluation, baselines: Baselines) -> float | None:
+    times = {b.name: b.median_ms for b in baselines.entries}
+    precision = evaluation.verdict.precision_class if evaluation.verdict else None
+    reduced = times.get("eager_tf32") if precision not in _FULL_PRECISION else None
+    return reduced or times.get("eager")
+
+
+def baseline_entries(baselines: Baselines | None) -> list[dict[str, Any]]:
+    """Return the baselines as every contract gives them, in the order measured."""
+    return [b.to_json() for b in baselines.entries] if baselines else []
+
+
+def evaluation_line(file: str, evaluation: Evaluation, baselines: Baselines | None) -> dict[str, Any]:
+    """Return one line of `evaluate --json`: every field always present, null when it does not apply."""
+    timing, verdict, build = evaluation.timing, evaluation.verdict, evaluation.build
+    return finite(
+        {
+            "schema_version": SCHEMA_VERSION,
+            "file": file,
+            "status": evaluation.status.value,
+            "reason_code": evaluation.reason_code.value,
+            "reason": evaluation.reason,
+            "labels": _labels(evaluation),
+            "rel_error": verdict.rel_error if verdict else None,
+            "precision_class": _precision(evaluation),
+            "median_ms": timing.median_ms if timing else None,
+            "speedup": evaluation.speedup,
+            "speedup_ci95": _interval(evaluation),
+            "speedup_vs_best": speedup_vs_best(evaluation, baselines),
+            "reference_ms": timing.reference_ms if timing else None,
+            "baselines": baseline_entries(baselines),
+            "floor_ms": baselines.floor.floor_ms if baselines else None,
+            "sandbox_tier": (verdict.sandbox_tier or None) if verdict else None,
+            "build_s": build.build_s if build else None,
+            "total_s": evaluation.total_s,
+        }
+    )
+
+
+def _labels(evaluation: Evaluation) -> list[str]:
+    labels: list[Label] = [*(evaluation.verdict.labels if evaluation.verdict else ())]
+    labels += evaluation.timing.labels if evaluation.timing else ()
+    return [label.value for label in dict.fromkeys(labels)]
+
+
+def _precision(evaluation: Evaluation) -> str | None:
+    precision = evaluation.verdict.precision_class if evaluation.verdict else None
+    return precision.value if precision else None
+
+
+def _interval(evaluation: Evaluation) -> list[float] | None:
+    interval = evaluation.timing.speedup_ci95 if evaluation.timing and evaluation.speedup is not None else None
+    return list(interval) if interval else None
+
+
+def show_run(archive: Archive) -> dict[str, Any]:
+    """Return what `ridgeline show --json` prints: rounds, ideas with outcome, lineage of the best, cost."""
+    result = build_result(archive)
+    costs = {k: result[k] for k in ("tokens", "usd", "cpu_seconds", "gpu_seconds", "wall_s")}
+    best = result["best"]
+    return finite(
+        {
+            "schema_version": SCHEMA_VERSION,
+            "run": archive.path.parent.name,
+            "search_id": archive.run().get("search_id"),
+            **{k: result[k] for k in ("problem", "device", "state", "baselines", "floor_ms", "best")},
+            "rounds": result["history"],
+            "ideas": archive.tried_ideas(),
+            "lineage": lineage(archive, best["id"]) if best else [],
+            "cost": costs | {"model_calls": Journal(archive).totals()},
+            "certificate": archive.certificate(),
+        }
+    )
+
+
+def write_run_outputs(run_dir: Path, archive: Archive) -> dict[str, Any]:
+    """Write best.cpp or best.cu, certificate.json, report.html and last result.json, and return result.json's content.
+
+    Each file is replaced as a whole: a reader, a kill or a full disk never leaves half of one.
+
+    Raises:
+        StorageError: the folder cannot be written or the disk is full; the earlier files are as they were.
+    """
+    result = build_result(archive)
+    best = choose_best(archive)
+    if best:
+        replace_file(run_dir / best.file_name, best.candidate.source)
+    if certificate := archive.certificate():
+        replace_file(run_dir / "certificate.json", _pretty(finite(certificate)))
+    replace_file(run_dir / "report.html", render_report(archive, result))
+    replace_file(run_dir / "result.json", _pretty(result))
+    return result
+
+
+def _pretty(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Put `text` at `path` in one step.
+
+    Raises:
+        StorageError: it cannot be written; what was at `path` before is still there.
+    """
+    with storage_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, path)
+        except BaseException:
+            with suppress(FileNotFoundError):
+                os.unlink(temporary)
+            raise
+
+
+def finite(value: Any) -> Any:
+    """Return `value` with infinities and NaN as null: the contracts are strict JSON."""
+    if isinstance(value, dict):
+        return {k: finite(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(v) for v in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def read_schema(name: str) -> dict[str, Any]:
+    """Return a published JSON schema: "result", "evaluation" or "candidate"."""
+    text = (resources.files("ridgeline.checkpoints") / "schemas" / f"{name}.json").read_text(encoding="utf-8")
+    schema: dict[str, Any] = json.loads(text)
+    return schema
