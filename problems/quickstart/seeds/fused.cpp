@@ -5,7 +5,7 @@
 #include <cmath>
 
 extern "C" void run(const float* x, const float* residual, const float* bias, const float* norm_weight,
-                    const float* norm_bias, float* out, void* workspace) {
+                    const float* norm_bias, float* out, void* /*workspace*/) {
   constexpr int64_t ROWS = X_SHAPE_0;
   constexpr int64_t COLS = X_SHAPE_1;
   constexpr float EPSILON = 1e-5f;

@@ -1,0 +1,44 @@
+"""Every shipped seed kernel of interface `c` is written against the header that is generated for its problem."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ridgeline.problems.spec import load_problem, shipped_problems
+from ridgeline.tools.header import problem_header
+from ridgeline.tools.records import ArgSpec, DeviceKind, Role, Signature
+
+
+def tensor(name: str, role: Role, *shape: int) -> ArgSpec:
+    strides = tuple(int(step) for step in (shape[-1], 1)[-len(shape) :])
+    return ArgSpec(name=name, role=role, shape=shape, strides=strides)
+
+
+SIGNATURES = {
+    "quickstart": (
+        tensor("x", Role.INPUT, 2048, 768),
+        tensor("residual", Role.INPUT, 2048, 768),
+        tensor("bias", Role.PARAMETER, 768),
+        tensor("norm_weight", Role.PARAMETER, 768),
+        tensor("norm_bias", Role.PARAMETER, 768),
+        tensor("out", Role.OUTPUT, 2048, 768),
+    ),
+    "softmax": (tensor("x", Role.INPUT, 2048, 4096), tensor("out", Role.OUTPUT, 2048, 4096)),
+}
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_a_seed_kernel_compiles_without_a_warning(name: str, tmp_path: Path) -> None:
+    (tmp_path / "problem.h").write_text(problem_header(Signature(args=SIGNATURES[name]), DeviceKind.CPU))
+    for stem, source in load_problem(shipped_problems()[name]).seed_sources("cpu"):
+        (tmp_path / f"{stem}.cpp").write_text(source)
+        command = ["g++", "-std=c++17", "-fsyntax-only", "-fopenmp", "-Wall", "-Wextra", "-Werror"]
+        done = subprocess.run(
+            [*command, "-include", "problem.h", f"{stem}.cpp"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr

@@ -1,0 +1,199 @@
+"""problem.yaml in, a checked spec or one line out."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ridgeline.problems.spec import ProblemSpec, load_problem, parse_problem, shipped_problems
+from ridgeline.tools.errors import ProblemError
+
+REFERENCE = """\
+import torch
+
+ROWS = 4
+COLS = 8
+HALF = COLS // 2
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x
+
+
+def get_inputs():
+    return [torch.randn(ROWS, COLS)]
+"""
+MINIMAL = "name: mine\nreference: reference.py\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "reference.py").write_text(REFERENCE)
+    return tmp_path
+
+
+def load(folder: Path, text: str) -> ProblemSpec:
+    path = folder / "problem.yaml"
+    path.write_text(text)
+    return load_problem(path)
+
+
+def message(folder: Path, text: str) -> str:
+    with pytest.raises(ProblemError) as caught:
+        load(folder, text)
+    line = str(caught.value)
+    assert "\n" not in line
+    assert line.startswith(str(folder / "problem.yaml"))
+    return line.removeprefix(f"{folder / 'problem.yaml'}: ")
+
+
+def test_everything_but_name_and_reference_has_a_default(folder: Path) -> None:
+    spec = load(folder, MINIMAL)
+    assert (spec.interface, spec.tolerance, spec.models, spec.seeds) == ("c", "fp32", [], [])
+    assert set(spec.targets) == {"cpu", "cuda"}
+    assert (spec.search.rounds, spec.search.ideas, spec.search.implementations, spec.search.repairs) == (5, 4, 2, 2)
+    assert spec.budget.usd is None
+    assert spec.path == folder / "problem.yaml"
+
+
+def test_a_folder_stands_for_its_problem_file(folder: Path) -> None:
+    load(folder, MINIMAL)
+    assert load_problem(folder).path == folder / "problem.yaml"
+
+
+def test_a_spec_is_frozen(folder: Path) -> None:
+    with pytest.raises(ValueError):
+        load(folder, MINIMAL).name = "other"
+
+
+def test_a_spec_survives_json(folder: Path) -> None:
+    spec = load(folder, MINIMAL + "targets: {cpu: {sizes: {ROWS: 16}}}\nbudget: {usd: 5}\n")
+    again = parse_problem(json.loads(spec.model_dump_json()), spec.path)
+    assert again == spec
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("nmae: mine\nreference: reference.py\n", "nmae: unknown key; did you mean `name`?"),
+        (MINIMAL + "search: {rouds: 3}\n", "search.rouds: unknown key; did you mean `rounds`?"),
+        (MINIMAL + "targets: {cpu: {size: {}}}\n", "targets.cpu.size: unknown key; did you mean `sizes`?"),
+        (MINIMAL + "zzz: 1\n", "zzz: unknown key; known are schema_version, name, "),
+        ("reference: reference.py\n", "name: is missing; add it"),
+        ("name: My Problem\nreference: reference.py\n", "name: must be 1 to 64 of a-z, 0-9, _ and -"),
+        ("name: ../x\nreference: reference.py\n", "name: must be 1 to 64 of a-z, 0-9, _ and -"),
+        ("name: mine\nreference: 3\n", "reference: must be text, got 3"),
+        ("name: mine\nreference: none.py\n", "none.py does not exist; mend the path"),
+        (MINIMAL + "tolerance: fp23\n", "tolerance: must be one of fp32, tf32, fp16, bf16, fp8, crfm, got 'fp23'; did"),
+        (MINIMAL + "interface: cuda\n", "interface: must be one of c, torch, module, got 'cuda'"),
+        (MINIMAL + "search: {rounds: five}\n", "search.rounds: must be a whole number, got 'five'"),
+        (MINIMAL + "search: {rounds: true}\n", "search.rounds: must be a whole number, got True"),
+        (MINIMAL + "search: {rounds: 0}\n", "search.rounds: must be greater than or equal to 1, got 0"),
+        (MINIMAL + "search: 3\n", "search: must be a mapping, got 3"),
+        (MINIMAL + "budget: {usd: -1}\n", "budget.usd: must be greater than 0, got -1"),
+        (MINIMAL + "targets: {gpu: {}}\n", "targets.gpu: must be one of cpu, cuda, got 'gpu'"),
+        (MINIMAL + "targets: {}\n", "targets: must not be empty"),
+        (MINIMAL + "targets: {cpu: {sizes: {ROW: 3}}}\n", "targets.cpu.sizes: the reference assigns no `ROW`"),
+        (MINIMAL + "targets: {cpu: {sizes: {ROWS: big}}}\n", "targets.cpu.sizes.ROWS: must be a number, got 'big'"),
+        (MINIMAL + "targets: {cpu: {sizes: {ROWS: .inf}}}\n", "targets.cpu.sizes.ROWS: must be a number, got inf"),
+        (MINIMAL + "seeds: seeds/a.cpp\n", "seeds: must be a list, got 'seeds/a.cpp'"),
+        (MINIMAL + "seeds: [seeds/*.cpp]\n", "seeds: `seeds/*.cpp` matches no file in "),
+        (MINIMAL + "seeds: [../*.cpp]\n", "seeds: `../*.cpp` leaves the problem's folder"),
+        (MINIMAL + "seeds: [/etc/*.cpp]\n", "seeds: `/etc/*.cpp` leaves the problem's folder"),
+        (MINIMAL + "seeds: [problem.yaml]\n", "a seed is a .cpp, .cu or (module) .py file"),
+        (MINIMAL + "prices: {mine: {input: 1}}\n", "prices.mine.output: is missing; add it"),
+        ("schema_version: 2\n" + MINIMAL, "schema_version: must be one of 1, got 2"),
+        ("name: mine\nname: yours\n", "line 2: `name` is written twice; mend the YAML"),
+        ("name: mine\n  reference: [\n", "line 2: "),
+        ("name: \x07\n", "unacceptable character"),
+        ("- name\n", "holds a list; write `name:` and `reference:` at least"),
+        ("", "holds nothing; write `name:` and `reference:` at least"),
+    ],
+)
+def test_a_mistake_is_one_line_with_field_and_remedy(folder: Path, text: str, expected: str) -> None:
+    assert expected in message(folder, text)
+
+
+def test_a_missing_problem_file_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(ProblemError, match=r"nowhere\.yaml does not exist; mend the path$"):
+        load_problem(tmp_path / "nowhere.yaml")
+
+
+def test_a_problem_file_that_is_not_text_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "problem.yaml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ProblemError, match="is not UTF-8 text"):
+        load_problem(tmp_path / "problem.yaml")
+
+
+@pytest.mark.parametrize(
+    ("reference", "expected"),
+    [
+        ("class Model(:\n", "reference: reference.py: line 1: "),
+        ("def get_inputs():\n    return []\n", "reference: reference.py: has no `Model`; define `class Model"),
+        ("class Model:\n    pass\n", "reference: reference.py: has no `get_inputs`; define `def get_inputs()`"),
+    ],
+)
+def test_a_reference_without_its_parts_is_one_line(folder: Path, reference: str, expected: str) -> None:
+    (folder / "reference.py").write_text(reference)
+    assert expected in message(folder, MINIMAL)
+
+
+def test_the_reference_is_never_run(folder: Path) -> None:
+    marker = folder / "ran"
+    (folder / "reference.py").write_text(f"open({str(marker)!r}, 'w')\n" + REFERENCE)
+    load(folder, MINIMAL).reference_source("cpu")
+    assert not marker.exists()
+
+
+def test_sizes_apply_to_their_target_only(folder: Path) -> None:
+    spec = load(folder, MINIMAL + "targets: {cpu: {sizes: {ROWS: 16}}, cuda: {sizes: {ROWS: 64, COLS: 32}}}\n")
+    assert spec.reference_source("cpu") == REFERENCE.replace("ROWS = 4", "ROWS = 16")
+    assert spec.reference_source("cuda") == REFERENCE.replace("ROWS = 4", "ROWS = 64").replace("COLS = 8", "COLS = 32")
+
+
+def test_a_target_that_the_problem_does_not_name_is_refused(folder: Path) -> None:
+    spec = load(folder, MINIMAL + "targets: {cpu: {}}\n")
+    with pytest.raises(ProblemError, match="targets: has no `cuda`, only cpu; add `cuda: "):
+        spec.reference_source("cuda")
+
+
+def test_seeds_go_to_the_target_of_their_language(folder: Path) -> None:
+    (folder / "seeds").mkdir()
+    for name in ("b.cpp", "a.cpp", "a.cu"):
+        (folder / "seeds" / name).write_text(f"// {name}\n")
+    spec = load(folder, MINIMAL + "seeds: [seeds/*.cpp, seeds/*, seeds/a.cu]\n")
+    assert spec.seed_sources("cpu") == [("a", "// a.cpp\n"), ("b", "// b.cpp\n")]
+    assert spec.seed_sources("cuda") == [("a", "// a.cu\n")]
+
+
+def test_two_seeds_of_one_name_are_refused(folder: Path) -> None:
+    for sub in ("one", "two"):
+        (folder / sub).mkdir()
+        (folder / sub / "a.cpp").write_text("")
+    assert "two kernels are called `a.cpp`; rename one" in message(folder, MINIMAL + "seeds: ['*/a.cpp']\n")
+
+
+def test_a_seed_that_links_out_of_the_folder_is_refused(folder: Path) -> None:
+    inner = folder / "inner"
+    inner.mkdir()
+    (inner / "reference.py").write_text(REFERENCE)
+    (folder / "secret.cpp").write_text("// secret")
+    (inner / "a.cpp").symlink_to(folder / "secret.cpp")
+    with pytest.raises(ProblemError, match="is a link out of the problem's folder"):
+        load(inner, MINIMAL + "seeds: ['*.cpp']\n")
+
+
+def test_a_number_in_scientific_notation_is_a_number(folder: Path) -> None:
+    assert load(folder, MINIMAL + "budget: {usd: 1e3}\n").budget.usd == 1000
+
+
+@pytest.mark.parametrize("name", ["quickstart", "rms_norm_gate_torch", "softmax"])
+def test_a_shipped_problem_loads_and_has_a_seed_kernel(name: str) -> None:
+    spec = load_problem(shipped_problems()[name])
+    assert spec.name == name
+    assert spec.seed_sources("cpu")
+
+
+def test_every_shipped_problem_is_tested_here() -> None:
+    assert set(shipped_problems()) == {"quickstart", "rms_norm_gate_torch", "softmax"}

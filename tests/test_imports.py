@@ -1,0 +1,147 @@
+"""One installed name, and heavy libraries only where they belong."""
+
+import ast
+import os
+import subprocess
+import sys
+from fnmatch import fnmatch
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "ridgeline"
+ROOMS = ("graph", "tools", "problems", "checkpoints")
+
+REFERENCES = ("problems/*/reference.py",)
+
+TORCH_FILES = ("tools/judge*.py", "tools/runner.py", "tools/reference_graph.py", *REFERENCES)
+"""The processes that hold a reference or a torch candidate, and the references themselves."""
+
+LAZY_TORCH_FILES = ("tools/torch_paths.py",)
+"""Importable without torch; run as a process, they load it."""
+
+LANG_FILES = ("graph/*", "tools/toolbox.py", "checkpoints/saver.py")
+
+
+def package_files() -> list[Path]:
+    return sorted(path.relative_to(ROOT) for room in ROOMS for path in (ROOT / room).rglob("*.py"))
+
+
+def imported_roots(path: Path) -> set[str]:
+    roots: set[str] = set()
+    for node in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            roots |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            roots.add((node.module or "").split(".")[0])
+    return roots
+
+
+def is_among(path: Path, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatch(str(path), pattern) for pattern in patterns)
+
+
+def module_name(path: Path) -> str:
+    return "ridgeline." + ".".join(path.with_suffix("").parts).removesuffix(".__init__")
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run Python in the checkout, with the installed ridgeline when there is one."""
+    is_installed = any(True for _ in metadata.distributions(name="ridgeline"))
+    environment = os.environ | ({} if is_installed else {"PYTHONPATH": "src"})
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_of_the_checkout_is_the_package_it_is_imported_as(room: str) -> None:
+    assert (PACKAGE / room).is_symlink()
+    assert (PACKAGE / room).resolve() == ROOT / room
+
+
+@pytest.mark.parametrize("path", package_files(), ids=str)
+def test_no_module_imports_a_room_by_its_bare_name(path: Path) -> None:
+    assert not imported_roots(path) & set(ROOMS)
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in package_files() if not is_among(p, TORCH_FILES + LAZY_TORCH_FILES)], ids=str
+)
+def test_torch_is_imported_only_with_a_reference_or_a_torch_candidate(path: Path) -> None:
+    assert "torch" not in imported_roots(path)
+
+
+@pytest.mark.parametrize("path", [p for p in package_files() if not is_among(p, LANG_FILES)], ids=str)
+def test_langgraph_and_langchain_stay_in_their_room(path: Path) -> None:
+    assert not {root for root in imported_roots(path) if root.startswith(("langgraph", "langchain"))}
+
+
+def test_importing_every_other_module_loads_no_torch() -> None:
+    modules = [
+        module_name(path)
+        for path in package_files()
+        if not is_among(path, TORCH_FILES) and path.name not in ("run.py", "__main__.py")
+    ]
+    code = f"import importlib, sys\nfor name in {modules!r}:\n    importlib.import_module(name)\n"
+    code += "print('LOADED' if 'torch' in sys.modules else 'ABSENT')"
+    done = run("-c", code)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[-1] == "ABSENT"
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    done = run(
+        "-c", "import sys, ridgeline\nprint({'torch', 'langgraph', 'langchain_core', 'numpy'} & set(sys.modules))"
+    )
+    assert done.stdout.strip() == "set()", done.stderr
+
+
+def test_the_import_linter_sees_every_module() -> None:
+    # In a process of its own: grimp reads the package from the path that lint-imports has, not from pytest's.
+    code = "import grimp\nprint('\\n'.join(grimp.build_graph('ridgeline', cache_dir=None).modules))"
+    done = run("-c", code)
+    expected = {module_name(path) for path in package_files() if not is_among(path, REFERENCES)}
+    assert expected - set(done.stdout.split()) == set(), done.stderr
+
+
+def test_the_type_checker_sees_every_module() -> None:
+    code = "".join(f"import {module_name(path)}\n" for path in package_files() if not is_among(path, REFERENCES))
+    options = ["--config-file=", "--follow-imports=skip", "--no-incremental"]
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", *options, "-c", code],
+        cwd=ROOT, env=os.environ | {"MYPYPATH": "src"}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_command_line_runs_from_the_checkout() -> None:
+    done = run("-m", "graph.run", "--help")
+    assert done.returncode == 0, done.stderr
+    assert "resume" in done.stdout
+
+
+def test_the_command_line_loads_no_module_under_two_names() -> None:
+    code = """
+import runpy, sys
+sys.argv = ["run", "--help"]
+try:
+    runpy.run_module("graph.run", run_name="__main__")
+except SystemExit as stop:
+    assert not stop.code
+bare = [name for name in sys.modules if name.split(".")[0] in ("graph", "tools", "problems", "checkpoints")]
+print("BARE", sorted(set(bare) - {"graph", "graph.run"}))
+"""
+    done = run("-c", code)
+    assert done.stdout.splitlines()[-1:] == ["BARE []"], done.stderr
+
+
+def test_a_lint_rule_bans_the_bare_names(tmp_path: Path) -> None:
+    (tmp_path / "offender.py").write_text("import tools\nfrom graph.build import make_graph\nimport ridgeline.tools\n")
+    command = [sys.executable, "-m", "ruff", "check", "--select", "TID251", "--no-cache", "--output-format", "concise"]
+    done = subprocess.run(
+        [*command, "--config", str(ROOT / "pyproject.toml"), str(tmp_path / "offender.py")],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stdout.count("TID251") == 2, done.stdout + done.stderr

@@ -1,0 +1,117 @@
+"""What an installed Ridgeline is: one name, with its data, beside whatever else a host calls `tools` and `graph`."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCES = ("graph", "tools", "problems", "checkpoints", "src", "pyproject.toml", "README.md", "LICENSE")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build from a copy: setuptools writes into the tree it builds, and packs what an earlier build left there."""
+    copy = tmp_path_factory.mktemp("checkout")
+    for name in SOURCES:
+        source = ROOT / name
+        if source.is_dir():
+            ignore = shutil.ignore_patterns("__pycache__", "*.egg-info")
+            shutil.copytree(source, copy / name, symlinks=True, ignore=ignore)
+        else:
+            shutil.copy(source, copy / name)
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-build-isolation", "--no-deps", "--no-index"]
+    subprocess.run([*command, "--wheel-dir", str(copy / "dist"), str(copy)], check=True, capture_output=True)
+    return next((copy / "dist").glob("ridgeline-*.whl"))
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Unpack the wheel into a folder that stands before the checkout on the path."""
+    folder = tmp_path_factory.mktemp("site")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder)
+    return folder
+
+
+def run(installed: Path, cwd: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+    environment |= {"PYTHONPATH": str(installed), "RIDGELINE_HOME": str(cwd / "home")}
+    return subprocess.run(
+        [sys.executable, *command], cwd=cwd, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def test_the_wheel_holds_one_name(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        roots = {name.split("/")[0] for name in archive.namelist()}
+    assert {root for root in roots if not root.endswith(".dist-info")} == {"ridgeline"}
+    assert len(roots) == 2
+
+
+def test_the_wheel_holds_every_module_and_every_data_file(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        packed = set(archive.namelist())
+    suffixes = (".py", ".yaml", ".cpp", ".cu", ".h", ".hpp", ".json", ".j2")
+    ours = {
+        f"ridgeline/{path.relative_to(ROOT)}"
+        for room in ("graph", "tools", "problems", "checkpoints")
+        for path in (ROOT / room).rglob("*")
+        if path.suffix in suffixes and "__pycache__" not in path.parts
+    }
+    assert ours - packed == set()
+    assert "ridgeline/py.typed" in packed
+
+
+def test_the_wheel_names_the_console_script(installed: Path) -> None:
+    entry_points = next(installed.glob("*.dist-info/entry_points.txt")).read_text()
+    assert "ridgeline = ridgeline.graph.cli:main" in entry_points
+
+
+def test_the_shipped_problems_load_from_the_wheel(installed: Path, tmp_path: Path) -> None:
+    code = (
+        "from ridgeline.problems import spec\n"
+        "shipped = spec.shipped_problems()\n"
+        "seeds = {name: spec.load_problem(path).seed_sources('cpu') for name, path in shipped.items()}\n"
+        "print(spec.__file__, sorted(seeds))"
+    )
+    done = run(installed, tmp_path, "-c", code)
+    assert done.returncode == 0, done.stderr
+    assert str(installed) in done.stdout
+    assert "quickstart" in done.stdout
+
+
+def test_quickstart_runs_from_outside_the_checkout(installed: Path, tmp_path: Path) -> None:
+    start = "import sys; from ridgeline.graph.cli import main; sys.exit(main())"
+    arguments = ["--model", "offline", "--rounds", "1", "--ideas", "1", "--implementations", "1", "--bank", "none"]
+    problem = installed / "ridgeline" / "problems" / "quickstart" / "problem.yaml"
+    done = run(installed, tmp_path, "-c", start, "run", str(problem), *arguments, "--run-dir", "run")
+    assert done.returncode == 0, done.stdout + done.stderr
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert "quickstart" in json.dumps(result["problem"])
+    assert result["best"]["speedup"] > 0
+
+
+def test_a_host_with_its_own_tools_and_graph_runs_a_search(installed: Path, tmp_path: Path) -> None:
+    (tmp_path / "tools.py").write_text("NAME = 'the host has tools of its own'\n")
+    (tmp_path / "graph").mkdir()
+    (tmp_path / "graph" / "__init__.py").write_text("NAME = 'the host has a graph of its own'\n")
+    (tmp_path / "app.py").write_text(
+        "import graph, tools\n"
+        "import ridgeline\n"
+        "from ridgeline.problems.spec import shipped_problems\n\n\n"
+        "if __name__ == '__main__':\n"
+        "    result = ridgeline.search(\n"
+        "        shipped_problems()['quickstart'], models=['offline'], rounds=1, run_dir='run',\n"
+        "    )\n"
+        "    assert graph.NAME.startswith('the host') and tools.NAME.startswith('the host')\n"
+        "    print('FOUND', result)\n"
+    )
+    done = run(installed, tmp_path, "app.py")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "FOUND" in done.stdout
