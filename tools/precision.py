@@ -44,6 +44,10 @@ MIN_ROW_ELEMENTS = 16
 ROW_NORM_FLOOR = 1e-3
 """A row's error is taken over max(|row - mean(row)|, this x |row|), so that a nearly constant row does not explode."""
 
+ROW_SCALE_FLOOR = 1e-2
+"""... and over at least this x the whole output's rms: a row that ReLU made zero has no scale of its own. Row scales of
+the row_scaled trial span 2^10, so its smallest rows stay above it (3.6e-3 x a relative error of 1 is caught)."""
+
 ELEMENT_SLACK = 32.0
 """An element's nominal bound over the gate: the largest of 1e7 Gaussian errors is 5.3 sigma, sums have longer tails."""
 

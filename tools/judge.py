@@ -1,0 +1,201 @@
+"""The judge's process: trusted, holds the reference and the secrets, makes inputs, grades outputs.
+
+`python -m ridgeline.tools.judge FD` serves JSON lines on a socket that its parent passed it; `judge_process.py` is the
+parent's handle. Each request is `{"op": name, …}`; each answer is the operation's result, or `{"error": {"type",
+"message"}}`. The answer to `load` carries the arena's descriptors. The judge ends when the socket closes or its parent
+dies.
+"""
+
+from __future__ import annotations
+
+import array
+import ctypes
+import hashlib
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ridgeline.tools.errors import EngineError, ProblemError, RidgelineError
+from ridgeline.tools.judge_cases import NOMINAL, CaseBook
+from ridgeline.tools.judge_inputs import SecretSource
+from ridgeline.tools.judge_memory import ArenaMemory
+from ridgeline.tools.judge_modes import ReferenceModes
+from ridgeline.tools.judge_reference import Reference, check_usable, one_line
+from ridgeline.tools.judge_trials import Examiner
+from ridgeline.tools.precision import accepted_classes
+from ridgeline.tools.records import Description, Role
+from ridgeline.tools.reference_graph import GraphExportError, compulsory_bytes, export_graph, flop_count
+
+Request = dict[str, Any]
+Reply = dict[str, Any]
+
+_PR_SET_PDEATHSIG = 1
+
+
+class Judge:
+    """One loaded problem and the operations on it."""
+
+    def __init__(self, request: Request) -> None:
+        source = str(request["reference_source"])
+        torch.set_float32_matmul_precision("highest")
+        self.reference = Reference(source)
+        check_usable(self.reference, str(request["interface"]))
+        signature = self.reference.signature
+        accepted_classes(str(request["tolerance"]), tuple(s.dtype for s in signature.with_role(Role.OUTPUT)))
+        self._source_sha256 = hashlib.sha256(source.encode()).hexdigest()
+        graph, graph_error = self._export()
+        memory_bytes = int(request["memory_bytes"])
+        self._secret = bytes.fromhex(request["secret"])
+        secrets = SecretSource(self.reference, self._secret)
+        self.memory = ArenaMemory(signature, cache_bytes=int(request["cache_bytes"]), memory_bytes=memory_bytes)
+        self.reference.bind(self.memory.parameters)
+        self._secrets = secrets
+        self._book = CaseBook(self.reference, secrets, self.memory, budget_bytes=memory_bytes // 8)
+        self._examiner = Examiner(self._book, self.memory, self.reference, str(request["tolerance"]))
+        self._modes = ReferenceModes(self.reference, self.memory)
+        self._refills = 0
+        self.description = Description(
+            signature=signature,
+            reference_graph=graph,
+            graph_error=graph_error,
+            compulsory_bytes=compulsory_bytes(signature),
+            flops=flop_count(graph) if graph else 0,
+            reference_sha256=self._source_sha256,
+            torch_version=str(torch.__version__),
+            skipped_trials=tuple(f"{name}: {why}" for name, why in self._book.skipped.items()),
+        )
+
+    def _export(self) -> tuple[dict[str, Any] | None, str]:
+        arguments = self.reference.arguments(self.reference.draw_inputs(0))
+        try:
+            return export_graph(self.reference.model, arguments, self.reference.signature), ""
+        except GraphExportError as error:
+            return None, str(error)
+
+    def loaded(self) -> Reply:
+        """Return what the parent needs to know of the problem."""
+        degenerate = self._examiner.degenerate
+        return {
+            "description": self.description.to_json(),
+            "n_sets": self.memory.n_sets,
+            "regions": [{"bytes": r.size_bytes, "writable": r.writable_by_runner} for r in self.memory.regions],
+            "placements": [p.to_json() for p in self.memory.placements],
+            "trials": list(self._book.names),
+            "degenerate": None if degenerate is None else {"code": degenerate[0], "reason": degenerate[1]},
+        }
+
+    # ------------------------------------------------------------------------------------------------------ operations
+
+    def prepare(self, request: Request) -> Reply:
+        """Put a trial into a set and poison its outputs."""
+        self._examiner.prepare(request["trial"], request["set"], nan=request["nan"])
+        return {}
+
+    def poison(self, request: Request) -> Reply:
+        """Poison one set's outputs."""
+        self._examiner.poison(request["set"], nan=request["nan"])
+        return {}
+
+    def poison_all(self, _request: Request) -> Reply:
+        """Poison every set's outputs."""
+        for index in range(self.memory.n_sets):
+            self._examiner.poison(index, nan=True)
+        return {}
+
+    def examine(self, request: Request) -> Reply:
+        """Grade a first run."""
+        return self._examiner.examine(request["trial"], request["set"])
+
+    def repeated(self, request: Request) -> Reply:
+        """Grade a second run on the same inputs."""
+        return self._examiner.repeated(request["trial"], request["set"])
+
+    def changed(self, request: Request) -> Reply:
+        """Say whether outputs changed since they were examined."""
+        return {"changed": self._examiner.changed(request["set"])}
+
+    def refill(self, _request: Request) -> Reply:
+        """Give every set new inputs, and new parameters to all."""
+        self._refills += 1
+        label = f"refill:{self._refills}"
+        self._book.place_parameters(self._book.parameters(label))
+        self._secrets.refill(self.memory.inputs, label)
+        return {}
+
+    def check(self, request: Request) -> Reply:
+        """Grade a set after a timed loop."""
+        return {"trial": self._examiner.check(request["set"]).to_json()}
+
+    def prepare_mode(self, request: Request) -> Reply:
+        """Compile the reference in a mode, and say how exact and of which class it is."""
+        case = self._book.case(NOMINAL[0])
+        self._book.place_parameters(case.parameters)
+        grade = self._examiner.grade_reference(self._modes.prepare(request["mode"], case.inputs))
+        return {"rel_error": min(grade.errors.overall, 1e300), "measured": grade.measured}
+
+    def loop(self, request: Request) -> Reply:
+        """Time the reference over rotating sets."""
+        return {"own_s": self._modes.loop(request["mode"], request["first_set"], request["calls"])}
+
+
+OPERATIONS: dict[str, Callable[[Judge, Request], Reply]] = {
+    "prepare": Judge.prepare,
+    "poison": Judge.poison,
+    "poison_all": Judge.poison_all,
+    "examine": Judge.examine,
+    "repeated": Judge.repeated,
+    "changed": Judge.changed,
+    "refill": Judge.refill,
+    "check": Judge.check,
+    "prepare_mode": Judge.prepare_mode,
+    "loop": Judge.loop,
+}
+
+
+def serve(connection: socket.socket) -> None:
+    """Answer requests until the parent closes the socket."""
+    judge: Judge | None = None
+    for line in connection.makefile("r", encoding="utf-8"):
+        request = json.loads(line)
+        try:
+            if request["op"] == "load":
+                judge = Judge(request)
+                _answer(connection, judge.loaded(), [r.fd for r in judge.memory.regions])
+                continue
+            if judge is None:
+                raise EngineError("the judge was asked before it loaded a problem")
+            _answer(connection, OPERATIONS[request["op"]](judge, request))
+        except RidgelineError as error:
+            _answer(connection, {"error": {"type": type(error).__name__, "message": str(error)}})
+        except MemoryError as error:
+            _answer(connection, {"error": {"type": "EngineError", "message": one_line(error)}})
+        except RuntimeError as error:  # torch: out of memory, an operation the device lacks
+            _answer(connection, {"error": {"type": ProblemError.__name__, "message": f"reference: {one_line(error)}"}})
+
+
+def _answer(connection: socket.socket, reply: Reply, fds: list[int] | None = None) -> None:
+    data = (json.dumps(reply, allow_nan=False) + "\n").encode()
+    sent = 0
+    if fds:
+        ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))]
+        sent = connection.sendmsg([data], ancillary)
+    connection.sendall(data[sent:])
+
+
+def main() -> None:
+    """Serve on the descriptor named by the first argument; die with the parent."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() == 1:
+        return  # the parent died before the line above
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is the parent's to handle
+    serve(socket.socket(fileno=int(sys.argv[1])))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,176 @@
+"""The trials' inputs with their expected outputs, and each precision class's own error on them (runs in the judge)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+
+from ridgeline.tools.errors import ProblemError
+from ridgeline.tools.judge_compare import Expected, compare, expect
+from ridgeline.tools.judge_inputs import SecretSource
+from ridgeline.tools.judge_memory import ArenaMemory
+from ridgeline.tools.judge_reference import Reference, Tensors
+from ridgeline.tools.precision import Errors
+from ridgeline.tools.records import PrecisionClass
+
+NOMINAL = ("nominal_0", "nominal_1")
+TRANSFORMED = ("shifted", "row_scaled", "integers")
+
+_ROUNDED_TO = {
+    PrecisionClass.FP16: torch.float16,
+    PrecisionClass.BF16: torch.bfloat16,
+    PrecisionClass.FP8: torch.float8_e4m3fn,
+}
+_TF32_DROPPED_BITS = 13  # tf32 keeps 10 of float32's 23 mantissa bits
+
+
+@dataclass(slots=True)
+class Case:
+    """One trial: what goes in, what must come out, and how wrong each class is on it."""
+
+    name: str
+    inputs: Tensors
+    parameters: dict[str, torch.Tensor]
+    expected: tuple[Expected, ...]
+    own: dict[PrecisionClass, Errors | None] = field(default_factory=dict)
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the memory this case holds."""
+        tensors = [*self.inputs, *self.parameters.values(), *(e.values for e in self.expected)]
+        return sum(t.numel() * t.element_size() for t in tensors)
+
+
+class CaseBook:
+    """Cases by name, kept while they fit into `budget_bytes` and made again from the secret when they do not."""
+
+    def __init__(self, reference: Reference, source: SecretSource, memory: ArenaMemory, *, budget_bytes: int) -> None:
+        self._reference = reference
+        self._source = source
+        self._memory = memory
+        self._budget_bytes = budget_bytes
+        self._kept: dict[str, Case] = {}
+        self._own: dict[str, dict[PrecisionClass, Errors | None]] = {}
+        self.skipped: dict[str, str] = {}
+        self.default_parameters = False
+        self._settle_parameters()
+        self.names = (*NOMINAL, *(n for n in TRANSFORMED if self._is_in_domain(n)))
+
+    def case(self, name: str) -> Case:
+        """Return a case: one of `names`, or "extra_<n>" for a further nominal one."""
+        if name in self._kept:
+            return self._kept[name]
+        case = self._make(name)
+        if sum(c.size_bytes for c in self._kept.values()) + case.size_bytes <= self._budget_bytes:
+            self._kept[name] = case
+        return case
+
+    def parameters(self, label: str) -> dict[str, torch.Tensor]:
+        """Return the parameters that belong to a label."""
+        if self.default_parameters:
+            return self._source.default_parameters()
+        return self._source.parameters(label)
+
+    def place_parameters(self, values: dict[str, torch.Tensor]) -> None:
+        """Write parameters into the memory that the runner reads and the reference uses."""
+        for name, view in self._memory.parameters.items():
+            view.copy_(values[name])
+
+    def native(self, case: Case) -> Tensors:
+        """Return the reference's own outputs in its own type."""
+        self.place_parameters(case.parameters)
+        return self._reference.run(case.inputs)
+
+    def own_errors(self, case: Case, precision: PrecisionClass) -> Errors | None:
+        """Return a class's own error on a case, computed once; None when the class cannot hold these numbers."""
+        if precision not in case.own:
+            case.own[precision] = self._measure_own(case, precision)
+        return case.own[precision]
+
+    # --------------------------------------------------------------------------------------------------------- making
+
+    def _make(self, name: str) -> Case:
+        draws: dict[str, Callable[[str], Tensors]] = {
+            "shifted": self._source.shifted,
+            "row_scaled": self._source.row_scaled,
+            "integers": self._source.integers,
+        }
+        inputs = draws.get(name, self._source.nominal)(name)
+        parameters = self.parameters(name)
+        self.place_parameters(parameters)
+        native = self._reference.run(inputs)
+        with torch.no_grad():
+            doubles = self._reference.run_double(inputs, parameters)
+        expected = tuple(
+            expect(d if d.is_floating_point() and n.is_floating_point() else n.clone())
+            for d, n in zip(doubles, native, strict=True)
+        )
+        own = self._own.setdefault(name, {})
+        own.setdefault(PrecisionClass.FP32, _errors_of(native, expected))
+        return Case(name, inputs, parameters, expected, own)
+
+    def _settle_parameters(self) -> None:
+        """Fall back on the model's own parameters when random ones leave the reference's domain."""
+        case = self._make(NOMINAL[0])
+        if _all_finite(case):
+            return
+        self.default_parameters = True
+        self._own.clear()
+        if _all_finite(self._make(NOMINAL[0])):
+            self.skipped["random parameters"] = "outside the reference's domain"
+        else:
+            self.default_parameters = False
+        self._own.clear()
+
+    def _is_in_domain(self, name: str) -> bool:
+        try:
+            case = self.case(name)
+        except ProblemError as error:
+            self.skipped[name] = str(error).removeprefix("reference.py: ")
+            return False
+        if _all_finite(self.case(NOMINAL[0])) and not _all_finite(case):
+            self.skipped[name] = "outside the reference's domain: its output is not finite"
+            self._kept.pop(name, None)
+            return False
+        return True
+
+    def _measure_own(self, case: Case, precision: PrecisionClass) -> Errors | None:
+        inputs = tuple(_rounded(t, precision) for t in case.inputs)
+        parameters = {n: _rounded(t, precision) for n, t in case.parameters.items()}
+        with torch.no_grad():
+            outputs = self._reference.run_double(inputs, parameters)
+        stored = precision in _ROUNDED_TO
+        outputs = tuple(_rounded(o, precision) if stored else o for o in outputs)
+        floating = [(o, e) for o, e in zip(outputs, case.expected, strict=True) if not e.is_exact]
+        errors = _errors_of(tuple(o for o, _ in floating), tuple(e for _, e in floating))
+        if errors is None:
+            return None
+        native = case.own.get(PrecisionClass.FP32)
+        return errors.merged(native) if native is not None else errors
+
+
+def _errors_of(outputs: Tensors, expected: tuple[Expected, ...]) -> Errors | None:
+    errors = Errors(overall=0.0)
+    for output, want in zip(outputs, expected, strict=True):
+        found = compare(output, want)
+        if found.non_finite is not None:
+            return None
+        errors = errors.merged(found.errors)
+    return errors
+
+
+def _all_finite(case: Case) -> bool:
+    return all(bool(torch.isfinite(e.values).all()) for e in case.expected if not e.is_exact)
+
+
+def _rounded(tensor: torch.Tensor, precision: PrecisionClass) -> torch.Tensor:
+    if not tensor.is_floating_point() or precision is PrecisionClass.FP32:
+        return tensor
+    if precision is PrecisionClass.TF32:
+        bits = tensor.float().contiguous().view(torch.int32)
+        half = (1 << (_TF32_DROPPED_BITS - 1)) - 1 + ((bits >> _TF32_DROPPED_BITS) & 1)  # to nearest, ties to even
+        kept = (bits + half) & ~((1 << _TF32_DROPPED_BITS) - 1)
+        return kept.view(torch.float32).to(tensor.dtype).view_as(tensor)
+    return tensor.to(_ROUNDED_TO[precision]).to(tensor.dtype)

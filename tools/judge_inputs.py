@@ -1,0 +1,118 @@
+"""Secret inputs and parameters for the trials and for the timed sets (runs in the judge).
+
+Nothing here leaves the domain of what `get_inputs` gives, save for the transforms that say so: a mixture of two draws
+is as non-negative, as triangular or as normalised as they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import torch
+
+from ridgeline.tools.judge_reference import Reference, Tensors
+
+_POOL = 8  # different draws of integer and bool tensors, dealt over the sets
+_MIXTURE = (0.15, 0.85)  # weight of the first draw: never one draw alone, so every set has contents of its own
+_ROW_SCALE_BITS = 5.0  # row scales are 2^U(-5, 5)
+_INTEGER_RANGE = 4  # small integers are exact in every class down to fp8
+
+
+class SecretSource:
+    """Inputs and parameters drawn from one secret; the same label gives the same values."""
+
+    def __init__(self, reference: Reference, secret: bytes) -> None:
+        self._reference = reference
+        self._secret = secret
+        self._defaults = {n: t.detach().clone() for n, t in reference.named_tensors().items()}
+        self._ignores_seed = _all_equal(reference.draw_inputs(1), reference.draw_inputs(2))
+
+    def nominal(self, label: str) -> Tensors:
+        """Return inputs as `get_inputs` gives them; rows are shuffled where it always gives the same ones."""
+        inputs = self._reference.draw_inputs(self._seed(label))
+        if not self._ignores_seed:
+            return inputs
+        generator = self._generator(label + ":rows")
+        return tuple(_shuffled_rows(t, generator) if t.is_floating_point() else t for t in inputs)
+
+    def parameters(self, label: str) -> dict[str, torch.Tensor]:
+        """Return random parameters and buffers: none keeps a default such as weight 1 and bias 0."""
+        generator = self._generator(label + ":parameters")
+        return {n: _randomized(t, generator) for n, t in self._defaults.items()}
+
+    def default_parameters(self) -> dict[str, torch.Tensor]:
+        """Return the parameters that the model was made with."""
+        return self._defaults
+
+    def shifted(self, label: str) -> Tensors:
+        """Return 3x + 2."""
+        return tuple(t * 3 + 2 if t.is_floating_point() else t for t in self.nominal(label))
+
+    def row_scaled(self, label: str) -> Tensors:
+        """Return every row (the last dimension) times its own power of two."""
+        generator = self._generator(label + ":scales")
+        return tuple(_row_scaled(t, generator) if t.is_floating_point() else t for t in self.nominal(label))
+
+    def integers(self, label: str) -> Tensors:
+        """Return small whole numbers of the same sign and range as the inputs."""
+        generator = self._generator(label + ":integers")
+        return tuple(_whole(t, generator) if t.is_floating_point() else t for t in self.nominal(label))
+
+    def refill(self, sets: tuple[Tensors, ...], label: str) -> None:
+        """Give every set new contents, each its own mixture of two fresh draws."""
+        first, second = self.nominal(label + ":a"), self.nominal(label + ":b")
+        if not all(t.is_floating_point() for t in first):
+            pool = [self.nominal(f"{label}:{i}") for i in range(min(_POOL, len(sets)))]
+        else:
+            pool = [first]
+        generator = self._generator(label + ":weights")
+        for i, views in enumerate(sets):
+            weight = _MIXTURE[0] + (_MIXTURE[1] - _MIXTURE[0]) * torch.rand((), generator=generator).item()
+            for view, a, b, whole in zip(views, first, second, pool[i % len(pool)], strict=True):
+                if view.is_floating_point():
+                    torch.lerp(a, b, weight, out=view)
+                else:
+                    view.copy_(whole)
+
+    def _seed(self, label: str) -> int:
+        return int.from_bytes(hashlib.sha256(self._secret + label.encode()).digest()[:7], "big")
+
+    def _generator(self, label: str) -> torch.Generator:
+        return torch.Generator().manual_seed(self._seed(label))
+
+
+def _all_equal(first: Tensors, second: Tensors) -> bool:
+    return all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+def _shuffled_rows(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    if tensor.dim() == 0:
+        return tensor
+    return tensor[torch.randperm(tensor.shape[0], generator=generator)]
+
+
+def _randomized(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    if not tensor.is_floating_point() or tensor.numel() == 0 or not bool(torch.isfinite(tensor).all()):
+        return tensor  # an index table or a mask of infinities
+    values = torch.unique(tensor) if tensor.numel() <= 4096 else torch.unique(tensor.flatten()[:4096])
+    if values.numel() == 2 and values.tolist() == [0.0, 1.0]:
+        return tensor  # a mask
+    if bool((tensor > 0).all()):
+        return tensor * (0.5 + torch.rand(tensor.shape, generator=generator)).to(tensor.dtype)  # a variance stays one
+    spread = float(tensor.double().std()) if tensor.numel() > 1 else 0.0
+    noise = torch.randn(tensor.shape, generator=generator) * (spread or 0.2)
+    return tensor + noise.to(tensor.dtype)
+
+
+def _row_scaled(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    shape = (*tensor.shape[:-1], 1) if tensor.dim() > 1 else tensor.shape
+    bits = torch.rand(shape, generator=generator) * 2 * _ROW_SCALE_BITS - _ROW_SCALE_BITS
+    return tensor * torch.exp2(bits).to(tensor.dtype)
+
+
+def _whole(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    low, high = float(tensor.min()), float(tensor.max())
+    lowest = 0 if low >= 0 else -_INTEGER_RANGE
+    highest = 1 if lowest == 0 and high <= 1 else _INTEGER_RANGE
+    whole = torch.randint(lowest, highest + 1, tensor.shape, generator=generator)
+    return whole.to(tensor.dtype)

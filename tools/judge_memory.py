@@ -1,0 +1,127 @@
+"""The judge's memory for one problem: three anonymous files that judge and runner both map (runs in the judge).
+
+Inputs and parameters are sealed against future writable mappings after the judge has mapped them itself, so a runner
+cannot write them by any route: not through its own mapping, not by reopening the descriptor. Outputs can be written by
+both and resized by neither.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import math
+import mmap
+import os
+from dataclasses import dataclass
+
+import torch
+
+from ridgeline.tools.records import ArgKind, ArgSpec, Role, Signature
+
+_ALIGN = 4096
+_MIN_SETS = 3
+_MAX_SETS = 64
+_MAX_BYTES = 2 << 30
+
+# linux/fcntl.h; Python 3.11's fcntl has no F_SEAL_FUTURE_WRITE
+_F_SEAL_FUTURE_WRITE = 0x10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """Where one tensor argument lies: at `offset + set * set_stride` bytes of a region."""
+
+    spec: ArgSpec
+    region: int
+    offset: int
+    set_stride: int
+
+    def to_json(self) -> dict[str, object]:
+        """Return the placement as plain values for the parent."""
+        return {"spec": self.spec.to_json(), "region": self.region, "offset": self.offset, "stride": self.set_stride}
+
+
+class Region:
+    """One memfd, mapped for writing by this process."""
+
+    def __init__(self, name: str, size_bytes: int, *, writable_by_runner: bool) -> None:
+        self.size_bytes = max(size_bytes, _ALIGN)
+        self.writable_by_runner = writable_by_runner
+        self.fd = os.memfd_create(f"ridgeline-{name}", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        os.ftruncate(self.fd, self.size_bytes)
+        self._map = mmap.mmap(self.fd, self.size_bytes)
+        seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | (0 if writable_by_runner else _F_SEAL_FUTURE_WRITE)
+        fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, seals | fcntl.F_SEAL_SEAL)
+
+    def tensor(self, offset: int, spec: ArgSpec) -> torch.Tensor:
+        """Return a view of the memory with the argument's dtype, shape and strides."""
+        count = storage_elements(spec)
+        if count == 0:
+            return torch.empty(spec.shape, dtype=torch_dtype(spec.dtype))
+        flat = torch.frombuffer(self._map, dtype=torch_dtype(spec.dtype), count=count, offset=offset)
+        return flat.as_strided(spec.shape, spec.strides)
+
+
+class ArenaMemory:
+    """Every set of inputs and outputs of a problem, and its parameters, as torch tensors over shared regions."""
+
+    INPUTS, PARAMETERS, OUTPUTS = 0, 1, 2
+
+    def __init__(self, signature: Signature, *, cache_bytes: int, memory_bytes: int) -> None:
+        specs = [a for a in signature.args if a.kind is ArgKind.TENSOR]
+        offsets: dict[int, int] = {self.INPUTS: 0, self.PARAMETERS: 0, self.OUTPUTS: 0}
+        starts: list[tuple[int, int]] = []
+        for spec in specs:
+            region = self._region_of(spec.role)
+            starts.append((region, offsets[region]))
+            offsets[region] += _aligned(storage_elements(spec) * torch_dtype(spec.dtype).itemsize)
+        set_bytes = offsets[self.INPUTS] + offsets[self.OUTPUTS]
+        self.n_sets = count_sets(set_bytes, cache_bytes=cache_bytes, memory_bytes=memory_bytes)
+        self.regions = (
+            Region("inputs", offsets[self.INPUTS] * self.n_sets, writable_by_runner=False),
+            Region("parameters", offsets[self.PARAMETERS], writable_by_runner=False),
+            Region("outputs", offsets[self.OUTPUTS] * self.n_sets, writable_by_runner=True),
+        )
+        self.placements = tuple(
+            Placement(spec=s, region=r, offset=o, set_stride=0 if r == self.PARAMETERS else offsets[r])
+            for s, (r, o) in zip(specs, starts, strict=True)
+        )
+        self.parameters = {p.spec.source: self._view(p, 0) for p in self.placements if p.region == self.PARAMETERS}
+        self.inputs = tuple(self._views(self.INPUTS, i) for i in range(self.n_sets))
+        self.outputs = tuple(self._views(self.OUTPUTS, i) for i in range(self.n_sets))
+
+    @staticmethod
+    def _region_of(role: Role) -> int:
+        if role is Role.INPUT:
+            return ArenaMemory.INPUTS
+        return ArenaMemory.OUTPUTS if role is Role.OUTPUT else ArenaMemory.PARAMETERS
+
+    def _view(self, place: Placement, set_index: int) -> torch.Tensor:
+        return self.regions[place.region].tensor(place.offset + set_index * place.set_stride, place.spec)
+
+    def _views(self, region: int, set_index: int) -> tuple[torch.Tensor, ...]:
+        return tuple(self._view(p, set_index) for p in self.placements if p.region == region)
+
+
+def count_sets(set_bytes: int, *, cache_bytes: int, memory_bytes: int) -> int:
+    """Return how many rotating sets a problem gets: more than twice the last-level cache, within memory, at least 3."""
+    wanted = math.ceil(2 * cache_bytes / max(set_bytes, 1)) + 1
+    affordable = min(_MAX_BYTES, memory_bytes // 8) // max(set_bytes, 1)
+    return max(_MIN_SETS, min(wanted, affordable, _MAX_SETS))
+
+
+def storage_elements(spec: ArgSpec) -> int:
+    """Return how many elements lie between the first and the last one of a strided tensor, both included."""
+    if 0 in spec.shape:
+        return 0
+    return 1 + sum((n - 1) * s for n, s in zip(spec.shape, spec.strides, strict=True))
+
+
+def torch_dtype(name: str) -> torch.dtype:
+    """Return torch's dtype of a record's dtype name."""
+    dtype = getattr(torch, name)
+    assert isinstance(dtype, torch.dtype)
+    return dtype
+
+
+def _aligned(size_bytes: int) -> int:
+    return -(-size_bytes // _ALIGN) * _ALIGN

@@ -1,0 +1,209 @@
+"""The parent's handle on the judge's process: start it, ask it, stop and go on (no torch here)."""
+
+from __future__ import annotations
+
+import array
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ridgeline
+from ridgeline.tools import errors
+from ridgeline.tools.engine import ProblemOnDevice
+from ridgeline.tools.errors import EngineError, JudgeCrashed, RidgelineError
+from ridgeline.tools.measuring_environment import compute_environment
+from ridgeline.tools.records import ArgSpec, Description
+
+_MAX_DESCRIPTORS = 8
+_KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "CXX", "CC")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedRegion:
+    """One region of the arena: a descriptor to hand to a runner."""
+
+    fd: int
+    size_bytes: int
+    writable: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where one tensor argument lies in every set."""
+
+    spec: ArgSpec
+    region: int
+    offset: int
+    set_stride: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedProblem:
+    """What the judge says of a problem when it has loaded it."""
+
+    description: Description
+    n_sets: int
+    regions: tuple[SharedRegion, ...]
+    places: tuple[Place, ...]  # Signature order, tensors only
+    trials: tuple[str, ...]
+    degenerate_code: str  # "" when a kernel has work to do
+    degenerate_reason: str
+
+
+class JudgeProcess:
+    """A running judge with one problem loaded. Ends with `close()` and with this process."""
+
+    def __init__(self, problem: ProblemOnDevice, secret: bytes, cache_dir: Path) -> None:
+        """Start the judge and load the problem (3 to 6 s: it imports torch and runs the reference).
+
+        Raises:
+            ProblemError: the reference cannot be judged; one line says why.
+            JudgeCrashed: the process went away.
+        """
+        ours, theirs = socket.socketpair()
+        self._log = tempfile.TemporaryFile()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "ridgeline.tools.judge", str(theirs.fileno())],
+                env=_environment(problem, cache_dir),
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=self._log,
+                pass_fds=[theirs.fileno()],
+            )
+        self._socket = ours
+        self._pending = b""
+        self._is_stopped = False
+        self._descriptors: list[int] = []
+        try:
+            self.problem = self._load(problem, secret)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def pid(self) -> int:
+        """Return the process's id."""
+        return self._process.pid
+
+    def _load(self, problem: ProblemOnDevice, secret: bytes) -> LoadedProblem:
+        reply = self.request(
+            "load",
+            reference_source=problem.reference_source,
+            interface=problem.interface,
+            tolerance=problem.tolerance,
+            secret=secret.hex(),
+            cache_bytes=problem.device.cache_bytes,
+            memory_bytes=problem.device.memory_bytes,
+        )
+        regions = tuple(
+            SharedRegion(fd=fd, size_bytes=r["bytes"], writable=r["writable"])
+            for fd, r in zip(self._descriptors, reply["regions"], strict=True)
+        )
+        places = tuple(
+            Place(
+                spec=ArgSpec.from_json(p["spec"]), region=p["region"], offset=p["offset"], set_stride=p["stride"]
+            )
+            for p in reply["placements"]
+        )
+        degenerate = reply["degenerate"] or {"code": "", "reason": ""}
+        return LoadedProblem(
+            description=Description.from_json(reply["description"]),
+            n_sets=reply["n_sets"],
+            regions=regions,
+            places=places,
+            trials=tuple(reply["trials"]),
+            degenerate_code=degenerate["code"],
+            degenerate_reason=degenerate["reason"],
+        )
+
+    def request(self, op: str, *, timeout_s: float = 600.0, **fields: Any) -> dict[str, Any]:
+        """Ask for one operation and return its result.
+
+        Raises:
+            RidgelineError: what the judge raised, of the same class.
+            JudgeCrashed: the process went away or did not answer in time.
+        """
+        self.cont()
+        self._socket.settimeout(timeout_s)
+        try:
+            self._socket.sendall(json.dumps({"op": op, **fields}).encode() + b"\n")
+            line = self._receive_line()
+        except TimeoutError as error:
+            self._process.kill()
+            raise JudgeCrashed(f"the judge did not answer {op} within {timeout_s:.0f} s") from error
+        except (BrokenPipeError, ConnectionResetError) as error:
+            raise self._crashed(op) from error
+        if not line:
+            raise self._crashed(op)
+        reply: dict[str, Any] = json.loads(line)
+        if "error" in reply:
+            raise _rebuilt(reply["error"])
+        return reply
+
+    def stop(self) -> None:
+        """Stop the process; the next request lets it go on."""
+        if not self._is_stopped:
+            self._is_stopped = True
+            self._process.send_signal(signal.SIGSTOP)
+
+    def cont(self) -> None:
+        """Let the process go on."""
+        if self._is_stopped:
+            self._is_stopped = False
+            self._process.send_signal(signal.SIGCONT)
+
+    def close(self) -> None:
+        """End the process and release the arena's descriptors."""
+        self._socket.close()
+        self._process.kill()  # it holds nothing that wants saving
+        self._process.wait()
+        self._log.close()
+        for fd in self._descriptors:
+            os.close(fd)
+        self._descriptors.clear()
+
+    def _receive_line(self) -> bytes:
+        while b"\n" not in self._pending:
+            space = socket.CMSG_SPACE(_MAX_DESCRIPTORS * array.array("i").itemsize)
+            data, ancillary, _, _ = self._socket.recvmsg(1 << 20, space, socket.MSG_CMSG_CLOEXEC)
+            for level, kind, content in ancillary:
+                if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                    self._descriptors += array.array("i", content[: len(content) - len(content) % 4])
+            if not data:
+                return b""
+            self._pending += data
+        line, _, self._pending = self._pending.partition(b"\n")
+        return line
+
+    def _crashed(self, op: str) -> JudgeCrashed:
+        code = self._process.wait()
+        self._log.seek(0)
+        lines = self._log.read()[-4000:].decode(errors="replace").strip().splitlines()
+        how = f"killed by signal {-code}" if code < 0 else f"exit status {code}"
+        return JudgeCrashed(f"the judge died during {op} ({how}){': ' + lines[-1] if lines else ''}")
+
+
+def _environment(problem: ProblemOnDevice, cache_dir: Path) -> dict[str, str]:
+    package = str(Path(ridgeline.__file__).resolve().parent.parent)
+    compiled = cache_dir / "inductor"
+    return {
+        **{name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ},
+        **compute_environment(problem.device),
+        "PYTHONPATH": os.pathsep.join([package, *(p for p in sys.path if p and Path(p).is_absolute())]),
+        "TORCHINDUCTOR_CACHE_DIR": str(compiled),
+        "TORCHINDUCTOR_COMPILE_THREADS": "1",  # no pool of helper processes
+    }
+
+
+def _rebuilt(error: dict[str, str]) -> RidgelineError:
+    kind = getattr(errors, error["type"], EngineError)
+    return kind(error["message"]) if issubclass(kind, RidgelineError) else EngineError(error["message"])

@@ -1,0 +1,298 @@
+"""The user's reference in KernelBench form, loaded and described (runs in the judge).
+
+The reference is trusted code of the user's own; what can be wrong with it is a ProblemError of one line.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import linecache
+import re
+import sys
+import types
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+
+from ridgeline.tools.errors import ProblemError
+from ridgeline.tools.judge_memory import storage_elements
+from ridgeline.tools.records import ArgKind, ArgSpec, Role, Signature
+
+T = TypeVar("T")
+Tensors = tuple[torch.Tensor, ...]
+
+_MODULE = "ridgeline_reference"
+_FILE = "reference.py"
+_SCALARS: tuple[tuple[type, str], ...] = ((bool, "bool"), (int, "int64"), (float, "float64"))
+_DTYPES = frozenset("float32 float64 float16 bfloat16 int8 int16 int32 int64 uint8 bool".split())
+
+
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    """Where the n-th input tensor goes in the arguments of `forward`."""
+
+    index: int
+
+
+class Reference:
+    """The reference's model in eval mode, its signature, and ways to call it on flat tuples of input tensors."""
+
+    def __init__(self, source: str) -> None:
+        self._module = _load(source)
+        init = _own("get_init_inputs", lambda: _attribute(self._module, "get_init_inputs")())
+        torch.manual_seed(0)
+        self.model: torch.nn.Module = _own("Model()", lambda: _attribute(self._module, "Model")(*init))
+        self.model.eval().requires_grad_(False)
+        self._arguments: list[Any] = []
+        specs = self._describe_inputs(self._get_inputs(0))
+        taken = {s.name for s in specs}
+        for kind, named in ((Role.PARAMETER, self.model.named_parameters()), (Role.BUFFER, self.model.named_buffers())):
+            specs += [_tensor_spec(_unique(_c_name(n), taken), kind, t, n, keep_strides=False) for n, t in named]
+        outputs = self.run(self.draw_inputs(0))
+        specs += self._describe_outputs(outputs, taken)
+        self.signature = Signature(args=tuple(specs))
+        self._double: torch.nn.Module | None = None
+
+    # -------------------------------------------------------------------------------------------------- description
+
+    def _describe_inputs(self, values: Sequence[Any]) -> list[ArgSpec]:
+        names = list(inspect.signature(self.model.forward).parameters)
+        specs: list[ArgSpec] = []
+        for i, value in enumerate(values):
+            name = names[i] if i < len(names) else f"arg_{i}"
+            self._arguments.append(_template(value, _c_name(name), name, specs))
+        if not any(s.kind is ArgKind.TENSOR for s in specs):
+            raise ProblemError(f"{_FILE}: get_inputs() gives no tensor: a kernel needs at least one")
+        return specs
+
+    def _describe_outputs(self, outputs: Tensors, taken: set[str]) -> list[ArgSpec]:
+        names = ["out"] if len(outputs) == 1 else [f"out_{i}" for i in range(len(outputs))]
+        return [
+            _tensor_spec(_unique(n, taken), Role.OUTPUT, o, n, keep_strides=False)
+            for n, o in zip(names, outputs, strict=True)
+        ]
+
+    # ------------------------------------------------------------------------------------------------------ running
+
+    def _get_inputs(self, rng_seed: int) -> list[Any]:
+        torch.manual_seed(rng_seed)
+        values = _own("get_inputs()", lambda: _attribute(self._module, "get_inputs")())
+        if not isinstance(values, list | tuple):
+            raise ProblemError(f"{_FILE}: get_inputs() must return a list, got {type(values).__name__}")
+        return list(values)
+
+    def draw_inputs(self, rng_seed: int) -> Tensors:
+        """Return the input tensors of one call of `get_inputs()`, lists flattened."""
+        return tuple(t.detach() for t in _tensors_in(self._get_inputs(rng_seed)))
+
+    def arguments(self, inputs: Tensors) -> list[Any]:
+        """Return what `forward` takes, with these tensors in their places."""
+        return [_fill(a, inputs) for a in self._arguments]
+
+    def run(self, inputs: Tensors) -> Tensors:
+        """Call the reference as the user wrote it."""
+        return _own("forward()", lambda: flat_outputs(self.model(*self.arguments(inputs))))
+
+    def run_double(self, inputs: Tensors, parameters: dict[str, torch.Tensor]) -> Tensors:
+        """Call the reference in float64 with these parameters; in its own type where it refuses float64."""
+        model = self._double_model()
+        for name, value in parameters.items():
+            _set_tensor(model, name, value.double() if value.is_floating_point() else value)
+        doubled = tuple(t.double() if t.is_floating_point() else t for t in inputs)
+        try:
+            return flat_outputs(model(*self.arguments(doubled)))
+        except (RuntimeError, TypeError, ValueError):  # an operation without float64, or a type written into forward
+            return self.run(inputs)
+
+    def _double_model(self) -> torch.nn.Module:
+        if self._double is None:
+            self._double = copy.deepcopy(self.model).double()
+            for module in self._double.modules():
+                for name, value in vars(module).items():
+                    if isinstance(value, torch.Tensor) and value.is_floating_point():
+                        setattr(module, name, value.double())  # a plain attribute, which .double() does not see
+        return self._double
+
+    def named_tensors(self) -> dict[str, torch.Tensor]:
+        """Return parameters and buffers by their names in the model."""
+        return dict(self.model.named_parameters()) | dict(self.model.named_buffers())
+
+    def bind(self, views: dict[str, torch.Tensor]) -> None:
+        """Let the model's parameters and buffers live in the given memory, which gets their values."""
+        for name, tensor in self.named_tensors().items():
+            views[name].copy_(tensor)
+            _set_tensor(self.model, name, views[name])
+
+
+def check_usable(reference: Reference, interface: str) -> None:
+    """Run the reference twice on the same inputs.
+
+    Raises:
+        ProblemError: it changes its inputs, or its two results differ beyond rounding.
+    """
+    inputs = reference.draw_inputs(1)
+    before = tuple(t.clone() for t in inputs)
+    state = {n: t.clone() for n, t in reference.named_tensors().items()}
+    first = tuple(t.clone() for t in reference.run(inputs))
+    if not all(torch.equal(_bits(a), _bits(b)) for a, b in zip(inputs, before, strict=True)):
+        raise ProblemError(f"{_FILE}: forward() works in place on its inputs; interface {interface} does not take that yet")
+    if not all(torch.equal(_bits(t), _bits(state[n])) for n, t in reference.named_tensors().items()):
+        raise ProblemError(f"{_FILE}: forward() changes its own buffers; interface {interface} does not take that yet")
+    for one, two in zip(first, reference.run(inputs), strict=True):
+        if not _agree(one, two):
+            raise ProblemError(f"{_FILE}: forward() is nondeterministic: two runs on the same inputs differ")
+    if all(t.is_floating_point() and not bool(torch.isfinite(t).any()) for t in first):
+        raise ProblemError(f"{_FILE}: forward() gives nothing but NaN or infinity for get_inputs()")
+
+
+def flat_outputs(result: Any) -> Tensors:
+    """Return the tensors of a result, lists and tuples flattened.
+
+    Raises:
+        ProblemError: there is none, or one has a type that kernels cannot write.
+    """
+    tensors = tuple(_tensors_in(result))
+    if not tensors:
+        raise ProblemError(f"{_FILE}: forward() must return a tensor, got {type(result).__name__}")
+    for tensor in tensors:
+        if dtype_name(tensor) not in _DTYPES:
+            raise ProblemError(f"{_FILE}: forward() returns {dtype_name(tensor)}, which kernels cannot write")
+    return tensors
+
+
+def dtype_name(tensor: torch.Tensor) -> str:
+    """Return "float32" for torch.float32."""
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def one_line(error: BaseException) -> str:
+    """Return an exception's type and the first lines of its message as one short line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
+
+
+# ------------------------------------------------------------------------------------------------------------ loading
+
+
+def _load(source: str) -> types.ModuleType:
+    module = types.ModuleType(_MODULE)
+    sys.modules[_MODULE] = module  # dataclasses and torch.compile look it up
+    linecache.cache[_FILE] = (len(source), None, source.splitlines(keepends=True), _FILE)
+    _own("module", lambda: exec(compile(source, _FILE, "exec"), module.__dict__))  # noqa: S102  the user's own code
+    return module
+
+
+def _attribute(module: types.ModuleType, name: str) -> Callable[..., Any]:
+    found = getattr(module, name, None)
+    if callable(found):
+        return found  # type: ignore[no-any-return]
+    if name == "get_init_inputs":
+        return list
+    raise ProblemError(f"{_FILE}: {name} is missing: the reference defines Model, get_inputs and get_init_inputs")
+
+
+def _own(what: str, call: Callable[[], T]) -> T:
+    try:
+        with torch.no_grad():
+            return call()
+    except ProblemError:
+        raise
+    except Exception as error:  # the user's code may raise anything; the user gets it back in one line
+        raise ProblemError(f"{_FILE}: {what} raised {one_line(error)}") from error
+
+
+# ------------------------------------------------------------------------------------------------------- flattening
+
+
+def _template(value: Any, name: str, source: str, specs: list[ArgSpec]) -> Any:
+    if isinstance(value, torch.Tensor):
+        if dtype_name(value) not in _DTYPES:
+            raise ProblemError(f"{_FILE}: input {source} is {dtype_name(value)}, which kernels cannot read")
+        index = sum(s.kind is ArgKind.TENSOR for s in specs)
+        specs.append(_tensor_spec(name, Role.INPUT, value, source, keep_strides=True))
+        return _Slot(index)
+    if isinstance(value, list | tuple):
+        return type(value)(_template(v, f"{name}_{i}", f"{source}[{i}]", specs) for i, v in enumerate(value))
+    if value is None:
+        specs.append(ArgSpec(name=name, role=Role.INPUT, kind=ArgKind.NONE, source=source))
+        return None
+    for kind, dtype in _SCALARS:
+        if isinstance(value, kind):
+            specs.append(
+                ArgSpec(
+                    name=name, role=Role.INPUT, kind=ArgKind.SCALAR, dtype=dtype, value=float(value), source=source
+                )
+            )
+            return value
+    raise ProblemError(f"{_FILE}: input {source} is a {type(value).__name__}: tensors, numbers, None or lists of them")
+
+
+def _fill(template: Any, inputs: Tensors) -> Any:
+    if isinstance(template, _Slot):
+        return inputs[template.index]
+    if isinstance(template, list | tuple):
+        return type(template)(_fill(t, inputs) for t in template)
+    return template
+
+
+def _tensors_in(value: Any) -> list[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        return [t for v in value for t in _tensors_in(v)]
+    return []
+
+
+def _tensor_spec(name: str, role: Role, tensor: torch.Tensor, source: str, *, keep_strides: bool) -> ArgSpec:
+    shape = tuple(tensor.shape)
+    spec = ArgSpec(
+        name=name, role=role, dtype=dtype_name(tensor), shape=shape, strides=tuple(tensor.stride()), source=source
+    )
+    if keep_strides and storage_elements(spec) == tensor.numel():
+        return spec  # dense in some order; an expanded or sliced tensor is made contiguous
+    contiguous = tuple(torch.empty(shape, device="meta").stride())
+    return ArgSpec(name=name, role=role, dtype=spec.dtype, shape=shape, strides=contiguous, source=source)
+
+
+def _c_name(name: str) -> str:
+    identifier = re.sub(r"\W", "_", name)
+    return identifier if not identifier[:1].isdigit() else f"_{identifier}"
+
+
+def _unique(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return name
+
+
+def _set_tensor(model: torch.nn.Module, name: str, value: torch.Tensor) -> None:
+    path, _, leaf = name.rpartition(".")
+    owner = model.get_submodule(path)
+    if leaf in owner._parameters:
+        parameter = owner._parameters[leaf]
+        assert parameter is not None
+        parameter.data = value
+    else:
+        owner._buffers[leaf] = value
+
+
+# -------------------------------------------------------------------------------------------------------- comparing
+
+
+def _bits(tensor: torch.Tensor) -> torch.Tensor:
+    """NaN equals itself bit by bit."""
+    return tensor.contiguous().view(torch.uint8) if tensor.dim() else tensor.reshape(1).view(torch.uint8)
+
+
+def _agree(one: torch.Tensor, two: torch.Tensor) -> bool:
+    if one.shape != two.shape or one.dtype != two.dtype:
+        return False
+    if not one.is_floating_point():
+        return torch.equal(one, two)
+    rounding = 64 * torch.finfo(one.dtype).eps
+    return torch.allclose(one.double(), two.double(), rtol=rounding, atol=rounding, equal_nan=True)

@@ -1,0 +1,319 @@
+"""The parent's handle on a runner: the sandboxed process that holds one candidate (no torch here).
+
+What a runner says is not believed. A reply counts when it answers the request that is open, and nothing else may come;
+whatever goes wrong is a RunnerFailure, which is data about the candidate.
+"""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from ridgeline.tools.arena import LoopTime
+from ridgeline.tools.judge_process import LoadedProblem, Place
+from ridgeline.tools.records import ArgKind, ArgSpec, ReasonCode, Status
+from ridgeline.tools.sandbox import Confined, Sandbox, SandboxedProcess
+
+WIRE_VERSION = 1
+_SOCKET_INSIDE = 3
+_LONGEST_LINE = 4096
+_LOAD_TIMEOUT_S = 30.0
+_EXIT_WAIT_S = 5.0
+
+_FAILED: dict[str, tuple[Status, ReasonCode]] = {
+    "load_failed": (Status.RUNTIME_ERROR, ReasonCode.LOAD_FAILED),
+    "crashed": (Status.RUNTIME_ERROR, ReasonCode.CRASHED),
+    "input_written": (Status.RUNTIME_ERROR, ReasonCode.INPUT_WRITTEN),
+    "out_of_memory": (Status.RUNTIME_ERROR, ReasonCode.OUT_OF_MEMORY),
+    "not_a_tensor": (Status.WRONG, ReasonCode.NOT_A_TENSOR),
+    "shape_mismatch": (Status.WRONG, ReasonCode.SHAPE_MISMATCH),
+    "dtype_mismatch": (Status.WRONG, ReasonCode.DTYPE_MISMATCH),
+    "output_aliases_input": (Status.WRONG, ReasonCode.OUTPUT_ALIASES_INPUT),
+    "stale_output": (Status.WRONG, ReasonCode.STALE_OUTPUT),
+    "state_changed": (Status.WRONG, ReasonCode.STATE_CHANGED),
+    "weights_ignored": (Status.WRONG, ReasonCode.WEIGHTS_IGNORED),
+}
+
+
+class RunnerFailure(Exception):
+    """A candidate's runner died, hung or broke the protocol: how that counts, and why."""
+
+    def __init__(self, status: Status, reason_code: ReasonCode, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.reason_code = reason_code
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunnerPlan:
+    """How to start a runner for one candidate."""
+
+    confined: Confined
+    library: Path
+    workspace_bytes: int  # the most that a candidate may ask for
+    call_timeout_s: float
+    load_timeout_s: float = _LOAD_TIMEOUT_S
+
+
+class RunnerProcess:
+    """One candidate, loaded and ready to be called."""
+
+    def __init__(self, sandbox: Sandbox, plan: RunnerPlan, problem: LoadedProblem) -> None:
+        """Start the runner, hand it the judge's memory and wait until the candidate is loaded.
+
+        Raises:
+            RunnerFailure: the candidate failed while it was loaded.
+            EngineError: the sandbox could not be set up.
+        """
+        self._problem = problem
+        self._plan = plan
+        self._stderr: IO[bytes] = tempfile.TemporaryFile()
+        self._pending = b""
+        self._phase = "while it was loaded"
+        self._socket, theirs = socket.socketpair()
+        with theirs:
+            descriptors = {_SOCKET_INSIDE: theirs.fileno()}
+            descriptors |= {_SOCKET_INSIDE + 1 + i: r.fd for i, r in enumerate(problem.regions)}
+            self._process: SandboxedProcess = sandbox.start(
+                plan.confined, pass_fds=descriptors, stdout=subprocess.DEVNULL, stderr=self._stderr
+            )
+        try:
+            self._send(self._setup())
+            words = self._reply(plan.load_timeout_s, ReasonCode.LOAD_TIMEOUT)
+            if words[0] != "ready" or len(words) != 3:
+                raise self._violation(f"{' '.join(words)!r} instead of ready")
+        except BaseException:
+            self.close()
+            raise
+        self._phase = "during a call"
+
+    @property
+    def pid(self) -> int:
+        """Return the runner's process id."""
+        return self._process.host_pid
+
+    # ------------------------------------------------------------------------------------------------------- requests
+
+    def run(self, set_index: int) -> LoopTime:
+        """Call the candidate once on a set.
+
+        Raises:
+            RunnerFailure: it died, hung or broke the protocol.
+        """
+        return self._request(f"run {{nonce}} {set_index}", self._plan.call_timeout_s)
+
+    def loop(self, first_set: int, calls: int, keep: tuple[int, ...] = ()) -> LoopTime:
+        """Call the candidate `calls` times over rotating sets.
+
+        Raises:
+            RunnerFailure: it died, hung or broke the protocol.
+        """
+        kept = ",".join(str(k) for k in keep) or "-"
+        return self._request(f"loop {{nonce}} {first_set} {calls} {kept}", 2 * self._plan.call_timeout_s)
+
+    def collect(self, set_index: int) -> None:
+        """Let the runner put the kept output of a set into the set's memory.
+
+        Raises:
+            RunnerFailure: it died, hung or broke the protocol.
+        """
+        self._request(f"collect {{nonce}} {set_index}", self._plan.call_timeout_s)
+
+    def expect_silence(self) -> None:
+        """Check that the runner has said nothing that it was not asked for.
+
+        Raises:
+            RunnerFailure: it has.
+        """
+        self._socket.setblocking(False)
+        try:
+            self._pending += self._socket.recv(_LONGEST_LINE)
+        except BlockingIOError:
+            pass
+        except ConnectionResetError as error:
+            raise self._ended() from error
+        if self._pending:
+            raise self._violation(f"an answer that nobody asked for: {_shown(self._pending)}")
+
+    def stop(self) -> None:
+        """Stop the process: none of its threads can finish an output now."""
+        self._process.stop()
+
+    def cont(self) -> None:
+        """Let the process go on."""
+        self._process.cont()
+
+    def close(self) -> None:
+        """End the process with everything that it started."""
+        self._socket.close()
+        self._process.close()
+        self._stderr.close()
+
+    def __enter__(self) -> RunnerProcess:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ----------------------------------------------------------------------------------------------------------- wire
+
+    def _setup(self) -> str:
+        problem = self._problem
+        lines = [f"setup {WIRE_VERSION}", f"library {self._plan.library}", f"sets {problem.n_sets}"]
+        for i, region in enumerate(problem.regions):
+            access = "rw" if region.writable else "ro"
+            lines.append(f"region {_SOCKET_INSIDE + 1 + i} {region.size_bytes} {access}")
+        places = {p.spec.name: p for p in problem.places}
+        for spec in problem.description.signature.args:
+            if spec.kind is ArgKind.SCALAR:
+                lines.append(f"scalar {spec.dtype} {spec.value!r}")
+            elif spec.kind is ArgKind.TENSOR:
+                lines.append(_pointer_line(places[spec.name]))
+        lines += [f"workspace {self._plan.workspace_bytes}", "end"]
+        return "\n".join(lines) + "\n"
+
+    def _request(self, line: str, timeout_s: float) -> LoopTime:
+        self.expect_silence()
+        nonce = secrets.token_hex(8)
+        request = line.format(nonce=nonce) + "\n"
+        start = time.perf_counter()
+        self._send(request)
+        words = self._reply(timeout_s, ReasonCode.CALL_TIMEOUT)
+        elapsed_s = time.perf_counter() - start
+        if words[:2] != ["done", nonce] or len(words) != 3 or not words[2].isdigit():
+            raise self._violation(f"{' '.join(words)!r} is not the answer to this request")
+        return LoopTime(parent_s=elapsed_s, own_s=int(words[2]) / 1e9)
+
+    def _send(self, text: str) -> None:
+        self._socket.settimeout(self._plan.load_timeout_s)
+        try:
+            self._socket.sendall(text.encode())
+        except (BrokenPipeError, ConnectionResetError, TimeoutError) as error:
+            raise self._ended() from error
+
+    def _reply(self, timeout_s: float, on_timeout: ReasonCode) -> list[str]:
+        deadline = time.monotonic() + timeout_s
+        while b"\n" not in self._pending:
+            self._socket.settimeout(max(deadline - time.monotonic(), 1e-3))
+            try:
+                data = self._socket.recv(_LONGEST_LINE)
+            except TimeoutError as error:
+                self._process.kill()
+                reason = f"no answer within {timeout_s:g} s {self._phase}: stopped"
+                raise RunnerFailure(Status.TIMEOUT, on_timeout, reason) from error
+            except ConnectionResetError as error:
+                raise self._ended() from error
+            if not data:
+                raise self._ended()
+            self._pending += data
+            if len(self._pending) > _LONGEST_LINE:
+                raise self._violation("a line without an end")
+        line, _, self._pending = self._pending.partition(b"\n")
+        words = line.decode(errors="replace").split()
+        if not words:
+            raise self._violation("an empty line")
+        if words[0] == "failed":
+            raise self._failed(words[1:])
+        return words
+
+    # ------------------------------------------------------------------------------------------------------- failures
+
+    def _violation(self, what: str) -> RunnerFailure:
+        reason = f"the candidate wrote to the host's connection: {what}"
+        return RunnerFailure(Status.UNTRUSTED, ReasonCode.PROTOCOL_VIOLATED, reason)
+
+    def _failed(self, words: list[str]) -> RunnerFailure:
+        code, detail = (words[0] if words else ""), words[1:]
+        if code not in _FAILED:
+            return self._violation(f"failed {' '.join(words)!r}")
+        status, reason_code = _FAILED[code]
+        if code in ("crashed", "input_written") and len(detail) == 4:
+            return RunnerFailure(status, reason_code, self._explain_fault(detail))
+        return RunnerFailure(status, reason_code, " ".join(detail) or code.replace("_", " "))
+
+    def _explain_fault(self, detail: list[str]) -> str:
+        number, access, region, offset = detail
+        name = {"11": "SIGSEGV", "7": "SIGBUS"}.get(number, f"signal {number}")
+        verb = "writing" if access == "write" else "reading"
+        if not region.isdigit() or int(region) >= len(self._problem.regions):
+            return f"killed by {name} {self._phase}, {verb} address {offset}"
+        places = [p for p in self._problem.places if p.region == int(region)]
+        where = describe_offset(places, int(offset), self._problem.regions[int(region)].size_bytes)
+        if access == "write" and "past" not in where and "before" not in where:
+            return f"it wrote to {where}, which is read-only"
+        return f"killed by {name} {self._phase}, {verb} {where}"
+
+    def _ended(self) -> RunnerFailure:
+        """Explain a runner that closed its connection."""
+        try:
+            ended = self._process.wait(_EXIT_WAIT_S)
+        except TimeoutError:
+            self._process.kill()
+            return self._violation("it closed it and lived on")
+        said = self._said()
+        reason = f"{ended.message} {self._phase}{': ' + said if said else ''}"
+        if ended.limit == "memory":
+            return RunnerFailure(Status.RUNTIME_ERROR, ReasonCode.OUT_OF_MEMORY, reason)
+        if ended.limit == "wall":
+            return RunnerFailure(Status.TIMEOUT, ReasonCode.CALL_TIMEOUT, reason)
+        if ended.limit or (ended.signal is not None and "system call" in ended.message):
+            return RunnerFailure(Status.RUNTIME_ERROR, ReasonCode.SANDBOX_VIOLATION, reason)
+        if ended.signal is not None:
+            return RunnerFailure(Status.RUNTIME_ERROR, ReasonCode.CRASHED, reason)
+        code = ReasonCode.CRASHED if "Sanitizer" in said or "runtime error:" in said else ReasonCode.EXITED
+        return RunnerFailure(Status.RUNTIME_ERROR, code, f"the process ended by itself: {reason}")
+
+    def _said(self) -> str:
+        """Return what is worth quoting of the runner's stderr: a sanitizer's finding, or its last line."""
+        self._stderr.seek(0)
+        lines = self._stderr.read(1 << 16).decode(errors="replace").strip().splitlines()
+        found = [line for line in lines if "Sanitizer" in line or "runtime error:" in line]
+        return (found or lines[-1:] or [""])[0].strip()[:300]
+
+
+def describe_offset(places: list[Place], offset: int, region_bytes: int) -> str:
+    """Return where an offset of a region lies in words: "`x` (set 3)", "8 bytes past the end of `x`"."""
+    if offset < 0:
+        return f"{-offset} bytes before `{places[0].spec.name}`" if places else f"offset {offset}"
+    best: tuple[int, str] | None = None
+    for place in places:
+        stride = place.set_stride or region_bytes
+        inside = (offset - place.offset) % stride if offset >= place.offset else -1
+        if inside < 0:
+            continue
+        past = inside - _size_bytes(place.spec)
+        words = f"`{place.spec.name}`" if past < 0 else f"{past + 1} bytes past the end of `{place.spec.name}`"
+        if best is None or max(past, -1) < best[0]:
+            best = (max(past, -1), words)
+    return best[1] if best else f"offset {offset}"
+
+
+def _size_bytes(spec: ArgSpec) -> int:
+    if 0 in spec.shape:
+        return 0
+    last = sum((n - 1) * s for n, s in zip(spec.shape, spec.strides, strict=True))
+    return (last + 1) * element_bytes(spec.dtype)
+
+
+def element_bytes(dtype: str) -> int:
+    """Return the size of one element: 4 for "float32"."""
+    digits = "".join(c for c in dtype if c.isdigit())
+    return int(digits) // 8 if digits else 1
+
+
+def _pointer_line(place: Place) -> str:
+    spec = place.spec
+    numbers = " ".join(str(n) for n in (*spec.shape, *spec.strides))
+    head = f"pointer {spec.role.value} {place.region} {place.offset} {place.set_stride} {spec.dtype} {len(spec.shape)}"
+    return f"{head} {numbers}".rstrip()
+
+
+def _shown(data: bytes) -> str:
+    return repr(data[:80].decode(errors="replace"))
