@@ -12,7 +12,7 @@ import math
 import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 
 from ridgeline.tools.arena import Arena, Side
@@ -130,6 +130,19 @@ def compare_sides(first: Side, second: Side, arena: Arena, *, settings: TimingSe
         second_ms=median(times[1]) * 1e3,
         blocks=measured.pairs,
     )
+
+
+def time_relative(side: Side, reference: Side, arena: Arena, *, settings: TimingSettings) -> list[float]:
+    """Return side / reference of every pair of blocks of two trusted sides: modes of the reference."""
+    arena.refill()
+    rotation = Rotation(arena=arena)
+    ours, theirs = (Lane(side=each, rotation=rotation, is_tracked=False) for each in (side, reference))
+    threads = _warm_up(ours, theirs, settings)
+    inspect = Inspector(arena=arena, settings=settings, collect=None, threads=threads)
+    _alternate(ours, theirs, inspect, replace(settings, rule=settings.rule.without_giving_up()))
+    for each in (side, reference):
+        each.resume()
+    return [a / b for a, b in zip(ours.per_call_s(), theirs.per_call_s(), strict=True)]
 
 
 def time_alone(side: Side, arena: Arena, *, settings: TimingSettings) -> tuple[float, float, float, int]:

@@ -1,0 +1,137 @@
+"""Baselines measured in real judge processes, with a reference small enough to be quick."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ridgeline.tools.baselines import baseline_key, measure_baselines, modes_of
+from ridgeline.tools.benchmark import TimingSettings
+from ridgeline.tools.engine import ProblemOnDevice
+from ridgeline.tools.errors import EngineError, JudgeCrashed
+from ridgeline.tools.hardware import detect_device
+from ridgeline.tools.judge_process import JudgeProcess
+from ridgeline.tools.lane import WarmUp
+from ridgeline.tools.records import ArgSpec, Description, DeviceKind, PrecisionClass, Role, Signature
+from ridgeline.tools.statistics import StoppingRule
+
+pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+
+REFERENCE = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x) * 2 + x
+
+def get_inputs():
+    return [torch.randn(64, 512)]
+
+def get_init_inputs():
+    return []
+"""
+QUICK = TimingSettings(rule=StoppingRule(smallest=6, largest=6), warm_up=WarmUp(calls=3, seconds=0.01), loop_s=0.001)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    root = tmp_path_factory.mktemp("baselines")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RIDGELINE_CACHE_DIR", str(root))
+        patch.setenv("RIDGELINE_HOME", str(root))
+        patch.setattr("ridgeline.tools.roofline.SECONDS_PER_TOTAL", 0.01)
+        yield root
+
+
+@pytest.fixture(scope="module")
+def problem() -> ProblemOnDevice:
+    device = detect_device("cpu")
+    return ProblemOnDevice(name="p", reference_source=REFERENCE, interface="c", tolerance="fp32", device=device)
+
+
+@pytest.fixture
+def start(problem: ProblemOnDevice, folder: Path) -> Callable[[], JudgeProcess]:
+    return lambda: JudgeProcess(problem, b"secret", folder)
+
+
+def describe() -> Description:
+    shape = (64, 512)
+    args = tuple(
+        ArgSpec(name=n, role=r, shape=shape, strides=(512, 1)) for n, r in (("x", Role.INPUT), ("out", Role.OUTPUT))
+    )
+    return Description(
+        signature=Signature(args=args),
+        reference_graph=None,
+        compulsory_bytes=2 * 4 * 64 * 512,
+        flops=3 * 64 * 512,
+        reference_sha256="",
+        torch_version="2",
+    )
+
+
+def refuse() -> JudgeProcess:
+    raise JudgeCrashed("the judge died during load (killed by signal 9)")
+
+
+def test_eager_is_timed_once_and_then_read_from_disk(problem, folder, start) -> None:
+    first = measure_baselines(
+        problem, describe(), start_judge=start, cache_dir=folder, compile_modes=(), settings=QUICK
+    )
+    (eager,) = first.entries
+    assert eager.name == "eager"
+    assert eager.median_ms > 0
+    assert eager.p10_ms <= eager.median_ms <= eager.p90_ms
+    assert eager.precision_class in (PrecisionClass.EXACT, PrecisionClass.FP32)
+    assert first.floor.floor_ms > 0
+    again = measure_baselines(
+        problem, describe(), start_judge=refuse, cache_dir=folder, compile_modes=(), settings=QUICK
+    )
+    assert again == first
+
+
+def test_compile_that_hangs_becomes_an_entry_with_an_error(problem, folder, start, monkeypatch) -> None:
+    monkeypatch.setattr("ridgeline.tools.baselines.COMPILE_LIMIT_S", 0.2)
+    measured = measure_baselines(
+        problem, describe(), start_judge=start, cache_dir=folder, compile_modes=("default",), settings=QUICK
+    )
+    eager, compiled = measured.entries
+    assert eager.median_ms is not None
+    assert compiled.name == "compile"
+    assert compiled.median_ms is None
+    assert "did not answer" in compiled.error
+    assert measured.best() == eager
+
+
+def test_judge_that_dies_fails_only_its_own_compile_mode(problem, folder, start) -> None:
+    measure_baselines(problem, describe(), start_judge=start, cache_dir=folder, compile_modes=(), settings=QUICK)
+    measured = measure_baselines(
+        problem, describe(), start_judge=refuse, cache_dir=folder, compile_modes=("max-autotune",), settings=QUICK
+    )
+    assert measured.entries[1].error.startswith("the judge died during load")
+
+
+def test_eager_that_cannot_run_is_an_error_of_the_engine(problem, tmp_path, folder) -> None:
+    with pytest.raises(JudgeCrashed):
+        measure_baselines(problem, describe(), start_judge=refuse, cache_dir=tmp_path, settings=QUICK)
+
+
+def test_tf32_is_a_baseline_on_gpus_only(problem) -> None:
+    assert modes_of(problem.device, ("default",)) == ("eager", "compile")
+    gpu = replace(problem.device, kind=DeviceKind.CUDA)
+    assert modes_of(gpu, ("default",)) == ("eager", "eager_tf32", "compile")
+    with pytest.raises(EngineError, match="known: default, max-autotune"):
+        modes_of(gpu, ("fast",))
+
+
+def test_key_follows_sizes_device_and_torch(problem) -> None:
+    keys = {
+        baseline_key(problem, describe(), "eager"),
+        baseline_key(problem, describe(), "compile"),
+        baseline_key(replace(problem, reference_source=REFERENCE.replace("512", "256")), describe(), "eager"),
+        baseline_key(problem, replace(describe(), torch_version="3"), "eager"),
+        baseline_key(replace(problem, device=replace(problem.device, cores=64)), describe(), "eager"),
+    }
+    assert len(keys) == 5
+    assert baseline_key(replace(problem, name="other"), describe(), "eager") in keys

@@ -1,0 +1,150 @@
+"""PyTorch's own times for a problem: eager and torch.compile, each measured once and kept on disk.
+
+Every mode runs in a judge of its own, so that a crash or a hang of the compiler ends that process and becomes an entry
+with an `error`; a baseline that failed is a fact about PyTorch, not about the search. The modes are minutes apart, so each is
+timed in alternation with eager in its own process and put on one scale: the eager entry's time multiplied by the ratio.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ridgeline.tools.arena import Arena, EagerSide
+from ridgeline.tools.benchmark import TimingSettings, time_alone, time_relative
+from ridgeline.tools.engine import ProblemOnDevice
+from ridgeline.tools.errors import EngineError, RidgelineError
+from ridgeline.tools.judge_process import JudgeProcess
+from ridgeline.tools.records import JUDGE_VERSION, Baseline, Baselines, Description, Device, DeviceKind, PrecisionClass
+from ridgeline.tools.roofline import ceilings, floor_for
+from ridgeline.tools.statistics import StoppingRule, percentile
+
+logger = logging.getLogger(__name__)
+
+BASELINES_VERSION = 1
+"""Part of the cached files' names: raise it when baselines are measured differently."""
+COMPILE_LIMIT_S = 300.0
+"""torch.compile takes 20 to 60 s a mode on 2 cores; a mode that needs longer than this counts as failed."""
+MODE_NAMES = {"default": "compile", "max-autotune": "compile_max_autotune"}
+SETTINGS = TimingSettings(rule=StoppingRule(smallest=10, largest=60, time_s=3.0, patience_s=20.0), loop_s=0.01)
+
+StartJudge = Callable[[], JudgeProcess]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    """What a mode's first call gave: how exact its output is."""
+
+    rel_error: float
+    precision_class: PrecisionClass
+
+
+def measure_baselines(
+    problem: ProblemOnDevice,
+    description: Description,
+    *,
+    start_judge: StartJudge,
+    cache_dir: Path,
+    compile_modes: tuple[str, ...] = ("default", "max-autotune"),
+    settings: TimingSettings = SETTINGS,
+) -> Baselines:
+    """Return PyTorch's times and the floor for a problem; `start_judge` starts a fresh judge with it loaded.
+
+    What is on disk for this reference, device and torch is not measured again, failures of a compile mode included.
+
+    Raises:
+        ProblemError: the reference cannot be judged.
+        EngineError: eager PyTorch itself cannot be timed.
+    """
+    floor = floor_for(description, ceilings(problem.device))
+    entries: list[Baseline] = []
+    for mode in modes_of(problem.device, compile_modes):
+        path = cache_dir / "baselines" / f"{baseline_key(problem, description, mode)}.json"
+        entry = _read(path)
+        if entry is None:
+            entry = _measure(mode, start_judge, settings, eager=entries[0] if entries else None)
+            _publish(path, entry)
+        entries.append(entry)
+    return Baselines(device=problem.device, entries=tuple(entries), floor=floor)
+
+
+def modes_of(device: Device, compile_modes: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the judge's names of the modes to time, eager first; TF32 exists on GPUs only."""
+    unknown = [m for m in compile_modes if m not in MODE_NAMES]
+    if unknown:
+        raise EngineError(f"baselines: unknown compile mode {unknown[0]!r}; known: {', '.join(MODE_NAMES)}")
+    tf32 = ("eager_tf32",) if device.kind is DeviceKind.CUDA else ()
+    return ("eager", *tf32, *(MODE_NAMES[m] for m in compile_modes))
+
+
+def baseline_key(problem: ProblemOnDevice, description: Description, mode: str) -> str:
+    """Return what decides a baseline: reference with its sizes, device, torch, and how the judge measures."""
+    device = problem.device.to_json()
+    parts = [BASELINES_VERSION, JUDGE_VERSION, mode, problem.reference_source, description.torch_version, device]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _measure(mode: str, start_judge: StartJudge, settings: TimingSettings, *, eager: Baseline | None) -> Baseline:
+    started = time.perf_counter()
+    if mode.startswith("compile"):
+        logger.info("baseline %s: PyTorch compiles the reference, once (20 to 60 s on few cores)", mode)
+    try:
+        judge = start_judge()
+        try:
+            entry = _time_mode(judge, mode, settings, eager)
+        finally:
+            judge.close()
+    except RidgelineError as error:
+        if eager is None:
+            raise
+        text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        entry = Baseline(name=mode, precision_class=PrecisionClass.FP32, median_ms=None, error=text)
+    outcome = f"{entry.median_ms:.4g} ms" if entry.median_ms is not None else f"failed: {entry.error}"
+    logger.info("baseline %s: %s (took %.0f s)", mode, outcome, time.perf_counter() - started)
+    return entry
+
+
+def _time_mode(judge: JudgeProcess, mode: str, settings: TimingSettings, eager: Baseline | None) -> Baseline:
+    ready = _prepare(judge, mode)
+    arena = Arena(judge, judge.problem.n_sets)
+    side = EagerSide(judge, mode)
+    if eager is None or eager.median_ms is None:
+        median_ms, p10_ms, p90_ms, samples = time_alone(side, arena, settings=settings)
+    else:
+        ratios = time_relative(side, EagerSide(judge), arena, settings=settings)
+        median_ms, p10_ms, p90_ms = (eager.median_ms * percentile(ratios, p) for p in (50, 10, 90))
+        samples = len(ratios)
+    return Baseline(
+        name=mode,
+        precision_class=ready.precision_class,
+        median_ms=median_ms,
+        p10_ms=p10_ms,
+        p90_ms=p90_ms,
+        samples=samples,
+        rel_error=ready.rel_error,
+    )
+
+
+def _prepare(judge: JudgeProcess, mode: str) -> Ready:
+    reply = judge.request("prepare_mode", mode=mode, timeout_s=COMPILE_LIMIT_S)
+    return Ready(rel_error=float(reply["rel_error"]), precision_class=PrecisionClass(reply["measured"] or "crfm"))
+
+
+def _read(path: Path) -> Baseline | None:
+    try:
+        return Baseline.from_json(json.loads(path.read_text()))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _publish(path: Path, entry: Baseline) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, suffix=".tmp") as file:
+        json.dump(entry.to_json(), file)
+    Path(file.name).replace(path)

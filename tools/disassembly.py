@@ -1,0 +1,170 @@
+"""What a shared object's x86-64 code does in its loops, read from objdump's listing; the object is never loaded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+_FUNCTION = re.compile(r"^[0-9a-f]+ <(.+)>:$")
+_INSTRUCTION = re.compile(r"^\s*([0-9a-f]+):\t(\S+)\s*(.*)$")
+_PREFIXES = {"notrack", "lock", "rep", "repz", "bnd", "data16", "cs", "addr32"}
+_ARITHMETIC = re.compile(
+    r"^v?(?:fn?m(?:add|sub)(?:addsub)?\d*|add|sub|mul|div|sqrt|max|min|rsqrt14|rcp14)(ps|pd|ss|sd|ph|sh)$"
+)
+_STREAMING = re.compile(r"^v?movnt(?:ps|pd|dq|i|q)$")
+_CRT = {
+    "_init",
+    "_fini",
+    "deregister_tm_clones",
+    "register_tm_clones",
+    "__do_global_dtors_aux",
+    "frame_dummy",
+    "_start",
+}
+_MATH = re.compile(
+    r"^(?:exp|exp2|exp10|expm1|log|log2|log10|log1p|sin|cos|tan|sincos|asin|acos|atan|atan2|sinh|cosh|tanh|erf|erfc|pow|cbrt|"
+    r"hypot|fmod|tgamma|lgamma|floor|ceil|round|rint|nearbyint|trunc|fmax|fmin|sqrt)f?$"
+)
+WIDTH_BITS = {"zmm": 512, "ymm": 256, "xmm": 128}
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One line of the listing."""
+
+    address: int
+    mnemonic: str
+    operands: str
+
+    @property
+    def jump_target(self) -> int | None:
+        """Return the address a jump within the function leads to, or None."""
+        if not self.mnemonic.startswith("j"):
+            return None
+        target = re.match(r"([0-9a-f]+) <", self.operands)
+        return int(target[1], 16) if target else None
+
+    @property
+    def callee(self) -> str:
+        """Return the called function's name, or ""."""
+        name = re.search(r"<([^>@+]+)", self.operands) if self.mnemonic in ("call", "callq") else None
+        return name[1] if name else ""
+
+    @property
+    def arithmetic_bits(self) -> int:
+        """Return the register width of a floating-point operation (32 or 64 for a scalar one); 0 for anything else."""
+        match = _ARITHMETIC.match(self.mnemonic)
+        if match is None:
+            return 0
+        if match[1] in ("ss", "sh"):
+            return 32
+        if match[1] == "sd":
+            return 64
+        return max((bits for name, bits in WIDTH_BITS.items() if f"%{name}" in self.operands), default=0)
+
+    @property
+    def touches_stack(self) -> bool:
+        """Return whether a vector register is spilled to or reloaded from the stack."""
+        is_vector_move = re.match(r"^v?mov(?:aps|ups|ss|sd|apd|upd|dqa|dqu)\w*$", self.mnemonic)
+        return bool(is_vector_move) and bool(re.search(r"\(%r[sb]p\)", self.operands))
+
+    @property
+    def stores_vector(self) -> bool:
+        """Return whether a packed register is stored to memory that is not the stack, in the ordinary way."""
+        return (
+            bool(re.match(r"^v?mov(?:aps|ups|apd|upd|dqa|dqu)\w*$", self.mnemonic))
+            and self.operands.rstrip("}k01234567{").endswith(")")
+            and not self.touches_stack
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class LoopFacts:
+    """What the innermost loops of all functions hold together."""
+
+    loops: int = 0  # innermost loops with floating-point work
+    scalar_loops: int = 0  # of these, the ones without any packed operation
+    arithmetic: dict[int, int] = field(default_factory=dict)  # width in bits -> instructions
+    vector_math: dict[str, int] = field(default_factory=dict)  # libmvec calls: "_ZGVeN16v_expf"
+    scalar_math: dict[str, int] = field(default_factory=dict)  # libm calls, one element each: "expf"
+    streaming_stores: int = 0  # anywhere in the code
+    plain_vector_stores: int = 0
+    gathers: int = 0
+    spills: int = 0  # vector registers moved to or from the stack, except around calls
+    divisions: int = 0
+    uses_openmp: bool = False
+
+    @property
+    def widest_bits(self) -> int:
+        """Return the widest packed arithmetic in a loop; 0 without any."""
+        return max((bits for bits in self.arithmetic if bits >= 128), default=0)
+
+    def share_of(self, bits: int) -> float:
+        """Return the part of the loops' floating-point instructions that have this width."""
+        total = sum(self.arithmetic.values())
+        return self.arithmetic.get(bits, 0) / total if total else 0.0
+
+
+def read_listing(listing: str) -> LoopFacts:
+    """Return the facts of `objdump -d --no-show-raw-insn` of an x86-64 shared object."""
+    facts = LoopFacts()
+    for name, code in _functions(listing):
+        if name.removesuffix("@plt") in _CRT or name.endswith("@plt"):
+            continue
+        facts.uses_openmp |= any(i.callee.startswith("GOMP_parallel") for i in code)
+        facts.streaming_stores += sum(bool(_STREAMING.match(i.mnemonic)) for i in code)
+        for loop in _innermost_loops(code):
+            _add_loop(facts, loop)
+    return facts
+
+
+def _functions(listing: str) -> Iterator[tuple[str, list[Instruction]]]:
+    name, code = "", list[Instruction]()
+    for line in listing.splitlines():
+        if header := _FUNCTION.match(line):
+            if code:
+                yield name, code
+            name, code = header[1], []
+        elif instruction := _parse(line):
+            code.append(instruction)
+    if code:
+        yield name, code
+
+
+def _parse(line: str) -> Instruction | None:
+    match = _INSTRUCTION.match(line)
+    if match is None:
+        return None
+    mnemonic, operands = match[2], match[3].split("#")[0].strip()
+    while mnemonic in _PREFIXES and operands:
+        mnemonic, _, operands = operands.partition(" ")
+        operands = operands.strip()
+    return Instruction(int(match[1], 16), mnemonic, operands)
+
+
+def _innermost_loops(code: list[Instruction]) -> list[list[Instruction]]:
+    """Return the bodies of loops that hold no other loop: what lies between a backward jump and its target."""
+    jumps = ((i.jump_target, i.address) for i in code)
+    spans = {(target, end) for target, end in jumps if target is not None and code[0].address <= target <= end}
+    innermost = [s for s in spans if not any(o != s and s[0] <= o[0] and o[1] <= s[1] for o in spans)]
+    return [[i for i in code if start <= i.address <= end] for start, end in sorted(innermost)]
+
+
+def _add_loop(facts: LoopFacts, loop: list[Instruction]) -> None:
+    widths = [i.arithmetic_bits for i in loop if i.arithmetic_bits]
+    calls = [i.callee for i in loop if i.callee]
+    math = [c for c in calls if _MATH.match(c) or c.startswith("_ZGV")]
+    if widths or math:
+        facts.loops += 1
+        facts.scalar_loops += not any(w >= 128 for w in widths)
+    for width in widths:
+        facts.arithmetic[width] = facts.arithmetic.get(width, 0) + 1
+    for name in math:
+        counts = facts.vector_math if name.startswith("_ZGV") else facts.scalar_math
+        counts[name] = counts.get(name, 0) + 1
+    facts.plain_vector_stores += sum(i.stores_vector for i in loop)
+    facts.gathers += sum("gather" in i.mnemonic for i in loop)
+    facts.divisions += sum(bool(re.match(r"^v?(div|sqrt)[ps][sd]$", i.mnemonic)) for i in loop)
+    if not calls:  # a call clobbers every vector register, so moves around it are the call's cost, named as such
+        facts.spills += sum(i.touches_stack for i in loop)
