@@ -126,7 +126,9 @@ async def _opened(
     target = target_of(options.problem, options.device)
     async with contextlib.AsyncExitStack() as stack:
         if engine is None:
-            engine = await stack.enter_async_context(open_engine(log=options.run_dir / "run.log", allow_unsafe=options.allow_unsafe))
+            engine = await stack.enter_async_context(
+                open_engine(log=options.run_dir / "run.log", allow_unsafe=options.allow_unsafe)
+            )
         archive = await asyncio.to_thread(Archive.open, _archive_path(options), create=not options.resume)
         stack.callback(archive.close)
         await asyncio.to_thread(check_graph_version, archive, GRAPH_VERSION)

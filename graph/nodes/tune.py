@@ -95,18 +95,14 @@ async def _sweep_one(context: SearchContext, root_id: str, round_: int, share: i
         if not batch:
             count = min(BATCH, share - done)
             known = list(trial_by_id.values())
-            points = next_points(
-                tunables, known, base.speedup, rng_seed=rng_seed, planned=trials, count=max(0, count)
-            )
+            points = next_points(tunables, known, base.speedup, rng_seed=rng_seed, planned=trials, count=max(0, count))
             batch = [_point(root, round_, len(candidates) + n, p, tunables) for n, p in enumerate(points)]
             done += len(batch)
         if not batch:
             return
         for candidate in batch:
             await asyncio.to_thread(context.archive.add_candidate, candidate)
-        await asyncio.gather(
-            *(_measure(context, c, done - len(batch) + n + 1, share) for n, c in enumerate(batch))
-        )
+        await asyncio.gather(*(_measure(context, c, done - len(batch) + n + 1, share) for n, c in enumerate(batch)))
 
 
 async def _measured(context: SearchContext, root_id: str) -> list[Candidate]:

@@ -17,5 +17,3 @@ async def test_search_runs_every_planned_branch_and_certifies_the_fastest(search
     certificate = search.archive.certificate()
     assert certificate is not None
     assert certificate["candidate"]["id"] == output["best_id"]
-
-

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -145,40 +145,50 @@ def test_killed_search_resumes_with_no_reply_asked_twice_and_no_evaluation_run_t
     write_problem(tmp_path / "problem", search=SETTINGS | {"rounds": 3})
     child = CHILD.format(tests=str(Path(__file__).parents[1]))
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
-    answered: Counter[str] = Counter()
+    arrived: set[str] = set()
+    judged: set[tuple[str, str]] = set()
 
     with serve(lambda n, request: Answer(_reply(request), delay_s=0.05)) as server:
-
-        def start(mode: str) -> subprocess.Popen[str]:
-            command = [sys.executable, "-c", child, str(tmp_path), server.url, mode]
-            return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
-
-        kills = 0
-        for wanted in (4, 9):
-            process = start("resume" if kills else "new")
+        for kill, wanted in enumerate((4, 9)):
+            command = [sys.executable, "-c", child, str(tmp_path), server.url, "resume" if kill else "new"]
+            process = subprocess.Popen(command, env=environment)
             while len(server.requests) < wanted and process.poll() is None:
-                pass_time(0.005)
+                time.sleep(0.005)
             process.send_signal(signal.SIGKILL)
-            process.communicate()
-            kills += 1
-        process = start("resume")
-        output, _ = process.communicate(timeout=60)
-        for request in server.requests:
-            answered[request["prompt"]] += 1
-    assert output.strip() == "finished"
-    with Archive.open(tmp_path / "run" / "archive.sqlite", create=False) as archive:
+            process.wait()
+            calls, evaluations = _finished(tmp_path / "run")
+            arrived |= calls
+            judged |= evaluations
+            assert _sent_again(tmp_path / "run", arrived) == []
+        command[-1] = "resume"
+        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "finished"
+    assert arrived and judged
+    with Archive.open(tmp_path / "run", create=False) as archive:
         written = {c.id for c in archive.candidates(origin=Origin.MODEL)}
         totals = Journal(archive).totals()
     assert written == {f"r{r}i{i}v{v}a0" for r in (1, 2, 3) for i in (0, 1) for v in (0, 1)}
-    # 3 ideations and 12 kernels; each kill may have cost the calls that were then in flight, at most one round's
-    assert totals["calls"] == 15
-    assert len(server.requests) - 15 == totals["repeated"] <= 4 * kills
+    assert totals["calls"] == 3 + 12, "three ideations and twelve kernels"
+    assert _sent_again(tmp_path / "run", arrived) == []
+    # at most what was in flight at the two kills is sent again: a round's four branches
+    assert len(server.requests) - 15 <= totals["repeated"] <= 2 * 4
     lines = [json.loads(line) for line in (tmp_path / "engine.log").read_text().splitlines()]
-    runs = Counter((e["task"], e["candidate"]) for e in lines if e["purpose"] == "search" and e["task"] != "CompileTask")
-    assert sum(n - 1 for n in runs.values()) <= 4 * kills
+    runs = Counter(
+        (e["task"], e["candidate"]) for e in lines if e["purpose"] == "search" and e["task"] != "CompileTask"
+    )
+    assert {key: runs[key] for key in judged if runs[key] != 1} == {}
 
 
-def pass_time(seconds: float) -> None:
-    import time
+def _finished(run_dir: Path) -> tuple[set[str], set[tuple[str, str]]]:
+    """Return the model calls that have their reply and the measurements of finished evaluations."""
+    with Archive.open(run_dir, create=False) as archive:
+        calls = {call["call_id"] for call in Journal(archive).calls("finished")}
+        ids = [e.candidate_id for e in archive.evaluations() if e.candidate_id.startswith("r")]
+    return calls, {(task, candidate_id) for candidate_id in ids for task in ("VerifyTask", "BenchmarkTask")}
 
-    time.sleep(seconds)
+
+def _sent_again(run_dir: Path, arrived: set[str]) -> list[str]:
+    """Return the calls whose reply had arrived and which were sent once more after it."""
+    with Archive.open(run_dir, create=False) as archive:
+        calls = Journal(archive).calls()
+    return [c["call_id"] for c in calls if c["call_id"] in arrived and c["state"] != "finished"]
