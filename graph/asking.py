@@ -73,9 +73,7 @@ def _from_journal(stored: dict[str, object]) -> Reply:
     return Reply(text=str(stored["text"]), usage=Usage.from_json(stored), raw=raw if isinstance(raw, dict) else {})
 
 
-async def ask_ideas(
-    context: SearchContext, call_id: str, model_name: str, request: IdeationRequest
-) -> list[IdeaDraft]:
+async def ask_ideas(context: SearchContext, call_id: str, model_name: str, request: IdeationRequest) -> list[IdeaDraft]:
     """Return at most `request.count` ideas; an unreadable reply is asked for once more, then counts as none."""
     for attempt_id in (call_id, f"{call_id}:again"):
         reply = await ask(context, attempt_id, model_name, request)
@@ -100,4 +98,3 @@ async def ask_kernel(context: SearchContext, call_id: str, model_name: str, requ
         failure = f"Your reply could not be read: {error}."
         request = dataclasses.replace(request, failed_source=reply.text[:REPLY_SHOWN], failure=failure)
     return read_kernel((await ask(context, f"{call_id}:again", model_name, request)).text)
-

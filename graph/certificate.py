@@ -207,9 +207,7 @@ async def _compare(context: SearchContext, certificate: Certificate, build: Buil
     certificate.seed_id = seed.candidate.id
     problem = await context.described()
     seed_build = await context.engine.submit(CompileTask(problem=problem, candidate=seed.candidate))
-    task = CompareTask(
-        problem=problem, first=winner, first_build=build, second=seed.candidate, second_build=seed_build
-    )
+    task = CompareTask(problem=problem, first=winner, first_build=build, second=seed.candidate, second_build=seed_build)
     certificate.versus_seed = found = await context.engine.submit(task)
     key = comparison_key(winner.id, seed.candidate.id)
     await asyncio.to_thread(context.archive.save, "comparisons", key, winner.id, found)

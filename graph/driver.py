@@ -126,7 +126,9 @@ async def _opened(
     target = target_of(options.problem, options.device)
     async with contextlib.AsyncExitStack() as stack:
         if engine is None:
-            engine = await stack.enter_async_context(open_engine(log=options.run_dir / "run.log", allow_unsafe=options.allow_unsafe))
+            engine = await stack.enter_async_context(
+                open_engine(log=options.run_dir / "run.log", allow_unsafe=options.allow_unsafe)
+            )
         archive = await asyncio.to_thread(Archive.open, _archive_path(options), create=not options.resume)
         stack.callback(archive.close)
         await asyncio.to_thread(check_graph_version, archive, GRAPH_VERSION)
@@ -224,9 +226,7 @@ async def _drive(
 
     state = "interrupted"
     try:
-        await _stream(context, saver, options, on_event, stop)
-        run = await asyncio.to_thread(context.archive.run)
-        state = str(run["state"])
+        state = await _stream(context, saver, options, on_event, stop)
     except GraphDrained:
         state = "stopped"
     except asyncio.CancelledError:
@@ -244,7 +244,8 @@ async def _stream(
     options: SearchOptions,
     on_event: OnEvent | None,
     stop: RunControl | None,
-) -> None:
+) -> str:
+    """Stream the graph to its end and return its outcome."""
     from ridgeline.graph.build import make_graph
 
     graph = make_graph()
@@ -267,6 +268,7 @@ async def _stream(
             on_event(part["data"])
         elif part["type"] == "updates" and not part["ns"] and "select" in part["data"]:
             await prune(saver, THREAD_ID)
+    return str((await graph.aget_state(config)).values["outcome"])
 
 
 def _input(options: SearchOptions, *, has_checkpoint: bool, is_over: bool) -> dict[str, int] | None:

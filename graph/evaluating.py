@@ -58,12 +58,11 @@ def read_sources(files: Sequence[Path], language: str) -> list[tuple[Path, str]]
     return found
 
 
-async def evaluate_files(
-    engine: Engine, target: ProblemOnDevice, files: Sequence[Path]
-) -> list[JudgedFile]:
+async def evaluate_files(engine: Engine, target: ProblemOnDevice, files: Sequence[Path]) -> list[JudgedFile]:
     """Judge each file as the search would and return the evaluations in the files' order."""
     sources = await asyncio.to_thread(read_sources, files, target.language)
-    described = dataclasses.replace(target, description=await engine.submit(DescribeTask(problem=target)))
+    description = await engine.submit(DescribeTask(problem=target))
+    described = dataclasses.replace(target, description=description)
     baselines = await engine.submit(BaselineTask(problem=described))
     return [
         JudgedFile(

@@ -12,7 +12,17 @@ from ridgeline.checkpoints.result import speedup_vs_best
 from ridgeline.graph.events import emit
 from ridgeline.tools.compiler import evaluation_key
 from ridgeline.tools.errors import EngineError
-from ridgeline.tools.records import Build, Candidate, DeviceKind, Evaluation, Purpose, ReasonCode, Status, Timing, Verdict
+from ridgeline.tools.records import (
+    Build,
+    Candidate,
+    DeviceKind,
+    Evaluation,
+    Purpose,
+    ReasonCode,
+    Status,
+    Timing,
+    Verdict,
+)
 from ridgeline.tools.toolbox import make_toolbox
 
 if TYPE_CHECKING:
@@ -144,7 +154,9 @@ async def store(context: SearchContext, evaluation: Evaluation) -> None:
     )
     candidate = await asyncio.to_thread(context.archive.candidate, evaluation.candidate_id)
     timing = evaluation.timing
-    logger.info("%s: %s %s", candidate.id, evaluation.status, f"{evaluation.speedup:.3f}x" if evaluation.speedup else "")
+    logger.info(
+        "%s: %s %s", candidate.id, evaluation.status, f"{evaluation.speedup:.3f}x" if evaluation.speedup else ""
+    )
     emit(
         {
             "event": "candidate_done",

@@ -13,8 +13,43 @@ SAME_MECHANISM = 0.75
 """Jaccard overlap of content words; restated ideas of the same model measured 0.8 and up, related ones below 0.6."""
 
 NOISE = frozenset(
-    "a an and are as at be by each for from in into is it its of on one or so that the their then this to use using "
-    "used with which while per instead".split()
+    [
+        "a",
+        "an",
+        "and",
+        "are",
+        "as",
+        "at",
+        "be",
+        "by",
+        "each",
+        "for",
+        "from",
+        "in",
+        "into",
+        "is",
+        "it",
+        "its",
+        "of",
+        "on",
+        "one",
+        "or",
+        "so",
+        "that",
+        "the",
+        "their",
+        "then",
+        "this",
+        "to",
+        "use",
+        "using",
+        "used",
+        "with",
+        "which",
+        "while",
+        "per",
+        "instead",
+    ]
 )
 
 

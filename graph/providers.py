@@ -44,12 +44,12 @@ class LangChainModel:
         """Ask for a kernel."""
         return await self._ask(render_kernel(request), KernelDraft)
 
-    async def _ask(self, prompt: str, schema: type[IdeaList] | type[KernelDraft]) -> Reply:
+    async def _ask(self, prompt: str, schema: type[IdeaList | KernelDraft]) -> Reply:
         started = time.monotonic()
         message = await with_retries(self._name, lambda: self._invoke(prompt, schema), self._policy)
         return self._reply(message, time.monotonic() - started)
 
-    async def _invoke(self, prompt: str, schema: type[IdeaList] | type[KernelDraft]) -> Any:
+    async def _invoke(self, prompt: str, schema: type[IdeaList | KernelDraft]) -> Any:
         if self._structured:
             try:
                 structured = self._chat.with_structured_output(

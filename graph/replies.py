@@ -91,7 +91,7 @@ def _unfenced(source: str) -> str:
     return match.group(2) if match else source
 
 
-def wire_schema(model: type[IdeaList] | type[KernelDraft]) -> dict[str, Any]:
+def wire_schema(model: type[IdeaList | KernelDraft]) -> dict[str, Any]:
     """Return the JSON schema that every provider's strict mode accepts.
 
     Strict modes want every property required, no additional ones, no bounds or defaults, and no `$ref` with siblings;

@@ -68,9 +68,7 @@ async def save_summary(
     )
 
 
-def _entry(
-    context: SearchContext, round_: int, elites: Sequence[Standing], best: Standing | None
-) -> dict[str, Any]:
+def _entry(context: SearchContext, round_: int, elites: Sequence[Standing], best: Standing | None) -> dict[str, Any]:
     candidates = context.archive.candidates(round=round_)
     written = [c for c in candidates if c.origin is Origin.MODEL]
     judged = [context.archive.evaluation(c.id) for c in written]

@@ -82,23 +82,38 @@ def default_point(tunables: Sequence[Tunable]) -> dict[str, str]:
     return {t.name: t.current for t in tunables}
 
 
-def next_point(tunables: Sequence[Tunable], trials: Sequence[Trial], default_speedup: float, *, rng_seed: int, planned: int) -> dict[str, str] | None:
-    """Return the next point to measure, or None when all are measured or PATIENCE is used up.
+def next_points(
+    tunables: Sequence[Tunable],
+    trials: Sequence[Trial],
+    default_speedup: float,
+    *,
+    rng_seed: int,
+    planned: int,
+    count: int,
+) -> list[dict[str, str]]:
+    """Return up to `count` new points to build side by side; fewer, or none, when few are left or PATIENCE is used up.
 
-    A function of its arguments only, so a resumed sweep continues where it was.
+    A function of its arguments only, so a resumed sweep continues where it was. `planned` is how many trials the kernel
+    may hope for: RANDOM_SHARE of them are drawn blindly.
     """
-    default = default_point(tunables)
-    tried = [default, *(dict(t.point) for t in trials)]
     if _is_stale(trials, default_speedup):
-        return None
-    rng = random.Random(f"{rng_seed}:{len(trials)}")
-    best = max([(default_speedup, default), *((t.speedup or 0.0, dict(t.point)) for t in trials)], key=lambda p: p[0])[1]
-    is_local = len(trials) >= max(2, int(RANDOM_SHARE * planned))
-    for _ in range(64):
-        point = _moved(best, tunables, rng) if is_local else _drawn(tunables, rng)
-        if point not in tried:
-            return point
-    return _first_untried(tunables, tried)
+        return []
+    default = default_point(tunables)
+    tried: list[Point] = [default, *(t.point for t in trials)]
+    best = max([(default_speedup, default), *((t.speedup or 0.0, dict(t.point)) for t in trials)], key=lambda p: p[0])[
+        1
+    ]
+    found: list[dict[str, str]] = []
+    for number in range(len(trials), len(trials) + count):
+        rng = random.Random(f"{rng_seed}:{number}")
+        is_local = number >= max(2, int(RANDOM_SHARE * planned))
+        draws = (_moved(best, tunables, rng) if is_local else _drawn(tunables, rng) for _ in range(64))
+        point = next((p for p in draws if p not in tried), None) or _first_untried(tunables, tried)
+        if point is None:
+            break
+        found.append(point)
+        tried.append(point)
+    return found
 
 
 def _is_stale(trials: Sequence[Trial], default_speedup: float) -> bool:

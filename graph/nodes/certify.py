@@ -44,7 +44,9 @@ async def certify(state: SearchState, context: SearchContext) -> SearchState:
     await asyncio.to_thread(_bank, context, elites if winner else [])
     failed = {failure["candidate_id"] for failure in failures}
     best = winner or next((s for s in standings if s.candidate.id not in failed), None)
-    await asyncio.to_thread(context.archive.save_run, {"state": outcome, "best_id": best.candidate.id if best else None})
+    await asyncio.to_thread(
+        context.archive.save_run, {"state": outcome, "best_id": best.candidate.id if best else None}
+    )
     return {
         "outcome": outcome,
         "certified": winner is not None,

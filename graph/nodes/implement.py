@@ -114,9 +114,7 @@ async def _failure(context: SearchContext, state: BranchState) -> tuple[str, str
     return candidate.source, failure_text(evaluation) if evaluation else "it was not judged"
 
 
-def _candidate(
-    context: SearchContext, state: BranchState, idea: Idea, candidate_id: str, source: str
-) -> Candidate:
+def _candidate(context: SearchContext, state: BranchState, idea: Idea, candidate_id: str, source: str) -> Candidate:
     return Candidate(
         id=candidate_id,
         origin=Origin.MODEL,

@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ridgeline.graph.budget import exhausted, spent
-from ridgeline.graph.elites import Standing, choose_elites, read_standings
+from ridgeline.graph.elites import choose_elites, read_standings
 from ridgeline.graph.events import emit
 from ridgeline.graph.measuring import evaluate
 from ridgeline.graph.profiling import profile
 from ridgeline.graph.rounds import GAIN, save_summary, stop_reason
-from ridgeline.graph.tuning import Trial, Tunable, next_point, parse_tunables, untuned_id, with_values
+from ridgeline.graph.tuning import Trial, Tunable, next_points, parse_tunables, untuned_id, with_values
 from ridgeline.tools.records import Candidate, Origin, Purpose
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from ridgeline.graph.state import SearchState
 
 logger = logging.getLogger(__name__)
+
+BATCH = 4
+"""Points chosen from the same knowledge: their builds run side by side while one is timed."""
 
 
 async def tune(state: SearchState, context: SearchContext) -> SearchState:
@@ -52,7 +56,7 @@ async def tune(state: SearchState, context: SearchContext) -> SearchState:
 
 async def _sweep(context: SearchContext, state: SearchState, round_: int, trials: int) -> None:
     """Share the round's trials among the elites, fastest first; what one leaves unused the next one gets."""
-    roots = list(dict.fromkeys(untuned_id(candidate_id) for candidate_id in state.get("elites", [])))
+    roots = await asyncio.to_thread(_tunable_roots, context, state.get("elites", []))
     for place, root_id in enumerate(roots):
         done = await asyncio.to_thread(_tuned, context, round_)
         others = [c for c in done if untuned_id(c.id) != root_id]
@@ -61,35 +65,44 @@ async def _sweep(context: SearchContext, state: SearchState, round_: int, trials
         await _sweep_one(context, root_id, round_, share, trials)
 
 
+def _tunable_roots(context: SearchContext, elites: Sequence[str]) -> list[str]:
+    """Return the kernels behind the elites that declare tunables, fastest first, each once."""
+    roots = dict.fromkeys(untuned_id(candidate_id) for candidate_id in elites)
+    return [root for root in roots if parse_tunables(context.archive.candidate(root).source)]
+
+
 def _tuned(context: SearchContext, round_: int) -> list[Candidate]:
     return context.archive.candidates(round=round_, origin=Origin.TUNE)
 
 
 async def _sweep_one(context: SearchContext, root_id: str, round_: int, share: int, trials: int) -> None:
-    """Measure up to `share` points of one kernel in this round; the sequence continues over rounds."""
+    """Measure up to `share` points of one kernel in this round; the sequence continues over rounds.
+
+    Points are stored before they are measured and evaluations are kept, so a resume measures what is missing and then
+    goes on.
+    """
     root = await asyncio.to_thread(context.archive.candidate, root_id)
     base = await asyncio.to_thread(context.archive.evaluation, root_id)
     tunables = parse_tunables(root.source)
     if not tunables or base is None or base.speedup is None:
         return
-    while True:
-        if exhausted(context.budget, await spent(context)):
-            return
+    rng_seed = context.derived_seed("tune", root_id)
+    while not exhausted(context.budget, await spent(context)):
         candidates = await _measured(context, root_id)
-        mine = [c for c in candidates if c.round == round_]
-        pending = [c for c in candidates if c.id not in {t_id for t_id, _ in await _trials(context, candidates)}]
-        if pending:
-            await _measure(context, pending[0], len(mine), share)
-            continue
-        if len(mine) >= share:
+        trial_by_id = await _trials(context, candidates)
+        done = sum(1 for c in candidates if c.round == round_)
+        batch = [c for c in candidates if c.id not in trial_by_id]
+        if not batch:
+            count = min(BATCH, share - done)
+            known = list(trial_by_id.values())
+            points = next_points(tunables, known, base.speedup, rng_seed=rng_seed, planned=trials, count=max(0, count))
+            batch = [_point(root, round_, len(candidates) + n, p, tunables) for n, p in enumerate(points)]
+            done += len(batch)
+        if not batch:
             return
-        trial_list = [trial for _, trial in await _trials(context, candidates)]
-        point = next_point(
-            tunables, trial_list, base.speedup, rng_seed=context.derived_seed("tune", root_id), planned=trials
-        )
-        if point is None:
-            return
-        await _measure(context, _point(root, round_, len(candidates), point, tunables), len(mine) + 1, share)
+        for candidate in batch:
+            await asyncio.to_thread(context.archive.add_candidate, candidate)
+        await asyncio.gather(*(_measure(context, c, done - len(batch) + n + 1, share) for n, c in enumerate(batch)))
 
 
 async def _measured(context: SearchContext, root_id: str) -> list[Candidate]:
@@ -98,12 +111,12 @@ async def _measured(context: SearchContext, root_id: str) -> list[Candidate]:
     return sorted((c for c in tuned if c.parent_id == root_id), key=lambda c: int(c.id.rpartition("t")[2]))
 
 
-async def _trials(context: SearchContext, candidates: list[Candidate]) -> list[tuple[str, Trial]]:
-    found = []
+async def _trials(context: SearchContext, candidates: list[Candidate]) -> dict[str, Trial]:
+    found = {}
     for candidate in candidates:
         evaluation = await asyncio.to_thread(context.archive.evaluation, candidate.id, Purpose.TUNE)
         if evaluation is not None:
-            found.append((candidate.id, Trial(point=candidate.tunables, speedup=evaluation.speedup)))
+            found[candidate.id] = Trial(point=candidate.tunables, speedup=evaluation.speedup)
     return found
 
 

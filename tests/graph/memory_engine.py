@@ -121,9 +121,7 @@ class MemoryEngine:
             Baseline(name=name, precision_class=PrecisionClass.FP32, median_ms=ms, samples=50)
             for name, ms in (("eager", EAGER_MS), ("compile", 0.8 * EAGER_MS))
         )
-        floor = Floor(
-            floor_ms=self.floor_ms, compute_floor_ms=0.0, bound="memory", bandwidth_gbps=10.0, gflops=100.0
-        )
+        floor = Floor(floor_ms=self.floor_ms, compute_floor_ms=0.0, bound="memory", bandwidth_gbps=10.0, gflops=100.0)
         return Baselines(device=task.problem.device, entries=entries, floor=floor)
 
     def _CompileTask(self, task: CompileTask) -> Build:
@@ -158,7 +156,9 @@ class MemoryEngine:
         return Comparison(ratio=ratio, ratio_ci95=(ratio * 0.99, ratio * 1.01), first_ms=1.0, second_ms=1.0, blocks=5)
 
     def _ProfileTask(self, task: ProfileTask) -> Profile:
-        return Profile(bound="memory", fraction_of_floor=0.5, achieved_gbps=5.0, achieved_gflops=None, notes=("scalar",))
+        return Profile(
+            bound="memory", fraction_of_floor=0.5, achieved_gbps=5.0, achieved_gflops=None, notes=("scalar",)
+        )
 
 
 def seed_kernel(speed: float, stem: str = "naive") -> tuple[str, str]:

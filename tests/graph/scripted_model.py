@@ -12,7 +12,24 @@ from ridgeline.graph.requests import IdeationRequest, KernelRequest, Reply, Usag
 Ideas = Callable[[IdeationRequest], Any]
 Kernel = Callable[[KernelRequest], Any]
 
-WORDS = "alpha bravo charlie delta echo foxtrot golf hotel india juliet kilo lima mike november oscar papa".split()
+WORDS = [
+    "alpha",
+    "bravo",
+    "charlie",
+    "delta",
+    "echo",
+    "foxtrot",
+    "golf",
+    "hotel",
+    "india",
+    "juliet",
+    "kilo",
+    "lima",
+    "mike",
+    "november",
+    "oscar",
+    "papa",
+]
 
 
 def distinct_ideas(request: IdeationRequest) -> dict[str, Any]:

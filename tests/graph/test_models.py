@@ -114,9 +114,8 @@ async def test_a_timeout_is_retried_and_then_gives_up(provider: str) -> None:
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_server_errors_are_tried_a_bounded_number_of_times(provider: str) -> None:
-    with serve(lambda n, request: Answer(status=503)) as server:
-        with pytest.raises(ModelUnavailable):
-            await model_at(provider, server).write(kernel())
+    with serve(lambda n, request: Answer(status=503)) as server, pytest.raises(ModelUnavailable):
+        await model_at(provider, server).write(kernel())
     assert len(server.requests) == FAST.attempts
 
 

@@ -1,0 +1,194 @@
+"""A search in its run folder: the whole way, stopped, killed, resumed, extended."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.runtime import RunControl
+
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.journal import Journal
+from ridgeline.checkpoints.runs import lock_run
+from ridgeline.graph.driver import SearchOptions, run_search
+from ridgeline.tools.errors import RunError
+from ridgeline.tools.records import Origin
+
+from .conftest import write_problem
+from .loopback import Answer, serve
+from .memory_engine import MemoryEngine
+from .scripted_model import ScriptedModel
+
+SETTINGS: dict[str, Any] = {
+    "rounds": 2,
+    "ideas": 2,
+    "implementations": 2,
+    "tune_trials": 0,
+    "stall_rounds": None,
+    "floor_margin": None,
+}
+
+
+def options(tmp_path: Path, *, search: dict[str, Any] | None = None, **fields: Any) -> SearchOptions:
+    problem = write_problem(tmp_path / "problem", search=SETTINGS | (search or {}))
+    return SearchOptions(problem=problem, run_dir=tmp_path / "run", **fields)
+
+
+async def test_finished_search_leaves_result_and_best_source(tmp_path: Path) -> None:
+    result = await run_search(options(tmp_path), engine=MemoryEngine(), models=[ScriptedModel()])
+    assert result.state == "finished"
+    assert result.certified
+    assert result.best_source_path is not None
+    assert result.best_source_path.read_text() == result.best_source
+    report = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert report["best"]["id"] == result.best_id
+    assert report["best"]["speedup_vs_seed"] > 1
+
+
+async def test_stopped_search_resumes_without_repeating_a_call_or_a_measurement(tmp_path: Path) -> None:
+    engine, model = MemoryEngine(delay_s=0.01), ScriptedModel(delay_s=0.01)
+    stop = RunControl()
+
+    def on_event(event: Any) -> None:
+        if event["event"] == "candidate_done" and event["candidate_id"].startswith("r1"):
+            stop.request_drain("test")
+
+    first = await run_search(options(tmp_path), engine=engine, models=[model], stop=stop, on_event=on_event)
+    assert first.state == "stopped"
+    second = await run_search(options(tmp_path, resume=True), engine=engine, models=[model])
+    assert second.state == "finished"
+    assert len(model.writes) == 8
+    verified = {key: n for key, n in engine.counts.items() if key.startswith("VerifyTask:r")}
+    assert max(n for key, n in verified.items() if second.best_id not in key) == 1
+
+
+async def test_finished_search_is_extended_by_more_rounds(tmp_path: Path) -> None:
+    engine, model = MemoryEngine(), ScriptedModel()
+    await run_search(options(tmp_path), engine=engine, models=[model])
+    result = await run_search(options(tmp_path, resume=True, max_rounds=3), engine=engine, models=[model])
+    assert (result.state, result.rounds) == ("finished", 3)
+    assert len(model.writes) == 12
+
+
+async def test_resuming_a_finished_search_changes_nothing(tmp_path: Path) -> None:
+    engine, model = MemoryEngine(), ScriptedModel()
+    first = await run_search(options(tmp_path), engine=engine, models=[model])
+    counts = Counter(engine.counts)
+    second = await run_search(options(tmp_path, resume=True), engine=engine, models=[model])
+    assert (second.state, second.best_id) == (first.state, first.best_id)
+    assert engine.counts == counts
+
+
+async def test_locked_folder_is_refused(tmp_path: Path) -> None:
+    with lock_run(tmp_path / "run"), pytest.raises(RunError, match="in use"):
+        await run_search(options(tmp_path), engine=MemoryEngine(), models=[ScriptedModel()])
+
+
+async def test_folder_with_a_search_is_refused_without_resume(tmp_path: Path) -> None:
+    await run_search(options(tmp_path), engine=MemoryEngine(), models=[ScriptedModel()])
+    with pytest.raises(RunError, match="--resume"):
+        await run_search(options(tmp_path), engine=MemoryEngine(), models=[ScriptedModel()])
+
+
+async def test_changed_reference_is_refused_on_resume(tmp_path: Path) -> None:
+    given = options(tmp_path)
+    await run_search(given, engine=MemoryEngine(), models=[ScriptedModel()])
+    reference = tmp_path / "problem" / "reference.py"
+    reference.write_text(reference.read_text().replace("dim=-1", "dim=0"))
+    resumed = SearchOptions(problem=given.problem, run_dir=given.run_dir, resume=True)
+    with pytest.raises(RunError, match="changed"):
+        await run_search(resumed, engine=MemoryEngine(), models=[ScriptedModel()])
+
+
+CHILD = """
+import asyncio, sys
+from pathlib import Path
+from ridgeline.graph.driver import SearchOptions, run_search
+from ridgeline.graph.retry import RetryPolicy
+from ridgeline.graph.models import make_model
+from ridgeline.problems.spec import load_problem
+sys.path.insert(0, {tests!r})
+from graph.memory_engine import MemoryEngine
+
+folder, url, resume = Path(sys.argv[1]), sys.argv[2], sys.argv[3] == "resume"
+problem = load_problem(folder / "problem" / "problem.yaml")
+engine = MemoryEngine(delay_s=0.03, log=folder / "engine.log")
+model = make_model("openai:loop@" + url + "/v1", policy=RetryPolicy(attempts=3, base_s=0.05))
+options = SearchOptions(problem=problem, run_dir=folder / "run", resume=resume)
+print(asyncio.run(run_search(options, engine=engine, models=[model])).state)
+"""
+
+
+def _reply(request: dict[str, Any]) -> str:
+    """Answer a prompt: as many ideas as it asks for, or a kernel whose speed depends on the idea's words."""
+    prompt = request["prompt"]
+    if "Write one complete kernel" in prompt:
+        title = prompt.split("## The idea\n\n**")[1].split("**")[0]
+        return json.dumps({"source": f"// {title}\n// {len(prompt)}\n// speed 1.{30 + len(title) % 9}\n", "notes": ""})
+    count = int(prompt.split("Propose ")[1].split()[0])
+    round_ = prompt.split("This is round ")[1].split()[0]
+    words = [f"{chr(97 + int(round_))}{chr(97 + n)}word" for n in range(count)]
+    mechanisms = {w: f"{w}one {w}two {w}three" for w in words}
+    ideas = [{"title": f"{w} {w}x", "mechanism": m, "category": "memory_access"} for w, m in mechanisms.items()]
+    return json.dumps({"ideas": ideas})
+
+
+def test_killed_search_resumes_with_no_reply_asked_twice_and_no_evaluation_run_twice(tmp_path: Path) -> None:
+    write_problem(tmp_path / "problem", search=SETTINGS | {"rounds": 3})
+    child = CHILD.format(tests=str(Path(__file__).parents[1]))
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
+    arrived: set[str] = set()
+    judged: set[tuple[str, str]] = set()
+
+    with serve(lambda n, request: Answer(_reply(request), delay_s=0.05)) as server:
+        for kill, wanted in enumerate((4, 9)):
+            command = [sys.executable, "-c", child, str(tmp_path), server.url, "resume" if kill else "new"]
+            process = subprocess.Popen(command, env=environment)
+            while len(server.requests) < wanted and process.poll() is None:
+                time.sleep(0.005)
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            calls, evaluations = _finished(tmp_path / "run")
+            arrived |= calls
+            judged |= evaluations
+            assert _sent_again(tmp_path / "run", arrived) == []
+        command[-1] = "resume"
+        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "finished"
+    assert arrived and judged
+    with Archive.open(tmp_path / "run", create=False) as archive:
+        written = {c.id for c in archive.candidates(origin=Origin.MODEL)}
+        totals = Journal(archive).totals()
+    assert written == {f"r{r}i{i}v{v}a0" for r in (1, 2, 3) for i in (0, 1) for v in (0, 1)}
+    assert totals["calls"] == 3 + 12, "three ideations and twelve kernels"
+    assert _sent_again(tmp_path / "run", arrived) == []
+    # at most what was in flight at the two kills is sent again: a round's four branches
+    assert len(server.requests) - 15 <= totals["repeated"] <= 2 * 4
+    lines = [json.loads(line) for line in (tmp_path / "engine.log").read_text().splitlines()]
+    runs = Counter(
+        (e["task"], e["candidate"]) for e in lines if e["purpose"] == "search" and e["task"] != "CompileTask"
+    )
+    assert {key: runs[key] for key in judged if runs[key] != 1} == {}
+
+
+def _finished(run_dir: Path) -> tuple[set[str], set[tuple[str, str]]]:
+    """Return the model calls that have their reply and the measurements of finished evaluations."""
+    with Archive.open(run_dir, create=False) as archive:
+        calls = {call["call_id"] for call in Journal(archive).calls("finished")}
+        ids = [e.candidate_id for e in archive.evaluations() if e.candidate_id.startswith("r")]
+    return calls, {(task, candidate_id) for candidate_id in ids for task in ("VerifyTask", "BenchmarkTask")}
+
+
+def _sent_again(run_dir: Path, arrived: set[str]) -> list[str]:
+    """Return the calls whose reply had arrived and which were sent once more after it."""
+    with Archive.open(run_dir, create=False) as archive:
+        calls = Journal(archive).calls()
+    return [c["call_id"] for c in calls if c["call_id"] in arrived and c["state"] != "finished"]

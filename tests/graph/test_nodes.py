@@ -1,0 +1,245 @@
+"""What the nodes do with failures, duplicates, budgets and stops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ridgeline.checkpoints.bank import Bank
+from ridgeline.graph.requests import IdeationRequest, KernelRequest
+from ridgeline.graph.retry import ModelUnavailable
+from ridgeline.problems.spec import Budget
+from ridgeline.tools.records import Origin, Purpose, Status
+
+from .conftest import Search
+from .memory_engine import MemoryEngine
+from .scripted_model import ScriptedModel, distinct_ideas, faster_each_round
+
+
+def events(search: Search, name: str) -> list[dict[str, Any]]:
+    return [event for event in search.events if event["event"] == name]
+
+
+def fails_until(attempts: int, how: str) -> Any:
+    """Return a kernel function whose first `attempts` tries of each branch fail."""
+
+    def kernel(request: KernelRequest) -> dict[str, Any]:
+        tries = int(request.failed_source.rpartition("try ")[2]) + 1 if request.failed_source else 0
+        flaw = f"// {how}\n" if tries < attempts else ""
+        return {"source": f"// {request.idea.title} {request.variation}\n{flaw}// speed 2.0\n// try {tries}"}
+
+    return kernel
+
+
+async def test_failure_goes_back_to_the_model_as_an_interpreted_error(search: Search) -> None:
+    search.model = ScriptedModel(kernel=fails_until(1, "fails compile"))
+    await search.run(search.context(rounds=1, ideas=1, implementations=1))
+    repair = search.model.writes[1]
+    assert "expected ';'" in repair.failure
+    assert "k.cpp:3: error" in repair.failure
+    assert "fails compile" in repair.failed_source
+    assert [c.id for c in search.archive.candidates(origin=Origin.MODEL)] == ["r1i0v0a0", "r1i0v0a1"]
+    evaluation = search.archive.evaluation("r1i0v0a1")
+    assert evaluation is not None and evaluation.status is Status.OK
+
+
+async def test_repairs_end_after_the_number_allowed(search: Search) -> None:
+    search.model = ScriptedModel(kernel=fails_until(9, "fails verify"))
+    output = await search.run(search.context(rounds=1, ideas=1, implementations=1, repairs=2))
+    assert len(search.model.writes) == 3
+    tried = search.archive.tried_ideas()
+    assert tried[0]["best_speedup"] is None
+    assert "row 3 differs" in tried[0]["failure"]
+    assert output["best_id"] == "seed-naive"
+
+
+async def test_engine_failure_in_one_branch_leaves_its_siblings_running(search: Search) -> None:
+    def kernel(request: KernelRequest) -> dict[str, Any]:
+        flaw = "// crashes VerifyTask\n" if request.variation == 0 else ""
+        return {"source": f"{flaw}// {request.idea.title}\n// speed 1.5\n"}
+
+    search.model = ScriptedModel(kernel=kernel)
+    output = await search.run(search.context(rounds=1))
+    assert output["outcome"] == "finished"
+    failed = search.archive.evaluation("r1i0v0a0")
+    assert failed is not None and "the engine failed" in failed.reason
+    assert len(search.model.writes) == 4, "an engine's failure is not the model's to repair"
+    assert output["best_speedup"] == 1.5
+
+
+async def test_silent_model_fails_its_branch_only(search: Search) -> None:
+    def kernel(request: KernelRequest) -> Any:
+        return ModelUnavailable("scripted did not answer: 503") if request.variation else faster_each_round(request)
+
+    search.model = ScriptedModel(kernel=kernel)
+    output = await search.run(search.context(rounds=1))
+    assert output["certified"]
+    failed = search.archive.evaluation("r1i0v1a0")
+    assert failed is not None and "did not answer" in failed.reason
+
+
+async def test_unreadable_kernel_is_asked_for_once_more(search: Search) -> None:
+    def kernel(request: KernelRequest) -> Any:
+        return "// speed 2" if not request.failure else "```cpp\n// speed 2.0\n```"
+
+    search.model = ScriptedModel(kernel=kernel)
+    output = await search.run(search.context(rounds=1, ideas=1, implementations=1))
+    assert len(search.model.writes) == 2
+    assert output["best_speedup"] == 2.0
+
+
+async def test_malformed_ideas_get_one_repair_request_and_then_the_search_stalls(search: Search) -> None:
+    search.model = ScriptedModel(ideas=lambda request: "I have many ideas!")
+    output = await search.run(search.context())
+    assert (output["outcome"], output["round"]) == ("no_gain" if not output["certified"] else "stalled", 0)
+    assert len(search.model.proposals) == 2
+    assert "no JSON object" in search.model.proposals[1].unreadable
+
+
+async def test_duplicates_are_refused_and_asked_for_once_more(search: Search) -> None:
+    def ideas(request: IdeationRequest) -> dict[str, Any]:
+        fresh = distinct_ideas(request)
+        if request.round == 2 and not request.refused:
+            first = request.tried[0]
+            fresh["ideas"][0] |= {"title": first.title, "mechanism": first.mechanism, "parent_id": first.parent_id}
+        return fresh
+
+    search.model = ScriptedModel(ideas=ideas)
+    await search.run(search.context(rounds=2, ideas=2, implementations=1))
+    assert [len(p.refused) for p in search.model.proposals] == [0, 0, 1]
+    assert len(search.archive.ideas(2)) == 2
+
+
+async def test_ideation_sees_results_failures_and_diagnosed_elites(search: Search) -> None:
+    def kernel(request: KernelRequest) -> dict[str, Any]:
+        broken = request.idea.title.startswith("golf")
+        return {"source": f"// {request.idea.title}{' fails verify' if broken else ''}\n// speed 1.7\n"}
+
+    search.model = ScriptedModel(kernel=kernel)
+    await search.run(search.context(rounds=2, implementations=1, repairs=0))
+    second = search.model.proposals[1]
+    by_id = {idea.id: idea for idea in second.tried}
+    assert by_id["r1i0"].best_speedup == 1.7
+    assert by_id["r1i1"].best_speedup is None and "row 3 differs" in by_id["r1i1"].failure
+    assert second.elites[0].candidate_id == "r1i0v0a0"
+    assert "memory-bound" in second.elites[0].diagnosis
+
+
+async def test_user_ideas_come_first_and_once(search: Search) -> None:
+    context = search.context(rounds=2, implementations=1)
+    context.problem = context.problem.model_copy(update={"ideas": ["keep the row in registers"]})
+    await search.run(context)
+    models = [(idea.id, idea.model) for idea in search.archive.ideas()]
+    assert models == [("r1i0", "user"), ("r1i1", "scripted"), ("r2i0", "scripted"), ("r2i1", "scripted")]
+    assert search.archive.idea("r1i0").parent_id == "seed-naive"
+
+
+async def test_token_budget_stops_the_search(search: Search) -> None:
+    output = await search.run(search.context(rounds=9, budget=Budget(tokens=100)))
+    assert output["outcome"] == "budget"
+    assert output["round"] < 9
+
+
+async def test_kernel_within_the_margin_of_the_floor_ends_the_search(search: Search) -> None:
+    search.engine = MemoryEngine(floor_ms=7.0)
+    output = await search.run(search.context(rounds=9))
+    assert output["outcome"] == "at_floor"
+    assert output["round"] < 3
+
+
+async def test_nothing_is_asked_when_pytorch_is_at_the_floor(search: Search) -> None:
+    search.engine = MemoryEngine(floor_ms=7.9)
+    output = await search.run(search.context())
+    assert output["round"] == 0
+    assert not search.model.proposals
+    assert events(search, "stopped")[0]["outcome"] == "at_floor"
+
+
+async def test_rounds_without_gain_stall_the_search(search: Search) -> None:
+    search.model = ScriptedModel(kernel=lambda r: {"source": f"// {r.idea.title} {r.variation}\n// speed 1.21\n"})
+    output = await search.run(search.context(rounds=9, stall_rounds=2))
+    assert (output["outcome"], output["round"]) == ("stalled", 2)
+
+
+async def test_search_without_a_faster_kernel_ends_without_gain(search: Search) -> None:
+    context = search.context(rounds=1)
+    (context.problem.path.parent / "seeds" / "naive.cpp").write_text("// speed 0.7\n")
+    search.model = ScriptedModel(kernel=lambda r: {"source": f"// {r.idea.title} {r.variation}\n// speed 0.9\n"})
+    output = await search.run(context)
+    assert output["outcome"] == "no_gain"
+    assert not output["certified"]
+    assert search.archive.run()["state"] == "no_gain"
+
+
+async def test_winner_that_fails_its_certificate_gives_way_to_the_next_elite(search: Search) -> None:
+    def kernel(request: KernelRequest) -> dict[str, Any]:
+        first = request.variation == 0 and request.idea.title.startswith("foxtrot")
+        return {"source": "// fails sanitizer\n// speed 3\n" if first else f"// {request.idea.title}\n// speed 2.0\n"}
+
+    search.model = ScriptedModel(kernel=kernel)
+    output = await search.run(search.context(rounds=1))
+    assert output["certified"] and output["best_speedup"] == 2.0
+    certificate = search.archive.certificate()
+    assert certificate is not None
+    assert certificate["failed_before"][0]["reason"].startswith("sanitizers")
+    assert len(certificate["timings"]) == 3
+    assert certificate["versus_seed"]["ratio"] < 1
+
+
+async def test_gains_beyond_three_times_the_best_baseline_are_labelled(search: Search) -> None:
+    search.model = ScriptedModel(kernel=lambda r: {"source": f"// {r.idea.title} {r.variation}\n// speed 4.5\n"})
+    output = await search.run(search.context(rounds=1))
+    evaluation = search.archive.evaluation(output["best_id"], Purpose.CERTIFY)
+    assert evaluation is not None and evaluation.timing is not None
+    assert evaluation.timing.labels == ("audited",)
+
+
+async def test_revision_is_one_lineage_without_idea_memory_at_an_equal_budget(search: Search) -> None:
+    await search.run(search.context(rounds=2, ideas=2, implementations=2, strategy="revision"))
+    assert len(search.model.writes) == 8
+    assert all(not p.tried and len(p.elites) <= 1 and p.count == 1 for p in search.model.proposals)
+
+
+async def test_elites_go_to_the_bank_and_seed_the_next_search(search: Search, tmp_path: Any) -> None:
+    with Bank.open(tmp_path / "bank.sqlite") as bank:
+        context = search.context(rounds=1)
+        context.bank = bank
+        await search.run(context)
+        seeds = bank.seeds("rowwise", "test-1", 5)
+    assert seeds
+    assert all(seed.origin is Origin.BANK for seed in seeds)
+
+
+async def test_models_share_the_work_by_a_seeded_bandit(search: Search) -> None:
+    good, bad = ScriptedModel("good"), ScriptedModel("bad", kernel=lambda r: {"source": f"// {r} fails verify"})
+    await search.run(search.context(good, bad, rounds=4, ideas=3, implementations=2, repairs=0))
+    assert good.proposals and bad.proposals
+    assert len(good.writes) > len(bad.writes) > 0
+
+
+TUNED = """// {title}
+constexpr int BLOCK = 64;  // tune: BLOCK = 32 | 64 | 128 | 256
+#define UNROLL 1  // tune: UNROLL = 1 | 2 | 4
+// speed 1.5
+// factor BLOCK 128 1.2
+// factor UNROLL 4 1.1
+"""
+
+
+async def test_tune_finds_the_declared_values_that_are_fastest_without_a_token(search: Search) -> None:
+    search.model = ScriptedModel(kernel=lambda r: {"source": TUNED.format(title=r.idea.title)})
+    output = await search.run(search.context(rounds=1, ideas=1, implementations=1, tune_trials=11))
+    best = search.archive.candidate(output["best_id"])
+    assert best.tunables == {"BLOCK": "128", "UNROLL": "4"}
+    assert "constexpr int BLOCK = 128;  // tune: BLOCK = 32" in best.source
+    assert "#define UNROLL 4  // tune" in best.source
+    assert best.idea_id == "r1i0"
+    tuned = search.archive.candidates(origin=Origin.TUNE)
+    assert len({tuple(c.tunables.items()) for c in tuned}) == len(tuned) <= 11
+    assert len(search.model.writes) == 1
+
+
+async def test_tune_keeps_to_its_trials_over_all_elites(search: Search) -> None:
+    search.model = ScriptedModel(kernel=lambda r: {"source": TUNED.format(title=r.idea.title)})
+    await search.run(search.context(rounds=2, ideas=2, implementations=1, tune_trials=6))
+    for round_ in (1, 2):
+        assert 0 < len(search.archive.candidates(round=round_, origin=Origin.TUNE)) <= 6
