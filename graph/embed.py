@@ -68,17 +68,27 @@ def search(
 
 
 def evaluate(
-    problem: str | Path | ProblemSpec, files: Sequence[str | Path], *, device: str = "cpu"
+    problem: str | Path | ProblemSpec,
+    files: Sequence[str | Path],
+    *,
+    device: str = "cpu",
+    allow_unsafe: bool = False,
 ) -> list[dict[str, Any]]:
     """Judge kernel files and return one `evaluate --json` object for each; a kernel that fails is data, not an error.
 
     Raises InputError and EngineError as `search` does.
     """
-    return _blocking(evaluate_async(find_problem(problem), [Path(file) for file in files], device=device))
+    paths = [Path(file) for file in files]
+    return _blocking(evaluate_async(find_problem(problem), paths, device=device, allow_unsafe=allow_unsafe))
 
 
 async def evaluate_async(
-    problem: ProblemSpec, files: Sequence[Path], *, device: str = "cpu", engine: Engine | None = None
+    problem: ProblemSpec,
+    files: Sequence[Path],
+    *,
+    device: str = "cpu",
+    allow_unsafe: bool = False,
+    engine: Engine | None = None,
 ) -> list[dict[str, Any]]:
     """Judge kernel files; `engine` replaces the local one and is not closed."""
     from ridgeline.graph.engines import open_engine, target_of
@@ -87,7 +97,7 @@ async def evaluate_async(
     target = target_of(problem, device)
     if engine is not None:
         return [judged.to_json() for judged in await evaluate_files(engine, target, files)]
-    async with open_engine() as opened:
+    async with open_engine(allow_unsafe=allow_unsafe) as opened:
         return [judged.to_json() for judged in await evaluate_files(opened, target, files)]
 
 
