@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ridgeline.tools.sandbox import Confined, Sandbox, Tier, claim_workdir
+from ridgeline.tools.sandbox import Confined, Sandbox, Tier, claim_workdir, python_paths
 from ridgeline.tools.sandbox_rules import dropped_uid
 
 from .conftest import SECRET
@@ -184,6 +184,16 @@ def test_given_memory_can_be_read_and_when_sealed_not_written(sandbox: Sandbox) 
         finally:
             os.close(reader)
         assert os.pread(fd, 16, 0)[:7] == b"numbers"
+
+
+def test_no_descriptor_but_the_given_ones_is_open(sandbox: Sandbox) -> None:
+    """So that no result can be forged on one of ours."""
+    program = "import os; print([fd for fd in range(4096) if os.path.lexists(f'/proc/self/fd/{fd}')])"
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        confined = Confined(command=(sys.executable, "-I", "-c", program), readable=python_paths())
+        with sandbox.start(confined, pass_fds={3: theirs.fileno()}, stdout=subprocess.PIPE) as process:
+            assert process.stdout and process.stdout.read() == b"[0, 1, 2, 3]\n"
 
 
 def test_tier_a_shows_only_its_own_processes(sandbox: Sandbox) -> None:

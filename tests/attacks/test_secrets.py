@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -110,8 +111,6 @@ def test_python_in_the_sandbox_reads_no_secret(sandbox: Sandbox, home: Path) -> 
         "    try: print(pathlib.Path(path).read_text())\n"
         "    except OSError as error: print(error)\n"
     )
-    import sys
-
     command = (sys.executable, "-c", program)
     ended, printed = sandbox.run(Confined(command=command, readable=python_paths()))
     assert ended.is_success, printed

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from ridgeline.tools.sandbox import (
     Confined,
     Limits,
     Sandbox,
+    SandboxedProcess,
     Tier,
     claim_workdir,
     probe_sandbox,
@@ -84,6 +86,16 @@ def test_a_stopped_program_can_be_killed(sandbox: Sandbox) -> None:
         began = time.monotonic()
         assert process.kill().limit == "stopped"
         assert time.monotonic() - began < 1.5
+
+
+def test_a_program_outlives_the_thread_that_started_it(sandbox: Sandbox) -> None:
+    # PR_SET_PDEATHSIG follows the parent's thread, not its process: an executor's idle thread would take its programs along.
+    started: list[SandboxedProcess] = []
+    thread = threading.Thread(target=lambda: started.append(sandbox.start(Confined(command=("/bin/sleep", "30")))))
+    thread.start()
+    thread.join()
+    with started[0] as process, pytest.raises(TimeoutError):
+        process.wait(0.3)
 
 
 def test_waiting_too_long_is_a_timeout(sandbox: Sandbox) -> None:
@@ -255,3 +267,21 @@ def test_a_machine_without_a_compiler_is_told_what_to_install(tmp_path: Path, mo
 def test_tier_c_still_limits_and_ends_the_tree(tmp_path: Path) -> None:
     ended, printed = Sandbox(Tier.NONE).run(shell("echo inside", limits=Limits(wall_s=5)))
     assert ended.is_success and printed == "inside\n"
+
+
+def test_torch_computes_on_all_threads(sandbox: Sandbox) -> None:
+    program = (
+        "import torch; torch.set_num_threads(2); print(torch.ones(512, 512).mm(torch.ones(512, 512)).sum().item())"
+    )
+    ended, printed = sandbox.run(Confined(command=(sys.executable, "-c", program), readable=python_paths()))
+    assert ended.is_success and printed == "134217728.0\n", printed
+
+
+def test_bubblewraps_own_words_are_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bwrap = tmp_path / "bwrap"
+    bwrap.write_text("#!/bin/sh\necho 'bwrap: No permissions to create a new namespace' >&2\nexit 1\n")
+    bwrap.chmod(0o755)
+    for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
+        folder.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert "No permissions to create a new namespace" in reason_against(Tier.BUBBLEWRAP)
