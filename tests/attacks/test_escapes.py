@@ -97,19 +97,17 @@ def test_a_passed_socket_carries_both_ways(sandbox: Sandbox) -> None:
 
 @with_and_without_devices
 def test_nothing_is_written_outside_the_workdir(
-    sandbox: Sandbox, confine: Confine, workdir: Path, tmp_path: Path, devices: tuple[str, ...]
+    sandbox: Sandbox, confine: Confine, workdir: Path, open_path: Path, devices: tuple[str, ...]
 ) -> None:
-    outside = claim_workdir(tmp_path / "outside")  # its own user's: only the sandbox protects it
+    outside = claim_workdir(open_path / "outside")  # its own user's: only the sandbox protects it
     (outside / "mine").write_text(SECRET)
     claim_workdir(outside)
     mode = (outside / "mine").stat().st_mode
-    for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
-        folder.chmod(0o755)
     sandbox.run(replace(confine("escape", outside, workdir), devices=devices))
     assert [path.name for path in outside.iterdir()] == ["mine"]
     assert (outside / "mine").read_text() == SECRET
     assert (outside / "mine").stat().st_mode == mode
-    assert not (tmp_path / "planted").exists()
+    assert not (open_path / "planted").exists()
     # The control: the working folder itself can be written to.
     ended, printed = sandbox.run(confine("honest", workdir))
     assert ended.is_success and "threads 4" in printed, printed

@@ -18,13 +18,11 @@ Confine = Callable[..., Confined]
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
+def home(open_path: Path) -> Path:
     """A home folder with a key in it, readable by everyone so that only the sandbox protects it."""
-    (tmp_path / "home" / ".ssh").mkdir(parents=True)
-    (tmp_path / "home" / ".ssh" / "id_rsa").write_text(f"{SECRET}\n")
-    for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
-        folder.chmod(0o755)
-    return tmp_path / "home"
+    (open_path / "home" / ".ssh").mkdir(parents=True)
+    (open_path / "home" / ".ssh" / "id_rsa").write_text(f"{SECRET}\n")
+    return open_path / "home"
 
 
 def test_secrets_of_the_environment_are_not_visible(

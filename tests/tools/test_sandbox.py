@@ -6,8 +6,10 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -35,6 +37,14 @@ def sandbox(request: pytest.FixtureRequest) -> Sandbox:
     if reason:
         pytest.skip(f"tier {request.param}: {reason}")
     return Sandbox(request.param)
+
+
+@pytest.fixture
+def open_path() -> Iterator[Path]:
+    """A folder that everyone may pass through: only the sandbox protects what lies in it (pytest's own is closed)."""
+    with tempfile.TemporaryDirectory(prefix="ridgeline-open-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
 
 
 def shell(script: str, **options: object) -> Confined:
@@ -162,15 +172,14 @@ def test_root_is_dropped(sandbox: Sandbox) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can start an ordinary user's process")
 def test_an_ordinary_user_is_confined_as_well(
-    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sandbox: Sandbox, open_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
-        folder.chmod(0o755)
-    work = tmp_path / "work"
+    (open_path / "secret").write_text("not given")
+    work = open_path / "work"
     work.mkdir()
     os.chown(work, 4321, 4321)
     monkeypatch.setattr("ridgeline.tools.sandbox_argv.dropped_uid", lambda: None)
-    argv = sandbox.argv(shell(f"id -u; echo x > {work}/made; cat {tmp_path}/../../* 2>/dev/null", workdir=work))
+    argv = sandbox.argv(shell(f"id -u; echo x > {work}/made; cat {open_path}/* 2>/dev/null", workdir=work))
     ended = subprocess.run(
         argv, user=4321, group=4321, extra_groups=[], capture_output=True, text=True, check=False, timeout=20
     )
@@ -277,11 +286,9 @@ def test_torch_computes_on_all_threads(sandbox: Sandbox) -> None:
     assert ended.is_success and printed == "134217728.0\n", printed
 
 
-def test_bubblewraps_own_words_are_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    bwrap = tmp_path / "bwrap"
+def test_bubblewraps_own_words_are_the_reason(open_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bwrap = open_path / "bwrap"
     bwrap.write_text("#!/bin/sh\necho 'bwrap: No permissions to create a new namespace' >&2\nexit 1\n")
     bwrap.chmod(0o755)
-    for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
-        folder.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("PATH", f"{open_path}:{os.environ['PATH']}")
     assert "No permissions to create a new namespace" in reason_against(Tier.BUBBLEWRAP)
