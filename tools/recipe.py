@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 
 from ridgeline.tools.engine import CompileTask
@@ -13,7 +14,7 @@ from ridgeline.tools.flags import base_flags, diagnostic_flags, link_flags, refu
 from ridgeline.tools.header import problem_header
 from ridgeline.tools.records import Interface, ReasonCode
 from ridgeline.tools.toolchain import Toolchain
-from ridgeline.tools.torch_paths import TORCH_MODULE, TorchPaths
+from ridgeline.tools.torch_paths import TorchPaths
 
 RECIPE_VERSION = 1  # raise it when the command changes in a way that the flags do not show
 LARGEST_SOURCE_BYTES = 1 << 20
@@ -112,7 +113,7 @@ def torch_recipe(task: CompileTask, toolchain: Toolchain, paths: TorchPaths) -> 
         OUTPUT,
         *libraries,
     )
-    files = {source: _with_line_end(task.candidate.source) + _BINDING, HEADER: _header(task)}
+    files = {source: _with_line_end(task.candidate.source) + _binding(), HEADER: _header(task)}
     return Recipe(
         key=_key(task, toolchain, files, (*flags, paths.version)),
         flags=flags,
@@ -125,12 +126,10 @@ def torch_recipe(task: CompileTask, toolchain: Toolchain, paths: TorchPaths) -> 
     )
 
 
-_BINDING = f"""
-#line 1 "binding.cpp"
-PYBIND11_MODULE({TORCH_MODULE}, ridgeline_module) {{
-  ridgeline_module.def("forward", &forward, pybind11::call_guard<pybind11::gil_scoped_release>());
-}}
-"""
+def _binding() -> str:
+    """Return what is appended to a torch source; its own line numbers keep the candidate's messages apart."""
+    text = resources.files("ridgeline.tools").joinpath("native/torch_binding.h").read_text(encoding="utf-8")
+    return f'#line 1 "binding.h"\n{text}'
 
 
 def _flags(task: CompileTask) -> tuple[str, ...]:

@@ -73,12 +73,13 @@ class Sandbox:
         Raises:
             EngineError: the sandbox could not be set up, or the command could not be executed.
         """
+        resolved = _resolved(confined)
         numbers = pass_fds if isinstance(pass_fds, Mapping) else {}
         ours, guards = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with guards:
             # Above every number inside: a renumbered descriptor must not take its place.
             guards_fd = fcntl.fcntl(guards, fcntl.F_DUPFD_CLOEXEC, 100)
-        argv = confined_argv(self.tier, self._launcher, _resolved(confined), status_fd=guards_fd, descriptors=numbers)
+        argv = confined_argv(self.tier, self._launcher, resolved, status_fd=guards_fd, descriptors=numbers)
         passed = [*numbers.values()] if numbers else [*pass_fds]
         return launch(argv, ours=ours, guards_fd=guards_fd, pass_fds=passed, stdin=stdin, stdout=stdout, stderr=stderr)
 

@@ -132,14 +132,17 @@ class SandboxedProcess:
                 return  # it ended on its own in the meantime; poll() tells how
 
     def _final_status(self, returncode: int) -> ExitStatus:
-        words = ""
+        lines: list[str] = []
         self._status.setblocking(False)
         try:
             while line := self._status.recv(512):
-                words = line.decode(errors="replace")
+                lines.append(line.decode(errors="replace"))
         except (BlockingIOError, ConnectionResetError):
             pass  # all that was sent has been read
-        return _parse_ending(words, returncode)
+        # A failed exec is told by the program's process first, then its end by the guard: the former says why.
+        return _parse_ending(
+            next((line for line in lines if line.startswith("failed")), lines[-1] if lines else ""), returncode
+        )
 
 
 def launch(

@@ -12,12 +12,10 @@
 // watch each other, both subreapers, so that whichever is killed, the other is still there to end the tree.
 
 #include <fcntl.h>
-#include <grp.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -31,7 +29,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -39,114 +36,14 @@
 #include <string>
 #include <vector>
 
+#include "confine_enter.h"
 #include "confine_landlock.h"
 #include "confine_options.h"
+#include "confine_report.h"
 #include "confine_seccomp.h"
 #include "confine_tree.h"
 
 namespace confine {
-
-constexpr int kPastLimit = 124, kSetupFailed = 125, kNotExecuted = 127;
-
-// To the parent when it gave us a status socket, and to the terminal or the build log otherwise.
-void report(int status_fd, const char* format, ...) {
-  char line[512];
-  va_list arguments;
-  va_start(arguments, format);
-  const int size = std::vsnprintf(line, sizeof line, format, arguments);
-  va_end(arguments);
-  if (status_fd >= 0) {
-    (void)!send(status_fd, line, static_cast<size_t>(size), MSG_NOSIGNAL);
-  } else if (std::strncmp(line, "failed ", 7) == 0) {
-    std::fprintf(stderr, "sandbox: %s\n", line + 7);
-  }
-}
-
-[[noreturn]] void fail(const Options& o, const char* step, const std::string& what, int code = kSetupFailed) {
-  report(o.status_fd, "failed %d %s %s: %s", code, step, what.c_str(), std::strerror(errno));
-  std::_Exit(code);
-}
-
-// ---- enter ----------------------------------------------------------------------------------------------------------
-
-// The first folder above `path` that `uid` may not pass through, "" when there is none.
-std::string blocked_ancestor(const std::string& path, uid_t uid) {
-  for (size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1)) {
-    struct stat info;
-    const std::string folder = path.substr(0, slash);
-    if (stat(folder.c_str(), &info) != 0) return "";
-    if ((info.st_mode & S_IXOTH) == 0 && !(info.st_uid == uid && (info.st_mode & S_IXUSR) != 0)) return folder;
-  }
-  return "";
-}
-
-void make_mount_point(const std::string& path, bool is_folder) {
-  for (size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1))
-    mkdir(path.substr(0, slash).c_str(), 0755);
-  if (is_folder) mkdir(path.c_str(), 0755);
-  else if (const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644); fd >= 0) close(fd);
-}
-
-// A path under a 0700 home cannot be bound by an unprivileged bubblewrap. In a mount namespace of our own the closed
-// folder is covered by an empty one that holds nothing but the given paths; the machine's own view stays as it is.
-void uncover(const Options& o) {
-  struct Hidden {
-    std::string path;
-    int fd = -1;
-  };
-  std::vector<Hidden> hidden;
-  std::set<std::string> covers;
-  for (const std::string& path : o.reach) {
-    const std::string cover = blocked_ancestor(path, static_cast<uid_t>(o.uid));
-    if (cover.empty()) continue;
-    covers.insert(cover);
-    hidden.push_back({path});
-  }
-  if (covers.empty()) return;
-  if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
-    fail(o, "cannot reach", hidden[0].path + " (open its parent folders with chmod o+x)");
-  // Only now: a descriptor of another mount namespace cannot be bound.
-  for (Hidden& each : hidden) each.fd = open(each.path.c_str(), O_PATH | O_CLOEXEC);
-  for (const std::string& cover : covers)
-    if (mount("tmpfs", cover.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=1m") != 0) fail(o, "cannot cover", cover);
-  for (const Hidden& each : hidden) {
-    struct stat info;
-    if (each.fd < 0 || fstat(each.fd, &info) != 0) continue;
-    make_mount_point(each.path, S_ISDIR(info.st_mode));
-    const std::string source = "/proc/self/fd/" + std::to_string(each.fd);
-    if (mount(source.c_str(), each.path.c_str(), nullptr, MS_BIND | MS_REC, nullptr) != 0) fail(o, "cannot bind", each.path);
-  }
-}
-
-void drop_to(const Options& o) {
-  if (o.uid < 0) return;
-  if (setgroups(0, nullptr) != 0) fail(o, "cannot drop", "groups");
-  const auto gid = static_cast<gid_t>(o.gid);
-  const auto uid = static_cast<uid_t>(o.uid);
-  if (setresgid(gid, gid, gid) != 0 || setresuid(uid, uid, uid) != 0) fail(o, "cannot become", "uid " + std::to_string(o.uid));
-}
-
-// Give each inherited descriptor its number inside; by way of high numbers, since the two sets may overlap.
-void renumber(const Options& o) {
-  std::vector<int> high;
-  for (const auto& [inside, outside] : o.descriptors) {
-    high.push_back(fcntl(outside, F_DUPFD_CLOEXEC, 128));
-    if (high.back() < 0) fail(o, "cannot pass descriptor", std::to_string(outside));
-  }
-  for (const auto& [inside, outside] : o.descriptors) close(outside);
-  for (size_t i = 0; i < high.size(); ++i)
-    if (dup2(high[i], o.descriptors[i].first) < 0) fail(o, "cannot pass descriptor", std::to_string(o.descriptors[i].first));
-}
-
-[[noreturn]] void enter(Options& o) {
-  renumber(o);
-  if (o.uid >= 0) uncover(o);
-  if (o.command[1] == nullptr || std::strcmp(o.command[1], "guard") != 0) drop_to(o);  // that guard drops its child only
-  if (o.status_fd < 0) prctl(PR_SET_PDEATHSIG, SIGKILL);
-  char* empty[] = {nullptr};
-  execve(o.command[0], o.command.data(), empty);
-  fail(o, "cannot execute", o.command[0], kNotExecuted);
-}
 
 // ---- guard: the child -----------------------------------------------------------------------------------------------
 
@@ -205,9 +102,10 @@ void pin(const Options& o) {
   report(o.status_fd, "ready");
   Calls calls;
   calls.uses_devices = o.uses_devices;
-  calls.shares_files = !o.namespaced && o.uid < 0;
+  calls.shares_files = !o.namespaced;
   calls.truncates_freely = !o.namespaced && abi < 3;
   calls.only_target = o.namespaced || abi >= 6 ? 0 : getpid();
+  calls.shares_memory = !o.threads_only || o.uses_devices;
   calls.program_fd = o.threads_only ? program : -1;
   if (!forbid_system_calls(calls) && !o.unsafe) fail(o, "cannot apply", "seccomp");
   if (o.threads_only) syscall(SYS_execveat, program, "", o.command.data(), o.environment.data(), AT_EMPTY_PATH);
@@ -237,10 +135,12 @@ class Watch {
  public:
   explicit Watch(const Options& o) : o_(o), started_s_(now_s()), inherited_(inherited_bytes()) {}
 
+  void begin(pid_t child) { child_ = child; }
+
   // "" while all is well, otherwise the name of the limit that was passed.
   const char* look() {
     if (o_.wall_s > 0 && now_s() - started_s_ > o_.wall_s) return "wall";
-    const std::vector<pid_t> family = descendants(getpid());
+    const std::vector<pid_t> family = o_.threads_only ? std::vector<pid_t>{child_} : children_of(getpid());
     const Usage usage = usage_of(family);
     const uint64_t own_shared = usage.shared_bytes > inherited_ ? usage.shared_bytes - inherited_ : 0;
     const uint64_t memory = usage.anonymous_bytes + own_shared;
@@ -267,6 +167,7 @@ class Watch {
   }
 
   const Options& o_;
+  pid_t child_ = 0;
   double started_s_, next_walk_s_ = 0;
   uint64_t inherited_, peak_bytes_ = 0;
 };
@@ -277,6 +178,10 @@ struct Ending {
   const char* limit = "";
 };
 
+// How often the watch looks. A runner is timed while it is watched (30 us a look), and a single process is held by its
+// rlimits meanwhile; a builder is not timed, and many processes grow faster.
+constexpr int kRunnerTickMs = 100, kBuilderTickMs = 50;
+
 // Wait for `child`, for a limit to be passed, or for the parent (or the other guard) to hang up.
 Ending supervise(const Options& o, pid_t child, int children_fd, int partner_fd, Watch& watch) {
   Ending ending;
@@ -284,7 +189,7 @@ Ending supervise(const Options& o, pid_t child, int children_fd, int partner_fd,
   for (;;) {
     pollfd waited[] = {{children_fd, POLLIN, 0}, {o.status_fd, POLLIN, 0}, {partner_fd, POLLIN, 0}};
     poll(waited, 3, std::min(tick_ms, 1 + static_cast<int>(1000 * watch.seconds_left())));
-    tick_ms = 50;
+    tick_ms = o.threads_only ? kRunnerTickMs : kBuilderTickMs;
     signalfd_siginfo drained;
     while (read(children_fd, &drained, sizeof drained) > 0) {
     }
@@ -358,6 +263,7 @@ void close_inherited(const std::set<int>& kept) {
   const pid_t child = fork();
   if (child < 0) fail(o, "cannot", "fork");
   if (child == 0) become_command(o, processes_of_uid);
+  watch.begin(child);
   close_inherited({o.status_fd, children_fd, partner_fd});
   const Ending ending = supervise(o, child, children_fd, partner_fd, watch);
   kill_descendants();

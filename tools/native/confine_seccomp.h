@@ -13,6 +13,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -87,9 +88,17 @@ class Filter {
   std::vector<sock_filter> code_;
 };
 
-inline void refuse_the_network(Filter& filter) {
-  // EPERM and not a kill: libraries probe for name services and cope with a refusal.
-  for (int call : {SYS_socket, SYS_socketpair, SYS_connect, SYS_bind, SYS_listen, SYS_accept, SYS_accept4}) filter.refuse(call);
+// EPERM and not a kill: libraries probe for name services and cope with a refusal.
+inline void refuse_the_network(Filter& filter, bool uses_devices) {
+  for (int call : {SYS_socketpair, SYS_connect, SYS_accept, SYS_accept4}) filter.refuse(call);
+  if (uses_devices) {
+    // cuInit fails without an abstract SOCK_SEQPACKET socket of its own to listen on (driver 580). It can neither
+    // connect nor be sent from, and an IP family cannot be chosen.
+    filter.refuse_unless(SYS_socket, 0, ~0u, AF_UNIX);
+    filter.refuse_unless(SYS_socket, 1, 0xf, SOCK_SEQPACKET);
+  } else {
+    for (int call : {SYS_socket, SYS_bind, SYS_listen}) filter.refuse(call);
+  }
   for (int call : {kIoUringSetup, kIoUringEnter, kIoUringRegister}) filter.refuse(call);
 }
 
@@ -127,8 +136,9 @@ inline void refuse_new_processes(Filter& filter) {
   filter.refuse(SYS_execve);
 }
 
-// Landlock does not govern the attributes of a file: where we run as the user whose files they are, and with the
-// machine's own mounts, nothing may change them. ld then leaves the x bit out, which a shared object does not need.
+// Landlock does not govern the attributes of a file. With the machine's own mounts some files in reach are of our user
+// (all of an ordinary user's, other candidates' as root), so that nothing may change them. ld then leaves the x bit out,
+// which a shared object does not need.
 inline void refuse_file_attributes(Filter& filter) {
 #if defined(__x86_64__)
   for (int call : {SYS_chmod, SYS_chown, SYS_lchown, SYS_utime, SYS_utimes, SYS_futimesat}) filter.refuse(call);
@@ -151,8 +161,9 @@ inline void refuse_truncation_by_name(Filter& filter) {
 
 struct Calls {
   bool uses_devices = false;
-  bool shares_files = false;      // tier B as an ordinary user: the machine's files are in reach, and some are ours
+  bool shares_files = false;      // tier B: the machine's own mounts
   bool truncates_freely = false;  // Landlock older than ABI 3
+  bool shares_memory = true;      // false: no anonymous shared memory, which RLIMIT_DATA does not count
   pid_t only_target = 0;          // the one process that may be signalled; 0 where Landlock or a PID namespace sees to it
   int program_fd = -1;            // the one descriptor that may be executed, -1 where processes are allowed
 };
@@ -160,7 +171,7 @@ struct Calls {
 // `program_fd` lies above RLIMIT_NOFILE, so that no later dup can take its place.
 inline bool forbid_system_calls(const Calls& calls) {
   Filter filter;
-  refuse_the_network(filter);
+  refuse_the_network(filter, calls.uses_devices);
   refuse_other_processes(filter);
   refuse_the_kernel(filter);
   filter.refuse(kClone3, ENOSYS);  // its flags lie behind a pointer; glibc falls back to clone
@@ -168,6 +179,7 @@ inline bool forbid_system_calls(const Calls& calls) {
     filter.refuse_if(SYS_clone, 0, space, space);
   if (!calls.uses_devices) filter.refuse(SYS_memfd_create);  // memory that no limit of ours counts
   if (calls.shares_files) refuse_file_attributes(filter);
+  if (!calls.shares_memory) filter.refuse_if(SYS_mmap, 3, MAP_SHARED | MAP_ANONYMOUS, MAP_SHARED | MAP_ANONYMOUS);
   if (calls.truncates_freely) refuse_truncation_by_name(filter);
   if (const auto self = static_cast<uint32_t>(calls.only_target); self != 0) {
     filter.refuse_unless(SYS_kill, 0, ~0u, self);

@@ -1,0 +1,103 @@
+"""How operations of the row program are written in C++, with the library's functions or with inline polynomials."""
+
+from __future__ import annotations
+
+import math
+from importlib import resources
+
+REDUCTION_OPS = ("sum", "max", "min", "prod", "m2")
+INLINE = ("exp", "log", "erf", "gelu", "sigmoid", "silu", "tanh")
+SECTION_NAMES = ("exp", "log", "erf", "gelu", "sigmoid", "silu", "tanh", "stream")
+
+FORMS = {
+    "add": "{0} + {1}",
+    "sub": "{0} - {1}",
+    "mul": "{0} * {1}",
+    "div": "{0} / {1}",
+    "neg": "-{0}",
+    "square": "{0} * {0}",
+    "reciprocal": "1.0f / {0}",
+    "rsqrt": "1.0f / std::sqrt({0})",
+    "gelu": "0.5f * {0} * (1.0f + std::erf({0} * 0.70710678f))",
+    "sigmoid": "1.0f / (1.0f + std::exp(-{0}))",
+    "silu": "{0} / (1.0f + std::exp(-{0}))",
+    "relu": "{0} < 0 ? 0 : {0}",  # NaN fails the comparison and stays
+    "at_least": "{0} < {1} ? {1} : {0}",
+    "at_most": "{0} > {1} ? {1} : {0}",
+    "maximum": "{0} < {1} || {1} != {1} ? {1} : {0}",
+    "minimum": "{0} > {1} || {1} != {1} ? {1} : {0}",
+    "where": "{0} ? {1} : {2}",
+    "to_float": "static_cast<float>({0})",
+    "eq": "{0} == {1}",
+    "ne": "{0} != {1}",
+    "lt": "{0} < {1}",
+    "le": "{0} <= {1}",
+    "gt": "{0} > {1}",
+    "ge": "{0} >= {1}",
+    "and": "{0} && {1}",
+    "or": "{0} || {1}",
+    "not": "!{0}",
+    "isnan": "{0} != {0}",
+    "isinf": "std::fabs({0}) == __builtin_inff()",
+    "abs": "std::abs({0})",
+    "round": "std::rint({0})",  # halves to even, as torch rounds
+}
+LIBRARY = (
+    "exp",
+    "exp2",
+    "log",
+    "log2",
+    "log1p",
+    "expm1",
+    "tanh",
+    "erf",
+    "sqrt",
+    "sin",
+    "cos",
+    "floor",
+    "ceil",
+    "trunc",
+    "pow",
+)
+
+
+def expression(op: str, names: list[str], *, inline: bool) -> str:
+    """Return C++ for one operation on named operands. KeyError means that recognition accepted what cannot be written."""
+    if (inline and op in INLINE) or op in LIBRARY:
+        return f"{function(op, inline=inline)}({', '.join(names)})"
+    return FORMS[op].format(*names)
+
+
+def function(op: str, *, inline: bool) -> str:
+    """Return the name of a function of one float."""
+    return f"rl_{op}" if inline and op in INLINE else f"std::{op}"
+
+
+def literal(value: float, ctype: str = "float") -> str:
+    """Return a C++ literal of the value's float (or integer) representation."""
+    if ctype == "bool":
+        return "true" if value else "false"
+    if ctype == "int64_t":
+        return f"int64_t{{{int(value)}}}"
+    if math.isnan(value):
+        return '__builtin_nanf("")'
+    if math.isinf(value):
+        return "__builtin_inff()" if value > 0 else "(-__builtin_inff())"
+    text = f"{value:.9g}"
+    text += "" if any(c in text for c in ".e") else ".0"
+    return f"({text}f)" if value < 0 else f"{text}f"
+
+
+def sections(names: list[str]) -> str:
+    """Return the native sections of these names and what they build on, each once, in the file's order."""
+    text = resources.files("ridgeline.graph.offline").joinpath("native/rowmath.h").read_text(encoding="utf-8")
+    bodies: dict[str, tuple[list[str], str]] = {}
+    for part in text.split("//: ")[1:]:
+        title, body = part.split("\n", 1)
+        name, *needed = title.split()
+        bodies[name] = (needed, body.rstrip() + "\n")
+    wanted = set(names)
+    for name in reversed(list(bodies)):
+        if name in wanted:
+            wanted.update(bodies[name][0])
+    return "\n".join(body for name, (_, body) in bodies.items() if name in wanted)

@@ -1,0 +1,449 @@
+"""From the reference's JSON graph to a row program, or a sentence that says what is not covered.
+
+Covered: elementwise operations and reductions over the last dimensions, whose extents agree on what a row is. Operands
+may be broadcast, expanded, transposed or sliced, as long as a row's elements lie at one constant stride.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ridgeline.graph.offline import layout
+from ridgeline.graph.offline.elementwise import as_bool, as_float, rule_for
+from ridgeline.graph.offline.ir import Builder, Load, NotCovered, Output, RowProgram, Space, Value
+from ridgeline.graph.offline.layout import View
+from ridgeline.tools.records import ArgKind, ArgSpec, Description, Role
+
+Node = dict[str, Any]
+Shape = tuple[int, ...]
+
+SUPPORTED_DTYPES = ("float32", "float16", "bfloat16", "bool", "int64", "int32", "uint8")
+VIEWS = (
+    "view",
+    "reshape",
+    "_unsafe_view",
+    "unsqueeze",
+    "squeeze",
+    "expand",
+    "permute",
+    "transpose",
+    "t",
+    "slice",
+    "select",
+)
+NORMS = ("native_layer_norm", "_softmax", "_log_softmax", "_fused_rms_norm")
+REDUCING = {
+    "sum": 1,
+    "mean": 1,
+    "amax": 1,
+    "amin": 1,
+    "var": 1,
+    "prod": 1,
+    "linalg_vector_norm": 2,
+    "logsumexp": 1,
+    "any": 1,
+    "all": 1,
+    "_softmax": 1,
+    "_log_softmax": 1,
+}
+"""Where each reduction's dimension argument stands; native_layer_norm states a shape instead."""
+FILLS = {"full": 1, "full_like": 1, "scalar_tensor": 0}
+MIN_COLS = 2
+
+
+def recognise(description: Description) -> RowProgram:
+    """Return the row program of a described reference.
+
+    Raises:
+        NotCovered: an operation or a layout is outside the family.
+    """
+    graph = description.reference_graph
+    if not graph:
+        raise NotCovered(description.graph_error or "the reference has no exported graph")
+    if graph.get("mutations"):
+        raise NotCovered("a reference that writes its inputs or buffers")
+    return _Reader.of(graph, description).program()
+
+
+def base_name(op: str) -> str:
+    """Return "mul" of "aten.mul.Tensor", and an operation of another namespace as it is."""
+    parts = op.split(".")
+    return parts[1] if len(parts) > 1 and parts[0] == "aten" else op
+
+
+def number(literal: Any) -> float:
+    """Return a literal as a float: infinities and NaN are strings in the graph."""
+    return float(literal)
+
+
+@dataclass(slots=True)
+class _Reader:
+    nodes: dict[str, Node]
+    outputs: list[str]
+    arguments: dict[str, ArgSpec]  # placeholder name -> argument
+    results: tuple[ArgSpec, ...]
+    builder: Builder
+    views: dict[str, View] = field(default_factory=dict)
+    made: dict[tuple[str, Shape, Shape], Value] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, graph: dict[str, Any], description: Description) -> _Reader:
+        nodes = {n["name"]: n for n in graph["nodes"]}
+        inputs = [a for a in description.signature.with_role(Role.INPUT) if a.kind is not ArgKind.NONE]
+        named = {a.name: a for a in description.signature.args}
+        if len(inputs) != len(graph["inputs"]):
+            raise NotCovered("inputs that are not tensors or numbers")
+        arguments = dict(zip(graph["inputs"], inputs, strict=True))
+        arguments |= {node: named[name] for node, name in graph["parameters"].items() if name in named}
+        results = description.signature.with_role(Role.OUTPUT)
+        if len(results) != len(graph["outputs"]):
+            raise NotCovered("outputs that are not tensors")
+        rows, cols = _grid(nodes, graph["outputs"])
+        return cls(nodes, graph["outputs"], arguments, results, Builder(rows=rows, cols=cols))
+
+    def program(self) -> RowProgram:
+        outputs = []
+        for name, spec in zip(self.outputs, self.results, strict=True):
+            view = self._view(name)
+            value = self._read(view, view.shape)
+            is_row = math.prod(view.shape) == self.builder.rows and not value.space & Space.COL
+            if math.prod(view.shape) != self.builder.rows * self.builder.cols and not is_row:
+                raise NotCovered(f"an output of shape {view.shape} beside rows of {self.builder.cols}")
+            if not layout.is_contiguous(spec.shape, spec.strides or layout.contiguous_strides(spec.shape)):
+                raise NotCovered("an output that is not contiguous")
+            outputs.append(Output(argument=spec.name, dtype=spec.dtype, value=value))
+        return RowProgram(rows=self.builder.rows, cols=self.builder.cols, outputs=tuple(outputs), builder=self.builder)
+
+    # ------------------------------------------------------------------------------------------------- reading
+
+    def _view(self, name: str) -> View:
+        if name not in self.views:
+            node = self.nodes[name]
+            shape = tuple(node["shape"])
+            made = None
+            if base_name(node["op"]) in VIEWS:
+                source = self._view(node["args"][0]["node"])
+                made = layout.apply_view(base_name(node["op"]), source, node["args"][1:], shape)
+            strides = tuple(node["strides"]) if node["op"] == "placeholder" else layout.contiguous_strides(shape)
+            self.views[name] = made or View(base=name, shape=shape, strides=strides)
+        return self.views[name]
+
+    def _read(self, view: View, shape: Shape) -> Value:
+        """Return the value of a view's element at each index of `shape`."""
+        node = self.nodes[view.base]
+        strides = view.broadcast(shape)
+        if node["op"] == "placeholder":
+            return self._read_argument(view, shape, strides)
+        base_shape = tuple(node["shape"])
+        if math.prod(base_shape) == 1 or self._is_fixed(node):
+            return self._compute_fixed(view, node, shape, strides)
+        if view.offset:
+            raise NotCovered("a slice of a computed tensor")
+        if layout.is_contiguous(shape, strides) and math.prod(shape) == math.prod(base_shape):
+            return self._compute(node, base_shape, layout.contiguous_strides(base_shape))
+        return self._compute(node, shape, strides)
+
+    def _is_fixed(self, node: Node) -> bool:
+        """Tell whether the node's values are made as a whole row at a time, not element by element."""
+        return base_name(node["op"]) in REDUCING or node["op"] == "getitem" or base_name(node["op"]) in NORMS
+
+    def _compute_fixed(self, view: View, node: Node, shape: Shape, strides: Shape) -> Value:
+        base_shape = tuple(node["shape"])
+        value = self._compute(node, base_shape, layout.contiguous_strides(base_shape))
+        total, rows = math.prod(shape), self.builder.rows
+        if value.space is Space.CONST or (math.prod(base_shape) == 1 and rows == 1):
+            return value
+        if view.offset:
+            raise NotCovered("a slice of a computed tensor")
+        if value.space & Space.COL:
+            if not layout.is_contiguous(shape, strides):
+                raise NotCovered("a permuted intermediate result")
+            return value
+        outer, inner = (len(shape), len(shape)) if total == rows else self._split(shape)
+        leading, trailing = shape[:outer], strides[inner:]
+        if any(trailing) or not layout.is_contiguous(leading, strides[:outer]):
+            raise NotCovered("a per-row result broadcast along other dimensions than the row's")
+        return value
+
+    def _read_argument(self, view: View, shape: Shape, strides: Shape) -> Value:
+        spec = self.arguments.get(view.base)
+        if spec is None:
+            raise NotCovered("a constant tensor of more than a few elements")
+        if spec.kind is ArgKind.SCALAR:
+            return self.builder.scalar(spec.name, {"bool": "bool", "int64": "int64_t"}.get(spec.dtype, "float"))
+        if spec.dtype not in SUPPORTED_DTYPES:
+            raise NotCovered(f"{spec.dtype} tensors")
+        terms, col_stride = self._address(shape, strides)
+        return self.builder.load(
+            Load(argument=spec.name, dtype=spec.dtype, offset=view.offset, row_terms=terms, col_stride=col_stride)
+        )
+
+    def _address(self, shape: Shape, strides: Shape) -> tuple[tuple[tuple[int, int, int], ...], int]:
+        rows, cols = self.builder.rows, self.builder.cols
+        total = math.prod(shape)
+        if not any(strides):
+            return (), 0
+        if total == rows * cols and layout.is_contiguous(shape, strides):
+            return ((1, rows, cols),), 1
+        outer = len(shape) if total == rows else self._split(shape)[0]
+        inner = [(n, s) for n, s in layout.collapse(shape[outer:], strides[outer:])]
+        if len(inner) > 1:
+            raise NotCovered("a row whose elements do not lie at one stride")
+        terms, divisor = [], 1
+        for size, stride in reversed(layout.collapse(shape[:outer], strides[:outer])):
+            if stride:
+                terms.append((divisor, size, stride))
+            divisor *= size
+        return tuple(terms), inner[0][1] if inner else 0
+
+    def _split(self, shape: Shape) -> tuple[int, int]:
+        """Return the number of leading dimensions that enumerate rows, twice."""
+        for outer in range(len(shape) + 1):
+            is_split = math.prod(shape[:outer]) == self.builder.rows
+            if is_split and math.prod(shape[outer:]) == self.builder.cols:
+                return outer, outer
+        raise NotCovered(f"shape {shape} does not fall into {self.builder.rows} rows of {self.builder.cols}")
+
+    # ----------------------------------------------------------------------------------------------- computing
+
+    def _compute(self, node: Node, shape: Shape, strides: Shape) -> Value:
+        key = (node["name"], shape, strides)
+        if key not in self.made:
+            self.made[key] = self._make(node, shape, strides)
+        return self.made[key]
+
+    def _make(self, node: Node, shape: Shape, strides: Shape) -> Value:
+        operation = base_name(node["op"])
+        if operation == "constant":
+            return self._constant(node)
+        if operation in FILLS:
+            return self.builder.literal(number(node["args"][FILLS[operation]]))
+        if operation in ("zeros_like", "ones_like", "zeros", "ones"):
+            return self.builder.literal(float(operation.startswith("ones")))
+        if operation == "getitem":
+            return self._item(node)
+        if operation in COMPOSED:
+            return COMPOSED[operation](self, node)
+        return self._elementwise(operation, node, shape, strides)
+
+    def _constant(self, node: Node) -> Value:
+        value = node["args"][0]
+        while isinstance(value, list) and len(value) == 1:
+            value = value[0]
+        if value is None or isinstance(value, list):
+            raise NotCovered("a constant tensor of several elements")
+        return self.builder.literal(number(value))
+
+    def _elementwise(self, operation: str, node: Node, shape: Shape, strides: Shape) -> Value:
+        rule = rule_for(operation)
+        if rule is None:
+            raise NotCovered(str(node["op"]))
+        source = tuple(node["shape"])
+        dims = _dimension_map(source, shape, strides)
+        args: list[Any] = [self._operand(a, source, shape, dims) for a in node["args"]]
+        keywords = {
+            k: self._operand(v, source, shape, dims) if isinstance(v, dict) else v for k, v in node["kwargs"].items()
+        }
+        present = [a for a in args if a is not None]
+        if operation == "clamp" and args[1] is None:
+            return rule_for("clamp_max")(self.builder, [args[0], args[2]], {})  # type: ignore[misc]
+        value = rule(self.builder, present, keywords)
+        return as_bool(self.builder, value) if node["dtype"] == "bool" else value
+
+    def _operand(self, argument: Any, source: Shape, shape: Shape, dims: list[int | None]) -> Value | None:
+        if argument is None:
+            return None
+        if not isinstance(argument, dict):
+            return self.builder.literal(number(argument))
+        view = self._view(argument["node"])
+        over_source = view.broadcast(source)
+        strides = tuple(0 if d is None else over_source[d] for d in dims)
+        return self._read(View(base=view.base, shape=shape, strides=strides, offset=view.offset), shape)
+
+    def operand(self, node: Node, index: int) -> Value:
+        """Return a reduction's operand over its own shape."""
+        view = self._view(node["args"][index]["node"])
+        return self._read(view, view.shape)
+
+    def over(self, node: Node, index: int, shape: Shape) -> Value | None:
+        """Return an optional operand broadcast to `shape`."""
+        if index >= len(node["args"]) or node["args"][index] is None:
+            return None
+        return self._read(self._view(node["args"][index]["node"]), shape)
+
+    def _item(self, node: Node) -> Value:
+        source = self.nodes[node["args"][0]["node"]]
+        if base_name(source["op"]) not in ("native_layer_norm", "_fused_rms_norm"):
+            raise NotCovered(str(source["op"]))
+        parts = _layer_norm(self, source) if "layer" in source["op"] else _rms_norm(self, source)
+        return parts[int(node["args"][1])]
+
+
+def _grid(nodes: dict[str, Node], outputs: list[str]) -> tuple[int, int]:
+    """Return rows and columns: what every reduction agrees on, else the last dimension of the first output."""
+    grids = {_reduced_grid(n, nodes) for n in nodes.values() if _reduces(n)}
+    if len(grids) > 1:
+        raise NotCovered("reductions over rows of different lengths")
+    if grids:
+        rows, cols = grids.pop()
+    else:
+        shape = max((nodes[name]["shape"] for name in outputs), key=math.prod)
+        cols = shape[-1] if shape else 1
+        rows = math.prod(shape) // max(cols, 1)
+    if rows < 2 or cols < MIN_COLS:
+        raise NotCovered(f"{rows} rows of {cols} elements: a reduction over a whole tensor, or nothing to reduce")
+    return rows, cols
+
+
+def _reduces(node: Node) -> bool:
+    return base_name(node["op"]) in REDUCING or base_name(node["op"]) in NORMS
+
+
+def _reduced_grid(node: Node, nodes: dict[str, Node]) -> tuple[int, int]:
+    shape = nodes[node["args"][0]["node"]]["shape"]
+    operation = base_name(node["op"])
+    if operation in ("native_layer_norm", "_fused_rms_norm"):
+        count = len(node["args"][1])
+    else:
+        count = _trailing_count(node, operation, len(shape))
+    inner = math.prod(shape[len(shape) - count :])
+    return math.prod(shape) // max(inner, 1), inner
+
+
+def _trailing_count(node: Node, operation: str, rank: int) -> int:
+    at = REDUCING[operation]
+    given = node["args"][at] if len(node["args"]) > at else node["kwargs"].get("dim")
+    if given is None or given == []:
+        return rank
+    dims = {int(d) % rank for d in (given if isinstance(given, list) else [given])}
+    if dims != set(range(rank - len(dims), rank)):
+        raise NotCovered(f"{node['op']} over other than the last dimensions")
+    return len(dims)
+
+
+def _dimension_map(source: Shape, shape: Shape, strides: Shape) -> list[int | None]:
+    """Return, for each dimension of `shape`, the dimension of `source` that it walks."""
+    own = layout.contiguous_strides(source)
+    if shape == source and layout.is_contiguous(shape, strides):
+        return list(range(len(shape)))
+    found: list[int | None] = []
+    for size, stride in zip(shape, strides, strict=True):
+        matches = [d for d, n in enumerate(source) if n == size and own[d] == stride and n > 1]
+        if stride and size > 1 and not matches:
+            raise NotCovered(f"a computed tensor of shape {source} seen as {shape}")
+        found.append(matches[0] if stride and matches else None)
+    return found
+
+
+# ------------------------------------------------------------------------------------------ composed operations
+
+
+def _layer_norm(reader: _Reader, node: Node) -> list[Value]:
+    builder, shape = reader.builder, tuple(reader.nodes[node["args"][0]["node"]]["shape"])
+    x = as_float(builder, reader.operand(node, 0))
+    mean = builder.mean(x)
+    shifted = builder.apply("add", builder.variance(x, 0), builder.literal(number(node["args"][4])))
+    scale = builder.apply("rsqrt", shifted)
+    result = builder.apply("mul", builder.apply("sub", x, mean), scale)
+    for index, op in ((2, "mul"), (3, "add")):
+        affine = reader.over(node, index, shape)
+        result = result if affine is None else builder.apply(op, result, affine)
+    return [result, mean, scale]
+
+
+def _rms_norm(reader: _Reader, node: Node) -> list[Value]:
+    builder, shape = reader.builder, tuple(reader.nodes[node["args"][0]["node"]]["shape"])
+    x = as_float(builder, reader.operand(node, 0))
+    given = node["args"][3] if len(node["args"]) > 3 else None
+    epsilon = builder.literal(1.1920928955078125e-07 if given is None else number(given))
+    scale = builder.apply("rsqrt", builder.apply("add", builder.mean(builder.apply("square", x)), epsilon))
+    result = builder.apply("mul", x, scale)
+    weight = reader.over(node, 2, shape)
+    return [result if weight is None else builder.apply("mul", result, weight), scale]
+
+
+def _softmax_parts(reader: _Reader, node: Node) -> tuple[Value, Value, Value]:
+    builder = reader.builder
+    x = as_float(builder, reader.operand(node, 0))
+    shifted = builder.apply("sub", x, builder.reduce("max", x))
+    exponential = builder.apply("exp", shifted)
+    return shifted, exponential, builder.reduce("sum", exponential)
+
+
+def _softmax(reader: _Reader, node: Node) -> Value:
+    _, exponential, total = _softmax_parts(reader, node)
+    return reader.builder.apply("div", exponential, total)
+
+
+def _log_softmax(reader: _Reader, node: Node) -> Value:
+    shifted, _, total = _softmax_parts(reader, node)
+    return reader.builder.apply("sub", shifted, reader.builder.apply("log", total))
+
+
+def _plain(op: str) -> Callable[[_Reader, Node], Value]:
+    def build(reader: _Reader, node: Node) -> Value:
+        return reader.builder.reduce(op, reader.operand(node, 0))
+
+    return build
+
+
+def _truth(op: str) -> Callable[[_Reader, Node], Value]:
+    def build(reader: _Reader, node: Node) -> Value:
+        builder = reader.builder
+        truth = as_float(builder, as_bool(builder, reader.operand(node, 0)))
+        return builder.apply("ne", builder.reduce(op, truth), builder.literal(0.0), ctype="bool")
+
+    return build
+
+
+def _mean(reader: _Reader, node: Node) -> Value:
+    return reader.builder.mean(as_float(reader.builder, reader.operand(node, 0)))
+
+
+def _var(reader: _Reader, node: Node) -> Value:
+    correction = node["kwargs"].get("correction", 1)
+    x = as_float(reader.builder, reader.operand(node, 0))
+    return reader.builder.variance(x, 1.0 if correction is None else number(correction))
+
+
+def _vector_norm(reader: _Reader, node: Node) -> Value:
+    builder = reader.builder
+    x = as_float(builder, reader.operand(node, 0))
+    order = number(node["args"][1] if len(node["args"]) > 1 else 2)
+    if order == 2:
+        return builder.apply("sqrt", builder.reduce("sum", builder.apply("square", x)))
+    size = builder.apply("abs", x)
+    if order == 1:
+        return builder.reduce("sum", size)
+    if math.isinf(order):
+        return builder.reduce("max" if order > 0 else "min", size)
+    raise NotCovered(f"vector norm of order {order}")
+
+
+def _logsumexp(reader: _Reader, node: Node) -> Value:
+    builder = reader.builder
+    x = as_float(builder, reader.operand(node, 0))
+    largest = builder.reduce("max", x)
+    is_infinite = builder.apply("isinf", largest, ctype="bool")
+    shift = builder.apply("where", is_infinite, builder.literal(0.0), largest)
+    total = builder.reduce("sum", builder.apply("exp", builder.apply("sub", x, shift)))
+    return builder.apply("add", builder.apply("log", total), shift)
+
+
+COMPOSED: dict[str, Callable[[_Reader, Node], Value]] = {
+    "_softmax": _softmax,
+    "_log_softmax": _log_softmax,
+    "sum": _plain("sum"),
+    "amax": _plain("max"),
+    "amin": _plain("min"),
+    "prod": _plain("prod"),
+    "any": _truth("max"),
+    "all": _truth("min"),
+    "mean": _mean,
+    "var": _var,
+    "linalg_vector_norm": _vector_norm,
+    "logsumexp": _logsumexp,
+}

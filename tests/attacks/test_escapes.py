@@ -1,0 +1,193 @@
+"""Nothing outside is touched: no connection, no file, no other process, no part of the kernel."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ridgeline.tools.sandbox import Confined, Sandbox, Tier, claim_workdir
+from ridgeline.tools.sandbox_rules import dropped_uid
+
+from .conftest import SECRET
+
+pytestmark = pytest.mark.timeout(60)
+F_SEAL_FUTURE_WRITE = 0x10  # linux/fcntl.h; Python has no name for it
+Confine = Callable[..., Confined]
+
+
+def was_hit(listener: socket.socket) -> bool:
+    """Say whether anything arrived: a connection on a stream listener, a datagram on the others."""
+    listener.settimeout(0.1)
+    try:
+        if listener.type != socket.SOCK_DGRAM:
+            listener.accept()[0].close()
+        else:
+            listener.recv(16)
+    except TimeoutError:
+        return False
+    return True
+
+
+# A GPU's driver needs a socket to listen on and more of /proc; any device node makes the sandbox allow for it.
+with_and_without_devices = pytest.mark.parametrize("devices", [(), ("/dev/null",)], ids=["plain", "devices"])
+
+
+@with_and_without_devices
+@pytest.mark.parametrize("kind", ["tcp", "udp"])
+def test_no_connection_to_this_machine(sandbox: Sandbox, confine: Confine, kind: str, devices: tuple[str, ...]) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM if kind == "tcp" else socket.SOCK_DGRAM) as listener:
+        listener.bind(("127.0.0.1", 0))
+        if kind == "tcp":
+            listener.listen()
+        sandbox.run(replace(confine("network", kind, listener.getsockname()[1]), devices=devices))
+        assert not was_hit(listener)
+        with socket.socket(socket.AF_INET, listener.type) as outside:  # the control: the listener does hear
+            outside.connect(listener.getsockname())
+            outside.send(b"hit")
+            assert was_hit(listener)
+
+
+@with_and_without_devices
+@pytest.mark.parametrize("kind", ["path", "abstract"])
+@pytest.mark.parametrize(
+    "type_", [socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_SEQPACKET], ids=["stream", "datagram", "packet"]
+)
+def test_no_unix_socket_is_reached(
+    sandbox: Sandbox,
+    confine: Confine,
+    workdir: Path,
+    kind: str,
+    type_: socket.SocketKind,
+    devices: tuple[str, ...],
+) -> None:
+    name = str(workdir / "s") if kind == "path" else f"ridgeline-{os.getpid()}-{type_}"
+    with socket.socket(socket.AF_UNIX, type_) as listener:
+        listener.bind(name if kind == "path" else f"\0{name}")
+        if kind == "path":
+            Path(name).chmod(0o777)
+        if type_ != socket.SOCK_DGRAM:
+            listener.listen()
+        sandbox.run(replace(confine("network", kind, name), devices=devices))
+        assert not was_hit(listener)
+
+
+def test_io_uring_is_refused(sandbox: Sandbox, confine: Confine) -> None:
+    assert "io_uring_setup Operation not permitted" in sandbox.run(confine("network", "uring", "-"))[1]
+
+
+def test_a_passed_socket_carries_both_ways(sandbox: Sandbox) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        command = ("/bin/sh", "-c", "read word <&3; echo got $word >&3")
+        with sandbox.start(Confined(command=command, allow_processes=True), pass_fds={3: theirs.fileno()}) as process:
+            theirs.close()
+            ours.sendall(b"hello\n")
+            assert ours.recv(64) == b"got hello\n"
+            assert ours.recv(64) == b""  # nobody but the program held it
+            assert process.wait(5).is_success
+
+
+@with_and_without_devices
+def test_nothing_is_written_outside_the_workdir(
+    sandbox: Sandbox, confine: Confine, workdir: Path, tmp_path: Path, devices: tuple[str, ...]
+) -> None:
+    outside = claim_workdir(tmp_path / "outside")  # its own user's: only the sandbox protects it
+    (outside / "mine").write_text(SECRET)
+    claim_workdir(outside)
+    mode = (outside / "mine").stat().st_mode
+    for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
+        folder.chmod(0o755)
+    sandbox.run(replace(confine("escape", outside, workdir), devices=devices))
+    assert [path.name for path in outside.iterdir()] == ["mine"]
+    assert (outside / "mine").read_text() == SECRET
+    assert (outside / "mine").stat().st_mode == mode
+    assert not (tmp_path / "planted").exists()
+    # The control: the working folder itself can be written to.
+    ended, printed = sandbox.run(confine("honest", workdir))
+    assert ended.is_success and "threads 4" in printed, printed
+    assert (workdir / "product").read_text() == "owned"
+
+
+def test_no_other_process_is_touched(sandbox: Sandbox, confine: Confine) -> None:
+    victim_program = (
+        "import ctypes, sys; secret = ctypes.create_string_buffer(sys.stdin.readline().encode());"
+        "print(ctypes.addressof(secret), flush=True); sys.stdin.readline(); print(secret.value.decode())"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", victim_program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as victim:
+        assert victim.stdin and victim.stdout
+        victim.stdin.write(SECRET + "\n")
+        victim.stdin.flush()
+        address = int(victim.stdout.readline())
+        ended, printed = sandbox.run(confine("molest", victim.pid, address))
+        assert ended.code == 0, ended  # its own supervisor survived too
+        assert SECRET not in printed
+        assert victim.poll() is None
+        out, _ = victim.communicate("go\n", timeout=10)
+        assert SECRET in out
+
+
+@pytest.mark.skipif(dropped_uid() is None, reason="needs root, to start a victim as the confined user")
+def test_a_process_of_the_same_user_is_not_touched(sandbox: Sandbox, confine: Confine) -> None:
+    uid = dropped_uid()
+    with subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE, user=uid, group=uid, extra_groups=[]) as victim:
+        sandbox.run(confine("molest", victim.pid, 0))
+        assert victim.poll() is None
+        state = Path(f"/proc/{victim.pid}/stat").read_text().split()[2]
+        assert state == "S"  # neither stopped nor traced
+        victim.kill()
+
+
+def test_two_confined_programs_do_not_touch_each_other(sandbox: Sandbox, confine: Confine) -> None:
+    with sandbox.start(confine("sleep")) as victim:
+        sandbox.run(confine("molest", victim.host_pid, 0))
+        assert victim.poll() is None
+
+
+def test_calls_into_the_kernel_are_refused(sandbox: Sandbox, confine: Confine) -> None:
+    _, printed = sandbox.run(confine("calls"))
+    assert printed.count("\n") >= 13, printed
+    assert "DONE" not in printed, printed
+
+
+def test_the_kernels_settings_cannot_be_written(sandbox: Sandbox) -> None:
+    before = Path("/proc/sys/kernel/core_pattern").read_text()
+    command = ("/bin/sh", "-c", "echo '|/tmp/evil' > /proc/sys/kernel/core_pattern; echo 0 > /proc/self/oom_score_adj")
+    sandbox.run(Confined(command=command, allow_processes=True))
+    assert Path("/proc/sys/kernel/core_pattern").read_text() == before
+
+
+def test_given_memory_can_be_read_and_when_sealed_not_written(sandbox: Sandbox) -> None:
+    fd = os.memfd_create("inputs", os.MFD_ALLOW_SEALING)
+    with os.fdopen(fd, "wb") as region:
+        region.write(b"numbers")
+        region.flush()
+        # A memfd can be opened again through /proc, for writing and for truncation: only seals keep it.
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, F_SEAL_FUTURE_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
+        reader = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY)
+        try:
+            command = ("/bin/sh", "-c", "cat <&4; echo changed >&4; echo changed > /proc/self/fd/4")
+            with sandbox.start(
+                Confined(command=command, allow_processes=True), pass_fds={4: reader}, stdout=subprocess.PIPE
+            ) as process:
+                assert process.stdout and process.stdout.read() == b"numbers"
+                process.wait(5)
+        finally:
+            os.close(reader)
+        assert os.pread(fd, 16, 0)[:7] == b"numbers"
+
+
+def test_tier_a_shows_only_its_own_processes(sandbox: Sandbox) -> None:
+    if sandbox.tier is not Tier.BUBBLEWRAP:
+        pytest.skip("tier B shares the machine's process numbers")
+    _, printed = sandbox.run(Confined(command=("/bin/sh", "-c", "echo /proc/[0-9]*"), allow_processes=True))
+    assert printed.split() == ["/proc/1", "/proc/2"]
