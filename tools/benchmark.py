@@ -55,7 +55,7 @@ class TimingSettings:
     @classmethod
     def for_purpose(cls, purpose: Purpose) -> TimingSettings:
         """Return the settings of a purpose: search and tune take 2 to 3 s for a kernel of 1 ms, certify up to 30 s."""
-        if purpose in (Purpose.CERTIFY,):
+        if purpose is Purpose.CERTIFY:
             rule = StoppingRule(smallest=20, largest=200, time_s=20.0, patience_s=60.0)
             return cls(rule=rule, loop_s=0.01, checks=3, idle_s=0.5)
         if purpose is Purpose.EVALUATE:
