@@ -121,7 +121,9 @@ async def _opened(
 ) -> AsyncIterator[tuple[SearchContext, AsyncSqliteSaver]]:
     """Open everything a search needs, in an order in which a mistake leaves nothing half-written."""
     from ridgeline.graph.build import GRAPH_VERSION
+    from ridgeline.graph.context import SearchContext
     from ridgeline.graph.engines import open_engine, target_of
+    from ridgeline.problems.spec import SearchSettings
 
     target = target_of(options.problem, options.device)
     async with contextlib.AsyncExitStack() as stack:
@@ -135,7 +137,20 @@ async def _opened(
         begun = await asyncio.to_thread(_begin, archive, options, target, models)
         bank = _open_bank(options, stack)
         saver = await stack.enter_async_context(open_saver(options.run_dir / CHECKPOINTS))
-        yield _context(options, archive, engine, target, models, bank, begun), saver
+        context = SearchContext(
+            problem=options.problem,
+            target=target,
+            archive=archive,
+            journal=Journal(archive),
+            engine=engine,
+            models=ModelPool(models),
+            settings=SearchSettings.model_validate(begun["settings"]),
+            budget=options.budget or options.problem.budget,
+            bank=bank,
+            rng_seed=int(begun["rng_seed"]),
+            wall_before_s=float(begun.get("wall_s", 0.0)),
+        )
+        yield context, saver
 
 
 def _archive_path(options: SearchOptions) -> Path:
@@ -185,33 +200,6 @@ def _begin(
         }
     )
     return archive.run()
-
-
-def _context(
-    options: SearchOptions,
-    archive: Archive,
-    engine: Engine,
-    target: ProblemOnDevice,
-    models: list[KernelModel],
-    bank: Bank | None,
-    begun: dict[str, Any],
-) -> SearchContext:
-    from ridgeline.graph.context import SearchContext
-    from ridgeline.problems.spec import SearchSettings
-
-    return SearchContext(
-        problem=options.problem,
-        target=target,
-        archive=archive,
-        journal=Journal(archive),
-        engine=engine,
-        models=ModelPool(models),
-        settings=SearchSettings.model_validate(begun["settings"]),
-        budget=options.budget or options.problem.budget,
-        bank=bank,
-        rng_seed=int(begun["rng_seed"]),
-        wall_before_s=float(begun.get("wall_s", 0.0)),
-    )
 
 
 async def _drive(
