@@ -101,7 +101,6 @@ class Database:
         with self._lock, storage_errors(target):
             self._rows.conn.execute("VACUUM INTO ?", (str(target),))
 
-
     def leave_wal(self) -> None:
         """Make the file whole by itself, without its -wal and -shm companions, for a journey."""
         with self._lock, storage_errors(self.path):

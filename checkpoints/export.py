@@ -30,10 +30,7 @@ _TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
         ("candidate_id", "purpose"),
         ("candidate_id",),
     ),
-    **{
-        piece: (("key", "candidate_id", "record", "stored_at"), ("key",), ("key", "candidate_id"))
-        for piece in PIECES
-    },
+    **{piece: (("key", "candidate_id", "record", "stored_at"), ("key",), ("key", "candidate_id")) for piece in PIECES},
     "rounds": (("id", "record", "stored_at"), ("id",), ("id",)),
     "ledger": (("entry_id", "what", "cpu_s", "gpu_s", "wall_s", "stored_at"), ("entry_id",), ("entry_id",)),
     "model_calls": (

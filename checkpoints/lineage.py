@@ -8,7 +8,7 @@ from typing import Any
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.journal import Journal
-from ridgeline.tools.records import Candidate, Evaluation, Purpose
+from ridgeline.tools.records import Candidate, Evaluation, Origin, Purpose
 
 _FINDING = (Purpose.SEARCH, Purpose.TUNE)
 _CALL_ROUND = re.compile(r"r(\d+)[:i]")
@@ -61,35 +61,42 @@ def _describe(archive: Archive, candidate: Candidate) -> dict[str, Any]:
 def history(archive: Archive) -> list[dict[str, Any]]:
     """Return one entry a round, round 0 (seeds) left out.
 
-    Each entry: round, ideas, candidates, ok, best_id, best_speedup (of the round), best_so_far, tokens, usd, wall_s;
-    what the graph stored with `save_round` comes on top and wins.
+    Each entry: round, ideas, candidates (written by a model), ok (of these), tuned, best_id, best_speedup and
+    best_median_ms (of the round), best_so_far, tokens, usd and wall_s (of the round; None when it was never stored).
+    Further keys are what the graph stored with `save_round`, whose `wall_s` is the search's total when the round ended.
     """
     stored = {int(entry["round"]): entry for entry in archive.rounds()}
     candidates = archive.candidates()
     last = max([*stored, *(c.round for c in candidates)], default=0)
     ranked = archive.ranking(_FINDING)
     spent = _spent_by_round(archive)
-    entries = []
+    entries, before_s = [], 0.0
     for number in range(1, last + 1):
-        derived = _round_entry(archive, number, candidates, ranked)
-        entries.append(derived | {"tokens": 0, "usd": 0.0, "wall_s": None} | spent[number] | stored.get(number, {}))
+        until_s = stored.get(number, {}).get("wall_s")
+        wall_s = None if until_s is None else max(until_s - before_s, 0.0)
+        before_s = until_s or before_s
+        derived = _round_entry(archive, number, candidates, ranked) | {"tokens": 0, "usd": 0.0} | spent[number]
+        entries.append(stored.get(number, {}) | derived | {"wall_s": wall_s})
     return entries
 
 
 def _round_entry(
     archive: Archive, number: int, candidates: list[Candidate], ranked: list[Evaluation]
 ) -> dict[str, Any]:
-    own = {c.id for c in candidates if c.round == number}
+    own = {c.id: c for c in candidates if c.round == number}
     until = {c.id for c in candidates if c.round <= number}
     good = [e for e in ranked if e.candidate_id in own]
     so_far = next((e for e in ranked if e.candidate_id in until), None)
+    written = {c.id for c in own.values() if c.origin is Origin.MODEL}
     return {
         "round": number,
         "ideas": len(archive.ideas(number)),
-        "candidates": len(own),
-        "ok": len({e.candidate_id for e in good}),
+        "candidates": len(written),
+        "ok": len({e.candidate_id for e in good} & written),
+        "tuned": sum(1 for c in own.values() if c.origin is Origin.TUNE),
         "best_id": good[0].candidate_id if good else None,
         "best_speedup": good[0].speedup if good else None,
+        "best_median_ms": good[0].timing.median_ms if good and good[0].timing else None,
         "best_so_far": so_far.speedup if so_far else None,
     }
 

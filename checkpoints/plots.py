@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from html import escape
 
 WIDTH, HEIGHT = 900, 400
-LEFT, RIGHT, TOP, BOTTOM = 62, 196, 18, 84
+LEFT, RIGHT, TOP, BOTTOM = 72, 190, 18, 84
 _LANE = 26  # height of the lane of failed candidates below the plot
 _LINE_GAP = 17  # two labels closer than this overlap
-_TICKS = tuple(m * 10.0**e for e in range(-3, 5) for m in (1, 2, 5))
+_COARSE, _FINE = (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 7)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ def _grid(scale: Scale) -> str:
     bottom = HEIGHT - BOTTOM
     right = WIDTH - RIGHT
     parts = []
-    for tick in (t for t in _TICKS if scale.low <= t <= scale.high):
+    for tick in _ticks(scale):
         y = scale.y(tick)
         parts.append(f'<line class="grid" x1="{LEFT}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>')
         parts.append(_text(LEFT - 9, y + 4, f"{tick:g}×", "tick end"))
@@ -101,6 +101,11 @@ def _grid(scale: Scale) -> str:
     )
     parts.append(_text(LEFT - 9, bottom + _LANE / 2 + 5, "failed", "tick end"))
     return "".join(parts)
+
+
+def _ticks(scale: Scale) -> list[float]:
+    steps = _FINE if scale.high / scale.low < 12 else _COARSE
+    return [m * 10.0**e for e in range(-3, 5) for m in steps if scale.low <= m * 10.0**e <= scale.high]
 
 
 def _every(rounds: int) -> int:

@@ -46,7 +46,7 @@ _TOKEN = re.compile(
 def render_report(archive: Archive, result: dict[str, Any]) -> str:
     """Return the page for a search whose result.json is `result`."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters.update(ms=_ms, ratio=_ratio, seconds=_seconds, usd=_usd)
+    environment.filters.update(ms=_ms, ratio=_ratio, seconds=_seconds, usd=_usd, count=_count)
     folder = resources.files("ridgeline.checkpoints") / "templates"
     template = environment.from_string((folder / "report.html.j2").read_text(encoding="utf-8"))
     return template.render(_context(archive, result))
@@ -60,11 +60,10 @@ def _context(archive: Archive, result: dict[str, Any]) -> dict[str, Any]:
     return {
         "result": result,
         "best": best,
-        "headline": _headline(result),
+        "headline": _headline(result, archive.certificate()),
         "state_words": _STATE_WORDS[result["state"]],
-        "device": result["device"] or {},
-        "versions": result["versions"],
-        "run": archive.run(),
+        "device_name": (result["device"] or {}).get("name", "unknown device"),
+        "environment": _environment_rows(archive.run(), result),
         "floor": archive.baselines(),
         "baselines": [b | {"label": _BASELINE_NAMES.get(b["name"], b["name"])} for b in result["baselines"]],
         "chart": Markup(_trajectory(archive, candidates, found)),
@@ -78,13 +77,16 @@ def _context(archive: Archive, result: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _headline(result: dict[str, Any]) -> dict[str, str]:
+def _headline(result: dict[str, Any], certificate: dict[str, Any] | None) -> dict[str, str]:
     best = result["best"]
     if not best:
         return {"figure": "—", "text": "No kernel passed verification.", "css": "none"}
     speedup = best["speedup"] or 0.0
     low, high = best["speedup_ci95"] or (speedup, speedup)
     interval = f"95 % interval {low:.2f} to {high:.2f}, {best['precision_class'] or 'unknown'} precision, verified."
+    if certificate and not certificate.get("passed", True):
+        text = f"the speed of eager PyTorch as the search measured it, not certified: {certificate.get('reason', '')}"
+        return {"figure": f"{speedup:.2f}×", "text": text, "css": "none"}
     if low > 1:
         return {"figure": f"{speedup:.2f}×", "text": f"faster than eager PyTorch; {interval}", "css": "gain"}
     text = f"the speed of eager PyTorch: no verified gain. {interval.capitalize()}"
@@ -128,11 +130,50 @@ def _lines(baselines: Baselines | None) -> list[Line]:
 
 def _status_bars(found: dict[str, Evaluation | None]) -> str:
     counts = Counter(e.status for e in found.values() if e)
-    return bars([(s.value.replace("_", " "), counts[s], "ok" if s is Status.OK else "bad") for s in Status if counts[s]])
+    return bars(
+        [(s.value.replace("_", " "), counts[s], "ok" if s is Status.OK else "bad") for s in Status if counts[s]]
+    )
 
 
 def _certificate_rows(certificate: dict[str, Any] | None) -> list[tuple[str, str]]:
-    return [(key.replace("_", " "), _plain(value)) for key, value in (certificate or {}).items()]
+    rows = []
+    for key, value in (certificate or {}).items():
+        text = _summary(value)
+        if text and key not in ("schema_version", "baselines", "floor", "device"):  # these have their own tables
+            rows.append((key.replace("_", " "), text))
+    return rows
+
+
+def _summary(value: Any) -> str:
+    """Return a record of the certificate in a few words: its verdict, its timing, or its plain fields."""
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return "; ".join(_summary(v) for v in value)
+    if not isinstance(value, dict):
+        return "" if value in (None, "", []) else _plain(value)
+    if isinstance(value.get("verdict"), dict):
+        return f"{value.get('build', '')}: {_summary(value['verdict'])}".lstrip(": ")
+    if value.get("trials"):
+        precision = f", {value['precision_class']}" if value.get("precision_class") else ""
+        return f"{value.get('status')}, {len(value['trials'])} trials{precision}"
+    if interval := value.get("speedup_ci95") or value.get("ratio_ci95"):
+        figure = value.get("speedup") or value.get("ratio")
+        return f"{_ratio(figure)} ({interval[0]:.2f} to {interval[1]:.2f})"
+    return ", ".join(
+        f"{k}: {_plain(v)}" for k, v in value.items() if not isinstance(v, dict) and v not in (None, "", [])
+    )
+
+
+def _environment_rows(run: dict[str, Any], result: dict[str, Any]) -> list[tuple[str, str]]:
+    device = {f"device {k}": v for k, v in (result["device"] or {}).items() if k in ("name", "kind", "arch", "cores")}
+    settings = {
+        k.replace("_", " "): run.get(k) for k in ("search_id", "models", "strategy", "rng_seed", "sandbox_tier")
+    }
+    rows = device | result["versions"] | settings
+    return [(str(key), _plain(value)) for key, value in rows.items() if value not in (None, "", [])]
+
+
+def _count(value: int | None) -> str:
+    return "—" if value is None else f"{value:,}"
 
 
 def _plain(value: Any) -> str:

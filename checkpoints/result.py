@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import platform
 import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
@@ -69,12 +70,12 @@ def build_result(archive: Archive) -> dict[str, Any]:
     costs = archive.ledger_totals()
     calls = Journal(archive).totals()
     rounds = history(archive)
-    return finite(
+    result: dict[str, Any] = finite(
         {
             "schema_version": SCHEMA_VERSION,
             "problem": (run.get("problem") or {}).get("name", ""),
-            "device": run.get("device"),
-            "versions": run.get("versions", {}),
+            "device": _device(run, baselines),
+            "versions": _versions(archive, run),
             "state": run.get("state") if run.get("state") in STATES else "stopped",
             "rounds": len(rounds),
             "candidates": len(archive.candidates(origin=Origin.MODEL)),
@@ -90,6 +91,24 @@ def build_result(archive: Archive) -> dict[str, Any]:
             "history": rounds,
         }
     )
+    return result
+
+
+def _device(run: dict[str, Any], baselines: Baselines | None) -> dict[str, Any] | None:
+    named = run.get("device")
+    if isinstance(named, dict):
+        return named
+    return baselines.device.to_json() if baselines else None
+
+
+def _versions(archive: Archive, run: dict[str, Any]) -> dict[str, str]:
+    from ridgeline import __version__
+
+    description = archive.description()
+    own = {"ridgeline": __version__, "python": platform.python_version()}
+    torch = {"torch": description.torch_version} if description else {}
+    known: dict[str, str] = own | torch | run.get("versions", {})
+    return known
 
 
 def _best_entry(archive: Archive, best: Best, baselines: Baselines | None) -> dict[str, Any]:
@@ -168,7 +187,7 @@ def baseline_entries(baselines: Baselines | None) -> list[dict[str, Any]]:
 def evaluation_line(file: str, evaluation: Evaluation, baselines: Baselines | None) -> dict[str, Any]:
     """Return one line of `evaluate --json`: every field always present, null when it does not apply."""
     timing, verdict, build = evaluation.timing, evaluation.verdict, evaluation.build
-    return finite(
+    line: dict[str, Any] = finite(
         {
             "schema_version": SCHEMA_VERSION,
             "file": file,
@@ -190,6 +209,7 @@ def evaluation_line(file: str, evaluation: Evaluation, baselines: Baselines | No
             "total_s": evaluation.total_s,
         }
     )
+    return line
 
 
 def _labels(evaluation: Evaluation) -> list[str]:
@@ -213,7 +233,7 @@ def show_run(archive: Archive) -> dict[str, Any]:
     result = build_result(archive)
     costs = {k: result[k] for k in ("tokens", "usd", "cpu_seconds", "gpu_seconds", "wall_s")}
     best = result["best"]
-    return finite(
+    shown: dict[str, Any] = finite(
         {
             "schema_version": SCHEMA_VERSION,
             "run": archive.path.parent.name,
@@ -226,6 +246,7 @@ def show_run(archive: Archive) -> dict[str, Any]:
             "certificate": archive.certificate(),
         }
     )
+    return shown
 
 
 def write_run_outputs(run_dir: Path, archive: Archive) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from ridgeline.tools.records import (
     Signature,
     Status,
     Timing,
+    Trial,
     Verdict,
 )
 
@@ -197,7 +198,7 @@ def fill(archive: Archive) -> None:
         journal.begin(call_id, model="offline", prompt_sha256="cd" * 32, request={"round": number})
         journal.finish(call_id, {"text": "{}", "input_tokens": 5200, "output_tokens": 900, "usd": 0.031})
         _fill_round(archive, number, failures)
-        archive.save_round({"round": number, "wall_s": 60.0 + number, "elites": [f"r{number}i1v1a0"]})
+        archive.save_round({"round": number, "wall_s": 61.0 * number, "elites": [f"r{number}i1v1a0"]})
     tuned = make_candidate(
         "r4i1v0a0t3", origin=Origin.TUNE, round=4, idea_id="r4i1", parent_id="r4i1v0a0", tunables={"UNROLL": "8"}
     )
@@ -206,13 +207,23 @@ def fill(archive: Archive) -> None:
     archive.add_evaluation(make_ok(tuned.id, 2.27, Purpose.CERTIFY))
     ratio = Comparison(ratio=1.73, ratio_ci95=(1.69, 1.77), first_ms=0.92, second_ms=0.53, blocks=12)
     archive.save("comparisons", comparison_key("seed-fused", tuned.id), tuned.id, ratio)
-    archive.save_certificate(
-        {
-            "candidate_id": tuned.id, "passed": True, "device": DEVICE.name, "seeds": 20, "retimings": [2.2, 2.27],
-            "sanitizers": {"address": "clean", "undefined": "clean"}, "speedup": 2.27,
-        }
-    )  # fmt: skip
+    archive.save_certificate(_certificate(tuned.id))
     archive.save_run({"best_id": tuned.id})
+
+
+def _certificate(candidate_id: str) -> dict[str, object]:
+    trials = tuple(Trial(name=f"seed_{n}", rel_error=2e-7, gate=1e-5, passed=True) for n in range(20))
+    verdict = Verdict(status=Status.OK, precision_class=PrecisionClass.FP32, trials=trials)
+    timings = [make_ok(candidate_id, speedup).timing for speedup in (2.25, 2.27, 2.30)]
+    ratio = Comparison(ratio=0.58, ratio_ci95=(0.565, 0.59), first_ms=0.53, second_ms=0.92, blocks=12)
+    return {
+        "schema_version": 1, "outcome": "finished", "passed": True, "reason": "",
+        "candidate": {"id": candidate_id, "origin": "tune", "tunables": {"UNROLL": "8"}},
+        "build": {"key": "ab" * 32, "flags": ["-O3", "-march=native"], "toolchain": "g++ 12.2.0"},
+        "verification": verdict.to_json(), "sanitizer": {"build": "address,undefined", "verdict": verdict.to_json()},
+        "timings": [t.to_json() for t in timings if t], "seed_kernel": "seed-fused", "versus_seed": ratio.to_json(),
+        "labels": [], "failed_before": [], "device": DEVICE.to_json(), "floor": make_baselines().floor.to_json(),
+    }  # fmt: skip
 
 
 @pytest.fixture

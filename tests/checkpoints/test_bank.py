@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from ridgeline.checkpoints.bank import Bank, bank_id, default_home
+from ridgeline.tools.errors import StorageError
+from ridgeline.tools.records import Origin, ReasonCode, Status
+
+
+def test_seeds_come_fastest_first_with_each_problem_s_best_before_any_second(
+    tmp_path: Path, story: SimpleNamespace
+) -> None:
+    with Bank.open(tmp_path / "deep" / "bank.sqlite") as bank:
+        for problem, name, speedup in (("a", "a1", 9.0), ("a", "a2", 8.0), ("b", "b1", 1.5), ("b", "b2", 1.2)):
+            bank.add("row-wise", "avx512", problem, story.candidate(name, parent_id="x"), story.ok(name, speedup))
+        bank.add("matmul", "avx512", "c", story.candidate("c1"), story.ok("c1", 3.0))
+        found = bank.seeds("row-wise", "avx512", 3)
+        assert [c.source.splitlines()[1] for c in found] == ["// a1", "// b1", "// a2"]
+        assert {(c.origin, c.round, c.parent_id, c.idea_id) for c in found} == {(Origin.BANK, 0, None, None)}
+        assert found[0].id == bank_id(found[0].source)
+        assert bank.seeds("row-wise", "sm_90a", 3) == []
+
+
+def test_the_same_source_is_kept_once_with_its_better_result(tmp_path: Path, story: SimpleNamespace) -> None:
+    with Bank.open(tmp_path / "bank.sqlite") as bank:
+        for speedup in (1.4, 1.6, 1.1):
+            bank.add("row-wise", "avx512", "a", story.candidate("k"), story.ok("k", speedup))
+        assert len(bank.seeds("row-wise", "avx512", 9)) == 1
+        assert bank._database.query("SELECT speedup FROM kernels") == [{"speedup": 1.6}]
+
+
+def test_one_source_good_for_two_problems_is_one_seed(tmp_path: Path, story: SimpleNamespace) -> None:
+    with Bank.open(tmp_path / "bank.sqlite") as bank:
+        for problem in "ab":
+            bank.add("row-wise", "avx512", problem, story.candidate("k"), story.ok("k", 1.4))
+        assert len(bank.seeds("row-wise", "avx512", 9)) == 1
+
+
+def test_a_kernel_that_failed_does_not_enter(tmp_path: Path, story: SimpleNamespace) -> None:
+    failed = story.failed("k", Status.WRONG, ReasonCode.WRONG_VALUES, "no")
+    with Bank.open(tmp_path / "bank.sqlite") as bank, pytest.raises(ValueError, match="only a kernel that is ok"):
+        bank.add("row-wise", "avx512", "a", story.candidate("k"), failed)
+
+
+_WRITER = """
+import importlib.util, sys
+from pathlib import Path
+spec = importlib.util.spec_from_file_location("story", sys.argv[2])
+story = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(story)
+from ridgeline.checkpoints.bank import Bank
+with Bank.open(Path(sys.argv[1])) as bank:
+    for n in range(20):
+        name = f"{sys.argv[3]}-{n}"
+        bank.add("row-wise", "avx512", name, story.make_candidate(name), story.make_ok(name, 1.5))
+"""
+
+
+def test_several_processes_add_to_a_new_bank_at_once(tmp_path: Path) -> None:
+    path, story = tmp_path / "bank.sqlite", Path(__file__).with_name("conftest.py")
+    started = [
+        subprocess.Popen([sys.executable, "-c", _WRITER, str(path), str(story), str(writer)]) for writer in range(4)
+    ]
+    assert [p.wait(60) for p in started] == [0, 0, 0, 0]
+    with Bank.open(path) as bank:
+        assert len(bank.seeds("row-wise", "avx512", 1000)) == 80
+
+
+def test_home_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RIDGELINE_HOME", "/a")
+    assert default_home() == Path("/a")
+    monkeypatch.delenv("RIDGELINE_HOME")
+    monkeypatch.setenv("XDG_DATA_HOME", "/b")
+    assert default_home() == Path("/b/ridgeline")
+    monkeypatch.delenv("XDG_DATA_HOME")
+    monkeypatch.setenv("HOME", "/c")
+    assert default_home() == Path("/c/.local/share/ridgeline")
+
+
+def test_a_damaged_bank_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "bank.sqlite").write_bytes(b"garbage " * 1000)
+    with pytest.raises(StorageError, match="bank.sqlite: the database is damaged"):
+        Bank.open(tmp_path / "bank.sqlite")

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+from types import SimpleNamespace
+
+import jsonschema
+import pytest
+
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.export import export_archive, export_jsonl, merge_archives
+from ridgeline.checkpoints.journal import Journal
+from ridgeline.checkpoints.result import read_schema
+from ridgeline.tools.errors import RunError, StorageError
+
+
+def _rows(path: Path) -> list[str]:
+    with sqlite3.connect(path) as connection:
+        tables = [r[0] for r in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
+        rows = [f"{t}: {r}" for t in tables for r in connection.execute(f"SELECT * FROM {t} ORDER BY rowid")]
+    connection.close()
+    return rows
+
+
+def _second(tmp_path: Path, story: SimpleNamespace) -> Path:
+    with Archive.open(tmp_path / "second" / "archive.sqlite") as archive:
+        story.fill(archive)
+        archive.save_run({"search_id": "77aa", "problem": {"name": "softmax"}})
+    return tmp_path / "second"
+
+
+def test_an_exported_archive_is_one_file_with_everything(filled: Archive, tmp_path: Path) -> None:
+    out = export_archive(filled.path.parent, tmp_path / "out" / "search.sqlite")
+    assert [f.name for f in out.parent.iterdir()] == ["search.sqlite"]
+    with Archive.open(out, create=False) as copy:
+        assert copy.candidates() == filled.candidates()
+        assert copy.evaluations() == filled.evaluations()
+        assert copy.baselines() == filled.baselines()
+        assert copy.certificate() == filled.certificate()
+        assert Journal(copy).totals() == Journal(filled).totals()
+        assert copy.run()["exported_from"] == "run"
+        assert {k: v for k, v in copy.run().items() if not k.startswith("exported")} == filled.run()
+
+
+def test_an_export_into_a_folder_is_named_after_the_run(filled: Archive, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    assert export_archive(filled.path.parent, tmp_path / "folder").name == "run.sqlite"
+    with pytest.raises(StorageError, match="no such archive"):
+        export_archive(tmp_path / "nothing", tmp_path / "folder")
+
+
+def test_merging_twice_or_in_parts_changes_nothing(filled: Archive, tmp_path: Path, story: SimpleNamespace) -> None:
+    first, second = filled.path.parent, _second(tmp_path, story)
+    both = tmp_path / "both.sqlite"
+    assert merge_archives(both, [first, second]) == {"searches": 2, "candidates": 70}
+    once = _rows(both)
+    assert merge_archives(both, [second, first, both.parent / "run"]) == {"searches": 2, "candidates": 70}
+    assert _rows(both) == once
+    again = tmp_path / "again.sqlite"
+    merge_archives(again, [both])
+    assert _rows(again) == once
+
+
+def test_merged_ids_name_their_search_and_still_find_one_another(
+    filled: Archive, tmp_path: Path, story: SimpleNamespace
+) -> None:
+    both = tmp_path / "both.sqlite"
+    merge_archives(both, [filled.path.parent, _second(tmp_path, story)])
+    with Archive.open(both, create=False) as merged:
+        tuned = merged.candidate("5e4c/r4i1v0a0t3")
+        assert (tuned.parent_id, tuned.idea_id) == ("5e4c/r4i1v0a0", "5e4c/r4i1")
+        assert merged.idea("77aa/r4i1").parent_id == "77aa/r3i1v1a0"
+        found = merged.evaluation("77aa/r3i1v1a0")
+        own = filled.evaluation("r3i1v1a0")
+        assert found and own and found.key == own.key
+        assert merged.ledger_totals()["wall_s"] == pytest.approx(2 * filled.ledger_totals()["wall_s"])
+        with pytest.raises(RunError, match="several searches"):
+            merged.run()
+
+
+def test_a_search_that_went_on_is_brought_up_to_date(filled: Archive, tmp_path: Path, story: SimpleNamespace) -> None:
+    into = tmp_path / "into.sqlite"
+    merge_archives(into, [filled.path])
+    filled.add_candidate(story.candidate("r5i1v0a0", round=5))
+    filled.save_run({"state": "budget"})
+    assert merge_archives(into, [filled.path]) == {"searches": 1, "candidates": 36}
+    with Archive.open(into, create=False) as merged:
+        assert merged.run()["state"] == "budget"
+
+
+def test_a_source_without_a_search_is_refused(archive: Archive, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="holds no search yet"):
+        merge_archives(tmp_path / "into.sqlite", [archive.path])
+
+
+def test_every_jsonl_line_has_the_same_fields_of_the_same_types(
+    filled: Archive, tmp_path: Path, story: SimpleNamespace
+) -> None:
+    both = tmp_path / "both.sqlite"
+    merge_archives(both, [filled.path.parent, _second(tmp_path, story)])
+    assert export_jsonl(both, tmp_path / "data.jsonl") == 70
+    lines = [json.loads(line) for line in (tmp_path / "data.jsonl").read_text().splitlines()]
+    validator = jsonschema.Draft202012Validator(read_schema("candidate"))
+    types: dict[str, set[type]] = {}
+    for line in lines:
+        validator.validate(line)
+        for name, value in line.items():
+            types.setdefault(name, set()).add(type(value))
+    assert all(len(kinds - {type(None)}) == 1 for kinds in types.values()), types
+    assert {line["problem"] for line in lines} == {"quickstart", "softmax"}
+    assert all(isinstance(line["median_ms"], float) for line in lines if line["status"] == "ok")
+
+
+def test_a_jsonl_line_tells_the_whole_story_of_a_candidate(filled: Archive, tmp_path: Path) -> None:
+    export_jsonl(filled.path.parent, tmp_path / "data.jsonl")
+    lines = {line["id"]: line for line in map(json.loads, (tmp_path / "data.jsonl").read_text().splitlines())}
+    line = lines["r3i1v1a0"]
+    assert line["idea"]["title"] == "Stream the output past the cache"
+    assert line["parent_source"] == filled.candidate("r2i1v1a0").source
+    assert (line["status"], line["speedup"], line["origin"], line["device_kind"]) == ("ok", 2.18, "model", "cpu")
+    assert lines["seed-naive"]["idea"] == {"title": None, "mechanism": None, "category": None}
+    assert lines["r1i4v0a0"]["reason_code"] == "compiler_failed"
+
+
+def test_jsonl_loads_as_a_hugging_face_dataset(filled: Archive, tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    export_jsonl(filled.path.parent, tmp_path / "data.jsonl")
+    loaded = datasets.load_dataset("json", data_files=str(tmp_path / "data.jsonl"), cache_dir=str(tmp_path / "cache"))
+    assert loaded["train"].num_rows == 35

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from types import SimpleNamespace
+
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.report import colour_source, render_report
+from ridgeline.checkpoints.result import build_result
+from ridgeline.tools.records import ReasonCode, Status
+
+HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)>'
+
+
+class _Page(HTMLParser):
+    """Collect what a browser would act on."""
+
+    VOID = {"meta", "br", "img", "link", "input"}
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attributes
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attributes
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def _read(page: str) -> _Page:
+    parser = _Page()
+    parser.feed(page)
+    assert parser.open == []
+    return parser
+
+
+def _render(archive: Archive) -> str:
+    return render_report(archive, build_result(archive))
+
+
+def test_report_is_well_formed_and_asks_nothing_of_the_network(filled: Archive) -> None:
+    page = _render(filled)
+    found = _read(page)
+    assert not {"script", "link", "img", "iframe", "object"} & set(found.tags)
+    assert not [n for n, _ in found.attributes if n.startswith("on") or n in {"src", "href", "xlink:href"}]
+    assert not re.search(r"url\(|@import|https?://", page)
+
+
+def test_what_models_and_users_wrote_never_becomes_markup(filled: Archive, story: SimpleNamespace) -> None:
+    filled.add_ideas([story.idea(5, 1, HOSTILE, None)])
+    filled.add_candidate(
+        story.candidate("r5i1v0a0", round=5, idea_id="r5i1", source=HOSTILE, tunables={HOSTILE: HOSTILE}, parent_id="x")
+    )
+    filled.add_evaluation(story.ok("r5i1v0a0", 3.5))
+    filled.add_ideas([story.idea(5, 2, "Fails", None)])
+    filled.add_candidate(story.candidate("r5i2v0a0", round=5, idea_id="r5i2"))
+    filled.add_evaluation(story.failed("r5i2v0a0", Status.WRONG, ReasonCode.WRONG_VALUES, HOSTILE))
+    filled.save_certificate({HOSTILE: [HOSTILE]})
+    filled.save_run(
+        {"best_id": "r5i1v0a0", "models": [HOSTILE], "problem": {"name": HOSTILE}, "versions": {"x": HOSTILE}}
+    )
+    found = _read(_render(filled))
+    assert not {"script", "img"} & set(found.tags)
+    assert not [n for n, _ in found.attributes if n.startswith("on")]
+
+
+def test_report_says_the_verdict_the_baselines_and_the_lineage(filled: Archive) -> None:
+    page = _render(filled)
+    for text in (
+        "2.27×", "interval 2.22 to 2.32", "torch.compile 0.840 ms", "roofline floor 0.420 ms", "seed kernel seed-fused",
+        "UNROLL = 8", "killed by SIGSEGV", "address,undefined: ok, 20 trials, fp32", "sapphirerapids-1f",
+    ):  # fmt: skip
+        assert text in page, text
+
+
+def test_report_of_a_search_without_any_result_says_so(archive: Archive) -> None:
+    page = _render(archive)
+    _read(page)
+    assert "No kernel passed verification." in page
+    assert "No idea was tried." in page
+
+
+def test_a_kernel_that_is_not_surely_faster_is_not_called_a_gain(archive: Archive, story: SimpleNamespace) -> None:
+    archive.save_baselines(story.baselines())
+    archive.add_candidate(story.candidate("r1i1v0a0"))
+    archive.add_evaluation(story.ok("r1i1v0a0", 1.01))
+    assert "no verified gain" in _render(archive)
+
+
+def test_a_kernel_whose_certificate_failed_is_not_called_a_gain(filled: Archive) -> None:
+    filled.save_certificate({"passed": False, "reason": "re-timing: its interval includes 1"})
+    page = _render(filled)
+    assert "not certified: re-timing: its interval includes 1" in page
+    assert 'class="verdict none"' in page
+
+
+def test_coloured_source_is_the_same_text_escaped() -> None:
+    source = '#include <cmath>\n// a < b && "c"\nfor (int i = 0; i < 8; ++i) puts("<b>\\"");\n'
+    coloured = colour_source(source)
+    assert '<i class="key">for</i>' in coloured
+    assert '<i class="pre">#include &lt;cmath&gt;</i>' in coloured
+    plain = re.sub(r"</?i[^>]*>", "", coloured)
+    from html import unescape
+
+    assert unescape(plain) == source

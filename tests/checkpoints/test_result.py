@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import jsonschema
+import pytest
+
+from ridgeline.checkpoints.archive import Archive, comparison_key
+from ridgeline.checkpoints.result import (
+    build_result,
+    evaluation_line,
+    read_schema,
+    replace_file,
+    show_run,
+    speedup_vs_best,
+    speedup_vs_seed,
+    write_run_outputs,
+)
+from ridgeline.tools.errors import StorageError
+from ridgeline.tools.records import Comparison, Purpose, ReasonCode, Status, Verdict
+
+EVALUATE_FIELDS = (
+    "file status reason_code reason labels rel_error precision_class median_ms speedup speedup_ci95 speedup_vs_best "
+    "reference_ms baselines floor_ms sandbox_tier build_s total_s schema_version"
+).split()
+RESULT_FIELDS = (
+    "problem device versions state rounds candidates tuned best baselines floor_ms tokens usd cpu_seconds gpu_seconds "
+    "wall_s history schema_version"
+).split()
+BEST_FIELDS = (
+    "id idea round source_path speedup speedup_ci95 speedup_vs_best speedup_vs_seed speedup_vs_seed_ci95 median_ms "
+    "precision_class labels"
+).split()
+
+
+def _check(value: object, name: str) -> None:
+    schema = read_schema(name)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(value, schema, cls=jsonschema.Draft202012Validator)
+    json.dumps(value, allow_nan=False)
+
+
+def test_result_holds_every_field_of_the_contract_and_the_certified_figures(filled: Archive) -> None:
+    result = build_result(filled)
+    _check(result, "result")
+    assert sorted(result) == sorted(RESULT_FIELDS)
+    assert sorted(result["best"]) == sorted(BEST_FIELDS)
+    assert (result["rounds"], result["candidates"], result["tuned"], result["tokens"]) == (4, 32, 1, 24400)
+    best = result["best"]
+    assert (best["id"], best["source_path"], best["speedup"]) == ("r4i1v0a0t3", "best.cpp", 2.27)
+    assert (best["speedup_vs_seed"], best["speedup_vs_seed_ci95"]) == (1.73, [1.69, 1.77])
+    assert best["idea"] == "Align the row buffer and unroll by four"
+    assert [entry["round"] for entry in result["history"]] == [1, 2, 3, 4]
+    assert [entry["best_so_far"] for entry in result["history"]] == [1.62, 1.74, 2.18, 2.31]
+    assert [entry["wall_s"] for entry in result["history"]] == [61.0] * 4
+    assert [entry["candidates"] for entry in result["history"]] == [8] * 4
+    assert result["history"][3]["tuned"] == 1
+    assert result["history"][0]["elites"] == ["r1i1v1a0"]
+
+
+def test_result_of_a_search_stopped_before_anything_was_measured(archive: Archive) -> None:
+    result = build_result(archive)
+    _check(result, "result")
+    assert (result["best"], result["state"], result["history"]) == (None, "stopped", [])
+
+
+def test_a_winner_that_did_not_stand_up_is_not_reported(filled: Archive) -> None:
+    filled.save_run({"best_id": None, "state": "no_gain"})
+    result = build_result(filled)
+    assert (result["best"], result["state"]) == (None, "no_gain")
+    _check(result, "result")
+
+
+def test_speedup_over_the_seed_is_the_seed_hardest_to_beat_whichever_side_it_was_on(filled: Archive) -> None:
+    reverse = Comparison(ratio=0.25, ratio_ci95=(0.24, 0.26), first_ms=0.5, second_ms=2.0, blocks=9)
+    filled.save("comparisons", comparison_key("r3i1v0a0", "seed-naive"), "r3i1v0a0", reverse)
+    found = speedup_vs_seed(filled, "r3i1v0a0")
+    assert found is not None
+    assert found.ratio == 4.0
+    assert found.ratio_ci95 == pytest.approx((1 / 0.26, 1 / 0.24))
+    assert (found.first_ms, found.second_ms) == (2.0, 0.5)
+    assert speedup_vs_seed(filled, "r1i1v0a0") is None
+
+
+def test_evaluate_line_has_every_field_for_success_and_failure(story: SimpleNamespace) -> None:
+    ok = evaluation_line("k.cpp", story.ok("k", 1.5), story.baselines())
+    wrong = evaluation_line("k.cpp", story.failed("k", Status.WRONG, ReasonCode.WRONG_VALUES, "no"), None)
+    for line in (ok, wrong):
+        assert sorted(line) == sorted(EVALUATE_FIELDS)
+        _check(line, "evaluation")
+    assert (ok["status"], ok["speedup"], ok["sandbox_tier"], ok["build_s"]) == ("ok", 1.5, "A", 1.1)
+    assert ok["speedup_vs_best"] == pytest.approx(1.5 * 0.80 / 1.21)
+    assert (wrong["speedup"], wrong["speedup_ci95"], wrong["floor_ms"], wrong["baselines"]) == (None, None, None, [])
+
+
+def test_an_infinite_error_is_null_in_the_contracts(story: SimpleNamespace) -> None:
+    from dataclasses import replace
+
+    failed = story.failed("k", Status.WRONG, ReasonCode.NON_FINITE_MISMATCH, "NaN")
+    verdict = Verdict(status=Status.WRONG, reason_code=ReasonCode.NON_FINITE_MISMATCH, rel_error=math.inf)
+    line = evaluation_line("k.cpp", replace(failed, verdict=verdict), None)
+    assert line["rel_error"] is None
+    _check(line, "evaluation")
+
+
+def test_a_measured_speedup_over_the_best_baseline_is_not_replaced(story: SimpleNamespace) -> None:
+    from dataclasses import replace
+
+    assert speedup_vs_best(replace(story.ok("k", 1.5), speedup_vs_best=0.9), story.baselines()) == 0.9
+
+
+def test_show_tells_rounds_ideas_lineage_and_cost(filled: Archive) -> None:
+    shown = show_run(filled)
+    assert [s["id"] for s in shown["lineage"]] == [
+        "r4i1v0a0t3", "r4i1v0a0", "r3i1v1a0", "r2i1v1a0", "r1i2v0a0", "seed-fused",
+    ]  # fmt: skip
+    assert len(shown["ideas"]) == 16
+    assert shown["cost"]["tokens"] == 24400
+    assert shown["schema_version"] == 1
+    json.dumps(shown, allow_nan=False)
+
+
+def test_lineage_ends_when_parents_form_a_circle(archive: Archive, story: SimpleNamespace) -> None:
+    from ridgeline.checkpoints.lineage import lineage
+
+    archive.add_candidate(story.candidate("a", parent_id="b"))
+    archive.add_candidate(story.candidate("b", parent_id="a"))
+    assert [s["id"] for s in lineage(archive, "a")] == ["a", "b"]
+
+
+def test_outputs_are_written_whole_with_nothing_left_beside_them(filled: Archive) -> None:
+    run_dir = filled.path.parent
+    result = write_run_outputs(run_dir, filled)
+    assert json.loads((run_dir / "result.json").read_text()) == result
+    assert (run_dir / "best.cpp").read_text() == filled.candidate("r4i1v0a0t3").source
+    assert json.loads((run_dir / "certificate.json").read_text())["passed"] is True
+    expected = {"best.cpp", "certificate.json", "report.html", "result.json"}
+    assert {f.name for f in run_dir.iterdir()} - {
+        "archive.sqlite",
+        "archive.sqlite-shm",
+        "archive.sqlite-wal",
+    } == expected
+
+
+def test_the_certified_purpose_is_not_the_search_s(filled: Archive) -> None:
+    assert filled.evaluation("r4i1v0a0t3", Purpose.TUNE) != filled.evaluation("r4i1v0a0t3", Purpose.CERTIFY)
+
+
+def test_a_full_disk_leaves_the_earlier_file_and_no_other(tmp_path: Path) -> None:
+    code = """
+import sys
+from pathlib import Path
+from ridgeline.checkpoints.result import replace_file
+from ridgeline.tools.errors import StorageError
+folder = Path(sys.argv[1])
+replace_file(folder / "result.json", "old")
+try:
+    replace_file(folder / "result.json", "new" * 400_000)
+except StorageError as error:
+    print(error)
+print((folder / "result.json").read_text(), [f.name for f in folder.iterdir()])
+"""
+    inner = f'mount -t tmpfs -o size=400k tmpfs {tmp_path} && exec "$0" -c "$1" "$2"'
+    command = ["unshare", "--map-root-user", "--mount", "sh", "-c", inner, sys.executable, code, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    if "unshare" in done.stderr or "mount" in done.stderr:
+        pytest.skip(f"no mount namespaces here: {done.stderr.strip()}")
+    message, left = done.stdout.splitlines()
+    assert "no space left on device" in message
+    assert left == "old ['result.json']"
+
+
+def test_a_folder_that_cannot_be_written_is_one_line() -> None:
+    with pytest.raises(StorageError, match="/proc/result.json"):
+        replace_file(Path("/proc/result.json"), "{}")
