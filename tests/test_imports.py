@@ -98,6 +98,14 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     assert done.stdout.strip() == "set()", done.stderr
 
 
+def test_the_public_names_load_when_first_used() -> None:
+    code = "import ridgeline\nprint([getattr(ridgeline, name).__module__ for name in ('search', 'evaluate', 'make_graph')])"
+    done = run("-c", code)
+    assert done.stdout.strip() == "['ridgeline.graph.embed', 'ridgeline.graph.embed', 'ridgeline.graph.build']", (
+        done.stderr
+    )
+
+
 def test_the_import_linter_sees_every_module() -> None:
     # In a process of its own: grimp reads the package from the path that lint-imports has, not from pytest's.
     code = "import grimp\nprint('\\n'.join(grimp.build_graph('ridgeline', cache_dir=None).modules))"
