@@ -1,0 +1,51 @@
+"""One JSON result of a benchmark: the figures with what anyone needs to repeat them."""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ridgeline.tools.hardware import detect_device, toolchain
+from ridgeline.tools.records import Device
+
+RESULTS = Path(__file__).parent / "results"
+SCHEMA_VERSION = 1
+
+
+def write_result(name: str, figures: Mapping[str, Any], *, device: Device | None = None) -> Path:
+    """Write `benchmarks/results/NAME.json` with device, command, date and commit, and return its path."""
+    gxx = toolchain().gxx
+    content = {
+        "schema_version": SCHEMA_VERSION,
+        "benchmark": name,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": " ".join(["python", *sys.argv]),
+        "commit": _commit(),
+        "device": (device or detect_device("cpu")).to_json(),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "compiler": gxx.version if gxx else None,
+        "figures": dict(figures),
+    }
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{name}.json"
+    path.write_text(json.dumps(content, indent=2) + "\n")
+    return path
+
+
+def _commit() -> str:
+    """Return the checked-out commit, with "+changes" when the tree differs from it; "" outside a repository."""
+    folder = Path(__file__).parent
+    commit = _git(folder, "rev-parse", "HEAD")
+    return commit + ("+changes" if commit and _git(folder, "status", "--porcelain", "--untracked-files=no") else "")
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else ""
