@@ -16,7 +16,8 @@ from ridgeline.tools.precision import Errors
 from ridgeline.tools.records import PrecisionClass
 
 NOMINAL = ("nominal_0", "nominal_1")
-TRANSFORMED = ("shifted", "row_scaled", "integers")
+TWEAKED = ("tweaked_0", "tweaked_1")
+TRANSFORMED = (*TWEAKED, "shifted", "row_scaled", "integers")
 
 _ROUNDED_TO = {
     PrecisionClass.FP16: torch.float16,
@@ -93,12 +94,13 @@ class CaseBook:
 
     def _make(self, name: str) -> Case:
         draws: dict[str, Callable[[str], Tensors]] = {
+            **{name: lambda label: self._source.tweaked(NOMINAL[1], label) for name in TWEAKED},
             "shifted": self._source.shifted,
             "row_scaled": self._source.row_scaled,
             "integers": self._source.integers,
         }
         inputs = draws.get(name, self._source.nominal)(name)
-        parameters = self.parameters(name)
+        parameters = self.parameters(NOMINAL[1] if name in TWEAKED else name)  # tweaked inputs, nothing else
         self.place_parameters(parameters)
         native = self._reference.run(inputs)
         with torch.no_grad():

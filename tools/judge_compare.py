@@ -164,9 +164,7 @@ def _worst_row(difference: torch.Tensor, want: torch.Tensor, rms: float) -> floa
 def _located(output: torch.Tensor, start: int, index: int, want: torch.Tensor) -> Worst:
     flat = start + index
     value = output.reshape(-1)[flat] if output.dim() else output
-    return Worst(
-        index=_unravel(flat, output.shape), got=float(value), expected=float(want.reshape(-1)[index])
-    )
+    return Worst(index=_unravel(flat, output.shape), got=float(value), expected=float(want.reshape(-1)[index]))
 
 
 def _unravel(flat: int, shape: torch.Size) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ from ridgeline.tools.judge_reference import Reference, Tensors
 _POOL = 8  # different draws of integer and bool tensors, dealt over the sets
 _MIXTURE = (0.15, 0.85)  # weight of the first draw: never one draw alone, so every set has contents of its own
 _ROW_SCALE_BITS = 5.0  # row scales are 2^U(-5, 5)
+_STRUCTURE = 0.2  # this share of exact zeros is no accident
 _INTEGER_RANGE = 4  # small integers are exact in every class down to fp8
 
 
@@ -44,9 +45,15 @@ class SecretSource:
         """Return the parameters that the model was made with."""
         return self._defaults
 
+    def tweaked(self, base: str, label: str) -> Tensors:
+        """Return the inputs of `base` with one secret row changed: no few elements tell the two apart."""
+        generator = self._generator(label + ":row")
+        pairs = zip(self.nominal(base), self.nominal(label), strict=True)
+        return tuple(_with_one_row(t, other, generator) if t.is_floating_point() else t for t, other in pairs)
+
     def shifted(self, label: str) -> Tensors:
-        """Return 3x + 2."""
-        return tuple(t * 3 + 2 if t.is_floating_point() else t for t in self.nominal(label))
+        """Return 3x + 2; zeros stay zero where they are structure (a triangular matrix)."""
+        return tuple(_shifted(t) if t.is_floating_point() else t for t in self.nominal(label))
 
     def row_scaled(self, label: str) -> Tensors:
         """Return every row (the last dimension) times its own power of two."""
@@ -104,15 +111,46 @@ def _randomized(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tenso
     return tensor + noise.to(tensor.dtype)
 
 
+def _with_one_row(tensor: torch.Tensor, other: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    if tensor.dim() < 2 or tensor.numel() == 0:
+        return other
+    changed = tensor.clone()
+    index = tuple(int(torch.randint(size, (), generator=generator)) for size in tensor.shape[:-1])
+    changed[index] = other[index]
+    if _is_symmetric(tensor):
+        changed.mT[index] = other[index]
+    return changed
+
+
+def _shifted(tensor: torch.Tensor) -> torch.Tensor:
+    shifted = tensor * 3 + 2
+    return torch.where(tensor == 0, tensor, shifted) if _has_structural_zeros(tensor) else shifted
+
+
 def _row_scaled(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     shape = (*tensor.shape[:-1], 1) if tensor.dim() > 1 else tensor.shape
     bits = torch.rand(shape, generator=generator) * 2 * _ROW_SCALE_BITS - _ROW_SCALE_BITS
-    return tensor * torch.exp2(bits).to(tensor.dtype)
+    scale = torch.exp2(bits).to(tensor.dtype)
+    return tensor * scale * scale.mT if _is_symmetric(tensor) else tensor * scale
 
 
 def _whole(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    if tensor.numel() == 0:
+        return tensor
     low, high = float(tensor.min()), float(tensor.max())
     lowest = 0 if low >= 0 else -_INTEGER_RANGE
     highest = 1 if lowest == 0 and high <= 1 else _INTEGER_RANGE
-    whole = torch.randint(lowest, highest + 1, tensor.shape, generator=generator)
-    return whole.to(tensor.dtype)
+    whole = torch.randint(lowest, highest + 1, tensor.shape, generator=generator).to(tensor.dtype)
+    if _is_symmetric(tensor):
+        whole = whole.tril() + whole.tril(-1).mT
+    return torch.where(tensor == 0, tensor, whole) if _has_structural_zeros(tensor) else whole
+
+
+def _has_structural_zeros(tensor: torch.Tensor) -> bool:
+    """A kernel may rely on the zeros of a triangular or sparse input."""
+    return tensor.numel() > 0 and int((tensor == 0).sum()) > _STRUCTURE * tensor.numel()
+
+
+def _is_symmetric(tensor: torch.Tensor) -> bool:
+    """A kernel may rely on the symmetry of its input."""
+    return tensor.dim() > 1 and tensor.shape[-1] == tensor.shape[-2] > 1 and torch.equal(tensor, tensor.mT)

@@ -109,9 +109,7 @@ class JudgeProcess:
             for fd, r in zip(self._descriptors, reply["regions"], strict=True)
         )
         places = tuple(
-            Place(
-                spec=ArgSpec.from_json(p["spec"]), region=p["region"], offset=p["offset"], set_stride=p["stride"]
-            )
+            Place(spec=ArgSpec.from_json(p["spec"]), region=p["region"], offset=p["offset"], set_stride=p["stride"])
             for p in reply["placements"]
         )
         degenerate = reply["degenerate"] or {"code": "", "reason": ""}

@@ -138,7 +138,9 @@ def check_usable(reference: Reference, interface: str) -> None:
     state = {n: t.clone() for n, t in reference.named_tensors().items()}
     first = tuple(t.clone() for t in reference.run(inputs))
     if not all(torch.equal(_bits(a), _bits(b)) for a, b in zip(inputs, before, strict=True)):
-        raise ProblemError(f"{_FILE}: forward() works in place on its inputs; interface {interface} does not take that yet")
+        raise ProblemError(
+            f"{_FILE}: forward() works in place on its inputs; interface {interface} does not take that yet"
+        )
     if not all(torch.equal(_bits(t), _bits(state[n])) for n, t in reference.named_tensors().items()):
         raise ProblemError(f"{_FILE}: forward() changes its own buffers; interface {interface} does not take that yet")
     for one, two in zip(first, reference.run(inputs), strict=True):
@@ -221,9 +223,7 @@ def _template(value: Any, name: str, source: str, specs: list[ArgSpec]) -> Any:
     for kind, dtype in _SCALARS:
         if isinstance(value, kind):
             specs.append(
-                ArgSpec(
-                    name=name, role=Role.INPUT, kind=ArgKind.SCALAR, dtype=dtype, value=float(value), source=source
-                )
+                ArgSpec(name=name, role=Role.INPUT, kind=ArgKind.SCALAR, dtype=dtype, value=float(value), source=source)
             )
             return value
     raise ProblemError(f"{_FILE}: input {source} is a {type(value).__name__}: tensors, numbers, None or lists of them")

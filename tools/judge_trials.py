@@ -134,6 +134,7 @@ class Examiner:
         case = self._book.case(name)
         missing = self._missing(set_index, case.expected)
         if missing is not None:
+            self._snapshot = tuple(o.clone() for o in outputs)
             return {"missing": missing}
         if not self.changed(set_index):
             return {"equal": True}
@@ -207,9 +208,7 @@ class Examiner:
         return 0.0 if own is None else gate_for(self._accepted[-1], own, tightened=self._tightened).overall
 
     def _facts(self, case: Case, grade: Grade) -> Facts:
-        trial = Trial(
-            name=case.name, rel_error=_finite(grade.errors.overall), gate=grade.gate, passed=grade.passed
-        )
+        trial = Trial(name=case.name, rel_error=_finite(grade.errors.overall), gate=grade.gate, passed=grade.passed)
         facts: Facts = {"trial": trial.to_json(), "measured": grade.measured, "errors": _errors_json(grade.errors)}
         if not grade.passed:
             facts |= self._explain(case, grade)

@@ -48,8 +48,15 @@ ROW_SCALE_FLOOR = 1e-2
 """... and over at least this x the whole output's rms: a row that ReLU made zero has no scale of its own. Row scales of
 the row_scaled trial span 2^10, so its smallest rows stay above it (3.6e-3 x a relative error of 1 is caught)."""
 
-ELEMENT_SLACK = 32.0
-"""An element's nominal bound over the gate: the largest of 1e7 Gaussian errors is 5.3 sigma, sums have longer tails."""
+ELEMENT_SLACK: Mapping[PrecisionClass, float] = {
+    PrecisionClass.FP32: 32.0,
+    PrecisionClass.TF32: 8.0,
+    PrecisionClass.FP16: 8.0,
+    PrecisionClass.BF16: 8.0,
+    PrecisionClass.FP8: 4.0,
+}
+"""An element's nominal bound over the gate: the largest of 1e7 Gaussian errors is 5.3 sigma, and fp32 sums in another
+order have longer tails; at 32 x bf16's gate a single wrong element would pass for bf16."""
 
 CRFM_TOLERANCE = 1e-2
 """`tolerance: crfm`: absolute and relative, the rule under which the original figures were published."""
@@ -111,7 +118,7 @@ def gate_for(precision: PrecisionClass, own: Errors, *, tightened: bool = False)
     return Gate(
         overall=max(nominal, multiple * own.overall),
         row=max(ROW_SLACK * nominal, multiple * own.worst_row),
-        element=max(ELEMENT_SLACK * nominal, multiple * own.worst_element),
+        element=max(ELEMENT_SLACK[precision] * nominal, multiple * own.worst_element),
     )
 
 

@@ -19,9 +19,9 @@ from ridgeline.tools.sandbox import Confined, Limits, python_paths
 SANITIZERS = "address,undefined"
 _LONGEST_RUN_S = 3600.0  # a runner lives through one verification or measurement; each call has its own limit
 _LEAST_MEMORY = 1 << 30
+_MOST_WORKSPACE = 4 << 30
 _TORCH_MEMORY = 3 << 30  # torch's own libraries and allocator
 _TORCH_LOAD_S = 90.0  # importing torch on a busy machine
-_HOST_LOAD_S = 30.0
 _SPARE_THREADS = 64
 _SCRATCH_FILE_BYTES = 16 << 20
 
@@ -43,7 +43,7 @@ def runner_plan(problem: ProblemOnDevice, build: Build, cache_dir: Path, *, sani
 
 def _native_plan(problem: ProblemOnDevice, library: Path, cache_dir: Path, *, sanitized: bool) -> RunnerPlan:
     host = native_host(cache_dir, sanitize=SANITIZERS if sanitized else "")
-    workspace = max(problem.device.memory_bytes // 4, _LEAST_MEMORY)
+    workspace = max(min(problem.device.memory_bytes // 8, _MOST_WORKSPACE), _LEAST_MEMORY)
     environment = dict(compute_environment(problem.device))
     if sanitized:
         environment |= {
@@ -62,7 +62,7 @@ def _native_plan(problem: ProblemOnDevice, library: Path, cache_dir: Path, *, sa
         library=library,
         workspace_bytes=workspace,
         call_timeout_s=problem.call_timeout_s,
-        load_timeout_s=_HOST_LOAD_S,
+        load_timeout_s=problem.call_timeout_s,
     )
 
 

@@ -7,6 +7,7 @@ whatever goes wrong is a RunnerFailure, which is data about the candidate.
 from __future__ import annotations
 
 import secrets
+import signal
 import socket
 import subprocess
 import tempfile
@@ -263,7 +264,9 @@ class RunnerProcess:
             return RunnerFailure(Status.RUNTIME_ERROR, ReasonCode.OUT_OF_MEMORY, reason)
         if ended.limit == "wall":
             return RunnerFailure(Status.TIMEOUT, ReasonCode.CALL_TIMEOUT, reason)
-        if ended.limit or (ended.signal is not None and "system call" in ended.message):
+        if ended.signal == signal.SIGXCPU:
+            return RunnerFailure(Status.TIMEOUT, ReasonCode.CALL_TIMEOUT, reason)
+        if ended.limit or ended.signal in (signal.SIGSYS, signal.SIGXFSZ):
             return RunnerFailure(Status.RUNTIME_ERROR, ReasonCode.SANDBOX_VIOLATION, reason)
         if ended.signal is not None:
             return RunnerFailure(Status.RUNTIME_ERROR, ReasonCode.CRASHED, reason)

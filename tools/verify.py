@@ -28,6 +28,9 @@ _SETTLE_S = 0.05  # for work that went on behind an answer to show in the output
 _LATE_CALLS = (24, 48)  # unexamined calls before the last examined one: "right for the first ten" is caught
 _LATE_CALLS_S = 2.0
 _NOMINAL = ("nominal_0", "nominal_1")
+_FIRST_SET = ("nominal_0", "shifted", "integers")
+"""These trials use set 0, the others set 1: new contents come to addresses that a cache has seen, and a tweaked trial
+comes to the address of the one it differs from in a single row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,10 +107,10 @@ class Verification:
 
     def _run_trials(self, names: tuple[str, ...]) -> Failure | None:
         for name in names:
+            self._set = 0 if name in _FIRST_SET else 1
             failure = self._first_run(name) or self._second_run(name) or self._look_at_threads()
             if failure is not None:
                 return failure
-            self._set = (self._set + 1) % self._judge.problem.n_sets
         return self._look_at_idling(names[0]) or self._late_run(names[0])
 
     # ---------------------------------------------------------------------------------------------------------- trials
@@ -255,7 +258,9 @@ def explain(trial: Trial, facts: Facts, tolerance: str) -> Failure:
         reason = f"{trial.name}: {output}{bad['index']} is {bad['got']}, expected {bad['expected']}"
         return Failure(status=Status.WRONG, code=ReasonCode.NON_FINITE_MISMATCH, reason=reason)
     if facts.get("stale"):
-        reason = f"{trial.name}: the output is that of an earlier call ({facts['stale']}): nothing may be kept between calls"
+        reason = (
+            f"{trial.name}: the output is that of an earlier call ({facts['stale']}): nothing may be kept between calls"
+        )
         return Failure(status=Status.WRONG, code=ReasonCode.STALE_OUTPUT, reason=reason)
     if facts.get("wrong_integers"):
         reason = f"{trial.name}: {facts['wrong_integers']} elements of {output} differ; {where}; integers must be exact"

@@ -24,6 +24,8 @@ SCALAR_TYPES = {"float64": "double", "int64": "int64_t", "bool": "bool"}
 IDENTITY = {"sum": "0.0f", "prod": "1.0f", "max": "-__builtin_inff()", "min": "__builtin_inff()"}
 OMP_OPERATOR = {"sum": "+", "prod": "*", "max": "max", "min": "min"}
 INDENT = "  "
+SHIFT_COLS = 16
+"""One vector: as cheap as one element, and no single outlier."""
 
 
 def emit(
@@ -119,7 +121,7 @@ class _Emitter:
         self._open(f"for (int64_t {start} = 0; {start} < ROWS; {step})")
         self._row()
         self._close()
-        if self._has(Structure.STREAM):
+        if self._has(Structure.STREAM) and self._full_outputs():
             self._line("rl_stream_end();")
         self._close()
         return self.lines
@@ -370,15 +372,20 @@ class _Emitter:
             self._line(f"for (int64_t q = 0; q < {count}; ++q) {name}[q] = {IDENTITY[kind]};")
 
     def _shift(self, reduction: Reduction, sweep: Sweep) -> None:
-        """Take the row's first element as the origin, so that squares do not cancel."""
+        """Take the mean of the row's first elements as the origin, so that squares do not cancel."""
         target = reduction.target.id
+        count = min(SHIFT_COLS, self.plan.program.cols)
         self._line(f"float shift{target}{self._array};")
         self._per_row()
         if not self.blocked:
             self._open("")
-        self._line("constexpr int64_t j = 0;")
-        self._evaluate([reduction.expression], sweep)
-        self._line(f"shift{target}{self._suffix} = v{reduction.expression.id};")
+        self._line("float start = 0.0f;")
+        self._line("#pragma omp simd reduction(+ : start)")
+        self._open(f"for (int64_t j = 0; j < {count}; ++j)")
+        self._evaluate([reduction.expression], Sweep(reuses=sweep.reuses))
+        self._line(f"start += {self._name(reduction.expression)};")
+        self._close()
+        self._line(f"shift{target}{self._suffix} = start * {arithmetic.literal(1.0 / count)};")
         self._close()
 
     def _accumulate(self, reduction: Reduction, suffix: str) -> None:

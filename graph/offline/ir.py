@@ -7,6 +7,7 @@ reduction's result), or the full grid. Values are hash-consed, so equal computat
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -125,7 +126,7 @@ class Builder:
         return self._known[key]
 
 
-FOLDABLE = {
+FOLDABLE: dict[str, Callable[..., float]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
     "mul": lambda a, b: a * b,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ridgeline.graph.offline import schedule
-from ridgeline.graph.offline.ir import RowProgram, Space
+from ridgeline.graph.offline.ir import REDUCTIONS, RowProgram, Space
 
 HEADER = re.compile(r"^// ridgeline-offline:(.*)$", re.MULTILINE)
 
@@ -59,7 +59,7 @@ def applicable(program: RowProgram) -> tuple[Structure, ...]:
     reduces = any(o.value.space & Space.ROW and not o.value.is_leaf for o in program.outputs)
     plan = schedule.make_plan(program, keep=True)
     full_bytes = sum(4 * program.rows * program.cols for o in program.outputs if o.value.space & Space.COL)
-    has_reduction = any(v.op in schedule.REDUCTIONS for v in program.values())
+    has_reduction = any(v.op in REDUCTIONS for v in program.values())
     tests = {
         Structure.KEEP: 0 < plan.buffers * program.cols * 4 <= MAX_BUFFER_BYTES,
         Structure.POLY: any(v.op in POLY_OPS and v.space & Space.COL for v in program.values()),

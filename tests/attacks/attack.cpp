@@ -73,7 +73,7 @@ void network(const std::string& kind, const std::string& where) {
     const size_t skip = kind == "abstract" ? 1 : 0;
     std::memcpy(to.sun_path + skip, where.data(), where.size());
     const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + skip + where.size());
-    for (int type : {SOCK_STREAM, SOCK_DGRAM}) {
+    for (int type : {SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET}) {
       const int fd = socket(AF_UNIX, type, 0);
       say("connect", connect(fd, reinterpret_cast<sockaddr*>(&to), size));
       say("send", send(fd, "hit", 3, MSG_NOSIGNAL));

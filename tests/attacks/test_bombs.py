@@ -61,6 +61,13 @@ def test_a_memory_bomb_is_contained(sandbox: Sandbox, confine: Confine, kind: st
     assert ended.peak_memory_bytes < 1024 * MIB
 
 
+@pytest.mark.parametrize("kind", ["private", "shared"])
+def test_a_memory_bomb_beside_a_device_is_contained(sandbox: Sandbox, confine: Confine, kind: str) -> None:
+    bomb = replace(confine("memory-bomb", kind, memory_bytes=128 * MIB), devices=("/dev/null",))  # no RLIMIT_DATA then
+    ended, _ = sandbox.run(bomb)
+    assert ended.limit == "memory"
+
+
 @pytest.mark.parametrize("how", ["large", "small", "deleted"])
 def test_a_full_workdir_is_contained(sandbox: Sandbox, confine: Confine, workdir: Path, how: str) -> None:
     limits = {"file_bytes": 16 * MIB, "disk_bytes": 24 * MIB, "open_files": 5000}

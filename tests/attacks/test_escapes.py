@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,7 @@ def was_hit(listener: socket.socket) -> bool:
     """Say whether anything arrived: a connection on a stream listener, a datagram on the others."""
     listener.settimeout(0.1)
     try:
-        if listener.type == socket.SOCK_STREAM:
+        if listener.type != socket.SOCK_DGRAM:
             listener.accept()[0].close()
         else:
             listener.recv(16)
@@ -35,13 +36,18 @@ def was_hit(listener: socket.socket) -> bool:
     return True
 
 
+# A GPU's driver needs a socket to listen on and more of /proc; any device node makes the sandbox allow for it.
+with_and_without_devices = pytest.mark.parametrize("devices", [(), ("/dev/null",)], ids=["plain", "devices"])
+
+
+@with_and_without_devices
 @pytest.mark.parametrize("kind", ["tcp", "udp"])
-def test_no_connection_to_this_machine(sandbox: Sandbox, confine: Confine, kind: str) -> None:
+def test_no_connection_to_this_machine(sandbox: Sandbox, confine: Confine, kind: str, devices: tuple[str, ...]) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM if kind == "tcp" else socket.SOCK_DGRAM) as listener:
         listener.bind(("127.0.0.1", 0))
         if kind == "tcp":
             listener.listen()
-        sandbox.run(confine("network", kind, listener.getsockname()[1]))
+        sandbox.run(replace(confine("network", kind, listener.getsockname()[1]), devices=devices))
         assert not was_hit(listener)
         with socket.socket(socket.AF_INET, listener.type) as outside:  # the control: the listener does hear
             outside.connect(listener.getsockname())
@@ -49,19 +55,27 @@ def test_no_connection_to_this_machine(sandbox: Sandbox, confine: Confine, kind:
             assert was_hit(listener)
 
 
+@with_and_without_devices
 @pytest.mark.parametrize("kind", ["path", "abstract"])
-@pytest.mark.parametrize("type_", [socket.SOCK_STREAM, socket.SOCK_DGRAM], ids=["stream", "datagram"])
+@pytest.mark.parametrize(
+    "type_", [socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_SEQPACKET], ids=["stream", "datagram", "packet"]
+)
 def test_no_unix_socket_is_reached(
-    sandbox: Sandbox, confine: Confine, workdir: Path, kind: str, type_: socket.SocketKind
+    sandbox: Sandbox,
+    confine: Confine,
+    workdir: Path,
+    kind: str,
+    type_: socket.SocketKind,
+    devices: tuple[str, ...],
 ) -> None:
     name = str(workdir / "s") if kind == "path" else f"ridgeline-{os.getpid()}-{type_}"
     with socket.socket(socket.AF_UNIX, type_) as listener:
         listener.bind(name if kind == "path" else f"\0{name}")
         if kind == "path":
             Path(name).chmod(0o777)
-        if type_ == socket.SOCK_STREAM:
+        if type_ != socket.SOCK_DGRAM:
             listener.listen()
-        sandbox.run(confine("network", kind, name))
+        sandbox.run(replace(confine("network", kind, name), devices=devices))
         assert not was_hit(listener)
 
 
@@ -81,8 +95,9 @@ def test_a_passed_socket_carries_both_ways(sandbox: Sandbox) -> None:
             assert process.wait(5).is_success
 
 
+@with_and_without_devices
 def test_nothing_is_written_outside_the_workdir(
-    sandbox: Sandbox, confine: Confine, workdir: Path, tmp_path: Path
+    sandbox: Sandbox, confine: Confine, workdir: Path, tmp_path: Path, devices: tuple[str, ...]
 ) -> None:
     outside = claim_workdir(tmp_path / "outside")  # its own user's: only the sandbox protects it
     (outside / "mine").write_text(SECRET)
@@ -90,7 +105,7 @@ def test_nothing_is_written_outside_the_workdir(
     mode = (outside / "mine").stat().st_mode
     for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
         folder.chmod(0o755)
-    sandbox.run(confine("escape", outside, workdir))
+    sandbox.run(replace(confine("escape", outside, workdir), devices=devices))
     assert [path.name for path in outside.iterdir()] == ["mine"]
     assert (outside / "mine").read_text() == SECRET
     assert (outside / "mine").stat().st_mode == mode

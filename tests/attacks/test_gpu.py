@@ -14,11 +14,8 @@ NODES = tuple(
     for path in ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia0")
     if Path(path).exists()
 )
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif("/dev/nvidiactl" not in NODES, reason="needs an NVIDIA GPU"),
-    pytest.mark.timeout(120),
-]
+needs_gpu = pytest.mark.skipif("/dev/nvidiactl" not in NODES, reason="needs an NVIDIA GPU")
+pytestmark = pytest.mark.timeout(120)
 
 PROGRAM = r"""
 #include <dlfcn.h>
@@ -56,12 +53,16 @@ def program(sandbox: Sandbox, tmp_path: Path) -> Path:
     return work / "a"
 
 
+@pytest.mark.gpu
+@needs_gpu
 def test_a_runner_uses_the_given_gpu(sandbox: Sandbox, program: Path) -> None:
     ended, printed = sandbox.run(Confined(command=(str(program),), readable=(program,), devices=NODES))
     assert ended.is_success, (printed, ended)
     assert "byte 7" in printed
 
 
+@pytest.mark.gpu
+@needs_gpu
 def test_no_gpu_is_reached_that_was_not_given(sandbox: Sandbox, program: Path) -> None:
     _, printed = sandbox.run(Confined(command=(str(program),), readable=(program,)))
     assert "byte 7" not in printed

@@ -81,6 +81,8 @@ class Landlock {
 inline bool restrict_files(const Options& o, int abi) {
   Landlock landlock(abi);
   bool ok = true;
+  // cuInit writes below its own /proc/self and fails when it cannot (driver 580); it is this process's folder alone.
+  if (o.uses_devices) ok = landlock.allow("/proc/self", kReadFile | kReadDir | kWriteFile | kTruncate);
   for (const auto& path : o.readable) ok = ok && landlock.allow_reading(path);
   for (const auto& path : o.writable) ok = ok && landlock.allow_writing(path);
   for (const auto& path : o.devices) ok = ok && landlock.allow_device(path);

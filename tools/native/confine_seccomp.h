@@ -13,6 +13,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -87,9 +88,17 @@ class Filter {
   std::vector<sock_filter> code_;
 };
 
-inline void refuse_the_network(Filter& filter) {
-  // EPERM and not a kill: libraries probe for name services and cope with a refusal.
-  for (int call : {SYS_socket, SYS_socketpair, SYS_connect, SYS_bind, SYS_listen, SYS_accept, SYS_accept4}) filter.refuse(call);
+// EPERM and not a kill: libraries probe for name services and cope with a refusal.
+inline void refuse_the_network(Filter& filter, bool uses_devices) {
+  for (int call : {SYS_socketpair, SYS_connect, SYS_accept, SYS_accept4}) filter.refuse(call);
+  if (uses_devices) {
+    // cuInit fails without an abstract SOCK_SEQPACKET socket of its own to listen on (driver 580). It can neither
+    // connect nor be sent from, and an IP family cannot be chosen.
+    filter.refuse_unless(SYS_socket, 0, ~0u, AF_UNIX);
+    filter.refuse_unless(SYS_socket, 1, 0xf, SOCK_SEQPACKET);
+  } else {
+    for (int call : {SYS_socket, SYS_bind, SYS_listen}) filter.refuse(call);
+  }
   for (int call : {kIoUringSetup, kIoUringEnter, kIoUringRegister}) filter.refuse(call);
 }
 
@@ -162,7 +171,7 @@ struct Calls {
 // `program_fd` lies above RLIMIT_NOFILE, so that no later dup can take its place.
 inline bool forbid_system_calls(const Calls& calls) {
   Filter filter;
-  refuse_the_network(filter);
+  refuse_the_network(filter, calls.uses_devices);
   refuse_other_processes(filter);
   refuse_the_kernel(filter);
   filter.refuse(kClone3, ENOSYS);  // its flags lie behind a pointer; glibc falls back to clone

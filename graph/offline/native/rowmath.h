@@ -63,11 +63,28 @@ static inline __attribute__((always_inline)) float rl_erf(float x) {
   y = x > 3.92f ? 1.0f : y;
   return x < -3.92f ? -1.0f : y;
 }
-//: gelu erf
-// x Phi(x), the exact form.
+//: gelu
+// x Phi(x), the exact form: Phi(x) = 1/2 + x q(x^2) with erf's polynomial, scaled; 0 and 1 beyond +-5.5437.
 static inline __attribute__((always_inline)) float rl_gelu(float x) {
-  const float half = 0.5f * x;
-  return __builtin_fmaf(half, rl_erf(x * 0.70710678f), half);
+  const float near = x > 5.5437f ? 5.5437f : x;
+  const float t = __builtin_fmaf(near * near, 0.06507705f, -1.0f);
+  float p = 6.73378221e-04f;
+  p = __builtin_fmaf(p, t, -1.59081773e-03f);
+  p = __builtin_fmaf(p, t, 9.13020900e-04f);
+  p = __builtin_fmaf(p, t, -1.09709671e-03f);
+  p = __builtin_fmaf(p, t, 4.71136139e-03f);
+  p = __builtin_fmaf(p, t, -8.26991441e-03f);
+  p = __builtin_fmaf(p, t, 1.07054996e-02f);
+  p = __builtin_fmaf(p, t, -1.48800200e-02f);
+  p = __builtin_fmaf(p, t, 2.05770041e-02f);
+  p = __builtin_fmaf(p, t, -2.62668730e-02f);
+  p = __builtin_fmaf(p, t, 3.20418174e-02f);
+  p = __builtin_fmaf(p, t, -3.85920579e-02f);
+  p = __builtin_fmaf(p, t, 4.74054057e-02f);
+  p = __builtin_fmaf(p, t, -6.36782368e-02f);
+  p = __builtin_fmaf(p, t, 1.27539729e-01f);
+  const float phi = __builtin_fmaf(p, near, 0.5f);
+  return x * (x < -5.5437f ? 0.0f : phi);
 }
 //: sigmoid exp
 static inline __attribute__((always_inline)) float rl_sigmoid(float x) { return 1.0f / (1.0f + rl_exp(-x)); }

@@ -1,0 +1,190 @@
+"""Which compositions to try next: single structures first, then what worked, combined, on the best kernels so far."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from ridgeline.graph.offline.ideas import TEXTS, composition_line, expected_gain, named_structures
+from ridgeline.graph.offline.ir import RowProgram
+from ridgeline.graph.offline.structures import (
+    Structure,
+    applicable,
+    compatible,
+    structures_of,
+    with_added,
+)
+from ridgeline.graph.requests import Elite, IdeaDraft, IdeationRequest, TriedIdea
+
+Composition = frozenset[Structure]
+DISAPPOINTING = 0.97
+"""Below this share of its parent's speed a structure is not combined further; within it lies noise."""
+MAX_TITLE = 160
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Proposal:
+    composition: Composition
+    added: Composition
+    parent: Elite | None
+    second: Elite | None = None
+    gain: float = 1.0
+    words: str = ""  # the user's own, when the idea is theirs
+
+
+def base_composition(program: RowProgram) -> Composition:
+    """Return what a kernel starts from when its parent is not ours: costly results are never computed twice."""
+    return frozenset({Structure.KEEP}) & frozenset(applicable(program))
+
+
+def composition_of(program: RowProgram, source: str | None) -> Composition:
+    """Return the composition of a parent's source; another author's source counts as the base."""
+    own = structures_of(source) if source else None
+    return base_composition(program) if own is None else own & frozenset(applicable(program))
+
+
+def propose_ideas(program: RowProgram, request: IdeationRequest) -> list[IdeaDraft]:
+    """Return at most `request.count` ideas, none of a composition that was tried; fewer when all were."""
+    history = _History(program, request)
+    found: list[IdeaDraft] = []
+    for proposal in itertools.chain(history.from_user(), history.ranked()):
+        if len(found) == request.count:
+            break
+        draft = _draft(proposal)
+        if proposal.composition not in history.seen and draft.title not in request.refused:
+            history.seen.add(proposal.composition)
+            found.append(draft)
+    return found
+
+
+class _History:
+    """What was tried and how it ended, read as compositions."""
+
+    def __init__(self, program: RowProgram, request: IdeationRequest) -> None:
+        self.program, self.request = program, request
+        self.usable = applicable(program)
+        self.elites = sorted(request.elites, key=lambda e: -e.speedup)
+        self.sources = {e.candidate_id: composition_of(program, e.source) for e in self.elites}
+        self.seen = {self._tried_composition(t) for t in request.tried}
+        self.seen |= {c for e in self.elites if (c := structures_of(e.source)) is not None}
+        self.gains = self._observed_gains()
+
+    def _tried_composition(self, tried: TriedIdea) -> Composition:
+        return named_structures(tried.mechanism) & frozenset(self.usable)
+
+    def _observed_gains(self) -> dict[Structure, float]:
+        """Return what each structure did where it was the only change; 0.0 where it failed."""
+        speeds = {t.best_candidate_id: t.best_speedup for t in self.request.tried if t.best_candidate_id}
+        speeds |= {e.candidate_id: e.speedup for e in self.elites}
+        known = {self._tried_composition(t): t.best_speedup for t in self.request.tried}
+        gains: dict[Structure, float] = {}
+        for tried in self.request.tried:
+            composition = self._tried_composition(tried)
+            for structure in composition:
+                before = known.get(composition - {structure}) or speeds.get(tried.parent_id or "")
+                is_single = composition - base_composition(self.program) == {structure}
+                if (composition - {structure}) not in known and not is_single:
+                    continue
+                gain = (tried.best_speedup or 0.0) / before if before else float(tried.best_speedup is not None)
+                gains[structure] = max(gain, gains.get(structure, 0.0))
+        return gains
+
+    def _gain(self, structure: Structure) -> float:
+        return self.gains.get(structure) or expected_gain(structure, self.program, self.request.subject)
+
+    def _is_promising(self, structure: Structure) -> bool:
+        return self.gains.get(structure, 1.0) >= DISAPPOINTING
+
+    def from_user(self) -> Iterator[_Proposal]:
+        """Yield the user's ideas that name a structure, on the best kernel."""
+        for words in self.request.user_ideas:
+            added = named_structures(words) & frozenset(self.usable)
+            if added:
+                yield self._extend(self._best(), added, words=words)
+
+    def ranked(self) -> list[_Proposal]:
+        """Return compositions not refused by experience, the most promising first; ties fall by the rng seed."""
+        rng = random.Random(f"{self.request.rng_seed}:{self.request.round}")
+        singles = [s for s in self.usable if self._is_promising(s)]
+        proposals = [self._extend(self._best(), frozenset({s})) for s in singles]
+        if self.request.tried:
+            proposals += self._combinations(singles) + self._recombinations()
+        fresh = [p for p in proposals if p.composition != self._start(p.parent)]
+        return sorted(fresh, key=lambda p: (-p.gain, len(p.added), rng.random()))
+
+    def _combinations(self, singles: list[Structure]) -> list[_Proposal]:
+        """Return the best kernels with several structures more: all that gained, and pairs and triples."""
+        winners = frozenset(s for s in singles if self.gains.get(s, 0.0) > 1.0)
+        groups = [winners] if len(winners) > 1 else []
+        groups += [frozenset(g) for size in (2, 3) for g in itertools.combinations(singles, size)]
+        parents: list[Elite | None] = [*self.elites[:2]] or [None]
+        return [self._extend(parent, group) for parent in parents for group in groups]
+
+    def _recombinations(self) -> list[_Proposal]:
+        found = []
+        for first, second in itertools.combinations(self.elites[:4], 2):
+            extra = self.sources[second.candidate_id] - self.sources[first.candidate_id]
+            extra = frozenset(s for s in extra if self._is_promising(s))
+            if extra:
+                found.append(self._extend(first, extra, second=second))
+        return found
+
+    def _best(self) -> Elite | None:
+        return self.elites[0] if self.elites else None
+
+    def _start(self, parent: Elite | None) -> Composition:
+        return self.sources[parent.candidate_id] if parent else base_composition(self.program)
+
+    def _extend(
+        self, parent: Elite | None, added: Composition, *, second: Elite | None = None, words: str = ""
+    ) -> _Proposal:
+        start = self._start(parent)
+        composition = merge(start, added)
+        new = composition - start
+        scale = parent.speedup / self.elites[0].speedup if parent else 1.0
+        gain = scale * math.prod(self._gain(s) for s in new)
+        lost = math.prod(self._gain(s) for s in start - composition)
+        return _Proposal(
+            composition=composition, added=new, parent=parent, second=second, gain=gain / max(lost, 0.1), words=words
+        )
+
+
+def merge(start: Iterable[Structure], added: Iterable[Structure]) -> Composition:
+    """Return `start` with structures added one after another; a later one replaces what it conflicts with."""
+    composition = frozenset(start)
+    for structure in sorted(added):
+        grown = composition | {structure}
+        composition = grown if compatible(grown) else with_added(composition, structure)
+    return composition
+
+
+def _draft(proposal: _Proposal) -> IdeaDraft:
+    added = [s for s in Structure if s in proposal.added]
+    kept = [s.value for s in Structure if s in proposal.composition - proposal.added]
+    lead = TEXTS[added[0]] if added else None
+    title = _title(proposal, added, kept)
+    sentences = [TEXTS[s].mechanism for s in added]
+    if proposal.second is not None:
+        sentences.insert(0, "Recombines two of the best kernels.")
+    return IdeaDraft(
+        title=title,
+        mechanism=" ".join([*sentences, composition_line(proposal.composition)]),
+        category=lead.category if lead else "control_flow_and_loops",  # type: ignore[arg-type]
+        predicted_gain=min(max(round(proposal.gain, 2), 0.1), 1000.0),
+        parent_id=proposal.parent.candidate_id if proposal.parent else None,
+        second_parent_id=proposal.second.candidate_id if proposal.second else None,
+    )
+
+
+def _title(proposal: _Proposal, added: list[Structure], kept: list[str]) -> str:
+    if len(added) == 1:
+        title = TEXTS[added[0]].title
+    else:
+        title = "Combine " + ", ".join(s.value for s in added)
+    title = f"{title} (on {', '.join(kept)})" if kept else title
+    if proposal.words:
+        title = f"{proposal.words}: {title}"
+    return title if len(title) <= MAX_TITLE else title[: MAX_TITLE - 1] + "…"

@@ -1,0 +1,6 @@
+// Never returns.
+void run(SIGNATURE) {
+    volatile bool more = true;
+    while (more) {
+    }
+}

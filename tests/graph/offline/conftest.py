@@ -1,0 +1,160 @@
+"""Exported references, and a way to run composed kernels against them in the sandbox."""
+
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ridgeline.graph.offline.recognise import recognise
+from ridgeline.tools.compiler import Compiler
+from ridgeline.tools.engine import CompileTask, ProblemOnDevice
+from ridgeline.tools.records import Candidate, Description, Device, DeviceKind, Origin, Role, Signature
+from ridgeline.tools.sandbox import Confined, Limits, Sandbox, claim_workdir, probe_sandbox
+
+HERE = Path(__file__).parent
+BFLOAT16_ERROR = 8e-3
+FLOAT32_ERROR = 2e-6
+DEVICE = Device(
+    kind=DeviceKind.CPU, name="cpu", arch="native", uuid="cpu", cores=2, memory_bytes=1 << 33, cache_bytes=1 << 25
+)
+
+
+@dataclass(frozen=True)
+class Reference:
+    name: str
+    description: Description
+    arrays: dict
+
+    @property
+    def program(self):
+        return recognise(self.description)
+
+    @property
+    def outputs(self):
+        return self.description.signature.with_role(Role.OUTPUT)
+
+
+def load_reference(folder, name):
+    data = json.loads((folder / f"{name}.json").read_text())
+    signature = Signature.from_json(data["signature"])
+    description = Description(
+        signature=signature,
+        reference_graph=data["graph"],
+        compulsory_bytes=0,
+        flops=0,
+        reference_sha256="",
+        torch_version="",
+    )
+    return Reference(name, description, dict(np.load(folder / f"{name}.npz")))
+
+
+@pytest.fixture(scope="session")
+def references(tmp_path_factory):
+    out = tmp_path_factory.mktemp("references")
+    environment = {**os.environ, "PYTHONPATH": str(HERE.parents[2] / "src")}
+    subprocess.run([sys.executable, str(HERE / "references.py"), str(out)], check=True, env=environment)
+    return {path.stem: load_reference(out, path.stem) for path in sorted(out.glob("*.json"))}
+
+
+@pytest.fixture(scope="session")
+def bench(tmp_path_factory):
+    return Bench(tmp_path_factory.mktemp("kernels"), Sandbox(probe_sandbox().tier))
+
+
+class Bench:
+    """Builds kernels in one batch and runs them in one confined process."""
+
+    def __init__(self, folder, sandbox):
+        folder.chmod(0o755)
+        self.folder, self.sandbox, self.count = folder, sandbox, 0
+        self.compiler = Compiler(sandbox, folder / "cache", DEVICE)
+
+    def build(self, reference, sources):
+        problem = ProblemOnDevice(
+            name=reference.name,
+            reference_source="",
+            interface="c",
+            tolerance="fp32",
+            device=DEVICE,
+            description=reference.description,
+        )
+        candidates = [
+            Candidate(id=f"k{i}", origin=Origin.MODEL, round=1, idea_id=None, parent_id=None, source=s, language="cpp")
+            for i, s in enumerate(sources)
+        ]
+        tasks = [CompileTask(problem=problem, candidate=c) for c in candidates]
+        builds = asyncio.run(self.compiler.compile_batch(tasks))
+        for build, source in zip(builds, sources, strict=True):
+            assert build.library_path, f"{reference.name}: {build.reason}\n{build.log}\n{source}"
+        return [Path(b.library_path) for b in builds]
+
+    def run(self, reference, sources):
+        """Return, for each source, its outputs as float64 arrays."""
+        libraries = self.build(reference, sources)
+        self.count += 1
+        folder = self.folder / f"{reference.name}-{self.count}"
+        folder.mkdir()
+        tensors, scalars = inputs_of(reference)
+        for name, data in tensors.items():
+            (folder / name).write_bytes(data.tobytes())
+        sizes = [int(np.prod(o.shape)) * np.dtype(storage(o.dtype)).itemsize for o in reference.outputs]
+        for i, library in enumerate(libraries):
+            shutil.copy(library, folder / f"k{i}.so")
+        names = [f"k{i}" for i in range(len(libraries))]
+        job = {"inputs": list(tensors), "scalars": scalars, "outputs": sizes, "libraries": names}
+        (folder / "job.json").write_text(json.dumps(job))
+        shutil.copy(HERE / "confined_host.py", folder / "confined_host.py")
+        claim_workdir(folder)
+        confined = Confined(
+            command=("/usr/bin/python3", str(folder / "confined_host.py"), str(folder)),
+            workdir=folder,
+            env={"OMP_NUM_THREADS": "2"},
+            limits=Limits(wall_s=60, processes=8),
+        )
+        ended, text = self.sandbox.run(confined)
+        assert ended.is_success, f"{reference.name}: {ended} {text}"
+        return [[read_output(folder / f"{n}.out{i}", o) for i, o in enumerate(reference.outputs)] for n in names]
+
+
+def inputs_of(reference):
+    arrays = [v for k, v in reference.arrays.items() if k.startswith("in_")]
+    tensors = {f"in_{i}": v for i, v in enumerate(arrays) if v.ndim}
+    return tensors, [float(v) for v in arrays if not v.ndim]
+
+
+def storage(dtype):
+    return {"bfloat16": "uint16"}.get(dtype, dtype)
+
+
+def read_output(path, spec):
+    data = np.fromfile(path, dtype=storage(spec.dtype))
+    if spec.dtype == "bfloat16":
+        data = (data.astype(np.uint32) << 16).view(np.float32)
+    return data.astype(np.float64).reshape(spec.shape)
+
+
+def relative_error(got, expected):
+    """Return the judge's measure, infinite where NaN or infinity stand at other places."""
+    finite = np.isfinite(expected)
+    same = np.array_equal(np.isnan(got), np.isnan(expected)) and np.array_equal(got[~finite], expected[~finite], True)
+    if not same:
+        return np.inf
+    got, expected = got[finite], expected[finite]
+    return float(np.linalg.norm(got - expected) / max(np.linalg.norm(expected - expected.mean()), 1e-30))
+
+
+def worst_error(reference, outputs):
+    expected = [reference.arrays[f"out_{i}"] for i in range(len(outputs))]
+    return max(relative_error(g, e) for g, e in zip(outputs, expected, strict=True))
+
+
+def allowed_error(reference):
+    is_half = any(o.dtype == "bfloat16" for o in reference.outputs)
+    return BFLOAT16_ERROR if is_half else FLOAT32_ERROR
