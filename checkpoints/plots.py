@@ -135,16 +135,18 @@ def _dots(scale: Scale, dots: Sequence[Dot]) -> list[str]:
     for number, group in by_round.items():
         for place, dot in enumerate(group):
             x = scale.x(number + 0.12 + 0.76 * (place + 0.5) / len(group))
-            drawn.append(_mark(scale, dot, x))
+            drawn.append(_mark(scale, dot, x, 4.2 if len(dots) < 150 else 3.0))
     return drawn
 
 
-def _mark(scale: Scale, dot: Dot, x: float) -> str:
+def _mark(scale: Scale, dot: Dot, x: float, size: float) -> str:
     tip = f"<title>{escape(dot.label)}</title>"
     if dot.speedup is None:
         y = HEIGHT - BOTTOM + _LANE / 2
-        return f'<path class="failed" d="M{x - 3.5:.1f},{y - 3.5:.1f}l7,7m0,-7l-7,7">{tip}</path>'
-    return f'<circle class="{dot.css}" cx="{x:.1f}" cy="{scale.y(dot.speedup):.1f}" r="4.2">{tip}</circle>'
+        arm, side = size * 0.83, size * 1.66
+        path = f"M{x - arm:.1f},{y - arm:.1f}l{side:g},{side:g}m0,-{side:g}l-{side:g},{side:g}"
+        return f'<path class="failed" d="{path}">{tip}</path>'
+    return f'<circle class="{dot.css}" cx="{x:.1f}" cy="{scale.y(dot.speedup):.1f}" r="{size:g}">{tip}</circle>'
 
 
 def _labels(scale: Scale, lines: Sequence[Line], best_so_far: Sequence[tuple[int, float]]) -> list[str]:

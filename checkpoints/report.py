@@ -156,11 +156,10 @@ def _summary(value: Any) -> str:
         precision = f", {value['precision_class']}" if value.get("precision_class") else ""
         return f"{value.get('status')}, {len(value['trials'])} trials{precision}"
     if interval := value.get("speedup_ci95") or value.get("ratio_ci95"):
-        figure = value.get("speedup") or value.get("ratio")
-        return f"{_ratio(figure)} ({interval[0]:.2f} to {interval[1]:.2f})"
-    return ", ".join(
-        f"{k}: {_plain(v)}" for k, v in value.items() if not isinstance(v, dict) and v not in (None, "", [])
-    )
+        figure = _ratio(value["speedup"]) if value.get("speedup") else f"time ratio {value.get('ratio', 0):.2f}"
+        return f"{figure} ({interval[0]:.2f} to {interval[1]:.2f})"
+    plain = {k: _plain(v) for k, v in value.items() if not isinstance(v, dict) and v not in (None, "", [])}
+    return ", ".join(f"{k}: {v[:12] if k == 'key' else v}" for k, v in plain.items())
 
 
 def _environment_rows(run: dict[str, Any], result: dict[str, Any]) -> list[tuple[str, str]]:

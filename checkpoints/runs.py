@@ -56,10 +56,10 @@ def _take(descriptor: int, run_dir: Path) -> None:
 
 def is_locked(run_dir: Path) -> bool:
     """Return whether a process holds this run folder now."""
-    try:
-        descriptor = os.open(run_dir / LOCK_NAME, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
+    if not (run_dir / LOCK_NAME).exists():
         return False
+    with storage_errors(run_dir):
+        descriptor = os.open(run_dir / LOCK_NAME, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:

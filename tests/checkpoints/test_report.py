@@ -81,6 +81,7 @@ def test_report_says_the_verdict_the_baselines_and_the_lineage(filled: Archive) 
         "UNROLL = 8", "killed by SIGSEGV", "address,undefined: ok, 20 trials, fp32", "sapphirerapids-1f",
     ):  # fmt: skip
         assert text in page, text
+    assert "key: abababababab, flags" in page
 
 
 def test_report_of_a_search_without_any_result_says_so(archive: Archive) -> None:
