@@ -18,7 +18,7 @@ import pytest
 
 from ridgeline.tools.arena import LoopTime
 from ridgeline.tools.benchmark import Distrusted, TimingSettings, compare_sides, time_alone, time_candidate
-from ridgeline.tools.lane import Lane, Plan, Rotation, WarmUp, make_plan
+from ridgeline.tools.lane import Lane, Plan, Rotation, WarmUp
 from ridgeline.tools.process_usage import cpu_seconds, page_faults, thread_count
 from ridgeline.tools.records import Floor, Label, Purpose, ReasonCode, Status, Trial
 from ridgeline.tools.statistics import StoppingRule
@@ -251,28 +251,6 @@ def test_baseline_alone_reports_ordered_percentiles(start, arena) -> None:
     median_ms, p10, p90, samples = time_alone(start(), arena, settings=SETTINGS)
     assert 0 < p10 <= median_ms <= p90
     assert samples >= 6
-
-
-@pytest.mark.parametrize("per_call_s", [1e-6, 1e-4, 6e-4, 1e-2, 1.0])
-@pytest.mark.parametrize("n_sets", [3, 11, 51, 64])
-def test_plan_never_uses_a_set_twice_unless_it_says_so(per_call_s: float, n_sets: int) -> None:
-    plan = make_plan(per_call_s, n_sets, loop_s=0.004, shortest_loop_s=0.002)
-    assert plan.rotates or plan.lead_in + 3 * plan.calls <= n_sets
-    assert 3 * plan.calls * per_call_s >= 0.006 or plan.rotates
-    assert plan.calls >= n_sets or not plan.rotates
-
-
-def test_contents_are_renewed_before_any_set_is_seen_twice(arena) -> None:
-    rotation = Rotation(arena=arena)
-    seen: set[tuple[int, int]] = set()
-    for _ in range(20):
-        rotation.refresh(7)
-        first = rotation.take(7)
-        block = {(arena.refills, (first + i) % N_SETS) for i in range(7)}
-        assert not block & seen
-        seen |= block
-        rotation.take(5)  # the reference's block
-    assert arena.refills < 20
 
 
 def test_every_purpose_has_settings_that_make_five_rounds() -> None:
