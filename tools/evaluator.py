@@ -93,7 +93,7 @@ class Evaluator:
 
     def benchmark(self, task: BenchmarkTask) -> Timing:
         """Time a verified candidate in alternation with eager PyTorch."""
-        from ridgeline.tools.benchmark import TimingSettings, time_candidate  # noqa: PLC0415  a verify needs none of it
+        from ridgeline.tools.benchmark import TimingSettings, time_candidate
 
         judge = self._judge_for(task.problem)
         try:
@@ -116,7 +116,7 @@ class Evaluator:
         Raises:
             EngineError: one of them failed; verify them first.
         """
-        from ridgeline.tools.benchmark import Distrusted, TimingSettings, compare_sides  # noqa: PLC0415
+        from ridgeline.tools.benchmark import Distrusted, TimingSettings, compare_sides
 
         judge = self._judge_for(task.problem)
         try:
@@ -135,20 +135,20 @@ class Evaluator:
 
     def baseline(self, task: BaselineTask) -> Baselines:
         """Time PyTorch's own ways to run the reference."""
-        from ridgeline.tools.baselines import measure_baselines  # noqa: PLC0415
+        from ridgeline.tools.baselines import measure_baselines
 
-        judge = self._judge_for(task.problem)
+        problem = task.problem
         return measure_baselines(
-            task.problem,
-            judge.problem.description,
-            _arena(judge),
-            lambda mode: EagerSide(judge, mode),
+            problem,
+            self._judge_for(problem).problem.description,
+            start_judge=lambda: JudgeProcess(problem, os.urandom(16), self._cache_dir),
+            cache_dir=self._cache_dir,
             compile_modes=task.compile_modes,
         )
 
     def profile(self, task: ProfileTask) -> Profile:
         """Say what limits a timed candidate."""
-        from ridgeline.tools.profiler import profile_candidate  # noqa: PLC0415
+        from ridgeline.tools.profiler import profile_candidate
 
         judge = self._judge_for(task.problem)
         return profile_candidate(
@@ -198,7 +198,7 @@ class Evaluator:
         return RunnerProcess(self._find_sandbox(), plan, judge.problem)
 
     def _floor(self, problem: ProblemOnDevice, judge: JudgeProcess) -> Floor:
-        from ridgeline.tools.roofline import ceilings, floor_for  # noqa: PLC0415
+        from ridgeline.tools.roofline import ceilings, floor_for
 
         return floor_for(judge.problem.description, ceilings(problem.device))
 

@@ -18,6 +18,7 @@ import ridgeline
 from ridgeline.tools import errors
 from ridgeline.tools.engine import ProblemOnDevice
 from ridgeline.tools.errors import EngineError, JudgeCrashed, RidgelineError
+from ridgeline.tools.hardware import measurement_cores
 from ridgeline.tools.measuring_environment import compute_environment
 from ridgeline.tools.records import ArgSpec, Description
 
@@ -68,7 +69,7 @@ class JudgeProcess:
             JudgeCrashed: the process went away.
         """
         ours, theirs = socket.socketpair()
-        self._log = tempfile.TemporaryFile()
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115  closed with the process
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "ridgeline.tools.judge", str(theirs.fileno())],
@@ -79,6 +80,7 @@ class JudgeProcess:
                 stderr=self._log,
                 pass_fds=[theirs.fileno()],
             )
+        os.sched_setaffinity(self._process.pid, measurement_cores())  # those of the runner it alternates with
         self._socket = ours
         self._pending = b""
         self._is_stopped = False

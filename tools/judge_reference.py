@@ -27,7 +27,7 @@ Tensors = tuple[torch.Tensor, ...]
 _MODULE = "ridgeline_reference"
 _FILE = "reference.py"
 _SCALARS: tuple[tuple[type, str], ...] = ((bool, "bool"), (int, "int64"), (float, "float64"))
-_DTYPES = frozenset("float32 float64 float16 bfloat16 int8 int16 int32 int64 uint8 bool".split())
+_DTYPES = frozenset({"float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "bool"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Reference:
 
     def __init__(self, source: str) -> None:
         self._module = _load(source)
-        init = _own("get_init_inputs", lambda: _attribute(self._module, "get_init_inputs")())
+        init = _own("get_init_inputs", _attribute(self._module, "get_init_inputs"))
         torch.manual_seed(0)
         self.model: torch.nn.Module = _own("Model()", lambda: _attribute(self._module, "Model")(*init))
         self.model.eval().requires_grad_(False)
@@ -79,7 +79,7 @@ class Reference:
 
     def _get_inputs(self, rng_seed: int) -> list[Any]:
         torch.manual_seed(rng_seed)
-        values = _own("get_inputs()", lambda: _attribute(self._module, "get_inputs")())
+        values = _own("get_inputs()", _attribute(self._module, "get_inputs"))
         if not isinstance(values, list | tuple):
             raise ProblemError(f"{_FILE}: get_inputs() must return a list, got {type(values).__name__}")
         return list(values)
@@ -221,7 +221,7 @@ def _template(value: Any, name: str, source: str, specs: list[ArgSpec]) -> Any:
         specs.append(ArgSpec(name=name, role=Role.INPUT, kind=ArgKind.NONE, source=source))
         return None
     for kind, dtype in _SCALARS:
-        if isinstance(value, kind):
+        if isinstance(value, bool | int | float) and isinstance(value, kind):
             specs.append(
                 ArgSpec(name=name, role=Role.INPUT, kind=ArgKind.SCALAR, dtype=dtype, value=float(value), source=source)
             )

@@ -75,7 +75,7 @@ class RunnerProcess:
         """
         self._problem = problem
         self._plan = plan
-        self._stderr: IO[bytes] = tempfile.TemporaryFile()
+        self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  closed with the process
         self._pending = b""
         self._phase = "while it was loaded"
         self._socket, theirs = socket.socketpair()
@@ -86,10 +86,7 @@ class RunnerProcess:
                 plan.confined, pass_fds=descriptors, stdout=subprocess.DEVNULL, stderr=self._stderr
             )
         try:
-            self._send(self._setup())
-            words = self._reply(plan.load_timeout_s, ReasonCode.LOAD_TIMEOUT)
-            if words[0] != "ready" or len(words) != 3:
-                raise self._violation(f"{' '.join(words)!r} instead of ready")
+            self._load()
         except BaseException:
             self.close()
             raise
@@ -180,6 +177,12 @@ class RunnerProcess:
         lines += [f"workspace {self._plan.workspace_bytes}", "end"]
         return "\n".join(lines) + "\n"
 
+    def _load(self) -> None:
+        self._send(self._setup())
+        words = self._reply(self._plan.load_timeout_s, ReasonCode.LOAD_TIMEOUT)
+        if words[0] != "ready" or len(words) != 3:
+            raise self._violation(f"{' '.join(words)!r} instead of ready")
+
     def _request(self, line: str, timeout_s: float) -> LoopTime:
         self.expect_silence()
         nonce = secrets.token_hex(8)
@@ -235,7 +238,7 @@ class RunnerProcess:
         if code not in _FAILED:
             return self._violation(f"failed {' '.join(words)!r}")
         status, reason_code = _FAILED[code]
-        if code in ("crashed", "input_written") and len(detail) == 4:
+        if code in ("crashed", "input_written") and len(detail) == 4 and detail[0].isdigit():
             return RunnerFailure(status, reason_code, self._explain_fault(detail))
         return RunnerFailure(status, reason_code, " ".join(detail) or code.replace("_", " "))
 
