@@ -98,7 +98,7 @@ async def certify_candidate(context: SearchContext, standing: Standing) -> Certi
     for step in (_verify, _sanitize, _time, _compare):
         if build is None or certificate.reason:
             break
-        emit(_event(standing, step.__name__[1:], None))
+        emit(_event(standing, step.__name__[1:], passed=None))
         await step(context, certificate, build)
         emit(_event(standing, step.__name__[1:], passed=not certificate.reason, detail=certificate.reason))
     _label(certificate, await asyncio.to_thread(context.archive.baselines))
@@ -107,7 +107,7 @@ async def certify_candidate(context: SearchContext, standing: Standing) -> Certi
     return certificate
 
 
-def _event(standing: Standing, step: str, passed: bool | None, detail: str = "") -> Any:
+def _event(standing: Standing, step: str, *, passed: bool | None, detail: str = "") -> Any:
     return {
         "event": "certify",
         "candidate_id": standing.candidate.id,

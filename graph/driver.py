@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.archive import FILE_NAME, Archive
 from ridgeline.checkpoints.journal import Journal
 from ridgeline.checkpoints.runs import check_graph_version, lock_run
 from ridgeline.checkpoints.saver import open_saver, prune
@@ -90,11 +90,10 @@ async def run_search(
         InputError: the user's to mend, one line; nothing was started, or the search can be resumed.
         EngineError: the machine failed; the search can be resumed.
     """
-    made = models if models is not None else make_models_for(options)
-    with lock_run(options.run_dir):
-        async with _opened(options, made, engine) as (context, saver):
+    async with open_context(options, engine=engine, models=models) as context:
+        async with open_saver(options.run_dir / CHECKPOINTS) as saver:
             state = await _drive(context, saver, options, on_event, stop)
-        return await asyncio.to_thread(_result, options.run_dir, state)
+        return await asyncio.to_thread(_result, options.run_dir, context.archive, state)
 
 
 def make_models_for(options: SearchOptions) -> list[KernelModel]:
@@ -116,32 +115,44 @@ def _begun_models(options: SearchOptions) -> tuple[str, ...]:
 
 
 @contextlib.asynccontextmanager
-async def _opened(
-    options: SearchOptions, models: list[KernelModel], engine: Engine | None
-) -> AsyncIterator[tuple[SearchContext, AsyncSqliteSaver]]:
-    """Open everything a search needs, in an order in which a mistake leaves nothing half-written."""
-    from ridgeline.graph.build import GRAPH_VERSION
-    from ridgeline.graph.engines import open_engine, target_of
+async def open_context(
+    options: SearchOptions, *, engine: Engine | None = None, models: list[KernelModel] | None = None
+) -> AsyncIterator[SearchContext]:
+    """Give the context of a search in its run folder, which is locked; everything opened is closed with the block.
 
+    For a host that runs the graph itself, under its own checkpointer: `make_graph(GraphConfig(context=context))`.
+    `run_search` does the same with a checkpointer in the run folder. What can be mended by the user is found out in an
+    order in which a mistake leaves nothing half-written; raises InputError as `run_search` does.
+    """
+    from ridgeline.graph.build import GRAPH_VERSION
+    from ridgeline.graph.context import SearchContext
+    from ridgeline.graph.engines import open_engine, target_of
+    from ridgeline.problems.spec import SearchSettings
+
+    made = models if models is not None else make_models_for(options)
     target = target_of(options.problem, options.device)
     async with contextlib.AsyncExitStack() as stack:
+        stack.enter_context(lock_run(options.run_dir))
         if engine is None:
-            engine = await stack.enter_async_context(
-                open_engine(log=options.run_dir / "run.log", allow_unsafe=options.allow_unsafe)
-            )
-        archive = await asyncio.to_thread(Archive.open, _archive_path(options), create=not options.resume)
+            log = options.run_dir / "run.log"
+            engine = await stack.enter_async_context(open_engine(log=log, allow_unsafe=options.allow_unsafe))
+        archive = await asyncio.to_thread(Archive.open, options.run_dir / FILE_NAME, create=not options.resume)
         stack.callback(archive.close)
         await asyncio.to_thread(check_graph_version, archive, GRAPH_VERSION)
-        begun = await asyncio.to_thread(_begin, archive, options, target, models)
-        bank = _open_bank(options, stack)
-        saver = await stack.enter_async_context(open_saver(options.run_dir / CHECKPOINTS))
-        yield _context(options, archive, engine, target, models, bank, begun), saver
-
-
-def _archive_path(options: SearchOptions) -> Path:
-    from ridgeline.checkpoints.archive import FILE_NAME
-
-    return options.run_dir / FILE_NAME
+        begun = await asyncio.to_thread(_begin, archive, options, target, made)
+        yield SearchContext(
+            problem=options.problem,
+            target=target,
+            archive=archive,
+            journal=Journal(archive),
+            engine=engine,
+            models=ModelPool(made),
+            settings=SearchSettings.model_validate(begun["settings"]),
+            budget=options.budget or options.problem.budget,
+            bank=_open_bank(options, stack),
+            rng_seed=int(begun["rng_seed"]),
+            wall_before_s=float(begun.get("wall_s", 0.0)),
+        )
 
 
 def _open_bank(options: SearchOptions, stack: contextlib.AsyncExitStack) -> Bank | None:
@@ -185,33 +196,6 @@ def _begin(
         }
     )
     return archive.run()
-
-
-def _context(
-    options: SearchOptions,
-    archive: Archive,
-    engine: Engine,
-    target: ProblemOnDevice,
-    models: list[KernelModel],
-    bank: Bank | None,
-    begun: dict[str, Any],
-) -> SearchContext:
-    from ridgeline.graph.context import SearchContext
-    from ridgeline.problems.spec import SearchSettings
-
-    return SearchContext(
-        problem=options.problem,
-        target=target,
-        archive=archive,
-        journal=Journal(archive),
-        engine=engine,
-        models=ModelPool(models),
-        settings=SearchSettings.model_validate(begun["settings"]),
-        budget=options.budget or options.problem.budget,
-        bank=bank,
-        rng_seed=int(begun["rng_seed"]),
-        wall_before_s=float(begun.get("wall_s", 0.0)),
-    )
 
 
 async def _drive(
@@ -282,23 +266,21 @@ def _input(options: SearchOptions, *, has_checkpoint: bool, is_over: bool) -> di
     return rounds if is_over and rounds else None
 
 
-def _result(run_dir: Path, state: str) -> SearchResult:
+def _result(run_dir: Path, archive: Archive, state: str) -> SearchResult:
     """Write result.json, the best source and the report, and return what a caller wants of them."""
     from ridgeline.checkpoints.result import write_run_outputs
 
-    with Archive.open(run_dir, create=False) as archive:
-        report = write_run_outputs(run_dir, archive)
-        best = report.get("best") or {}
-        best_id = best.get("id")
-        source = archive.candidate(best_id).source if best_id else None
-        certificate = archive.certificate()
+    report = write_run_outputs(run_dir, archive)
+    best = report.get("best") or {}
+    best_id = best.get("id")
+    certificate = archive.certificate()
     return SearchResult(
         run_dir=run_dir,
         state=state,
         rounds=int(report.get("rounds", 0)),
         best_id=best_id,
-        best_source=source,
-        best_source_path=run_dir / best["source_path"] if best.get("source_path") else None,
+        best_source=archive.candidate(best_id).source if best_id else None,
+        best_source_path=run_dir / best["source_path"] if best_id else None,
         speedup=best.get("speedup"),
         certified=bool(certificate and certificate.get("passed")),
         report=report,

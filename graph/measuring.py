@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 import json
 import logging
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.result import speedup_vs_best
@@ -28,8 +29,8 @@ from ridgeline.tools.toolbox import make_toolbox
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
 
+    from ridgeline.checkpoints.archive import Archive
     from ridgeline.graph.context import SearchContext
-    from ridgeline.tools.engine import ProblemOnDevice
 
 logger = logging.getLogger(__name__)
 
@@ -80,9 +81,9 @@ async def run_step(
         logger.exception("%s: the engine failed", candidate_id)
         return await give_up(context, candidate_id, purpose, f"{ENGINE_FAILED}: {error}"), build_key
     build_key = build_key or str(answer["key"])
-    evaluation = await asyncio.to_thread(
-        assemble, context, await context.described(), candidate_id, purpose, build_key, step
-    )
+    key = evaluation_key(build_key, await context.described(), purpose)
+    pieces = await asyncio.to_thread(read_pieces, context.archive, build_key, key, step)
+    evaluation = await asyncio.to_thread(assemble, context.archive, candidate_id, purpose, pieces)
     if evaluation is not None:
         await store(context, evaluation)
     return evaluation, build_key
@@ -102,41 +103,61 @@ async def evaluate(context: SearchContext, candidate: Candidate, purpose: Purpos
     return found
 
 
-def assemble(
-    context: SearchContext, problem: ProblemOnDevice, candidate_id: str, purpose: Purpose, build_key: str, step: str
-) -> Evaluation | None:
-    """Return the evaluation that the stored pieces add up to after `step`, or None when the next step is due."""
-    key = evaluation_key(build_key, problem, purpose)
-    archive = context.archive
-    found = [archive.find("builds", build_key), archive.find("verdicts", key), archive.find("timings", key)]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pieces:
+    """What the archive holds of one candidate for one purpose, up to a step."""
+
+    key: str
+    build: Build
+    verdict: Verdict | None
+    timing: Timing | None
+
+    @property
+    def last(self) -> Build | Verdict | Timing:
+        """Return the piece that decides: the first that is not ok, else the newest."""
+        pieces = [piece for piece in (self.build, self.verdict, self.timing) if piece is not None]
+        return next((piece for piece in pieces if piece.status is not Status.OK), pieces[-1])
+
+    @property
+    def total_s(self) -> float:
+        """Return the seconds that the pieces took; a cached build took none."""
+        build_s = 0.0 if self.build.cached else self.build.build_s
+        verify_s = self.verdict.verify_s if self.verdict else 0.0
+        return build_s + verify_s + (self.timing.benchmark_s if self.timing else 0.0)
+
+
+def read_pieces(archive: Archive, build_key: str, key: str, step: str) -> Pieces:
+    """Return the stored pieces up to and including `step`; EngineError when there is not even a build."""
     reached = STEPS.index(step)
-    data = [dict(piece) if piece and i <= reached else None for i, piece in enumerate(found)]
-    build = Build.from_json(data[0]) if data[0] else None
-    verdict = Verdict.from_json(data[1]) if data[1] else None
-    timing = Timing.from_json(data[2]) if data[2] else None
-    pieces = [piece for piece in (build, verdict, timing) if piece is not None]
-    if not pieces:
-        raise EngineError(f"{candidate_id}: the {step} tool stored nothing")
-    last = next((piece for piece in pieces if piece.status is not Status.OK), pieces[-1])
-    if last.status is Status.OK and timing is None:
+    build = archive.find("builds", build_key)
+    verdict = archive.find("verdicts", key) if reached >= 1 else None
+    timing = archive.find("timings", key) if reached >= 2 else None
+    if build is None:
+        raise EngineError(f"the {step} tool stored no build under {build_key}")
+    return Pieces(
+        key=key,
+        build=Build.from_json(dict(build)),
+        verdict=Verdict.from_json(dict(verdict)) if verdict else None,
+        timing=Timing.from_json(dict(timing)) if timing else None,
+    )
+
+
+def assemble(archive: Archive, candidate_id: str, purpose: Purpose, pieces: Pieces) -> Evaluation | None:
+    """Return the evaluation that the pieces add up to, or None when the next step is due."""
+    last = pieces.last
+    if last.status is Status.OK and pieces.timing is None:
         return None
     evaluation = Evaluation(
-        key=key,
+        key=pieces.key,
         candidate_id=candidate_id,
         purpose=purpose,
         status=last.status,
         reason_code=last.reason_code,
         reason=last.reason,
-        build=build,
-        verdict=verdict,
-        timing=timing,
-        total_s=sum(
-            (
-                build.build_s if build and not build.cached else 0.0,
-                verdict.verify_s if verdict else 0.0,
-                timing.benchmark_s if timing else 0.0,
-            )
-        ),
+        build=pieces.build,
+        verdict=pieces.verdict,
+        timing=pieces.timing,
+        total_s=pieces.total_s,
     )
     return dataclasses.replace(evaluation, speedup_vs_best=speedup_vs_best(evaluation, archive.baselines()))
 

@@ -53,6 +53,9 @@ async def save_summary(
     entry = await asyncio.to_thread(_entry, context, round_, elites, best)
     entry |= {"tokens": used.tokens, "usd": used.usd, "wall_s": used.wall_s, "gpu_s": used.gpu_s}
     await asyncio.to_thread(context.archive.save_round, entry)
+    await asyncio.to_thread(
+        context.archive.save_run, {"wall_s": used.wall_s}
+    )  # a killed search loses a round's at most
     emit(
         {
             "event": "round_done",

@@ -103,7 +103,7 @@ class MemoryEngine:
             await asyncio.sleep(self.delay_s)
         if candidate is not None and f"crashes {name}" in candidate.source:
             raise EngineError("the judge died")
-        answer = getattr(self, f"_{name}")(task)
+        answer = getattr(self, f"_{name.removesuffix('Task').lower()}")(task)
         if self.log is not None and candidate is not None:
             with self.log.open("a") as file:
                 purpose = getattr(task, "purpose", "")
@@ -113,10 +113,10 @@ class MemoryEngine:
     async def aclose(self) -> None:
         """Nothing runs."""
 
-    def _DescribeTask(self, _: DescribeTask) -> Description:
+    def _describe(self, _: DescribeTask) -> Description:
         return DESCRIPTION
 
-    def _BaselineTask(self, task: BaselineTask) -> Baselines:
+    def _baseline(self, task: BaselineTask) -> Baselines:
         entries = tuple(
             Baseline(name=name, precision_class=PrecisionClass.FP32, median_ms=ms, samples=50)
             for name, ms in (("eager", EAGER_MS), ("compile", 0.8 * EAGER_MS))
@@ -124,20 +124,20 @@ class MemoryEngine:
         floor = Floor(floor_ms=self.floor_ms, compute_floor_ms=0.0, bound="memory", bandwidth_gbps=10.0, gflops=100.0)
         return Baselines(device=task.problem.device, entries=entries, floor=floor)
 
-    def _CompileTask(self, task: CompileTask) -> Build:
+    def _compile(self, task: CompileTask) -> Build:
         key = hashlib.sha256(f"{task.candidate.source}{task.sanitize}".encode()).hexdigest()
         if "fails compile" in task.candidate.source:
             reason, code = "expected ';' before '}'", ReasonCode.COMPILER_FAILED
             return Build(key=key, status=Status.COMPILE_ERROR, reason_code=code, reason=reason, log="k.cpp:3: error")
         return Build(key=key, status=Status.OK, library_path="/nowhere.so")
 
-    def _VerifyTask(self, task: VerifyTask) -> Verdict:
+    def _verify(self, task: VerifyTask) -> Verdict:
         fails = "fails sanitizer" if task.sanitized else "fails verify"
         if fails in task.candidate.source:
             return Verdict(status=Status.WRONG, reason_code=ReasonCode.WRONG_VALUES, reason="row 3 differs")
         return Verdict(status=Status.OK, rel_error=1e-7, precision_class=PrecisionClass.FP32)
 
-    def _BenchmarkTask(self, task: BenchmarkTask) -> Timing:
+    def _benchmark(self, task: BenchmarkTask) -> Timing:
         if "fails benchmark" in task.candidate.source:
             return Timing(status=Status.UNTRUSTED, reason_code=ReasonCode.WITNESS_DISAGREES, reason="clocks disagree")
         speed = speed_of(task.candidate.source)
@@ -151,11 +151,11 @@ class MemoryEngine:
             benchmark_s=0.5,
         )
 
-    def _CompareTask(self, task: CompareTask) -> Comparison:
+    def _compare(self, task: CompareTask) -> Comparison:
         ratio = speed_of(task.second.source) / speed_of(task.first.source)
         return Comparison(ratio=ratio, ratio_ci95=(ratio * 0.99, ratio * 1.01), first_ms=1.0, second_ms=1.0, blocks=5)
 
-    def _ProfileTask(self, task: ProfileTask) -> Profile:
+    def _profile(self, task: ProfileTask) -> Profile:
         return Profile(
             bound="memory", fraction_of_floor=0.5, achieved_gbps=5.0, achieved_gflops=None, notes=("scalar",)
         )

@@ -20,7 +20,7 @@ def subject() -> Subject:
         tolerance="fp32",
         device=DEVICE,
         description=DESCRIPTION,
-        baselines=MemoryEngine()._BaselineTask(BaselineTask(problem=target())),
+        baselines=MemoryEngine()._baseline(BaselineTask(problem=target())),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
@@ -23,7 +24,7 @@ from ridgeline.tools.errors import RunError
 from ridgeline.tools.records import Origin
 
 from .conftest import write_problem
-from .loopback import Answer, serve
+from .loopback import Answer, Server, serve
 from .memory_engine import MemoryEngine
 from .scripted_model import ScriptedModel
 
@@ -145,21 +146,21 @@ def test_killed_search_resumes_with_no_reply_asked_twice_and_no_evaluation_run_t
     write_problem(tmp_path / "problem", search=SETTINGS | {"rounds": 3})
     child = CHILD.format(tests=str(Path(__file__).parents[1]))
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
-    arrived: set[str] = set()
+    arrived: dict[str, int] = {}
     judged: set[tuple[str, str]] = set()
 
     with serve(lambda n, request: Answer(_reply(request), delay_s=0.05)) as server:
-        for kill, wanted in enumerate((4, 9)):
+        for kill, wanted in enumerate((4, 13)):
             command = [sys.executable, "-c", child, str(tmp_path), server.url, "resume" if kill else "new"]
             process = subprocess.Popen(command, env=environment)
             while len(server.requests) < wanted and process.poll() is None:
                 time.sleep(0.005)
             process.send_signal(signal.SIGKILL)
             process.wait()
-            calls, evaluations = _finished(tmp_path / "run")
-            arrived |= calls
+            prompts, evaluations = _finished(tmp_path / "run")
+            seen = _times_asked(server)
+            arrived |= {prompt: seen[prompt] for prompt in prompts if prompt not in arrived}
             judged |= evaluations
-            assert _sent_again(tmp_path / "run", arrived) == []
         command[-1] = "resume"
         done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "finished"
@@ -169,7 +170,7 @@ def test_killed_search_resumes_with_no_reply_asked_twice_and_no_evaluation_run_t
         totals = Journal(archive).totals()
     assert written == {f"r{r}i{i}v{v}a0" for r in (1, 2, 3) for i in (0, 1) for v in (0, 1)}
     assert totals["calls"] == 3 + 12, "three ideations and twelve kernels"
-    assert _sent_again(tmp_path / "run", arrived) == []
+    assert {prompt: _times_asked(server)[prompt] for prompt in arrived} == arrived
     # at most what was in flight at the two kills is sent again: a round's four branches
     assert len(server.requests) - 15 <= totals["repeated"] <= 2 * 4
     lines = [json.loads(line) for line in (tmp_path / "engine.log").read_text().splitlines()]
@@ -180,15 +181,13 @@ def test_killed_search_resumes_with_no_reply_asked_twice_and_no_evaluation_run_t
 
 
 def _finished(run_dir: Path) -> tuple[set[str], set[tuple[str, str]]]:
-    """Return the model calls that have their reply and the measurements of finished evaluations."""
+    """Return the prompts' hashes of calls that have their reply, and the measurements of finished evaluations."""
     with Archive.open(run_dir, create=False) as archive:
-        calls = {call["call_id"] for call in Journal(archive).calls("finished")}
+        prompts = {call["prompt_sha256"] for call in Journal(archive).calls("finished")}
         ids = [e.candidate_id for e in archive.evaluations() if e.candidate_id.startswith("r")]
-    return calls, {(task, candidate_id) for candidate_id in ids for task in ("VerifyTask", "BenchmarkTask")}
+    return prompts, {(task, candidate_id) for candidate_id in ids for task in ("VerifyTask", "BenchmarkTask")}
 
 
-def _sent_again(run_dir: Path, arrived: set[str]) -> list[str]:
-    """Return the calls whose reply had arrived and which were sent once more after it."""
-    with Archive.open(run_dir, create=False) as archive:
-        calls = Journal(archive).calls()
-    return [c["call_id"] for c in calls if c["call_id"] in arrived and c["state"] != "finished"]
+def _times_asked(server: Server) -> Counter[str]:
+    """Return how often each prompt, by its hash, reached the server."""
+    return Counter(hashlib.sha256(request["prompt"].encode()).hexdigest() for request in server.requests)

@@ -94,9 +94,9 @@ async def test_rate_limit_is_retried_after_the_time_the_server_names(provider: s
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_a_refused_key_is_a_model_error_at_once(provider: str) -> None:
-    with serve(lambda n, request: Answer(status=401, error="invalid key")) as server:
-        with pytest.raises(ModelError, match=f"{provider}:test-model: the key was refused") as caught:
-            await model_at(provider, server).write(kernel())
+    refused = pytest.raises(ModelError, match=f"{provider}:test-model: the key was refused")
+    with serve(lambda n, request: Answer(status=401, error="invalid key")) as server, refused as caught:
+        await model_at(provider, server).write(kernel())
     assert len(server.requests) == 1
     assert "\n" not in str(caught.value)
 
@@ -169,7 +169,7 @@ def test_unreadable_name_says_how_to_write_one(name: str) -> None:
 
 
 def test_other_provider_without_its_package_gets_the_pip_command() -> None:
-    with pytest.raises(ModelError, match="pip install .*langchain-mistralai"):
+    with pytest.raises(ModelError, match=r"pip install .*langchain-mistralai"):
         make_model("mistralai:mistral-large")
 
 

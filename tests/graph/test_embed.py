@@ -1,0 +1,158 @@
+"""Ridgeline inside other programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, StateGraph
+from typing_extensions import TypedDict
+
+from ridgeline.graph.build import GraphConfig, make_graph
+from ridgeline.graph.embed import default_run_dir, evaluate_async, find_problem, search, search_tool
+from ridgeline.tools.errors import ModelError, ProblemError
+
+from .conftest import Search, write_problem
+from .memory_engine import MemoryEngine
+
+ROOT = Path(__file__).parents[2]
+
+HOST = """
+import asyncio, importlib.util, sys
+from pathlib import Path
+import graph, tools
+from graph.app import build_host
+from langgraph.checkpoint.memory import InMemorySaver
+from ridgeline.graph.driver import SearchOptions, open_context
+from ridgeline.problems.spec import load_problem
+import ridgeline.tools.records
+
+
+def load(name):
+    spec = importlib.util.spec_from_file_location(name, Path({tests!r}) / (name + ".py"))
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+async def main():
+    engine, model = load("memory_engine").MemoryEngine(), load("scripted_model").ScriptedModel()
+    options = SearchOptions(problem=load_problem(Path(sys.argv[1])), run_dir=Path(sys.argv[2]))
+    async with open_context(options, engine=engine, models=[model]) as context:
+        host = build_host(context, InMemorySaver())
+        config = {{"configurable": {{"thread_id": "host"}}}}
+        state = await host.ainvoke({{"profile_ms": {{"toy": 2.0, "other": 1.0}}}}, config)
+    print(state["report"])
+    print(Path(tools.__file__).parent.name, Path(graph.__file__).parent.parent.name)
+
+
+asyncio.run(main())
+"""
+
+
+def test_host_with_its_own_tools_and_graph_runs_a_search_as_a_node(tmp_path: Path) -> None:
+    problem = write_problem(tmp_path / "problem", search={"tune_trials": 0})
+    script = HOST.format(tests=str(ROOT / "tests" / "graph"))
+    path = os.pathsep.join([str(ROOT / "examples" / "host_app"), str(ROOT / "src")])
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(problem.path), str(tmp_path / "run")],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    report, names = done.stdout.splitlines()
+    assert report.startswith("toy: finished, 1.3")
+    assert names == "host_app host_app"
+
+
+class HostState(TypedDict, total=False):
+    max_rounds: int
+    outcome: str
+    best_id: str | None
+
+
+class HostContext:
+    """A host's own context object, which must not reach the search."""
+
+
+async def test_context_of_the_host_does_not_leak_into_the_search(search: Search) -> None:
+    builder = StateGraph(HostState, context_schema=HostContext)
+    builder.add_node("search", make_graph(GraphConfig(context=search.context(rounds=1))))
+    builder.add_edge(START, "search")
+    builder.add_edge("search", END)
+    host = builder.compile(checkpointer=InMemorySaver())
+    config = {"configurable": {"thread_id": "t"}}
+    state = await host.ainvoke({"max_rounds": 1}, config, context=HostContext())
+    assert state["outcome"] == "finished"
+    assert set(state) <= {"max_rounds", "outcome", "best_id"}
+
+
+async def test_graph_without_a_context_says_what_to_pass() -> None:
+    with pytest.raises(ModelError, match="context=SearchContext"):
+        await make_graph().ainvoke({})
+
+
+async def test_evaluate_returns_one_line_for_each_file(tmp_path: Path) -> None:
+    problem = write_problem(tmp_path / "problem")
+    good, bad = tmp_path / "good.cpp", tmp_path / "bad.cpp"
+    good.write_text("// speed 2.0\n")
+    bad.write_text("// fails verify\n")
+    lines = await evaluate_async(problem, [good, bad], engine=MemoryEngine())
+    assert [(line["file"], line["status"], line["speedup"]) for line in lines] == [
+        (str(good), "ok", 2.0),
+        (str(bad), "wrong", None),
+    ]
+    assert lines[0]["speedup_vs_best"] == pytest.approx(1.6)
+    assert lines[1]["reason"] == "row 3 differs"
+    json.dumps(lines)
+
+
+async def test_evaluate_refuses_a_file_of_another_language(tmp_path: Path) -> None:
+    problem = write_problem(tmp_path / "problem")
+    file = tmp_path / "kernel.cu"
+    file.write_text("// speed 2.0\n")
+    with pytest.raises(ProblemError, match=r"takes \.cpp files"):
+        await evaluate_async(problem, [file], engine=MemoryEngine())
+
+
+def test_search_reports_a_missing_key_before_anything_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    problem = write_problem(tmp_path / "problem")
+    with pytest.raises(ModelError, match="OPENAI_API_KEY"):
+        search(problem, models=["openai:o3"], run_dir=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+async def test_search_blocks_inside_a_running_loop_and_raises_there(tmp_path: Path) -> None:
+    problem = write_problem(tmp_path / "problem")
+    with pytest.raises(ModelError, match="provider:name"):
+        search(problem, models=["nonsense"], run_dir=tmp_path / "run")
+
+
+def test_search_tool_leaves_device_and_models_to_the_host() -> None:
+    assert set(search_tool().args) == {"problem", "rounds"}
+
+
+def test_problem_is_found_by_name_path_or_folder(tmp_path: Path) -> None:
+    problem = write_problem(tmp_path / "problem")
+    assert find_problem(problem.path).name == find_problem(str(tmp_path / "problem")).name == "toy"
+    assert find_problem("quickstart").name == "quickstart"
+    with pytest.raises(ProblemError):
+        find_problem("no-such-problem")
+
+
+def test_default_run_folder_is_never_an_existing_one(tmp_path: Path) -> None:
+    problem = write_problem(tmp_path / "problem")
+    first = default_run_dir(problem, tmp_path)
+    first.mkdir()
+    assert default_run_dir(problem, tmp_path) != first
