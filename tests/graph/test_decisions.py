@@ -52,6 +52,14 @@ def test_same_title_on_another_parent_is_another_experiment() -> None:
     assert is_repeated(TRIED, "q", [(TRIED, "p")])
 
 
+def test_stated_compositions_are_compared_exactly() -> None:
+    text = "keeps the row in a buffer, reads ahead, and stores past the cache. Composition: {}."
+    tried = draft("Combine buffer, prefetch (on streaming)", text.format("buffer, prefetch, streaming"))
+    other = draft("Combine buffer, prefetch (on streaming)", text.format("buffer, streaming"))
+    assert not is_repeated(other, "p", [(tried, "p")])
+    assert is_repeated(draft("Another title", text.format("buffer, prefetch, streaming")), "q", [(tried, "p")])
+
+
 def pool(*names: str) -> ModelPool:
     return ModelPool([ScriptedModel(name) for name in names])
 
