@@ -24,6 +24,7 @@ import torch
 MODULE = "ridgeline_candidate"
 _SOCKET = 3
 _LONGEST_MESSAGE = 300
+_CHANGED_EARLIER = "a call changed the tensor that an earlier call had returned"
 
 Forward = Callable[..., Any]
 Outputs = tuple[torch.Tensor, ...]
@@ -176,7 +177,7 @@ class Caller:
         if self._earlier is not None:
             returned, copies = self._earlier
             if not _equal(returned, copies):
-                raise Failed("stale_output", "a call changed the tensor that an earlier call had returned")
+                raise Failed("stale_output", _CHANGED_EARLIER)
             addresses = {tensor.untyped_storage().data_ptr() for tensor in returned if tensor.numel()}
             if any(output.untyped_storage().data_ptr() in addresses for output in outputs if output.numel()):
                 raise Failed("stale_output", "two calls returned the same memory")
@@ -192,7 +193,11 @@ class Caller:
             arguments[i] = torch.empty_strided(
                 arguments[i].shape, arguments[i].stride(), dtype=arguments[i].dtype
             ).copy_(arguments[i] * -0.75 + 0.5)
-        if _equal(self._checked(self._call(tuple(arguments))), outputs):
+        copies = tuple(output.clone() for output in outputs)
+        others = self._checked(self._call(tuple(arguments)))
+        if not _equal(outputs, copies):
+            raise Failed("stale_output", _CHANGED_EARLIER)
+        if _equal(others, copies):
             raise Failed("weights_ignored", "other weights give the same output")
 
 
