@@ -6,10 +6,10 @@ order files are merged, so merging is idempotent.
 
 from __future__ import annotations
 
-import datetime
 import json
 import os
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ _TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
         ("candidate_id", "purpose"),
         ("candidate_id",),
     ),
-    **{piece: (("key", "candidate_id", "record", "stored_at"), ("key",), ("key", "candidate_id")) for piece in PIECES},
+    **dict.fromkeys(PIECES, (("key", "candidate_id", "record", "stored_at"), ("key",), ("key", "candidate_id"))),
     "rounds": (("id", "record", "stored_at"), ("id",), ("id",)),
     "ledger": (("entry_id", "what", "cpu_s", "gpu_s", "wall_s", "stored_at"), ("entry_id",), ("entry_id",)),
     "model_calls": (
@@ -65,7 +65,7 @@ def export_archive(run: Path, out: Path) -> Path:
             copy = Path(folder) / "archive.sqlite"
             archive.database.copy_to(copy)
             with Archive.open(copy, create=False) as exported:
-                now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+                now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
                 exported.save_run({"exported_at": now, "exported_from": run.resolve().name})
                 exported.database.leave_wal()
             os.replace(copy, target)
@@ -97,15 +97,18 @@ def _merge_one(target: Archive, source: Archive) -> None:
         rows.table("runs").upsert_all(runs, pk="search_id")
         for table, (columns, primary_key, ids) in _TABLES.items():
             found = source.database.query(f"SELECT {', '.join(columns)} FROM {table} ORDER BY rowid")
-            moved = (_namespaced(row, ids, searches) for row in found)
+            moved = [_namespaced(row, ids, searches, () if table in PIECES else ids) for row in found]
             rows.table(table).upsert_all(moved, pk=primary_key)
 
 
-def _namespaced(row: dict[str, Any], ids: tuple[str, ...], searches: list[str]) -> dict[str, Any]:
-    moved = {c: _with_search(v, searches) if c in ids else v for c, v in row.items()}
+def _namespaced(
+    row: dict[str, Any], columns: tuple[str, ...], searches: list[str], fields: tuple[str, ...]
+) -> dict[str, Any]:
+    """Return a row with the search named in the ids of these columns and of these fields of its record."""
+    moved = {c: _with_search(v, searches) if c in columns else v for c, v in row.items()}
     if "record" in row:
         record = json.loads(row["record"])
-        moved["record"] = to_text({k: _with_search(v, searches) if k in ids else v for k, v in record.items()})
+        moved["record"] = to_text({k: _with_search(v, searches) if k in fields else v for k, v in record.items()})
     return moved
 
 

@@ -58,9 +58,9 @@ async def open_saver(path: Path) -> AsyncIterator[AsyncSqliteSaver]:
             saver = AsyncSqliteSaver(connection)
             await saver.setup()
             yield saver
-    except sqlite3.Error as error:
+    except sqlite3.Error:
         with storage_errors(path):
-            raise error
+            raise
 
 
 async def prune(saver: AsyncSqliteSaver, thread_id: str, keep_last: int = 2) -> int:

@@ -66,8 +66,11 @@ def test_merged_ids_name_their_search_and_still_find_one_another(
     filled: Archive, tmp_path: Path, story: SimpleNamespace
 ) -> None:
     both = tmp_path / "both.sqlite"
+    build = story.ok("r3i1v1a0", 2.18).build
+    filled.save("builds", build.key, "r3i1v1a0", build)
     merge_archives(both, [filled.path.parent, _second(tmp_path, story)])
     with Archive.open(both, create=False) as merged:
+        assert merged.find("builds", f"5e4c/{build.key}") == build.to_json()
         tuned = merged.candidate("5e4c/r4i1v0a0t3")
         assert (tuned.parent_id, tuned.idea_id) == ("5e4c/r4i1v0a0", "5e4c/r4i1")
         assert merged.idea("77aa/r4i1").parent_id == "77aa/r3i1v1a0"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from xml.etree import ElementTree
+from itertools import pairwise
+from xml.etree import ElementTree as ET
 
 from ridgeline.checkpoints.plots import HEIGHT, WIDTH, Dot, Line, bars, spread, trajectory
 
@@ -10,7 +11,7 @@ def test_labels_are_spread_until_none_overlaps_and_keep_their_order() -> None:
     placed = spread(wanted, gap=17)
     order = sorted(range(len(wanted)), key=lambda i: wanted[i])
     along = [placed[i] for i in order]
-    assert all(b - a >= 17 - 1e-9 for a, b in zip(along, along[1:], strict=False))
+    assert all(b - a >= 17 - 1e-9 for a, b in pairwise(along))
     assert placed[3] == 300.0
     assert spread([]) == []
 
@@ -18,20 +19,20 @@ def test_labels_are_spread_until_none_overlaps_and_keep_their_order() -> None:
 def test_the_chart_is_xml_whose_marks_lie_inside_it() -> None:
     dots = [Dot(round=n % 9, speedup=s, label='<&">') for n, s in enumerate([0.0001, 0.5, 1.0, 2.0, 400.0, None])]
     lines = [Line(speedup=1.0, label="eager"), Line(speedup=1.001, label="a <b>"), Line(speedup=30.0, label="floor")]
-    root = ElementTree.fromstring(trajectory(dots, lines, [(0, 0.5), (1, 2.0), (4, 400.0)]))
+    root = ET.fromstring(trajectory(dots, lines, [(0, 0.5), (1, 2.0), (4, 400.0)]))
     circles = root.findall("circle")
     assert len(circles) == 5
     assert all(0 <= float(c.attrib["cx"]) <= WIDTH and 0 <= float(c.attrib["cy"]) <= HEIGHT for c in circles)
     labels = [float(t.attrib["y"]) for t in root.findall("text") if "label" in t.attrib["class"]]
     assert len(labels) == 4
-    assert min(b - a for a, b in zip(sorted(labels), sorted(labels)[1:], strict=False)) >= 17 - 0.11
+    assert min(b - a for a, b in pairwise(sorted(labels))) >= 17 - 0.11
 
 
 def test_an_empty_chart_is_still_a_chart() -> None:
-    assert ElementTree.fromstring(trajectory([], [], [])).tag == "svg"
-    assert ElementTree.fromstring(bars([])).tag == "svg"
+    assert ET.fromstring(trajectory([], [], [])).tag == "svg"
+    assert ET.fromstring(bars([])).tag == "svg"
 
 
 def test_bars_show_their_numbers() -> None:
-    root = ElementTree.fromstring(bars([("ok", 27, "ok"), ("wrong <", 3, "bad")]))
+    root = ET.fromstring(bars([("ok", 27, "ok"), ("wrong <", 3, "bad")]))
     assert [t.text for t in root.findall("text")] == ["ok", "27", "wrong <", "3"]

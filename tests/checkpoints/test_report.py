@@ -15,7 +15,7 @@ HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)>'
 class _Page(HTMLParser):
     """Collect what a browser would act on."""
 
-    VOID = {"meta", "br", "img", "link", "input"}
+    VOID = frozenset({"meta", "br", "img", "link", "input"})
 
     def __init__(self) -> None:
         super().__init__()

@@ -25,17 +25,18 @@ from ridgeline.tools.errors import StorageError
 from ridgeline.tools.records import Comparison, Purpose, ReasonCode, Status, Verdict
 
 EVALUATE_FIELDS = (
-    "file status reason_code reason labels rel_error precision_class median_ms speedup speedup_ci95 speedup_vs_best "
-    "reference_ms baselines floor_ms sandbox_tier build_s total_s schema_version"
-).split()
+    "file", "status", "reason_code", "reason", "labels", "rel_error", "precision_class", "median_ms", "speedup",
+    "speedup_ci95", "speedup_vs_best", "reference_ms", "baselines", "floor_ms", "sandbox_tier", "build_s", "total_s",
+    "schema_version",
+)  # fmt: skip
 RESULT_FIELDS = (
-    "problem device versions state rounds candidates tuned best baselines floor_ms tokens usd cpu_seconds gpu_seconds "
-    "wall_s history schema_version"
-).split()
+    "problem", "device", "versions", "state", "rounds", "candidates", "tuned", "best", "baselines", "floor_ms",
+    "tokens", "usd", "cpu_seconds", "gpu_seconds", "wall_s", "history", "schema_version",
+)  # fmt: skip
 BEST_FIELDS = (
-    "id idea round source_path speedup speedup_ci95 speedup_vs_best speedup_vs_seed speedup_vs_seed_ci95 median_ms "
-    "precision_class labels"
-).split()
+    "id", "idea", "round", "source_path", "speedup", "speedup_ci95", "speedup_vs_best", "speedup_vs_seed",
+    "speedup_vs_seed_ci95", "median_ms", "precision_class", "labels",
+)  # fmt: skip
 
 
 def _check(value: object, name: str) -> None:
