@@ -86,9 +86,11 @@ def test_the_shipped_problems_load_from_the_wheel(installed: Path, tmp_path: Pat
     assert "quickstart" in done.stdout
 
 
+@pytest.mark.timeout(600)  # a whole search, baselines and torch.compile included
 def test_quickstart_runs_from_outside_the_checkout(installed: Path, tmp_path: Path) -> None:
     start = "import sys; from ridgeline.graph.cli import main; sys.exit(main())"
     arguments = ["--model", "offline", "--rounds", "1", "--ideas", "1", "--implementations", "1", "--bank", "none"]
+    arguments += ["--tune-trials", "0"]
     problem = installed / "ridgeline" / "problems" / "quickstart" / "problem.yaml"
     done = run(installed, tmp_path, "-c", start, "run", str(problem), *arguments, "--run-dir", "run")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -97,6 +99,7 @@ def test_quickstart_runs_from_outside_the_checkout(installed: Path, tmp_path: Pa
     assert result["best"]["speedup"] > 0
 
 
+@pytest.mark.timeout(600)
 def test_a_host_with_its_own_tools_and_graph_runs_a_search(installed: Path, tmp_path: Path) -> None:
     (tmp_path / "tools.py").write_text("NAME = 'the host has tools of its own'\n")
     (tmp_path / "graph").mkdir()
