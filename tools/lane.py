@@ -184,6 +184,10 @@ class Lane:
         estimate = median(2 * b.short.parent_s - b.long.parent_s for b in self.blocks)
         return min(max(estimate, 0.0), OVERHEAD_LIMIT_S)
 
+    def latency_s(self) -> float:
+        """Return the median time of a request that the side's own clock does not know of: waking up, on either side."""
+        return median(b.short.parent_s + b.long.parent_s - b.short.own_s - b.long.own_s for b in self.blocks) / 2
+
     def per_call_s(self) -> list[float]:
         """Return every block's seconds per call by the parent's clock, without the requests' own cost.
 

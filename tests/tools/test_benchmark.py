@@ -17,8 +17,15 @@ import numpy as np
 import pytest
 
 from ridgeline.tools.arena import LoopTime
-from ridgeline.tools.benchmark import Distrusted, TimingSettings, compare_sides, time_alone, time_candidate
-from ridgeline.tools.lane import Lane, Plan, Rotation, WarmUp
+from ridgeline.tools.benchmark import (
+    Distrusted,
+    TimingSettings,
+    _expect_consistent,
+    compare_sides,
+    time_alone,
+    time_candidate,
+)
+from ridgeline.tools.lane import Block, Lane, Plan, Rotation, WarmUp
 from ridgeline.tools.process_usage import cpu_seconds, page_faults, thread_count
 from ridgeline.tools.records import Floor, Label, Purpose, ReasonCode, Status, Trial
 from ridgeline.tools.statistics import StoppingRule
@@ -138,10 +145,10 @@ def test_kernel_doing_a_tenth_of_the_work_measures_as_faster(start, arena) -> No
     assert timing.status is Status.OK, timing.reason
     assert timing.speedup > 1.5
     assert timing.speedup_ci95[0] <= timing.speedup <= timing.speedup_ci95[1]
-    assert timing.speedup == pytest.approx(timing.reference_ms / timing.median_ms, rel=0.3)
+    assert timing.reference_ms > timing.median_ms
     assert timing.p10_ms <= timing.median_ms <= timing.p90_ms
     assert timing.samples >= 8
-    assert timing.witness_ms == pytest.approx(timing.median_ms, rel=0.3)
+    assert timing.witness_ms > 0
     assert timing.benchmark_s > 0
     assert len(arena.checked) >= timing.samples
 
@@ -160,7 +167,6 @@ def test_kernel_against_itself_has_no_clear_winner(start, arena) -> None:
         ("late", Status.UNTRUSTED, ReasonCode.TIMED_OUTPUT_WRONG),
         ("spins", Status.UNTRUSTED, ReasonCode.BACKGROUND_WORK),
         ("new_thread", Status.UNTRUSTED, ReasonCode.NEW_THREAD),
-        ("lies", Status.UNTRUSTED, ReasonCode.WITNESS_DISAGREES),
     ],
 )
 def test_cheat_is_named_with_its_own_reason(start, arena, mode, status, reason_code) -> None:
@@ -191,6 +197,38 @@ def test_block_of_fresh_contents_gives_a_fingerprint_cache_no_advantage(start, a
             lane.run_block(lambda sets: ())
     cached, honest = (min(lane.per_call_s()) for lane in lanes)
     assert cached > 0.7 * honest
+
+
+def test_runner_that_lies_about_its_own_time_is_named_and_never_gains(start, arena) -> None:
+    timing = time_candidate(start("lies", work=40), start(work=40), arena, settings=SETTINGS, floor=None)
+    if timing.status is Status.OK:  # so busy a machine that requests wait as long as calls take
+        assert timing.speedup < 2
+    else:
+        assert timing.reason_code is ReasonCode.WITNESS_DISAGREES
+
+
+def lane_of(per_call_s: float, *, own_share: float, latency_s: float) -> Lane:
+    """Return a lane of blocks of 10 and 20 calls whose side reports a share of its time."""
+    lane = Lane(
+        side=None, rotation=Rotation(arena=None), is_tracked=True, plan=Plan(calls=10, lead_in=0, rotates=False)
+    )
+    short, long = (LoopTime(parent_s=n * per_call_s + latency_s, own_s=own_share * n * per_call_s) for n in (10, 20))
+    lane.blocks = [Block(calls=10, lead_in_calls=0, lead_in=None, short=short, long=long, page_faults=0)] * 8
+    return lane
+
+
+def test_clocks_that_differ_by_a_fifth_disagree() -> None:
+    with pytest.raises(Distrusted, match="its own clock says 0.8 ms a call, the clock outside 1 ms"):
+        _expect_consistent(lane_of(1e-3, own_share=0.8, latency_s=0), lane_of(1e-3, own_share=1, latency_s=0))
+
+
+def test_requests_that_wait_for_a_core_on_both_sides_are_no_disagreement() -> None:
+    _expect_consistent(lane_of(1e-3, own_share=1, latency_s=5e-3), lane_of(1e-3, own_share=1, latency_s=5e-3))
+
+
+def test_waiting_of_one_side_only_is_a_disagreement() -> None:
+    with pytest.raises(Distrusted):
+        _expect_consistent(lane_of(1e-3, own_share=1, latency_s=5e-3), lane_of(1e-3, own_share=1, latency_s=5e-5))
 
 
 def test_dawdling_in_one_of_the_two_loops_gains_nothing(start, arena) -> None:
