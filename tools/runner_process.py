@@ -247,7 +247,8 @@ class RunnerProcess:
         name = {"11": "SIGSEGV", "7": "SIGBUS"}.get(number, f"signal {number}")
         verb = "writing" if access == "write" else "reading"
         if not region.isdigit() or int(region) >= len(self._problem.regions):
-            return f"killed by {name} {self._phase}, {verb} address {offset}"
+            hint = " (a null pointer; a failed allocation?)" if offset.removeprefix("0x") in ("0", "") else ""
+            return f"killed by {name} {self._phase}, {verb} address {offset}{hint}"
         places = [p for p in self._problem.places if p.region == int(region)]
         where = describe_offset(places, int(offset), self._problem.regions[int(region)].size_bytes)
         if access == "write" and "past" not in where and "before" not in where:

@@ -1,0 +1,95 @@
+"""The evaluator as the engine starts it: one process, JSON lines, everything gone when its input closes."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from ridgeline.tools.engine import DescribeTask, ProblemOnDevice
+from ridgeline.tools.hardware import detect_device
+
+REFERENCE = """import torch
+from torch import nn
+class Model(nn.Module):
+    def forward(self, x):
+        {body}
+def get_inputs():
+    return [torch.randn(64, 64)]
+def get_init_inputs():
+    return []
+"""
+ROOT = Path(__file__).parents[2]
+
+
+def request(number: int, body: str) -> str:
+    problem = ProblemOnDevice(
+        name="p",
+        reference_source=REFERENCE.format(body=body),
+        interface="c",
+        tolerance="fp32",
+        device=detect_device("cpu"),
+    )
+    return json.dumps({"id": number, "task": "DescribeTask", "body": DescribeTask(problem=problem).to_json()}) + "\n"
+
+
+def children_of(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+def test_evaluator_answers_in_order_and_takes_its_judge_with_it(tmp_path: Path) -> None:
+    command = [sys.executable, "-P", "-m", "ridgeline.tools.evaluator", "--device"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "RIDGELINE_CACHE_DIR": str(tmp_path)}
+    with subprocess.Popen(
+        [*command, json.dumps(detect_device("cpu").to_json())],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment,
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(request(1, "raise KeyError('gone')") + request(2, "return torch.relu(x)"))
+        process.stdin.flush()
+        first, second = json.loads(process.stdout.readline()), json.loads(process.stdout.readline())
+        assert first["error"]["type"] == "ProblemError"
+        assert "KeyError" in first["error"]["message"]
+        assert second["id"] == 2
+        assert second["result"]["compulsory_bytes"] == 2 * 64 * 64 * 4
+        judges = children_of(process.pid)
+        assert len(judges) == 1
+        process.stdin.close()
+        assert process.wait(20) == 0
+    assert not Path(f"/proc/{judges[0]}").exists()
+
+
+def test_judge_dies_with_a_killed_evaluator(tmp_path: Path) -> None:
+    command = [sys.executable, "-P", "-m", "ridgeline.tools.evaluator", "--device"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "RIDGELINE_CACHE_DIR": str(tmp_path)}
+    with subprocess.Popen(
+        [*command, json.dumps(detect_device("cpu").to_json())],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment,
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(request(1, "return torch.relu(x)"))
+        process.stdin.flush()
+        process.stdout.readline()
+        judges = children_of(process.pid)
+        process.kill()
+        process.wait(10)
+        deadline = time.monotonic() + 10
+        while any(is_running(pid) for pid in judges) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert not any(is_running(pid) for pid in judges)
+
+
+def is_running(pid: str) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,139 @@
+"""The judge's process on references of every kind."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from ridgeline.tools.engine import ProblemOnDevice
+from ridgeline.tools.errors import JudgeCrashed, ProblemError
+from ridgeline.tools.hardware import detect_device
+from ridgeline.tools.judge_process import JudgeProcess
+from ridgeline.tools.records import ArgKind, Role
+
+HEAD = "import torch\nfrom torch import nn\ndef get_init_inputs():\n    return []\n"
+MODEL = "class Model(nn.Module):\n    def forward(self, {args}):\n        {body}\n"
+INPUTS = "def get_inputs():\n    return [{inputs}]\n"
+
+
+def reference(args: str, body: str, inputs: str) -> str:
+    return HEAD + MODEL.format(args=args, body=body) + INPUTS.format(inputs=inputs)
+
+
+@contextmanager
+def judging(source: str, tmp_path: Path, tolerance: str = "fp32") -> Iterator[JudgeProcess]:
+    problem = ProblemOnDevice(
+        name="p", reference_source=source, interface="c", tolerance=tolerance, device=detect_device("cpu")
+    )
+    judge = JudgeProcess(problem, os.urandom(16), tmp_path)
+    try:
+        yield judge
+    finally:
+        judge.close()
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        (reference("x", "raise ValueError('no rows')", "torch.ones(4, 4)"), "forward.* raised ValueError: no rows"),
+        (reference("x", "return x + torch.rand(4, 4)", "torch.ones(4, 4)"), "nondeterministic"),
+        (reference("x", "return 3", "torch.ones(4, 4)"), "must return a tensor"),
+        (reference("x", "return torch.ones(4)", "3.0"), "gives no tensor"),
+        (reference("x", "return x.add_(1)", "torch.ones(4, 4)"), "in place"),
+        (reference("x", "return x", "torch.ones(4, 4, dtype=torch.complex64)"), "complex64"),
+        (reference("x", "return x", "'text'"), "is a str"),
+        (HEAD, "Model is missing"),
+        ("import torch\n1 / 0\n", "ZeroDivisionError"),
+    ],
+)
+def test_a_reference_that_cannot_be_judged_gives_one_line(source: str, says: str, tmp_path: Path) -> None:
+    with pytest.raises(ProblemError, match=says) as caught, judging(source, tmp_path):
+        pass
+    assert "\n" not in str(caught.value)
+
+
+def test_description_flattens_lists_scalars_none_and_outputs(tmp_path: Path) -> None:
+    source = reference(
+        "xs, scale, flag, mask=None",
+        "return xs[0] * scale, (xs[1] > 0) if flag else xs[1]",
+        "[torch.randn(4, 32), torch.randn(8, 4).t()], 0.5, True, None",
+    )
+    with judging(source, tmp_path) as judge:
+        args = judge.problem.description.signature.args
+    assert [a.name for a in args] == ["xs_0", "xs_1", "scale", "flag", "mask", "out_0", "out_1"]
+    assert args[1].strides == (1, 4)
+    assert (args[2].kind, args[2].value, args[3].dtype, args[4].kind) == (ArgKind.SCALAR, 0.5, "bool", ArgKind.NONE)
+    assert (args[6].role, args[6].dtype, args[6].strides) == (Role.OUTPUT, "bool", (8, 1))
+
+
+def test_transforms_outside_the_domain_are_skipped_and_named(tmp_path: Path) -> None:
+    source = reference("x", "return torch.acos(x)", "torch.rand(64, 64)")
+    with judging(source, tmp_path) as judge:
+        assert "shifted" not in judge.problem.trials
+        assert any(s.startswith("shifted: ") for s in judge.problem.description.skipped_trials)
+
+
+def test_a_reference_whose_output_is_constant_is_degenerate(tmp_path: Path) -> None:
+    source = reference(
+        "x", "y = x.max(1, keepdim=True).values; return y - y.mean(1, keepdim=True)", "torch.randn(64, 64)"
+    )
+    with judging(source, tmp_path) as judge:
+        assert judge.problem.degenerate_code == "constant_output"
+
+
+def test_identity_is_degenerate_and_an_affine_map_is_work(tmp_path: Path) -> None:
+    with judging(reference("x", "return x.clone()", "torch.randn(64, 64)"), tmp_path) as judge:
+        assert judge.problem.degenerate_code == "trivial_output_passes"
+    with judging(reference("x", "return x * 3 + 1", "torch.randn(64, 64)"), tmp_path) as judge:
+        assert judge.problem.degenerate_code == ""
+
+
+def test_zeros_do_not_pass_for_softmax_at_the_loose_tolerance(tmp_path: Path) -> None:
+    source = reference("x", "return torch.softmax(x, 1)", "torch.randn(32, 4096)")
+    with judging(source, tmp_path, tolerance="crfm") as judge:
+        assert judge.problem.degenerate_code == ""
+        judge.request("prepare", trial="nominal_0", set=0, nan=True)
+        assert judge.request("examine", trial="nominal_0", set=0)["missing"]["missing"] == 32 * 4096
+
+
+def test_references_in_bf16_with_integer_inputs_and_buffers_load(tmp_path: Path) -> None:
+    source = (
+        HEAD
+        + "class Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        + "        self.register_buffer('table', torch.rand(10, 64, dtype=torch.bfloat16))\n"
+        + "    def forward(self, x, index):\n        return x * self.table[index]\n"
+        + INPUTS.format(inputs="torch.randn(32, 64, dtype=torch.bfloat16), torch.randint(0, 10, (32,))")
+    )
+    with judging(source, tmp_path) as judge:
+        assert [a.name for a in judge.problem.description.signature.args] == ["x", "index", "table", "out"]
+        assert judge.request("prepare_mode", mode="eager")["measured"] == "bf16"
+        judge.request("refill")
+        judge.request("loop", mode="eager", first_set=1, calls=5)
+
+
+def test_a_judge_that_dies_is_an_engine_error(tmp_path: Path) -> None:
+    with judging(reference("x", "return x * 2", "torch.randn(8, 8)"), tmp_path) as judge:
+        os.kill(judge.pid, 9)
+        with pytest.raises(JudgeCrashed, match="signal 9"):
+            judge.request("refill")
+
+
+def test_runner_cannot_write_or_resize_inputs(tmp_path: Path) -> None:
+    import fcntl
+    import mmap
+
+    with judging(reference("x", "return x * 2", "torch.randn(64, 64)"), tmp_path) as judge:
+        region = judge.problem.regions[0]
+        assert not region.writable
+        reopened = os.open(f"/proc/self/fd/{region.fd}", os.O_RDWR)
+        with pytest.raises(PermissionError):
+            mmap.mmap(reopened, region.size_bytes)
+        with pytest.raises(PermissionError):
+            os.pwrite(reopened, b"x", 0)
+        with pytest.raises(PermissionError):
+            os.ftruncate(reopened, 0)
+        with pytest.raises(PermissionError):
+            fcntl.fcntl(reopened, fcntl.F_ADD_SEALS, 0)
+        os.close(reopened)

@@ -1,0 +1,178 @@
+"""Verification with real builds in a real sandbox: arguments of every kind, sanitizers, interface torch."""
+
+import asyncio
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ridgeline.tools.compiler import Compiler
+from ridgeline.tools.engine import CompileTask, DescribeTask, ProblemOnDevice, VerifyTask
+from ridgeline.tools.evaluator import RUNNER_LOG_VARIABLE, Evaluator
+from ridgeline.tools.hardware import detect_device
+from ridgeline.tools.records import Candidate, Interface, Label, Origin, PrecisionClass, ReasonCode, Status, Verdict
+from ridgeline.tools.runner_plans import SANITIZERS
+from ridgeline.tools.sandbox import Sandbox, probe_sandbox
+
+REFERENCE = """import torch
+from torch import nn
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gain = nn.Parameter(torch.ones(48))
+    def forward(self, xs, scale, flag):
+        first = (xs[0] * scale + xs[1].t()) * self.gain
+        return first, (xs[0] > 0).any(1), torch.arange(len(xs[0])) * int(flag)
+def get_inputs():
+    return [[torch.randn(40, 48), torch.randn(48, 40)], 0.25, True]
+def get_init_inputs():
+    return []
+"""
+KERNEL = """
+void run(const float* xs_0, const float* xs_1, double scale, bool flag, const float* gain, float* out_0, bool* out_1,
+         int64_t* out_2, void* workspace) {
+    float* row = static_cast<float*>(workspace);
+    for (int64_t i = 0; i < 40; ++i) {
+        bool any = false;
+        for (int64_t j = 0; j < 48; ++j) {
+            row[j] = xs_0[i * 48 + j] * float(scale) + xs_1[j * 40 + i];
+            out_0[i * 48 + j] = row[j] * gain[j];
+            any |= xs_0[i * 48 + j] > 0;
+        }
+        out_1[i] = ANY;
+        out_2[i] = flag ? i : 0;
+    }
+}
+extern "C" size_t workspace_bytes() { return 48 * sizeof(float); }
+"""
+TORCH_REFERENCE = """import torch
+from torch import nn
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.relu(x) + 1
+def get_inputs():
+    return [torch.randn(64, 64)]
+def get_init_inputs():
+    return []
+"""
+
+ROUNDED_RELU = """
+#include <cstring>
+void run(const float* x, float* out, void*) {
+    for (int64_t i = 0; i < X_NUMEL; ++i) {
+        uint32_t bits;
+        memcpy(&bits, &x[i], 4);
+        bits = (bits + 0x8000u) & 0xFFFF0000u;
+        float v;
+        memcpy(&v, &bits, 4);
+        out[i] = v > 0 ? v : 0;
+    }
+}
+"""
+
+
+class Bench:
+    """A problem with its evaluator and compiler."""
+
+    def __init__(self, folder: Path, reference: str, interface: str = "c", tolerance: str = "fp32") -> None:
+        device, sandbox = detect_device("cpu"), Sandbox(probe_sandbox().tier)
+        self.evaluator = Evaluator(device, cache_dir=folder, sandbox=sandbox)
+        problem = ProblemOnDevice(
+            name="p", reference_source=reference, interface=interface, tolerance=tolerance, device=device
+        )
+        self.problem = replace(problem, description=self.evaluator.describe(DescribeTask(problem=problem)))
+        self.compiler = Compiler(sandbox, folder, device)
+
+    def verify(self, source: str, *, sanitize: str = "", extra_trials: int = 0) -> Verdict:
+        candidate = Candidate(
+            id="c",
+            origin=Origin.FILE,
+            round=0,
+            idea_id=None,
+            parent_id=None,
+            source=source,
+            language="cpp",
+            interface=Interface(self.problem.interface),
+        )
+        task = CompileTask(problem=self.problem, candidate=candidate, sanitize=sanitize)
+        [build] = asyncio.run(self.compiler.compile_batch([task]))
+        assert build.status is Status.OK, build.log
+        return self.evaluator.verify(
+            VerifyTask(
+                problem=self.problem,
+                candidate=candidate,
+                build=build,
+                sanitized=bool(sanitize),
+                extra_trials=extra_trials,
+            )
+        )
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="ridgeline-verify-", dir="/tmp") as name:
+        os.chmod(name, 0o755)  # confined code may become another user
+        yield Path(name)
+
+
+@pytest.fixture(scope="module")
+def bench(folder: Path) -> Iterator[Bench]:
+    bench = Bench(folder, REFERENCE)
+    yield bench
+    bench.evaluator.close()
+
+
+def test_verify_accepts_lists_scalars_strides_workspace_and_several_outputs(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(RUNNER_LOG_VARIABLE, str(tmp_path / "runners"))
+    verdict = bench.verify(KERNEL.replace("ANY", "any"), extra_trials=2)
+    assert verdict.status is Status.OK, verdict
+    assert verdict.precision_class in (PrecisionClass.EXACT, PrecisionClass.FP32)
+    assert [t.name for t in verdict.trials if not t.skipped][-2:] == ["extra_0", "extra_1"]
+    [line] = (tmp_path / "runners").read_text().splitlines()
+    assert json.loads(line)["task"] == "VerifyTask"
+
+
+def test_verify_wants_bools_exact(bench: Bench) -> None:
+    verdict = bench.verify(KERNEL.replace("ANY", "i == 7 ? !any : any"))
+    assert (verdict.status, verdict.reason_code) == (Status.WRONG, ReasonCode.WRONG_VALUES)
+    assert "out_1" in verdict.reason
+
+
+def test_sanitizer_names_an_overrun_that_passes_unseen(bench: Bench) -> None:
+    overrun = KERNEL.replace("ANY", "any").replace("bool any = false", "bool any = gain[48 + i] > 1e30f")
+    assert bench.verify(overrun).status is Status.OK
+    verdict = bench.verify(overrun, sanitize=SANITIZERS)
+    assert (verdict.status, verdict.reason_code) == (Status.RUNTIME_ERROR, ReasonCode.CRASHED)
+    assert "AddressSanitizer" in verdict.reason
+    assert bench.verify(KERNEL.replace("ANY", "any"), sanitize=SANITIZERS).status is Status.OK
+
+
+def test_crfm_tolerance_passes_low_precision_and_names_its_class(folder: Path) -> None:
+    reference = TORCH_REFERENCE.replace("torch.relu(x) + 1", "torch.relu(x)")
+    bench = Bench(folder, reference, tolerance="crfm")
+    try:
+        verdict = bench.verify(ROUNDED_RELU)
+    finally:
+        bench.evaluator.close()
+    assert verdict.status is Status.OK, verdict
+    assert verdict.precision_class is PrecisionClass.BF16
+    assert Label.REDUCED_PRECISION in verdict.labels
+
+
+def test_torch_interface_passes_honest_calls_and_rejects_a_view(folder: Path) -> None:
+    bench = Bench(folder, TORCH_REFERENCE, interface="torch")
+    try:  # one source for both, since a torch build takes a minute: honest for six calls, then a view of its input
+        verdict = bench.verify(
+            "#include <torch/extension.h>\nstatic int calls = 0;\n"
+            "torch::Tensor forward(torch::Tensor x) { return ++calls > 6 ? x : torch::relu(x).add_(1); }"
+        )
+    finally:
+        bench.evaluator.close()
+    assert (verdict.status, verdict.reason_code) == (Status.WRONG, ReasonCode.OUTPUT_ALIASES_INPUT), verdict
+    assert [t.name for t in verdict.trials if t.passed and not t.skipped] == ["nominal_0", "nominal_1", "tweaked_0"]
