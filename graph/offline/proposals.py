@@ -88,9 +88,15 @@ class _History:
                 is_single = composition - base_composition(self.program) == {structure}
                 if (composition - {structure}) not in known and not is_single:
                     continue
-                gain = (tried.best_speedup or 0.0) / before if before else float(tried.best_speedup is not None)
+                before = before or self._slowest_sibling(tried)
+                gain = (tried.best_speedup or 0.0) / before
                 gains[structure] = max(gain, gains.get(structure, 0.0))
         return gains
+
+    def _slowest_sibling(self, tried: TriedIdea) -> float:
+        """Return what to compare with when the parent's own speed is not known any more."""
+        speeds = [t.best_speedup for t in self.request.tried if t.parent_id == tried.parent_id and t.best_speedup]
+        return min(speeds, default=1.0)
 
     def _gain(self, structure: Structure) -> float:
         return self.gains.get(structure) or expected_gain(structure, self.program, self.request.subject)

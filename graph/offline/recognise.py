@@ -7,14 +7,14 @@ may be broadcast, expanded, transposed or sliced, as long as a row's elements li
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from ridgeline.graph.offline import layout
-from ridgeline.graph.offline.elementwise import as_bool, as_float, rule_for
+from ridgeline.graph.offline.elementwise import as_bool, rule_for
 from ridgeline.graph.offline.ir import Builder, Load, NotCovered, Output, RowProgram, Space, Value
 from ridgeline.graph.offline.layout import View
+from ridgeline.graph.offline.reductions import COMPOSED, normalized, number
 from ridgeline.tools.records import ArgKind, ArgSpec, Description, Role
 
 Node = dict[str, Any]
@@ -34,6 +34,7 @@ VIEWS = (
     "slice",
     "select",
 )
+SPLITS = ("split_with_sizes", "split")
 NORMS = ("native_layer_norm", "_softmax", "_log_softmax", "_fused_rms_norm")
 REDUCING = {
     "sum": 1,
@@ -72,11 +73,6 @@ def base_name(op: str) -> str:
     """Return "mul" of "aten.mul.Tensor", and an operation of another namespace as it is."""
     parts = op.split(".")
     return parts[1] if len(parts) > 1 and parts[0] == "aten" else op
-
-
-def number(literal: Any) -> float:
-    """Return a literal as a float: infinities and NaN are strings in the graph."""
-    return float(literal)
 
 
 @dataclass(slots=True)
@@ -127,9 +123,24 @@ class _Reader:
             if base_name(node["op"]) in VIEWS:
                 source = self._view(node["args"][0]["node"])
                 made = layout.apply_view(base_name(node["op"]), source, node["args"][1:], shape)
+            if node["op"] == "getitem" and base_name(self._source(node)["op"]) in SPLITS:
+                made = self._part(node)
             strides = tuple(node["strides"]) if node["op"] == "placeholder" else layout.contiguous_strides(shape)
             self.views[name] = made or View(base=name, shape=shape, strides=strides)
         return self.views[name]
+
+    def _source(self, node: Node) -> Node:
+        return self.nodes[node["args"][0]["node"]]
+
+    def _part(self, node: Node) -> View:
+        """Return one piece of a split as a slice."""
+        split = self._source(node)
+        view, sizes = self._view(split["args"][0]["node"]), split["args"][1]
+        dim = int(split["args"][2] if len(split["args"]) > 2 else split["kwargs"].get("dim", 0))
+        index = int(node["args"][1])
+        start = index * sizes if isinstance(sizes, int) else sum(sizes[:index])
+        made = layout.apply_view("slice", view, [dim, start], tuple(node["shape"]))
+        return made or view
 
     def _read(self, view: View, shape: Shape) -> Value:
         """Return the value of a view's element at each index of `shape`."""
@@ -224,7 +235,7 @@ class _Reader:
         if operation in ("zeros_like", "ones_like", "zeros", "ones"):
             return self.builder.literal(float(operation.startswith("ones")))
         if operation == "getitem":
-            return self._item(node)
+            return normalized(self, self.nodes[node["args"][0]["node"]])[int(node["args"][1])]
         if operation in COMPOSED:
             return COMPOSED[operation](self, node)
         return self._elementwise(operation, node, shape, strides)
@@ -274,12 +285,9 @@ class _Reader:
             return None
         return self._read(self._view(node["args"][index]["node"]), shape)
 
-    def _item(self, node: Node) -> Value:
-        source = self.nodes[node["args"][0]["node"]]
-        if base_name(source["op"]) not in ("native_layer_norm", "_fused_rms_norm"):
-            raise NotCovered(str(source["op"]))
-        parts = _layer_norm(self, source) if "layer" in source["op"] else _rms_norm(self, source)
-        return parts[int(node["args"][1])]
+    def shape_of(self, node: Node, index: int) -> Shape:
+        """Return the shape of one operand."""
+        return tuple(self.nodes[node["args"][index]["node"]]["shape"])
 
 
 def _grid(nodes: dict[str, Node], outputs: list[str]) -> tuple[int, int]:
@@ -336,114 +344,3 @@ def _dimension_map(source: Shape, shape: Shape, strides: Shape) -> list[int | No
             raise NotCovered(f"a computed tensor of shape {source} seen as {shape}")
         found.append(matches[0] if stride and matches else None)
     return found
-
-
-# ------------------------------------------------------------------------------------------ composed operations
-
-
-def _layer_norm(reader: _Reader, node: Node) -> list[Value]:
-    builder, shape = reader.builder, tuple(reader.nodes[node["args"][0]["node"]]["shape"])
-    x = as_float(builder, reader.operand(node, 0))
-    mean = builder.mean(x)
-    shifted = builder.apply("add", builder.variance(x, 0), builder.literal(number(node["args"][4])))
-    scale = builder.apply("rsqrt", shifted)
-    result = builder.apply("mul", builder.apply("sub", x, mean), scale)
-    for index, op in ((2, "mul"), (3, "add")):
-        affine = reader.over(node, index, shape)
-        result = result if affine is None else builder.apply(op, result, affine)
-    return [result, mean, scale]
-
-
-def _rms_norm(reader: _Reader, node: Node) -> list[Value]:
-    builder, shape = reader.builder, tuple(reader.nodes[node["args"][0]["node"]]["shape"])
-    x = as_float(builder, reader.operand(node, 0))
-    given = node["args"][3] if len(node["args"]) > 3 else None
-    epsilon = builder.literal(1.1920928955078125e-07 if given is None else number(given))
-    scale = builder.apply("rsqrt", builder.apply("add", builder.mean(builder.apply("square", x)), epsilon))
-    result = builder.apply("mul", x, scale)
-    weight = reader.over(node, 2, shape)
-    return [result if weight is None else builder.apply("mul", result, weight), scale]
-
-
-def _softmax_parts(reader: _Reader, node: Node) -> tuple[Value, Value, Value]:
-    builder = reader.builder
-    x = as_float(builder, reader.operand(node, 0))
-    shifted = builder.apply("sub", x, builder.reduce("max", x))
-    exponential = builder.apply("exp", shifted)
-    return shifted, exponential, builder.reduce("sum", exponential)
-
-
-def _softmax(reader: _Reader, node: Node) -> Value:
-    _, exponential, total = _softmax_parts(reader, node)
-    return reader.builder.apply("div", exponential, total)
-
-
-def _log_softmax(reader: _Reader, node: Node) -> Value:
-    shifted, _, total = _softmax_parts(reader, node)
-    return reader.builder.apply("sub", shifted, reader.builder.apply("log", total))
-
-
-def _plain(op: str) -> Callable[[_Reader, Node], Value]:
-    def build(reader: _Reader, node: Node) -> Value:
-        return reader.builder.reduce(op, reader.operand(node, 0))
-
-    return build
-
-
-def _truth(op: str) -> Callable[[_Reader, Node], Value]:
-    def build(reader: _Reader, node: Node) -> Value:
-        builder = reader.builder
-        truth = as_float(builder, as_bool(builder, reader.operand(node, 0)))
-        return builder.apply("ne", builder.reduce(op, truth), builder.literal(0.0), ctype="bool")
-
-    return build
-
-
-def _mean(reader: _Reader, node: Node) -> Value:
-    return reader.builder.mean(as_float(reader.builder, reader.operand(node, 0)))
-
-
-def _var(reader: _Reader, node: Node) -> Value:
-    correction = node["kwargs"].get("correction", 1)
-    x = as_float(reader.builder, reader.operand(node, 0))
-    return reader.builder.variance(x, 1.0 if correction is None else number(correction))
-
-
-def _vector_norm(reader: _Reader, node: Node) -> Value:
-    builder = reader.builder
-    x = as_float(builder, reader.operand(node, 0))
-    order = number(node["args"][1] if len(node["args"]) > 1 else 2)
-    if order == 2:
-        return builder.apply("sqrt", builder.reduce("sum", builder.apply("square", x)))
-    size = builder.apply("abs", x)
-    if order == 1:
-        return builder.reduce("sum", size)
-    if math.isinf(order):
-        return builder.reduce("max" if order > 0 else "min", size)
-    raise NotCovered(f"vector norm of order {order}")
-
-
-def _logsumexp(reader: _Reader, node: Node) -> Value:
-    builder = reader.builder
-    x = as_float(builder, reader.operand(node, 0))
-    largest = builder.reduce("max", x)
-    is_infinite = builder.apply("isinf", largest, ctype="bool")
-    shift = builder.apply("where", is_infinite, builder.literal(0.0), largest)
-    total = builder.reduce("sum", builder.apply("exp", builder.apply("sub", x, shift)))
-    return builder.apply("add", builder.apply("log", total), shift)
-
-
-COMPOSED: dict[str, Callable[[_Reader, Node], Value]] = {
-    "_softmax": _softmax,
-    "_log_softmax": _log_softmax,
-    "sum": _plain("sum"),
-    "amax": _plain("max"),
-    "amin": _plain("min"),
-    "prod": _plain("prod"),
-    "any": _truth("max"),
-    "all": _truth("min"),
-    "mean": _mean,
-    "var": _var,
-    "linalg_vector_norm": _vector_norm,
-    "logsumexp": _logsumexp,
-}

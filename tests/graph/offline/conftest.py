@@ -20,7 +20,7 @@ from ridgeline.tools.sandbox import Confined, Limits, Sandbox, claim_workdir, pr
 
 HERE = Path(__file__).parent
 BFLOAT16_ERROR = 8e-3
-FLOAT32_ERROR = 2e-6
+FLOAT32_ERROR = 1e-5
 DEVICE = Device(
     kind=DeviceKind.CPU, name="cpu", arch="native", uuid="cpu", cores=2, memory_bytes=1 << 33, cache_bytes=1 << 25
 )
@@ -122,6 +122,13 @@ class Bench:
         assert ended.is_success, f"{reference.name}: {ended} {text}"
         return [[read_output(folder / f"{n}.out{i}", o) for i, o in enumerate(reference.outputs)] for n in names]
 
+    def check(self, reference, sources):
+        """Run the sources and assert that each computes what the reference does."""
+        allowed = BFLOAT16_ERROR if any(o.dtype == "bfloat16" for o in reference.outputs) else FLOAT32_ERROR
+        for outputs, source in zip(self.run(reference, sources), sources, strict=True):
+            error = worst_error(reference, outputs)
+            assert error < allowed, f"{reference.name}: relative error {error}\n{source}"
+
 
 def inputs_of(reference):
     arrays = [v for k, v in reference.arrays.items() if k.startswith("in_")]
@@ -153,8 +160,3 @@ def relative_error(got, expected):
 def worst_error(reference, outputs):
     expected = [reference.arrays[f"out_{i}"] for i in range(len(outputs))]
     return max(relative_error(g, e) for g, e in zip(outputs, expected, strict=True))
-
-
-def allowed_error(reference):
-    is_half = any(o.dtype == "bfloat16" for o in reference.outputs)
-    return BFLOAT16_ERROR if is_half else FLOAT32_ERROR

@@ -106,7 +106,8 @@ class SwiGlu(nn.Module):
 
 class PerRow(nn.Module):
     def forward(self, x, scale, table):
-        return (x.transpose(1, 2) * scale[:, :, None] + table).sub(x.transpose(1, 2).mean(-1, keepdim=True))
+        wide = x.transpose(1, 2)
+        return (wide * scale[:, :, None] + table - wide.mean(-1, keepdim=True)).contiguous()
 
 
 class Plain(nn.Module):

@@ -5,52 +5,60 @@ import itertools
 import pytest
 
 from ridgeline.graph.offline.emit_cpp import emit
-from ridgeline.graph.offline.structures import Structure, applicable, compatible, with_added
+from ridgeline.graph.offline.structures import Choices, Structure, applicable, compatible, with_added
 
 THOROUGH = ("quickstart", "masked_softmax")
 OTHERS = (
     "rms_gate", "cosine", "log_sum_exp", "softmax", "log_softmax", "layer_norm_2d", "mean_pool", "gallery", "half_norm",
     "swiglu", "per_row", "plain",
 )  # fmt: skip
+CONTESTED = (Structure.ROWS, Structure.LANES, Structure.ONLINE, Structure.DYNAMIC)
 
 
 def maximal(program):
     """Return the compositions to which nothing can be added: every conflict resolved one way or another."""
-    usable = applicable(program) + ((Structure.STREAM,) if Structure.STREAM not in applicable(program) else ())
+    usable = {*applicable(program), Structure.STREAM}  # the references are too small to stream by themselves
     found = set()
-    for order in itertools.permutations([s for s in usable if s in CONTESTED]):
-        chosen = frozenset(s for s in usable if s not in CONTESTED)
+    for order in itertools.permutations(s for s in CONTESTED if s in usable):
+        chosen = frozenset(usable - set(CONTESTED))
         for structure in order:
             chosen = chosen | {structure} if compatible(chosen | {structure}) else chosen
         found.add(chosen)
     return sorted(found, key=sorted)
 
 
-CONTESTED = (Structure.ROWS, Structure.LANES, Structure.ONLINE, Structure.DYNAMIC)
-
-
-def check(bench, reference, compositions):
-    from conftest_checks import allowed_error, worst_error
-
-    program = reference.program
-    sources = [emit(program, reference.description.signature, c) for c in compositions]
-    for chosen, outputs, source in zip(compositions, bench.run(reference, sources), sources, strict=True):
-        error = worst_error(reference, outputs)
-        assert error < allowed_error(reference), f"{reference.name} {sorted(chosen)}: {error}\n{source}"
+def sources_of(reference, compositions, choices=None):
+    program, signature = reference.program, reference.description.signature
+    return [emit(program, signature, frozenset(c), choices) for c in compositions]
 
 
 @pytest.mark.parametrize("name", THOROUGH)
 def test_each_structure_and_pair_is_correct(bench, references, name):
-    program = references[name].program
-    usable = applicable(program)
-    singles = [frozenset({s}) for s in usable]
-    pairs = [frozenset(p) for p in itertools.combinations(usable, 2) if compatible(p)]
-    check(bench, references[name], [frozenset(), *singles, *pairs[::3]])
+    usable = applicable(references[name].program)
+    pairs = [p for p in itertools.combinations(usable, 2) if compatible(p)]
+    bench.check(references[name], sources_of(references[name], [[s] for s in usable] + pairs[::4]))
 
 
 @pytest.mark.parametrize("name", OTHERS + THOROUGH)
 def test_plain_and_maximal_compositions_are_correct(bench, references, name):
-    check(bench, references[name], [frozenset(), *maximal(references[name].program)])
+    bench.check(references[name], sources_of(references[name], [(), *maximal(references[name].program)]))
+
+
+def test_every_default_of_the_tunables_is_correct(bench, references):
+    choices = Choices(row_block=4, lanes=8, online_block=64, stream_tile=64, prefetch_rows=4, chunk=4)
+    for name in ("log_sum_exp", "layer_norm_2d"):
+        bench.check(references[name], sources_of(references[name], maximal(references[name].program), choices))
+
+
+def test_tunables_are_declared_on_constants_that_the_code_uses(references):
+    (source,) = sources_of(references["quickstart"], [[Structure.LANES, Structure.PREFETCH]])
+    assert "constexpr int64_t LANES = 4;  // tune: LANES = 2 | 4 | 8" in source
+    assert "PREFETCH_ROWS * 1" in source and source.count("LANES") > 4
+
+
+def test_narrow_vectors_ask_for_a_compiler_flag(references):
+    (source,) = sources_of(references["quickstart"], [[Structure.NARROW]])
+    assert "// flags: -mprefer-vector-width=256" in source
 
 
 def test_adding_a_structure_replaces_what_it_conflicts_with():

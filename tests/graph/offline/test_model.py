@@ -1,0 +1,160 @@
+"""The offline model as the graph's nodes see it."""
+
+import asyncio
+import itertools
+
+import pytest
+
+from ridgeline.graph.offline import OfflineModel
+from ridgeline.graph.offline.ideas import named_structures
+from ridgeline.graph.offline.structures import Structure, structures_of
+from ridgeline.graph.requests import (
+    Elite,
+    IdeaList,
+    IdeationRequest,
+    KernelDraft,
+    KernelRequest,
+    Subject,
+    TriedIdea,
+)
+from ridgeline.tools.errors import ModelError
+from ridgeline.tools.records import Baseline, Baselines, Device, DeviceKind, Floor, PrecisionClass
+
+DEVICE = Device(
+    kind=DeviceKind.CPU, name="cpu", arch="native", uuid="cpu", cores=2, memory_bytes=1 << 33, cache_bytes=1 << 25
+)
+
+
+SEED = Elite(candidate_id="seed-fused", idea_title="", source="// by hand", median_ms=1 / 1.3, speedup=1.3)
+
+
+def subject_of(reference, language="cpp"):
+    floor = Floor(floor_ms=0.3, compute_floor_ms=0.1, bound="memory", bandwidth_gbps=50.0, gflops=100.0)
+    eager = Baseline(name="eager", precision_class=PrecisionClass.FP32, median_ms=1.2)
+    return Subject(
+        problem_name=reference.name, reference_source="", header="", interface="c", language=language,
+        tolerance="fp32", device=DEVICE, description=reference.description,
+        baselines=Baselines(device=DEVICE, entries=(eager,), floor=floor),
+    )  # fmt: skip
+
+
+def propose(reference, *, round=1, count=4, **known):
+    request = IdeationRequest(subject=subject_of(reference), round=round, count=count, rng_seed=1, **known)
+    return IdeaList.model_validate_json(asyncio.run(OfflineModel().propose(request)).text).ideas
+
+
+def write(reference, idea, **more):
+    request = KernelRequest(**{"subject": subject_of(reference), "idea": idea, "variation": 0, "rng_seed": 1, **more})
+    return KernelDraft.model_validate_json(asyncio.run(OfflineModel().write(request)).text)
+
+
+def tried(number, idea, speedup, parent=None):
+    return TriedIdea(
+        id=f"r1i{number}", title=idea.title, mechanism=idea.mechanism, category=idea.category, parent_id=parent,
+        best_candidate_id=f"r1i{number}v0a0" if speedup else None, best_speedup=speedup, failure="" if speedup else "wrong",
+    )  # fmt: skip
+
+
+def elite(number, idea, draft, speedup):
+    return Elite(
+        candidate_id=f"r1i{number}v0a0",
+        idea_title=idea.title,
+        source=draft.source,
+        median_ms=1 / speedup,
+        speedup=speedup,
+    )
+
+
+@pytest.fixture
+def quickstart(references):
+    return references["quickstart"]
+
+
+@pytest.fixture
+def after_a_round(quickstart):
+    """Return tried ideas and elites of a first round in which speedups fell with the order of the ideas."""
+    ideas = propose(quickstart, elites=(SEED,))
+    speeds = [1.8, 1.5, 0.8, None]
+    history = tuple(tried(i, idea, s, SEED.candidate_id) for i, (idea, s) in enumerate(zip(ideas, speeds, strict=True)))
+    elites = tuple(elite(i, ideas[i], write(quickstart, ideas[i]), speeds[i]) for i in range(2))
+    return ideas, history, (*elites, SEED)
+
+
+def test_first_round_proposes_diverse_single_structures(quickstart):
+    ideas = propose(quickstart)
+    assert len({i.title for i in ideas}) == 4
+    assert "polynomials" in ideas[0].title and ideas[0].predicted_gain > 1.1
+    added = [named_structures(i.mechanism) - {Structure.KEEP} for i in ideas]
+    assert all(len(a) == 1 for a in added) and len(set(added)) == 4
+
+
+def test_proposals_are_deterministic(quickstart):
+    assert propose(quickstart) == propose(quickstart)
+
+
+def test_later_rounds_combine_what_worked_and_repeat_nothing(quickstart, after_a_round):
+    ideas, history, elites = after_a_round
+    later = propose(quickstart, round=2, tried=history, elites=elites)
+    done = [named_structures(i.mechanism) for i in ideas]
+    assert all(named_structures(i.mechanism) not in done for i in later)
+    assert done[0] | done[1] <= named_structures(later[0].mechanism)
+    assert later[0].parent_id == elites[0].candidate_id
+    disappointing, failed = done[2] - {Structure.KEEP}, done[3] - {Structure.KEEP}
+    assert not any((disappointing | failed) & named_structures(i.mechanism) for i in later)
+
+
+def test_search_space_ends(quickstart):
+    history = []
+    for number in itertools.count(1):
+        ideas = propose(quickstart, round=number, count=60, tried=tuple(history))
+        if not ideas:
+            break
+        history += [tried(len(history) + i, idea, 1.2) for i, idea in enumerate(ideas)]
+    assert 20 < len(history) == len({named_structures(t.mechanism) for t in history})
+
+
+def test_users_idea_comes_first(quickstart):
+    ideas = propose(quickstart, user_ideas=("paint it blue", "prefetch the row that comes next"))
+    assert Structure.PREFETCH in named_structures(ideas[0].mechanism) and "prefetch the row" in ideas[0].title
+
+
+def test_written_source_has_the_idea_and_its_parents_structures(quickstart, after_a_round):
+    _, history, elites = after_a_round
+    idea = propose(quickstart, round=2, tried=history, elites=elites)[0]
+    draft = write(quickstart, idea, parent=elites[0], second_parent=elites[1])
+    assert structures_of(draft.source) == named_structures(idea.mechanism)
+
+
+def test_foreign_idea_is_mapped_by_its_words(quickstart):
+    idea = propose(quickstart)[0].model_copy(update={"title": "Unroll", "mechanism": "use several accumulators"})
+    assert Structure.LANES in structures_of(write(quickstart, idea).source)
+
+
+def test_variations_differ(quickstart):
+    for idea in propose(quickstart, count=8):
+        sources = [write(quickstart, idea, variation=v).source for v in range(2)]
+        assert sources[0] != sources[1]
+
+
+def test_repair_drops_the_suspect_and_says_so(quickstart):
+    idea = propose(quickstart)[0]
+    failed = write(quickstart, idea).source
+    draft = write(quickstart, idea, failed_source=failed, failure="wrong values: relative error 3e-2")
+    assert structures_of(failed) - structures_of(draft.source) == {Structure.POLY} and "poly-math" in draft.notes
+
+
+def test_repair_of_a_bare_kernel_starts_over(quickstart):
+    draft = write(quickstart, propose(quickstart)[0], failed_source="int main;", failure="compile error")
+    assert structures_of(draft.source) == {Structure.KEEP}
+
+
+@pytest.mark.parametrize("name", ["matmul", "sorted"])
+def test_uncovered_reference_is_a_model_error_with_ways_on(references, name):
+    with pytest.raises(ModelError, match="OPENAI_API_KEY.*seeds: and ideas:"):
+        propose(references[name])
+
+
+def test_cuda_target_is_a_model_error(quickstart):
+    request = IdeationRequest(subject=subject_of(quickstart, "cu"), round=1, count=1, rng_seed=0)
+    with pytest.raises(ModelError, match="CUDA"):
+        asyncio.run(OfflineModel().propose(request))
