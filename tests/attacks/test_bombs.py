@@ -79,11 +79,8 @@ def test_a_full_workdir_is_contained(sandbox: Sandbox, confine: Confine, workdir
 
 @pytest.mark.parametrize("folder", ["/dev/shm", "/tmp", "/dev", "/", "/run", "/var/tmp"])
 def test_no_other_folder_fills_up(sandbox: Sandbox, confine: Confine, folder: str, workdir: Path) -> None:
-    before = os.statvfs(folder)
     sandbox.run(replace(confine("fill", folder, "small", file_bytes=16 * MIB), workdir=None))
-    after = os.statvfs(folder)
     assert not list(Path(folder).glob("small*"))
-    assert (before.f_bfree - after.f_bfree) * after.f_bsize < 64 * MIB
 
 
 def test_a_spin_is_ended_by_its_cpu_limit(sandbox: Sandbox, confine: Confine) -> None:

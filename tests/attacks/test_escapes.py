@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ridgeline.tools.sandbox import Confined, Sandbox, Tier, claim_workdir
+from ridgeline.tools.sandbox import Confined, Sandbox, Tier, claim_workdir, python_paths
 from ridgeline.tools.sandbox_rules import dropped_uid
 
 from .conftest import SECRET
@@ -97,19 +97,17 @@ def test_a_passed_socket_carries_both_ways(sandbox: Sandbox) -> None:
 
 @with_and_without_devices
 def test_nothing_is_written_outside_the_workdir(
-    sandbox: Sandbox, confine: Confine, workdir: Path, tmp_path: Path, devices: tuple[str, ...]
+    sandbox: Sandbox, confine: Confine, workdir: Path, open_path: Path, devices: tuple[str, ...]
 ) -> None:
-    outside = claim_workdir(tmp_path / "outside")  # its own user's: only the sandbox protects it
+    outside = claim_workdir(open_path / "outside")  # its own user's: only the sandbox protects it
     (outside / "mine").write_text(SECRET)
     claim_workdir(outside)
     mode = (outside / "mine").stat().st_mode
-    for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
-        folder.chmod(0o755)
     sandbox.run(replace(confine("escape", outside, workdir), devices=devices))
     assert [path.name for path in outside.iterdir()] == ["mine"]
     assert (outside / "mine").read_text() == SECRET
     assert (outside / "mine").stat().st_mode == mode
-    assert not (tmp_path / "planted").exists()
+    assert not (open_path / "planted").exists()
     # The control: the working folder itself can be written to.
     ended, printed = sandbox.run(confine("honest", workdir))
     assert ended.is_success and "threads 4" in printed, printed
@@ -184,6 +182,16 @@ def test_given_memory_can_be_read_and_when_sealed_not_written(sandbox: Sandbox) 
         finally:
             os.close(reader)
         assert os.pread(fd, 16, 0)[:7] == b"numbers"
+
+
+def test_no_descriptor_but_the_given_ones_is_open(sandbox: Sandbox) -> None:
+    """So that no result can be forged on one of ours."""
+    program = "import os; print([fd for fd in range(4096) if os.path.lexists(f'/proc/self/fd/{fd}')])"
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        confined = Confined(command=(sys.executable, "-I", "-c", program), readable=python_paths())
+        with sandbox.start(confined, pass_fds={3: theirs.fileno()}, stdout=subprocess.PIPE) as process:
+            assert process.stdout and process.stdout.read() == b"[0, 1, 2, 3]\n"
 
 
 def test_tier_a_shows_only_its_own_processes(sandbox: Sandbox) -> None:

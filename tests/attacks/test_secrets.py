@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,13 +18,11 @@ Confine = Callable[..., Confined]
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
+def home(open_path: Path) -> Path:
     """A home folder with a key in it, readable by everyone so that only the sandbox protects it."""
-    (tmp_path / "home" / ".ssh").mkdir(parents=True)
-    (tmp_path / "home" / ".ssh" / "id_rsa").write_text(f"{SECRET}\n")
-    for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
-        folder.chmod(0o755)
-    return tmp_path / "home"
+    (open_path / "home" / ".ssh").mkdir(parents=True)
+    (open_path / "home" / ".ssh" / "id_rsa").write_text(f"{SECRET}\n")
+    return open_path / "home"
 
 
 def test_secrets_of_the_environment_are_not_visible(
@@ -110,8 +109,6 @@ def test_python_in_the_sandbox_reads_no_secret(sandbox: Sandbox, home: Path) -> 
         "    try: print(pathlib.Path(path).read_text())\n"
         "    except OSError as error: print(error)\n"
     )
-    import sys
-
     command = (sys.executable, "-c", program)
     ended, printed = sandbox.run(Confined(command=command, readable=python_paths()))
     assert ended.is_success, printed

@@ -6,7 +6,10 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +20,7 @@ from ridgeline.tools.sandbox import (
     Confined,
     Limits,
     Sandbox,
+    SandboxedProcess,
     Tier,
     claim_workdir,
     probe_sandbox,
@@ -33,6 +37,14 @@ def sandbox(request: pytest.FixtureRequest) -> Sandbox:
     if reason:
         pytest.skip(f"tier {request.param}: {reason}")
     return Sandbox(request.param)
+
+
+@pytest.fixture
+def open_path() -> Iterator[Path]:
+    """A folder that everyone may pass through: only the sandbox protects what lies in it (pytest's own is closed)."""
+    with tempfile.TemporaryDirectory(prefix="ridgeline-open-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
 
 
 def shell(script: str, **options: object) -> Confined:
@@ -84,6 +96,16 @@ def test_a_stopped_program_can_be_killed(sandbox: Sandbox) -> None:
         began = time.monotonic()
         assert process.kill().limit == "stopped"
         assert time.monotonic() - began < 1.5
+
+
+def test_a_program_outlives_the_thread_that_started_it(sandbox: Sandbox) -> None:
+    # PR_SET_PDEATHSIG follows the parent's thread, not its process: an executor's idle thread would take its programs along.
+    started: list[SandboxedProcess] = []
+    thread = threading.Thread(target=lambda: started.append(sandbox.start(Confined(command=("/bin/sleep", "30")))))
+    thread.start()
+    thread.join()
+    with started[0] as process, pytest.raises(TimeoutError):
+        process.wait(0.3)
 
 
 def test_waiting_too_long_is_a_timeout(sandbox: Sandbox) -> None:
@@ -150,15 +172,14 @@ def test_root_is_dropped(sandbox: Sandbox) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can start an ordinary user's process")
 def test_an_ordinary_user_is_confined_as_well(
-    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sandbox: Sandbox, open_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
-        folder.chmod(0o755)
-    work = tmp_path / "work"
+    (open_path / "secret").write_text("not given")
+    work = open_path / "work"
     work.mkdir()
     os.chown(work, 4321, 4321)
     monkeypatch.setattr("ridgeline.tools.sandbox_argv.dropped_uid", lambda: None)
-    argv = sandbox.argv(shell(f"id -u; echo x > {work}/made; cat {tmp_path}/../../* 2>/dev/null", workdir=work))
+    argv = sandbox.argv(shell(f"id -u; echo x > {work}/made; cat {open_path}/* 2>/dev/null", workdir=work))
     ended = subprocess.run(
         argv, user=4321, group=4321, extra_groups=[], capture_output=True, text=True, check=False, timeout=20
     )
@@ -255,3 +276,19 @@ def test_a_machine_without_a_compiler_is_told_what_to_install(tmp_path: Path, mo
 def test_tier_c_still_limits_and_ends_the_tree(tmp_path: Path) -> None:
     ended, printed = Sandbox(Tier.NONE).run(shell("echo inside", limits=Limits(wall_s=5)))
     assert ended.is_success and printed == "inside\n"
+
+
+def test_torch_computes_on_all_threads(sandbox: Sandbox) -> None:
+    program = (
+        "import torch; torch.set_num_threads(2); print(torch.ones(512, 512).mm(torch.ones(512, 512)).sum().item())"
+    )
+    ended, printed = sandbox.run(Confined(command=(sys.executable, "-c", program), readable=python_paths()))
+    assert ended.is_success and printed == "134217728.0\n", printed
+
+
+def test_bubblewraps_own_words_are_the_reason(open_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bwrap = open_path / "bwrap"
+    bwrap.write_text("#!/bin/sh\necho 'bwrap: No permissions to create a new namespace' >&2\nexit 1\n")
+    bwrap.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{open_path}:{os.environ['PATH']}")
+    assert "No permissions to create a new namespace" in reason_against(Tier.BUBBLEWRAP)

@@ -57,7 +57,8 @@ void set_limits(const Options& o, uint64_t processes_of_uid) {
   if (o.cpu_s != 0) limit(o, RLIMIT_CPU, o.cpu_s, o.cpu_s + 1, "CPU time");
   if (o.cap_data && o.memory_bytes != 0) limit(o, RLIMIT_DATA, o.memory_bytes, o.memory_bytes, "memory");
   if (o.file_bytes != 0) limit(o, RLIMIT_FSIZE, o.file_bytes, o.file_bytes, "file size");
-  if (o.processes != 0 && processes_of_uid != 0) limit(o, RLIMIT_NPROC, o.processes + processes_of_uid, o.processes + processes_of_uid, "processes");
+  const uint64_t processes = o.processes + processes_of_uid;
+  if (o.processes != 0 && processes_of_uid != 0) limit(o, RLIMIT_NPROC, processes, processes, "processes");
 }
 
 // The program as a descriptor above every number that it may use itself: see forbid_system_calls.
@@ -221,7 +222,8 @@ void report_ending(const Options& o, const Ending& ending, uint64_t watched_peak
   } else if (*ending.limit != 0) {
     std::fprintf(stderr, "sandbox: killed: %s limit\n", limit_name);
   } else if (WIFSIGNALED(ending.wait_status)) {
-    std::fprintf(stderr, "sandbox: killed by signal %d (%s)\n", WTERMSIG(ending.wait_status), strsignal(WTERMSIG(ending.wait_status)));
+    const int number = WTERMSIG(ending.wait_status);
+    std::fprintf(stderr, "sandbox: killed by signal %d (%s)\n", number, strsignal(number));
   }
 }
 
@@ -231,7 +233,7 @@ uint64_t processes_of(const Options& o) {
   uname(&kernel);
   int major = 0, minor = 0;
   std::sscanf(kernel.release, "%d.%d", &major, &minor);
-  // From 5.14 on a user namespace has a count of its own; before, other processes of the user are in it, unseen from here.
+  // From 5.14 on a user namespace has a count of its own; before, the user's other processes are in it, unseen from here.
   if (o.namespaced) return major > 5 || (major == 5 && minor >= 14) ? 2 : 0;
   uint64_t count = 1;
   const uid_t uid = o.uid >= 0 ? static_cast<uid_t>(o.uid) : getuid();

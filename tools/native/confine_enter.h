@@ -54,17 +54,19 @@ inline void uncover(const Options& o) {
   }
   if (covers.empty()) return;
   if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
-    fail(o, "cannot reach", hidden[0].path + " (open its parent folders with chmod o+x)");
+    fail(o, "cannot reach", hidden[0].path + " as an unprivileged user (chmod o+x " + *covers.begin() + ")");
   // Only now: a descriptor of another mount namespace cannot be bound.
   for (Hidden& each : hidden) each.fd = open(each.path.c_str(), O_PATH | O_CLOEXEC);
   for (const std::string& cover : covers)
-    if (mount("tmpfs", cover.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=1m") != 0) fail(o, "cannot cover", cover);
+    if (mount("tmpfs", cover.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=1m") != 0)
+      fail(o, "cannot cover", cover);
   for (const Hidden& each : hidden) {
     struct stat info;
     if (each.fd < 0 || fstat(each.fd, &info) != 0) continue;
     make_mount_point(each.path, S_ISDIR(info.st_mode));
     const std::string source = "/proc/self/fd/" + std::to_string(each.fd);
-    if (mount(source.c_str(), each.path.c_str(), nullptr, MS_BIND | MS_REC, nullptr) != 0) fail(o, "cannot bind", each.path);
+    if (mount(source.c_str(), each.path.c_str(), nullptr, MS_BIND | MS_REC, nullptr) != 0)
+      fail(o, "cannot bind", each.path);
   }
 }
 
@@ -73,7 +75,8 @@ inline void drop_to(const Options& o) {
   if (setgroups(0, nullptr) != 0) fail(o, "cannot drop", "groups");
   const auto gid = static_cast<gid_t>(o.gid);
   const auto uid = static_cast<uid_t>(o.uid);
-  if (setresgid(gid, gid, gid) != 0 || setresuid(uid, uid, uid) != 0) fail(o, "cannot become", "uid " + std::to_string(o.uid));
+  if (setresgid(gid, gid, gid) != 0 || setresuid(uid, uid, uid) != 0)
+    fail(o, "cannot become", "uid " + std::to_string(o.uid));
 }
 
 // Give each inherited descriptor its number inside; by way of high numbers, since the two sets may overlap.
@@ -85,13 +88,15 @@ inline void renumber(const Options& o) {
   }
   for (const auto& [inside, outside] : o.descriptors) close(outside);
   for (size_t i = 0; i < high.size(); ++i)
-    if (dup2(high[i], o.descriptors[i].first) < 0) fail(o, "cannot pass descriptor", std::to_string(o.descriptors[i].first));
+    if (dup2(high[i], o.descriptors[i].first) < 0)
+      fail(o, "cannot pass descriptor", std::to_string(o.descriptors[i].first));
 }
 
 [[noreturn]] inline void enter(Options& o) {
   renumber(o);
   if (o.uid >= 0) uncover(o);
-  if (o.command[1] == nullptr || std::strcmp(o.command[1], "guard") != 0) drop_to(o);  // that guard drops its child only
+  const bool is_guard = o.command[1] != nullptr && std::strcmp(o.command[1], "guard") == 0;
+  if (!is_guard) drop_to(o);  // tier B's guard stays who it is and drops its child
   if (o.status_fd < 0) prctl(PR_SET_PDEATHSIG, SIGKILL);
   char* empty[] = {nullptr};
   execve(o.command[0], o.command.data(), empty);

@@ -20,6 +20,7 @@ constexpr uint64_t kExecute = 1ull << 0, kWriteFile = 1ull << 1, kReadFile = 1ul
                    kRefer = 1ull << 13, kTruncate = 1ull << 14, kIoctlDevice = 1ull << 15;
 constexpr uint64_t kAllOfAbi1 = (1ull << 13) - 1;
 constexpr uint64_t kMakeCharacterDevice = 1ull << 6, kMakeSocket = 1ull << 9, kMakeBlockDevice = 1ull << 11;
+constexpr uint64_t kOfOneFile = kExecute | kWriteFile | kReadFile | kTruncate | kIoctlDevice;
 constexpr uint64_t kBindTcp = 1, kConnectTcp = 2;
 constexpr uint64_t kScopeAbstractSockets = 1, kScopeSignals = 2;
 
@@ -50,7 +51,7 @@ class Landlock {
     const int fd = open(path.c_str(), O_PATH | O_CLOEXEC);
     if (fd < 0) return true;
     struct stat info;
-    if (fstat(fd, &info) == 0 && !S_ISDIR(info.st_mode)) rights &= kExecute | kWriteFile | kReadFile | kTruncate | kIoctlDevice;
+    if (fstat(fd, &info) == 0 && !S_ISDIR(info.st_mode)) rights &= kOfOneFile;
     PathRule rule{rights & files_, fd};
     const bool added = syscall(445, ruleset_, 1, &rule, 0u) == 0;
     close(fd);

@@ -86,7 +86,8 @@ inline Options parse(int argc, char** argv) {
     if (set_flag(o, name)) continue;
     if (i + 1 >= argc) usage("missing value after", argv[i]);
     ++i;
-    if (!set_path_option(o, name, argv[i]) && !set_number_option(o, name, argv[i])) usage("unknown option", argv[i - 1]);
+    const bool known = set_path_option(o, name, argv[i]) || set_number_option(o, name, argv[i]);
+    if (!known) usage("unknown option", name.c_str());
   }
   for (++i; i < argc; ++i) o.command.push_back(argv[i]);
   if (o.command.empty()) usage("missing", "-- command");

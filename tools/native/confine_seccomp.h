@@ -1,9 +1,9 @@
 // The system calls that confined code may not make.
 //
-// The filter is assembled here from the kernel's own macros instead of with libseccomp: the launcher then builds wherever
-// g++ does, with no library to install and none to keep in step between the machine that builds and the one that runs.
-// It is a list of refusals over a ceiling, not a list of permissions: nvcc, CUDA, Python and OpenMP together use most of
-// the harmless calls, and calls newer than this file are refused as unknown (ENOSYS).
+// The filter is assembled here from the kernel's own macros instead of with libseccomp: the launcher then builds
+// wherever g++ does, with no library to install and none to keep in step between building and running machine.
+// It is a list of refusals under a ceiling, not a list of permissions: nvcc, CUDA, Python and OpenMP together use most
+// of the harmless calls, and calls newer than this file are refused as unknown (ENOSYS).
 #pragma once
 
 #include <fcntl.h>
@@ -58,7 +58,9 @@ class Filter {
   }
 
   // Refuse `call` when (argument & mask) == value; only the low 32 bits, which is all these arguments have.
-  void refuse_if(int call, int argument, uint32_t mask, uint32_t value) { on_argument(call, argument, mask, value, true); }
+  void refuse_if(int call, int argument, uint32_t mask, uint32_t value) {
+    on_argument(call, argument, mask, value, true);
+  }
 
   // Refuse `call` unless (argument & mask) == value.
   void refuse_unless(int call, int argument, uint32_t mask, uint32_t value) {
@@ -103,9 +105,8 @@ inline void refuse_the_network(Filter& filter, bool uses_devices) {
 }
 
 inline void refuse_other_processes(Filter& filter) {
-  for (int call : {static_cast<int>(SYS_ptrace), static_cast<int>(SYS_process_vm_readv), static_cast<int>(SYS_process_vm_writev),
-                   static_cast<int>(SYS_kcmp), kPidfdGetfd, kPidfdOpen, kPidfdSendSignal, kProcessMadvise, kProcessMrelease})
-    filter.refuse(call);
+  for (int call : {SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_kcmp}) filter.refuse(call);
+  for (int call : {kPidfdGetfd, kPidfdOpen, kPidfdSendSignal, kProcessMadvise, kProcessMrelease}) filter.refuse(call);
   filter.refuse_if(SYS_prctl, 0, ~0u, PR_SET_PDEATHSIG);
   filter.refuse_if(SYS_prctl, 0, ~0u, PR_SET_DUMPABLE);
 }
@@ -118,7 +119,8 @@ inline void refuse_the_kernel(Filter& filter) {
                    SYS_settimeofday, SYS_clock_settime, SYS_adjtimex, SYS_clock_adjtime, SYS_syslog, SYS_fanotify_init,
                    SYS_lookup_dcookie, SYS_vhangup, SYS_nfsservctl, SYS_shmget, SYS_msgget, SYS_semget, SYS_mq_open})
     filter.refuse(call);
-  for (int call : {kOpenTree, kMoveMount, kFsopen, kFsconfig, kFsmount, kFspick, kMountSetattr, kMemfdSecret, kOpenTreeAttr})
+  for (int call : {kOpenTree, kMoveMount, kFsopen, kFsconfig, kFsmount, kFspick, kMountSetattr, kOpenTreeAttr,
+                   kMemfdSecret})
     filter.refuse(call);
 #if defined(__x86_64__)
   for (int call : {SYS_iopl, SYS_ioperm, SYS_modify_ldt, SYS_uselib, SYS_create_module, SYS__sysctl}) filter.refuse(call);
@@ -136,9 +138,9 @@ inline void refuse_new_processes(Filter& filter) {
   filter.refuse(SYS_execve);
 }
 
-// Landlock does not govern the attributes of a file. With the machine's own mounts some files in reach are of our user
-// (all of an ordinary user's, other candidates' as root), so that nothing may change them. ld then leaves the x bit out,
-// which a shared object does not need.
+// Landlock does not govern the attributes of a file. With the machine's own mounts some files in reach are of our
+// user (all of an ordinary user's, other candidates' as root), so nothing may change them. ld then leaves the x bit
+// out, which a shared object does not need.
 inline void refuse_file_attributes(Filter& filter) {
 #if defined(__x86_64__)
   for (int call : {SYS_chmod, SYS_chown, SYS_lchown, SYS_utime, SYS_utimes, SYS_futimesat}) filter.refuse(call);
@@ -175,7 +177,8 @@ inline bool forbid_system_calls(const Calls& calls) {
   refuse_other_processes(filter);
   refuse_the_kernel(filter);
   filter.refuse(kClone3, ENOSYS);  // its flags lie behind a pointer; glibc falls back to clone
-  for (uint32_t space : {CLONE_NEWUSER, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWNET, CLONE_NEWIPC, CLONE_NEWUTS, CLONE_NEWCGROUP})
+  for (uint32_t space :
+       {CLONE_NEWUSER, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWNET, CLONE_NEWIPC, CLONE_NEWUTS, CLONE_NEWCGROUP})
     filter.refuse_if(SYS_clone, 0, space, space);
   if (!calls.uses_devices) filter.refuse(SYS_memfd_create);  // memory that no limit of ours counts
   if (calls.shares_files) refuse_file_attributes(filter);

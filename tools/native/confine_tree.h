@@ -110,6 +110,7 @@ inline Usage usage_of(const std::vector<pid_t>& pids) {
 }
 
 // Bytes on disk below `folder`; a folder with very many entries counts as full, since walking it is work too.
+constexpr uint64_t kFull = 1ull << 56;
 inline uint64_t bytes_below(int parent, const char* folder, int depth, uint64_t& entries_left) {
   const int fd = openat(parent, folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return 0;
@@ -119,13 +120,14 @@ inline uint64_t bytes_below(int parent, const char* folder, int depth, uint64_t&
     if (std::strcmp(entry->d_name, ".") == 0 || std::strcmp(entry->d_name, "..") == 0) continue;
     struct stat info;
     if (entries_left == 0) {
-      total = UINT64_MAX / 2;
+      total = kFull;
       break;
     }
     --entries_left;
     if (fstatat(fd, entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0) continue;
     total += 512ull * static_cast<uint64_t>(info.st_blocks);
-    if (S_ISDIR(info.st_mode)) total += depth > 0 ? bytes_below(fd, entry->d_name, depth - 1, entries_left) : UINT64_MAX / 4;
+    if (!S_ISDIR(info.st_mode)) continue;
+    total += depth > 0 ? bytes_below(fd, entry->d_name, depth - 1, entries_left) : kFull;
   }
   closedir(directory);
   return total;
