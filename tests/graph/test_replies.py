@@ -65,7 +65,7 @@ def test_reply_without_one_whole_kernel_is_unreadable(text: str) -> None:
 
 
 @pytest.mark.parametrize("model", [IdeaList, KernelDraft])
-def test_wire_schema_keeps_to_what_strict_modes_accept(model: type[IdeaList] | type[KernelDraft]) -> None:
+def test_wire_schema_keeps_to_what_strict_modes_accept(model: type[IdeaList | KernelDraft]) -> None:
     def check(node: Any) -> None:
         if isinstance(node, dict):
             assert not {"$ref", "default", "minLength", "minimum", "maximum"} & set(node)
