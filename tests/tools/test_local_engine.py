@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import json
 import os
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
@@ -220,3 +221,9 @@ def test_the_clean_environment_finds_the_package_and_keeps_thread_settings() -> 
     assert "GOOGLE_API_KEY" not in kept
     assert kept["PYTHONPATH"].split(os.pathsep)[1:] == ["/mine"]
     assert (Path(kept["PYTHONPATH"].split(os.pathsep)[0]) / "ridgeline" / "__init__.py").exists()
+
+
+def test_the_engines_process_never_imports_torch() -> None:
+    program = "import sys, ridgeline.tools.local_engine, ridgeline.tools.toolbox; sys.exit('torch' in sys.modules)"
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    assert subprocess.run([sys.executable, "-c", program], env=env, check=False).returncode == 0
