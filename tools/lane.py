@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from ridgeline.tools.arena import Arena, LoopTime, Side
+from ridgeline.tools.statistics import percentile
 
 OVERHEAD_LIMIT_S = 100e-6
 """The most that is subtracted from a loop for the request itself (measured: 20 to 60 us for a pipe, more when busy).
@@ -185,8 +186,9 @@ class Lane:
         return min(max(estimate, 0.0), OVERHEAD_LIMIT_S)
 
     def latency_s(self) -> float:
-        """Return the median time of a request that the side's own clock does not know of: waking up, on either side."""
-        return median(b.short.parent_s + b.long.parent_s - b.short.own_s - b.long.own_s for b in self.blocks) / 2
+        """Return the 90th percentile of what a request takes beyond the side's own clock: waking up, waiting for a core."""
+        beyond = [b.short.parent_s + b.long.parent_s - b.short.own_s - b.long.own_s for b in self.blocks]
+        return percentile(beyond, 90) / 2
 
     def per_call_s(self) -> list[float]:
         """Return every block's seconds per call by the parent's clock, without the requests' own cost.
