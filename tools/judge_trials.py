@@ -177,7 +177,7 @@ class Examiner:
         return self._grade(outputs, self._book.case(NOMINAL[0]))
 
     def _grade(self, outputs: Tensors, case: Case) -> Grade:
-        differences = tuple(compare(o, e) for o, e in zip(outputs, case.expected, strict=True))
+        differences = tuple(compare(o, e, with_crfm=self._is_crfm) for o, e in zip(outputs, case.expected, strict=True))
         errors = Errors(overall=0.0)
         for difference in differences:
             errors = errors.merged(difference.errors)
