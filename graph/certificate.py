@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from ridgeline.graph.elites import Standing, read_standings
 from ridgeline.graph.events import emit
 from ridgeline.tools.compiler import evaluation_key
 from ridgeline.tools.engine import BenchmarkTask, CompareTask, CompileTask, VerifyTask
+from ridgeline.tools.errors import EngineError
 from ridgeline.tools.records import (
     Baselines,
     Build,
@@ -47,6 +48,9 @@ GPU_SPREAD = 0.03
 AUDIT_ABOVE = 3.0
 QUARANTINE_ABOVE = 10.0
 """Over the best baseline; EVALUATION: published kernels beyond these were mostly harness errors."""
+
+
+Step = Callable[["SearchContext", "Certificate", Build], Coroutine[Any, Any, None]]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -99,12 +103,24 @@ async def certify_candidate(context: SearchContext, standing: Standing) -> Certi
         if build is None or certificate.reason:
             break
         emit(_event(standing, step.__name__[1:], passed=None))
-        await step(context, certificate, build)
+        await _run(step, context, certificate, build)
         emit(_event(standing, step.__name__[1:], passed=not certificate.reason, detail=certificate.reason))
     _label(certificate, await asyncio.to_thread(context.archive.baselines))
     if build is not None:
         await _store(context, certificate, build)
     return certificate
+
+
+async def _run(step: Step, context: SearchContext, certificate: Certificate, build: Build) -> None:
+    """Run one step; an engine that fails costs this elite its certificate, or only the comparison with the seed."""
+    try:
+        await step(context, certificate, build)
+    except EngineError as error:
+        logger.exception("%s: %s failed", certificate.standing.candidate.id, step.__name__)
+        if step is _compare:
+            emit({"event": "warning", "message": f"not compared with {certificate.seed_id}: {error}"})
+        else:
+            certificate.reason = f"{step.__name__[1:]}: the engine failed: {error}"
 
 
 def _event(standing: Standing, step: str, *, passed: bool | None, detail: str = "") -> Any:

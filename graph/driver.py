@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import hashlib
 import logging
+import shutil
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ from ridgeline.checkpoints.runs import check_graph_version, lock_run
 from ridgeline.checkpoints.saver import open_saver, prune
 from ridgeline.graph.models import make_models
 from ridgeline.graph.pool import ModelPool
-from ridgeline.tools.errors import RunError
+from ridgeline.tools.errors import InputError, RunError
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
@@ -90,10 +91,18 @@ async def run_search(
         InputError: the user's to mend, one line; nothing was started, or the search can be resumed.
         EngineError: the machine failed; the search can be resumed.
     """
-    async with open_context(options, engine=engine, models=models) as context:
-        async with open_saver(options.run_dir / CHECKPOINTS) as saver:
-            state = await _drive(context, saver, options, on_event, stop)
-        return await asyncio.to_thread(_result, options.run_dir, context.archive, state)
+    is_new = not options.run_dir.exists()
+    context: SearchContext | None = None
+    try:
+        async with open_context(options, engine=engine, models=models) as context:
+            async with open_saver(options.run_dir / CHECKPOINTS) as saver:
+                state = await _drive(context, saver, options, on_event, stop)
+            return await asyncio.to_thread(_result, options.run_dir, context.archive, state)
+    except InputError:
+        if is_new and (context is None or context.target.description is None):
+            # a mistake found before anything was measured leaves nothing to resume
+            shutil.rmtree(options.run_dir, ignore_errors=True)
+        raise
 
 
 def make_models_for(options: SearchOptions) -> list[KernelModel]:

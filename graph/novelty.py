@@ -12,6 +12,10 @@ SAME_TITLE = 0.8
 SAME_MECHANISM = 0.75
 """Jaccard overlap of content words; restated ideas of the same model measured 0.8 and up, related ones below 0.6."""
 
+COMPOSITION = re.compile(r"Composition: ([^.\n]+)\.")
+"""The sentence with which a model that composes kernels from named structures says exactly what one is made of; such
+ideas share most of their words (of 26 different ones, 14 looked repeated by overlap)."""
+
 NOISE = frozenset(
     [
         "a",
@@ -83,10 +87,16 @@ def is_repeated(draft: IdeaDraft, parent_id: str | None, tried: Iterable[tuple[S
     """Say whether `draft` repeats one of `tried` (idea, its parent).
 
     The same words on another parent kernel are another experiment, so only the same title and mechanism together
-    repeat then.
+    repeat then. Two ideas that state their composition are compared by it alone.
     """
+    composition = COMPOSITION.search(draft.mechanism)
     title, mechanism = words(draft.title), words(draft.mechanism)
     for idea, other_parent in tried:
+        other_composition = COMPOSITION.search(idea.mechanism)
+        if composition and other_composition:
+            if composition[1] == other_composition[1]:
+                return True
+            continue
         same_title = overlap(title, words(idea.title)) >= SAME_TITLE
         same_mechanism = overlap(mechanism, words(idea.mechanism)) >= SAME_MECHANISM
         if (same_title and same_mechanism) or (parent_id == other_parent and (same_title or same_mechanism)):

@@ -21,6 +21,7 @@ def _environment() -> Environment:
 
     environment = Environment(
         loader=FileSystemLoader(PROMPTS),
+        auto_reload=False,  # no stat() in the event loop
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -95,7 +95,7 @@ async def _new_drafts(
     """Return up to `request.count` new ideas; duplicates are refused and asked for once more."""
     accepted: list[tuple[str, IdeaDraft]] = []
     refused: list[str] = []
-    for attempt in ("", "more"):
+    for attempt in ("", ":more"):
         missing = request.count - len(accepted)
         if missing == 0 or (attempt and not refused):
             break

@@ -26,7 +26,7 @@ FORMS = {
     "at_most": "{0} > {1} ? {1} : {0}",
     "maximum": "{0} < {1} || {1} != {1} ? {1} : {0}",
     "minimum": "{0} > {1} || {1} != {1} ? {1} : {0}",
-    "where": "{0} ? {1} : {2}",
+    "where": "{0} != 0 ? {1} : {2}",
     "to_float": "static_cast<float>({0})",
     "eq": "{0} == {1}",
     "ne": "{0} != {1}",
@@ -34,9 +34,9 @@ FORMS = {
     "le": "{0} <= {1}",
     "gt": "{0} > {1}",
     "ge": "{0} >= {1}",
-    "and": "{0} && {1}",
-    "or": "{0} || {1}",
-    "not": "!{0}",
+    "and": "{0} & {1}",
+    "or": "{0} | {1}",
+    "not": "{0} == 0",
     "isnan": "{0} != {0}",
     "isinf": "std::fabs({0}) == __builtin_inff()",
     "abs": "std::abs({0})",
@@ -73,8 +73,16 @@ def function(op: str, *, inline: bool) -> str:
     return f"rl_{op}" if inline and op in INLINE else f"std::{op}"
 
 
+def register_type(ctype: str) -> str:
+    """Return the type a value has between operations: truth is an int, since g++ 12 does not vectorise bool chains."""
+    return "int32_t" if ctype == "bool" else ctype
+
+
 def literal(value: float, ctype: str = "float") -> str:
-    """Return a C++ literal of the value's float (or integer) representation."""
+    """Return a C++ literal; an infinity is the variable `infinite`, whose value the compiler does not know.
+
+    Knowing it, g++ 12 gives masked elements a path of their own through exp and then vectorises nothing.
+    """
     if ctype == "bool":
         return "true" if value else "false"
     if ctype == "int64_t":
@@ -82,7 +90,7 @@ def literal(value: float, ctype: str = "float") -> str:
     if math.isnan(value):
         return '__builtin_nanf("")'
     if math.isinf(value):
-        return "__builtin_inff()" if value > 0 else "(-__builtin_inff())"
+        return "infinite" if value > 0 else "(-infinite)"
     text = f"{value:.9g}"
     text += "" if any(c in text for c in ".e") else ".0"
     return f"({text}f)" if value < 0 else f"{text}f"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from ridgeline.graph.offline import arithmetic
 from ridgeline.graph.offline.ir import Load, RowProgram, Space
 from ridgeline.graph.offline.kernel_text import C_TYPES, KernelText
@@ -80,6 +82,9 @@ def _prototype(text: KernelText) -> str:
 def _body(text: KernelText) -> list[str]:
     text.line("#pragma omp parallel")
     text.open("")
+    if any(v.op == "literal" and math.isinf(float(v.literal)) for v in text.plan.program.values()):
+        text.line("float infinite = __builtin_inff();")
+        text.line('__asm__("" : "+m"(infinite));  // known, it would be a branch of its own in every loop')
     for index in range(text.plan.buffers):
         text.line(f"alignas(64) float keep{index}[{'ROW_BLOCK * ' if text.blocked else ''}COLS];")
     if text.has(Structure.STREAM):
@@ -125,13 +130,16 @@ def _row_pointers(text: KernelText) -> None:
     outputs = [(o.argument, C_TYPES[o.dtype]) for o in text.full_outputs()]
     if text.blocked:
         for load, name in loads:
-            text.line(f"const {C_TYPES[load.dtype]}* {name}[ROW_BLOCK];")
+            text.line(f"const {_memory_type(load)}* {name}[ROW_BLOCK];")
         for argument, ctype in outputs:
             text.line(f"{ctype}* {argument}_to[ROW_BLOCK];")
     suffix = text.per_row()
     for load, name in loads:
-        declared = "" if text.blocked else f"const {C_TYPES[load.dtype]}* "
-        text.line(f"{declared}{name}{suffix} = {load.argument}_data + {_row_offset(load, text.plan.program.rows)};")
+        declared = "" if text.blocked else f"const {_memory_type(load)}* "
+        start = f"{load.argument}_data"
+        if load.dtype == "bool":
+            start = f"reinterpret_cast<const uint8_t*>({start})"
+        text.line(f"{declared}{name}{suffix} = {start} + {_row_offset(load, text.plan.program.rows)};")
     for argument, ctype in outputs:
         declared = "" if text.blocked else f"{ctype}* "
         text.line(f"{declared}{argument}_to{suffix} = {argument}_data + row * COLS;")
@@ -166,10 +174,10 @@ def _row_values(text: KernelText, level: int) -> None:
         return
     for value in pending:
         if text.blocked:
-            text.line(f"{value.ctype} v{value.id}[ROW_BLOCK];")
+            text.line(f"{arithmetic.register_type(value.ctype)} v{value.id}[ROW_BLOCK];")
     suffix = text.per_row()
     for value in pending:
-        declared = "" if text.blocked else f"const {value.ctype} "
+        declared = "" if text.blocked else f"const {arithmetic.register_type(value.ctype)} "
         text.line(f"{declared}v{value.id}{suffix} = {text.expression(value)};")
     text.end_per_row()
 
@@ -200,6 +208,11 @@ def _parameter(arg: ArgSpec) -> str:
     const = "" if arg.role is Role.OUTPUT else "const "
     ctype = C_TYPES.get(arg.dtype, {"float64": "double", "int8": "int8_t", "int16": "int16_t"}.get(arg.dtype, "void"))
     return f"{const}{ctype}* __restrict__ {arg.name}_data"
+
+
+def _memory_type(load: Load) -> str:
+    """Return what a load is read as: g++ 12 does not vectorise loads of bool, which is one byte of 0 or 1."""
+    return "uint8_t" if load.dtype == "bool" else C_TYPES[load.dtype]
 
 
 def _row_offset(load: Load, rows: int) -> str:

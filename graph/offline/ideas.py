@@ -122,10 +122,10 @@ def _raw_gain(structure: Structure, program: RowProgram, subject: Subject) -> fl
         Structure.STREAM: 1 + min(written / moved, 0.5),
         Structure.MOMENTS: 1.1,
         Structure.ONLINE: 1.05 if program.cols * 4 < 1 << 15 else 1.2,
-        Structure.ROWS: 1.06,
-        Structure.LANES: 1.05,
-        Structure.PREFETCH: 1.04,
-        Structure.DYNAMIC: 1.03,
+        Structure.ROWS: 1.03,
+        Structure.LANES: 1.04,
+        Structure.PREFETCH: 1.08,
+        Structure.DYNAMIC: 1.02,
         Structure.NARROW: 1.02,
     }[structure]
 

@@ -87,7 +87,7 @@ class KernelText:
                 text = f"keep{sweep.reuses[value.id]}[{self.keep_index}]"
             else:
                 text = self.expression(value)
-            self.line(f"const {value.ctype} v{value.id} = {text};")
+            self.line(f"const {arithmetic.register_type(value.ctype)} v{value.id} = {text};")
             if value.id in sweep.keeps:
                 self.line(f"keep{sweep.keeps[value.id]}[{self.keep_index}] = v{value.id};")
 
@@ -108,8 +108,10 @@ class KernelText:
         stride = load.col_stride
         index = "0" if stride == 0 else "j" if stride == 1 else f"j * {stride}"
         text = f"{self.pointers[load]}{self.suffix}[{index}]"
-        if load.dtype in ("float32", "bool"):
+        if load.dtype == "float32":
             return text
+        if load.dtype == "bool":
+            return f"static_cast<int32_t>({text})"
         return f"static_cast<{'float' if 'float' in load.dtype else 'int64_t'}>({text})"
 
     def name(self, value: Value) -> str:

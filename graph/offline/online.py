@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ridgeline.graph.offline import arithmetic
 from ridgeline.graph.offline.kernel_text import KernelText
 from ridgeline.graph.offline.schedule import Reduction, Sweep
 
@@ -39,6 +40,6 @@ def write_online(text: KernelText, reduction: Reduction, sweep: Sweep) -> None:
     text.close()
     text.line(f"const float v{largest.id} = top{target};")
     for value in text.row_chain(reduction.shift):
-        text.line(f"const {value.ctype} v{value.id} = {text.expression(value)};")
+        text.line(f"const {arithmetic.register_type(value.ctype)} v{value.id} = {text.expression(value)};")
     shift = text.name(reduction.shift)
     text.line(f"const float v{target} = total{target} * std::exp(origin{target} - {shift});")

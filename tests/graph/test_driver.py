@@ -20,7 +20,7 @@ from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.journal import Journal
 from ridgeline.checkpoints.runs import lock_run
 from ridgeline.graph.driver import SearchOptions, run_search
-from ridgeline.tools.errors import RunError
+from ridgeline.tools.errors import ModelError, ProblemError, RunError
 from ridgeline.tools.records import Origin
 
 from .conftest import write_problem
@@ -107,6 +107,27 @@ async def test_changed_reference_is_refused_on_resume(tmp_path: Path) -> None:
     resumed = SearchOptions(problem=given.problem, run_dir=given.run_dir, resume=True)
     with pytest.raises(RunError, match="changed"):
         await run_search(resumed, engine=MemoryEngine(), models=[ScriptedModel()])
+
+
+class RefusingEngine(MemoryEngine):
+    """An engine for a reference that raises."""
+
+    def _describe(self, _: Any) -> Any:
+        raise ProblemError("reference.py: Model: forward raised ZeroDivisionError")
+
+
+async def test_reference_that_raises_leaves_no_run_folder(tmp_path: Path) -> None:
+    with pytest.raises(ProblemError, match="ZeroDivisionError"):
+        await run_search(options(tmp_path), engine=RefusingEngine(), models=[ScriptedModel()])
+    assert not (tmp_path / "run").exists()
+
+
+async def test_refused_key_stops_the_search_which_can_be_resumed(tmp_path: Path) -> None:
+    refuses = ScriptedModel(kernel=lambda r: ModelError("scripted: the key was refused (HTTP 401)"))
+    with pytest.raises(ModelError, match="refused"):
+        await run_search(options(tmp_path), engine=MemoryEngine(), models=[refuses])
+    result = await run_search(options(tmp_path, resume=True), engine=MemoryEngine(), models=[ScriptedModel()])
+    assert result.state == "finished"
 
 
 CHILD = """

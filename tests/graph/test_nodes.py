@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ridgeline.checkpoints.bank import Bank
+from ridgeline.graph.pool import ModelPool
 from ridgeline.graph.requests import IdeationRequest, KernelRequest
 from ridgeline.graph.retry import ModelUnavailable
 from ridgeline.problems.spec import Budget
+from ridgeline.tools.errors import EngineError
 from ridgeline.tools.records import Origin, Purpose, Status
 
 from .conftest import Search
@@ -183,6 +185,30 @@ async def test_winner_that_fails_its_certificate_gives_way_to_the_next_elite(sea
     assert certificate["failed_before"][0]["reason"].startswith("sanitizers")
     assert len(certificate["timings"]) == 3
     assert certificate["versus_seed"]["ratio"] < 1
+
+
+async def test_search_whose_elites_all_fail_their_certificate_has_no_best_kernel(search: Search) -> None:
+    context = search.context(rounds=1)
+    (context.problem.path.parent / "seeds" / "naive.cpp").write_text("// speed 0.7\n")
+    search.model = ScriptedModel(kernel=lambda r: {"source": f"// {r.idea.title}\n// fails sanitizer\n// speed 2\n"})
+    context.models = ModelPool([search.model])
+    output = await search.run(context)
+    assert (output["outcome"], output["best_id"]) == ("no_gain", None)
+    certificate = search.archive.certificate()
+    assert certificate is not None and not certificate["passed"]
+
+
+async def test_engine_that_fails_in_the_comparison_costs_only_the_comparison(search: Search) -> None:
+    class Engine(MemoryEngine):
+        def _compare(self, task: Any) -> Any:
+            raise EngineError("the seed's runner died")
+
+    search.engine = Engine()
+    output = await search.run(search.context(rounds=1))
+    assert output["certified"]
+    certificate = search.archive.certificate()
+    assert certificate is not None and certificate["versus_seed"] is None
+    assert "runner died" in events(search, "warning")[-1]["message"]
 
 
 async def test_gains_beyond_three_times_the_best_baseline_are_labelled(search: Search) -> None:
