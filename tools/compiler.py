@@ -204,7 +204,7 @@ def _failure(outcome: BuildOutcome, log: str, recipe: Recipe) -> tuple[ReasonCod
     last = outcome.log.rstrip().rsplit(b"\n", 1)[-1].decode(errors="replace")
     if outcome.exit_code is None or (outcome.exit_code in _SANDBOX_FAILED and last.startswith("sandbox: ")):
         raise EngineError(f"a build could not be run: {last or 'no exit status'}")
-    if outcome.exit_code == _PAST_LIMIT and "wall" in last or _CPU_LIMIT_REACHED in log:
+    if (outcome.exit_code == _PAST_LIMIT and "wall" in last) or _CPU_LIMIT_REACHED in log:
         return ReasonCode.COMPILER_TIMEOUT, f"the compiler was stopped after {recipe.cpu_s} s: simplify the source"
     if outcome.exit_code == _PAST_LIMIT:
         return ReasonCode.COMPILER_FAILED, f"the compiler was stopped: {last.removeprefix('sandbox: killed: ')} reached"

@@ -181,7 +181,7 @@ def _c_type(arg: ArgSpec) -> str:
 
 
 def _list_counts(signature: Signature) -> str:
-    """Return one `XS_COUNT` for each list or tuple that was flattened into xs_0, xs_1, …"""
+    """Return one `XS_COUNT` for each list or tuple that was flattened into xs_0, xs_1, and so on."""
     counts: dict[str, int] = {}
     for arg in signature.args:
         element = re.fullmatch(r"(.+)_(\d+)", arg.name)

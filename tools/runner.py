@@ -279,10 +279,10 @@ def _address(region: mmap.mmap) -> int:
 
 
 def _load(setup: Setup) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(MODULE, setup.library)
+    if spec is None or spec.loader is None:
+        raise Failed("load_failed", f"{setup.library} is no extension module")
     try:
-        spec = importlib.util.spec_from_file_location(MODULE, setup.library)
-        if spec is None or spec.loader is None:
-            raise ImportError(f"{setup.library} is no extension module")
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
     except ImportError as error:

@@ -40,7 +40,7 @@ def execute(args: argparse.Namespace) -> int:
     findings = [finding for look in LOOKS for finding in look()]
     if args.json:
         rows = [{"item": f.item, "ok": f.is_fine, "detail": f.detail, "remedy": f.remedy} for f in findings]
-        print(json.dumps({"schema_version": 1, "findings": rows}, indent=2))
+        sys.stdout.write(json.dumps({"schema_version": 1, "findings": rows}, indent=2) + "\n")
     else:
         _print(findings)
     return 0 if all(f.is_fine for f in findings if f.is_needed) else 2

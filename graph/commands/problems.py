@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
+from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -15,7 +18,7 @@ def execute(args: argparse.Namespace) -> int:
     """Print a table, or one JSON array with `--json`."""
     rows = [_row(name, path) for name, path in sorted(shipped_problems().items())]
     if args.json:
-        print(json.dumps(rows, indent=2))
+        sys.stdout.write(json.dumps(rows, indent=2) + "\n")
         return 0
     table = Table("problem", "interface", "targets", "tolerance", "seed kernels", box=None, pad_edge=False)
     for row in rows:
@@ -24,11 +27,11 @@ def execute(args: argparse.Namespace) -> int:
         )
     console = Console(highlight=False)
     console.print(table)
-    console.print("\nridgeline run NAME searches one of these; ridgeline new makes one of your own module.")
+    console.print("\nridgeline run NAME searches one of these; ridgeline new makes one of your own.", soft_wrap=True)
     return 0
 
 
-def _row(name: str, path: object) -> dict[str, object]:
+def _row(name: str, path: Path) -> dict[str, Any]:
     spec = load_problem(path)
     return {
         "name": name,

@@ -201,7 +201,7 @@ RULES: dict[str, Rule] = {
     **{name: _named(name, "bool") for name in PREDICATES.split()},
     **{name: _logical(op) for name, op in LOGICAL.items()},
     **{name: _bitwise(op) for name, op in BITWISE.items()},
-    **{name: _identity for name in IDENTITIES.split()},
+    **dict.fromkeys(IDENTITIES.split(), _identity),
     "add": _add,
     "sub": _sub,
     "rsub": _rsub,

@@ -33,7 +33,8 @@ int main() {
   if (error != 0) return std::printf("cuCtxCreate %d\n", error), 1;
   unsigned long long memory = 0;
   error = symbol<int (*)(unsigned long long*, size_t)>(cuda, "cuMemAlloc_v2")(&memory, 64 << 20);
-  error = error ? error : symbol<int (*)(unsigned long long, unsigned char, size_t)>(cuda, "cuMemsetD8_v2")(memory, 7, 64 << 20);
+  auto set = symbol<int (*)(unsigned long long, unsigned char, size_t)>(cuda, "cuMemsetD8_v2");
+  error = error ? error : set(memory, 7, 64 << 20);
   unsigned char byte = 0;
   error = error ? error : symbol<int (*)(void*, unsigned long long, size_t)>(cuda, "cuMemcpyDtoH_v2")(&byte, memory + 12345, 1);
   std::printf("error %d byte %d\n", error, byte);

@@ -18,8 +18,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-VERBS = "block unroll prefetch stream fuse split tile pipeline hoist batch pin pack widen align reorder skew".split()
-NOUNS = "rows sums exponentials stores loads maxima divisions registers lanes threads pages chunks tails spans".split()
+VERBS = ("block", "unroll", "prefetch", "stream", "fuse", "split", "tile", "pipeline", "hoist", "batch", "pin", "widen")
+NOUNS = ("rows", "sums", "exponentials", "stores", "loads", "maxima", "registers", "lanes", "threads", "tails", "spans")
 CATEGORIES = ["memory_access", "compute_and_instructions", "control_flow_and_loops", "parallelism_and_occupancy"]
 
 KERNEL = """// variant {tag}
@@ -49,7 +49,7 @@ class Handler(BaseHTTPRequestHandler):
     log_file: Path
     lock = threading.Lock()
 
-    def do_POST(self) -> None:  # noqa: N802 - the name http.server calls
+    def do_POST(self) -> None:
         """Log, think, answer, log again."""
         body = self.rfile.read(int(self.headers["Content-Length"]))
         digest = hashlib.sha256(body).hexdigest()
@@ -69,7 +69,7 @@ class Handler(BaseHTTPRequestHandler):
             return
         self._log("answered", digest)
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's own parameter name
+    def log_message(self, format: str, *args: object) -> None:
         """Keep the terminal quiet."""
 
     def _log(self, event: str, digest: str) -> None:

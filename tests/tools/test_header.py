@@ -32,7 +32,7 @@ def tensor(
     name: str, shape: tuple[int, ...], role: Role = Role.INPUT, dtype: str = "float32", source: str = ""
 ) -> ArgSpec:
     strides: list[int] = []
-    for size in reversed(shape):
+    for _ in shape:
         strides.insert(0, strides[0] * shape[len(shape) - len(strides)] if strides else 1)
     return ArgSpec(name=name, role=role, dtype=dtype, shape=shape, strides=tuple(strides), source=source)
 
