@@ -31,7 +31,7 @@ from ridgeline.tools.engine import (
     Task,
     VerifyTask,
 )
-from ridgeline.tools.errors import EngineError, JudgeCrashed, RidgelineError
+from ridgeline.tools.errors import DeviceError, EngineError, JudgeCrashed, RidgelineError
 from ridgeline.tools.judge_process import JudgeProcess
 from ridgeline.tools.records import (
     Baselines,
@@ -40,6 +40,7 @@ from ridgeline.tools.records import (
     Comparison,
     Description,
     Device,
+    DeviceKind,
     Floor,
     Interface,
     Label,
@@ -173,6 +174,8 @@ class Evaluator:
         if self._judge is not None and self._judge_key == key:
             return self._judge
         self.close()
+        if problem.device.kind is not DeviceKind.CPU:
+            raise DeviceError(f"{problem.device.name}: kernels are judged on CPUs only so far; use --device cpu")
         # one secret for each problem of a run: every candidate faces the same trials, and no rng seed leads to them
         secret = self._secrets.setdefault(key, os.urandom(16))
         self._judge = JudgeProcess(problem, secret, self._cache_dir)

@@ -180,6 +180,7 @@ class Verification:
         self._runner.cont()
         time.sleep(max(_SETTLE_S, 2 * self._call_s))
         self._runner.stop()
+        self._runner.expect_silence()  # a forged answer is followed by the host's own
         if not self._judge.request("changed", set=self._set)["changed"]:
             return None
         reason = "the output was still being written after the call had returned: finish all work before returning"

@@ -76,6 +76,7 @@ CATALOGUE = [
     Cheat("forged_result",         "verify",    S.UNTRUSTED,     (R.PROTOCOL_VIOLATED,)),
     Cheat("forged_ready",          "verify",    S.UNTRUSTED,     (R.PROTOCOL_VIOLATED,)),
     Cheat("stolen_nonce",          "verify",    S.UNTRUSTED,     (R.PROTOCOL_VIOLATED,)),
+    Cheat("takes_connection",      "verify",    S.UNTRUSTED,     (R.BACKGROUND_WORK,)),
     # attacks on the machine: stopped, or without effect beside honest work
     Cheat("incbin",                "build",     S.COMPILE_ERROR, (R.COMPILER_FAILED,)),
     Cheat("seeks_keys",            "verify",    S.OK,            (R.NONE,)),
