@@ -20,8 +20,9 @@ static inline __attribute__((always_inline)) float rl_exp(float x) {
 //: log
 // log(x) = e ln(2) + log(m), m in [sqrt(1/2), sqrt(2)), polynomial of degree 10 (6e-9 before rounding).
 static inline __attribute__((always_inline)) float rl_log(float x) {
-  const int32_t bits = __builtin_bit_cast(int32_t, x);
-  const int32_t shifted = bits - 0x3f3504f3;
+  // Unsigned: the bits of a negative x would overflow.
+  const uint32_t moved = __builtin_bit_cast(uint32_t, x) - 0x3f3504f3u;
+  const int32_t shifted = static_cast<int32_t>(moved);
   const float e = static_cast<float>(shifted >> 23);
   const float f = __builtin_bit_cast(float, (shifted & 0x007fffff) + 0x3f3504f3) - 1.0f;
   float p = -7.6344299e-2f;
