@@ -284,9 +284,9 @@ def format_best(board: Board) -> str:
     if board.best_speedup is None:
         return "none yet"
     text = f"{board.best_speedup:.2f}x eager"
-    fastest = board.best_of_torch()
-    if board.best_ms and fastest:
-        text += f", {fastest[1] / board.best_ms:.2f}x {fastest[0].replace('_', ' ')}"
+    fastest, eager_ms = board.best_of_torch(), board.baselines_ms.get("eager")
+    if fastest and eager_ms and fastest[0] != "eager":
+        text += f", {board.best_speedup * fastest[1] / eager_ms:.2f}x {fastest[0].replace('_', ' ')}"
     if board.best_ms and board.floor_ms:
         text += f", {100 * board.floor_ms / board.best_ms:.0f}% of the floor's speed"
     title = board.ideas.get(str(board.best_id).split("v")[0], "")

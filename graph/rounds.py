@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from ridgeline.graph.context import SearchContext
     from ridgeline.graph.plan import Plan
 
+STALE_BELOW = 0.95
+"""Part of the stored floor below which it is out of date: the judge's own tolerance."""
 GAIN = 1.01
 """Best speedup over the best before from which a round counts as progress: the width of a good interval."""
 
@@ -39,8 +41,10 @@ async def _floor_reason(context: SearchContext, best: Standing | None) -> str:
     baselines = await asyncio.to_thread(context.archive.baselines)
     if margin is None or best is None or baselines is None or baselines.floor.floor_ms <= 0:
         return ""
-    limit_ms = baselines.floor.floor_ms * (1 + margin)
-    if best.median_ms > limit_ms:
+    floor_ms = baselines.floor.floor_ms
+    # The judge lets nothing through below the floor, so a time below this one means that it has measured a lower floor
+    # since: the machine was busy when the search began.
+    if not STALE_BELOW * floor_ms <= best.median_ms <= (1 + margin) * floor_ms:
         return ""
     return f"{best.candidate.id} takes {best.median_ms:.4g} ms, the floor is {baselines.floor.floor_ms:.4g} ms"
 

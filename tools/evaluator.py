@@ -46,6 +46,7 @@ from ridgeline.tools.records import (
     Label,
     Profile,
     Purpose,
+    ReasonCode,
     Record,
     Timing,
     Verdict,
@@ -93,10 +94,25 @@ class Evaluator:
         return replace(verdict, labels=labels, sandbox_tier=tier.value, verify_s=time.perf_counter() - started)
 
     def benchmark(self, task: BenchmarkTask) -> Timing:
-        """Time a verified candidate in alternation with eager PyTorch."""
-        from ridgeline.tools.benchmark import TimingSettings, time_candidate
+        """Time a verified candidate in alternation with eager PyTorch.
+
+        A time below the floor may mean that the ceilings were measured on a busy machine: they are measured again, and
+        the candidate once more, before it is believed.
+        """
+        from ridgeline.tools.roofline import ceilings
 
         judge = self._judge_for(task.problem)
+        timing = self._time(task, judge)
+        if timing.reason_code is not ReasonCode.BELOW_FLOOR:
+            return timing
+        before = self._floor(task.problem, judge)
+        ceilings(task.problem.device, again=True)
+        is_lower = self._floor(task.problem, judge).floor_ms < before.floor_ms
+        return self._time(task, judge) if is_lower else timing
+
+    def _time(self, task: BenchmarkTask, judge: JudgeProcess) -> Timing:
+        from ridgeline.tools.benchmark import TimingSettings, time_candidate
+
         try:
             with self._runner(task, task.candidate, task.build, task.purpose) as runner:
                 side = RunnerSide(runner)

@@ -20,6 +20,7 @@ class Text:
     """A structure in words."""
 
     title: str
+    phrase: str  # the same as a noun, to name it among others
     mechanism: str
     category: Category
     keywords: str  # alternatives of a regular expression that a person's own idea may contain
@@ -28,6 +29,7 @@ class Text:
 TEXTS: dict[Structure, Text] = {
     Structure.KEEP: Text(
         title="Keep the row's intermediate result in a thread-local buffer",
+        phrase="a row buffer",
         mechanism="Sweeps after the first read the costly intermediate of each element from a buffer in the first-level "
         "cache instead of computing it again from the inputs.",
         category=Category.MEMORY_ACCESS,
@@ -35,6 +37,7 @@ TEXTS: dict[Structure, Text] = {
     ),
     Structure.POLY: Text(
         title="Replace library transcendentals with inline polynomials",
+        phrase="inline polynomials",
         mechanism="exp, erf, tanh, sigmoid and log become short branch-free polynomials with two-part range reduction, "
         "so the whole loop stays in vector registers and no call interrupts it; the error stays at fp32 rounding.",
         category=Category.COMPUTE,
@@ -42,6 +45,7 @@ TEXTS: dict[Structure, Text] = {
     ),
     Structure.STREAM: Text(
         title="Write outputs with streaming stores past the cache",
+        phrase="streaming stores",
         mechanism="A normal store first reads the line it overwrites. Outputs are not read again, so whole lines are "
         "written with non-temporal stores from a small tile, which saves that read and leaves the cache to the inputs.",
         category=Category.MEMORY_ACCESS,
@@ -49,6 +53,7 @@ TEXTS: dict[Structure, Text] = {
     ),
     Structure.MOMENTS: Text(
         title="Accumulate mean and variance in a single sweep",
+        phrase="a single-sweep variance",
         mechanism="Sum and sum of squares, both relative to an origin taken from the row's first elements so that "
         "nothing cancels, are accumulated together; the separate sweep for the variance disappears.",
         category=Category.CONTROL_FLOW,
@@ -56,6 +61,7 @@ TEXTS: dict[Structure, Text] = {
     ),
     Structure.ONLINE: Text(
         title="Find the maximum and the sum of exponentials online",
+        phrase="an online softmax",
         mechanism="A block of the row gives its maximum and its exponentials while it is in the nearest cache; the sum "
         "so far is rescaled when the maximum grows. The row is read once instead of twice.",
         category=Category.CONTROL_FLOW,
@@ -63,6 +69,7 @@ TEXTS: dict[Structure, Text] = {
     ),
     Structure.ROWS: Text(
         title="Process several rows together",
+        phrase="several rows at a time",
         mechanism="A block of rows shares each load of the per-column parameters and gives independent chains of "
         "arithmetic, which hides the latency of the reductions.",
         category=Category.PARALLELISM,
@@ -70,6 +77,7 @@ TEXTS: dict[Structure, Text] = {
     ),
     Structure.LANES: Text(
         title="Reduce with several independent accumulators",
+        phrase="independent accumulators",
         mechanism="A reduction waits for its own last addition. Several segments of the row, each with an accumulator "
         "of its own, keep both arithmetic units busy.",
         category=Category.COMPUTE,
@@ -77,6 +85,7 @@ TEXTS: dict[Structure, Text] = {
     ),
     Structure.PREFETCH: Text(
         title="Prefetch the next row while this one is computed",
+        phrase="prefetching",
         mechanism="The first sweep of the next row finds its inputs in the cache because they are asked for one or more "
         "rows ahead, so memory works during the arithmetic.",
         category=Category.LATENCY_HIDING,
@@ -84,6 +93,7 @@ TEXTS: dict[Structure, Text] = {
     ),
     Structure.DYNAMIC: Text(
         title="Hand out rows to threads in small chunks",
+        phrase="small chunks of rows",
         mechanism="Threads that are delayed by others on their core take fewer rows; nobody waits at the end for the "
         "slowest.",
         category=Category.PARALLELISM,
@@ -91,6 +101,7 @@ TEXTS: dict[Structure, Text] = {
     ),
     Structure.NARROW: Text(
         title="Use 256-bit instead of 512-bit vectors",
+        phrase="256-bit vectors",
         mechanism="Narrower vectors avoid the lower clock that wide ones cause on some cores, and leave shorter tails.",
         category=Category.COMPUTE,
         keywords=r"256|vector width|narrow|avx2|downclock|frequency",
@@ -144,3 +155,10 @@ def composition_line(structures: Iterable[Structure]) -> str:
     """Return the sentence that names a whole composition, which `named_structures` reads back."""
     chosen = set(structures)
     return f"Composition: {', '.join(s.value for s in Structure if s in chosen) or 'none'}."
+
+
+def name_together(structures: Iterable[Structure]) -> str:
+    """Return structures as one phrase: "a row buffer, inline polynomials and prefetching"."""
+    chosen = set(structures)
+    *front, last = [TEXTS[s].phrase for s in Structure if s in chosen]
+    return f"{', '.join(front)} and {last}" if front else last

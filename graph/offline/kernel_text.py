@@ -83,10 +83,8 @@ class KernelText:
 
     def evaluate(self, roots: Iterable[Value], sweep: Sweep) -> None:
         for value in evaluated(roots, sweep.reuses):
-            if value.id in sweep.reuses:
-                text = f"keep{sweep.reuses[value.id]}[{self.keep_index}]"
-            else:
-                text = self.expression(value)
+            kept = sweep.reuses.get(value.id)
+            text = self.expression(value) if kept is None else f"keep{kept}[{self.keep_index}]"
             self.line(f"const {arithmetic.register_type(value.ctype)} v{value.id} = {text};")
             if value.id in sweep.keeps:
                 self.line(f"keep{sweep.keeps[value.id]}[{self.keep_index}] = v{value.id};")

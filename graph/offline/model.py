@@ -78,12 +78,16 @@ class OfflineModel:
         return Reply(text=KernelDraft(source=source, notes=notes).model_dump_json())
 
 
+def _expect_form(subject: Subject) -> None:
+    if subject.language != "cpp":
+        raise NotCovered("CUDA targets")
+    if subject.interface != "c":
+        raise NotCovered(f"interface {subject.interface}")
+
+
 def _program(subject: Subject) -> RowProgram:
     try:
-        if subject.language != "cpp":
-            raise NotCovered("CUDA targets")
-        if subject.interface != "c":
-            raise NotCovered(f"interface {subject.interface}")
+        _expect_form(subject)
         return recognise(subject.description)
     except NotCovered as refusal:
         raise ModelError(

@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ridgeline.graph.offline.ideas import TEXTS, composition_line, expected_gain, named_structures
+from ridgeline.graph.offline.ideas import TEXTS, composition_line, expected_gain, name_together, named_structures
 from ridgeline.graph.offline.ir import RowProgram
 from ridgeline.graph.offline.structures import (
     Structure,
@@ -169,9 +169,8 @@ def merge(start: Iterable[Structure], added: Iterable[Structure]) -> Composition
 
 def _draft(proposal: _Proposal) -> IdeaDraft:
     added = [s for s in Structure if s in proposal.added]
-    kept = [s.value for s in Structure if s in proposal.composition - proposal.added]
     lead = TEXTS[added[0]] if added else None
-    title = _title(proposal, added, kept)
+    title = _title(proposal, added)
     sentences = [TEXTS[s].mechanism for s in added]
     if proposal.second is not None:
         sentences.insert(0, "Recombines two of the best kernels.")
@@ -185,12 +184,11 @@ def _draft(proposal: _Proposal) -> IdeaDraft:
     )
 
 
-def _title(proposal: _Proposal, added: list[Structure], kept: list[str]) -> str:
-    if len(added) == 1:
-        title = TEXTS[added[0]].title
-    else:
-        title = "Combine " + ", ".join(s.value for s in added)
-    title = f"{title} (on {', '.join(kept)})" if kept else title
-    if proposal.words:
-        title = f"{proposal.words}: {title}"
+def _title(proposal: _Proposal, added: list[Structure]) -> str:
+    """Return the idea in a line: what leads, what comes with it, and what the kernel already has."""
+    title = TEXTS[added[0]].title if added else "Take out what did not pay"
+    title += f", with {name_together(added[1:])}" if added[1:] else ""
+    kept = proposal.composition - proposal.added
+    title += f" (on {name_together(kept)})" if kept else ""
+    title = f"{proposal.words}: {title}" if proposal.words else title
     return title if len(title) <= MAX_TITLE else title[: MAX_TITLE - 1] + "…"

@@ -15,6 +15,7 @@ SHIFT_COLS = 16
 
 
 def write_sweep(text: KernelText, sweep: Sweep) -> None:
+    """Write one loop over the row's columns, with the reductions it computes and the values it keeps."""
     online = [r for r in sweep.reductions if r.kind == "online"]
     rest = [r for r in sweep.reductions if r.kind != "online"]
     kept_in_rest = sweep.keeps

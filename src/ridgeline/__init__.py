@@ -1,7 +1,7 @@
 """Ridgeline: searches for a faster native kernel that does the work of a PyTorch module, and proves it.
 
-`search` runs a whole search, `evaluate` judges kernels, `make_graph` gives the LangGraph graph to embed. They load when
-first used, so that `import ridgeline` costs nothing.
+`search` runs a whole search, `evaluate` judges kernels, `make_graph` gives the LangGraph graph to embed; inside an event
+loop, `run_search(SearchOptions(...))`. They load when first used, so that `import ridgeline` costs nothing.
 """
 
 from __future__ import annotations
@@ -10,13 +10,35 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ridgeline.graph.build import make_graph
-    from ridgeline.graph.embed import evaluate, search
+    from ridgeline.graph.build import GraphConfig, make_graph
+    from ridgeline.graph.driver import SearchOptions, SearchResult, open_context, run_search
+    from ridgeline.graph.embed import evaluate, search, search_tool
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "evaluate", "make_graph", "search"]
+__all__ = [
+    "GraphConfig",
+    "SearchOptions",
+    "SearchResult",
+    "__version__",
+    "evaluate",
+    "make_graph",
+    "open_context",
+    "run_search",
+    "search",
+    "search_tool",
+]
 
-_HOMES = {"make_graph": "ridgeline.graph.build", "evaluate": "ridgeline.graph.embed", "search": "ridgeline.graph.embed"}
+_HOMES = {
+    "GraphConfig": "ridgeline.graph.build",
+    "make_graph": "ridgeline.graph.build",
+    "SearchOptions": "ridgeline.graph.driver",
+    "SearchResult": "ridgeline.graph.driver",
+    "open_context": "ridgeline.graph.driver",
+    "run_search": "ridgeline.graph.driver",
+    "evaluate": "ridgeline.graph.embed",
+    "search": "ridgeline.graph.embed",
+    "search_tool": "ridgeline.graph.embed",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -42,7 +42,7 @@ def source_of(name):
 @pytest.fixture(scope="module")
 def points():
     spread = np.concatenate([np.linspace(-9, 9, 1500), np.geomspace(1e-20, 80, 400)]).astype(np.float32)
-    specials = sorted({x for values in SPECIAL.values() for x in values}) + [math.nan]
+    specials = [*sorted({x for values in SPECIAL.values() for x in values}), math.nan]
     data = np.ones(2000, dtype=np.float32)
     data[: spread.size] = spread
     data[spread.size : spread.size + len(specials)] = specials
