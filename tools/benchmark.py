@@ -55,9 +55,9 @@ class TimingSettings:
 
     @classmethod
     def for_purpose(cls, purpose: Purpose) -> TimingSettings:
-        """Return the settings of a purpose: search and tune take 2 to 3 s for a kernel of 1 ms, certify up to 30 s."""
+        """Return the settings of a purpose: search and tune take 2 to 3 s for a kernel of 1 ms, certify about 10 s."""
         if purpose is Purpose.CERTIFY:
-            rule = StoppingRule(smallest=20, largest=200, time_s=20.0, patience_s=60.0)
+            rule = StoppingRule(smallest=20, largest=200, time_s=8.0, patience_s=40.0)
             return cls(rule=rule, loop_s=0.01, checks=3, idle_s=0.5)
         if purpose is Purpose.EVALUATE:
             return cls(rule=StoppingRule(smallest=10, largest=60, time_s=5.0, patience_s=30.0), checks=2)

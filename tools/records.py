@@ -1,7 +1,7 @@
 """What moves between the rooms: frozen records of plain values, each convertible to JSON and back.
 
 Units are in the names. `speedup` is always reference time / candidate time, so more is better. Shapes and strides
-count elements, sizes count bytes.
+count elements, sizes count bytes. The enumerations of `vocabulary` belong to the records and are imported from here.
 """
 
 from __future__ import annotations
@@ -13,159 +13,59 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Self, get_args, get_origin, get_type_hints
 
+from ridgeline.tools.vocabulary import (
+    ArgKind,
+    Category,
+    DeviceKind,
+    Interface,
+    Label,
+    Origin,
+    PrecisionClass,
+    Purpose,
+    ReasonCode,
+    Role,
+    Status,
+)
+
+__all__ = [
+    "JUDGE_VERSION",
+    "SCHEMA_VERSION",
+    "ArgKind",
+    "ArgSpec",
+    "Baseline",
+    "Baselines",
+    "Build",
+    "Candidate",
+    "Category",
+    "Comparison",
+    "Description",
+    "Device",
+    "DeviceKind",
+    "Evaluation",
+    "Floor",
+    "Idea",
+    "Interface",
+    "Label",
+    "Origin",
+    "PrecisionClass",
+    "Profile",
+    "Purpose",
+    "ReasonCode",
+    "Record",
+    "Role",
+    "Signature",
+    "Status",
+    "Timing",
+    "Trial",
+    "Verdict",
+    "type_name",
+]
+
 SCHEMA_VERSION = 1
 JUDGE_VERSION = 1
 """Part of every evaluation's key: raise it whenever the judge would decide or time a kernel differently."""
 
 type_name = str  # a torch dtype without its prefix: "float32", "bfloat16", "int64", "bool"
-
-
-class DeviceKind(StrEnum):
-    """Where a candidate runs; also the name of a problem's target."""
-
-    CPU = "cpu"
-    CUDA = "cuda"
-
-
-class Interface(StrEnum):
-    """The form a candidate's source takes."""
-
-    C = "c"
-    TORCH = "torch"
-    MODULE = "module"
-
-
-class Role(StrEnum):
-    """What an argument of `run` is to the reference."""
-
-    INPUT = "input"
-    PARAMETER = "parameter"
-    BUFFER = "buffer"
-    OUTPUT = "output"
-
-
-class ArgKind(StrEnum):
-    """How an argument is passed: tensors by pointer, scalars by value, `None` not at all."""
-
-    TENSOR = "tensor"
-    SCALAR = "scalar"
-    NONE = "none"
-
-
-class Status(StrEnum):
-    """How the judge's evaluation of one candidate ended."""
-
-    OK = "ok"
-    COMPILE_ERROR = "compile_error"
-    RUNTIME_ERROR = "runtime_error"
-    WRONG = "wrong"
-    TIMEOUT = "timeout"
-    REFUSED = "refused"
-    DEGENERATE = "degenerate"
-    UNTRUSTED = "untrusted"
-
-
-class ReasonCode(StrEnum):
-    """Why an evaluation is not `ok`: one code for each family of failure or cheat."""
-
-    NONE = "none"
-    # compile_error
-    COMPILER_FAILED = "compiler_failed"
-    COMPILER_TIMEOUT = "compiler_timeout"
-    LINK_FAILED = "link_failed"
-    # refused
-    FLAG_NOT_ALLOWED = "flag_not_allowed"
-    SOURCE_REJECTED = "source_rejected"
-    INTERFACE_UNSUPPORTED = "interface_unsupported"
-    # runtime_error
-    LOAD_FAILED = "load_failed"
-    CRASHED = "crashed"
-    EXITED = "exited"
-    SANDBOX_VIOLATION = "sandbox_violation"
-    OUT_OF_MEMORY = "out_of_memory"
-    INPUT_WRITTEN = "input_written"
-    # timeout
-    CALL_TIMEOUT = "call_timeout"
-    LOAD_TIMEOUT = "load_timeout"
-    # wrong
-    WRONG_VALUES = "wrong_values"
-    OUTPUT_NOT_WRITTEN = "output_not_written"
-    NON_FINITE_MISMATCH = "non_finite_mismatch"
-    SHAPE_MISMATCH = "shape_mismatch"
-    DTYPE_MISMATCH = "dtype_mismatch"
-    NOT_A_TENSOR = "not_a_tensor"
-    PRECISION_TOO_LOW = "precision_too_low"
-    NONDETERMINISTIC = "nondeterministic"
-    STALE_OUTPUT = "stale_output"
-    OUTPUT_ALIASES_INPUT = "output_aliases_input"
-    STATE_CHANGED = "state_changed"
-    WEIGHTS_IGNORED = "weights_ignored"
-    # degenerate
-    TRIVIAL_OUTPUT_PASSES = "trivial_output_passes"
-    CONSTANT_OUTPUT = "constant_output"
-    # untrusted
-    WITNESS_DISAGREES = "witness_disagrees"
-    BACKGROUND_WORK = "background_work"
-    NEW_THREAD = "new_thread"
-    PROTOCOL_VIOLATED = "protocol_violated"
-    TIMED_OUTPUT_WRONG = "timed_output_wrong"
-    BELOW_FLOOR = "below_floor"
-
-
-class Label(StrEnum):
-    """What a reader must know of a result that still counts."""
-
-    LAUNCH_BOUND = "launch_bound"
-    NONDETERMINISTIC = "nondeterministic"
-    SHAPE_SPECIALISED = "shape_specialised"
-    QUARANTINED = "quarantined"
-    AUDITED = "audited"
-    NO_SANDBOX = "no_sandbox"
-    REDUCED_PRECISION = "reduced_precision"
-    TRIAL_SKIPPED = "trial_skipped"
-    VENDOR_LIBRARY = "vendor_library"
-
-
-class PrecisionClass(StrEnum):
-    """The arithmetic that a measured error is consistent with, strictest first."""
-
-    EXACT = "exact"
-    FP32 = "fp32"
-    TF32 = "tf32"
-    FP16 = "fp16"
-    BF16 = "bf16"
-    FP8 = "fp8"
-    CRFM = "crfm"
-
-
-class Purpose(StrEnum):
-    """For what a candidate is evaluated; a different purpose is a different measurement."""
-
-    SEARCH = "search"
-    TUNE = "tune"
-    CERTIFY = "certify"
-    EVALUATE = "evaluate"
-
-
-class Category(StrEnum):
-    """The six kinds of optimization idea of the original work."""
-
-    MEMORY_ACCESS = "memory_access"
-    LATENCY_HIDING = "asynchrony_and_latency_hiding"
-    PRECISION = "data_type_and_precision"
-    COMPUTE = "compute_and_instructions"
-    PARALLELISM = "parallelism_and_occupancy"
-    CONTROL_FLOW = "control_flow_and_loops"
-
-
-class Origin(StrEnum):
-    """Who made a candidate."""
-
-    SEED = "seed"
-    BANK = "bank"
-    MODEL = "model"
-    TUNE = "tune"
-    FILE = "file"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
