@@ -53,7 +53,6 @@ def execute(args: argparse.Namespace) -> int:
     board = Board(problem=options.problem.name, device=options.device, models=names)
     stop = Stop()
     with ExitStack() as stack:
-        options.run_dir.mkdir(parents=True, exist_ok=True)
         stack.enter_context(log_to(options.run_dir / "run.log"))
         view = _view(board, console, is_plain=args.plain)
         stack.callback(view.close)

@@ -99,6 +99,7 @@ class Search:
     def __init__(self, folder: Path, url: str) -> None:
         self.run_dir = folder / "run"
         self.runner_log = folder / "runners.jsonl"
+        self._output, self._errors = folder / "stdout", folder / "stderr"
         self.runner_log.touch()
         (folder / "reference.py").write_text(REFERENCE)
         self.problem = folder / "problem.yaml"
@@ -126,17 +127,15 @@ class Search:
     def finish(self) -> dict[str, Any]:
         """Run to the end and return result.json."""
         process = self._start()
-        output, errors = process.communicate(timeout=900)
-        assert process.returncode == 0, errors
-        result: dict[str, Any] = json.loads(output)
+        assert process.wait(timeout=900) == 0, self._errors.read_text()
+        result: dict[str, Any] = json.loads(self._output.read_text())
         return result
 
-    def _start(self) -> subprocess.Popen[str]:
+    def _start(self) -> subprocess.Popen[bytes]:
         began = (self.run_dir / "archive.sqlite").exists()
         command = [*self._command, *(["--resume", str(self.run_dir)] if began else [])]
-        return subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self._environment
-        )
+        with self._output.open("w") as output, self._errors.open("w") as errors:
+            return subprocess.Popen(command, stdout=output, stderr=errors, env=self._environment)
 
 
 def stored_replies_asked_again(log: Path, deaths: list[float]) -> list[str]:
