@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,6 +51,9 @@ async def open_saver(path: Path) -> AsyncIterator[AsyncSqliteSaver]:
 
     with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
+        # aiosqlite's thread outlives a failed connect and then speaks to a closed event loop: fail here, without it.
+        with closing(sqlite3.connect(path, timeout=BUSY_TIMEOUT_S)) as probe:
+            probe.execute("PRAGMA schema_version").fetchone()
     try:
         async with aiosqlite.connect(path, timeout=BUSY_TIMEOUT_S) as connection:
             await connection.execute("PRAGMA journal_mode=WAL")
