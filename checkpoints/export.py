@@ -36,7 +36,7 @@ _TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
     "model_calls": (
         (
             *("call_id", "state", "model", "prompt_sha256", "request", "reply"),
-            *("error", "sent", "began_at", "ended_at"),
+            *("error", "sent", "began_at", "ended_at", "lost_input_tokens", "lost_output_tokens", "lost_usd"),
         ),
         ("call_id",),
         ("call_id",),

@@ -8,6 +8,7 @@ an outside agent or a person: the table is also their mailbox, and `request` hol
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from ridgeline.checkpoints.archive import Archive
@@ -19,10 +20,19 @@ VALUES (:call_id, :state, :model, :prompt_sha256, :request)
 ON CONFLICT (call_id) DO UPDATE SET state = excluded.state, model = excluded.model, request = excluded.request,
   prompt_sha256 = excluded.prompt_sha256, error = '', sent = sent + 1
 WHERE state <> 'finished'"""
-_END = f"""UPDATE model_calls SET state = :state, reply = :reply, error = :error, ended_at = {NOW}
+_FINISH = f"""UPDATE model_calls SET state = 'finished', reply = :reply, error = '', ended_at = {NOW}
 WHERE call_id = :call_id AND state <> 'finished'"""
-_TOTALS = """SELECT COUNT(*) AS calls, COALESCE(SUM(input_tokens), 0) AS input_tokens,
-  COALESCE(SUM(output_tokens), 0) AS output_tokens, COALESCE(SUM(usd), 0.0) AS usd,
+_FAIL = f"""UPDATE model_calls SET state = 'failed', reply = NULL, error = :error, ended_at = {NOW},
+  lost_input_tokens = lost_input_tokens + :input_tokens, lost_output_tokens = lost_output_tokens + :output_tokens,
+  lost_usd = lost_usd + :usd
+WHERE call_id = :call_id AND state NOT IN ('finished', 'failed')"""
+_USED = """COALESCE(input_tokens, 0) + lost_input_tokens AS input_tokens,
+  COALESCE(output_tokens, 0) + lost_output_tokens AS output_tokens, COALESCE(usd, 0.0) + lost_usd AS usd"""
+_CALLS = f"""SELECT call_id, state, model, prompt_sha256, request, error, sent, began_at, ended_at, latency_s, {_USED}
+FROM model_calls WHERE :state IS NULL OR state = :state ORDER BY rowid"""
+_TOTALS = """SELECT COUNT(*) AS calls, COALESCE(SUM(input_tokens), 0) + COALESCE(SUM(lost_input_tokens), 0) AS input_tokens,
+  COALESCE(SUM(output_tokens), 0) + COALESCE(SUM(lost_output_tokens), 0) AS output_tokens,
+  COALESCE(SUM(usd), 0.0) + COALESCE(SUM(lost_usd), 0.0) AS usd,
   COUNT(*) FILTER (WHERE state = 'in_flight') AS in_flight, COUNT(*) FILTER (WHERE state = 'waiting') AS waiting,
   COUNT(*) FILTER (WHERE state = 'failed') AS failed, COALESCE(SUM(sent - 1), 0) AS repeated
 FROM model_calls"""
@@ -69,34 +79,37 @@ class Journal:
         Raises:
             KeyError: the call was never begun.
         """
-        self._end(call_id, state="finished", reply=to_text(reply), error="")
+        self._end(call_id, _FINISH, {"reply": to_text(reply)})
 
-    def fail(self, call_id: str, error: str) -> None:
-        """Record that a call ended without a reply.
+    def fail(self, call_id: str, error: str, usage: Mapping[str, Any] | None = None) -> None:
+        """Record that a call ended without a usable reply.
+
+        `usage` is what it cost all the same: `input_tokens`, `output_tokens` and `usd`, each 0 when left out. It stays
+        counted when the call is sent again; failing a failed call once more adds nothing.
 
         Raises:
             KeyError: the call was never begun.
         """
-        self._end(call_id, state="failed", reply=None, error=error)
+        used = {name: (usage or {}).get(name) or 0 for name in ("input_tokens", "output_tokens", "usd")}
+        self._end(call_id, _FAIL, {"error": error} | used)
 
-    def _end(self, call_id: str, *, state: str, reply: str | None, error: str) -> None:
+    def _end(self, call_id: str, statement: str, values: dict[str, Any]) -> None:
         with self._database.write() as rows:
             if not rows.table("model_calls").count_where("call_id = ?", [call_id]):
                 raise KeyError(f"{self._database.path}: no model call {call_id}")
-            rows.execute(_END, {"call_id": call_id, "state": state, "reply": reply, "error": error})
+            rows.execute(statement, {"call_id": call_id} | values)
 
     def calls(self, state: str | None = None) -> list[dict[str, Any]]:
-        """Return the calls in one state ("in_flight", "waiting", "finished", "failed") or all, oldest first."""
-        found = self._database.query(
-            "SELECT call_id, state, model, prompt_sha256, request, error, sent, began_at, ended_at, input_tokens, "
-            "output_tokens, usd, latency_s FROM model_calls WHERE :state IS NULL OR state = :state ORDER BY rowid",
-            {"state": state},
-        )
+        """Return the calls in one state ("in_flight", "waiting", "finished", "failed") or all, oldest first.
+
+        `input_tokens`, `output_tokens` and `usd` include what failed sends of the call cost.
+        """
+        found = self._database.query(_CALLS, {"state": state})
         return [row | {"request": json.loads(row["request"])} for row in found]
 
     def totals(self) -> dict[str, Any]:
-        """Return `calls`, `input_tokens`, `output_tokens`, `usd`, and how many are `in_flight`, `waiting` or `failed`;
-        `repeated` counts sends beyond the first of each call."""
+        """Return `calls`, `input_tokens`, `output_tokens`, `usd` (failed sends included), and how many are `in_flight`,
+        `waiting` or `failed`; `repeated` counts sends beyond the first of each call."""
         return self._database.query(_TOTALS)[0]
 
     @property

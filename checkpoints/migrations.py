@@ -169,6 +169,15 @@ ARCHIVE = (
         title="the journal of model calls",
         statements=(_MODEL_CALLS, _PROMPT_MISMATCHES, "CREATE INDEX model_calls_by_state ON model_calls (state)"),
     ),
+    Migration(
+        number=3,
+        title="what failed model calls cost",
+        statements=(
+            "ALTER TABLE model_calls ADD COLUMN lost_input_tokens INTEGER NOT NULL DEFAULT 0",
+            "ALTER TABLE model_calls ADD COLUMN lost_output_tokens INTEGER NOT NULL DEFAULT 0",
+            "ALTER TABLE model_calls ADD COLUMN lost_usd REAL NOT NULL DEFAULT 0",
+        ),
+    ),
 )
 
 BANK = (
