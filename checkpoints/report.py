@@ -25,14 +25,6 @@ _BASELINE_NAMES = {
     "compile": "torch.compile",
     "compile_max_autotune": "max-autotune",
 }
-_STATE_WORDS = {
-    "finished": "finished its rounds",
-    "stopped": "was stopped and can be resumed",
-    "budget": "ended by its budget",
-    "at_floor": "ended at the roofline floor",
-    "stalled": "ended: no round gained any more",
-    "no_gain": "ended: there was nothing left to gain",
-}
 _TOKEN = re.compile(
     r"(?P<com>//[^\n]*|/\*.*?\*/)|(?P<str>\"(?:\\.|[^\"\\\n])*\")|(?P<pre>^[ \t]*\#[^\n]*)"
     r"|(?P<key>\b(?:alignas|auto|bool|break|case|char|class|const|constexpr|continue|do|double|else|extern|float|for|if"
@@ -43,13 +35,13 @@ _TOKEN = re.compile(
 )
 
 
-def render_report(archive: Archive, result: dict[str, Any]) -> str:
-    """Return the page for a search whose result.json is `result`."""
+def render_report(archive: Archive, result: dict[str, Any], *, state_words: str) -> str:
+    """Return the page for a search whose result.json is `result`; `state_words` say how it ended."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters.update(ms=_ms, ratio=_ratio, seconds=_seconds, usd=_usd, count=_count)
     folder = resources.files("ridgeline.checkpoints") / "templates"
     template = environment.from_string((folder / "report.html.j2").read_text(encoding="utf-8"))
-    return template.render(_context(archive, result))
+    return template.render(_context(archive, result) | {"state_words": state_words})
 
 
 def _context(archive: Archive, result: dict[str, Any]) -> dict[str, Any]:
@@ -61,7 +53,6 @@ def _context(archive: Archive, result: dict[str, Any]) -> dict[str, Any]:
         "result": result,
         "best": best,
         "headline": _headline(result, archive.certificate()),
-        "state_words": _STATE_WORDS[result["state"]],
         "device_name": (result["device"] or {}).get("name", "unknown device"),
         "environment": _environment_rows(archive.run(), result),
         "floor": archive.baselines(),

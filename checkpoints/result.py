@@ -30,7 +30,16 @@ from ridgeline.tools.records import (
     Purpose,
 )
 
-STATES = ("finished", "stopped", "budget", "at_floor", "stalled", "no_gain")
+STATE_WORDS: dict[str, str] = {
+    "finished": "finished: every round is done",
+    "stopped": "stopped, and can be resumed",
+    "budget": "finished: the budget is spent",
+    "at_floor": "finished: the best kernel is at the roofline floor, nothing is left to gain",
+    "stalled": "finished: no round gained any more",
+    "no_gain": "finished without a gain: no verified kernel is faster than eager PyTorch",
+}
+"""How a search ended, in the words of the command line and of the report."""
+STATES = tuple(STATE_WORDS)
 _FULL_PRECISION = {None, PrecisionClass.EXACT, PrecisionClass.FP32}
 
 
@@ -263,7 +272,7 @@ def write_run_outputs(run_dir: Path, archive: Archive) -> dict[str, Any]:
         replace_file(run_dir / best.file_name, best.candidate.source)
     if certificate := archive.certificate():
         replace_file(run_dir / "certificate.json", _pretty(finite(certificate)))
-    replace_file(run_dir / "report.html", render_report(archive, result))
+    replace_file(run_dir / "report.html", render_report(archive, result, state_words=STATE_WORDS[result["state"]]))
     replace_file(run_dir / "result.json", _pretty(result))
     return result
 

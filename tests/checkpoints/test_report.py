@@ -4,9 +4,11 @@ import re
 from html.parser import HTMLParser
 from types import SimpleNamespace
 
+import pytest
+
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.report import colour_source, render_report
-from ridgeline.checkpoints.result import build_result
+from ridgeline.checkpoints.result import STATE_WORDS, build_result
 from ridgeline.tools.records import ReasonCode, Status
 
 HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)>'
@@ -45,7 +47,8 @@ def _read(page: str) -> _Page:
 
 
 def _render(archive: Archive) -> str:
-    return render_report(archive, build_result(archive))
+    result = build_result(archive)
+    return render_report(archive, result, state_words=STATE_WORDS[result["state"]])
 
 
 def test_report_is_well_formed_and_asks_nothing_of_the_network(filled: Archive) -> None:
@@ -82,6 +85,12 @@ def test_report_says_the_verdict_the_baselines_and_the_lineage(filled: Archive) 
     ):  # fmt: skip
         assert text in page, text
     assert "key: abababababab, flags" in page
+
+
+@pytest.mark.parametrize("state", STATE_WORDS)
+def test_report_says_how_the_search_ended(archive: Archive, state: str) -> None:
+    archive.save_run({"state": state})
+    assert f"· {STATE_WORDS[state]}</div>" in _render(archive)
 
 
 def test_report_of_a_search_without_any_result_says_so(archive: Archive) -> None:
