@@ -19,7 +19,7 @@ from ridgeline.graph.embed import RUNS
 
 def execute(args: argparse.Namespace) -> int:
     """Print rounds, ideas, the lineage of the best and the cost; one JSON object with `--json`."""
-    with Archive.open(find_run(RUNS, args.run), create=False) as archive:
+    with Archive.open_read_only(find_run(RUNS, args.run)) as archive:
         shown = show_run(archive)
     if args.json:
         sys.stdout.write(json.dumps(shown, indent=2) + "\n")
