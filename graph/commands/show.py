@@ -68,6 +68,7 @@ def _print_cost(console: Console, cost: dict[str, Any]) -> None:
     calls = cost["model_calls"]
     console.print(
         f"cost: {calls['calls']} model calls, {cost['tokens']:,} tokens, ${cost['usd']:.2f}; "
-        f"{cost['cpu_seconds']:.0f} s CPU, {cost['gpu_seconds']:.0f} s GPU, {cost['wall_s'] or 0:.0f} s in all",
+        f"judging took {cost['cpu_seconds']:.0f} s on the CPU and {cost['gpu_seconds']:.0f} s on a GPU; "
+        f"{cost['wall_s'] or 0:.0f} s in all",
         markup=False,
     )
