@@ -66,9 +66,11 @@ def _print_lineage(console: Console, lineage: list[dict[str, Any]]) -> None:
 
 def _print_cost(console: Console, cost: dict[str, Any]) -> None:
     calls = cost["model_calls"]
+    on_gpu = f" and {cost['gpu_seconds']:.0f} s on the GPU" if cost["gpu_seconds"] else ""
     console.print(
         f"cost: {calls['calls']} model calls, {cost['tokens']:,} tokens, ${cost['usd']:.2f}; "
-        f"judging took {cost['cpu_seconds']:.0f} s on the CPU and {cost['gpu_seconds']:.0f} s on a GPU; "
+        f"judging took {cost['cpu_seconds']:.0f} s on the CPU{on_gpu}; "
         f"{cost['wall_s'] or 0:.0f} s in all",
         markup=False,
+        soft_wrap=True,
     )
