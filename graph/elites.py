@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ridgeline.graph.requests import Elite, TriedIdea
+from ridgeline.graph.tuning import root_id
 from ridgeline.tools.records import Candidate, Evaluation, Profile, Purpose
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class Standing:
     @property
     def lineage(self) -> str:
         """Return what must differ between two elites: the idea, or the kernel itself when it has none."""
-        return self.candidate.idea_id or self.candidate.id.partition("t")[0]
+        return self.candidate.idea_id or root_id(self.candidate)
 
     @property
     def speedup(self) -> float:

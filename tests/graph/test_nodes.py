@@ -269,3 +269,15 @@ async def test_tune_keeps_to_its_trials_over_all_elites(search: Search) -> None:
     await search.run(search.context(rounds=2, ideas=2, implementations=1, tune_trials=6))
     for round_ in (1, 2):
         assert 0 < len(search.archive.candidates(round=round_, origin=Origin.TUNE)) <= 6
+
+
+async def test_seed_named_like_a_tuned_kernel_is_tuned_as_any_other(search: Search) -> None:
+    context = search.context(rounds=1, ideas=1, implementations=1, tune_trials=8)
+    seeds = context.problem.path.parent / "seeds"
+    (seeds / "float4.cpp").write_text(TUNED.format(title="float4"))
+    (seeds / "float4t0.cpp").write_text("// speed 0.6\n")
+    context.problem = context.problem.model_copy(update={"seeds": ["seeds/*.cpp"]})
+    output = await search.run(context)
+    best = search.archive.candidate(output["best_id"])
+    assert (best.parent_id, best.origin) == ("seed-float4", Origin.TUNE)
+    assert search.archive.candidate("seed-float4t0").origin is Origin.SEED
