@@ -68,7 +68,6 @@ class BranchState(TypedDict, total=False):
     attempt: int
     candidate_id: str
     stage: str  # the next step: compile, verify, benchmark, write, or done
-    build_key: str
     finished: list[str]
 
 

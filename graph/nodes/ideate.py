@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from langgraph.types import Overwrite
 
 from ridgeline.graph.asking import ask_ideas
-from ridgeline.graph.elites import read_elites, tried_idea
+from ridgeline.graph.elites import read_elites
 from ridgeline.graph.events import emit
-from ridgeline.graph.history import model_outcomes
+from ridgeline.graph.history import model_outcomes, tried_ideas
 from ridgeline.graph.novelty import is_repeated
 from ridgeline.graph.requests import IdeaDraft, IdeationRequest, TriedIdea
 from ridgeline.graph.retry import ModelUnavailable
@@ -67,8 +67,9 @@ async def _ideas(context: SearchContext, state: SearchState, plan: Plan, round_:
     if stored:
         return stored
     elites = await read_elites(context, state.get("elites", []))
-    tried = tuple(tried_idea(row) for row in await asyncio.to_thread(context.archive.tried_ideas))
-    drafts = [(USER, draft) for draft in user_drafts(context.problem.ideas, tried, plan.ideas, elites)]
+    tried = await asyncio.to_thread(tried_ideas, context.archive)
+    begun = await asyncio.to_thread(context.archive.ideas)
+    drafts = [(USER, draft) for draft in user_drafts(context.problem.ideas, begun, plan.ideas, elites)]
     request = IdeationRequest(
         subject=await context.subject(),
         round=round_,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ridgeline.graph.budget import exhausted, spent
 from ridgeline.graph.elites import choose_elites, read_standings
 from ridgeline.graph.events import emit
-from ridgeline.graph.measuring import evaluate
+from ridgeline.graph.measuring import evaluate, measure_again
 from ridgeline.graph.profiling import profile
 from ridgeline.graph.rounds import GAIN, save_summary, stop_reason
 from ridgeline.graph.tuning import Trial, Tunable, next_points, parse_tunables, root_id, with_values
@@ -32,6 +32,7 @@ async def tune(state: SearchState, context: SearchContext) -> SearchState:
     """Measure this round's tuned points and return the elites again; resumes at the first point not yet measured."""
     round_ = state.get("round", 0)
     plan = context.plan(state.get("max_rounds"))
+    await measure_again(context)
     await _sweep(context, state, round_, plan.trials(round_))
     standings = await asyncio.to_thread(read_standings, context.archive)
     elites = choose_elites(standings, plan.elites)
