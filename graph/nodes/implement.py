@@ -14,6 +14,7 @@ from ridgeline.graph.measuring import failure_text, give_up, run_step
 from ridgeline.graph.replies import UnreadableReply
 from ridgeline.graph.requests import IdeaDraft, KernelRequest
 from ridgeline.graph.retry import ModelUnavailable
+from ridgeline.tools.errors import ModelError
 from ridgeline.tools.records import Candidate, Idea, Interface, Origin, Purpose, ReasonCode, Status
 
 if TYPE_CHECKING:
@@ -41,7 +42,10 @@ async def write(state: BranchState, context: SearchContext) -> BranchState:
     request = await _request(context, state, idea, candidate_id)
     try:
         draft = await ask_kernel(context, f"{candidate_id}:write", state["model"], request)
-    except (ModelUnavailable, UnreadableReply) as error:
+    except (ModelError, ModelUnavailable, UnreadableReply) as error:
+        if isinstance(error, ModelError) and not context.models.drop(state["model"]):
+            raise
+        emit({"event": "warning", "message": f"{candidate_id}: not written: {error}"})
         await _store_unwritten(context, state, idea, candidate_id, f"{state['model']} wrote no kernel: {error}")
         return _move(state, candidate_id, "done")
     candidate = _candidate(context, state, idea, candidate_id, draft.source)

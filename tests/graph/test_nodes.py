@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import pytest
 from langgraph.graph import START, StateGraph
 
 from ridgeline.checkpoints.bank import Bank
@@ -14,7 +15,7 @@ from ridgeline.graph.pool import ModelPool
 from ridgeline.graph.requests import IdeationRequest, KernelRequest
 from ridgeline.graph.retry import ModelUnavailable
 from ridgeline.problems.spec import Budget
-from ridgeline.tools.errors import EngineError
+from ridgeline.tools.errors import EngineError, ModelError
 from ridgeline.tools.records import Origin, Purpose, ReasonCode, Status
 
 from .conftest import Search
@@ -192,6 +193,61 @@ async def test_duplicates_are_refused_and_asked_for_once_more(search: Search) ->
     await search.run(search.context(rounds=2, ideas=2, implementations=1))
     assert [len(p.refused) for p in search.model.proposals] == [0, 0, 1]
     assert len(search.archive.ideas(2)) == 2
+
+
+async def test_duplicate_under_an_invented_parent_is_refused(search: Search) -> None:
+    def ideas(request: IdeationRequest) -> dict[str, Any]:
+        fresh = distinct_ideas(request)["ideas"]
+        if request.refused:
+            return {"ideas": [fresh[0]]}
+        words = {"mechanism": "something else entirely is told of it here", "parent_id": "an invented one"}
+        return {"ideas": [fresh[1] | {"parent_id": None}, fresh[1] | words]}
+
+    search.model = ScriptedModel(ideas=ideas)
+    await search.run(search.context(rounds=1, ideas=2, implementations=1))
+    assert [len(p.refused) for p in search.model.proposals] == [0, 1]
+    assert len({idea.title for idea in search.archive.ideas(1)}) == 2
+
+
+@pytest.mark.parametrize("error", [ModelUnavailable("no answer: 503"), ModelError("the key was refused")])
+async def test_unanswered_request_for_more_ideas_leaves_the_accepted_ones(search: Search, error: Exception) -> None:
+    def ideas(request: IdeationRequest) -> Any:
+        fresh = distinct_ideas(request)["ideas"]
+        return error if request.refused else {"ideas": [fresh[0], fresh[0]]}
+
+    search.model = ScriptedModel(ideas=ideas)
+    output = await search.run(search.context(rounds=1, ideas=2, implementations=1))
+    assert (output["outcome"], len(search.archive.ideas(1))) == ("finished", 1)
+    assert str(error) in " ".join(event["message"] for event in events(search, "warning"))
+
+
+def new_ideas(request: IdeationRequest) -> dict[str, Any]:
+    """Return ideas that share no word with those of another request of the round."""
+    return distinct_ideas(dataclasses.replace(request, round=request.rng_seed % 100_003))
+
+
+async def test_model_that_does_not_cover_the_problem_is_dropped_and_the_others_take_its_share(search: Search) -> None:
+    narrow = ScriptedModel("narrow", ideas=lambda r: ModelError("toy: not covered"), kernel=lambda r: ModelError("no"))
+    search.model = ScriptedModel(ideas=new_ideas)
+    await search.run(search.context(narrow, search.model, rounds=2, ideas=3, implementations=2))
+    assert [len(search.archive.ideas(n)) for n in (1, 2)] == [3, 3]
+    assert {idea.model for idea in search.archive.ideas()} == {"scripted"}
+    assert len(narrow.proposals) == 1 and not narrow.writes
+    assert "goes on without it" in events(search, "warning")[0]["message"]
+
+
+async def test_search_whose_models_all_refuse_ends_with_the_refusal(search: Search) -> None:
+    refusing = [ScriptedModel(name, ideas=lambda r: ModelError("not covered")) for name in ("a", "b")]
+    with pytest.raises(ModelError, match="not covered"):
+        await search.run(search.context(*refusing))
+
+
+async def test_model_that_refuses_to_write_costs_its_branches_only(search: Search) -> None:
+    silent = ScriptedModel("silent", kernel=lambda r: ModelError("the key was refused"))
+    output = await search.run(search.context(silent, search.model, rounds=1, ideas=2, implementations=2))
+    assert output["certified"]
+    assert {c.model for c in search.archive.candidates(origin=Origin.MODEL) if c.source} == {"scripted"}
+    assert len(silent.writes) > 0
 
 
 async def test_ideation_sees_results_failures_and_diagnosed_elites(search: Search) -> None:
