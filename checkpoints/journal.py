@@ -2,12 +2,13 @@
 
 A call is `in_flight` from just before it is sent until its reply is stored; one found in that state after a crash may
 have been paid without an answer, and `totals()["repeated"]` counts how many were sent again. A `waiting` call waits for
-an outside agent or a person: the table is also their mailbox, and `request` holds all they need to answer.
+an outside agent or a person: the table can be their mailbox, and `request` holds all they need to answer. No command
+begins such a call yet.
 """
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ridgeline.checkpoints.archive import Archive
@@ -19,13 +20,25 @@ VALUES (:call_id, :state, :model, :prompt_sha256, :request)
 ON CONFLICT (call_id) DO UPDATE SET state = excluded.state, model = excluded.model, request = excluded.request,
   prompt_sha256 = excluded.prompt_sha256, error = '', sent = sent + 1
 WHERE state <> 'finished'"""
-_END = f"""UPDATE model_calls SET state = :state, reply = :reply, error = :error, ended_at = {NOW}
+_FINISH = f"""UPDATE model_calls SET state = 'finished', reply = :reply, error = '', ended_at = {NOW}
 WHERE call_id = :call_id AND state <> 'finished'"""
-_TOTALS = """SELECT COUNT(*) AS calls, COALESCE(SUM(input_tokens), 0) AS input_tokens,
+_FAIL = f"""UPDATE model_calls SET state = 'failed', reply = NULL, error = :error, ended_at = {NOW}
+WHERE call_id = :call_id AND state <> 'finished'"""
+_LOSE = """INSERT OR IGNORE INTO failed_sends (call_id, sent, error, input_tokens, output_tokens, usd)
+SELECT call_id, sent, :error, :input_tokens, :output_tokens, :usd FROM model_calls
+WHERE call_id = :call_id AND state = 'failed'"""
+_USED = "".join(
+    f""", COALESCE({column}, 0) + COALESCE(
+    (SELECT SUM({column}) FROM failed_sends WHERE failed_sends.call_id = model_calls.call_id), 0) AS {column}"""
+    for column in ("input_tokens", "output_tokens", "usd")
+)
+_CALLS = f"""SELECT call_id, state, model, prompt_sha256, request, error, sent, began_at, ended_at, latency_s{_USED}
+FROM model_calls WHERE :state IS NULL OR state = :state ORDER BY rowid"""
+_TOTALS = f"""SELECT COUNT(*) AS calls, COALESCE(SUM(input_tokens), 0) AS input_tokens,
   COALESCE(SUM(output_tokens), 0) AS output_tokens, COALESCE(SUM(usd), 0.0) AS usd,
   COUNT(*) FILTER (WHERE state = 'in_flight') AS in_flight, COUNT(*) FILTER (WHERE state = 'waiting') AS waiting,
   COUNT(*) FILTER (WHERE state = 'failed') AS failed, COALESCE(SUM(sent - 1), 0) AS repeated
-FROM model_calls"""
+FROM (SELECT state, sent{_USED} FROM model_calls)"""
 
 
 class Journal:
@@ -47,7 +60,7 @@ class Journal:
             return None
         if prompt_sha256 is not None and prompt_sha256 != row["prompt_sha256"]:
             self._record_mismatch(call_id, row["prompt_sha256"], prompt_sha256)
-        reply: dict[str, Any] = json.loads(row["reply"])
+        reply: dict[str, Any] = self._database.value_of(row["reply"])
         return reply
 
     def begin(
@@ -69,34 +82,38 @@ class Journal:
         Raises:
             KeyError: the call was never begun.
         """
-        self._end(call_id, state="finished", reply=to_text(reply), error="")
+        self._end(call_id, (_FINISH,), {"reply": to_text(reply)})
 
-    def fail(self, call_id: str, error: str) -> None:
-        """Record that a call ended without a reply.
+    def fail(self, call_id: str, error: str, usage: Mapping[str, Any] | None = None) -> None:
+        """Record that a call ended without a usable reply.
+
+        `usage` is what it cost all the same: `input_tokens`, `output_tokens` and `usd`, each 0 when left out. It stays
+        counted when the call is sent again; failing a failed call once more adds nothing.
 
         Raises:
             KeyError: the call was never begun.
         """
-        self._end(call_id, state="failed", reply=None, error=error)
+        used = {name: (usage or {}).get(name) or 0 for name in ("input_tokens", "output_tokens", "usd")}
+        self._end(call_id, (_FAIL, _LOSE), {"error": error} | used)
 
-    def _end(self, call_id: str, *, state: str, reply: str | None, error: str) -> None:
+    def _end(self, call_id: str, statements: Sequence[str], values: dict[str, Any]) -> None:
         with self._database.write() as rows:
             if not rows.table("model_calls").count_where("call_id = ?", [call_id]):
                 raise KeyError(f"{self._database.path}: no model call {call_id}")
-            rows.execute(_END, {"call_id": call_id, "state": state, "reply": reply, "error": error})
+            for statement in statements:
+                rows.execute(statement, {"call_id": call_id} | values)
 
     def calls(self, state: str | None = None) -> list[dict[str, Any]]:
-        """Return the calls in one state ("in_flight", "waiting", "finished", "failed") or all, oldest first."""
-        found = self._database.query(
-            "SELECT call_id, state, model, prompt_sha256, request, error, sent, began_at, ended_at, input_tokens, "
-            "output_tokens, usd, latency_s FROM model_calls WHERE :state IS NULL OR state = :state ORDER BY rowid",
-            {"state": state},
-        )
-        return [row | {"request": json.loads(row["request"])} for row in found]
+        """Return the calls in one state ("in_flight", "waiting", "finished", "failed") or all, oldest first.
+
+        `input_tokens`, `output_tokens` and `usd` include what failed sends of the call cost.
+        """
+        found = self._database.query(_CALLS, {"state": state})
+        return [row | {"request": self._database.value_of(row["request"])} for row in found]
 
     def totals(self) -> dict[str, Any]:
-        """Return `calls`, `input_tokens`, `output_tokens`, `usd`, and how many are `in_flight`, `waiting` or `failed`;
-        `repeated` counts sends beyond the first of each call."""
+        """Return `calls`, `input_tokens`, `output_tokens`, `usd` (failed sends included), and how many are `in_flight`,
+        `waiting` or `failed`; `repeated` counts sends beyond the first of each call."""
         return self._database.query(_TOTALS)[0]
 
     @property

@@ -103,9 +103,9 @@ def _round_entry(
 
 def _spent_by_round(archive: Archive) -> dict[int, dict[str, Any]]:
     spent: dict[int, dict[str, Any]] = defaultdict(dict)
-    for call in Journal(archive).calls("finished"):
+    for call in Journal(archive).calls():
         if found := _CALL_ROUND.match(call["call_id"]):
             entry = spent[int(found[1])]
-            entry["tokens"] = entry.get("tokens", 0) + (call["input_tokens"] or 0) + (call["output_tokens"] or 0)
-            entry["usd"] = entry.get("usd", 0.0) + (call["usd"] or 0.0)
+            entry["tokens"] = entry.get("tokens", 0) + call["input_tokens"] + call["output_tokens"]
+            entry["usd"] = entry.get("usd", 0.0) + call["usd"]
     return spent

@@ -144,6 +144,17 @@ _PROMPT_MISMATCHES = """CREATE TABLE prompt_mismatches (
   PRIMARY KEY (call_id, replayed_sha256)
 )"""
 
+_FAILED_SENDS = """CREATE TABLE failed_sends (
+  call_id TEXT NOT NULL,
+  sent INTEGER NOT NULL,
+  error TEXT NOT NULL,
+  input_tokens INTEGER NOT NULL,
+  output_tokens INTEGER NOT NULL,
+  usd REAL NOT NULL,
+  failed_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ','now')),
+  PRIMARY KEY (call_id, sent)
+)"""
+
 ARCHIVE = (
     Migration(
         number=1,
@@ -168,6 +179,11 @@ ARCHIVE = (
         number=2,
         title="the journal of model calls",
         statements=(_MODEL_CALLS, _PROMPT_MISMATCHES, "CREATE INDEX model_calls_by_state ON model_calls (state)"),
+    ),
+    Migration(
+        number=3,
+        title="what failed model calls cost",
+        statements=(_FAILED_SENDS,),
     ),
 )
 

@@ -19,7 +19,7 @@ from ridgeline.graph.embed import RUNS
 
 def execute(args: argparse.Namespace) -> int:
     """Print rounds, ideas, the lineage of the best and the cost; one JSON object with `--json`."""
-    with Archive.open(find_run(RUNS, args.run), create=False) as archive:
+    with Archive.open_read_only(find_run(RUNS, args.run)) as archive:
         shown = show_run(archive)
     if args.json:
         sys.stdout.write(json.dumps(shown, indent=2) + "\n")
@@ -68,6 +68,7 @@ def _print_cost(console: Console, cost: dict[str, Any]) -> None:
     calls = cost["model_calls"]
     console.print(
         f"cost: {calls['calls']} model calls, {cost['tokens']:,} tokens, ${cost['usd']:.2f}; "
-        f"{cost['cpu_seconds']:.0f} s CPU, {cost['gpu_seconds']:.0f} s GPU, {cost['wall_s'] or 0:.0f} s in all",
+        f"judging took {cost['cpu_seconds']:.0f} s on the CPU and {cost['gpu_seconds']:.0f} s on a GPU; "
+        f"{cost['wall_s'] or 0:.0f} s in all",
         markup=False,
     )

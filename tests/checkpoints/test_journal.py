@@ -7,6 +7,7 @@ import pytest
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.journal import Journal
+from ridgeline.checkpoints.lineage import history
 
 REPLY = {"text": '{"ideas": []}', "input_tokens": 120, "output_tokens": 30, "usd": 0.004, "latency_s": 2.5, "raw": {}}
 
@@ -90,6 +91,23 @@ def test_a_failed_call_may_be_sent_again(archive: Archive) -> None:
     assert journal.stored("r1:ideate:0") is None
     _begin(journal)
     assert journal.calls("in_flight")[0]["error"] == ""
+
+
+def test_what_a_failed_call_cost_is_counted_and_stays_counted_when_it_is_sent_again(archive: Archive) -> None:
+    journal = Journal(archive)
+    _begin(journal)
+    for _ in range(2):
+        journal.fail("r1:ideate:0", "no kernel in the reply", {"input_tokens": 700, "output_tokens": 50, "usd": 0.02})
+    spent = {"input_tokens": 700, "output_tokens": 50, "usd": pytest.approx(0.02), "failed": 1}
+    assert {name: journal.totals()[name] for name in spent} == spent
+    _begin(journal)
+    journal.fail("r1:ideate:0", "again", usage={"input_tokens": 5})
+    _begin(journal)
+    journal.finish("r1:ideate:0", REPLY)
+    spent = {"input_tokens": 825, "output_tokens": 80, "usd": pytest.approx(0.024), "failed": 0, "repeated": 2}
+    assert {name: journal.totals()[name] for name in spent} == spent
+    archive.save_round({"round": 1})
+    assert history(archive)[0]["tokens"] == 905
 
 
 def test_a_reply_to_a_call_that_was_never_begun_is_an_error(archive: Archive) -> None:

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+import json
 import re
 from html.parser import HTMLParser
 from types import SimpleNamespace
 
+import pytest
+
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.report import colour_source, render_report
-from ridgeline.checkpoints.result import build_result
+from ridgeline.checkpoints.result import STATE_WORDS, build_result
 from ridgeline.tools.records import ReasonCode, Status
 
+NEWER = ("reference_source", "versions", "strategy", "sandbox_tier")  # absent from older runs' records
 HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)>'
 
 
@@ -45,7 +49,8 @@ def _read(page: str) -> _Page:
 
 
 def _render(archive: Archive) -> str:
-    return render_report(archive, build_result(archive))
+    result = build_result(archive)
+    return render_report(archive, result, state_words=STATE_WORDS[result["state"]])
 
 
 def test_report_is_well_formed_and_asks_nothing_of_the_network(filled: Archive) -> None:
@@ -82,6 +87,35 @@ def test_report_says_the_verdict_the_baselines_and_the_lineage(filled: Archive) 
     ):  # fmt: skip
         assert text in page, text
     assert "key: abababababab, flags" in page
+
+
+def test_certificate_rows_read_as_words(filled: Archive) -> None:
+    page = _render(filled)
+    for text in (
+        "r4i1v0a0t3 with UNROLL: 8",
+        "1.72× (1.69 to 1.77)",
+        "flags: -O3 -march=native",
+        "ok, 20 trials, fp32",
+    ):
+        assert f"{text}</td>" in page or f"{text}, toolchain" in page or f": {text}" in page, text
+
+
+def test_environment_tells_strategy_and_tier_and_an_older_archive_lacks_them(filled: Archive) -> None:
+    page = _render(filled)
+    for key, value in (("strategy", "branch"), ("sandbox tier", "A"), ("compiler", "g++ 12.2.0")):
+        assert f'<tr><td class="soft">{key}</td><td>{value}</td></tr>' in page
+    older = {k: v for k, v in filled.run().items() if k not in NEWER}
+    with filled.database.write() as rows:
+        rows.execute("UPDATE runs SET record = ?", [json.dumps(older | {"settings": {"strategy": "revision"}})])
+    page = _render(filled)
+    assert '<td class="soft">strategy</td><td>revision</td>' in page
+    assert "sandbox tier" not in page
+
+
+@pytest.mark.parametrize("state", STATE_WORDS)
+def test_report_says_how_the_search_ended(archive: Archive, state: str) -> None:
+    archive.save_run({"state": state})
+    assert f"· {STATE_WORDS[state]}</div>" in _render(archive)
 
 
 def test_report_of_a_search_without_any_result_says_so(archive: Archive) -> None:
