@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+from ridgeline.graph.step_memory import measure_once
 from ridgeline.tools.engine import BenchmarkTask, VerifyTask
 from ridgeline.tools.records import Build, Candidate, Purpose, ReasonCode, Status, Timing, Verdict
 
@@ -85,7 +86,7 @@ async def _verify(context: SearchContext, audit: Audit, candidate: Candidate, bu
     task = VerifyTask(
         problem=problem, candidate=candidate, build=build, purpose=Purpose.CERTIFY, extra_trials=AUDIT_TRIALS
     )
-    audit.verdict = verdict = await context.engine.submit(task)
+    audit.verdict = verdict = await measure_once(context, "audit verify", candidate, build, task, Verdict)
     if verdict.status is not Status.OK:
         audit.reason_code = verdict.reason_code
         audit.reason = f"audit: {verdict.status} ({verdict.reason_code}): {verdict.reason}"
@@ -105,7 +106,8 @@ async def _time(context: SearchContext, audit: Audit, candidate: Candidate, buil
         verdict=audit.verdict,
         purpose=Purpose.CERTIFY,
     )
-    timing = await context.engine.submit(task)
+    step = f"audit time {len(audit.timings)}"
+    timing = await measure_once(context, step, candidate, build, task, Timing)
     audit.timings.append(timing)
     if timing.status is not Status.OK:
         audit.reason_code = timing.reason_code

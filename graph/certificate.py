@@ -19,6 +19,7 @@ from ridgeline.checkpoints.result import speedup_vs_best
 from ridgeline.graph.audit import Audit, needs_audit, run_audit
 from ridgeline.graph.elites import Standing, read_standings
 from ridgeline.graph.events import emit
+from ridgeline.graph.step_memory import measure_once
 from ridgeline.tools.compiler import evaluation_key
 from ridgeline.tools.engine import BenchmarkTask, CompareTask, CompileTask, VerifyTask
 from ridgeline.tools.errors import EngineError
@@ -185,7 +186,8 @@ async def _verify(context: SearchContext, certificate: Certificate, build: Build
         purpose=Purpose.CERTIFY,
         extra_trials=EXTRA_TRIALS,
     )
-    certificate.verdict = verdict = await context.engine.submit(task)
+    verdict = await measure_once(context, "verify", task.candidate, build, task, Verdict)
+    certificate.verdict = verdict
     if verdict.status is not Status.OK:
         _fail_by(certificate, verdict, "re-verification")
 
@@ -209,7 +211,7 @@ async def _sanitize(context: SearchContext, certificate: Certificate, _: Build) 
         certificate.fail(build.status, build.reason_code, f"sanitizer build: {build.reason}")
         return
     task = VerifyTask(problem=problem, candidate=candidate, build=build, purpose=Purpose.CERTIFY, sanitized=True)
-    verdict = await context.engine.submit(task)
+    verdict = await measure_once(context, "sanitize", candidate, build, task, Verdict)
     if _is_unsupported(verdict):
         certificate.sanitizer_skipped = verdict.reason
         return
@@ -225,7 +227,7 @@ def _is_unsupported(piece: Build | Verdict) -> bool:
 async def _time(context: SearchContext, certificate: Certificate, build: Build) -> None:
     """Time the winner three times, each in a new process; every one must show the gain."""
     assert certificate.verdict is not None  # noqa: S101  # _verify ran before
-    for _ in range(RETIMINGS):
+    for number in range(RETIMINGS):
         task = BenchmarkTask(
             problem=await context.described(),
             candidate=certificate.standing.candidate,
@@ -233,7 +235,7 @@ async def _time(context: SearchContext, certificate: Certificate, build: Build) 
             verdict=certificate.verdict,
             purpose=Purpose.CERTIFY,
         )
-        timing = await context.engine.submit(task)
+        timing = await measure_once(context, f"time {number}", task.candidate, build, task, Timing)
         certificate.timings.append(timing)
         if timing.status is not Status.OK:
             _fail_by(certificate, timing, "re-timing")
@@ -281,9 +283,12 @@ async def _compare(context: SearchContext, certificate: Certificate, build: Buil
         reason = f"not compared with {seed.candidate.id}, which does not build: {seed_build.reason}"
         emit({"event": "warning", "message": reason})
         return
+    key = comparison_key(winner.id, seed.candidate.id)
+    if known := await asyncio.to_thread(context.archive.find, "comparisons", key):
+        certificate.versus_seed = Comparison.from_json(dict(known))
+        return
     task = CompareTask(problem=problem, first=winner, first_build=build, second=seed.candidate, second_build=seed_build)
     certificate.versus_seed = found = await context.engine.submit(task)
-    key = comparison_key(winner.id, seed.candidate.id)
     await asyncio.to_thread(context.archive.save, "comparisons", key, winner.id, found)
 
 
