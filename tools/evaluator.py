@@ -10,8 +10,10 @@ from __future__ import annotations
 import argparse
 import ctypes
 import json
+import logging
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -55,6 +57,8 @@ from ridgeline.tools.runner_plans import runner_plan
 from ridgeline.tools.runner_process import RunnerFailure, RunnerProcess
 from ridgeline.tools.sandbox import Sandbox, Tier, probe_sandbox
 from ridgeline.tools.verify import verify_candidate
+
+logger = logging.getLogger(__name__)
 
 UNSAFE_VARIABLE = "RIDGELINE_UNSAFE_NO_SANDBOX"
 RUNNER_LOG_VARIABLE = "RIDGELINE_RUNNER_LOG"
@@ -248,6 +252,11 @@ _TASKS: dict[str, tuple[type[Task[Any]], Callable[[Evaluator, Any], Record]]] = 
 }
 
 
+# What this process itself may run into: a full disk, a program that hangs, a figure nobody expected. One task's
+# failure must not end the device's evaluator; a fault in its logic (TypeError, AttributeError, …) still does.
+_OURS = (OSError, subprocess.SubprocessError, ValueError)
+
+
 def answer(evaluator: Evaluator, request: dict[str, Any]) -> dict[str, Any]:
     """Return the answer to one request; what can be wrong with machine or problem comes back as an error."""
     try:
@@ -258,6 +267,11 @@ def answer(evaluator: Evaluator, request: dict[str, Any]) -> dict[str, Any]:
         return {"id": request["id"], "error": {"type": "JudgeCrashed", "message": str(error)}}
     except RidgelineError as error:
         return {"id": request["id"], "error": {"type": type(error).__name__, "message": str(error)}}
+    except _OURS as error:
+        logger.exception("%s failed", request.get("task"))
+        evaluator.forget_judge()  # whatever state it is in
+        message = f"{request.get('task')}: {type(error).__name__}: {error}"
+        return {"id": request["id"], "error": {"type": EngineError.__name__, "message": message}}
 
 
 def serve(evaluator: Evaluator, requests: IO[str], answers: IO[str]) -> None:

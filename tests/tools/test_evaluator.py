@@ -7,8 +7,12 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from ridgeline.tools.engine import DescribeTask, ProblemOnDevice
+from ridgeline.tools.evaluator import _TASKS, Evaluator, answer
 from ridgeline.tools.hardware import detect_device
+from ridgeline.tools.records import Description
 
 REFERENCE = """import torch
 from torch import nn
@@ -93,3 +97,28 @@ def is_running(pid: str) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+class _Failing(Evaluator):
+    """An evaluator on a machine that fails it."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(detect_device("cpu"))
+        self.error = error
+
+    def describe(self, task: DescribeTask) -> Description:
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(28, "No space left on device"), subprocess.TimeoutExpired(["g++"], 120), ValueError("40")]
+)
+def test_a_fault_of_ours_is_answered_and_does_not_end_the_evaluator(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("RIDGELINE_CACHE_DIR", str(tmp_path))
+    evaluator = _Failing(error)
+    monkeypatch.setitem(_TASKS, "DescribeTask", (DescribeTask, _Failing.describe))
+    reply = answer(evaluator, json.loads(request(3, "return x")))
+    assert (reply["id"], reply["error"]["type"]) == (3, "EngineError")
+    assert type(error).__name__ in reply["error"]["message"]
