@@ -171,12 +171,23 @@ def serve(connection: socket.socket) -> None:
             if judge is None:
                 raise EngineError("the judge was asked before it loaded a problem")
             _answer(connection, OPERATIONS[request["op"]](judge, request))
-        except RidgelineError as error:
-            _answer(connection, {"error": {"type": type(error).__name__, "message": str(error)}})
-        except MemoryError as error:
-            _answer(connection, {"error": {"type": "EngineError", "message": one_line(error)}})
-        except RuntimeError as error:  # torch: out of memory, an operation the device lacks
-            _answer(connection, {"error": {"type": ProblemError.__name__, "message": f"reference: {one_line(error)}"}})
+        except (RidgelineError, MemoryError, RuntimeError) as error:  # RuntimeError is torch's for all of its own
+            _answer(connection, {"error": _described(error, request["op"])})
+
+
+def _described(error: Exception, op: str) -> dict[str, str]:
+    """Return the error's class and message for the parent.
+
+    Only `load` can find the reference unusable, which ends a search. One that ran then and fails later (out of memory,
+    a thread that cannot start) is the machine's fault and worth another attempt.
+    """
+    if isinstance(error, EngineError):
+        return {"type": type(error).__name__, "message": str(error)}
+    message = str(error) if isinstance(error, RidgelineError) else f"reference: {one_line(error)}"
+    if op == "load" and not isinstance(error, MemoryError):
+        kind = type(error) if isinstance(error, RidgelineError) else ProblemError
+        return {"type": kind.__name__, "message": message}
+    return {"type": EngineError.__name__, "message": f"{op}: {message}"}
 
 
 def _answer(connection: socket.socket, reply: Reply, fds: list[int] | None = None) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ridgeline.tools.engine import ProblemOnDevice
-from ridgeline.tools.errors import JudgeCrashed, ProblemError
+from ridgeline.tools.errors import EngineError, JudgeCrashed, ProblemError
 from ridgeline.tools.hardware import detect_device
 from ridgeline.tools.judge_process import JudgeProcess
 from ridgeline.tools.records import ArgKind, Role
@@ -137,3 +137,21 @@ def test_runner_cannot_write_or_resize_inputs(tmp_path: Path) -> None:
         with pytest.raises(PermissionError):
             fcntl.fcntl(reopened, fcntl.F_ADD_SEALS, 0)
         os.close(reopened)
+
+
+def test_only_loading_blames_the_reference(tmp_path: Path) -> None:
+    """One that ran when it was loaded and fails later ran out of something: no reason to end a search."""
+    switch = tmp_path / "fails"
+    body = f"if Path({str(switch)!r}).exists():\n            raise RuntimeError('no memory')\n        return x * 2"
+    source = "from pathlib import Path\n" + reference("x", body, "torch.randn(8, 8)")
+    with judging(source, tmp_path) as judge:
+        judge.request("prepare", trial="nominal_0", set=0, nan=True)
+        switch.touch()
+        for op in ("check", "loop"):
+            with pytest.raises(EngineError, match=f"{op}: .*no memory"):
+                judge.request(op, set=0, mode="eager", first_set=0, calls=1)
+        switch.unlink()
+        judge.request("refill")
+    switch.touch()
+    with pytest.raises(ProblemError, match="no memory"), judging(source, tmp_path):
+        pass
