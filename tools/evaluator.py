@@ -126,7 +126,7 @@ class Evaluator:
                     _arena(judge),
                     settings=TimingSettings.for_purpose(task.purpose),
                     floor=self._floor(task.problem, judge),
-                    collect=side.collect if task.problem.interface == Interface.TORCH else None,
+                    collect=_collect(side, task.problem),
                 )
         except RunnerFailure as fault:
             return Timing(status=fault.status, reason_code=fault.reason_code, reason=fault.reason)
@@ -145,11 +145,12 @@ class Evaluator:
                 self._runner(task, task.first, task.first_build, Purpose.CERTIFY) as first,
                 self._runner(task, task.second, task.second_build, Purpose.CERTIFY) as second,
             ):
+                sides = RunnerSide(first), RunnerSide(second)
                 return compare_sides(
-                    RunnerSide(first),
-                    RunnerSide(second),
+                    *sides,
                     _arena(judge),
                     settings=TimingSettings.for_purpose(Purpose.CERTIFY),
+                    collects=(_collect(sides[0], task.problem), _collect(sides[1], task.problem)),
                 )
         except (RunnerFailure, Distrusted) as fault:
             raise EngineError(f"{task.first.id} and {task.second.id} cannot be compared: {fault}") from fault
@@ -224,6 +225,10 @@ class Evaluator:
         from ridgeline.tools.roofline import ceilings, floor_for
 
         return floor_for(judge.problem.description, ceilings(problem.device))
+
+
+def _collect(side: RunnerSide, problem: ProblemOnDevice) -> Callable[[int], None] | None:
+    return side.collect if problem.interface == Interface.TORCH else None
 
 
 def _arena(judge: JudgeProcess) -> Arena:

@@ -108,6 +108,15 @@ async def test_everything_that_decides_the_code_is_in_the_key(
     assert len({build.key for build in builds}) == len(builds)
 
 
+async def test_a_torch_candidate_has_no_sanitizer_build(
+    compiler: Compiler, make_task: MakeTask, make_problem: MakeProblem, exp_source: str
+) -> None:
+    task = make_task(exp_source, make_problem(interface="torch"), sanitize="address,undefined")
+    (build,) = await compiler.compile_batch([task])
+    assert (build.status, build.reason_code) == (Status.REFUSED, ReasonCode.INTERFACE_UNSUPPORTED)
+    assert build.reason == "sanitizer builds exist for interface c only"
+
+
 async def test_a_log_holds_errors_first_short_and_without_our_paths(
     compiler: Compiler, make_task: MakeTask, tmp_path: Path
 ) -> None:
