@@ -52,7 +52,7 @@ def default_cache_dir() -> Path:
     if os.geteuid() == 0:
         return Path("/var/cache/ridgeline")
     home = os.environ.get("XDG_CACHE_HOME")
-    return (Path(home) if home else Path.home() / ".cache") / "ridgeline"
+    return (Path(home).absolute() if home else Path.home() / ".cache") / "ridgeline"
 
 
 class BuildCache:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import subprocess
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -32,7 +33,6 @@ from ridgeline.tools.records import (
     Comparison,
     Description,
     Device,
-    Interface,
     Profile,
     Record,
     Timing,
@@ -68,7 +68,7 @@ def on_device(spec: ProblemSpec, device: Device) -> ProblemOnDevice:
     Raises:
         ProblemError: a size that the target sets does not exist in the reference, or no engine runs its interface.
     """
-    if spec.interface == Interface.MODULE:
+    if spec.interface == "module":
         raise ProblemError(f"{spec.path}: interface module is not available yet; use c or torch")
     return ProblemOnDevice(
         name=spec.name,
@@ -219,6 +219,10 @@ class _Builder:
             else:
                 for entry in batch:
                     await self._settle([entry])
+        except (OSError, subprocess.SubprocessError, ValueError) as error:  # ours: no source can cause these
+            logger.exception("a batch of %d builds failed", len(batch))
+            for _, answer in batch:
+                _fail(answer, EngineError(f"a build could not be run: {type(error).__name__}: {error}"))
         else:
             for (_, answer), build in zip(batch, builds, strict=True):
                 with contextlib.suppress(asyncio.InvalidStateError):  # cancelled meanwhile

@@ -178,7 +178,7 @@ class Baseline(Record):
     """PyTorch's own time for the problem in one configuration."""
 
     name: str  # "eager", "eager_tf32", "compile", "compile_max_autotune"
-    precision_class: PrecisionClass
+    precision_class: PrecisionClass | None  # None: eager itself fits no class
     median_ms: float | None  # None when it failed: `error` says why
     p10_ms: float | None = None
     p90_ms: float | None = None

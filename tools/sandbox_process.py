@@ -227,8 +227,8 @@ def _parse_ending(words: str, returncode: int) -> ExitStatus:
         return ExitStatus(code=None, limit=limit, peak_memory_bytes=peak, cpu_s=cpu_s, message=f"killed: it {reason}")
     if os.WIFSIGNALED(wait_status):
         number = os.WTERMSIG(wait_status)
-        reason = _SIGNAL_REASONS.get(number)
-        message = f"killed by {signal_name(number)}" + (f": it {reason}" if reason else "")
+        message = f"killed by {signal_name(number)}"
+        message += f": it {_SIGNAL_REASONS[number]}" if number in _SIGNAL_REASONS else ""
         return ExitStatus(code=None, signal=number, peak_memory_bytes=peak, cpu_s=cpu_s, message=message)
     code = os.WEXITSTATUS(wait_status)
     return ExitStatus(code=code, peak_memory_bytes=peak, cpu_s=cpu_s, message=f"exit status {code}")

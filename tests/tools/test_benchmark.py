@@ -307,9 +307,7 @@ class KeepingSide:
 
 def test_comparison_collects_each_sides_own_outputs(start, arena) -> None:
     first, second = (KeepingSide(start(work=8), arena) for _ in range(2))
-    comparison = compare_sides(
-        first, second, arena, settings=SETTINGS, collects=(first.collect, second.collect)
-    )
+    comparison = compare_sides(first, second, arena, settings=SETTINGS, collects=(first.collect, second.collect))
     assert comparison.blocks >= 8
     with pytest.raises(Distrusted, match="wrong"):
         compare_sides(first, second, arena, settings=SETTINGS, collects=(first.collect, None))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ridgeline.tools.errors import DeviceError
+from ridgeline.tools.errors import DeviceError, EngineError
 from ridgeline.tools.hardware import detect_device
 from ridgeline.tools.records import ArgSpec, Description, DeviceKind, Role, Signature
 from ridgeline.tools.roofline import (
@@ -80,6 +80,27 @@ def test_damaged_file_is_measured_anew(folders: Path, monkeypatch: pytest.Monkey
     path.write_text("{")
     assert [b.bytes for b in ceilings(device).bandwidth] == [b.bytes for b in first.bandwidth]
     assert json.loads(path.read_text())["threads"] == device.cores
+
+
+@needs_gxx
+def test_ceilings_are_kept_in_the_cache_where_the_home_cannot_be_written(
+    measured: Ceilings, folders: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("ridgeline.tools.roofline.SECONDS_PER_TOTAL", 0.01)
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("RIDGELINE_HOME", str(tmp_path / "file" / "home"))
+    found = ceilings(detect_device("cpu"))
+    assert "are not kept in" in caplog.text
+    assert ceilings(detect_device("cpu")) == found  # not measured again for every candidate
+    (kept,) = (folders / "cache").glob("ceilings-*.json")
+    kept.unlink()
+
+
+@needs_gxx
+def test_a_probe_that_hangs_is_an_engine_error(measured: Ceilings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ridgeline.tools.roofline.PROBE_TIMEOUT_S", 0.001)
+    with pytest.raises(EngineError, match="could not be run"):
+        ceilings(detect_device("cpu"), again=True)
 
 
 def test_ceilings_of_a_gpu_are_refused_in_one_line() -> None:

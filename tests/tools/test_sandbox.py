@@ -273,6 +273,15 @@ def test_a_machine_without_a_compiler_is_told_what_to_install(tmp_path: Path, mo
         build_launcher(tmp_path / "cache")
 
 
+def test_a_compiler_that_hangs_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "g++").write_text("#!/bin/sh\nexec /bin/sleep 5\n")
+    (tmp_path / "g++").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("ridgeline.tools.sandbox_launcher._BUILD_LIMIT_S", 0.1)
+    with pytest.raises(SandboxError, match="did not build the sandbox's launcher"):
+        build_launcher(tmp_path / "cache")
+
+
 def test_tier_c_still_limits_and_ends_the_tree(tmp_path: Path) -> None:
     ended, printed = Sandbox(Tier.NONE).run(shell("echo inside", limits=Limits(wall_s=5)))
     assert ended.is_success and printed == "inside\n"
