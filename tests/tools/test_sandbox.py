@@ -120,6 +120,14 @@ def test_a_missing_program_is_an_error_of_ours(sandbox: Sandbox) -> None:
         sandbox.run(Confined(command=("/nowhere/program",)))
 
 
+def test_a_message_longer_than_the_launchers_line_is_cut(sandbox: Sandbox) -> None:
+    program = "/" + "long-name/" * 200
+    with pytest.raises(EngineError) as caught:
+        sandbox.start(Confined(command=(program,)))
+    assert "\0" not in str(caught.value)
+    assert program[:400] in str(caught.value)
+
+
 def test_descriptors_keep_their_numbers_or_get_others(sandbox: Sandbox) -> None:
     first, second = os.memfd_create("first"), os.memfd_create("second")
     try:
