@@ -12,7 +12,6 @@ import json
 import logging
 import math
 import os
-import re
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,9 +21,11 @@ from pathlib import Path
 
 from ridgeline.tools.atomic_file import replace_json
 from ridgeline.tools.cache import default_cache_dir
+from ridgeline.tools.dtypes import element_bytes
 from ridgeline.tools.errors import DeviceError, EngineError
 from ridgeline.tools.hardware import measurement_cores
 from ridgeline.tools.records import ArgKind, ArgSpec, Description, Device, DeviceKind, Floor, Record, Role
+from ridgeline.tools.rotation import rotating_bytes, rotating_limit
 from ridgeline.tools.toolchain import build_trusted, find_toolchain
 
 logger = logging.getLogger(__name__)
@@ -36,10 +37,6 @@ PROBE_FLAGS = ("-O3", "-march=native", "-mprefer-vector-width=512", "-fopenmp")
 SMALL_TOTALS = (2 << 20, 16 << 20, 64 << 20, 256 << 20)
 SECONDS_PER_TOTAL = 0.4
 PROBE_TIMEOUT_S = 120.0
-
-# The judge's arena (judge_memory.py): sets rotate over twice the last-level cache, within these limits.
-MAX_SETS = 64
-MAX_ROTATING_BYTES = 2 << 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +112,7 @@ def measure_ceilings(device: Device, totals: tuple[int, ...] | None = None) -> C
     """
     if device.kind is not DeviceKind.CPU:
         raise DeviceError(f"{device.name}: ceilings are measured on CPUs only so far; use --device cpu")
-    rotating = rotating_limit(device)
+    rotating = rotating_limit(cache_bytes=device.cache_bytes, memory_bytes=device.memory_bytes)
     totals = totals or (*(t for t in SMALL_TOTALS if t < rotating), rotating)
     cores = measurement_cores()
     logger.info("measuring the memory and arithmetic ceilings of %s, once (2 to 5 s)", device.name)
@@ -148,7 +145,9 @@ def floor_for(description: Description, limits: Ceilings) -> Floor:
     signature = description.signature
     resident = sum(stored_bytes(a) for a in signature.with_role(Role.PARAMETER, Role.BUFFER))
     moving = max(description.compulsory_bytes - resident, 0)
-    rate = limits.fastest_at(rotating_bytes(moving, limits.device))
+    device = limits.device
+    moved = rotating_bytes(moving, cache_bytes=device.cache_bytes, memory_bytes=device.memory_bytes)
+    rate = limits.fastest_at(moved)
     memory_ms = (moving / rate + resident / limits.fastest_anywhere) / 1e6
     compute_ms = description.flops / limits.fma_gflops / 1e6
     return Floor(
@@ -160,29 +159,13 @@ def floor_for(description: Description, limits: Ceilings) -> Floor:
     )
 
 
-def rotating_limit(device: Device) -> int:
-    """Return the most bytes that the rotating sets of a problem take on this device."""
-    return min(2 * device.cache_bytes, MAX_ROTATING_BYTES, device.memory_bytes // 8)
-
-
-def rotating_bytes(set_bytes: int, device: Device) -> int:
-    """Return how much memory a measurement rotates over when one set has this size."""
-    return min(max(rotating_limit(device), 3 * set_bytes), MAX_SETS * set_bytes)
-
-
 def stored_bytes(arg: ArgSpec) -> int:
     """Return how much memory a tensor argument names; a dimension of stride 0 is stored once, a scalar nowhere."""
     if arg.kind is not ArgKind.TENSOR:
         return 0
     strides = arg.strides or (1,) * len(arg.shape)
     stored = [n for n, stride in zip(arg.shape, strides, strict=True) if stride != 0 or n == 0]
-    return math.prod(stored) * item_bytes(arg.dtype)
-
-
-def item_bytes(dtype: str) -> int:
-    """Return the size of a dtype's element: its name's number of bits, which bool alone does not state."""
-    bits = re.search(r"\d+", dtype)
-    return int(bits[0]) // 8 if bits else 1
+    return math.prod(stored) * element_bytes(arg.dtype)
 
 
 # ------------------------------------------------------------------------------------------------------ the probe
