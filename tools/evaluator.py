@@ -8,7 +8,6 @@ one for each candidate. Everything ends when stdin closes or the parent dies.
 from __future__ import annotations
 
 import argparse
-import ctypes
 import json
 import logging
 import os
@@ -35,6 +34,7 @@ from ridgeline.tools.engine import (
 )
 from ridgeline.tools.errors import DeviceError, EngineError, JudgeCrashed, RidgelineError
 from ridgeline.tools.judge_process import JudgeProcess
+from ridgeline.tools.lifeline import end_with_parent
 from ridgeline.tools.records import (
     Baselines,
     Build,
@@ -55,14 +55,13 @@ from ridgeline.tools.records import (
 )
 from ridgeline.tools.runner_plans import runner_plan
 from ridgeline.tools.runner_process import RunnerFailure, RunnerProcess
-from ridgeline.tools.sandbox import Sandbox, Tier, probe_sandbox
+from ridgeline.tools.sandbox import UNSAFE_VARIABLE, Sandbox, Tier, probe_sandbox
 from ridgeline.tools.verify import verify_candidate
 
 logger = logging.getLogger(__name__)
 
-UNSAFE_VARIABLE = "RIDGELINE_UNSAFE_NO_SANDBOX"
 RUNNER_LOG_VARIABLE = "RIDGELINE_RUNNER_LOG"
-_PR_SET_PDEATHSIG = 1
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"  # as run.log has it, where the engine sends stderr
 
 
 class Evaluator:
@@ -290,8 +289,12 @@ def main() -> None:
     """Serve one device on stdin and stdout."""
     parser = argparse.ArgumentParser(prog="ridgeline.tools.evaluator", description="one device slot, for the engine")
     parser.add_argument("--device", required=True, help="the device as JSON")
-    device = Device.from_json(json.loads(parser.parse_args().device))
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    parser.add_argument("--parent", type=int, help="the pid of the engine, with which this process ends")
+    arguments = parser.parse_args()
+    end_with_parent(arguments.parent)
+    device = Device.from_json(json.loads(arguments.device))
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format=LOG_FORMAT)
+    logging.getLogger("ridgeline").setLevel(logging.INFO)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is the search's to handle: it closes stdin when it is done
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # nothing else may print between the answers

@@ -1,6 +1,6 @@
 """The judge's process: trusted, holds the reference and the secrets, makes inputs, grades outputs.
 
-`python -m ridgeline.tools.judge FD` serves JSON lines on a socket that its parent passed it; `judge_process.py` is the
+`python -m ridgeline.tools.judge FD PARENT` serves JSON lines on a socket that its parent passed it; `judge_process.py` is the
 parent's handle. Each request is `{"op": name, …}`; each answer is the operation's result, or `{"error": {"type",
 "message"}}`. The answer to `load` carries the arena's descriptors. The judge ends when the socket closes or its parent
 dies.
@@ -9,10 +9,8 @@ dies.
 from __future__ import annotations
 
 import array
-import ctypes
 import hashlib
 import json
-import os
 import signal
 import socket
 import sys
@@ -28,14 +26,13 @@ from ridgeline.tools.judge_memory import ArenaMemory
 from ridgeline.tools.judge_modes import ReferenceModes
 from ridgeline.tools.judge_reference import Reference, check_usable, one_line
 from ridgeline.tools.judge_trials import Examiner
+from ridgeline.tools.lifeline import end_with_parent
 from ridgeline.tools.precision import accepted_classes
 from ridgeline.tools.records import Description, Role
 from ridgeline.tools.reference_graph import GraphExportError, compulsory_bytes, export_graph, flop_count
 
 Request = dict[str, Any]
 Reply = dict[str, Any]
-
-_PR_SET_PDEATHSIG = 1
 
 
 class Judge:
@@ -200,10 +197,8 @@ def _answer(connection: socket.socket, reply: Reply, fds: list[int] | None = Non
 
 
 def main() -> None:
-    """Serve on the descriptor named by the first argument; die with the parent."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() == 1:
-        return  # the parent died before the line above
+    """Serve on the descriptor named by the first argument; die with the parent, whose pid is the second."""
+    end_with_parent(int(sys.argv[2]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is the parent's to handle
     serve(socket.socket(fileno=int(sys.argv[1])))
 

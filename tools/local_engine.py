@@ -38,7 +38,7 @@ from ridgeline.tools.records import (
     Timing,
     Verdict,
 )
-from ridgeline.tools.sandbox import Sandbox, probe_sandbox
+from ridgeline.tools.sandbox import UNSAFE_VARIABLE, Sandbox, probe_sandbox
 
 if TYPE_CHECKING:
     from ridgeline.problems.spec import ProblemSpec
@@ -47,7 +47,6 @@ logger = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
-UNSAFE_VARIABLE = "RIDGELINE_UNSAFE_NO_SANDBOX"  # tells the evaluator what the engine was told
 _BATCH_WINDOW_S = 0.01  # branches of one round ask within milliseconds of each other
 _BATCHES_AT_ONCE = 2  # so that one slow build does not hold up everything that comes after it
 _BUILD_LOCK = "cpu"  # builds disturb what is measured on the processor
