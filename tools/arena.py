@@ -123,14 +123,6 @@ class EagerSide:
         self._judge = judge
         self.mode = mode
 
-    def prepare(self) -> float:
-        """Compile if the mode asks for it, run once, and return the relative error of its output.
-
-        Raises:
-            EngineError: PyTorch cannot run the reference in this mode; the message is PyTorch's.
-        """
-        return float(self._judge.request("prepare_mode", mode=self.mode, timeout_s=600.0)["rel_error"])
-
     def loop(self, first_set: int, calls: int, keep: tuple[int, ...] = ()) -> LoopTime:
         """Time `calls` rotating calls of the reference in the judge; nothing is kept, it is trusted."""
         self.resume()

@@ -10,13 +10,13 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from ridgeline.tools.arena import Arena, EagerSide
+from ridgeline.tools.atomic_file import replace_json
 from ridgeline.tools.benchmark import TimingSettings, time_alone, time_relative
 from ridgeline.tools.engine import ProblemOnDevice
 from ridgeline.tools.errors import EngineError, RidgelineError
@@ -42,7 +42,7 @@ class Ready:
     """What a mode's first call gave: how exact its output is."""
 
     rel_error: float
-    precision_class: PrecisionClass
+    precision_class: PrecisionClass | None  # None: it fits no class
 
 
 def measure_baselines(
@@ -112,6 +112,8 @@ def _measure(mode: str, start_judge: StartJudge, settings: TimingSettings, *, ea
 
 def _time_mode(judge: JudgeProcess, mode: str, settings: TimingSettings, eager: Baseline | None) -> Baseline:
     ready = _prepare(judge, mode)
+    if ready.precision_class is None and eager is not None:
+        raise EngineError(f"{mode}: its output fits no precision class (relative error {ready.rel_error:.3g})")
     arena = Arena(judge, judge.problem.n_sets)
     side = EagerSide(judge, mode)
     if eager is None or eager.median_ms is None:
@@ -133,7 +135,8 @@ def _time_mode(judge: JudgeProcess, mode: str, settings: TimingSettings, eager: 
 
 def _prepare(judge: JudgeProcess, mode: str) -> Ready:
     reply = judge.request("prepare_mode", mode=mode, timeout_s=COMPILE_LIMIT_S)
-    return Ready(rel_error=float(reply["rel_error"]), precision_class=PrecisionClass(reply["measured"] or "crfm"))
+    measured = reply["measured"]
+    return Ready(rel_error=float(reply["rel_error"]), precision_class=PrecisionClass(measured) if measured else None)
 
 
 def _read(path: Path) -> Baseline | None:
@@ -144,7 +147,8 @@ def _read(path: Path) -> Baseline | None:
 
 
 def _publish(path: Path, entry: Baseline) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, suffix=".tmp") as file:
-        json.dump(entry.to_json(), file)
-    Path(file.name).replace(path)
+    """Keep an entry; on a disk that refuses it is measured again next time."""
+    try:
+        replace_json(path, entry.to_json())
+    except OSError as error:
+        logger.warning("baseline %s is not kept: %s: %s", entry.name, path.parent, error.strerror or error)

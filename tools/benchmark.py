@@ -65,6 +65,10 @@ class TimingSettings:
         return cls(rule=rule)
 
 
+Collect = Callable[[int], None]
+"""Brings a kept output of a set into the arena, for a runner of torch tensors; a native host wrote it there already."""
+
+
 class Distrusted(Exception):
     """A candidate's timing that must not count; caught by `time_candidate`, raised by `compare_sides`."""
 
@@ -81,12 +85,12 @@ def time_candidate(
     *,
     settings: TimingSettings,
     floor: Floor | None,
-    collect: Callable[[int], None] | None = None,
+    collect: Collect | None = None,
 ) -> Timing:
     """Return a candidate's time and its speedup over the reference, both from one alternating run.
 
-    A timing that cannot be trusted comes back with its status and reason instead of figures. `collect` brings a kept
-    output into the arena, for a runner of torch tensors; a native host wrote it there already.
+    A timing that cannot be trusted comes back with its status and reason instead of figures. `collect` is the
+    candidate's.
 
     Raises whatever a side raises when it dies.
     """
@@ -96,7 +100,7 @@ def time_candidate(
     theirs = Lane(side=reference, rotation=rotation, is_tracked=False)
     try:
         watch = _warm_up(ours, theirs, settings)
-        inspect = Inspector(arena=arena, settings=settings, collect=collect, threads=watch)
+        inspect = Inspector(arena=arena, settings=settings, collects={id(candidate): collect}, threads=watch)
         measured = _alternate(ours, theirs, inspect, settings)
         candidate.resume()
         _expect_idle(candidate, settings.idle_s)
@@ -109,8 +113,15 @@ def time_candidate(
     return Timing.from_json(timing.to_json() | {"benchmark_s": time.perf_counter() - started})
 
 
-def compare_sides(first: Side, second: Side, arena: Arena, *, settings: TimingSettings) -> Comparison:
-    """Return the ratio of two candidates' times (first / second) from one alternating run.
+def compare_sides(
+    first: Side,
+    second: Side,
+    arena: Arena,
+    *,
+    settings: TimingSettings,
+    collects: tuple[Collect | None, Collect | None] = (None, None),
+) -> Comparison:
+    """Return the ratio of two candidates' times (first / second) from one alternating run; `collects` are theirs.
 
     Raises:
         Distrusted: an output timed here was wrong, or a clock disagreed.
@@ -118,7 +129,8 @@ def compare_sides(first: Side, second: Side, arena: Arena, *, settings: TimingSe
     rotation = Rotation(arena=arena)
     lanes = [Lane(side=side, rotation=rotation, is_tracked=True) for side in (first, second)]
     threads = _warm_up(lanes[0], lanes[1], settings)
-    inspect = Inspector(arena=arena, settings=settings, collect=None, threads=threads)
+    by_side = {id(first): collects[0], id(second): collects[1]}
+    inspect = Inspector(arena=arena, settings=settings, collects=by_side, threads=threads)
     _alternate(lanes[0], lanes[1], inspect, settings)
     _expect_consistent(lanes[0], lanes[1])
     _expect_consistent(lanes[1], lanes[0])
@@ -139,7 +151,7 @@ def time_relative(side: Side, reference: Side, arena: Arena, *, settings: Timing
     rotation = Rotation(arena=arena)
     ours, theirs = (Lane(side=each, rotation=rotation, is_tracked=False) for each in (side, reference))
     threads = _warm_up(ours, theirs, settings)
-    inspect = Inspector(arena=arena, settings=settings, collect=None, threads=threads)
+    inspect = Inspector(arena=arena, settings=settings, threads=threads)
     _alternate(ours, theirs, inspect, replace(settings, rule=settings.rule.without_giving_up()))
     for each in (side, reference):
         each.resume()
@@ -170,8 +182,8 @@ class Inspector:
 
     arena: Arena
     settings: TimingSettings
-    collect: Callable[[int], None] | None
     threads: dict[int, int]  # by side's identity: its threads after the warm-up
+    collects: dict[int, Collect | None] = field(default_factory=dict)  # by side's identity
     rng: random.Random = field(default_factory=random.SystemRandom)
 
     def __post_init__(self) -> None:
@@ -194,10 +206,11 @@ class Inspector:
                 ReasonCode.NEW_THREAD,
                 f"{more} thread(s) appeared after the warm-up; start every thread in the first call",
             )
-        if self.collect is not None:
+        collect = self.collects.get(id(side))
+        if collect is not None:
             side.resume()
             for index in chosen:
-                self.collect(index)
+                collect(index)
             side.pause()
         for index in chosen:
             trial = self.arena.check(index)

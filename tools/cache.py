@@ -41,6 +41,14 @@ class CacheUse:
     size_bytes: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cleared:
+    """What `clear` removed, and what stayed because it was used within the last hour."""
+
+    removed: CacheUse
+    in_use: CacheUse
+
+
 def default_cache_dir() -> Path:
     """Return the folder for builds and calibration: $RIDGELINE_CACHE_DIR, else the user's cache folder.
 
@@ -52,7 +60,7 @@ def default_cache_dir() -> Path:
     if os.geteuid() == 0:
         return Path("/var/cache/ridgeline")
     home = os.environ.get("XDG_CACHE_HOME")
-    return (Path(home) if home else Path.home() / ".cache") / "ridgeline"
+    return (Path(home).absolute() if home else Path.home() / ".cache") / "ridgeline"
 
 
 class BuildCache:
@@ -113,12 +121,17 @@ class BuildCache:
         sizes = [size for _, size, _ in self._entries()]
         return CacheUse(entries=len(sizes), size_bytes=sum(sizes))
 
-    def clear(self) -> CacheUse:
-        """Remove every entry and return what that freed."""
-        used = self.use()
-        for entry, _, _ in list(self._entries()):
-            self._remove(entry)
-        return used
+    def clear(self) -> Cleared:
+        """Remove every entry that no running search may be about to load, and say what went and what stayed."""
+        newest_removable = time.time() - self._in_use_s
+        sizes: dict[bool, list[int]] = {True: [], False: []}
+        for entry, size, used_at in list(self._entries()):
+            is_in_use = used_at > newest_removable
+            sizes[is_in_use].append(size)
+            if not is_in_use:
+                self._remove(entry)
+        removed, kept = (CacheUse(entries=len(sizes[k]), size_bytes=sum(sizes[k])) for k in (False, True))
+        return Cleared(removed=removed, in_use=kept)
 
     def evict(self) -> int:
         """Remove the least recently used entries until the cache is within its limit; return how many went."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from ridgeline.tools.build_log import explain, plain_log, trim_log
 from ridgeline.tools.cache import BuildCache
 from ridgeline.tools.engine import CompileTask, ProblemOnDevice
-from ridgeline.tools.errors import EngineError
+from ridgeline.tools.errors import EngineError, StorageError
 from ridgeline.tools.ninja_batch import BuildCommand, BuildOutcome, run_batch
 from ridgeline.tools.recipe import OUTPUT, WALL_PER_CPU, Recipe, c_recipe, refuse, torch_recipe
 from ridgeline.tools.records import (
@@ -105,7 +105,8 @@ class Compiler:
 
     async def _build(self, recipes: list[Recipe]) -> dict[str, Build]:
         with self._batch_folder() as folder:
-            jobs = [_lay_out(recipe, folder, f"c{index}") for index, recipe in enumerate(recipes)]
+            with self._storing():
+                jobs = [_lay_out(recipe, folder, f"c{index}") for index, recipe in enumerate(recipes)]
             commands = [self._command(job) for job in jobs]
             outcomes = await run_batch(folder, commands, self._pools)
             toolchain = await self._find_toolchain()
@@ -117,12 +118,22 @@ class Compiler:
 
     @contextlib.contextmanager
     def _batch_folder(self) -> Iterator[Path]:
-        folder = Path(tempfile.mkdtemp(prefix="batch-", dir=self._cache_dir / "tmp"))
-        folder.chmod(0o755)
+        with self._storing():
+            folder = Path(tempfile.mkdtemp(prefix="batch-", dir=self._cache_dir / "tmp"))
+            folder.chmod(0o755)
         try:
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def _storing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            why = error.strerror or str(error)
+            remedy = "free some space, or set RIDGELINE_CACHE_DIR elsewhere"
+            raise StorageError(f"build cache {self._cache_dir}: {why}: {remedy}") from error
 
     def _command(self, job: _Job) -> BuildCommand:
         """Return the job's command, confined to its own folder and the toolchain."""

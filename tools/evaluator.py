@@ -8,10 +8,11 @@ one for each candidate. Everything ends when stdin closes or the parent dies.
 from __future__ import annotations
 
 import argparse
-import ctypes
 import json
+import logging
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -33,6 +34,7 @@ from ridgeline.tools.engine import (
 )
 from ridgeline.tools.errors import DeviceError, EngineError, JudgeCrashed, RidgelineError
 from ridgeline.tools.judge_process import JudgeProcess
+from ridgeline.tools.lifeline import end_with_parent
 from ridgeline.tools.records import (
     Baselines,
     Build,
@@ -53,12 +55,13 @@ from ridgeline.tools.records import (
 )
 from ridgeline.tools.runner_plans import runner_plan
 from ridgeline.tools.runner_process import RunnerFailure, RunnerProcess
-from ridgeline.tools.sandbox import Sandbox, Tier, probe_sandbox
+from ridgeline.tools.sandbox import UNSAFE_VARIABLE, Sandbox, Tier, probe_sandbox
 from ridgeline.tools.verify import verify_candidate
 
-UNSAFE_VARIABLE = "RIDGELINE_UNSAFE_NO_SANDBOX"
+logger = logging.getLogger(__name__)
+
 RUNNER_LOG_VARIABLE = "RIDGELINE_RUNNER_LOG"
-_PR_SET_PDEATHSIG = 1
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"  # as run.log has it, where the engine sends stderr
 
 
 class Evaluator:
@@ -122,7 +125,7 @@ class Evaluator:
                     _arena(judge),
                     settings=TimingSettings.for_purpose(task.purpose),
                     floor=self._floor(task.problem, judge),
-                    collect=side.collect if task.problem.interface == Interface.TORCH else None,
+                    collect=_collect(side, task.problem),
                 )
         except RunnerFailure as fault:
             return Timing(status=fault.status, reason_code=fault.reason_code, reason=fault.reason)
@@ -141,11 +144,12 @@ class Evaluator:
                 self._runner(task, task.first, task.first_build, Purpose.CERTIFY) as first,
                 self._runner(task, task.second, task.second_build, Purpose.CERTIFY) as second,
             ):
+                sides = RunnerSide(first), RunnerSide(second)
                 return compare_sides(
-                    RunnerSide(first),
-                    RunnerSide(second),
+                    *sides,
                     _arena(judge),
                     settings=TimingSettings.for_purpose(Purpose.CERTIFY),
+                    collects=(_collect(sides[0], task.problem), _collect(sides[1], task.problem)),
                 )
         except (RunnerFailure, Distrusted) as fault:
             raise EngineError(f"{task.first.id} and {task.second.id} cannot be compared: {fault}") from fault
@@ -222,6 +226,10 @@ class Evaluator:
         return floor_for(judge.problem.description, ceilings(problem.device))
 
 
+def _collect(side: RunnerSide, problem: ProblemOnDevice) -> Callable[[int], None] | None:
+    return side.collect if problem.interface == Interface.TORCH else None
+
+
 def _arena(judge: JudgeProcess) -> Arena:
     return Arena(judge, judge.problem.n_sets)
 
@@ -248,6 +256,11 @@ _TASKS: dict[str, tuple[type[Task[Any]], Callable[[Evaluator, Any], Record]]] = 
 }
 
 
+# What this process itself may run into: a full disk, a program that hangs, a figure nobody expected. One task's
+# failure must not end the device's evaluator; a fault in its logic (TypeError, AttributeError, …) still does.
+_OURS = (OSError, subprocess.SubprocessError, ValueError)
+
+
 def answer(evaluator: Evaluator, request: dict[str, Any]) -> dict[str, Any]:
     """Return the answer to one request; what can be wrong with machine or problem comes back as an error."""
     try:
@@ -258,6 +271,11 @@ def answer(evaluator: Evaluator, request: dict[str, Any]) -> dict[str, Any]:
         return {"id": request["id"], "error": {"type": "JudgeCrashed", "message": str(error)}}
     except RidgelineError as error:
         return {"id": request["id"], "error": {"type": type(error).__name__, "message": str(error)}}
+    except _OURS as error:
+        logger.exception("%s failed", request.get("task"))
+        evaluator.forget_judge()  # whatever state it is in
+        message = f"{request.get('task')}: {type(error).__name__}: {error}"
+        return {"id": request["id"], "error": {"type": EngineError.__name__, "message": message}}
 
 
 def serve(evaluator: Evaluator, requests: IO[str], answers: IO[str]) -> None:
@@ -271,8 +289,12 @@ def main() -> None:
     """Serve one device on stdin and stdout."""
     parser = argparse.ArgumentParser(prog="ridgeline.tools.evaluator", description="one device slot, for the engine")
     parser.add_argument("--device", required=True, help="the device as JSON")
-    device = Device.from_json(json.loads(parser.parse_args().device))
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    parser.add_argument("--parent", type=int, help="the pid of the engine, with which this process ends")
+    arguments = parser.parse_args()
+    end_with_parent(arguments.parent)
+    device = Device.from_json(json.loads(arguments.device))
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format=LOG_FORMAT)
+    logging.getLogger("ridgeline").setLevel(logging.INFO)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is the search's to handle: it closes stdin when it is done
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # nothing else may print between the answers

@@ -35,7 +35,16 @@ _PASSED_PREFIXES = ("RIDGELINE_", "OMP_", "GOMP_", "KMP_", "MKL_")
 def evaluator_command(device: Device) -> list[str]:
     """Return the command of one device's evaluator; `-P` keeps a `tools.py` in the current folder out of it."""
     described = json.dumps(device.to_json())
-    return [sys.executable, "-P", "-m", "ridgeline.tools.evaluator", "--device", described]
+    return [
+        sys.executable,
+        "-P",
+        "-m",
+        "ridgeline.tools.evaluator",
+        "--device",
+        described,
+        "--parent",
+        str(os.getpid()),
+    ]
 
 
 def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:

@@ -7,18 +7,23 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import logging
 import os
 import re
-import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 from ridgeline.tools.errors import DeviceError
 from ridgeline.tools.records import Device, DeviceKind
+from ridgeline.tools.toolchain import compiler_path, compiler_version
+
+logger = logging.getLogger(__name__)
 
 UNLIMITED = 1 << 60
 """cgroup v1 writes 2**63 rounded to a page where version 2 writes "max"."""
+
+
+X86_64 = ("x86_64", "amd64", "AMD64")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +32,7 @@ class Compiler:
 
     name: str
     path: str
-    version: str  # the whole first line of --version that carries a number
+    version: str  # the line of --version that names it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,10 +56,8 @@ def detect_device(spec: str = "cpu") -> Device:
 
 
 def toolchain() -> Toolchain:
-    """Return the compilers on PATH, with $CXX for g++ and /usr/local/cuda as a last resort for nvcc."""
-    nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
-    gxx = shutil.which(os.environ.get("CXX") or "g++")
-    return Toolchain(gxx=_compiler("g++", gxx), nvcc=_compiler("nvcc", nvcc))
+    """Return the compilers that builds would use here; one that is there and does not run counts as none."""
+    return Toolchain(gxx=_compiler("g++", DeviceKind.CPU), nvcc=_compiler("nvcc", DeviceKind.CUDA))
 
 
 def measurement_cores() -> tuple[int, ...]:
@@ -69,6 +72,9 @@ def measurement_cores() -> tuple[int, ...]:
 
 
 def _cpu() -> Device:
+    machine = os.uname().machine
+    if machine not in X86_64:  # the compiler's flags, the ceilings probe and the sandbox's filter are written for it
+        raise DeviceError(f"device cpu: this processor is {machine}; kernels are built and measured on x86-64 only")
     facts = _cpuinfo(Path("/proc/cpuinfo").read_text())
     name = facts.get("model name") or facts.get("Processor") or os.uname().machine
     flags = facts.get("flags") or facts.get("Features") or ""
@@ -231,9 +237,12 @@ def _cuda_arch(major: int, minor: int) -> str:
 # -------------------------------------------------------------------------------------------------------- compilers
 
 
-def _compiler(name: str, path: str | None) -> Compiler | None:
+def _compiler(name: str, kind: DeviceKind) -> Compiler | None:
+    path = compiler_path(kind)
     if path is None:
         return None
-    done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=30, check=False)
-    lines = [line.strip() for line in done.stdout.splitlines() if re.search(r"\d+\.\d+", line)]
-    return Compiler(name=name, path=path, version=lines[-1 if name == "nvcc" else 0]) if lines else None
+    try:
+        return Compiler(name=name, path=str(path), version=compiler_version(path))
+    except DeviceError as error:
+        logger.warning("%s", error)
+        return None

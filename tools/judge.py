@@ -1,6 +1,6 @@
 """The judge's process: trusted, holds the reference and the secrets, makes inputs, grades outputs.
 
-`python -m ridgeline.tools.judge FD` serves JSON lines on a socket that its parent passed it; `judge_process.py` is the
+`python -m ridgeline.tools.judge FD PARENT` serves JSON lines on a socket that its parent passed it; `judge_process.py` is the
 parent's handle. Each request is `{"op": name, …}`; each answer is the operation's result, or `{"error": {"type",
 "message"}}`. The answer to `load` carries the arena's descriptors. The judge ends when the socket closes or its parent
 dies.
@@ -9,10 +9,8 @@ dies.
 from __future__ import annotations
 
 import array
-import ctypes
 import hashlib
 import json
-import os
 import signal
 import socket
 import sys
@@ -28,14 +26,13 @@ from ridgeline.tools.judge_memory import ArenaMemory
 from ridgeline.tools.judge_modes import ReferenceModes
 from ridgeline.tools.judge_reference import Reference, check_usable, one_line
 from ridgeline.tools.judge_trials import Examiner
+from ridgeline.tools.lifeline import end_with_parent
 from ridgeline.tools.precision import accepted_classes
 from ridgeline.tools.records import Description, Role
 from ridgeline.tools.reference_graph import GraphExportError, compulsory_bytes, export_graph, flop_count
 
 Request = dict[str, Any]
 Reply = dict[str, Any]
-
-_PR_SET_PDEATHSIG = 1
 
 
 class Judge:
@@ -171,12 +168,23 @@ def serve(connection: socket.socket) -> None:
             if judge is None:
                 raise EngineError("the judge was asked before it loaded a problem")
             _answer(connection, OPERATIONS[request["op"]](judge, request))
-        except RidgelineError as error:
-            _answer(connection, {"error": {"type": type(error).__name__, "message": str(error)}})
-        except MemoryError as error:
-            _answer(connection, {"error": {"type": "EngineError", "message": one_line(error)}})
-        except RuntimeError as error:  # torch: out of memory, an operation the device lacks
-            _answer(connection, {"error": {"type": ProblemError.__name__, "message": f"reference: {one_line(error)}"}})
+        except (RidgelineError, MemoryError, RuntimeError) as error:  # RuntimeError is torch's for all of its own
+            _answer(connection, {"error": _described(error, request["op"])})
+
+
+def _described(error: Exception, op: str) -> dict[str, str]:
+    """Return the error's class and message for the parent.
+
+    Only `load` can find the reference unusable, which ends a search. One that ran then and fails later (out of memory,
+    a thread that cannot start) is the machine's fault and worth another attempt.
+    """
+    if isinstance(error, EngineError):
+        return {"type": type(error).__name__, "message": str(error)}
+    message = str(error) if isinstance(error, RidgelineError) else f"reference: {one_line(error)}"
+    if op == "load" and not isinstance(error, MemoryError):
+        kind = type(error) if isinstance(error, RidgelineError) else ProblemError
+        return {"type": kind.__name__, "message": message}
+    return {"type": EngineError.__name__, "message": f"{op}: {message}"}
 
 
 def _answer(connection: socket.socket, reply: Reply, fds: list[int] | None = None) -> None:
@@ -189,10 +197,8 @@ def _answer(connection: socket.socket, reply: Reply, fds: list[int] | None = Non
 
 
 def main() -> None:
-    """Serve on the descriptor named by the first argument; die with the parent."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() == 1:
-        return  # the parent died before the line above
+    """Serve on the descriptor named by the first argument; die with the parent, whose pid is the second."""
+    end_with_parent(int(sys.argv[2]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is the parent's to handle
     serve(socket.socket(fileno=int(sys.argv[1])))
 

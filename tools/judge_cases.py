@@ -93,6 +93,14 @@ class CaseBook:
     # --------------------------------------------------------------------------------------------------------- making
 
     def _make(self, name: str) -> Case:
+        """Compute a case, leaving the parameters in the memory as they were: an output may still be graded by them."""
+        placed = {name: view.clone() for name, view in self._memory.parameters.items()}
+        try:
+            return self._computed(name)
+        finally:
+            self.place_parameters(placed)
+
+    def _computed(self, name: str) -> Case:
         draws: dict[str, Callable[[str], Tensors]] = {
             **{name: lambda label: self._source.tweaked(NOMINAL[1], label) for name in TWEAKED},
             "shifted": self._source.shifted,

@@ -8,7 +8,6 @@ both and resized by neither.
 from __future__ import annotations
 
 import fcntl
-import math
 import mmap
 import os
 from dataclasses import dataclass
@@ -16,11 +15,9 @@ from dataclasses import dataclass
 import torch
 
 from ridgeline.tools.records import ArgKind, ArgSpec, Role, Signature
+from ridgeline.tools.rotation import count_sets
 
 _ALIGN = 4096
-_MIN_SETS = 3
-_MAX_SETS = 64
-_MAX_BYTES = 2 << 30
 
 # linux/fcntl.h; Python 3.11's fcntl has no F_SEAL_FUTURE_WRITE
 _F_SEAL_FUTURE_WRITE = 0x10
@@ -100,13 +97,6 @@ class ArenaMemory:
 
     def _views(self, region: int, set_index: int) -> tuple[torch.Tensor, ...]:
         return tuple(self._view(p, set_index) for p in self.placements if p.region == region)
-
-
-def count_sets(set_bytes: int, *, cache_bytes: int, memory_bytes: int) -> int:
-    """Return how many rotating sets a problem gets: more than twice the last-level cache, within memory, at least 3."""
-    wanted = math.ceil(2 * cache_bytes / max(set_bytes, 1)) + 1
-    affordable = min(_MAX_BYTES, memory_bytes // 8) // max(set_bytes, 1)
-    return max(_MIN_SETS, min(wanted, affordable, _MAX_SETS))
 
 
 def storage_elements(spec: ArgSpec) -> int:

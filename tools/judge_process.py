@@ -68,11 +68,28 @@ class JudgeProcess:
             ProblemError: the reference cannot be judged; one line says why.
             JudgeCrashed: the process went away.
         """
-        ours, theirs = socket.socketpair()
+        self._pending = b""
+        self._is_stopped = False
+        self._descriptors: list[int] = []
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  closed with the process
+        self._socket, theirs = socket.socketpair()
+        try:
+            self._process = self._start(theirs, problem, cache_dir)
+        except BaseException:
+            self._socket.close()
+            self._log.close()
+            raise
+        try:
+            self._pin()
+            self.problem = self._load(problem, secret)
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self, theirs: socket.socket, problem: ProblemOnDevice, cache_dir: Path) -> subprocess.Popen[bytes]:
         with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "ridgeline.tools.judge", str(theirs.fileno())],
+            return subprocess.Popen(
+                [sys.executable, "-P", "-m", "ridgeline.tools.judge", str(theirs.fileno()), str(os.getpid())],
                 env=_environment(problem, cache_dir),
                 cwd="/",
                 stdin=subprocess.DEVNULL,
@@ -80,16 +97,13 @@ class JudgeProcess:
                 stderr=self._log,
                 pass_fds=[theirs.fileno()],
             )
-        os.sched_setaffinity(self._process.pid, measurement_cores())  # those of the runner it alternates with
-        self._socket = ours
-        self._pending = b""
-        self._is_stopped = False
-        self._descriptors: list[int] = []
+
+    def _pin(self) -> None:
+        """Give the judge the cores of the runner that it alternates with."""
         try:
-            self.problem = self._load(problem, secret)
-        except BaseException:
-            self.close()
-            raise
+            os.sched_setaffinity(self._process.pid, measurement_cores())
+        except ProcessLookupError as error:
+            raise self._crashed("start") from error
 
     @property
     def pid(self) -> int:

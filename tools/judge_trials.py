@@ -31,7 +31,7 @@ from ridgeline.tools.precision import (
     gate_for,
     strictness,
 )
-from ridgeline.tools.records import PrecisionClass, ReasonCode, Role, Signature, Trial
+from ridgeline.tools.records import PrecisionClass, ReasonCode, Role, Trial
 
 Facts = dict[str, Any]
 
@@ -236,11 +236,6 @@ class Examiner:
             if self._snapshot and max(found) < _STALE:
                 return name
         return ""
-
-
-def output_names(signature: Signature) -> tuple[str, ...]:
-    """Return the outputs' names in order."""
-    return tuple(s.name for s in signature.with_role(Role.OUTPUT))
 
 
 def _worst_json(worst: Worst) -> Facts:

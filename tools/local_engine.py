@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import subprocess
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -23,7 +24,7 @@ from ridgeline.tools.engine import (
     Task,
     VerifyTask,
 )
-from ridgeline.tools.errors import EngineError, RidgelineError
+from ridgeline.tools.errors import EngineError, ProblemError, RidgelineError
 from ridgeline.tools.evaluator_process import EvaluatorProcess, clean_environment, evaluator_command
 from ridgeline.tools.locks import DeviceLock
 from ridgeline.tools.records import (
@@ -37,7 +38,7 @@ from ridgeline.tools.records import (
     Timing,
     Verdict,
 )
-from ridgeline.tools.sandbox import Sandbox, probe_sandbox
+from ridgeline.tools.sandbox import UNSAFE_VARIABLE, Sandbox, probe_sandbox
 
 if TYPE_CHECKING:
     from ridgeline.problems.spec import ProblemSpec
@@ -46,7 +47,6 @@ logger = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
-UNSAFE_VARIABLE = "RIDGELINE_UNSAFE_NO_SANDBOX"  # tells the evaluator what the engine was told
 _BATCH_WINDOW_S = 0.01  # branches of one round ask within milliseconds of each other
 _BATCHES_AT_ONCE = 2  # so that one slow build does not hold up everything that comes after it
 _BUILD_LOCK = "cpu"  # builds disturb what is measured on the processor
@@ -65,8 +65,10 @@ def on_device(spec: ProblemSpec, device: Device) -> ProblemOnDevice:
     """Return the problem as tools see it on `device`, not yet described.
 
     Raises:
-        ProblemError: a size that the target sets does not exist in the reference.
+        ProblemError: a size that the target sets does not exist in the reference, or no engine runs its interface.
     """
+    if spec.interface == "module":
+        raise ProblemError(f"{spec.path}: interface module is not available yet; use c or torch")
     return ProblemOnDevice(
         name=spec.name,
         reference_source=spec.reference_source(device.kind.value),
@@ -216,6 +218,10 @@ class _Builder:
             else:
                 for entry in batch:
                     await self._settle([entry])
+        except (OSError, subprocess.SubprocessError, ValueError) as error:  # ours: no source can cause these
+            logger.exception("a batch of %d builds failed", len(batch))
+            for _, answer in batch:
+                _fail(answer, EngineError(f"a build could not be run: {type(error).__name__}: {error}"))
         else:
             for (_, answer), build in zip(batch, builds, strict=True):
                 with contextlib.suppress(asyncio.InvalidStateError):  # cancelled meanwhile

@@ -57,6 +57,11 @@ def refuse(task: CompileTask) -> Refusal | None:
             reason_code=ReasonCode.INTERFACE_UNSUPPORTED,
             reason=f"a candidate of interface {candidate.interface} cannot serve this problem's, {problem.interface}",
         )
+    if task.sanitize and problem.interface != Interface.C:
+        # an instrumented library in torch's own process would need a torch and a Python built the same way
+        return Refusal(
+            reason_code=ReasonCode.INTERFACE_UNSUPPORTED, reason="sanitizer builds exist for interface c only"
+        )
     if candidate.language != problem.language:
         return Refusal(
             reason_code=ReasonCode.INTERFACE_UNSUPPORTED,

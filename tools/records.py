@@ -7,6 +7,7 @@ count elements, sizes count bytes. The enumerations of `vocabulary` belong to th
 from __future__ import annotations
 
 import dataclasses
+import math
 import types
 import typing
 from dataclasses import dataclass, field
@@ -73,7 +74,7 @@ class Record:
     """A frozen record; `to_json` and `from_json` round-trip through plain dicts, lists and scalars."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the record as JSON-ready values (enumerations become their strings, tuples lists)."""
+        """Return the record as JSON-ready values (enumerations and infinities become strings, tuples lists)."""
         return {f.name: _encode(getattr(self, f.name)) for f in dataclasses.fields(self)}
 
     @classmethod
@@ -93,6 +94,8 @@ def _encode(value: Any) -> Any:
         return [_encode(v) for v in value]
     if isinstance(value, dict):
         return {str(k): _encode(v) for k, v in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return repr(value)  # JSON has no infinity; a reference may take one as a scalar
     return value
 
 
@@ -113,6 +116,8 @@ def _decode(hint: Any, value: Any) -> Any:
         return hint.from_json(value)
     if isinstance(hint, type) and issubclass(hint, StrEnum):
         return hint(value)
+    if hint is float and isinstance(value, str):
+        return float(value)
     return value
 
 
@@ -178,7 +183,7 @@ class Baseline(Record):
     """PyTorch's own time for the problem in one configuration."""
 
     name: str  # "eager", "eager_tf32", "compile", "compile_max_autotune"
-    precision_class: PrecisionClass
+    precision_class: PrecisionClass | None  # None: eager itself fits no class
     median_ms: float | None  # None when it failed: `error` says why
     p10_ms: float | None = None
     p90_ms: float | None = None
@@ -304,7 +309,7 @@ class Timing(Record):
     reference_ms: float | None = None  # eager of its class, in the same alternating run
     speedup: float | None = None  # reference_ms / median_ms, the median of the paired blocks
     speedup_ci95: tuple[float, float] | None = None
-    witness_ms: float | None = None  # the parent's clock over the same loop
+    witness_ms: float | None = None  # the runner's own clock over the same loops; median_ms is the parent's
     page_faults_per_call: float | None = None
     labels: tuple[Label, ...] = ()
     benchmark_s: float = 0.0

@@ -28,6 +28,7 @@ from typing import Any
 import torch
 from torch.export.graph_signature import InputKind, OutputKind
 
+from ridgeline.tools.dtypes import element_bytes
 from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.records import ArgKind, Role, Signature
 
@@ -270,15 +271,6 @@ COSTED_CONTRACTIONS = {
 }
 CONTRACTIONS = {name: formula for formula, names in COSTED_CONTRACTIONS.items() for name in names.split()}
 
-DTYPES_OF_SIZE = {
-    1: "bool int8 uint8 float8_e4m3fn float8_e5m2",
-    2: "float16 bfloat16 int16 uint16",
-    4: "float32 int32 uint32",
-    8: "float64 int64 uint64 complex64",
-    16: "complex128",
-}
-DTYPE_BYTES = {name: size for size, names in DTYPES_OF_SIZE.items() for name in names.split()}
-
 
 def compulsory_bytes(signature: Signature) -> int:
     """Return the bytes a kernel cannot avoid: each input, parameter and buffer read once, each output written once.
@@ -291,5 +283,5 @@ def compulsory_bytes(signature: Signature) -> int:
         if arg.kind is ArgKind.TENSOR:
             strides = arg.strides or (1,) * len(arg.shape)
             stored = [size for size, stride in zip(arg.shape, strides, strict=True) if stride != 0 or size == 0]
-            total += math.prod(stored) * DTYPE_BYTES[arg.dtype]
+            total += math.prod(stored) * element_bytes(arg.dtype)
     return total

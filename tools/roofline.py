@@ -12,18 +12,21 @@ import json
 import logging
 import math
 import os
-import re
 import subprocess
-import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import reduce
 from pathlib import Path
 
+from ridgeline.tools.atomic_file import replace_json
 from ridgeline.tools.cache import default_cache_dir
+from ridgeline.tools.dtypes import element_bytes
 from ridgeline.tools.errors import DeviceError, EngineError
 from ridgeline.tools.hardware import measurement_cores
 from ridgeline.tools.records import ArgKind, ArgSpec, Description, Device, DeviceKind, Floor, Record, Role
-from ridgeline.tools.toolchain import find_toolchain
+from ridgeline.tools.rotation import rotating_bytes, rotating_limit
+from ridgeline.tools.toolchain import build_trusted, find_toolchain
 
 logger = logging.getLogger(__name__)
 
@@ -34,10 +37,6 @@ PROBE_FLAGS = ("-O3", "-march=native", "-mprefer-vector-width=512", "-fopenmp")
 SMALL_TOTALS = (2 << 20, 16 << 20, 64 << 20, 256 << 20)
 SECONDS_PER_TOTAL = 0.4
 PROBE_TIMEOUT_S = 120.0
-
-# The judge's arena (judge_memory.py): sets rotate over twice the last-level cache, within these limits.
-MAX_SETS = 64
-MAX_ROTATING_BYTES = 2 << 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,19 +81,18 @@ class Ceilings(Record):
 def ceilings(device: Device, *, again: bool = False) -> Ceilings:
     """Return the device's ceilings: from $RIDGELINE_HOME, else measured now (2 to 5 s) and kept there.
 
+    Where that folder cannot be written they are kept in the cache folder, with a warning.
     `again` measures once more and keeps the faster figure of each, for a machine that was busy the first time.
 
     Raises:
         DeviceError: no compiler, or a kind of device whose ceilings cannot be measured.
     """
-    path = home_dir() / f"ceilings-{_slug(device)}.json"
-    known = _read(path, device)
-    if known is not None and not again:
-        return known
-    measured = measure_ceilings(device)
-    if known is not None:
-        measured = _fastest_of(known, measured)
-    _publish(path, measured)
+    paths = [folder / f"ceilings-{_slug(device)}.json" for folder in (home_dir(), default_cache_dir())]
+    known = [found for found in (_read(path, device) for path in paths) if found is not None]
+    if known and not again:
+        return reduce(_fastest_of, known)
+    measured = reduce(_fastest_of, [*known, measure_ceilings(device)])
+    _publish(paths, measured)
     return measured
 
 
@@ -114,19 +112,18 @@ def measure_ceilings(device: Device, totals: tuple[int, ...] | None = None) -> C
     """
     if device.kind is not DeviceKind.CPU:
         raise DeviceError(f"{device.name}: ceilings are measured on CPUs only so far; use --device cpu")
-    rotating = rotating_limit(device)
+    rotating = rotating_limit(cache_bytes=device.cache_bytes, memory_bytes=device.memory_bytes)
     totals = totals or (*(t for t in SMALL_TOTALS if t < rotating), rotating)
     cores = measurement_cores()
     logger.info("measuring the memory and arithmetic ceilings of %s, once (2 to 5 s)", device.name)
     command = [str(_probe(device)), str(SECONDS_PER_TOTAL), *(str(t) for t in totals)]
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        timeout=PROBE_TIMEOUT_S,
-        check=False,
-        env={"OMP_NUM_THREADS": str(len(cores)), "OMP_PLACES": ",".join(f"{{{core}}}" for core in cores)},
-    )
+    environment = {"OMP_NUM_THREADS": str(len(cores)), "OMP_PLACES": ",".join(f"{{{core}}}" for core in cores)}
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=PROBE_TIMEOUT_S, check=False, env=environment
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise EngineError(f"the ceilings probe could not be run: {error}") from error
     if done.returncode != 0:
         raise EngineError(f"the ceilings probe failed with status {done.returncode}: {done.stderr.strip()[:200]}")
     facts = json.loads(done.stdout)
@@ -148,7 +145,9 @@ def floor_for(description: Description, limits: Ceilings) -> Floor:
     signature = description.signature
     resident = sum(stored_bytes(a) for a in signature.with_role(Role.PARAMETER, Role.BUFFER))
     moving = max(description.compulsory_bytes - resident, 0)
-    rate = limits.fastest_at(rotating_bytes(moving, limits.device))
+    device = limits.device
+    moved = rotating_bytes(moving, cache_bytes=device.cache_bytes, memory_bytes=device.memory_bytes)
+    rate = limits.fastest_at(moved)
     memory_ms = (moving / rate + resident / limits.fastest_anywhere) / 1e6
     compute_ms = description.flops / limits.fma_gflops / 1e6
     return Floor(
@@ -160,29 +159,13 @@ def floor_for(description: Description, limits: Ceilings) -> Floor:
     )
 
 
-def rotating_limit(device: Device) -> int:
-    """Return the most bytes that the rotating sets of a problem take on this device."""
-    return min(2 * device.cache_bytes, MAX_ROTATING_BYTES, device.memory_bytes // 8)
-
-
-def rotating_bytes(set_bytes: int, device: Device) -> int:
-    """Return how much memory a measurement rotates over when one set has this size."""
-    return min(max(rotating_limit(device), 3 * set_bytes), MAX_SETS * set_bytes)
-
-
 def stored_bytes(arg: ArgSpec) -> int:
     """Return how much memory a tensor argument names; a dimension of stride 0 is stored once, a scalar nowhere."""
     if arg.kind is not ArgKind.TENSOR:
         return 0
     strides = arg.strides or (1,) * len(arg.shape)
     stored = [n for n, stride in zip(arg.shape, strides, strict=True) if stride != 0 or n == 0]
-    return math.prod(stored) * item_bytes(arg.dtype)
-
-
-def item_bytes(dtype: str) -> int:
-    """Return the size of a dtype's element: its name's number of bits, which bool alone does not state."""
-    bits = re.search(r"\d+", dtype)
-    return int(bits[0]) // 8 if bits else 1
+    return math.prod(stored) * element_bytes(arg.dtype)
 
 
 # ------------------------------------------------------------------------------------------------------ the probe
@@ -193,17 +176,13 @@ def _probe(device: Device) -> Path:
     compiler = find_toolchain(DeviceKind.CPU)
     text = "\0".join((PROBE_SOURCE.read_text(), compiler.version, device.arch, *PROBE_FLAGS))
     path = default_cache_dir() / "native" / f"ceilings-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
-    if path.exists():
-        return path
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        fresh = Path(folder) / "ceilings"
-        command = [str(compiler.compiler), *PROBE_FLAGS, "-o", str(fresh), str(PROBE_SOURCE)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PROBE_TIMEOUT_S, check=False)
-        if done.returncode != 0:
-            first = next(iter(done.stderr.strip().splitlines()), "no message")
-            raise DeviceError(f"{compiler.compiler} cannot build the ceilings probe (OpenMP is needed): {first}")
-        fresh.replace(path)
+    if not path.exists():
+        build_trusted(
+            path,
+            [str(compiler.compiler), *PROBE_FLAGS, str(PROBE_SOURCE)],
+            what="the ceilings probe (OpenMP is needed)",
+            timeout_s=PROBE_TIMEOUT_S,
+        )
     return path
 
 
@@ -221,11 +200,15 @@ def _read(path: Path, device: Device) -> Ceilings | None:
     return known if is_same else None
 
 
-def _publish(path: Path, measured: Ceilings) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, suffix=".tmp") as file:
-        json.dump(measured.to_json(), file, indent=1)
-    Path(file.name).replace(path)
+def _publish(paths: Sequence[Path], measured: Ceilings) -> None:
+    """Keep the ceilings at the first of `paths` that can be written; without any, the next call measures again."""
+    for path in paths:
+        try:
+            replace_json(path, measured.to_json())
+        except OSError as error:
+            logger.warning("the ceilings are not kept in %s: %s", path.parent, error.strerror or error)
+        else:
+            return
 
 
 def _fastest_of(first: Ceilings, second: Ceilings) -> Ceilings:

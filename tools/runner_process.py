@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from ridgeline.tools.arena import LoopTime
+from ridgeline.tools.dtypes import element_bytes
 from ridgeline.tools.judge_process import LoadedProblem, Place
 from ridgeline.tools.records import ArgKind, ArgSpec, ReasonCode, Status
 from ridgeline.tools.sandbox import Confined, Sandbox, SandboxedProcess
@@ -79,18 +80,26 @@ class RunnerProcess:
         self._pending = b""
         self._phase = "while it was loaded"
         self._socket, theirs = socket.socketpair()
-        with theirs:
-            descriptors = {_SOCKET_INSIDE: theirs.fileno()}
-            descriptors |= {_SOCKET_INSIDE + 1 + i: r.fd for i, r in enumerate(problem.regions)}
-            self._process: SandboxedProcess = sandbox.start(
-                plan.confined, pass_fds=descriptors, stdout=subprocess.DEVNULL, stderr=self._stderr
-            )
+        try:
+            self._process = self._start(sandbox, theirs)
+        except BaseException:
+            self._socket.close()
+            self._stderr.close()
+            raise
         try:
             self._load()
         except BaseException:
             self.close()
             raise
         self._phase = "during a call"
+
+    def _start(self, sandbox: Sandbox, theirs: socket.socket) -> SandboxedProcess:
+        with theirs:
+            descriptors = {_SOCKET_INSIDE: theirs.fileno()}
+            descriptors |= {_SOCKET_INSIDE + 1 + i: r.fd for i, r in enumerate(self._problem.regions)}
+            return sandbox.start(
+                self._plan.confined, pass_fds=descriptors, stdout=subprocess.DEVNULL, stderr=self._stderr
+            )
 
     @property
     def pid(self) -> int:
@@ -307,12 +316,6 @@ def _size_bytes(spec: ArgSpec) -> int:
         return 0
     last = sum((n - 1) * s for n, s in zip(spec.shape, spec.strides, strict=True))
     return (last + 1) * element_bytes(spec.dtype)
-
-
-def element_bytes(dtype: str) -> int:
-    """Return the size of one element: 4 for "float32"."""
-    digits = "".join(c for c in dtype if c.isdigit())
-    return int(digits) // 8 if digits else 1
 
 
 def _pointer_line(place: Place) -> str:

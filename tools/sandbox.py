@@ -28,6 +28,7 @@ from ridgeline.tools.sandbox_process import ExitStatus, SandboxedProcess, Stream
 from ridgeline.tools.sandbox_rules import Confined, Limits, Tier, claim_workdir
 
 __all__ = [
+    "UNSAFE_VARIABLE",
     "Confined",
     "ExitStatus",
     "Limits",
@@ -40,6 +41,8 @@ __all__ = [
     "python_paths",
     "reason_against",
 ]
+
+UNSAFE_VARIABLE = "RIDGELINE_UNSAFE_NO_SANDBOX"  # "1": the engine tells its evaluators that tier C was asked for
 
 
 class Sandbox:

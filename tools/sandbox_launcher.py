@@ -9,29 +9,23 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from ridgeline.tools.cache import default_cache_dir
 from ridgeline.tools.errors import SandboxError
 
 _SOURCES = Path(__file__).parent / "native"
 _FLAGS = ("-std=c++17", "-O2", "-fno-exceptions", "-fstack-protector-strong")
-
-
-def launcher_folder() -> Path:
-    """Return where the launcher is kept: a folder that only its owner can write to and everyone can read."""
-    if given := os.environ.get("RIDGELINE_CACHE_DIR"):
-        return Path(given).absolute() / "sandbox"
-    if os.geteuid() == 0:
-        return Path("/var/cache/ridgeline/sandbox")
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base).absolute() / "ridgeline" / "sandbox"
+_BUILD_LIMIT_S = 120.0  # 1 s on a quiet core
 
 
 def build_launcher(folder: Path | None = None) -> Path:
     """Return the path of the compiled launcher, compiling it when its sources changed (about 1 s).
 
+    `folder` is one that only its owner can write to and everyone can read.
+
     Raises:
         SandboxError: there is no g++, or it cannot build the launcher.
     """
-    folder = folder or launcher_folder()
+    folder = folder or default_cache_dir() / "sandbox"
     sources = sorted(_SOURCES.glob("confine*"))
     digest = hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()[:16]
     launcher = folder / f"confine-{digest}"
@@ -47,6 +41,8 @@ def build_launcher(folder: Path | None = None) -> Path:
             _compile(compiler, product)
             product.chmod(0o755)
             os.replace(product, launcher)
+    except subprocess.TimeoutExpired as error:
+        raise SandboxError(f"g++ did not build the sandbox's launcher within {_BUILD_LIMIT_S:.0f} s") from error
     except OSError as error:
         raise SandboxError(f"{folder}: cannot keep the sandbox's launcher there: {error.strerror}") from error
     return launcher
@@ -66,7 +62,7 @@ def _compile(compiler: str, product: Path) -> None:
     # Static starts faster and needs nothing inside the sandbox; not every machine has a static libc.
     for linking in (("-static",), ("-static-libstdc++", "-static-libgcc")):
         command = [compiler, *_FLAGS, *linking, source, "-o", str(product)]
-        built = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+        built = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_BUILD_LIMIT_S)
         if built.returncode == 0:
             return
     lines = built.stderr.strip().splitlines() or ["no message"]

@@ -25,7 +25,7 @@ _LIMIT_REASONS = {
     "disk": "wrote more to its folder than its limit",
     "stopped": "was ended by its parent",
 }
-_SIGNAL_REASONS = {
+_SIGNAL_REASONS: dict[int, str] = {
     signal.SIGSYS: "made a system call that is not allowed",
     signal.SIGXCPU: "used more CPU time than its limit",
     signal.SIGXFSZ: "wrote a file larger than its limit",
@@ -183,6 +183,14 @@ def launch(
     raise EngineError(f"sandbox: {_why_it_failed(launched, line)}")
 
 
+def signal_name(number: int) -> str:
+    """Return "SIGSEGV", or "signal 40" for one that has no name: most real-time signals, which anyone may raise."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
 def _why_it_failed(launched: subprocess.Popen[bytes], line: str) -> str:
     launched.kill()
     launched.wait()
@@ -218,9 +226,9 @@ def _parse_ending(words: str, returncode: int) -> ExitStatus:
         reason = _LIMIT_REASONS[limit]
         return ExitStatus(code=None, limit=limit, peak_memory_bytes=peak, cpu_s=cpu_s, message=f"killed: it {reason}")
     if os.WIFSIGNALED(wait_status):
-        number = signal.Signals(os.WTERMSIG(wait_status))
-        reason = _SIGNAL_REASONS.get(number, signal.strsignal(number) or "")
-        message = f"killed by {number.name}: it {reason}" if number in _SIGNAL_REASONS else f"killed by {number.name}"
+        number = os.WTERMSIG(wait_status)
+        message = f"killed by {signal_name(number)}"
+        message += f": it {_SIGNAL_REASONS[number]}" if number in _SIGNAL_REASONS else ""
         return ExitStatus(code=None, signal=number, peak_memory_bytes=peak, cpu_s=cpu_s, message=message)
     code = os.WEXITSTATUS(wait_status)
     return ExitStatus(code=code, peak_memory_bytes=peak, cpu_s=cpu_s, message=f"exit status {code}")

@@ -53,7 +53,8 @@ def make_source_toolbox(
 ) -> list[BaseTool]:
     """Return the tools for binding to a model: `compile_kernel` takes a whole `source`, the others the id it returns.
 
-    `keep` stores a source as a candidate, durably, and returns its id.
+    For a host application whose own agent writes kernels and calls tools itself; Ridgeline's search asks its models for
+    text and uses `make_toolbox`. `keep` stores a source as a candidate, durably, and returns its id.
     """
     steps = Steps(engine, store, target, purpose)
 

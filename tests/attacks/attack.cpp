@@ -228,6 +228,7 @@ int main(int argc, char** argv) {
   else if (a[0] == "threads-bomb") threads_bomb();
   else if (a[0] == "memory-bomb") memory_bomb(a[1] == "shared");
   else if (a[0] == "fill") fill(a[1], a[2]);
+  else if (a[0] == "raise") raise(std::atoi(a[1].c_str()));
   else if (a[0] == "spin") for (volatile unsigned long i = 0;; i = i + 1) {}
   else if (a[0] == "sleep") sleep(60);
   else if (a[0] == "linger") leave_a_grandchild();

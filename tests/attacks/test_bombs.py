@@ -39,6 +39,15 @@ def test_a_fork_bomb_is_contained(sandbox: Sandbox, confine: Confine, live: Live
     assert gone(live)
 
 
+@pytest.mark.parametrize(("number", "name"), [(40, "signal 40"), (int(signal.SIGSEGV), "SIGSEGV")])
+def test_every_signal_that_a_program_may_raise_is_told(
+    sandbox: Sandbox, confine: Confine, number: int, name: str
+) -> None:
+    ended, _ = sandbox.run(confine("raise", number))
+    assert (ended.code, ended.signal) == (None, number)
+    assert name in ended.message
+
+
 def test_a_runner_neither_forks_nor_executes(sandbox: Sandbox, confine: Confine) -> None:
     _, printed = sandbox.run(confine("fork-once"))
     assert "fork Operation not permitted" in printed

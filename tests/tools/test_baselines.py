@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from ridgeline.tools.baselines import baseline_key, measure_baselines, modes_of
+from ridgeline.tools.baselines import _time_mode, baseline_key, measure_baselines, modes_of
 from ridgeline.tools.benchmark import TimingSettings
 from ridgeline.tools.engine import ProblemOnDevice
 from ridgeline.tools.errors import EngineError, JudgeCrashed
 from ridgeline.tools.hardware import detect_device
 from ridgeline.tools.judge_process import JudgeProcess
 from ridgeline.tools.lane import WarmUp
-from ridgeline.tools.records import ArgSpec, Description, DeviceKind, PrecisionClass, Role, Signature
+from ridgeline.tools.records import ArgSpec, Baseline, Description, DeviceKind, PrecisionClass, Role, Signature
 from ridgeline.tools.statistics import StoppingRule
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
@@ -135,3 +135,22 @@ def test_key_follows_sizes_device_and_torch(problem) -> None:
     }
     assert len(keys) == 5
     assert baseline_key(replace(problem, name="other"), describe(), "eager") in keys
+
+
+def test_baselines_are_measured_where_they_cannot_be_kept(problem, folder, start, tmp_path, caplog) -> None:
+    (tmp_path / "file").write_text("no folder")
+    found = measure_baselines(
+        problem, describe(), start_judge=start, cache_dir=tmp_path / "file", compile_modes=(), settings=QUICK
+    )
+    assert found.entries[0].median_ms is not None
+    assert "baseline eager is not kept" in caplog.text
+
+
+def test_a_mode_whose_output_fits_no_class_has_failed() -> None:
+    class Judge:
+        def request(self, op: str, **_: object) -> dict[str, object]:
+            return {"rel_error": 0.5, "measured": None}
+
+    eager = Baseline(name="eager", precision_class=PrecisionClass.FP32, median_ms=1.0)
+    with pytest.raises(EngineError, match="fits no precision class"):
+        _time_mode(Judge(), "compile", QUICK, eager)

@@ -283,6 +283,36 @@ def test_comparison_of_two_candidates_says_which_is_faster(start, arena) -> None
     assert comparison.first_ms > comparison.second_ms
 
 
+class KeepingSide:
+    """A side whose outputs are its own until they are collected, as a runner of torch tensors keeps them."""
+
+    def __init__(self, side: ProcessSide, arena: FileArena) -> None:
+        self.side, self.arena = side, arena
+        self.kept: dict[int, np.ndarray] = {}
+
+    def __getattr__(self, name: str):
+        return getattr(self.side, name)
+
+    def loop(self, first_set: int, calls: int, keep: tuple[int, ...] = ()) -> LoopTime:
+        time_ = self.side.loop(first_set, calls, keep)
+        for index in keep:
+            self.kept[index] = self.arena.memory[index, 1].copy()
+        self.arena.memory[:, 1] = np.nan
+        return time_
+
+    def collect(self, set_index: int) -> None:
+        assert not self.side.paused
+        self.arena.memory[set_index, 1] = self.kept[set_index]
+
+
+def test_comparison_collects_each_sides_own_outputs(start, arena) -> None:
+    first, second = (KeepingSide(start(work=8), arena) for _ in range(2))
+    comparison = compare_sides(first, second, arena, settings=SETTINGS, collects=(first.collect, second.collect))
+    assert comparison.blocks >= 8
+    with pytest.raises(Distrusted, match="wrong"):
+        compare_sides(first, second, arena, settings=SETTINGS, collects=(first.collect, None))
+
+
 def test_comparison_refuses_a_side_whose_timed_output_is_wrong(start, arena) -> None:
     with pytest.raises(Distrusted, match="wrong"):
         compare_sides(start("skips_later"), start(), arena, settings=SETTINGS)

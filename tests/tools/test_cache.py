@@ -139,11 +139,16 @@ def test_a_library_that_is_a_link_is_not_taken(tmp_path: Path) -> None:
         BuildCache(tmp_path / "cache").publish(built(), link)
 
 
-def test_clear_empties_the_cache_and_says_what_it_freed(tmp_path: Path, library: Path) -> None:
+def test_clear_removes_what_is_not_in_use_and_says_how_much_stayed(tmp_path: Path, library: Path) -> None:
     cache = BuildCache(tmp_path / "cache")
-    cache.publish(built(), library)
-    assert cache.clear().entries == 1
-    assert cache.use().entries == 0
+    old = Path(str(cache.publish(built(), library).library_path)).parent
+    os.utime(old / "build.json", (0, 1000))
+    cache.publish(built("f" * 64), library)
+    cleared = cache.clear()
+    assert (cleared.removed.entries, cleared.in_use.entries) == (1, 1)
+    assert cleared.removed.size_bytes > 0
+    assert cache.use() == cleared.in_use
+    assert cache.find("f" * 64) is not None
 
 
 def test_the_cache_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from ridgeline.tools.compiler import Compiler, evaluation_key, problem_key
 from ridgeline.tools.engine import CompileTask, ProblemOnDevice
-from ridgeline.tools.errors import EngineError
+from ridgeline.tools.errors import EngineError, StorageError
 from ridgeline.tools.flags import refused_flags, requested_flags
 from ridgeline.tools.records import DeviceKind, Purpose, ReasonCode, Status
 from ridgeline.tools.sandbox import Sandbox
@@ -106,6 +106,25 @@ async def test_everything_that_decides_the_code_is_in_the_key(
     )
     assert all(build.status is Status.OK for build in builds)
     assert len({build.key for build in builds}) == len(builds)
+
+
+async def test_a_cache_that_cannot_be_written_says_so(
+    sandbox: Sandbox, make_task: MakeTask, make_problem: MakeProblem, exp_source: str, tmp_path: Path
+) -> None:
+    compiler = Compiler(sandbox, tmp_path / "cache", make_problem().device)
+    (tmp_path / "cache" / "tmp").rmdir()
+    (tmp_path / "cache" / "tmp").write_text("no folder")
+    with pytest.raises(StorageError, match="set RIDGELINE_CACHE_DIR"):
+        await compiler.compile_batch([make_task(exp_source)])
+
+
+async def test_a_torch_candidate_has_no_sanitizer_build(
+    compiler: Compiler, make_task: MakeTask, make_problem: MakeProblem, exp_source: str
+) -> None:
+    task = make_task(exp_source, make_problem(interface="torch"), sanitize="address,undefined")
+    (build,) = await compiler.compile_batch([task])
+    assert (build.status, build.reason_code) == (Status.REFUSED, ReasonCode.INTERFACE_UNSUPPORTED)
+    assert build.reason == "sanitizer builds exist for interface c only"
 
 
 async def test_a_log_holds_errors_first_short_and_without_our_paths(

@@ -2,13 +2,18 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from ridgeline.tools.engine import DescribeTask, ProblemOnDevice
+from ridgeline.tools.evaluator import _TASKS, Evaluator, answer
 from ridgeline.tools.hardware import detect_device
+from ridgeline.tools.records import Description
 
 REFERENCE = """import torch
 from torch import nn
@@ -93,3 +98,53 @@ def is_running(pid: str) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+class _Failing(Evaluator):
+    """An evaluator on a machine that fails it."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(detect_device("cpu"))
+        self.error = error
+
+    def describe(self, task: DescribeTask) -> Description:
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(28, "No space left on device"), subprocess.TimeoutExpired(["g++"], 120), ValueError("40")]
+)
+def test_a_fault_of_ours_is_answered_and_does_not_end_the_evaluator(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("RIDGELINE_CACHE_DIR", str(tmp_path))
+    evaluator = _Failing(error)
+    monkeypatch.setitem(_TASKS, "DescribeTask", (DescribeTask, _Failing.describe))
+    reply = answer(evaluator, json.loads(request(3, "return x")))
+    assert (reply["id"], reply["error"]["type"]) == (3, "EngineError")
+    assert type(error).__name__ in reply["error"]["message"]
+
+
+def test_evaluator_without_its_parent_does_not_begin(tmp_path: Path) -> None:
+    command = [sys.executable, "-P", "-m", "ridgeline.tools.evaluator", "--device"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "RIDGELINE_CACHE_DIR": str(tmp_path)}
+    described = json.dumps(detect_device("cpu").to_json())
+    # 1 is never the parent here: as if the engine had died and left the evaluator to another process
+    gone = subprocess.run(
+        [*command, described, "--parent", "1"], env=environment, input="", capture_output=True, check=False
+    )
+    assert gone.returncode == 1
+    ours = [*command, described, "--parent", str(os.getpid())]
+    assert subprocess.run(ours, env=environment, input="", capture_output=True, check=False).returncode == 0
+
+
+def test_evaluators_log_goes_to_stderr_as_run_log_has_it(tmp_path: Path) -> None:
+    code = (
+        "import logging, sys; from ridgeline.tools import evaluator; sys.argv[1:] = ['--device', sys.argv[1]]; "
+        "evaluator.serve = lambda *_: logging.getLogger('ridgeline.tools.baselines').info('baseline eager: 1 ms'); "
+        "evaluator.main()"
+    )
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "RIDGELINE_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", code, json.dumps(detect_device("cpu").to_json())]
+    done = subprocess.run(command, env=environment, input="", capture_output=True, text=True, check=True)
+    assert re.fullmatch(r"[-\d]+ [:,\d]+ INFO ridgeline\.tools\.baselines: baseline eager: 1 ms\n", done.stderr)

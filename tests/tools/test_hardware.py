@@ -10,6 +10,7 @@ import pytest
 from ridgeline.tools.errors import DeviceError
 from ridgeline.tools.hardware import _cpuinfo, _cuda_arch, _parse_size, detect_device, measurement_cores, toolchain
 from ridgeline.tools.records import Device, DeviceKind
+from ridgeline.tools.toolchain import find_toolchain
 
 has_gpu = Path("/dev/nvidia0").exists()
 
@@ -80,6 +81,27 @@ def test_toolchain_reports_gxx_as_it_reports_itself() -> None:
     if gxx is None:
         pytest.skip("no g++ here")
     assert gxx.version in subprocess.run([gxx.path, "--version"], capture_output=True, text=True, check=True).stdout
+
+
+def test_toolchain_is_the_one_that_builds_use(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CXX", "clang++")
+    found = toolchain().gxx
+    if found is None:
+        pytest.skip("no g++ here")
+    used = find_toolchain(DeviceKind.CPU)
+    assert (found.path, found.version) == (str(used.compiler), used.version)
+    broken = tmp_path / "g++"
+    broken.write_text("#!/bin/sh\nexit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert toolchain().gxx is None
+
+
+def test_another_architecture_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    uname = os.uname()
+    monkeypatch.setattr(os, "uname", lambda: os.uname_result((*uname[:4], "aarch64")))
+    with pytest.raises(DeviceError, match="this processor is aarch64; kernels are built and measured on x86-64 only"):
+        detect_device("cpu")
 
 
 def test_arm_cpuinfo_and_sizes_are_understood() -> None:

@@ -1,17 +1,20 @@
 """The judge's process on references of every kind."""
 
+import mmap
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ridgeline.tools.engine import ProblemOnDevice
-from ridgeline.tools.errors import JudgeCrashed, ProblemError
+from ridgeline.tools.errors import EngineError, JudgeCrashed, ProblemError
 from ridgeline.tools.hardware import detect_device
-from ridgeline.tools.judge_process import JudgeProcess
-from ridgeline.tools.records import ArgKind, Role
+from ridgeline.tools.judge_process import JudgeProcess, SharedRegion
+from ridgeline.tools.records import ArgKind, Role, Trial
 
 HEAD = "import torch\nfrom torch import nn\ndef get_init_inputs():\n    return []\n"
 MODEL = "class Model(nn.Module):\n    def forward(self, {args}):\n        {body}\n"
@@ -23,10 +26,12 @@ def reference(args: str, body: str, inputs: str) -> str:
 
 
 @contextmanager
-def judging(source: str, tmp_path: Path, tolerance: str = "fp32") -> Iterator[JudgeProcess]:
-    problem = ProblemOnDevice(
-        name="p", reference_source=source, interface="c", tolerance=tolerance, device=detect_device("cpu")
-    )
+def judging(
+    source: str, tmp_path: Path, tolerance: str = "fp32", memory_bytes: int | None = None
+) -> Iterator[JudgeProcess]:
+    device = detect_device("cpu")
+    device = replace(device, memory_bytes=memory_bytes or device.memory_bytes)
+    problem = ProblemOnDevice(name="p", reference_source=source, interface="c", tolerance=tolerance, device=device)
     judge = JudgeProcess(problem, os.urandom(16), tmp_path)
     try:
         yield judge
@@ -137,3 +142,47 @@ def test_runner_cannot_write_or_resize_inputs(tmp_path: Path) -> None:
         with pytest.raises(PermissionError):
             fcntl.fcntl(reopened, fcntl.F_ADD_SEALS, 0)
         os.close(reopened)
+
+
+def test_only_loading_blames_the_reference(tmp_path: Path) -> None:
+    """One that ran when it was loaded and fails later ran out of something: no reason to end a search."""
+    switch = tmp_path / "fails"
+    body = f"if Path({str(switch)!r}).exists():\n            raise RuntimeError('no memory')\n        return x * 2"
+    source = "from pathlib import Path\n" + reference("x", body, "torch.randn(8, 8)")
+    with judging(source, tmp_path) as judge:
+        judge.request("prepare", trial="nominal_0", set=0, nan=True)
+        switch.touch()
+        for op in ("check", "loop"):
+            with pytest.raises(EngineError, match=f"{op}: .*no memory"):
+                judge.request(op, set=0, mode="eager", first_set=0, calls=1)
+        switch.unlink()
+        judge.request("refill")
+    switch.touch()
+    with pytest.raises(ProblemError, match="no memory"), judging(source, tmp_path):
+        pass
+
+
+def test_checks_of_one_block_use_the_parameters_that_the_candidate_saw(tmp_path: Path) -> None:
+    """With so little memory no trial is kept: making one again must not replace what lies in the judge's memory."""
+    source = (
+        HEAD
+        + "class Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        + "        self.gain = nn.Parameter(torch.ones(64))\n"
+        + "    def forward(self, x):\n        return x * self.gain\n"
+        + INPUTS.format(inputs="torch.randn(64, 64)")
+    )
+    with judging(source, tmp_path, memory_bytes=8000) as judge:
+        inputs, parameters, outputs = (_floats(region) for region in judge.problem.regions)
+        judge.request("refill")
+        gain = parameters[:64].copy()
+        for index in range(judge.problem.n_sets):
+            one_set = slice(64 * 64 * index, 64 * 64 * (index + 1))
+            outputs[one_set] = (inputs[one_set].reshape(64, 64) * gain).ravel()
+        for index in range(judge.problem.n_sets):
+            assert Trial.from_json(judge.request("check", set=index)["trial"]).passed
+        assert (parameters[:64] == gain).all()
+
+
+def _floats(region: SharedRegion) -> np.ndarray:
+    access = mmap.PROT_READ | (mmap.PROT_WRITE if region.writable else 0)
+    return np.frombuffer(mmap.mmap(region.fd, region.size_bytes, prot=access), dtype=np.float32)

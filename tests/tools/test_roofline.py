@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ridgeline.tools.errors import DeviceError
+from ridgeline.checkpoints.bank import default_home
+from ridgeline.tools.errors import DeviceError, EngineError
 from ridgeline.tools.hardware import detect_device
 from ridgeline.tools.records import ArgSpec, Description, DeviceKind, Role, Signature
 from ridgeline.tools.roofline import (
@@ -18,11 +19,9 @@ from ridgeline.tools.roofline import (
     ceilings,
     floor_for,
     home_dir,
-    item_bytes,
     measure_ceilings,
-    rotating_bytes,
-    rotating_limit,
 )
+from ridgeline.tools.rotation import rotating_limit
 
 needs_gxx = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 
@@ -46,7 +45,9 @@ def test_probe_measures_every_way_at_sizes_up_to_the_rotating_total(measured: Ce
     device = detect_device("cpu")
     sizes = [b.bytes for b in measured.bandwidth]
     assert sizes == sorted(sizes)
-    assert sizes[-1] == pytest.approx(rotating_limit(device), rel=0.01)
+    assert sizes[-1] == pytest.approx(
+        rotating_limit(cache_bytes=device.cache_bytes, memory_bytes=device.memory_bytes), rel=0.01
+    )
     for row in measured.bandwidth:
         assert min(row.read, row.write, row.write_streaming, row.copy, row.copy_streaming) > 0
     assert measured.threads == device.cores
@@ -80,6 +81,27 @@ def test_damaged_file_is_measured_anew(folders: Path, monkeypatch: pytest.Monkey
     path.write_text("{")
     assert [b.bytes for b in ceilings(device).bandwidth] == [b.bytes for b in first.bandwidth]
     assert json.loads(path.read_text())["threads"] == device.cores
+
+
+@needs_gxx
+def test_ceilings_are_kept_in_the_cache_where_the_home_cannot_be_written(
+    measured: Ceilings, folders: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("ridgeline.tools.roofline.SECONDS_PER_TOTAL", 0.01)
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("RIDGELINE_HOME", str(tmp_path / "file" / "home"))
+    found = ceilings(detect_device("cpu"))
+    assert "are not kept in" in caplog.text
+    assert ceilings(detect_device("cpu")) == found  # not measured again for every candidate
+    (kept,) = (folders / "cache").glob("ceilings-*.json")
+    kept.unlink()
+
+
+@needs_gxx
+def test_a_probe_that_hangs_is_an_engine_error(measured: Ceilings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ridgeline.tools.roofline.PROBE_TIMEOUT_S", 0.001)
+    with pytest.raises(EngineError, match="could not be run"):
+        ceilings(detect_device("cpu"), again=True)
 
 
 def test_ceilings_of_a_gpu_are_refused_in_one_line() -> None:
@@ -139,12 +161,15 @@ def test_compute_floor_is_advisory_and_names_the_bound() -> None:
     assert floor.floor_ms < 5.0
 
 
-def test_rotating_total_follows_the_arena() -> None:
-    device = replace(detect_device("cpu"), cache_bytes=32 << 20, memory_bytes=64 << 30)
-    assert rotating_bytes(1 << 20, device) == 64 << 20
-    assert rotating_bytes(1 << 10, device) == 64 << 10
-    assert rotating_bytes(1 << 30, device) == 3 << 30
-
-
-def test_item_sizes_are_read_off_the_names() -> None:
-    assert [item_bytes(d) for d in ("float32", "bfloat16", "bool", "int64", "float8_e4m3fn")] == [4, 2, 1, 8, 1]
+@pytest.mark.parametrize(
+    ("chosen", "data", "home"), [("/a", "/b", "/c"), (None, "/b", "/c"), (None, None, "/c"), ("", "", "/c")]
+)
+def test_ceilings_lie_beside_the_seed_bank(
+    monkeypatch: pytest.MonkeyPatch, chosen: str | None, data: str | None, home: str
+) -> None:
+    """Neither room may import the other, so each has the rule; they must not drift apart."""
+    for name, value in (("RIDGELINE_HOME", chosen), ("XDG_DATA_HOME", data), ("HOME", home)):
+        monkeypatch.delenv(name, raising=False)
+        if value is not None:
+            monkeypatch.setenv(name, value)
+    assert home_dir() == default_home()

@@ -120,6 +120,14 @@ def test_a_missing_program_is_an_error_of_ours(sandbox: Sandbox) -> None:
         sandbox.run(Confined(command=("/nowhere/program",)))
 
 
+def test_a_message_longer_than_the_launchers_line_is_cut(sandbox: Sandbox) -> None:
+    program = "/" + "long-name/" * 200
+    with pytest.raises(EngineError) as caught:
+        sandbox.start(Confined(command=(program,)))
+    assert "\0" not in str(caught.value)
+    assert program[:400] in str(caught.value)
+
+
 def test_descriptors_keep_their_numbers_or_get_others(sandbox: Sandbox) -> None:
     first, second = os.memfd_create("first"), os.memfd_create("second")
     try:
@@ -270,6 +278,15 @@ def test_the_launcher_is_built_once_and_not_taken_from_others(tmp_path: Path) ->
 def test_a_machine_without_a_compiler_is_told_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SandboxError, match=r"apt-get install g\+\+"):
+        build_launcher(tmp_path / "cache")
+
+
+def test_a_compiler_that_hangs_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "g++").write_text("#!/bin/sh\nexec /bin/sleep 5\n")
+    (tmp_path / "g++").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("ridgeline.tools.sandbox_launcher._BUILD_LIMIT_S", 0.1)
+    with pytest.raises(SandboxError, match="did not build the sandbox's launcher"):
         build_launcher(tmp_path / "cache")
 
 

@@ -165,6 +165,26 @@ def test_crfm_tolerance_passes_low_precision_and_names_its_class(folder: Path) -
     assert Label.REDUCED_PRECISION in verdict.labels
 
 
+def test_scalars_that_are_no_plain_numbers_reach_the_kernel(folder: Path) -> None:
+    reference = (
+        "import torch\nfrom torch import nn\nclass Model(nn.Module):\n"
+        "    def forward(self, x, low, high, twice):\n"
+        "        y = torch.clamp(x, low, high)\n        return y * 2 if twice else y\n"
+        "def get_inputs():\n    return [torch.randn(64, 64), -float('inf'), float('inf'), True]\n"
+    )
+    bench = Bench(folder, reference)
+    try:
+        verdict = bench.verify(
+            "void run(const float* x, double low, double high, bool twice, float* out, void*) {\n"
+            "  for (int64_t i = 0; i < X_NUMEL; ++i) {\n"
+            "    float v = x[i] < low ? (float)low : x[i] > high ? (float)high : x[i];\n"
+            "    out[i] = twice ? 2 * v : v;\n  }\n}\n"
+        )
+    finally:
+        bench.evaluator.close()
+    assert verdict.status is Status.OK, verdict
+
+
 def test_torch_interface_passes_honest_calls_and_rejects_a_view(folder: Path) -> None:
     bench = Bench(folder, TORCH_REFERENCE, interface="torch")
     try:  # one source for both, since a torch build takes a minute: honest for six calls, then a view of its input

@@ -3,6 +3,7 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
@@ -21,7 +22,8 @@ inline void report(int status_fd, const char* format, ...) {
   char line[512];
   va_list arguments;
   va_start(arguments, format);
-  const int size = std::vsnprintf(line, sizeof line, format, arguments);
+  // What vsnprintf returns is the length it would have needed.
+  const int size = std::min(std::max(std::vsnprintf(line, sizeof line, format, arguments), 0), int{sizeof line} - 1);
   va_end(arguments);
   if (status_fd >= 0) {
     (void)!send(status_fd, line, static_cast<size_t>(size), MSG_NOSIGNAL);

@@ -175,6 +175,14 @@ struct Setup {
     std::vector<double> scalars;
 };
 
+// istream >> double takes neither "inf" nor "nan", which Python writes.
+double parse_scalar(const std::string &text) {
+    char *end = nullptr;
+    const double value = strtod(text.c_str(), &end);
+    if (text.empty() || *end != '\0') fail("protocol", "not a number: " + text);
+    return value;
+}
+
 Pointer parse_pointer(std::istringstream &in) {
     Pointer p;
     std::string dtype;
@@ -212,10 +220,9 @@ Setup read_setup(Lines &lines) {
         } else if (word == "pointer") {
             setup.pointers.push_back(parse_pointer(in));
         } else if (word == "scalar") {
-            std::string dtype;
-            double value = 0;
-            in >> dtype >> value;
-            setup.scalars.push_back(value);
+            std::string dtype, text;
+            in >> dtype >> text;
+            setup.scalars.push_back(parse_scalar(text));
         } else if (word == "workspace") {
             in >> setup.max_workspace;
         } else if (word != "setup") {

@@ -1,0 +1,21 @@
+"""The size of a dtype's element, for those who must not import torch."""
+
+from __future__ import annotations
+
+_NAMES_OF_SIZE = {
+    1: "bool int8 uint8 float8_e4m3fn float8_e5m2",
+    2: "float16 bfloat16 int16 uint16",
+    4: "float32 int32 uint32",
+    8: "float64 int64 uint64 complex64",
+    16: "complex128",
+}
+_SIZES = {name: size for size, names in _NAMES_OF_SIZE.items() for name in names.split()}
+
+
+def element_bytes(dtype: str) -> int:
+    """Return the size of one element: 4 for "float32".
+
+    Raises:
+        KeyError: torch has no such dtype, or no kernel is given one.
+    """
+    return _SIZES[dtype]
