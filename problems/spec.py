@@ -222,7 +222,7 @@ def load_problem(path: Path) -> ProblemSpec:
     for kind in spec.targets:
         spec.reference_source(kind)
         spec.seed_sources(kind)
-    return spec
+    return _at(spec, path.absolute())  # a run remembers it and may be resumed from another folder
 
 
 def parse_problem(data: Mapping[str, Any], path: Path) -> ProblemSpec:
@@ -235,6 +235,10 @@ def parse_problem(data: Mapping[str, Any], path: Path) -> ProblemSpec:
         spec = ProblemSpec.model_validate(data)
     except ValidationError as error:
         raise ProblemError(f"{path}: {explain(error.errors(), ProblemSpec, _SECTIONS)}") from None
+    return _at(spec, path)
+
+
+def _at(spec: ProblemSpec, path: Path) -> ProblemSpec:
     spec._path = path  # noqa: SLF001  # frozen: where a problem came from is none of its fields
     return spec
 
