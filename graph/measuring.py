@@ -182,6 +182,8 @@ async def store(context: SearchContext, evaluation: Evaluation) -> None:
         {
             "event": "candidate_done",
             "candidate_id": candidate.id,
+            "idea_id": candidate.idea_id,
+            "branch": f"{candidate.idea_id}v{candidate.variation}" if candidate.origin is Origin.MODEL else "",
             "origin": candidate.origin.value,
             "status": evaluation.status.value,
             "reason": evaluation.reason,
