@@ -33,7 +33,8 @@ MODEL_CALLS = 16
 class SearchContext:
     """Everything a search needs besides its state.
 
-    `target` gains its description at the first `described()`, `toolboxes` fills; nothing else changes during a search.
+    `target` gains its description at the first `described()`, `toolboxes` and `engine_failed` fill; nothing else changes
+    during a search.
     """
 
     problem: ProblemSpec
@@ -50,6 +51,7 @@ class SearchContext:
     started_s: float = field(default_factory=time.monotonic)
     wall_before_s: float = 0.0  # of earlier sessions of the same search
     toolboxes: dict[Purpose, list[BaseTool]] = field(default_factory=dict)  # made at their first use
+    engine_failed: set[tuple[str, Purpose]] = field(default_factory=set)  # candidates, in this session
 
     def plan(self, max_rounds: int | None = None) -> Plan:
         """Return the shape of the search."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ridgeline.graph.requests import Elite, TriedIdea
+from ridgeline.graph.requests import Elite
+from ridgeline.graph.tuning import root_id
 from ridgeline.tools.records import Candidate, Evaluation, Profile, Purpose
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class Standing:
     @property
     def lineage(self) -> str:
         """Return what must differ between two elites: the idea, or the kernel itself when it has none."""
-        return self.candidate.idea_id or self.candidate.id.partition("t")[0]
+        return self.candidate.idea_id or root_id(self.candidate)
 
     @property
     def speedup(self) -> float:
@@ -108,8 +109,3 @@ def diagnosis(profile: Profile) -> str:
     if profile.achieved_gflops:
         parts.append(f"{profile.achieved_gflops:.1f} GFLOP/s")
     return ", ".join(parts) + "." + "".join(f" {note}." for note in profile.notes)
-
-
-def tried_idea(row: dict[str, Any]) -> TriedIdea:
-    """Return an archive row of `tried_ideas` as a request states it."""
-    return TriedIdea.from_json(row)

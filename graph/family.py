@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ridgeline.tools.records import Description
 
-FAMILIES: tuple[tuple[str, tuple[str, ...]], ...] = (
+FAMILIES: tuple[tuple[str, tuple[str, ...]], ...] = (  # what usually costs most comes first
     ("attention", ("scaled_dot_product", "attention")),
     ("convolution", ("convolution", "conv1d", "conv2d", "conv3d")),
     ("matmul", ("mm", "bmm", "addmm", "matmul", "linear")),
@@ -14,7 +14,10 @@ FAMILIES: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 
 def family_of(description: Description) -> str:
-    """Return the family of the heaviest operation of the reference's graph; "elementwise" when it only maps."""
+    """Return the first of FAMILIES that the reference's graph has an operation of; "elementwise" when it only maps.
+
+    A name to file kernels under, not a cost: a graph with one small matmul among many reductions is "matmul".
+    """
     graph = description.reference_graph
     if not graph:
         return "unknown"

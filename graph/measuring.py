@@ -18,6 +18,7 @@ from ridgeline.tools.records import (
     Candidate,
     DeviceKind,
     Evaluation,
+    Origin,
     Purpose,
     ReasonCode,
     Status,
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 STEPS = ("compile", "verify", "benchmark")
-ENGINE_FAILED = "the engine failed, the kernel may be sound"
 LOG_SHOWN = 6000
 """Characters of a compiler's messages that go back to the model; the first errors are repeated in the reason."""
 
@@ -67,10 +67,8 @@ async def _toolbox(context: SearchContext, purpose: Purpose) -> list[BaseTool]:
     return context.toolboxes[purpose]
 
 
-async def run_step(
-    context: SearchContext, step: str, candidate_id: str, purpose: Purpose, build_key: str = ""
-) -> tuple[Evaluation | None, str]:
-    """Run one step of a candidate; return its evaluation when that step was its last, and the key of its build.
+async def run_step(context: SearchContext, step: str, candidate_id: str, purpose: Purpose) -> Evaluation | None:
+    """Run one step of a candidate; return its evaluation when that step was its last.
 
     Idempotent: what was measured before is found in the archive, not measured again. An engine that fails is told apart
     from a kernel that fails by the reason; the branch ends, its siblings go on.
@@ -79,28 +77,48 @@ async def run_step(
         answer = await call_tool(context, step, candidate_id, purpose)
     except EngineError as error:
         logger.exception("%s: the engine failed", candidate_id)
-        return await give_up(context, candidate_id, purpose, f"{ENGINE_FAILED}: {error}"), build_key
-    build_key = build_key or str(answer["key"])
+        context.engine_failed.add((candidate_id, purpose))
+        reason = f"the engine failed, the kernel may be sound: {error}"
+        return await give_up(context, candidate_id, purpose, ReasonCode.ENGINE_FAILED, reason)
+    build_key = str(answer["build_key"])  # of this answer: another compiler since the last step made another build
     key = evaluation_key(build_key, await context.described(), purpose)
     pieces = await asyncio.to_thread(read_pieces, context.archive, build_key, key, step)
     evaluation = await asyncio.to_thread(assemble, context.archive, candidate_id, purpose, pieces)
     if evaluation is not None:
         await store(context, evaluation)
-    return evaluation, build_key
+    return evaluation
 
 
 async def evaluate(context: SearchContext, candidate: Candidate, purpose: Purpose) -> Evaluation:
-    """Store a candidate, take it through all steps and return its evaluation; a finished one is returned at once."""
+    """Store a candidate, take it through all steps and return its evaluation; a finished one is returned at once.
+
+    One that an earlier session could not judge, because its engine failed, is judged now.
+    """
     await asyncio.to_thread(context.archive.add_candidate, candidate)
     found = await asyncio.to_thread(context.archive.evaluation, candidate.id, purpose)
-    build_key = ""
+    if found is not None and is_due_again(context, found):
+        found = None
     for step in STEPS:
         if found is not None:
             break
-        found, build_key = await run_step(context, step, candidate.id, purpose, build_key)
+        found = await run_step(context, step, candidate.id, purpose)
     if found is None:
         raise EngineError(f"{candidate.id}: the benchmark tool left no timing")
     return found
+
+
+def is_due_again(context: SearchContext, evaluation: Evaluation) -> bool:
+    """Say whether an evaluation is only an engine's failure of an earlier session: a kernel is tried once a session."""
+    failed_now = (evaluation.candidate_id, evaluation.purpose) in context.engine_failed
+    return evaluation.reason_code is ReasonCode.ENGINE_FAILED and not failed_now
+
+
+async def measure_again(context: SearchContext) -> None:
+    """Judge the kernels of this search that an earlier session's engine failed on."""
+    for evaluation in await asyncio.to_thread(context.archive.evaluations):
+        if evaluation.purpose in (Purpose.SEARCH, Purpose.TUNE) and is_due_again(context, evaluation):
+            candidate = await asyncio.to_thread(context.archive.candidate, evaluation.candidate_id)
+            await evaluate(context, candidate, evaluation.purpose)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,9 +188,10 @@ async def store(context: SearchContext, evaluation: Evaluation) -> None:
     gpu_s += evaluation.verdict.verify_s if on_gpu and evaluation.verdict else 0.0
     entry = f"{evaluation.candidate_id}:{evaluation.purpose}"
     cpu_s = evaluation.total_s - gpu_s
-    await asyncio.to_thread(
-        context.archive.charge, entry, cpu_s=cpu_s, gpu_s=gpu_s, wall_s=evaluation.total_s, what=evaluation.purpose
-    )
+    if evaluation.total_s > 0:  # an entry is charged once: one of nothing would hide the cost of a later measurement
+        await asyncio.to_thread(
+            context.archive.charge, entry, cpu_s=cpu_s, gpu_s=gpu_s, wall_s=evaluation.total_s, what=evaluation.purpose
+        )
     candidate = await asyncio.to_thread(context.archive.candidate, evaluation.candidate_id)
     timing = evaluation.timing
     logger.info(
@@ -193,14 +212,16 @@ async def store(context: SearchContext, evaluation: Evaluation) -> None:
     )
 
 
-async def give_up(context: SearchContext, candidate_id: str, purpose: Purpose, reason: str) -> Evaluation:
+async def give_up(
+    context: SearchContext, candidate_id: str, purpose: Purpose, reason_code: ReasonCode, reason: str
+) -> Evaluation:
     """Store and return the evaluation of a candidate that could not be judged for a reason outside of it."""
     evaluation = Evaluation(
         key=f"unjudged:{candidate_id}:{purpose}",
         candidate_id=candidate_id,
         purpose=purpose,
         status=Status.REFUSED,
-        reason_code=ReasonCode.SOURCE_REJECTED,
+        reason_code=reason_code,
         reason=reason,
     )
     await store(context, evaluation)

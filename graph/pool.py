@@ -33,18 +33,32 @@ def reward(speedup: float | None, best_before: float) -> float:
 
 
 class ModelPool:
-    """Models by name; stateless between calls, so a resumed search decides as the first one did."""
+    """Models by name. Decisions rest on their arguments and on who was dropped in this session, no further state: a resumed
+    search decides as the first one did.
+    """
 
     def __init__(self, models: Sequence[KernelModel]) -> None:
         """Take at least one model; names are unique."""
         self._models = {model.name: model for model in models}
+        self._dropped: set[str] = set()
         if not self._models:
             raise ModelError("a search needs at least one model, such as offline")
 
     @property
     def names(self) -> list[str]:
-        """Return the models' names, in the order given."""
-        return list(self._models)
+        """Return the names of the models that get work, in the order given."""
+        return [name for name in self._models if name not in self._dropped]
+
+    def place(self, name: str) -> int:
+        """Return a model's place in the order given, the same whoever was dropped."""
+        return list(self._models).index(name)
+
+    def drop(self, name: str) -> bool:
+        """Give a model no more work in this session; False when it is the last one, or none of this pool."""
+        if name not in self._models or self.names == [name]:
+            return False
+        self._dropped.add(name)
+        return True
 
     def model(self, name: str) -> KernelModel:
         """Return the model of this name; ModelError when a resumed search is not given it again."""
@@ -57,8 +71,8 @@ class ModelPool:
 
         Work of the same batch counts as pulled with the model's mean reward, so one batch spreads over the pool.
         """
-        pulls = dict.fromkeys(self._models, 0)
-        total = dict.fromkeys(self._models, 0.0)
+        pulls = dict.fromkeys(self.names, 0)
+        total = dict.fromkeys(self.names, 0.0)
         for outcome in outcomes:
             if outcome.model in pulls:
                 pulls[outcome.model] += 1

@@ -53,7 +53,6 @@ class SearchState(TypedDict, total=False):
     best_id: str | None
     best_speedup: float | None
     stalled_rounds: int
-    tuned_round: int  # the last round that was tuned
     outcome: str  # "" while the search goes on
     route: str  # the node after select or tune
     certified: bool
@@ -69,7 +68,6 @@ class BranchState(TypedDict, total=False):
     attempt: int
     candidate_id: str
     stage: str  # the next step: compile, verify, benchmark, write, or done
-    build_key: str
     finished: list[str]
 
 

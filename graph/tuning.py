@@ -13,8 +13,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ridgeline.tools.records import Candidate, Origin
+
 DECLARATION = re.compile(r"//[ \t]*tune:[ \t]*([A-Za-z_]\w*)[ \t]*=[ \t]*([^\n]+)")
-TUNED_SUFFIX = re.compile(r"t\d+$")
 RANDOM_SHARE = 0.4
 """Part of the trials drawn at random before local moves begin."""
 PATIENCE = 8
@@ -42,9 +43,12 @@ class Trial:
     speedup: float | None
 
 
-def untuned_id(candidate_id: str) -> str:
-    """Return the id of the kernel that a tuned candidate was made from, or the id itself."""
-    return TUNED_SUFFIX.sub("", candidate_id) if re.match(r"(r\d|seed-|bank-).*t\d+$", candidate_id) else candidate_id
+def root_id(candidate: Candidate) -> str:
+    """Return the id of the kernel that a tuned candidate was made from, or its own.
+
+    An id is never taken apart for this: a user's seed may be called float4.
+    """
+    return candidate.parent_id or candidate.id if candidate.origin is Origin.TUNE else candidate.id
 
 
 def _definition(name: str) -> re.Pattern[str]:

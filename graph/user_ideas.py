@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ridgeline.graph.requests import Elite, IdeaDraft, TriedIdea
-from ridgeline.tools.records import Category
+from ridgeline.graph.requests import Elite, IdeaDraft
+from ridgeline.tools.records import Category, Idea
 
 CATEGORY_WORDS: dict[Category, tuple[str, ...]] = {
     Category.PRECISION: ("precision", "fp16", "bf16", "tf32", "half", "dtype", "quanti"),
@@ -16,9 +16,7 @@ CATEGORY_WORDS: dict[Category, tuple[str, ...]] = {
 }
 
 
-def user_drafts(
-    texts: Sequence[str], tried: Sequence[TriedIdea], count: int, elites: Sequence[Elite]
-) -> list[IdeaDraft]:
+def user_drafts(texts: Sequence[str], tried: Sequence[Idea], count: int, elites: Sequence[Elite]) -> list[IdeaDraft]:
     """Return at most `count` of the user's ideas that were not tried yet, in the user's order, from the best kernel."""
     done = {idea.mechanism for idea in tried}
     parent_id = elites[0].candidate_id if elites else None

@@ -37,7 +37,7 @@ def make_toolbox(
     """Return compile_kernel, verify_kernel, benchmark_kernel and profile_kernel, each taking a `candidate_id`.
 
     `target` has to be described. Each result is a JSON object: candidate_id, status, reason_code, reason, key (of the
-    stored record) and the step's numbers. An infrastructure failure is raised, not returned.
+    stored record), build_key and the step's numbers. An infrastructure failure is raised, not returned.
     """
     steps = Steps(engine, store, target, purpose)
     return [_tool(name, text, step) for name, text, step in _described(steps)]
@@ -82,7 +82,7 @@ class Steps:
         if candidate is None:
             return _unknown(candidate_id)
         build = await self._build(candidate)
-        return _result(candidate_id, build.key, build, build_s=build.build_s, cached=build.cached)
+        return _result(candidate_id, build, build.key, build, build_s=build.build_s, cached=build.cached)
 
     async def verify(self, candidate_id: str) -> str:
         """Check the candidate against the reference."""
@@ -91,10 +91,10 @@ class Steps:
             return _unknown(candidate_id)
         build = await self._build(candidate)
         if build.status is not Status.OK:
-            return _result(candidate_id, build.key, build)
+            return _result(candidate_id, build, build.key, build)
         verdict = await self._verdict(candidate, build)
         numbers = {"rel_error": verdict.rel_error, "precision_class": verdict.precision_class}
-        return _result(candidate_id, self._key(build), verdict, **numbers, labels=list(verdict.labels))
+        return _result(candidate_id, build, self._key(build), verdict, **numbers, labels=list(verdict.labels))
 
     async def benchmark(self, candidate_id: str) -> str:
         """Time the candidate against eager PyTorch; one that is not correct is not timed."""
@@ -103,13 +103,13 @@ class Steps:
             return _unknown(candidate_id)
         build = await self._build(candidate)
         if build.status is not Status.OK:
-            return _result(candidate_id, build.key, build)
+            return _result(candidate_id, build, build.key, build)
         verdict = await self._verdict(candidate, build)
         if verdict.status is not Status.OK:
-            return _result(candidate_id, self._key(build), verdict)
+            return _result(candidate_id, build, self._key(build), verdict)
         timing = await self._timing(candidate, build, verdict)
         numbers = {name: getattr(timing, name) for name in ("median_ms", "reference_ms", "speedup", "speedup_ci95")}
-        return _result(candidate_id, self._key(build), timing, **numbers, labels=list(timing.labels))
+        return _result(candidate_id, build, self._key(build), timing, **numbers, labels=list(timing.labels))
 
     async def profile(self, candidate_id: str) -> str:
         """Say what limits the candidate."""
@@ -118,7 +118,7 @@ class Steps:
             return _unknown(candidate_id)
         build = await self._build(candidate)
         if build.status is not Status.OK:
-            return _result(candidate_id, build.key, build)
+            return _result(candidate_id, build, build.key, build)
         profile = await self._profile(candidate, build)
         return json.dumps({"candidate_id": candidate_id, "status": "ok", "key": self._key(build), **profile.to_json()})
 
@@ -207,7 +207,7 @@ def _tool(name: str, description: str, step: Step) -> BaseTool:
     return StructuredTool.from_function(coroutine=call, name=name, description=description)
 
 
-def _result(candidate_id: str, key: str, record: Build | Verdict | Timing, **numbers: Any) -> str:
+def _result(candidate_id: str, build: Build, key: str, record: Build | Verdict | Timing, **numbers: Any) -> str:
     reason = " ".join(record.reason.split())[:REASON_CHARS]
     result = {
         "candidate_id": candidate_id,
@@ -215,7 +215,7 @@ def _result(candidate_id: str, key: str, record: Build | Verdict | Timing, **num
         "reason_code": record.reason_code,
         "reason": reason,
     }
-    return json.dumps({**result, "key": key, **numbers})
+    return json.dumps({**result, "key": key, "build_key": build.key, **numbers})
 
 
 def _unknown(candidate_id: str) -> str:

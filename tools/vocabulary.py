@@ -62,6 +62,8 @@ class ReasonCode(StrEnum):
     FLAG_NOT_ALLOWED = "flag_not_allowed"
     SOURCE_REJECTED = "source_rejected"
     INTERFACE_UNSUPPORTED = "interface_unsupported"
+    ENGINE_FAILED = "engine_failed"  # the judge's own fault: says nothing of the kernel
+    MODEL_FAILED = "model_failed"  # there is no kernel: its model gave no usable reply
     # runtime_error
     LOAD_FAILED = "load_failed"
     CRASHED = "crashed"
@@ -95,6 +97,7 @@ class ReasonCode(StrEnum):
     PROTOCOL_VIOLATED = "protocol_violated"
     TIMED_OUTPUT_WRONG = "timed_output_wrong"
     BELOW_FLOOR = "below_floor"
+    NO_GAIN = "no_gain"  # the certificate's interval does not exclude 1
 
 
 class Label(StrEnum):

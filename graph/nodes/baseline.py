@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ridgeline.graph.elites import choose_elites, read_standings
 from ridgeline.graph.events import emit
-from ridgeline.graph.measuring import evaluate
+from ridgeline.graph.measuring import evaluate, measure_again
 from ridgeline.tools.engine import BaselineTask, DescribeTask
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.records import Baselines, Candidate, Interface, Origin, Purpose
@@ -32,6 +32,7 @@ async def baseline(state: SearchState, context: SearchContext) -> SearchState:
     await _describe(context)
     baselines = await _baselines(context)
     await _judge_seeds(context)
+    await measure_again(context)
     standings = await asyncio.to_thread(read_standings, context.archive)
     elites = choose_elites(standings, context.plan(state.get("max_rounds")).elites)
     best = standings[0] if standings else None
@@ -111,11 +112,16 @@ def _seed_candidates(context: SearchContext) -> list[Candidate]:
 
 
 def _bank_candidates(context: SearchContext) -> list[Candidate]:
-    """Return the bank's kernels for this family and architecture; a resumed search keeps those it began with."""
-    begun = context.archive.candidates(origin=Origin.BANK)
-    if begun or context.bank is None or context.archive.run().get("bank_read"):
-        return begun
+    """Return the bank's kernels for this family and architecture; a resumed search keeps those it began with.
+
+    They are stored before the flag that says so: a search killed in between reads the bank again.
+    """
+    if context.bank is None or context.archive.run().get("bank_read"):
+        return context.archive.candidates(origin=Origin.BANK)
     found = context.bank.seeds(context.family(), context.target.device.arch, BANK_SEEDS)
-    context.archive.save_run({"bank_read": True})
     usable = [c for c in found if c.interface == context.target.interface and c.language == context.target.language]
-    return [dataclasses.replace(c, origin=Origin.BANK, round=0, idea_id=None, parent_id=None) for c in usable]
+    for candidate in usable:
+        bank_kernel = dataclasses.replace(candidate, origin=Origin.BANK, round=0, idea_id=None, parent_id=None)
+        context.archive.add_candidate(bank_kernel)
+    context.archive.save_run({"bank_read": True})
+    return context.archive.candidates(origin=Origin.BANK)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ridgeline.graph.certificate import Certificate, certify_candidate
 from ridgeline.graph.elites import Standing, choose_elites, read_standings
 from ridgeline.graph.events import emit
+from ridgeline.graph.measuring import measure_again
 
 if TYPE_CHECKING:
     from ridgeline.graph.context import SearchContext
@@ -22,6 +23,7 @@ async def certify(state: SearchState, context: SearchContext) -> SearchState:
 
     A search in which none is certified faster than eager ends `no_gain`, whatever stopped it.
     """
+    await measure_again(context)
     standings = await asyncio.to_thread(read_standings, context.archive)
     elites = choose_elites(standings, context.plan(state.get("max_rounds")).elites)
     winner: Standing | None = None

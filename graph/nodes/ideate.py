@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from langgraph.types import Overwrite
 
 from ridgeline.graph.asking import ask_ideas
-from ridgeline.graph.elites import read_elites, tried_idea
+from ridgeline.graph.elites import read_elites
 from ridgeline.graph.events import emit
-from ridgeline.graph.history import model_outcomes
+from ridgeline.graph.history import model_outcomes, tried_ideas
 from ridgeline.graph.novelty import is_repeated
 from ridgeline.graph.requests import IdeaDraft, IdeationRequest, TriedIdea
 from ridgeline.graph.retry import ModelUnavailable
@@ -67,8 +67,9 @@ async def _ideas(context: SearchContext, state: SearchState, plan: Plan, round_:
     if stored:
         return stored
     elites = await read_elites(context, state.get("elites", []))
-    tried = tuple(tried_idea(row) for row in await asyncio.to_thread(context.archive.tried_ideas))
-    drafts = [(USER, draft) for draft in user_drafts(context.problem.ideas, tried, plan.ideas, elites)]
+    tried = await asyncio.to_thread(tried_ideas, context.archive)
+    begun = await asyncio.to_thread(context.archive.ideas)
+    drafts = [(USER, draft) for draft in user_drafts(context.problem.ideas, begun, plan.ideas, elites)]
     request = IdeationRequest(
         subject=await context.subject(),
         round=round_,
@@ -100,9 +101,11 @@ async def _new_drafts(
         if missing == 0 or (attempt and not refused):
             break
         asked = dataclasses.replace(request, count=missing, refused=tuple(refused))
-        for model, draft in await _ask_pool(context, asked, attempt):
+        is_needed = not (attempt and [*taken, *accepted])
+        for model, answered in await _ask_pool(context, asked, attempt, is_needed=is_needed):
+            draft = _of_known_parent(answered, known)
             against = request.tried if remembers else ()
-            if _is_new(draft, known, against, [*taken, *accepted]):
+            if _is_new(draft, against, [*taken, *accepted]):
                 accepted.append((model, draft))
             else:
                 refused.append(draft.title)
@@ -110,52 +113,74 @@ async def _new_drafts(
     return accepted[: request.count]
 
 
-def _is_new(
-    draft: IdeaDraft, known: set[str], tried: Sequence[TriedIdea], drafts: Sequence[tuple[str, IdeaDraft]]
-) -> bool:
-    parent_id = draft.parent_id if draft.parent_id in known else None
+def _of_known_parent(draft: IdeaDraft, known: set[str]) -> IdeaDraft:
+    """Return the draft without a parent that the model made up."""
+    return draft if draft.parent_id in known else draft.model_copy(update={"parent_id": None})
+
+
+def _is_new(draft: IdeaDraft, tried: Sequence[TriedIdea], drafts: Sequence[tuple[str, IdeaDraft]]) -> bool:
     others = [(idea, idea.parent_id) for idea in tried]
-    return not is_repeated(draft, parent_id, [*others, *((d, d.parent_id) for _, d in drafts)])
+    return not is_repeated(draft, draft.parent_id, [*others, *((d, d.parent_id) for _, d in drafts)])
 
 
-async def _ask_pool(context: SearchContext, request: IdeationRequest, attempt: str) -> list[tuple[str, IdeaDraft]]:
+async def _ask_pool(
+    context: SearchContext, request: IdeationRequest, attempt: str, *, is_needed: bool
+) -> list[tuple[str, IdeaDraft]]:
     """Share `request.count` ideas among the models and return what they answer, in the pool's order.
 
-    A model that does not answer costs its share; when none answers there is nothing to go on with.
+    A model that does not answer costs its share, and one that cannot answer this search at all is dropped, its share
+    going to the others. When none answers there is nothing to go on with: a ModelError, unless the answer is not needed.
     """
+    try:
+        return await _ask_models(context, request, attempt)
+    except ModelError as error:
+        if is_needed:
+            raise
+        emit({"event": "warning", "message": str(error)})
+        return []
+
+
+async def _ask_models(context: SearchContext, request: IdeationRequest, attempt: str) -> list[tuple[str, IdeaDraft]]:
     outcomes = await asyncio.to_thread(model_outcomes, context.archive, request.round)
     rng_seed = context.derived_seed(request.round, "ideate", attempt)
     shares = Counter(context.models.assign(request.count, outcomes, rng_seed))
-    asked = [name for name in context.models.names if shares[name]]
-    answers = await asyncio.gather(
-        *(
-            _ask_one(context, dataclasses.replace(request, count=shares[name]), name, f"{part}{attempt}")
-            for part, name in enumerate(asked)
-        )
+    asked = {name: dataclasses.replace(request, count=shares[name]) for name in context.models.names if shares[name]}
+    answers = dict(
+        zip(asked, await asyncio.gather(*(_ask_one(context, r, n, attempt) for n, r in asked.items())), strict=True)
     )
-    if all(isinstance(answer, ModelUnavailable) for answer in answers):
-        raise ModelError(f"no model answers, the search can be resumed later: {answers[0]}")
-    found: list[tuple[str, IdeaDraft]] = []
-    for name, answer in zip(asked, answers, strict=True):
-        if isinstance(answer, ModelUnavailable):
-            emit({"event": "warning", "message": str(answer)})
-        else:
-            found += [(name, draft) for draft in answer]
-    return found
+    drafts = [(name, draft) for name, answer in answers.items() if isinstance(answer, list) for draft in answer]
+    errors = {name: answer for name, answer in answers.items() if not isinstance(answer, list)}
+    for name, error in errors.items():
+        _expect_others(context, name, error)
+    lost = sum(shares[name] for name, error in errors.items() if isinstance(error, ModelError))
+    if lost:
+        rest = dataclasses.replace(request, count=lost)
+        return drafts + await _ask_pool(context, rest, f"{attempt}:instead", is_needed=not drafts)
+    if len(errors) == len(asked):
+        raise ModelError(f"no model answers, the search can be resumed later: {next(iter(errors.values()))}")
+    return drafts
+
+
+def _expect_others(context: SearchContext, name: str, error: ModelError | ModelUnavailable) -> None:
+    """Say that a model failed; one that can never answer is dropped, and raises when it was the last one."""
+    if isinstance(error, ModelError) and not context.models.drop(name):
+        raise error
+    dropped = "; the search goes on without it" if isinstance(error, ModelError) else ""
+    emit({"event": "warning", "message": f"{error}{dropped}"})
 
 
 async def _ask_one(
-    context: SearchContext, request: IdeationRequest, name: str, part: str
-) -> list[IdeaDraft] | ModelUnavailable:
+    context: SearchContext, request: IdeationRequest, name: str, attempt: str
+) -> list[IdeaDraft] | ModelError | ModelUnavailable:
+    part = f"{context.models.place(name)}{attempt}"
     request = dataclasses.replace(request, rng_seed=context.derived_seed(request.round, "ideate", part))
     try:
         return await ask_ideas(context, f"r{request.round}:ideate:{part}", name, request)
-    except ModelUnavailable as error:
+    except (ModelError, ModelUnavailable) as error:
         return error
 
 
 def _idea(round_: int, number: int, model: str, draft: IdeaDraft, known: set[str]) -> Idea:
-    parent_id = draft.parent_id if draft.parent_id in known else None
     second = draft.second_parent_id
     return Idea(
         id=f"r{round_}i{number}",
@@ -164,8 +189,8 @@ def _idea(round_: int, number: int, model: str, draft: IdeaDraft, known: set[str
         mechanism=draft.mechanism,
         category=draft.category,
         predicted_gain=draft.predicted_gain,
-        parent_id=parent_id,
-        second_parent_id=second if second in known and second != parent_id else None,
+        parent_id=draft.parent_id,
+        second_parent_id=second if second in known and second != draft.parent_id else None,
         model=model,
     )
 

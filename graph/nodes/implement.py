@@ -10,11 +10,12 @@ from ridgeline.graph.asking import ask_kernel
 from ridgeline.graph.budget import exhausted, spent
 from ridgeline.graph.elites import read_elite
 from ridgeline.graph.events import emit
-from ridgeline.graph.measuring import ENGINE_FAILED, failure_text, give_up, run_step
+from ridgeline.graph.measuring import failure_text, give_up, run_step
 from ridgeline.graph.replies import UnreadableReply
 from ridgeline.graph.requests import IdeaDraft, KernelRequest
 from ridgeline.graph.retry import ModelUnavailable
-from ridgeline.tools.records import Candidate, Idea, Interface, Origin, Purpose, Status
+from ridgeline.tools.errors import ModelError
+from ridgeline.tools.records import Candidate, Idea, Interface, Origin, Purpose, ReasonCode, Status
 
 if TYPE_CHECKING:
     from ridgeline.graph.context import SearchContext
@@ -31,7 +32,7 @@ async def write(state: BranchState, context: SearchContext) -> BranchState:
     candidate_id = f"{state['idea_id']}v{state['variation']}a{attempt}"
     if await _is_stored(context, candidate_id):
         found = await asyncio.to_thread(context.archive.evaluation, candidate_id)
-        is_unwritten = found is not None and found.key.startswith("unjudged:")
+        is_unwritten = found is not None and found.reason_code is ReasonCode.MODEL_FAILED
         return _move(state, candidate_id, "done" if is_unwritten else "compile")
     if over := exhausted(context.budget, await spent(context)):
         emit({"event": "warning", "message": f"{candidate_id}: not written: {over}"})
@@ -41,7 +42,10 @@ async def write(state: BranchState, context: SearchContext) -> BranchState:
     request = await _request(context, state, idea, candidate_id)
     try:
         draft = await ask_kernel(context, f"{candidate_id}:write", state["model"], request)
-    except (ModelUnavailable, UnreadableReply) as error:
+    except (ModelError, ModelUnavailable, UnreadableReply) as error:
+        if isinstance(error, ModelError) and not context.models.drop(state["model"]):
+            raise
+        emit({"event": "warning", "message": f"{candidate_id}: not written: {error}"})
         await _store_unwritten(context, state, idea, candidate_id, f"{state['model']} wrote no kernel: {error}")
         return _move(state, candidate_id, "done")
     candidate = _candidate(context, state, idea, candidate_id, draft.source)
@@ -68,17 +72,17 @@ async def _judge(state: BranchState, context: SearchContext, step: str) -> Branc
     """Run one step of the current candidate; its failure leads to a repair while attempts are left."""
     candidate_id, attempt = state["candidate_id"], state.get("attempt", 0)
     _announce(state, candidate_id, step)
-    evaluation, build_key = await run_step(context, step, candidate_id, Purpose.SEARCH, state.get("build_key", ""))
+    evaluation = await run_step(context, step, candidate_id, Purpose.SEARCH)
     if evaluation is None:
-        return {"stage": NEXT[step], "build_key": build_key}
-    is_repairable = evaluation.status is not Status.OK and not evaluation.reason.startswith(ENGINE_FAILED)
+        return {"stage": NEXT[step]}
+    is_repairable = evaluation.status is not Status.OK and evaluation.reason_code is not ReasonCode.ENGINE_FAILED
     if is_repairable and attempt < context.settings.repairs:
-        return {"stage": "write", "attempt": attempt + 1, "build_key": ""}
+        return {"stage": "write", "attempt": attempt + 1}
     return {"stage": "done"}
 
 
 def _move(state: BranchState, candidate_id: str, stage: str) -> BranchState:
-    return {"candidate_id": candidate_id, "stage": stage, "build_key": "", "finished": [candidate_id]}
+    return {"candidate_id": candidate_id, "stage": stage, "finished": [candidate_id]}
 
 
 async def _is_stored(context: SearchContext, candidate_id: str) -> bool:
@@ -135,7 +139,7 @@ async def _store_unwritten(
 ) -> None:
     """Record a branch whose model gave nothing to judge, so that its idea's failure has a reason."""
     await asyncio.to_thread(context.archive.add_candidate, _candidate(context, state, idea, candidate_id, ""))
-    await give_up(context, candidate_id, Purpose.SEARCH, reason)
+    await give_up(context, candidate_id, Purpose.SEARCH, ReasonCode.MODEL_FAILED, reason)
 
 
 def _announce(state: BranchState, candidate_id: str, stage: str) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ridgeline.graph.elites import Standing, choose_elites, read_standings
 from ridgeline.graph.events import emit
+from ridgeline.graph.measuring import measure_again
 from ridgeline.graph.profiling import profile
 from ridgeline.graph.rounds import GAIN, save_summary, stop_reason, tell_round
 
@@ -23,6 +24,7 @@ async def select(state: SearchState, context: SearchContext) -> SearchState:
     """Return the next round's elites and, when a stop rule holds, the outcome."""
     round_ = state.get("round", 0)
     plan = context.plan(state.get("max_rounds"))
+    await measure_again(context)
     standings = await asyncio.to_thread(read_standings, context.archive)
     elites = choose_elites(standings, plan.elites)
     best = standings[0] if standings else None

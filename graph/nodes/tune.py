@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import math
 from collections.abc import Sequence
@@ -11,10 +12,10 @@ from typing import TYPE_CHECKING
 from ridgeline.graph.budget import exhausted, spent
 from ridgeline.graph.elites import choose_elites, read_standings
 from ridgeline.graph.events import emit
-from ridgeline.graph.measuring import evaluate
+from ridgeline.graph.measuring import evaluate, measure_again
 from ridgeline.graph.profiling import profile
 from ridgeline.graph.rounds import GAIN, save_summary, stop_reason, tell_round
-from ridgeline.graph.tuning import Trial, Tunable, next_points, parse_tunables, untuned_id, with_values
+from ridgeline.graph.tuning import Trial, Tunable, next_points, parse_tunables, root_id, with_values
 from ridgeline.tools.records import Candidate, Origin, Purpose
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ async def tune(state: SearchState, context: SearchContext) -> SearchState:
     """Measure this round's tuned points and return the elites again; resumes at the first point not yet measured."""
     round_ = state.get("round", 0)
     plan = context.plan(state.get("max_rounds"))
+    await measure_again(context)
     await _sweep(context, state, round_, plan.trials(round_))
     standings = await asyncio.to_thread(read_standings, context.archive)
     elites = choose_elites(standings, plan.elites)
@@ -48,7 +50,6 @@ async def tune(state: SearchState, context: SearchContext) -> SearchState:
         "best_id": best.candidate.id if best else None,
         "best_speedup": best.speedup if best else None,
         "stalled_rounds": stalled,
-        "tuned_round": round_,
         "outcome": outcome,
         "route": "certify" if outcome else "ideate",
     }
@@ -57,38 +58,38 @@ async def tune(state: SearchState, context: SearchContext) -> SearchState:
 async def _sweep(context: SearchContext, state: SearchState, round_: int, trials: int) -> None:
     """Share the round's trials among the elites, fastest first; what one leaves unused the next one gets."""
     roots = await asyncio.to_thread(_tunable_roots, context, state.get("elites", []))
-    for place, root_id in enumerate(roots):
+    for place, root in enumerate(roots):
         done = await asyncio.to_thread(_tuned, context, round_)
-        others = [c for c in done if untuned_id(c.id) != root_id]
+        others = [c for c in done if root_id(c) != root.id]
         left = trials - len(others)
         share = math.ceil(max(0, left) / (len(roots) - place))
-        await _sweep_one(context, root_id, round_, share, trials)
+        await _sweep_one(context, root, round_, share, trials)
 
 
-def _tunable_roots(context: SearchContext, elites: Sequence[str]) -> list[str]:
+def _tunable_roots(context: SearchContext, elites: Sequence[str]) -> list[Candidate]:
     """Return the kernels behind the elites that declare tunables, fastest first, each once."""
-    roots = dict.fromkeys(untuned_id(candidate_id) for candidate_id in elites)
-    return [root for root in roots if parse_tunables(context.archive.candidate(root).source)]
+    ids = dict.fromkeys(root_id(context.archive.candidate(candidate_id)) for candidate_id in elites)
+    roots = [context.archive.candidate(candidate_id) for candidate_id in ids]
+    return [root for root in roots if parse_tunables(root.source)]
 
 
 def _tuned(context: SearchContext, round_: int) -> list[Candidate]:
     return context.archive.candidates(round=round_, origin=Origin.TUNE)
 
 
-async def _sweep_one(context: SearchContext, root_id: str, round_: int, share: int, trials: int) -> None:
+async def _sweep_one(context: SearchContext, root: Candidate, round_: int, share: int, trials: int) -> None:
     """Measure up to `share` points of one kernel in this round; the sequence continues over rounds.
 
     Points are stored before they are measured and evaluations are kept, so a resume measures what is missing and then
     goes on.
     """
-    root = await asyncio.to_thread(context.archive.candidate, root_id)
-    base = await asyncio.to_thread(context.archive.evaluation, root_id)
+    base = await asyncio.to_thread(context.archive.evaluation, root.id)
     tunables = parse_tunables(root.source)
     if not tunables or base is None or base.speedup is None:
         return
-    rng_seed = context.derived_seed("tune", root_id)
+    rng_seed = context.derived_seed("tune", root.id)
     while not exhausted(context.budget, await spent(context)):
-        candidates = await _measured(context, root_id)
+        candidates = await _measured(context, root)
         trial_by_id = await _trials(context, candidates)
         done = sum(1 for c in candidates if c.round == round_)
         batch = [c for c in candidates if c.id not in trial_by_id]
@@ -96,7 +97,8 @@ async def _sweep_one(context: SearchContext, root_id: str, round_: int, share: i
             count = min(BATCH, share - done)
             known = list(trial_by_id.values())
             points = next_points(tunables, known, base.speedup, rng_seed=rng_seed, planned=trials, count=max(0, count))
-            batch = [_point(root, round_, len(candidates) + n, p, tunables) for n, p in enumerate(points)]
+            ids = await asyncio.to_thread(_free_ids, context, root, len(candidates), len(points))
+            batch = [_point(root, round_, i, p, tunables) for i, p in zip(ids, points, strict=True)]
             done += len(batch)
         if not batch:
             return
@@ -105,10 +107,17 @@ async def _sweep_one(context: SearchContext, root_id: str, round_: int, share: i
         await asyncio.gather(*(_measure(context, c, done - len(batch) + n + 1, share) for n, c in enumerate(batch)))
 
 
-async def _measured(context: SearchContext, root_id: str) -> list[Candidate]:
-    """Return the tuned candidates of one kernel over all rounds, in the order of their numbers."""
+def _free_ids(context: SearchContext, root: Candidate, first: int, count: int) -> list[str]:
+    """Return the next `count` ids of points; a number whose id is taken, as by a seed called fastt3, is passed over."""
+    taken = {candidate.id for candidate in context.archive.candidates()}
+    ids = (f"{root.id}t{number}" for number in itertools.count(first))
+    return list(itertools.islice((i for i in ids if i not in taken), count))
+
+
+async def _measured(context: SearchContext, root: Candidate) -> list[Candidate]:
+    """Return the tuned candidates of one kernel over all rounds, in the order in which they were chosen."""
     tuned = await asyncio.to_thread(context.archive.candidates, origin=Origin.TUNE)
-    return sorted((c for c in tuned if c.parent_id == root_id), key=lambda c: int(c.id.rpartition("t")[2]))
+    return [candidate for candidate in tuned if root_id(candidate) == root.id]
 
 
 async def _trials(context: SearchContext, candidates: list[Candidate]) -> dict[str, Trial]:
@@ -121,11 +130,11 @@ async def _trials(context: SearchContext, candidates: list[Candidate]) -> dict[s
 
 
 def _point(
-    root: Candidate, round_: int, number: int, point: dict[str, str], tunables: tuple[Tunable, ...]
+    root: Candidate, round_: int, candidate_id: str, point: dict[str, str], tunables: tuple[Tunable, ...]
 ) -> Candidate:
     values = {t.name: point[t.name] for t in tunables}
     return Candidate(
-        id=f"{root.id}t{number}",
+        id=candidate_id,
         origin=Origin.TUNE,
         round=round_,
         idea_id=root.idea_id,

@@ -75,6 +75,14 @@ def test_bandit_prefers_the_model_that_gains_and_is_deterministic() -> None:
     assert work.count("a") > 14
 
 
+def test_dropped_model_gets_no_more_work_and_the_last_one_stays() -> None:
+    models = pool("a", "b")
+    assert models.drop("a") and models.drop("a")
+    assert models.assign(3, [], 7) == ["b", "b", "b"]
+    assert not models.drop("b") and not models.drop("unknown")
+    assert models.place("b") == 1
+
+
 def test_reward_measures_the_gain_over_the_best_before() -> None:
     assert reward(None, 1.0) == 0.0
     assert reward(1.5, 1.5) == 0.5
@@ -146,7 +154,7 @@ def test_prices_of_the_problem_come_before_the_list() -> None:
         ("aten::mul", "elementwise"),
     ],
 )
-def test_family_names_the_heaviest_operation(operation: str, family: str) -> None:
+def test_family_is_the_first_listed_that_the_graph_has(operation: str, family: str) -> None:
     graph = {"nodes": [{"op": "aten::add"}, {"op": operation}]}
     assert family_of(dataclasses.replace(DESCRIPTION, reference_graph=graph)) == family
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
+import pytest
+from langgraph.graph import START, StateGraph
+
 from ridgeline.checkpoints.bank import Bank
+from ridgeline.graph.history import model_outcomes, tried_ideas
+from ridgeline.graph.measuring import measure_again, run_step
 from ridgeline.graph.pool import ModelPool
 from ridgeline.graph.requests import IdeationRequest, KernelRequest
 from ridgeline.graph.retry import ModelUnavailable
 from ridgeline.problems.spec import Budget
-from ridgeline.tools.errors import EngineError
-from ridgeline.tools.records import Origin, Purpose, Status
+from ridgeline.tools.errors import EngineError, ModelError
+from ridgeline.tools.records import Origin, Purpose, ReasonCode, Status
 
 from .conftest import Search
 from .memory_engine import MemoryEngine
@@ -19,6 +25,21 @@ from .scripted_model import ScriptedModel, distinct_ideas, faster_each_round
 
 def events(search: Search, name: str) -> list[dict[str, Any]]:
     return [event for event in search.events if event["event"] == name]
+
+
+async def in_a_node(function: Any, *given: Any) -> Any:
+    """Return what `function` returns inside a graph's node: the tool node works nowhere else."""
+    found = []
+
+    async def node(_: Any) -> dict[str, Any]:
+        found.append(await function(*given))
+        return {}
+
+    graph = StateGraph(dict)
+    graph.add_node("node", node)
+    graph.add_edge(START, "node")
+    await graph.compile().ainvoke({})
+    return found[0]
 
 
 def fails_until(attempts: int, how: str) -> Any:
@@ -63,9 +84,71 @@ async def test_engine_failure_in_one_branch_leaves_its_siblings_running(search: 
     output = await search.run(search.context(rounds=1))
     assert output["outcome"] == "finished"
     failed = search.archive.evaluation("r1i0v0a0")
-    assert failed is not None and "the engine failed" in failed.reason
+    assert failed is not None and failed.reason_code is ReasonCode.ENGINE_FAILED
     assert len(search.model.writes) == 4, "an engine's failure is not the model's to repair"
     assert output["best_speedup"] == 1.5
+
+
+class FailsOnce(MemoryEngine):
+    """An engine that breaks at the first verification of each kernel."""
+
+    def _verify(self, task: Any) -> Any:
+        if self.counts[f"VerifyTask:{task.candidate.id}"] == 1:
+            raise EngineError("the judge died")
+        return super()._verify(task)
+
+
+async def test_engine_failure_is_no_verdict_on_an_idea_and_is_measured_again_in_the_next_session(
+    search: Search,
+) -> None:
+    search.engine = FailsOnce()
+    await search.run(search.context(rounds=1, ideas=2, implementations=1))
+    assert tried_ideas(search.archive) == ()
+    assert model_outcomes(search.archive, 2) == []
+    await in_a_node(measure_again, search.context())
+    evaluation = search.archive.evaluation("r1i0v0a0")
+    assert evaluation is not None and evaluation.status is Status.OK
+    assert [idea.id for idea in tried_ideas(search.archive)] == ["r1i0", "r1i1"]
+    assert len(model_outcomes(search.archive, 2)) == 2
+    assert search.archive.ledger_totals()["cpu_s"] >= evaluation.total_s * 3
+
+
+async def test_engine_that_fails_is_not_tried_again_in_the_same_session(search: Search) -> None:
+    search.model = ScriptedModel(kernel=lambda r: {"source": "// crashes VerifyTask\n// speed 2.0\n"})
+    await search.run(search.context(rounds=2, ideas=1, implementations=1))
+    assert search.engine.counts["VerifyTask:r1i0v0a0"] == 1
+
+
+async def test_failure_before_an_engines_failure_is_what_the_models_are_told(search: Search) -> None:
+    def kernel(request: KernelRequest) -> dict[str, Any]:
+        how = "crashes VerifyTask" if request.failure else "fails compile"
+        return {"source": f"// {how}\n// speed 2.0\n"}
+
+    search.model = ScriptedModel(kernel=kernel)
+    await search.run(search.context(rounds=1, ideas=1, implementations=1))
+    assert [c.id for c in search.archive.candidates(idea_id="r1i0")] == ["r1i0v0a0", "r1i0v0a1"]
+    assert "expected ';'" in tried_ideas(search.archive)[0].failure
+
+
+async def test_build_is_the_one_of_the_step_at_hand(search: Search) -> None:
+    """Between two steps the compiler changes, so that the second one makes another build."""
+    context = search.context(rounds=1, ideas=1, implementations=1)
+    await search.run(context)
+    candidate = search.archive.candidate("seed-naive")
+    evaluations = []
+    for compiler in ("old", "new"):
+
+        class Engine(MemoryEngine):
+            def _compile(self, task: Any, compiler: str = compiler) -> Any:
+                return dataclasses.replace(super()._compile(task), key=f"{compiler}-{task.candidate.id}")
+
+        search.engine = Engine()
+        context = search.context()
+        step = "compile" if compiler == "old" else "benchmark"
+        evaluations.append(await in_a_node(run_step, context, step, candidate.id, Purpose.EVALUATE))
+    assert evaluations[0] is None
+    assert evaluations[1] is not None and evaluations[1].build is not None
+    assert evaluations[1].build.key == "new-seed-naive"
 
 
 async def test_silent_model_fails_its_branch_only(search: Search) -> None:
@@ -77,6 +160,7 @@ async def test_silent_model_fails_its_branch_only(search: Search) -> None:
     assert output["certified"]
     failed = search.archive.evaluation("r1i0v1a0")
     assert failed is not None and "did not answer" in failed.reason
+    assert failed.reason_code is ReasonCode.MODEL_FAILED
 
 
 async def test_unreadable_kernel_is_asked_for_once_more(search: Search) -> None:
@@ -109,6 +193,61 @@ async def test_duplicates_are_refused_and_asked_for_once_more(search: Search) ->
     await search.run(search.context(rounds=2, ideas=2, implementations=1))
     assert [len(p.refused) for p in search.model.proposals] == [0, 0, 1]
     assert len(search.archive.ideas(2)) == 2
+
+
+async def test_duplicate_under_an_invented_parent_is_refused(search: Search) -> None:
+    def ideas(request: IdeationRequest) -> dict[str, Any]:
+        fresh = distinct_ideas(request)["ideas"]
+        if request.refused:
+            return {"ideas": [fresh[0]]}
+        words = {"mechanism": "something else entirely is told of it here", "parent_id": "an invented one"}
+        return {"ideas": [fresh[1] | {"parent_id": None}, fresh[1] | words]}
+
+    search.model = ScriptedModel(ideas=ideas)
+    await search.run(search.context(rounds=1, ideas=2, implementations=1))
+    assert [len(p.refused) for p in search.model.proposals] == [0, 1]
+    assert len({idea.title for idea in search.archive.ideas(1)}) == 2
+
+
+@pytest.mark.parametrize("error", [ModelUnavailable("no answer: 503"), ModelError("the key was refused")])
+async def test_unanswered_request_for_more_ideas_leaves_the_accepted_ones(search: Search, error: Exception) -> None:
+    def ideas(request: IdeationRequest) -> Any:
+        fresh = distinct_ideas(request)["ideas"]
+        return error if request.refused else {"ideas": [fresh[0], fresh[0]]}
+
+    search.model = ScriptedModel(ideas=ideas)
+    output = await search.run(search.context(rounds=1, ideas=2, implementations=1))
+    assert (output["outcome"], len(search.archive.ideas(1))) == ("finished", 1)
+    assert str(error) in " ".join(event["message"] for event in events(search, "warning"))
+
+
+def new_ideas(request: IdeationRequest) -> dict[str, Any]:
+    """Return ideas that share no word with those of another request of the round."""
+    return distinct_ideas(dataclasses.replace(request, round=request.rng_seed % 100_003))
+
+
+async def test_model_that_does_not_cover_the_problem_is_dropped_and_the_others_take_its_share(search: Search) -> None:
+    narrow = ScriptedModel("narrow", ideas=lambda r: ModelError("toy: not covered"), kernel=lambda r: ModelError("no"))
+    search.model = ScriptedModel(ideas=new_ideas)
+    await search.run(search.context(narrow, search.model, rounds=2, ideas=3, implementations=2))
+    assert [len(search.archive.ideas(n)) for n in (1, 2)] == [3, 3]
+    assert {idea.model for idea in search.archive.ideas()} == {"scripted"}
+    assert len(narrow.proposals) == 1 and not narrow.writes
+    assert "goes on without it" in events(search, "warning")[0]["message"]
+
+
+async def test_search_whose_models_all_refuse_ends_with_the_refusal(search: Search) -> None:
+    refusing = [ScriptedModel(name, ideas=lambda r: ModelError("not covered")) for name in ("a", "b")]
+    with pytest.raises(ModelError, match="not covered"):
+        await search.run(search.context(*refusing))
+
+
+async def test_model_that_refuses_to_write_costs_its_branches_only(search: Search) -> None:
+    silent = ScriptedModel("silent", kernel=lambda r: ModelError("the key was refused"))
+    output = await search.run(search.context(silent, search.model, rounds=1, ideas=2, implementations=2))
+    assert output["certified"]
+    assert {c.model for c in search.archive.candidates(origin=Origin.MODEL) if c.source} == {"scripted"}
+    assert len(silent.writes) > 0
 
 
 async def test_ideation_sees_results_failures_and_diagnosed_elites(search: Search) -> None:
@@ -235,6 +374,23 @@ async def test_elites_go_to_the_bank_and_seed_the_next_search(search: Search, tm
     assert all(seed.origin is Origin.BANK for seed in seeds)
 
 
+async def test_bank_is_read_again_when_the_search_was_killed_before_all_its_kernels_were_stored(
+    search: Search, tmp_path: Any
+) -> None:
+    with Bank.open(tmp_path / "bank.sqlite") as bank:
+        context = search.context(rounds=1, ideas=3)
+        context.bank = bank
+        await search.run(context)
+        seeds = bank.seeds("rowwise", "test-1", 2)
+        search.archive.save_run({"bank_read": False})
+        search.archive.add_candidate(dataclasses.replace(seeds[0], round=0))
+        again = search.context(rounds=1)
+        again.bank = bank
+        await search.run(again)
+    assert {seed.id for seed in seeds} <= {c.id for c in search.archive.candidates(origin=Origin.BANK)}
+    assert search.archive.run()["bank_read"] is True
+
+
 async def test_models_share_the_work_by_a_seeded_bandit(search: Search) -> None:
     good, bad = ScriptedModel("good"), ScriptedModel("bad", kernel=lambda r: {"source": f"// {r} fails verify"})
     await search.run(search.context(good, bad, rounds=4, ideas=3, implementations=2, repairs=0))
@@ -269,3 +425,15 @@ async def test_tune_keeps_to_its_trials_over_all_elites(search: Search) -> None:
     await search.run(search.context(rounds=2, ideas=2, implementations=1, tune_trials=6))
     for round_ in (1, 2):
         assert 0 < len(search.archive.candidates(round=round_, origin=Origin.TUNE)) <= 6
+
+
+async def test_seed_named_like_a_tuned_kernel_is_tuned_as_any_other(search: Search) -> None:
+    context = search.context(rounds=1, ideas=1, implementations=1, tune_trials=8)
+    seeds = context.problem.path.parent / "seeds"
+    (seeds / "float4.cpp").write_text(TUNED.format(title="float4"))
+    (seeds / "float4t0.cpp").write_text("// speed 0.6\n")
+    context.problem = context.problem.model_copy(update={"seeds": ["seeds/*.cpp"]})
+    output = await search.run(context)
+    best = search.archive.candidate(output["best_id"])
+    assert (best.parent_id, best.origin) == ("seed-float4", Origin.TUNE)
+    assert search.archive.candidate("seed-float4t0").origin is Origin.SEED

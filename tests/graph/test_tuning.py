@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ridgeline.graph.tuning import PATIENCE, Trial, next_points, parse_tunables, untuned_id, with_values
+from ridgeline.graph.tuning import PATIENCE, Trial, next_points, parse_tunables, root_id, with_values
+from ridgeline.tools.records import Candidate, Origin
 
 SOURCE = """
 constexpr int BLOCK = 128;  // tune: BLOCK = 64 | 128 | 256
@@ -81,15 +82,22 @@ def test_sweep_ends_after_trials_without_gain() -> None:
     assert next_points(tunables, trials, 1.0, rng_seed=1, planned=30, count=4) == []
 
 
+def candidate(candidate_id: str, origin: Origin, parent_id: str | None) -> Candidate:
+    return Candidate(
+        id=candidate_id, origin=origin, round=1, idea_id=None, parent_id=parent_id, source="", language="cpp"
+    )
+
+
 @pytest.mark.parametrize(
-    ("candidate_id", "root"),
+    ("candidate_id", "origin", "parent_id", "root"),
     [
-        ("r1i0v0a0t12", "r1i0v0a0"),
-        ("r1i0v0a0", "r1i0v0a0"),
-        ("seed-fast", "seed-fast"),
-        ("seed-fastt3", "seed-fast"),
-        ("bank-00ff00ff", "bank-00ff00ff"),
+        ("r1i0v0a0t12", Origin.TUNE, "r1i0v0a0", "r1i0v0a0"),
+        ("r2i0v0a0", Origin.MODEL, "r1i0v0a0", "r2i0v0a0"),
+        ("seed-float4", Origin.SEED, None, "seed-float4"),
+        ("seed-float4t3", Origin.TUNE, "seed-float4", "seed-float4"),
     ],
 )
-def test_tuned_id_leads_back_to_its_kernel(candidate_id: str, root: str) -> None:
-    assert untuned_id(candidate_id) == root
+def test_tuned_kernel_leads_back_to_its_root_whatever_their_names(
+    candidate_id: str, origin: Origin, parent_id: str | None, root: str
+) -> None:
+    assert root_id(candidate(candidate_id, origin, parent_id)) == root
