@@ -205,3 +205,8 @@ async def test_a_body_that_is_no_json_is_a_failed_call() -> None:
 
     with pytest.raises(ModelUnavailable, match="proxied gave no usable answer: JSONDecodeError"):
         await with_retries("proxied", call, FAST)
+
+
+def test_agent_is_said_to_be_not_available_yet() -> None:
+    with pytest.raises(ModelError, match="^agent: not available yet"):
+        make_model("agent")
