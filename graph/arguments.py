@@ -72,7 +72,7 @@ def _add_search_shape(run: argparse.ArgumentParser) -> None:
 def _add_placement(run: argparse.ArgumentParser) -> None:
     place = run.add_argument_group("where")
     place.add_argument("--device", help="cpu, cuda or cuda:N (default cpu)")
-    place.add_argument("--run-dir", metavar="DIR", help="the run's folder (default runs/PROBLEM-TIME)")
+    place.add_argument("--run-dir", metavar="DIR", help="the run's folder (default runs/PROBLEM-TIME-PROCESS)")
     place.add_argument(
         "--resume",
         nargs="?",
