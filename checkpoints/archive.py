@@ -7,7 +7,6 @@ last step.
 
 from __future__ import annotations
 
-import json
 import statistics
 import uuid
 from collections import defaultdict
@@ -61,6 +60,17 @@ class Archive:
         file = path / FILE_NAME if path.is_dir() else path
         return cls(Database.open(file, ARCHIVE, create=create, what="archive"))
 
+    @classmethod
+    def open_read_only(cls, path: Path | str) -> Self:
+        """Open an archive to read it and change nothing at its place; see `Database.open_read_only`.
+
+        Raises:
+            StorageError: missing, damaged, or of a newer schema.
+        """
+        path = Path(path)
+        file = path / FILE_NAME if path.is_dir() else path
+        return cls(Database.open_read_only(file, ARCHIVE, what="archive"))
+
     def close(self) -> None:
         """Close the file."""
         self.database.close()
@@ -101,7 +111,10 @@ class Archive:
 
     def runs(self) -> list[dict[str, Any]]:
         """Return every search of the file: one, or several in a merged archive."""
-        return [json.loads(row["record"]) for row in self.database.query("SELECT record FROM runs ORDER BY rowid")]
+        return [
+            self.database.value_of(row["record"])
+            for row in self.database.query("SELECT record FROM runs ORDER BY rowid")
+        ]
 
     def save_description(self, description: Description) -> None:
         """Store what the judge learned of the reference."""
@@ -142,7 +155,7 @@ class Archive:
         found = self.database.query("SELECT * FROM runs LIMIT 2")
         if len(found) > 1:
             raise RunError(f"{self.path}: holds several searches; name the folder of one run")
-        return found[0] | {"record": json.loads(found[0]["record"])} if found else None
+        return found[0] | {"record": self.database.value_of(found[0]["record"])} if found else None
 
     def _save_run_part(self, column: str, value: dict[str, Any]) -> None:
         with self.database.write() as rows:
@@ -153,7 +166,7 @@ class Archive:
 
     def _run_part(self, column: str) -> dict[str, Any] | None:
         known = self._own_run()
-        stored: dict[str, Any] | None = json.loads(known[column]) if known and known[column] else None
+        stored: dict[str, Any] | None = self.database.value_of(known[column]) if known and known[column] else None
         return stored
 
     # -------------------------------------------------------------------------------------------- ideas and candidates
@@ -191,7 +204,7 @@ class Archive:
     def find(self, table: str, key: str) -> dict[str, object] | None:
         """Return the record of `key` in one of `PIECES`, or None."""
         row = self.database.first(f"SELECT record FROM {_piece(table)} WHERE key = ?", [key])
-        found: dict[str, object] | None = json.loads(row["record"]) if row else None
+        found: dict[str, object] | None = self.database.value_of(row["record"]) if row else None
         return found
 
     def save(self, table: str, key: str, candidate_id: str, record: Record) -> None:
@@ -203,7 +216,7 @@ class Archive:
     def records(self, table: str) -> list[tuple[str, dict[str, Any]]]:
         """Return every (key, record) of one of `PIECES`, in the order in which they came."""
         found = self.database.query(f"SELECT key, record FROM {_piece(table)} ORDER BY rowid")
-        return [(row["key"], json.loads(row["record"])) for row in found]
+        return [(row["key"], self.database.value_of(row["record"])) for row in found]
 
     def add_evaluation(self, evaluation: Evaluation) -> None:
         """Store an evaluation under its candidate and purpose."""
@@ -213,11 +226,6 @@ class Archive:
     def evaluation(self, candidate_id: str, purpose: Purpose = Purpose.SEARCH) -> Evaluation | None:
         """Return a candidate's evaluation for this purpose, or None."""
         found = self._records("evaluations", {"candidate_id": candidate_id, "purpose": purpose})
-        return Evaluation.from_json(found[0]) if found else None
-
-    def evaluation_by_key(self, key: str) -> Evaluation | None:
-        """Return an evaluation of the same source under the same conditions, whichever candidate it was made for."""
-        found = self._records("evaluations", {"key": key})
         return Evaluation.from_json(found[0]) if found else None
 
     def evaluations(self, *, purpose: Purpose | None = None, status: Status | None = None) -> list[Evaluation]:
@@ -276,7 +284,7 @@ class Archive:
     def rounds(self) -> list[dict[str, Any]]:
         """Return the history, first round first."""
         found = self.database.query("SELECT record FROM rounds ORDER BY round, rowid")
-        return [json.loads(row["record"]) for row in found]
+        return [self.database.value_of(row["record"]) for row in found]
 
     def charge(self, entry_id: str, *, cpu_s: float = 0.0, gpu_s: float = 0.0, wall_s: float = 0.0, what: str) -> None:
         """Enter a cost once: a second charge of the same `entry_id` is ignored."""
@@ -296,14 +304,14 @@ class Archive:
         row = self.database.first(f"SELECT record FROM {table} WHERE {key} = ?", [value])
         if row is None:
             raise KeyError(f"{self.path}: no {value} in {table}")
-        found: dict[str, Any] = json.loads(row["record"])
+        found: dict[str, Any] = self.database.value_of(row["record"])
         return found
 
     def _records(self, table: str, wanted: dict[str, Any]) -> list[dict[str, Any]]:
         given = {column: value for column, value in wanted.items() if value is not None}
         where = " AND ".join(f"{column} = :{column}" for column in given)
         sql = f"SELECT record FROM {table}" + (f" WHERE {where}" if where else "") + " ORDER BY rowid"
-        return [json.loads(row["record"]) for row in self.database.query(sql, given)]
+        return [self.database.value_of(row["record"]) for row in self.database.query(sql, given)]
 
 
 def _new_search_id() -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,7 +34,6 @@ def list_runs(runs_dir: Path) -> list[StoredRun]:
 
 
 def _describe(folder: Path) -> StoredRun:
-    # What changed when is asked first: reading a database may touch its files.
     stats = [f.lstat() for f in folder.rglob("*") if not f.is_dir()]
     age_s = time.time() - max((s.st_mtime for s in stats), default=time.time())
     running = is_locked(folder)
@@ -49,14 +49,22 @@ def _describe(folder: Path) -> StoredRun:
 
 
 def choose_old(runs: list[StoredRun], *, older_than_s: float | None = None, keep: int | None = None) -> list[StoredRun]:
-    """Return the runs to remove: those unused for longer than `older_than_s`, or beyond the `keep` last used ones.
+    """Return the runs to remove: those unused for longer than `older_than_s` that are not among their problem's `keep`
+    last used ones.
 
-    Running ones are never among them. Without either limit none is.
+    With one limit only, that one decides; without either none is chosen. Running ones are never among them.
     """
-    newest_first = sorted(runs, key=lambda run: run.age_s)
-    beyond = newest_first[keep:] if keep is not None else []
-    aged = [r for r in runs if older_than_s is not None and r.age_s > older_than_s]
-    return [r for r in runs if (r in beyond or r in aged) and not r.is_running]
+    if older_than_s is None and keep is None:
+        return []
+    kept = _newest_of_each(runs, keep or 0)
+    return [r for r in runs if not r.is_running and r not in kept and (older_than_s is None or r.age_s > older_than_s)]
+
+
+def _newest_of_each(runs: list[StoredRun], keep: int) -> list[StoredRun]:
+    by_problem: dict[str, list[StoredRun]] = defaultdict(list)
+    for run in sorted(runs, key=lambda run: run.age_s):
+        by_problem[run.problem].append(run)
+    return [run for group in by_problem.values() for run in group[:keep]]
 
 
 def remove_run(run_dir: Path) -> None:

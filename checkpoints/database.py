@@ -3,16 +3,20 @@
 Covered: a process killed at any instant (WAL with synchronous=NORMAL: what was committed stays), several threads
 (one connection behind a lock), several processes (a busy timeout). Not covered: power loss may take the last commits,
 and network file systems, on which WAL does not work.
+
+A file that is only read is left exactly as it is, its folder too; see `Database.open_read_only`.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import shutil
 import sqlite3
+import tempfile
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -72,6 +76,30 @@ class Database:
                 raise
         return cls(path, rows)
 
+    @classmethod
+    def open_read_only(cls, path: Path, migrations: Sequence[Migration], *, what: str) -> Self:
+        """Open `path` to read it, also on a read-only disk, and change neither the file nor its folder.
+
+        What a killed process left in the -wal file is read. A file of an older schema is read through a copy in memory.
+        A full check of the file is left to `open`: damage is said when it is met. Not covered: a file that no process
+        had open and that one begins to write while it is read.
+
+        Raises:
+            StorageError: missing, damaged, or written by a newer Ridgeline.
+        """
+        if not path.is_file():
+            raise StorageError(f"{path}: no such {what}")
+        with storage_errors(path):
+            connection = _connect_read_only(path.resolve())
+            try:
+                rows = sqlite_utils.Database(connection, execute_plugins=False)
+                if _known_version(rows, path, migrations, create=False, what=what) < migrations[-1].number:
+                    rows = _migrated_copy(connection, migrations)
+            except BaseException:
+                connection.close()
+                raise
+        return cls(path, rows)
+
     def close(self) -> None:
         """Close the file; closing twice is harmless."""
         with self._lock:
@@ -96,10 +124,19 @@ class Database:
         found = self.query(sql, parameters)
         return found[0] if found else None
 
+    def value_of(self, text: str) -> Any:
+        """Return the value of JSON text that was stored with `to_text`; StorageError when it is damaged."""
+        try:
+            return json.loads(text)
+        except ValueError as error:
+            raise StorageError(f"{self.path}: {_damaged(f'a record is not JSON: {error}')}") from error
+
     def copy_to(self, target: Path) -> None:
         """Write a compact, consistent copy of the file, also while others write to it; `target` must not exist."""
-        with self._lock, storage_errors(target):
-            self._rows.conn.execute("VACUUM INTO ?", (str(target),))
+        # Not VACUUM INTO: on a read-only connection it fails for tables with generated columns (SQLite 3.40).
+        with self._lock, storage_errors(target), closing(sqlite3.connect(target)) as copy:
+            self._rows.conn.backup(copy)
+            copy.execute("VACUUM")
 
     def leave_wal(self) -> None:
         """Make the file whole by itself, without its -wal and -shm companions, for a journey."""
@@ -119,9 +156,65 @@ def _transaction(rows: sqlite_utils.Database) -> Iterator[None]:
         raise
 
 
+def _connect_read_only(path: Path) -> sqlite3.Connection:
+    companions = [path.with_name(path.name + end) for end in ("-wal", "-journal")]
+    if not any(companion.exists() for companion in companions):
+        # Nobody has it open. mode=ro alone would leave new -wal and -shm files beside it.
+        return _connect(f"{path.as_uri()}?mode=ro&immutable=1")
+    connection = _connect(f"{path.as_uri()}?mode=ro")
+    try:
+        connection.execute("PRAGMA user_version").fetchone()
+    except sqlite3.OperationalError as error:
+        connection.close()
+        if error.sqlite_errorcode & 0xFF not in _UNWRITABLE:
+            raise
+        return _copy_elsewhere(path, companions)  # a read-only folder: SQLite cannot make the -shm it needs
+    return connection
+
+
+def _connect(uri: str) -> sqlite3.Connection:
+    return sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S, check_same_thread=False)
+
+
+def _copy_elsewhere(path: Path, companions: Sequence[Path]) -> sqlite3.Connection:
+    """Return a connection to a copy in memory of a file and its log, which are put together in a temporary folder."""
+    with tempfile.TemporaryDirectory(prefix="ridgeline-") as folder:
+        for file in (path, *companions):
+            if file.exists():
+                shutil.copyfile(file, Path(folder) / file.name)
+        with closing(sqlite3.connect(Path(folder) / path.name)) as whole:
+            return _in_memory(whole)
+
+
+def _in_memory(source: sqlite3.Connection) -> sqlite3.Connection:
+    copy = sqlite3.connect(":memory:", check_same_thread=False)
+    source.backup(copy)
+    return copy
+
+
+def _migrated_copy(connection: sqlite3.Connection, migrations: Sequence[Migration]) -> sqlite_utils.Database:
+    with closing(connection):
+        rows = sqlite_utils.Database(_in_memory(connection), execute_plugins=False)
+    _migrate(rows, migrations)
+    rows.conn.execute("PRAGMA query_only=ON")
+    return rows
+
+
 def _prepare(
     rows: sqlite_utils.Database, path: Path, migrations: Sequence[Migration], *, create: bool, what: str
 ) -> None:
+    version = _known_version(rows, path, migrations, create=create, what=what)
+    if version and (damage := rows.conn.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
+        raise sqlite3.DatabaseError(f"malformed: {str(damage).splitlines()[-1]}")
+    rows.enable_wal()
+    rows.conn.execute("PRAGMA synchronous=NORMAL")
+    if version < migrations[-1].number:
+        _migrate(rows, migrations)
+
+
+def _known_version(
+    rows: sqlite_utils.Database, path: Path, migrations: Sequence[Migration], *, create: bool, what: str
+) -> int:
     version = _version(rows)
     newest = migrations[-1].number
     if version > newest:
@@ -131,12 +224,7 @@ def _prepare(
         )
     if version == 0 and (rows.table_names() or not create):
         raise StorageError(f"{path}: not a Ridgeline {what}; name another file or move this one away")
-    if version and (damage := rows.conn.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
-        raise sqlite3.DatabaseError(f"malformed: {str(damage).splitlines()[-1]}")
-    rows.enable_wal()
-    rows.conn.execute("PRAGMA synchronous=NORMAL")
-    if version < newest:
-        _migrate(rows, migrations)
+    return version
 
 
 def _migrate(rows: sqlite_utils.Database, migrations: Sequence[Migration]) -> None:
@@ -174,8 +262,8 @@ def _remedy(error: sqlite3.Error) -> str:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_FULL:
         return "the disk is full; free some space and resume"
-    if code in _DAMAGED or "malformed" in str(error):
-        return f"the database is damaged ({error}); restore a copy or move it away"
+    if code in _DAMAGED or any(sign in str(error) for sign in ("malformed", "decode")):
+        return _damaged(str(error))
     if code in _UNWRITABLE:
         return f"cannot be written ({error}); check the folder's permissions or choose another"
     if code in _OCCUPIED:
@@ -183,6 +271,10 @@ def _remedy(error: sqlite3.Error) -> str:
     if code == sqlite3.SQLITE_IOERR:
         return f"the disk refuses ({error}); check that it is not full and not failing"
     return str(error)
+
+
+def _damaged(how: str) -> str:
+    return f"the database is damaged ({how}); restore a copy or move it away"
 
 
 def to_text(value: Any) -> str:

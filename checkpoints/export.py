@@ -10,14 +10,16 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from ridgeline.checkpoints.archive import PIECES, Archive
+from ridgeline.checkpoints.archive import FILE_NAME, PIECES, Archive
 from ridgeline.checkpoints.database import storage_errors, to_text
 from ridgeline.checkpoints.lineage import finding
-from ridgeline.checkpoints.result import finite, replace_file
+from ridgeline.checkpoints.result import finite, output_place, replace_file
+from ridgeline.checkpoints.runs import LOCK_NAME
 from ridgeline.tools.errors import RunError
 from ridgeline.tools.records import SCHEMA_VERSION, Candidate, Evaluation, Idea
 
@@ -36,9 +38,14 @@ _TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
     "model_calls": (
         (
             *("call_id", "state", "model", "prompt_sha256", "request", "reply"),
-            *("error", "sent", "began_at", "ended_at", "lost_input_tokens", "lost_output_tokens", "lost_usd"),
+            *("error", "sent", "began_at", "ended_at"),
         ),
         ("call_id",),
+        ("call_id",),
+    ),
+    "failed_sends": (
+        ("call_id", "sent", "error", "input_tokens", "output_tokens", "usd", "failed_at"),
+        ("call_id", "sent"),
         ("call_id",),
     ),
     "prompt_mismatches": (
@@ -59,55 +66,86 @@ def export_archive(run: Path, out: Path) -> Path:
         StorageError: the run has no archive, or `out` cannot be written.
     """
     target = out / f"{run.resolve().name}.sqlite" if out.is_dir() else out
-    with Archive.open(run, create=False) as archive, storage_errors(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".export-") as folder:
+    place = output_place(target)
+    with Archive.open_read_only(run) as archive, storage_errors(target):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=place.parent, prefix=".export-") as folder:
             copy = Path(folder) / "archive.sqlite"
             archive.database.copy_to(copy)
             with Archive.open(copy, create=False) as exported:
                 now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
                 exported.save_run({"exported_at": now, "exported_from": run.resolve().name})
                 exported.database.leave_wal()
-            os.replace(copy, target)
+            os.replace(copy, place)
     return target
 
 
 def merge_archives(into: Path, sources: Sequence[Path]) -> dict[str, int]:
-    """Copy every search of `sources` (files or run folders) into the file `into`, made when missing.
+    """Copy every search of `sources` (files or run folders) into the merged file `into`, made when missing.
 
-    What is already there is brought up to date. Returns the number of searches and candidates that `into` then holds.
+    What is already there is brought up to date. Returns how many searches and candidates were not there before.
 
     Raises:
-        RunError: a source holds no search.
+        RunError: a source holds no search, or `into` is a run's own archive.
         StorageError: a file is missing, damaged or cannot be written.
     """
-    with Archive.open(into) as target:
-        for source in sources:
-            with Archive.open(source, create=False) as archive:
-                _merge_one(target, archive)
-        return {"searches": len(target.runs()), "candidates": len(target.candidates())}
+    _refuse_own_archive(into)
+    with ExitStack() as stack:
+        archives = [stack.enter_context(Archive.open_read_only(source)) for source in sources]
+        for archive in archives:
+            if not archive.runs():
+                raise RunError(f"{archive.path}: holds no search yet; nothing to merge")
+        target = stack.enter_context(Archive.open(into))
+        before = _counts(target)
+        for archive in archives:
+            _merge_one(target, archive)
+        return {what: count - before[what] for what, count in _counts(target).items()}
+
+
+def _refuse_own_archive(into: Path) -> None:
+    """Raise RunError when `into` is the archive of one run: foreign searches would make that run unusable."""
+    remedy = "merge into another file, which is made when missing"
+    if into.is_dir():
+        raise RunError(f"{into}: is a folder; {remedy}")
+    if not into.exists() or not into.stat().st_size:
+        return
+    if (into.parent / LOCK_NAME).exists() and into.name == FILE_NAME:
+        raise RunError(f"{into}: is a run's own archive; {remedy}")
+    with Archive.open_read_only(into) as archive:
+        own = "SELECT 1 FROM candidates WHERE id NOT LIKE '%/%' UNION SELECT 1 FROM ideas WHERE id NOT LIKE '%/%'"
+        if archive.database.first(own):
+            raise RunError(f"{into}: is the archive of one run, not a merged one; {remedy}")
+
+
+def _counts(archive: Archive) -> dict[str, int]:
+    return {"searches": len(archive.runs()), "candidates": len(archive.candidates())}
 
 
 def _merge_one(target: Archive, source: Archive) -> None:
     runs = source.database.query(f"SELECT {', '.join(_RUN_COLUMNS)} FROM runs ORDER BY rowid")
     searches = [row["search_id"] for row in runs]
-    if not searches:
-        raise RunError(f"{source.path}: holds no search yet; nothing to merge")
     with target.database.write() as rows:
         rows.table("runs").upsert_all(runs, pk="search_id")
         for table, (columns, primary_key, ids) in _TABLES.items():
             found = source.database.query(f"SELECT {', '.join(columns)} FROM {table} ORDER BY rowid")
-            moved = [_namespaced(row, ids, searches, () if table in PIECES else ids) for row in found]
+            moved = [
+                _namespaced(row, ids, searches, () if table in PIECES else ids, source.database.value_of)
+                for row in found
+            ]
             rows.table(table).upsert_all(moved, pk=primary_key)
 
 
 def _namespaced(
-    row: dict[str, Any], columns: tuple[str, ...], searches: list[str], fields: tuple[str, ...]
+    row: dict[str, Any],
+    columns: tuple[str, ...],
+    searches: list[str],
+    fields: tuple[str, ...],
+    value_of: Callable[[str], Any],
 ) -> dict[str, Any]:
     """Return a row with the search named in the ids of these columns and of these fields of its record."""
     moved = {c: _with_search(v, searches) if c in columns else v for c, v in row.items()}
     if "record" in row:
-        record = json.loads(row["record"])
+        record = value_of(row["record"])
         moved["record"] = to_text({k: _with_search(v, searches) if k in fields else v for k, v in record.items()})
     return moved
 
@@ -118,17 +156,26 @@ def _with_search(value: str | None, searches: list[str]) -> str | None:
     return f"{searches[0]}/{value}"
 
 
-def export_jsonl(run: Path, file: Path) -> int:
-    """Write one JSON line a candidate to `file` and return how many; see schemas/candidate.json.
+def jsonl_lines(run: Path) -> list[str]:
+    """Return one JSON text a candidate, without line ends; see schemas/candidate.json.
 
-    `run` is a run folder, an exported or a merged file. Every line has every field with one type or null, so it loads
+    `run` is a run folder, an exported or a merged file. Every line has every field with one type or null, so they load
     as a Hugging Face dataset: `load_dataset("json", data_files=…)`.
 
     Raises:
-        StorageError: the run has no archive, or `file` cannot be written.
+        StorageError: the run has no archive, or it is damaged.
     """
-    with Archive.open(run, create=False) as archive:
-        lines = [json.dumps(finite(line), ensure_ascii=False, allow_nan=False) for line in _lines(archive)]
+    with Archive.open_read_only(run) as archive:
+        return [json.dumps(finite(line), ensure_ascii=False, allow_nan=False) for line in _lines(archive)]
+
+
+def export_jsonl(run: Path, file: Path) -> int:
+    """Write `jsonl_lines` to `file`, as a whole or not at all, and return how many there are.
+
+    Raises:
+        StorageError: as `jsonl_lines`, or `file` cannot be written.
+    """
+    lines = jsonl_lines(run)
     replace_file(file, "".join(line + "\n" for line in lines))
     return len(lines)
 
@@ -152,7 +199,7 @@ def _problem_columns(run: dict[str, Any]) -> dict[str, str]:
     device = run.get("device") or {}
     return {
         "problem": (run.get("problem") or {}).get("name", ""),
-        "reference_source": run.get("reference_source", ""),
+        "reference_source": run.get("reference_source") or "",
         "device": device.get("name", ""),
         "device_kind": device.get("kind", ""),
         "device_arch": device.get("arch", ""),

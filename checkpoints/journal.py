@@ -2,13 +2,13 @@
 
 A call is `in_flight` from just before it is sent until its reply is stored; one found in that state after a crash may
 have been paid without an answer, and `totals()["repeated"]` counts how many were sent again. A `waiting` call waits for
-an outside agent or a person: the table is also their mailbox, and `request` holds all they need to answer.
+an outside agent or a person: the table can be their mailbox, and `request` holds all they need to answer. No command
+begins such a call yet.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ridgeline.checkpoints.archive import Archive
@@ -22,20 +22,23 @@ ON CONFLICT (call_id) DO UPDATE SET state = excluded.state, model = excluded.mod
 WHERE state <> 'finished'"""
 _FINISH = f"""UPDATE model_calls SET state = 'finished', reply = :reply, error = '', ended_at = {NOW}
 WHERE call_id = :call_id AND state <> 'finished'"""
-_FAIL = f"""UPDATE model_calls SET state = 'failed', reply = NULL, error = :error, ended_at = {NOW},
-  lost_input_tokens = lost_input_tokens + :input_tokens, lost_output_tokens = lost_output_tokens + :output_tokens,
-  lost_usd = lost_usd + :usd
-WHERE call_id = :call_id AND state NOT IN ('finished', 'failed')"""
-_USED = """COALESCE(input_tokens, 0) + lost_input_tokens AS input_tokens,
-  COALESCE(output_tokens, 0) + lost_output_tokens AS output_tokens, COALESCE(usd, 0.0) + lost_usd AS usd"""
-_CALLS = f"""SELECT call_id, state, model, prompt_sha256, request, error, sent, began_at, ended_at, latency_s, {_USED}
+_FAIL = f"""UPDATE model_calls SET state = 'failed', reply = NULL, error = :error, ended_at = {NOW}
+WHERE call_id = :call_id AND state <> 'finished'"""
+_LOSE = """INSERT OR IGNORE INTO failed_sends (call_id, sent, error, input_tokens, output_tokens, usd)
+SELECT call_id, sent, :error, :input_tokens, :output_tokens, :usd FROM model_calls
+WHERE call_id = :call_id AND state = 'failed'"""
+_USED = "".join(
+    f""", COALESCE({column}, 0) + COALESCE(
+    (SELECT SUM({column}) FROM failed_sends WHERE failed_sends.call_id = model_calls.call_id), 0) AS {column}"""
+    for column in ("input_tokens", "output_tokens", "usd")
+)
+_CALLS = f"""SELECT call_id, state, model, prompt_sha256, request, error, sent, began_at, ended_at, latency_s{_USED}
 FROM model_calls WHERE :state IS NULL OR state = :state ORDER BY rowid"""
-_TOTALS = """SELECT COUNT(*) AS calls, COALESCE(SUM(input_tokens), 0) + COALESCE(SUM(lost_input_tokens), 0) AS input_tokens,
-  COALESCE(SUM(output_tokens), 0) + COALESCE(SUM(lost_output_tokens), 0) AS output_tokens,
-  COALESCE(SUM(usd), 0.0) + COALESCE(SUM(lost_usd), 0.0) AS usd,
+_TOTALS = f"""SELECT COUNT(*) AS calls, COALESCE(SUM(input_tokens), 0) AS input_tokens,
+  COALESCE(SUM(output_tokens), 0) AS output_tokens, COALESCE(SUM(usd), 0.0) AS usd,
   COUNT(*) FILTER (WHERE state = 'in_flight') AS in_flight, COUNT(*) FILTER (WHERE state = 'waiting') AS waiting,
   COUNT(*) FILTER (WHERE state = 'failed') AS failed, COALESCE(SUM(sent - 1), 0) AS repeated
-FROM model_calls"""
+FROM (SELECT state, sent{_USED} FROM model_calls)"""
 
 
 class Journal:
@@ -57,7 +60,7 @@ class Journal:
             return None
         if prompt_sha256 is not None and prompt_sha256 != row["prompt_sha256"]:
             self._record_mismatch(call_id, row["prompt_sha256"], prompt_sha256)
-        reply: dict[str, Any] = json.loads(row["reply"])
+        reply: dict[str, Any] = self._database.value_of(row["reply"])
         return reply
 
     def begin(
@@ -79,7 +82,7 @@ class Journal:
         Raises:
             KeyError: the call was never begun.
         """
-        self._end(call_id, _FINISH, {"reply": to_text(reply)})
+        self._end(call_id, (_FINISH,), {"reply": to_text(reply)})
 
     def fail(self, call_id: str, error: str, usage: Mapping[str, Any] | None = None) -> None:
         """Record that a call ended without a usable reply.
@@ -91,13 +94,14 @@ class Journal:
             KeyError: the call was never begun.
         """
         used = {name: (usage or {}).get(name) or 0 for name in ("input_tokens", "output_tokens", "usd")}
-        self._end(call_id, _FAIL, {"error": error} | used)
+        self._end(call_id, (_FAIL, _LOSE), {"error": error} | used)
 
-    def _end(self, call_id: str, statement: str, values: dict[str, Any]) -> None:
+    def _end(self, call_id: str, statements: Sequence[str], values: dict[str, Any]) -> None:
         with self._database.write() as rows:
             if not rows.table("model_calls").count_where("call_id = ?", [call_id]):
                 raise KeyError(f"{self._database.path}: no model call {call_id}")
-            rows.execute(statement, {"call_id": call_id} | values)
+            for statement in statements:
+                rows.execute(statement, {"call_id": call_id} | values)
 
     def calls(self, state: str | None = None) -> list[dict[str, Any]]:
         """Return the calls in one state ("in_flight", "waiting", "finished", "failed") or all, oldest first.
@@ -105,7 +109,7 @@ class Journal:
         `input_tokens`, `output_tokens` and `usd` include what failed sends of the call cost.
         """
         found = self._database.query(_CALLS, {"state": state})
-        return [row | {"request": json.loads(row["request"])} for row in found]
+        return [row | {"request": self._database.value_of(row["request"])} for row in found]
 
     def totals(self) -> dict[str, Any]:
         """Return `calls`, `input_tokens`, `output_tokens`, `usd` (failed sends included), and how many are `in_flight`,

@@ -12,7 +12,10 @@ class Ledger:
         self._database = database
 
     def charge(self, entry_id: str, *, cpu_s: float, gpu_s: float, wall_s: float, what: str) -> None:
-        """Enter a cost in seconds; an `entry_id` that is already there keeps its first figures."""
+        """Enter a step's cost in seconds; an `entry_id` that is already there keeps its first figures.
+
+        `cpu_s` and `gpu_s` are the time the step spent on either, by the clock: not times the number of its threads.
+        """
         entry = {"entry_id": entry_id, "what": what, "cpu_s": cpu_s, "gpu_s": gpu_s, "wall_s": wall_s}
         with self._database.write() as rows:
             rows.table("ledger").insert(entry, ignore=True)

@@ -144,6 +144,17 @@ _PROMPT_MISMATCHES = """CREATE TABLE prompt_mismatches (
   PRIMARY KEY (call_id, replayed_sha256)
 )"""
 
+_FAILED_SENDS = """CREATE TABLE failed_sends (
+  call_id TEXT NOT NULL,
+  sent INTEGER NOT NULL,
+  error TEXT NOT NULL,
+  input_tokens INTEGER NOT NULL,
+  output_tokens INTEGER NOT NULL,
+  usd REAL NOT NULL,
+  failed_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ','now')),
+  PRIMARY KEY (call_id, sent)
+)"""
+
 ARCHIVE = (
     Migration(
         number=1,
@@ -172,11 +183,7 @@ ARCHIVE = (
     Migration(
         number=3,
         title="what failed model calls cost",
-        statements=(
-            "ALTER TABLE model_calls ADD COLUMN lost_input_tokens INTEGER NOT NULL DEFAULT 0",
-            "ALTER TABLE model_calls ADD COLUMN lost_output_tokens INTEGER NOT NULL DEFAULT 0",
-            "ALTER TABLE model_calls ADD COLUMN lost_usd REAL NOT NULL DEFAULT 0",
-        ),
+        statements=(_FAILED_SENDS,),
     ),
 )
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
 from html import escape
 from importlib import resources
 from typing import Any
@@ -129,7 +130,7 @@ def _status_bars(found: dict[str, Evaluation | None]) -> str:
 def _certificate_rows(certificate: dict[str, Any] | None) -> list[tuple[str, str]]:
     rows = []
     for key, value in (certificate or {}).items():
-        text = _summary(value)
+        text = _CERTIFICATE_WORDS.get(key, _summary)(value) if value else _summary(value)
         if text and key not in ("schema_version", "baselines", "floor", "device"):  # these have their own tables
             rows.append((key.replace("_", " "), text))
     return rows
@@ -143,20 +144,39 @@ def _summary(value: Any) -> str:
         return "" if value in (None, "", []) else _plain(value)
     if isinstance(value.get("verdict"), dict):
         return f"{value.get('build', '')}: {_summary(value['verdict'])}".lstrip(": ")
-    if value.get("trials"):
-        precision = f", {value['precision_class']}" if value.get("precision_class") else ""
-        return f"{value.get('status')}, {len(value['trials'])} trials{precision}"
-    if interval := value.get("speedup_ci95") or value.get("ratio_ci95"):
-        figure = _ratio(value["speedup"]) if value.get("speedup") else f"time ratio {value.get('ratio', 0):.2f}"
-        return f"{figure} ({interval[0]:.2f} to {interval[1]:.2f})"
+    if "trials" in value:
+        return _verdict_words(value)
+    if interval := value.get("speedup_ci95"):
+        return f"{_ratio(value.get('speedup'))} ({interval[0]:.2f} to {interval[1]:.2f})"
     plain = {k: _plain(v) for k, v in value.items() if not isinstance(v, dict) and v not in (None, "", [])}
     return ", ".join(f"{k}: {v[:12] if k == 'key' else v}" for k, v in plain.items())
 
 
+def _verdict_words(verdict: dict[str, Any]) -> str:
+    trials = f"{len(verdict['trials'])} trials" if verdict["trials"] else ""
+    words = (verdict.get("status"), verdict.get("reason"), trials, verdict.get("precision_class"))
+    return ", ".join(str(word) for word in words if word)
+
+
+def _candidate_words(candidate: Any) -> str:
+    parent = f", from {candidate['parent_id']}" if candidate.get("parent_id") else ""
+    tuned = f" with {_plain(candidate['tunables'])}" if candidate.get("tunables") else ""
+    return f"{candidate.get('id')}{parent}{tuned}"
+
+
+def _times_faster(comparison: Any) -> str:
+    """Return how many times faster the first of two compared kernels is: the inverse of its time over the second's."""
+    low, high = comparison["ratio_ci95"]
+    if low <= 0:
+        return "not measured"
+    return f"{_ratio(1 / comparison['ratio'])} ({1 / high:.2f} to {1 / low:.2f})"
+
+
 def _environment_rows(run: dict[str, Any], result: dict[str, Any]) -> list[tuple[str, str]]:
     device = {f"device {k}": v for k, v in (result["device"] or {}).items() if k in ("name", "kind", "arch", "cores")}
+    known = (run.get("settings") or {}) | run  # an older archive has the strategy among its settings only
     settings = {
-        k.replace("_", " "): run.get(k) for k in ("search_id", "models", "strategy", "rng_seed", "sandbox_tier")
+        k.replace("_", " "): known.get(k) for k in ("search_id", "models", "strategy", "rng_seed", "sandbox_tier")
     }
     rows = device | result["versions"] | settings
     return [(str(key), _plain(value)) for key, value in rows.items() if value not in (None, "", [])]
@@ -174,7 +194,8 @@ def _plain(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{k}: {_plain(v)}" for k, v in value.items())
     if isinstance(value, list):
-        return ", ".join(_plain(v) for v in value)
+        are_flags = any(str(v).startswith("-") for v in value)
+        return (" " if are_flags else ", ").join(_plain(v) for v in value)
     return "—" if value is None else str(value)
 
 
@@ -204,3 +225,11 @@ def _seconds(value: float | None) -> str:
 
 def _usd(value: float | None) -> str:
     return "—" if value is None else f"${value:.2f}" if value >= 1 or value == 0 else f"${value:.3f}"
+
+
+_CERTIFICATE_WORDS: dict[str, Callable[[Any], str]] = {
+    "candidate": _candidate_words,
+    "versus_seed": _times_faster,
+    "speedup_vs_best": _ratio,
+    "reference_sha256": lambda sha256: f"{sha256[:16]}…",
+}

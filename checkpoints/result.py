@@ -18,6 +18,7 @@ from ridgeline.checkpoints.database import storage_errors
 from ridgeline.checkpoints.journal import Journal
 from ridgeline.checkpoints.lineage import finding, history, lineage
 from ridgeline.checkpoints.report import render_report
+from ridgeline.tools.errors import StorageError
 from ridgeline.tools.records import (
     SCHEMA_VERSION,
     Baselines,
@@ -116,7 +117,7 @@ def _versions(archive: Archive, run: dict[str, Any]) -> dict[str, str]:
     description = archive.description()
     own = {"ridgeline": __version__, "python": platform.python_version()}
     torch = {"torch": description.torch_version} if description else {}
-    known: dict[str, str] = own | torch | run.get("versions", {})
+    known: dict[str, str] = own | torch | (run.get("versions") or {})
     return known
 
 
@@ -281,12 +282,26 @@ def _pretty(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def replace_file(path: Path, text: str) -> None:
-    """Put `text` at `path` in one step.
+def output_place(path: Path) -> Path:
+    """Return where a file at `path` really lies, links followed.
 
     Raises:
-        StorageError: it cannot be written; what was at `path` before is still there.
+        StorageError: something other than a file is there. A device, a pipe or a folder must never be replaced:
+            /dev/stdout itself would be gone for every process of the machine.
     """
+    with storage_errors(path):
+        if path.exists() and not path.is_file():
+            raise StorageError(f"{path}: is not a regular file; name a file that may be replaced, or a new one")
+        return path.resolve()
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Put `text` at `path` in one step; a symbolic link stays and its target is replaced.
+
+    Raises:
+        StorageError: it cannot be written, or is no regular file; what was at `path` before is still there.
+    """
+    path = output_place(path)
     with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

@@ -91,7 +91,7 @@ def read_run(run_dir: Path) -> dict[str, Any] | None:
     """Return what a run folder's archive says of its search, or None when it has no readable archive."""
     if not (run_dir / FILE_NAME).is_file():
         return None
-    with suppress(StorageError), Archive.open(run_dir, create=False) as archive:
+    with suppress(StorageError), Archive.open_read_only(run_dir) as archive:
         return archive.run()
     return None
 
@@ -105,7 +105,7 @@ def run_folders(runs_dir: Path) -> list[Path]:
 
 
 def _began_at(run_dir: Path) -> str:
-    with suppress(StorageError), Archive.open(run_dir, create=False) as archive:
+    with suppress(StorageError), Archive.open_read_only(run_dir) as archive:
         row = archive.database.first("SELECT MIN(stored_at) AS began_at FROM runs")
         return str(row["began_at"] or "") if row else ""
     return ""

@@ -11,12 +11,9 @@ from typing import TYPE_CHECKING
 import aiosqlite
 
 from ridgeline.checkpoints.database import BUSY_TIMEOUT_S, storage_errors
-from ridgeline.checkpoints.runs import check_graph_version, find_run, lock_run, newest_unfinished
 
 if TYPE_CHECKING:  # importing LangGraph takes most of a second: only a run pays for it
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-
-__all__ = ["check_graph_version", "find_run", "lock_run", "newest_unfinished", "open_saver", "prune"]
 
 FILE_NAME = "search.sqlite"
 

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from ridgeline.checkpoints.export import export_archive, export_jsonl
+from ridgeline.checkpoints.export import export_archive, export_jsonl, jsonl_lines
 from ridgeline.checkpoints.runs import find_run
 from ridgeline.graph.embed import RUNS
 
@@ -19,7 +19,7 @@ def execute(args: argparse.Namespace) -> int:
         sys.stdout.write(f"wrote {export_archive(run, out)}\n")
         return 0
     if args.out is None:
-        export_jsonl(run, Path("/dev/stdout"))
+        sys.stdout.writelines(f"{line}\n" for line in jsonl_lines(run))
         return 0
     count = export_jsonl(run, Path(args.out))
     sys.stdout.write(f"wrote {count} candidates to {args.out}\n")

@@ -19,7 +19,7 @@ from ridgeline.graph.embed import RUNS
 
 def execute(args: argparse.Namespace) -> int:
     """Print rounds, ideas, the lineage of the best and the cost; one JSON object with `--json`."""
-    with Archive.open(find_run(RUNS, args.run), create=False) as archive:
+    with Archive.open_read_only(find_run(RUNS, args.run)) as archive:
         shown = show_run(archive)
     if args.json:
         sys.stdout.write(json.dumps(shown, indent=2) + "\n")
@@ -66,8 +66,11 @@ def _print_lineage(console: Console, lineage: list[dict[str, Any]]) -> None:
 
 def _print_cost(console: Console, cost: dict[str, Any]) -> None:
     calls = cost["model_calls"]
+    on_gpu = f" and {cost['gpu_seconds']:.0f} s on the GPU" if cost["gpu_seconds"] else ""
     console.print(
         f"cost: {calls['calls']} model calls, {cost['tokens']:,} tokens, ${cost['usd']:.2f}; "
-        f"{cost['cpu_seconds']:.0f} s CPU, {cost['gpu_seconds']:.0f} s GPU, {cost['wall_s'] or 0:.0f} s in all",
+        f"judging took {cost['cpu_seconds']:.0f} s on the CPU{on_gpu}; "
+        f"{cost['wall_s'] or 0:.0f} s in all",
         markup=False,
+        soft_wrap=True,
     )

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.result import show_run
 from ridgeline.tools.errors import RunError, StorageError
 from ridgeline.tools.records import Origin, Purpose, ReasonCode, Status, Trial, Verdict
 
@@ -28,7 +29,6 @@ def test_every_record_comes_back_as_it_was_stored(archive: Archive, story: Simpl
     assert archive.idea("r1i1") == idea
     assert archive.candidate("r1i1v0a0") == candidate
     assert archive.evaluation("r1i1v0a0") == evaluation
-    assert archive.evaluation_by_key(evaluation.key) == evaluation
     assert archive.find("builds", "k") == evaluation.build.to_json()
     assert archive.baselines() == story.baselines()
     assert archive.description() == story.description()
@@ -239,9 +239,9 @@ except StorageError as error:
 """
 
 
-def _run_on_mount(mount: str, folder: Path) -> list[str]:
+def _run_on_mount(mount: str, folder: Path, code: str = _FILL) -> list[str]:
     inner = f'{mount} && exec "$0" -c "$1" "$2"'
-    command = [*_IN_NAMESPACE, inner, sys.executable, _FILL, str(folder / "archive.sqlite")]
+    command = [*_IN_NAMESPACE, inner, sys.executable, code, str(folder / "archive.sqlite")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     if "unshare" in done.stderr or "mount" in done.stderr:
         pytest.skip(f"no mount namespaces here: {done.stderr.strip()}")
@@ -260,6 +260,107 @@ def test_a_read_only_disk_is_said_in_one_line(filled: Archive) -> None:
     folder = filled.path.parent
     message, _ = _run_on_mount(f"mount --bind -o ro {folder} {folder} && mount -o remount,bind,ro {folder}", folder)
     assert "cannot be written" in message
+
+
+def _contents(folder: Path) -> dict[str, tuple[bytes, int]]:
+    return {f.name: (f.read_bytes(), f.stat().st_mtime_ns) for f in folder.iterdir()}
+
+
+def test_reading_changes_nothing_in_the_folder(filled: Archive) -> None:
+    filled.close()
+    before = _contents(filled.path.parent)
+    with Archive.open_read_only(filled.path.parent) as archive:
+        assert len(archive.candidates()) == 35
+        with pytest.raises(StorageError, match="cannot be written"):
+            archive.save_run({"state": "x"})
+    assert _contents(filled.path.parent) == before
+
+
+def test_a_file_of_an_older_schema_is_read_and_stays_as_it_is(tmp_path: Path) -> None:
+    from ridgeline.checkpoints.database import Database
+    from ridgeline.checkpoints.journal import Journal
+    from ridgeline.checkpoints.migrations import ARCHIVE
+
+    Database.open(tmp_path / "archive.sqlite", ARCHIVE[:1], create=True, what="archive").close()
+    before = _contents(tmp_path)
+    with Archive.open_read_only(tmp_path) as archive:
+        assert Journal(archive).totals()["calls"] == 0
+        with pytest.raises(StorageError):
+            archive.save_run({"state": "x"})
+    assert _contents(tmp_path) == before
+
+
+_KILLED = """
+import os, signal, sys
+from ridgeline.checkpoints.archive import Archive
+Archive.open(sys.argv[1]).save_run({"search_id": "killed"})
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+_READ = """
+import sys
+from ridgeline.checkpoints.archive import Archive
+print(Archive.open_read_only(sys.argv[1]).run()["search_id"])
+"""
+
+
+def test_what_a_killed_process_left_in_the_log_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "archive.sqlite"
+    assert subprocess.run([sys.executable, "-c", _KILLED, str(path)], timeout=60).returncode == -9
+    assert path.with_name("archive.sqlite-wal").stat().st_size > 0
+    names = sorted(f.name for f in tmp_path.iterdir())
+    with Archive.open_read_only(path) as archive:
+        assert archive.run()["search_id"] == "killed"
+    assert sorted(f.name for f in tmp_path.iterdir()) == names
+
+
+@pytest.mark.parametrize("has_shm", [True, False])
+def test_what_a_killed_process_left_in_the_log_is_read_on_a_read_only_disk(tmp_path: Path, has_shm: bool) -> None:
+    path = tmp_path / "archive.sqlite"
+    assert subprocess.run([sys.executable, "-c", _KILLED, str(path)], timeout=60).returncode == -9
+    if not has_shm:
+        path.with_name("archive.sqlite-shm").unlink()
+    mount = f"mount --bind -o ro {tmp_path} {tmp_path} && mount -o remount,bind,ro {tmp_path}"
+    assert _run_on_mount(mount, tmp_path, _READ) == ["killed"]
+
+
+def test_a_finished_archive_on_a_read_only_disk_is_read(filled: Archive) -> None:
+    filled.close()
+    folder = filled.path.parent
+    mount = f"mount --bind -o ro {folder} {folder} && mount -o remount,bind,ro {folder}"
+    assert _run_on_mount(mount, folder, _READ) == ["5e4c"]
+
+
+@pytest.mark.parametrize("keep", [0.9, 0.5, 0.1, 0.001])
+def test_a_truncated_database_that_is_only_read_is_said_to_be_damaged(filled: Archive, keep: float) -> None:
+    filled.close()
+    data = filled.path.read_bytes()
+    filled.path.write_bytes(data[: int(len(data) * keep)])
+    with pytest.raises(StorageError) as error, Archive.open_read_only(filled.path) as archive:
+        show_run(archive)
+    _one_line(error, "archive.sqlite", "damaged" if keep > 0.01 else "")
+
+
+@pytest.mark.parametrize("filling", [b"\0", b"\xff", b"{"])
+@pytest.mark.parametrize("place", [0.1, 0.3, 0.5, 0.7, 0.9])
+def test_a_database_with_a_spoiled_part_is_read_or_said_to_be_damaged(
+    filled: Archive, place: float, filling: bytes
+) -> None:
+    filled.close()
+    data = bytearray(filled.path.read_bytes())
+    start = int(len(data) * place) // 4096 * 4096
+    data[start : start + 16384] = filling * 16384
+    filled.path.write_bytes(data)
+    try:
+        with Archive.open_read_only(filled.path) as archive:
+            show_run(archive)
+    except StorageError as error:
+        assert "damaged" in str(error)  # noqa: PT017 - a page that is not read spoils nothing
+
+
+def test_a_record_that_is_no_json_is_said_to_be_damaged(filled: Archive) -> None:
+    with pytest.raises(StorageError) as error:
+        filled.database.value_of("{")
+    _one_line(error, "archive.sqlite", "damaged")
 
 
 def test_migrations_bring_a_file_of_the_first_schema_up_to_date(tmp_path: Path) -> None:

@@ -14,15 +14,19 @@ from ridgeline.tools.errors import RunError
 DAY_S = 86400.0
 
 
+def _make_run(run_dir: Path, problem: str, days: int) -> None:
+    with Archive.open(run_dir / "archive.sqlite") as archive:
+        archive.save_run({"problem": {"name": problem}, "state": "finished"})
+    (run_dir / "run.log").write_text("x" * 1000)
+    for file in run_dir.iterdir():
+        os.utime(file, (time.time() - days * DAY_S,) * 2)
+
+
 @pytest.fixture
 def runs_dir(tmp_path: Path) -> Path:
     """Give three runs, last used 1, 10 and 30 days ago."""
     for name, days in (("new", 1), ("middle", 10), ("old", 30)):
-        with Archive.open(tmp_path / name / "archive.sqlite") as archive:
-            archive.save_run({"problem": {"name": "quickstart"}, "state": "finished"})
-        (tmp_path / name / "run.log").write_text("x" * 1000)
-        for file in (tmp_path / name).iterdir():
-            os.utime(file, (time.time() - days * DAY_S,) * 2)
+        _make_run(tmp_path / name, "quickstart", days)
     (tmp_path / "notes").mkdir()
     return tmp_path
 
@@ -41,6 +45,21 @@ def test_old_runs_are_chosen_by_age_or_by_number(runs_dir: Path) -> None:
     assert [r.path.name for r in choose_old(runs, older_than_s=7 * DAY_S)] == ["old", "middle"]
     assert [r.path.name for r in choose_old(runs, keep=2)] == ["old"]
     assert choose_old(runs) == []
+
+
+def test_with_both_limits_only_what_is_older_and_beyond_the_kept_ones_is_chosen(runs_dir: Path) -> None:
+    runs = list_runs(runs_dir)
+    assert [r.path.name for r in choose_old(runs, older_than_s=7 * DAY_S, keep=2)] == ["old"]
+    assert [r.path.name for r in choose_old(runs, older_than_s=20 * DAY_S, keep=1)] == ["old"]
+    assert choose_old(runs, older_than_s=7 * DAY_S, keep=3) == []
+    assert choose_old(runs, older_than_s=60 * DAY_S, keep=0) == []
+
+
+def test_the_newest_runs_of_each_problem_are_kept(runs_dir: Path) -> None:
+    for name, days in (("softmax-1", 40), ("softmax-2", 50)):
+        _make_run(runs_dir / name, "softmax", days)
+    chosen = choose_old(list_runs(runs_dir), keep=1)
+    assert [r.path.name for r in chosen] == ["softmax-2", "old", "middle"]
 
 
 def test_a_running_run_is_neither_chosen_nor_removed(runs_dir: Path) -> None:

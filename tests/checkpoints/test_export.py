@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,9 +10,10 @@ import jsonschema
 import pytest
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.export import export_archive, export_jsonl, merge_archives
+from ridgeline.checkpoints.export import export_archive, export_jsonl, jsonl_lines, merge_archives
 from ridgeline.checkpoints.journal import Journal
 from ridgeline.checkpoints.result import read_schema
+from ridgeline.checkpoints.runs import lock_run
 from ridgeline.tools.errors import RunError, StorageError
 
 
@@ -55,7 +57,7 @@ def test_merging_twice_or_in_parts_changes_nothing(filled: Archive, tmp_path: Pa
     both = tmp_path / "both.sqlite"
     assert merge_archives(both, [first, second]) == {"searches": 2, "candidates": 70}
     once = _rows(both)
-    assert merge_archives(both, [second, first, both.parent / "run"]) == {"searches": 2, "candidates": 70}
+    assert merge_archives(both, [second, first, both.parent / "run"]) == {"searches": 0, "candidates": 0}
     assert _rows(both) == once
     again = tmp_path / "again.sqlite"
     merge_archives(again, [both])
@@ -87,7 +89,7 @@ def test_a_search_that_went_on_is_brought_up_to_date(filled: Archive, tmp_path: 
     merge_archives(into, [filled.path])
     filled.add_candidate(story.candidate("r5i1v0a0", round=5))
     filled.save_run({"state": "budget"})
-    assert merge_archives(into, [filled.path]) == {"searches": 1, "candidates": 36}
+    assert merge_archives(into, [filled.path]) == {"searches": 0, "candidates": 1}
     with Archive.open(into, create=False) as merged:
         assert merged.run()["state"] == "budget"
 
@@ -95,6 +97,62 @@ def test_a_search_that_went_on_is_brought_up_to_date(filled: Archive, tmp_path: 
 def test_a_source_without_a_search_is_refused(archive: Archive, tmp_path: Path) -> None:
     with pytest.raises(RunError, match="holds no search yet"):
         merge_archives(tmp_path / "into.sqlite", [archive.path])
+    assert not (tmp_path / "into.sqlite").exists()
+
+
+def test_merging_into_a_run_or_its_exported_archive_is_refused(
+    filled: Archive, tmp_path: Path, story: SimpleNamespace
+) -> None:
+    second, exported = _second(tmp_path, story), export_archive(filled.path.parent, tmp_path / "exported.sqlite")
+    began = tmp_path / "began"
+    with lock_run(began):
+        Archive.open(began / "archive.sqlite").close()
+    for into in (filled.path.parent, filled.path, exported, began / "archive.sqlite"):
+        with pytest.raises(RunError, match="merge into another file") as error:
+            merge_archives(into, [second])
+        assert "\n" not in str(error.value)
+    assert filled.run()["search_id"] == "5e4c"
+    assert len(filled.candidates()) == 35
+
+
+def test_a_merged_file_keeps_what_failed_model_calls_cost(filled: Archive, tmp_path: Path) -> None:
+    journal = Journal(filled)
+    journal.begin("r5:ideate:0", model="openai:o3", prompt_sha256="aa", request={})
+    journal.fail("r5:ideate:0", "no idea in the reply", {"input_tokens": 900, "usd": 0.5})
+    merge_archives(tmp_path / "into.sqlite", [filled.path])
+    with Archive.open_read_only(tmp_path / "into.sqlite") as merged:
+        assert Journal(merged).totals() == journal.totals()
+        assert Journal(merged).calls("failed")[0]["usd"] == 0.5
+
+
+def test_an_export_never_replaces_a_device_a_pipe_or_a_folder(filled: Archive, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    for write in (export_archive, export_jsonl):
+        for name in ("pipe", "link"):
+            with pytest.raises(StorageError, match="is not a regular file"):
+                write(filled.path.parent, tmp_path / name)
+    with pytest.raises(StorageError, match="is not a regular file"):
+        export_jsonl(filled.path.parent, tmp_path / "folder")
+    assert (tmp_path / "pipe").is_fifo()
+    assert (tmp_path / "link").is_symlink()
+    assert sorted(f.name for f in tmp_path.iterdir()) == ["folder", "link", "pipe", "run"]
+
+
+def test_an_export_through_a_link_replaces_what_it_points_at(filled: Archive, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "link.jsonl").symlink_to(tmp_path / "data" / "real.jsonl")
+    assert export_jsonl(filled.path.parent, tmp_path / "link.jsonl") == 35
+    assert (tmp_path / "link.jsonl").is_symlink()
+    assert (tmp_path / "data" / "real.jsonl").read_text().splitlines() == jsonl_lines(filled.path.parent)
+
+
+def test_an_archive_without_the_newer_fields_of_a_run_is_exported(archive: Archive, story: SimpleNamespace) -> None:
+    archive.save_run({"problem": {"name": "old"}})
+    archive.add_candidate(story.candidate("r1i1v0a0"))
+    (line,) = map(json.loads, jsonl_lines(archive.path.parent))
+    assert (line["problem"], line["reference_source"]) == ("old", "")
 
 
 def test_every_jsonl_line_has_the_same_fields_of_the_same_types(

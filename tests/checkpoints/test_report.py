@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 from html.parser import HTMLParser
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ from ridgeline.checkpoints.report import colour_source, render_report
 from ridgeline.checkpoints.result import STATE_WORDS, build_result
 from ridgeline.tools.records import ReasonCode, Status
 
+NEWER = ("reference_source", "versions", "strategy", "sandbox_tier")  # absent from older runs' records
 HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)>'
 
 
@@ -85,6 +87,29 @@ def test_report_says_the_verdict_the_baselines_and_the_lineage(filled: Archive) 
     ):  # fmt: skip
         assert text in page, text
     assert "key: abababababab, flags" in page
+
+
+def test_certificate_rows_read_as_words(filled: Archive) -> None:
+    page = _render(filled)
+    for text in (
+        "r4i1v0a0t3 with UNROLL: 8",
+        "1.72× (1.69 to 1.77)",
+        "flags: -O3 -march=native",
+        "ok, 20 trials, fp32",
+    ):
+        assert f"{text}</td>" in page or f"{text}, toolchain" in page or f": {text}" in page, text
+
+
+def test_environment_tells_strategy_and_tier_and_an_older_archive_lacks_them(filled: Archive) -> None:
+    page = _render(filled)
+    for key, value in (("strategy", "branch"), ("sandbox tier", "A"), ("compiler", "g++ 12.2.0")):
+        assert f'<tr><td class="soft">{key}</td><td>{value}</td></tr>' in page
+    older = {k: v for k, v in filled.run().items() if k not in NEWER}
+    with filled.database.write() as rows:
+        rows.execute("UPDATE runs SET record = ?", [json.dumps(older | {"settings": {"strategy": "revision"}})])
+    page = _render(filled)
+    assert '<td class="soft">strategy</td><td>revision</td>' in page
+    assert "sandbox tier" not in page
 
 
 @pytest.mark.parametrize("state", STATE_WORDS)

@@ -1,0 +1,56 @@
+"""Offline searches for row-wise problems that do not ship, each to a certified kernel.
+
+    PYTHONPATH=src python benchmarks/rowwise.py [PROBLEM …]
+
+Each problem's entry is written as it ends, so a run that is cut short keeps what it has; runs of single problems merge
+into one file.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from result import RESULTS, write_result
+
+import ridgeline
+
+PROBLEMS = Path(__file__).parent / "rowwise"
+KEPT = ("speedup", "speedup_ci95", "speedup_vs_best", "median_ms", "precision_class", "labels", "idea")
+
+
+def main() -> None:
+    """Search for each problem and print one line for it."""
+    names = sys.argv[1:] or sorted(path.parent.name for path in PROBLEMS.glob("*/problem.yaml"))
+    for name in names:
+        entry = search(name)
+        known = RESULTS / "rowwise.json"
+        figures = json.loads(known.read_text())["figures"] if known.exists() else {}
+        write_result("rowwise", figures | {name: entry})
+        print(f"{name}: {entry['state']}, certified {entry['certified']}, {entry['best']}")
+
+
+def search(name: str) -> dict[str, Any]:
+    """Return how one search ended."""
+    with tempfile.TemporaryDirectory() as folder:
+        result = ridgeline.search(PROBLEMS / name / "problem.yaml", models=["offline"], run_dir=Path(folder) / "run")
+    report = result.report
+    best = report["best"] or {}
+    return {
+        "state": result.state,
+        "certified": result.certified,
+        "best": {key: best.get(key) for key in KEPT} if best else None,
+        "baselines_ms": {b["name"]: b["median_ms"] for b in report["baselines"]},
+        "floor_ms": report["floor_ms"],
+        "rounds": report["rounds"],
+        "candidates": report["candidates"],
+        "tuned": report["tuned"],
+        "wall_s": report["wall_s"],
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""The commands that read, copy, merge and remove runs, as processes of their own on real run folders."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.runs import lock_run
+from ridgeline.tools.records import Candidate, Origin
+
+ROOT = Path(__file__).resolve().parents[2]
+DAY_S = 86400.0
+
+
+def _make_run(runs: Path, name: str, problem: str = "quickstart", days: float = 0.0) -> Path:
+    run_dir = runs / name
+    with lock_run(run_dir), Archive.open(run_dir / "archive.sqlite") as archive:
+        archive.save_run({"problem": {"name": problem}, "state": "finished", "search_id": f"id-{name}"})
+        for n in range(2):
+            source = f"// kernel {n} of {name}: \u00b5s\n"
+            archive.add_candidate(
+                Candidate(
+                    id=f"r1i{n}v0a0", origin=Origin.MODEL, round=1, idea_id=None, parent_id=None, source=source,
+                    language="cpp",
+                )
+            )  # fmt: skip
+    for file in run_dir.iterdir():
+        os.utime(file, (time.time() - days * DAY_S,) * 2)
+    return run_dir
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """Give a folder `runs` with two finished runs of one problem and one of another."""
+    for name, problem, days in (("q-1", "quickstart", 9), ("q-2", "quickstart", 2), ("s-1", "softmax", 30)):
+        _make_run(tmp_path / "runs", name, problem, days)
+    return tmp_path / "runs"
+
+
+def _ridgeline(runs: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    code = "import sys; from ridgeline.graph.cli import main; sys.exit(main())"
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "RIDGELINE_CACHE_DIR": str(runs.parent / "cache")}
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.run(command, cwd=runs.parent, env=environment, capture_output=True, text=True, timeout=60)
+
+
+def test_export_jsonl_without_out_prints_every_candidate(runs: Path) -> None:
+    device = os.stat("/dev/stdout", follow_symlinks=False)
+    done = _ridgeline(runs, "export", "q-1", "--jsonl")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == ["r1i0v0a0", "r1i1v0a0"]
+    assert os.path.samestat(os.stat("/dev/stdout", follow_symlinks=False), device)
+
+
+def test_export_jsonl_writes_a_file_and_says_how_many(runs: Path) -> None:
+    done = _ridgeline(runs, "export", "q-1", "--jsonl", "--out", "data.jsonl")
+    assert done.stdout == "wrote 2 candidates to data.jsonl\n"
+    assert len((runs.parent / "data.jsonl").read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize("options", [["--jsonl"], []])
+def test_export_into_a_pipe_is_refused_in_one_line(runs: Path, options: list[str]) -> None:
+    os.mkfifo(runs.parent / "pipe")
+    done = _ridgeline(runs, "export", "q-1", *options, "--out", "pipe")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "pipe: is not a regular file" in done.stderr
+    assert (runs.parent / "pipe").is_fifo()
+
+
+def test_merge_says_what_came_in_and_nothing_the_second_time(runs: Path) -> None:
+    sources = ["runs/q-1", "runs/s-1"]
+    assert _ridgeline(runs, "merge", "all.sqlite", *sources).stdout == "all.sqlite: added 2 searches, 4 candidates\n"
+    assert _ridgeline(runs, "merge", "all.sqlite", *sources).stdout == "all.sqlite: added nothing new\n"
+    again = _ridgeline(runs, "merge", "all.sqlite", "runs/q-2", "runs/q-1")
+    assert again.stdout == "all.sqlite: added 1 search, 2 candidates\n"
+
+
+@pytest.mark.parametrize("into", ["runs/q-1", "runs/q-1/archive.sqlite"])
+def test_merge_into_a_run_is_refused_in_one_line(runs: Path, into: str) -> None:
+    done = _ridgeline(runs, "merge", into, "runs/q-2")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "merge into another file" in done.stderr
+    assert _ridgeline(runs, "show", "q-1").returncode == 0
+
+
+def test_clean_keeps_the_newest_of_each_problem(runs: Path) -> None:
+    done = _ridgeline(runs, "clean", "--keep", "1")
+    assert done.returncode == 0, done.stderr
+    assert sorted(f.name for f in runs.iterdir()) == ["q-2", "s-1"]
+
+
+def test_clean_with_both_limits_removes_only_what_both_name(runs: Path) -> None:
+    _make_run(runs, "q-0", days=60)
+    assert _ridgeline(runs, "clean", "--keep", "1", "--older-than-days", "20").returncode == 0
+    assert sorted(f.name for f in runs.iterdir()) == ["q-1", "q-2", "s-1"]
+
+
+def test_clean_dry_run_and_clean_without_a_limit_remove_nothing(runs: Path) -> None:
+    for options in (["--keep", "0", "--dry-run"], []):
+        assert _ridgeline(runs, "clean", *options).returncode == 0
+        assert len(list(runs.iterdir())) == 3
+
+
+def test_show_and_export_leave_a_run_as_it_was(runs: Path) -> None:
+    def contents() -> dict[Path, tuple[bytes, int]]:
+        return {f: (f.read_bytes(), f.stat().st_mtime_ns) for f in runs.rglob("*") if f.is_file()}
+
+    before = contents()
+    assert _ridgeline(runs, "show", "id-q-2", "--json").returncode == 0
+    assert _ridgeline(runs, "export", "q-2", "--out", "copy.sqlite").returncode == 0
+    assert contents() == before
+
+
+@pytest.mark.parametrize("command", [["show"], ["export"], ["export", "--jsonl"], ["merge", "into.sqlite"]])
+def test_a_damaged_archive_is_said_in_one_line(runs: Path, command: list[str]) -> None:
+    archive = runs / "q-1" / "archive.sqlite"
+    archive.write_bytes(archive.read_bytes()[: archive.stat().st_size // 2])
+    done = _ridgeline(runs, *command, "runs/q-1")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "archive.sqlite: the database is damaged" in done.stderr
