@@ -164,6 +164,14 @@ def _candidate_words(candidate: Any) -> str:
     return f"{candidate.get('id')}{parent}{tuned}"
 
 
+def _audit_words(audit: Any) -> str:
+    words = (
+        "passed" if audit["passed"] else audit["reason"],
+        audit["verification"] and _summary(audit["verification"]),
+    )
+    return "; ".join([*(str(word) for word in words if word), *(_summary(timing) for timing in audit["timings"])])
+
+
 def _times_faster(comparison: Any) -> str:
     """Return how many times faster the first of two compared kernels is: the inverse of its time over the second's."""
     low, high = comparison["ratio_ci95"]
@@ -230,6 +238,7 @@ def _usd(value: float | None) -> str:
 _CERTIFICATE_WORDS: dict[str, Callable[[Any], str]] = {
     "candidate": _candidate_words,
     "versus_seed": _times_faster,
+    "audit": _audit_words,
     "speedup_vs_best": _ratio,
     "reference_sha256": lambda sha256: f"{sha256[:16]}…",
 }

@@ -35,9 +35,9 @@ STATE_WORDS: dict[str, str] = {
     "finished": "finished: every round is done",
     "stopped": "stopped, and can be resumed",
     "budget": "finished: the budget is spent",
-    "at_floor": "finished: the best kernel is at the roofline floor, nothing is left to gain",
+    "at_floor": "finished: at the roofline floor, nothing is left to gain",
     "stalled": "finished: no round gained any more",
-    "no_gain": "finished without a gain: no verified kernel is faster than eager PyTorch",
+    "no_gain": "finished without a gain: no kernel was certified as faster than eager PyTorch",
 }
 """How a search ended, in the words of the command line and of the report."""
 STATES = tuple(STATE_WORDS)

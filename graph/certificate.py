@@ -1,7 +1,8 @@
 """The winner's certificate: everything that is checked once more, in processes that share nothing with the search.
 
-Steps: re-verification on 20 further secret seeds, a sanitizer build that is run, three re-timings, a comparison with the
-best seed kernel in one alternating run. Not covered: other shapes, a second machine.
+Steps: re-verification on 20 further secret seeds, a sanitizer build that is run, three re-timings, for an unusual gain an
+audit (see audit.py), a comparison with the best seed kernel in one alternating run. Not covered: other shapes, a second
+machine.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.archive import comparison_key
 from ridgeline.checkpoints.result import speedup_vs_best
+from ridgeline.graph.audit import Audit, needs_audit, run_audit
 from ridgeline.graph.elites import Standing, read_standings
 from ridgeline.graph.events import emit
 from ridgeline.tools.compiler import evaluation_key
@@ -45,9 +47,7 @@ EXTRA_TRIALS = 20
 RETIMINGS = 3
 SANITIZERS = "address,undefined"
 GPU_SPREAD = 0.03
-AUDIT_ABOVE = 3.0
-QUARANTINE_ABOVE = 10.0
-"""Over the best baseline; EVALUATION: published kernels beyond these were mostly harness errors."""
+NO_GPU_SANITIZER = "a GPU's sanitizers are no compiler flags"
 
 
 Step = Callable[["SearchContext", "Certificate", Build], Coroutine[Any, Any, None]]
@@ -59,8 +59,12 @@ class Certificate:
 
     standing: Standing
     reason: str = ""
+    reason_code: ReasonCode = ReasonCode.NONE
+    status: Status = Status.OK
     verdict: Verdict | None = None
     sanitizer: Verdict | None = None
+    sanitizer_skipped: str = ""  # why this target has no such build
+    audit: Audit | None = None
     timings: list[Timing] = field(default_factory=list)
     seed_id: str | None = None
     versus_seed: Comparison | None = None
@@ -73,6 +77,15 @@ class Certificate:
         """Say whether every step passed."""
         return not self.reason
 
+    @property
+    def is_quarantined(self) -> bool:
+        """Say whether the gain is so large that it does not count until it is confirmed."""
+        return self.audit is not None and self.audit.is_quarantined
+
+    def fail(self, status: Status, reason_code: ReasonCode, reason: str) -> None:
+        """Say why the winner does not pass."""
+        self.status, self.reason_code, self.reason = status, reason_code, reason
+
     def to_json(self, failures: Sequence[dict[str, str]], outcome: str) -> dict[str, Any]:
         """Return the content of certificate.json."""
         candidate, build = self.standing.candidate, self.standing.evaluation.build
@@ -81,11 +94,14 @@ class Certificate:
             "outcome": outcome,
             "passed": self.passed,
             "reason": self.reason,
+            "reason_code": self.reason_code.value,
+            "quarantined": self.is_quarantined,
             "candidate": {k: v for k, v in candidate.to_json().items() if k != "source"},
             "build": {"key": build.key, "flags": list(build.flags), "toolchain": build.toolchain} if build else None,
             "verification": self.verdict.to_json() if self.verdict else None,
-            "sanitizer": {"build": SANITIZERS, "verdict": self.sanitizer.to_json()} if self.sanitizer else None,
+            "sanitizer": self._sanitizer_json(),
             "timings": [timing.to_json() for timing in self.timings],
+            "audit": self.audit.to_json() if self.audit else None,
             "seed_kernel": self.seed_id,
             "versus_seed": self.versus_seed.to_json() if self.versus_seed else None,
             "speedup_vs_best": self.speedup_vs_best,
@@ -94,12 +110,17 @@ class Certificate:
             **self.context,
         }
 
+    def _sanitizer_json(self) -> dict[str, Any] | None:
+        if self.sanitizer_skipped:
+            return {"build": SANITIZERS, "verdict": None, "skipped": self.sanitizer_skipped}
+        return {"build": SANITIZERS, "verdict": self.sanitizer.to_json()} if self.sanitizer else None
+
 
 async def certify_candidate(context: SearchContext, standing: Standing) -> Certificate:
     """Return the certificate of one elite, stopped at its first failing step; its evaluation is stored."""
     certificate = Certificate(standing=standing, context=await asyncio.to_thread(_circumstances, context))
     build = await _build(context, certificate)
-    for step in (_verify, _sanitize, _time, _compare):
+    for step in (_verify, _sanitize, _time, _audit, _compare):
         if build is None or certificate.reason:
             break
         emit(_event(standing, step.__name__[1:], passed=None))
@@ -120,7 +141,8 @@ async def _run(step: Step, context: SearchContext, certificate: Certificate, bui
         if step is _compare:
             emit({"event": "warning", "message": f"not compared with {certificate.seed_id}: {error}"})
         else:
-            certificate.reason = f"{step.__name__[1:]}: the engine failed: {error}"
+            reason = f"{step.__name__[1:]}: the engine failed: {error}"
+            certificate.fail(Status.REFUSED, ReasonCode.ENGINE_FAILED, reason)
 
 
 def _event(standing: Standing, step: str, *, passed: bool | None, detail: str = "") -> Any:
@@ -150,7 +172,7 @@ async def _build(context: SearchContext, certificate: Certificate) -> Build | No
     candidate = certificate.standing.candidate
     build = await context.engine.submit(CompileTask(problem=await context.described(), candidate=candidate))
     if build.status is not Status.OK:
-        certificate.reason = f"does not build again: {build.reason}"
+        certificate.fail(build.status, build.reason_code, f"does not build again: {build.reason}")
         return None
     return build
 
@@ -165,22 +187,39 @@ async def _verify(context: SearchContext, certificate: Certificate, build: Build
     )
     certificate.verdict = verdict = await context.engine.submit(task)
     if verdict.status is not Status.OK:
-        certificate.reason = f"re-verification: {verdict.status} ({verdict.reason_code}): {verdict.reason}"
+        _fail_by(certificate, verdict, "re-verification")
+
+
+def _fail_by(certificate: Certificate, piece: Verdict | Timing, step: str) -> None:
+    reason = f"{step}: {piece.status} ({piece.reason_code}): {piece.reason}"
+    certificate.fail(piece.status, piece.reason_code, reason)
 
 
 async def _sanitize(context: SearchContext, certificate: Certificate, _: Build) -> None:
-    """Build with sanitizers and run it; a GPU's sanitizers are no compiler flags and come with that target."""
+    """Build with sanitizers and run it; where there is no such build or run, the step is skipped and says why."""
     if context.target.device.kind is not DeviceKind.CPU:
+        certificate.sanitizer_skipped = NO_GPU_SANITIZER
         return
     candidate, problem = certificate.standing.candidate, await context.described()
     build = await context.engine.submit(CompileTask(problem=problem, candidate=candidate, sanitize=SANITIZERS))
+    if _is_unsupported(build):
+        certificate.sanitizer_skipped = build.reason
+        return
     if build.status is not Status.OK:
-        certificate.reason = f"sanitizer build: {build.reason}"
+        certificate.fail(build.status, build.reason_code, f"sanitizer build: {build.reason}")
         return
     task = VerifyTask(problem=problem, candidate=candidate, build=build, purpose=Purpose.CERTIFY, sanitized=True)
-    certificate.sanitizer = verdict = await context.engine.submit(task)
+    verdict = await context.engine.submit(task)
+    if _is_unsupported(verdict):
+        certificate.sanitizer_skipped = verdict.reason
+        return
+    certificate.sanitizer = verdict
     if verdict.status is not Status.OK:
-        certificate.reason = f"sanitizers: {verdict.status} ({verdict.reason_code}): {verdict.reason}"
+        _fail_by(certificate, verdict, "sanitizers")
+
+
+def _is_unsupported(piece: Build | Verdict) -> bool:
+    return piece.status is Status.REFUSED and piece.reason_code is ReasonCode.INTERFACE_UNSUPPORTED
 
 
 async def _time(context: SearchContext, certificate: Certificate, build: Build) -> None:
@@ -197,20 +236,35 @@ async def _time(context: SearchContext, certificate: Certificate, build: Build) 
         timing = await context.engine.submit(task)
         certificate.timings.append(timing)
         if timing.status is not Status.OK:
-            certificate.reason = f"re-timing: {timing.status} ({timing.reason_code}): {timing.reason}"
+            _fail_by(certificate, timing, "re-timing")
             return
-    certificate.reason = _timing_problem(context, certificate.timings)
+    _expect_steady_gain(context, certificate)
 
 
-def _timing_problem(context: SearchContext, timings: Sequence[Timing]) -> str:
+def _expect_steady_gain(context: SearchContext, certificate: Certificate) -> None:
+    timings = certificate.timings
     medians = [t.median_ms for t in timings if t.median_ms is not None]
     for timing in timings:
         if timing.speedup_ci95 is not None and timing.speedup_ci95[0] <= 1:
             low, high = timing.speedup_ci95
-            return f"re-timing: the speedup's interval {low:.3f} to {high:.3f} does not exclude 1"
+            reason = f"re-timing: the speedup's interval {low:.3f} to {high:.3f} does not exclude 1"
+            certificate.fail(Status.UNTRUSTED, ReasonCode.NO_GAIN, reason)
+            return
     if context.target.device.kind is DeviceKind.CUDA and max(medians) > (1 + GPU_SPREAD) * min(medians):
-        return f"re-timing: {min(medians):.4g} to {max(medians):.4g} ms spread more than {GPU_SPREAD:.0%}"
-    return ""
+        reason = f"re-timing: {min(medians):.4g} to {max(medians):.4g} ms spread more than {GPU_SPREAD:.0%}"
+        certificate.fail(Status.UNTRUSTED, ReasonCode.WITNESS_DISAGREES, reason)
+
+
+async def _audit(context: SearchContext, certificate: Certificate, build: Build) -> None:
+    """Audit an unusual gain; an ordinary one passes."""
+    timing, verdict = _middle(certificate.timings), certificate.verdict
+    baselines = await asyncio.to_thread(context.archive.baselines)
+    if timing is None or verdict is None or not needs_audit(timing.speedup, _speedup_vs_best(certificate, baselines)):
+        return
+    candidate = certificate.standing.candidate
+    certificate.audit = audit = await run_audit(context, candidate, build, verdict, certificate.timings)
+    if not audit.passed:
+        certificate.fail(Status.UNTRUSTED, audit.reason_code, audit.reason)
 
 
 async def _compare(context: SearchContext, certificate: Certificate, build: Build) -> None:
@@ -223,6 +277,10 @@ async def _compare(context: SearchContext, certificate: Certificate, build: Buil
     certificate.seed_id = seed.candidate.id
     problem = await context.described()
     seed_build = await context.engine.submit(CompileTask(problem=problem, candidate=seed.candidate))
+    if seed_build.status is not Status.OK:
+        reason = f"not compared with {seed.candidate.id}, which does not build: {seed_build.reason}"
+        emit({"event": "warning", "message": reason})
+        return
     task = CompareTask(problem=problem, first=winner, first_build=build, second=seed.candidate, second_build=seed_build)
     certificate.versus_seed = found = await context.engine.submit(task)
     key = comparison_key(winner.id, seed.candidate.id)
@@ -232,9 +290,12 @@ async def _compare(context: SearchContext, certificate: Certificate, build: Buil
 def _label(certificate: Certificate, baselines: Baselines | None) -> None:
     labels = [*(certificate.verdict.labels if certificate.verdict else ())]
     labels += [label for timing in certificate.timings for label in timing.labels]
-    certificate.speedup_vs_best = ratio = _speedup_vs_best(certificate, baselines)
-    if ratio is not None and ratio > AUDIT_ABOVE:
-        labels.append(Label.QUARANTINED if ratio > QUARANTINE_ABOVE else Label.AUDITED)
+    certificate.speedup_vs_best = _speedup_vs_best(certificate, baselines)
+    if certificate.audit is not None and certificate.audit.passed:
+        # a single timing is labelled quarantined by its ratio; the audit has confirmed it
+        labels = [*(label for label in labels if label is not Label.QUARANTINED), Label.AUDITED]
+    if certificate.is_quarantined:
+        labels.append(Label.QUARANTINED)
     certificate.labels = list(dict.fromkeys(labels))
 
 
@@ -256,21 +317,21 @@ async def _store(context: SearchContext, certificate: Certificate, build: Build)
     """Store the certify evaluation: the middle one of the re-timings stands for all."""
     candidate = certificate.standing.candidate
     timing = _middle(certificate.timings)
-    failed = [p for p in (certificate.verdict, certificate.sanitizer, timing) if p and p.status is not Status.OK]
-    is_ok = certificate.passed and timing is not None and timing.median_ms is not None
+    audit = certificate.audit
+    timings = [*certificate.timings, *(audit.timings if audit else ())]
+    verdicts = [v for v in (certificate.verdict, certificate.sanitizer, audit.verdict if audit else None) if v]
     evaluation = Evaluation(
         key=evaluation_key(build.key, await context.described(), Purpose.CERTIFY),
         candidate_id=candidate.id,
         purpose=Purpose.CERTIFY,
-        status=Status.OK if is_ok else (failed[0].status if failed else Status.UNTRUSTED),
-        reason_code=ReasonCode.NONE if is_ok else (failed[0].reason_code if failed else ReasonCode.WITNESS_DISAGREES),
+        status=certificate.status,
+        reason_code=certificate.reason_code,
         reason=certificate.reason,
         build=build,
         verdict=certificate.verdict,
         timing=dataclasses.replace(timing, labels=tuple(certificate.labels)) if timing else None,
         speedup_vs_best=certificate.speedup_vs_best,
-        total_s=sum(t.benchmark_s for t in certificate.timings)
-        + sum(v.verify_s for v in (certificate.verdict, certificate.sanitizer) if v),
+        total_s=sum(t.benchmark_s for t in timings) + sum(v.verify_s for v in verdicts),
     )
     await asyncio.to_thread(context.archive.add_evaluation, evaluation)
     on_gpu = context.target.device.kind is DeviceKind.CUDA

@@ -6,20 +6,12 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.journal import Journal
+from ridgeline.checkpoints.result import STATE_WORDS
 from ridgeline.tools.records import Origin
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
     from ridgeline.graph.driver import SearchResult
-
-STATES = {
-    "finished": "finished: every round is done",
-    "stopped": "stopped",
-    "budget": "finished: the budget is spent",
-    "at_floor": "finished: the best kernel is at the floor, nothing is left to gain",
-    "stalled": "finished: no round gained any more",
-    "no_gain": "finished without a gain: no verified kernel is faster than eager PyTorch",
-}
 
 
 def resume_line(archive: Archive) -> str:
@@ -39,7 +31,7 @@ def resume_line(archive: Archive) -> str:
 def closing_lines(result: SearchResult) -> list[str]:
     """Return the last lines of a run: how it ended, the winner in words and figures, where everything lies."""
     report = result.report
-    lines = ["", STATES.get(result.state, result.state)]
+    lines = ["", STATE_WORDS.get(result.state, result.state)]
     lines += _history(report)
     lines += _winner(result, report.get("best"))
     lines.append(f"result:  {result.run_dir / 'result.json'}")

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
+from ridgeline.graph.audit import QUARANTINE_ABOVE
 from ridgeline.graph.certificate import Certificate, certify_candidate
 from ridgeline.graph.elites import Standing, choose_elites, read_standings
 from ridgeline.graph.events import emit
@@ -19,9 +20,10 @@ logger = logging.getLogger(__name__)
 
 
 async def certify(state: SearchState, context: SearchContext) -> SearchState:
-    """Certify the fastest elite that passes, store its certificate, and give the bank the elites.
+    """Certify the fastest elite that passes, store its certificate, and give the bank the elites that stand.
 
-    A search in which none is certified faster than eager ends `no_gain`, whatever stopped it.
+    A search in which none is certified faster than eager ends `no_gain`, whatever stopped it; only one that stopped
+    because nothing was left to gain over PyTorch, with no kernel that failed, stays `at_floor`.
     """
     await measure_again(context)
     standings = await asyncio.to_thread(read_standings, context.archive)
@@ -38,12 +40,13 @@ async def certify(state: SearchState, context: SearchContext) -> SearchState:
             break
         failures.append({"candidate_id": standing.candidate.id, "reason": certificate.reason})
         emit({"event": "warning", "message": f"{standing.candidate.id} is not certified: {certificate.reason}"})
-    outcome = state.get("outcome", "") if winner else "no_gain"
+    outcome = _outcome(state.get("outcome", ""), is_certified=winner is not None, has_failures=bool(failures))
     if certificate is not None:
         await asyncio.to_thread(context.archive.save_certificate, certificate.to_json(failures, outcome))
     if outcome == "no_gain" and state.get("outcome") != "no_gain":
         emit({"event": "stopped", "outcome": outcome, "reason": "no certified kernel is faster than eager PyTorch"})
-    await asyncio.to_thread(_bank, context, elites if winner else [])
+    failed = {failure["candidate_id"] for failure in failures}
+    await asyncio.to_thread(_bank, context, [e for e in elites if e.candidate.id not in failed], winner)
     # nothing stands up when what looked faster failed; a slower kernel is still the best where none looked faster
     best = winner or (standings[0] if standings and not failures else None)
     await asyncio.to_thread(
@@ -57,10 +60,19 @@ async def certify(state: SearchState, context: SearchContext) -> SearchState:
     }
 
 
-def _bank(context: SearchContext, elites: list[Standing]) -> None:
+def _outcome(stopped_by: str, *, is_certified: bool, has_failures: bool) -> str:
+    """Return how the search ended: why it stopped, unless nothing faster than eager was certified where that counts."""
+    is_pytorch_at_floor = stopped_by == "at_floor" and not has_failures
+    return stopped_by if is_certified or is_pytorch_at_floor else "no_gain"
+
+
+def _bank(context: SearchContext, elites: list[Standing], winner: Standing | None) -> None:
+    """Give the bank the winner and the elites that are faster than eager and not too fast to be believed uncertified."""
     if context.bank is None:
         return
     for standing in elites:
+        if standing is not winner and (standing.speedup <= 1 or standing.speedup > QUARANTINE_ABOVE):
+            continue
         context.bank.add(
             context.family(),
             context.target.device.arch,

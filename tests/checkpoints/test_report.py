@@ -148,3 +148,11 @@ def test_coloured_source_is_the_same_text_escaped() -> None:
     from html import unescape
 
     assert unescape(plain) == source
+
+
+def test_audit_of_a_certificate_is_told_in_words(filled: Archive) -> None:
+    timing = {"speedup": 12.0, "speedup_ci95": [11.8, 12.2], "median_ms": 1.0}
+    audit = {"passed": True, "reason": "", "verification": None, "timings": [timing, timing]}
+    filled.save_certificate({"passed": True, "audit": audit})
+    page = render_report(filled, build_result(filled), state_words="finished")
+    assert "passed; 12.00× (11.80 to 12.20); 12.00× (11.80 to 12.20)" in page

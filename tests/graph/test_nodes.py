@@ -350,12 +350,148 @@ async def test_engine_that_fails_in_the_comparison_costs_only_the_comparison(sea
     assert "runner died" in events(search, "warning")[-1]["message"]
 
 
-async def test_gains_beyond_three_times_the_best_baseline_are_labelled(search: Search) -> None:
+async def test_gains_beyond_three_times_the_best_baseline_are_audited(search: Search) -> None:
     search.model = ScriptedModel(kernel=lambda r: {"source": f"// {r.idea.title} {r.variation}\n// speed 4.5\n"})
     output = await search.run(search.context(rounds=1))
     evaluation = search.archive.evaluation(output["best_id"], Purpose.CERTIFY)
     assert evaluation is not None and evaluation.timing is not None
     assert evaluation.timing.labels == ("audited",)
+    certificate = search.archive.certificate()
+    assert certificate is not None and certificate["audit"]["passed"]
+    assert len(certificate["audit"]["timings"]) == 1
+    # the search's own timing, three re-timings, one of the audit; the search's, the certificate's, the sanitizer's and
+    # the audit's verification
+    assert search.engine.counts[f"BenchmarkTask:{output['best_id']}"] == 5
+    assert search.engine.counts[f"VerifyTask:{output['best_id']}"] == 4
+
+
+async def test_ordinary_gain_is_not_audited(search: Search) -> None:
+    await search.run(search.context(rounds=1))
+    certificate = search.archive.certificate()
+    assert certificate is not None and certificate["passed"]
+    assert certificate["audit"] is None and certificate["labels"] == []
+
+
+class Slackens(MemoryEngine):
+    """An engine in which kernels lose half their speed from a candidate's fifth timing on: the audit's."""
+
+    def _benchmark(self, task: Any) -> Any:
+        timing = super()._benchmark(task)
+        if self.counts[f"BenchmarkTask:{task.candidate.id}"] < 5:
+            return timing
+        low, high = timing.speedup_ci95
+        return dataclasses.replace(timing, speedup=timing.speedup / 2, speedup_ci95=(low / 2, high / 2))
+
+
+async def test_gain_that_its_audit_does_not_confirm_is_not_certified(search: Search) -> None:
+    search.engine = Slackens()
+    search.model = ScriptedModel(kernel=lambda r: {"source": "// speed 4.5\n"})
+    output = await search.run(search.context(rounds=1, ideas=1, implementations=1))
+    certificate = search.archive.certificate()
+    assert certificate is not None and output["best_id"] == "seed-naive"
+    assert certificate["failed_before"][0]["reason"].startswith("audit: one timing gives")
+    evaluation = search.archive.evaluation("r1i0v0a0", Purpose.CERTIFY)
+    assert evaluation is not None and evaluation.timing is not None
+    assert evaluation.reason_code is ReasonCode.WITNESS_DISAGREES
+    assert "audited" not in evaluation.timing.labels
+
+
+async def test_gain_beyond_ten_times_is_quarantined_and_stays_out_of_the_bank(search: Search, tmp_path: Any) -> None:
+    context = search.context(rounds=1, ideas=1, implementations=1)
+    (context.problem.path.parent / "seeds" / "naive.cpp").write_text("// speed 0.7\n")
+    context.engine = search.engine = Slackens()
+    search.model = ScriptedModel(kernel=lambda r: {"source": "// speed 12\n"})
+    context.models = ModelPool([search.model])
+    with Bank.open(tmp_path / "bank.sqlite") as bank:
+        context.bank = bank
+        output = await search.run(context)
+        assert bank.seeds("rowwise", "test-1", 5) == []
+    certificate = search.archive.certificate()
+    assert certificate is not None and not output["certified"]
+    assert (certificate["passed"], certificate["quarantined"]) == (False, True)
+    assert certificate["reason"].startswith("needs a second machine or a longer protocol")
+    assert certificate["labels"] == ["quarantined"]
+
+
+async def test_longer_protocol_that_agrees_lifts_the_quarantine(search: Search) -> None:
+    search.model = ScriptedModel(kernel=lambda r: {"source": f"// {r.idea.title} {r.variation}\n// speed 12\n"})
+    output = await search.run(search.context(rounds=1, ideas=1, implementations=1))
+    certificate = search.archive.certificate()
+    assert certificate is not None and output["certified"]
+    assert (certificate["quarantined"], certificate["labels"]) == (False, ["audited"])
+    assert len(certificate["audit"]["timings"]) == 2
+
+
+class NoSanitizers(MemoryEngine):
+    """An engine of an interface that has no sanitizer build."""
+
+    def _compile(self, task: Any) -> Any:
+        build = super()._compile(task)
+        if not task.sanitize:
+            return build
+        code, reason = ReasonCode.INTERFACE_UNSUPPORTED, "an extension of torch has no sanitizer build"
+        return dataclasses.replace(build, status=Status.REFUSED, reason_code=code, reason=reason)
+
+
+async def test_sanitizer_step_that_an_interface_does_not_have_is_skipped_and_said(search: Search) -> None:
+    search.engine = NoSanitizers()
+    output = await search.run(search.context(rounds=1))
+    assert output["certified"]
+    certificate = search.archive.certificate()
+    assert certificate is not None and certificate["sanitizer"]["verdict"] is None
+    assert certificate["sanitizer"]["skipped"] == "an extension of torch has no sanitizer build"
+
+
+async def test_seed_that_does_not_build_again_costs_only_the_comparison(search: Search) -> None:
+    class Engine(MemoryEngine):
+        def _compile(self, task: Any) -> Any:
+            build = super()._compile(task)
+            if self.counts["CompileTask:seed-naive"] == 1:
+                return build
+            code = ReasonCode.COMPILER_TIMEOUT
+            return dataclasses.replace(build, status=Status.COMPILE_ERROR, reason_code=code, reason="too slow")
+
+    search.engine = Engine()
+    output = await search.run(search.context(rounds=1))
+    assert output["certified"]
+    assert "seed-naive, which does not build: too slow" in events(search, "warning")[-1]["message"]
+    assert search.engine.counts["CompareTask"] == 0
+
+
+async def test_interval_that_does_not_exclude_one_is_no_gain(search: Search) -> None:
+    search.model = ScriptedModel(kernel=lambda r: {"source": f"// {r.idea.title}\n// speed 1.005\n"})
+    context = search.context(rounds=1)
+    (context.problem.path.parent / "seeds" / "naive.cpp").write_text("// speed 0.7\n")
+    output = await search.run(context)
+    assert output["outcome"] == "no_gain"
+    evaluation = search.archive.evaluation("r1i0v0a0", Purpose.CERTIFY)
+    assert evaluation is not None and evaluation.reason_code is ReasonCode.NO_GAIN
+
+
+async def test_search_that_had_nothing_to_gain_over_pytorch_stays_at_the_floor(search: Search) -> None:
+    search.engine = MemoryEngine(floor_ms=7.9)
+    context = search.context()
+    (context.problem.path.parent / "seeds" / "naive.cpp").write_text("// speed 0.9\n")
+    output = await search.run(context)
+    assert (output["outcome"], output["certified"]) == ("at_floor", False)
+    assert search.archive.run()["state"] == "at_floor"
+
+
+async def test_elite_that_fails_its_certificate_does_not_go_to_the_bank(search: Search, tmp_path: Any) -> None:
+    def kernel(request: KernelRequest) -> dict[str, Any]:
+        first = request.idea.title.startswith("foxtrot")
+        return {"source": "// fails sanitizer\n// speed 3\n" if first else f"// {request.idea.title}\n// speed 2.0\n"}
+
+    search.model = ScriptedModel(kernel=kernel)
+    context = search.context(rounds=1)
+    (context.problem.path.parent / "seeds" / "naive.cpp").write_text("// speed 0.7\n")
+    with Bank.open(tmp_path / "bank.sqlite") as bank:
+        context.bank = bank
+        output = await search.run(context)
+        sources = [seed.source for seed in bank.seeds("rowwise", "test-1", 9)]
+    assert output["certified"]
+    assert len(sources) == 1
+    assert "speed 2.0" in sources[0]
 
 
 async def test_revision_is_one_lineage_without_idea_memory_at_an_equal_budget(search: Search) -> None:
