@@ -142,6 +142,15 @@ class Archive:
         """Return the certificate, or None."""
         return self._run_part("certificate")
 
+    def forget_winner(self) -> None:
+        """Drop the certificate and `best_id`: the search goes on, and what it certifies next counts."""
+        with self.database.write() as rows:
+            known = self._own_run()
+            if known is None:
+                return
+            record = {name: value for name, value in known["record"].items() if name != "best_id"}
+            rows.execute("UPDATE runs SET certificate = NULL, record = ?", [to_text(record)])
+
     def _own_run(self) -> dict[str, Any] | None:
         found = self.database.query("SELECT * FROM runs LIMIT 2")
         if len(found) > 1:

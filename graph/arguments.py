@@ -47,9 +47,7 @@ def _add_run(commands: _Commands[argparse.ArgumentParser]) -> None:
     _add_search_shape(run)
     _add_placement(run)
     _add_budget(run)
-    run.add_argument(
-        "--rng-seed", type=int, default=0, metavar="N", help="seeds every choice of the search (default 0)"
-    )
+    run.add_argument("--rng-seed", type=int, metavar="N", help="seeds every choice of the search (default 0)")
     run.add_argument("--json", action="store_true", help="print result.json to standard output; progress to stderr")
     run.add_argument("--plain", action="store_true", help="plain lines instead of the live view")
     _add_unsafe(run)
@@ -73,8 +71,8 @@ def _add_search_shape(run: argparse.ArgumentParser) -> None:
 
 def _add_placement(run: argparse.ArgumentParser) -> None:
     place = run.add_argument_group("where")
-    place.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N (default cpu)")
-    place.add_argument("--run-dir", metavar="DIR", help="the run's folder (default runs/PROBLEM-TIME)")
+    place.add_argument("--device", help="cpu, cuda or cuda:N (default cpu)")
+    place.add_argument("--run-dir", metavar="DIR", help="the run's folder (default runs/PROBLEM-TIME-PROCESS)")
     place.add_argument(
         "--resume",
         nargs="?",

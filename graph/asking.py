@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ridgeline.graph.prompting import render_request
 from ridgeline.graph.replies import UnreadableReply, read_ideas, read_kernel
 from ridgeline.graph.requests import IdeaDraft, IdeationRequest, KernelDraft, KernelRequest, Reply, Usage
+from ridgeline.graph.retry import ModelUnavailable, unreadable
 from ridgeline.tools.errors import RidgelineError
 
 if TYPE_CHECKING:
@@ -25,7 +26,11 @@ REPLY_SHOWN = 20_000
 async def ask(context: SearchContext, call_id: str, model_name: str, request: IdeationRequest | KernelRequest) -> Reply:
     """Return the reply of this call, from the journal when it arrived before.
 
-    The call is recorded before it is sent, and its reply before anything parses it.
+    The call is recorded before it is sent, and its reply or its failure before anything uses it.
+
+    Raises:
+        ModelError: the provider refuses this key or model.
+        ModelUnavailable: this call has no usable answer.
     """
     prompt = await asyncio.to_thread(render_request, request)
     prompt_sha256 = hashlib.sha256(prompt.encode()).hexdigest()
@@ -40,7 +45,8 @@ async def ask(context: SearchContext, call_id: str, model_name: str, request: Id
         try:
             reply = await _send(context, model_name, request)
         except RidgelineError as error:
-            await asyncio.to_thread(context.journal.fail, call_id, str(error))
+            usage = error.usage.to_json() if isinstance(error, ModelUnavailable) else None
+            await asyncio.to_thread(context.journal.fail, call_id, str(error), usage)
             raise
         await asyncio.to_thread(context.journal.finish, call_id, _to_journal(reply))
     logger.info("%s: %s answered in %.1f s", call_id, model_name, reply.usage.latency_s)
@@ -48,8 +54,16 @@ async def ask(context: SearchContext, call_id: str, model_name: str, request: Id
 
 
 async def _send(context: SearchContext, model_name: str, request: IdeationRequest | KernelRequest) -> Reply:
+    """Return the model's reply; ModelUnavailable for whatever else it raises."""
     model = context.models.model(model_name)
-    return await (model.propose(request) if isinstance(request, IdeationRequest) else model.write(request))
+    try:
+        return await (model.propose(request) if isinstance(request, IdeationRequest) else model.write(request))
+    except RidgelineError:
+        raise
+    except Exception as error:
+        # a model is the user's or a provider's code and raises what it likes: one call of it does not end a search
+        logger.exception("%s raised", model_name)
+        raise unreadable(model_name, error) from error
 
 
 def _request_summary(request: IdeationRequest | KernelRequest) -> dict[str, object]:

@@ -6,42 +6,41 @@ langgraph alone takes about a second to import.
 
 from __future__ import annotations
 
-import errno
 import importlib
-import logging
 import os
 import sys
 from collections.abc import Sequence
 
 from ridgeline.graph.arguments import make_parser
+from ridgeline.graph.run_log import is_users_to_mend
 from ridgeline.tools.errors import InputError, RidgelineError
 
-logger = logging.getLogger(__name__)
-
-EXIT_OK, EXIT_FAULT, EXIT_INPUT = 0, 1, 2
-
-_USERS_TO_MEND = {errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EPERM, errno.EDQUOT, errno.ENOENT, errno.EISDIR}
+EXIT_OK, EXIT_FAULT, EXIT_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code."""
+    """Run one command and return its exit code.
+
+    What no one foresaw, where no run.log could take its traceback, leaves as it is: Python prints it and exits with 1.
+    """
     args = make_parser().parse_args(argv)
     if not sys.platform.startswith("linux"):
         return _complain(f"Ridgeline runs on Linux only, this is {sys.platform}: use a Linux machine or container")
-    command = importlib.import_module(f"ridgeline.graph.commands.{args.command}")
     try:
+        command = importlib.import_module(f"ridgeline.graph.commands.{args.command}")
         return int(command.execute(args))
     except InputError as error:
         return _complain(str(error))
     except RidgelineError as error:
-        logger.exception("stopped by a fault")
         return _complain(f"internal fault: {error}", EXIT_FAULT)
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
     except BrokenPipeError:
         # The reader of our output went away (`ridgeline show … | head`): nothing is left to say.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_OK
     except OSError as error:
-        if error.errno in _USERS_TO_MEND:
+        if is_users_to_mend(error):
             return _complain(f"{error.filename or 'file system'}: {error.strerror}")
         raise
 

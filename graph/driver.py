@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import logging
 import shutil
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,9 @@ from ridgeline.checkpoints.runs import check_graph_version, lock_run
 from ridgeline.checkpoints.saver import open_saver, prune
 from ridgeline.graph.models import make_models
 from ridgeline.graph.pool import ModelPool
-from ridgeline.tools.errors import InputError, RunError
+from ridgeline.graph.resuming import check_same, extension, source_sha256
+from ridgeline.problems.spec import Budget
+from ridgeline.tools.errors import DeviceError, InputError, RunError
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from ridgeline.graph.context import SearchContext
     from ridgeline.graph.events import SearchEvent
     from ridgeline.graph.requests import KernelModel
-    from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings
+    from ridgeline.problems.spec import ProblemSpec, SearchSettings
     from ridgeline.tools.engine import Engine, ProblemOnDevice
 
 logger = logging.getLogger(__name__)
@@ -44,20 +45,23 @@ OnEvent = Callable[["SearchEvent"], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchOptions:
-    """What a search is asked to do. A resumed one keeps the settings, models and random seed that it began with."""
+    """What a search is asked to do.
+
+    A resumed one keeps the device, settings and random seed that it began with, and its models and budget when none are
+    given.
+    """
 
     problem: ProblemSpec
     run_dir: Path
     device: str = "cpu"
     models: tuple[str, ...] = ()  # empty: the problem's, else offline
     settings: SearchSettings | None = None  # None: the problem's
-    budget: Budget | None = None  # None: the problem's
+    budget: Budget | None = None  # None: the problem's; limits that are given replace single ones
     rng_seed: int = 0
     resume: bool = False
     max_rounds: int | None = None  # on a finished search: extend it to this many rounds
     bank: Path | None = None
     allow_unsafe: bool = False
-    prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,22 +109,31 @@ async def run_search(
         raise
 
 
-def make_models_for(options: SearchOptions) -> list[KernelModel]:
-    """Return the models of these options; ModelError before anything is started.
+def with_begun(options: SearchOptions) -> SearchOptions:
+    """Return the options of a resumed search with what it began with: its device, and models and budget unless given.
 
-    A resumed search takes the models it began with unless others are named.
+    A new search's options come back with the problem's models and budget in the place of those not given.
     """
-    names = options.models or _begun_models(options) or tuple(options.problem.models)
-    prices = {name: price.model_dump() for name, price in options.problem.prices.items()} | dict(options.prices)
-    budget = options.budget or options.problem.budget
-    return make_models(names, prices=prices, needs_prices=budget.usd is not None)
+    begun: dict[str, Any] = {}
+    if options.resume:
+        with Archive.open(options.run_dir, create=False) as archive:
+            begun = archive.run()
+    limits = begun.get("budget") or options.problem.budget.model_dump()
+    given = options.budget.model_dump(exclude_none=True) if options.budget else {}
+    return replace(
+        options,
+        device=begun.get("device_name") or options.device,
+        models=options.models or tuple(begun.get("models") or options.problem.models),
+        budget=Budget.model_validate(limits | given),
+    )
 
 
-def _begun_models(options: SearchOptions) -> tuple[str, ...]:
-    if not options.resume:
-        return ()
-    with Archive.open(options.run_dir, create=False) as archive:
-        return tuple(archive.run().get("models", ()))
+def make_models_for(options: SearchOptions) -> list[KernelModel]:
+    """Return the models of these options; ModelError before anything is started."""
+    options = with_begun(options)
+    prices = {name: price.model_dump() for name, price in options.problem.prices.items()}
+    needs_prices = options.budget is not None and options.budget.usd is not None
+    return make_models(options.models, prices=prices, needs_prices=needs_prices)
 
 
 @contextlib.asynccontextmanager
@@ -138,6 +151,7 @@ async def open_context(
     from ridgeline.graph.engines import open_engine, target_of
     from ridgeline.problems.spec import SearchSettings
 
+    options = with_begun(options)
     made = models if models is not None else make_models_for(options)
     target = target_of(options.problem, options.device)
     async with contextlib.AsyncExitStack() as stack:
@@ -157,7 +171,7 @@ async def open_context(
             engine=engine,
             models=ModelPool(made),
             settings=SearchSettings.model_validate(begun["settings"]),
-            budget=options.budget or options.problem.budget,
+            budget=options.budget or Budget(),
             bank=_open_bank(options, stack),
             rng_seed=int(begun["rng_seed"]),
             wall_before_s=float(begun.get("wall_s", 0.0)),
@@ -178,14 +192,13 @@ def _begin(
     archive: Archive, options: SearchOptions, target: ProblemOnDevice, models: list[KernelModel]
 ) -> dict[str, Any]:
     """Store what the search is, or check that a resumed one is still the same; returns the stored run."""
-    reference_sha256 = hashlib.sha256(target.reference_source.encode()).hexdigest()
     begun = archive.run()
+    budget = (options.budget or Budget()).model_dump()
     if "settings" in begun:
         if not options.resume:
             raise RunError(f"{options.run_dir}: holds a search already; pass --resume, or choose another --run-dir")
-        if begun.get("reference_source_sha256") != reference_sha256:
-            raise RunError(f"{options.run_dir}: the reference or its sizes changed since this search began; start anew")
-        archive.save_run({"state": "running"})
+        check_same(options.run_dir, begun, target)
+        archive.save_run({"state": "running", "budget": budget})
         return archive.run()
     problem = options.problem
     settings = options.settings or problem.search
@@ -196,15 +209,28 @@ def _begin(
             "device": target.device.to_json(),
             "device_name": options.device,
             "settings": settings.model_dump(mode="json"),
+            "strategy": settings.strategy,
+            "budget": budget,
+            "versions": _versions(target),
             "rng_seed": options.rng_seed,
             "models": [model.name for model in models],
-            "reference_source_sha256": reference_sha256,
+            "reference_source": target.reference_source,
+            "reference_source_sha256": source_sha256(target),
             "state": "running",
             "started_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "wall_s": 0.0,
         }
     )
     return archive.run()
+
+
+def _versions(target: ProblemOnDevice) -> dict[str, str]:
+    """Return the compiler's version; none where an engine elsewhere compiles."""
+    from ridgeline.tools.toolchain import find_toolchain
+
+    with contextlib.suppress(DeviceError):  # the engine says so itself, when it is the one to compile
+        return {"compiler": find_toolchain(target.device.kind).version}
+    return {}
 
 
 async def _drive(
@@ -217,7 +243,7 @@ async def _drive(
     """Stream the graph; returns the state it ended in, which is stored with the wall time however it ends."""
     from langgraph.errors import GraphDrained
 
-    state = "interrupted"
+    state = "running"  # what a search is that a fault ended: resumable
     try:
         state = await _stream(context, saver, options, on_event, stop)
     except GraphDrained:
@@ -227,8 +253,15 @@ async def _drive(
         raise
     finally:
         wall_s = context.wall_before_s + time.monotonic() - context.started_s
-        context.archive.save_run({"state": state if state != "interrupted" else "running", "wall_s": wall_s})
+        context.archive.save_run({"state": state, "wall_s": wall_s} | _sandbox_tier(context.archive))
     return state
+
+
+def _sandbox_tier(archive: Archive) -> dict[str, str]:
+    """Return the tier of isolation that the candidates ran in, once one has."""
+    tiers = (e.verdict.sandbox_tier for e in archive.evaluations() if e.verdict is not None)
+    found = next((tier for tier in tiers if tier), None)
+    return {"sandbox_tier": found} if found else {}
 
 
 async def _stream(
@@ -245,7 +278,17 @@ async def _stream(
     graph.checkpointer = saver
     config: Any = {"configurable": {"thread_id": THREAD_ID}}
     snapshot = await graph.aget_state(config)
-    given = _input(options, has_checkpoint=snapshot.created_at is not None, is_over=not snapshot.next)
+    if snapshot.created_at is None:
+        given: dict[str, int] | None = {"max_rounds": options.max_rounds} if options.max_rounds else {}
+    elif snapshot.next:
+        given = None  # where it was; passing the first input again would run everything again
+    else:
+        given, reason = await extension(context, snapshot.values, options.max_rounds)
+        if given is None:
+            if reason and on_event is not None:
+                on_event({"event": "warning", "message": f"nothing is left to do: {reason}"})
+            return str(snapshot.values["outcome"])
+        await asyncio.to_thread(_forget_winner, context.archive, options.run_dir)
     stream = graph.astream(
         given,
         config,
@@ -264,15 +307,9 @@ async def _stream(
     return str((await graph.aget_state(config)).values["outcome"])
 
 
-def _input(options: SearchOptions, *, has_checkpoint: bool, is_over: bool) -> dict[str, int] | None:
-    """Return the graph's input: None resumes where it was, `max_rounds` starts or extends.
-
-    Passing the first input again would run everything again.
-    """
-    rounds = {"max_rounds": options.max_rounds} if options.max_rounds else {}
-    if not has_checkpoint:
-        return rounds
-    return rounds if is_over and rounds else None
+def _forget_winner(archive: Archive, run_dir: Path) -> None:
+    archive.forget_winner()
+    (run_dir / "certificate.json").unlink(missing_ok=True)
 
 
 def _result(run_dir: Path, archive: Archive, state: str) -> SearchResult:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import os
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pydantic import ValidationError
+
 from ridgeline.graph.driver import OnEvent, SearchOptions, SearchResult, run_search
-from ridgeline.problems.spec import Budget, ProblemSpec, load_problem, shipped_problems
+from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings, load_problem, shipped_problems
+from ridgeline.tools.errors import ProblemError
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
@@ -19,6 +24,8 @@ if TYPE_CHECKING:
     from ridgeline.tools.engine import Engine
 
 T = TypeVar("T")
+
+OnLine = Callable[[dict[str, Any]], None]
 
 RUNS = Path("runs")
 
@@ -42,7 +49,7 @@ def search(
     """Search for a faster kernel and return the verified best one; blocks, also inside a running event loop.
 
     `problem` is a problem.yaml, its folder, the name of a shipped problem, or a loaded ProblemSpec. Without `models` the
-    problem's are used, else the keyless one. The run folder defaults to `runs/<problem>-<time>`. Inside an event loop
+    problem's are used, else the keyless one. The run folder defaults to `runs/<problem>-<time>-<process>`. Inside an event loop
     await `run_search(SearchOptions(...))` instead.
 
     Raises:
@@ -57,7 +64,7 @@ def search(
         run_dir=Path(run_dir) if run_dir else default_run_dir(spec),
         device=device,
         models=tuple(models),
-        settings=spec.search.model_validate(spec.search.model_dump() | given),
+        settings=_settings(spec, given),
         budget=budget,
         rng_seed=rng_seed,
         resume=resume,
@@ -73,13 +80,17 @@ def evaluate(
     *,
     device: str = "cpu",
     allow_unsafe: bool = False,
+    on_line: OnLine | None = None,
 ) -> list[dict[str, Any]]:
     """Judge kernel files and return one `evaluate --json` object for each; a kernel that fails is data, not an error.
+
+    `on_line` gets each object as soon as its file is judged.
 
     Raises InputError and EngineError as `search` does.
     """
     paths = [Path(file) for file in files]
-    return _blocking(evaluate_async(find_problem(problem), paths, device=device, allow_unsafe=allow_unsafe))
+    spec = find_problem(problem)
+    return _blocking(evaluate_async(spec, paths, device=device, allow_unsafe=allow_unsafe, on_line=on_line))
 
 
 async def evaluate_async(
@@ -89,16 +100,23 @@ async def evaluate_async(
     device: str = "cpu",
     allow_unsafe: bool = False,
     engine: Engine | None = None,
+    on_line: OnLine | None = None,
 ) -> list[dict[str, Any]]:
     """Judge kernel files; `engine` replaces the local one and is not closed."""
     from ridgeline.graph.engines import open_engine, target_of
-    from ridgeline.graph.evaluating import evaluate_files
+    from ridgeline.graph.evaluating import evaluate_files, read_sources
 
     target = target_of(problem, device)
-    if engine is not None:
-        return [judged.to_json() for judged in await evaluate_files(engine, target, files)]
-    async with open_engine(allow_unsafe=allow_unsafe) as opened:
-        return [judged.to_json() for judged in await evaluate_files(opened, target, files)]
+    sources = await asyncio.to_thread(read_sources, files, target.language)
+    lines: list[dict[str, Any]] = []
+    async with contextlib.AsyncExitStack() as stack:
+        if engine is None:
+            engine = await stack.enter_async_context(open_engine(allow_unsafe=allow_unsafe))
+        async for judged in evaluate_files(engine, target, sources):
+            lines.append(judged.to_json())
+            if on_line is not None:
+                on_line(lines[-1])
+    return lines
 
 
 def search_tool(*, device: str = "cpu", models: Sequence[str] = (), runs_dir: Path | str = RUNS) -> BaseTool:
@@ -116,7 +134,7 @@ def search_tool(*, device: str = "cpu", models: Sequence[str] = (), runs_dir: Pa
             run_dir=default_run_dir(spec, Path(runs_dir)),
             device=device,
             models=tuple(models),
-            settings=spec.search.model_copy(update={"rounds": rounds}),
+            settings=_settings(spec, {"rounds": rounds}),
         )
         result = await run_search(options)
         return json.dumps(result.report)
@@ -134,9 +152,21 @@ def find_problem(problem: str | Path | ProblemSpec) -> ProblemSpec:
     return load_problem(Path(problem))
 
 
+def _settings(problem: ProblemSpec, changes: dict[str, Any]) -> SearchSettings:
+    """Return the problem's search settings with these changes; ProblemError for one that is out of range."""
+    try:
+        return problem.search.model_validate(problem.search.model_dump() | changes)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ProblemError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}, got {first['input']!r}") from None
+
+
 def default_run_dir(problem: ProblemSpec, runs_dir: Path = RUNS) -> Path:
-    """Return a new folder's path: `runs/<problem>-<time>`, with a number when that second has one already."""
-    base = runs_dir / f"{problem.name}-{time.strftime('%Y%m%d-%H%M%S')}"
+    """Return a new folder's path: `runs/<problem>-<time>-<process>`, with a number when that exists.
+
+    The folder is made by the search; the process's number keeps two that start in one second apart until then.
+    """
+    base = runs_dir / f"{problem.name}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
     numbered = (base.with_name(f"{base.name}-{n}") for n in range(2, 1000))
     return base if not base.exists() else next(path for path in numbered if not path.exists())
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,6 +49,8 @@ def read_sources(files: Sequence[Path], language: str) -> list[tuple[Path, str]]
     for file in files:
         try:
             source = file.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            raise ProblemError(f"{file}: no such file; name a kernel source") from None
         except (OSError, UnicodeDecodeError) as error:
             raise ProblemError(f"{file}: cannot be read: {error}") from error
         if file.suffix != f".{language}":
@@ -58,20 +59,16 @@ def read_sources(files: Sequence[Path], language: str) -> list[tuple[Path, str]]
     return found
 
 
-async def evaluate_files(engine: Engine, target: ProblemOnDevice, files: Sequence[Path]) -> list[JudgedFile]:
-    """Judge each file as the search would and return the evaluations in the files' order."""
-    sources = await asyncio.to_thread(read_sources, files, target.language)
+async def evaluate_files(
+    engine: Engine, target: ProblemOnDevice, sources: Sequence[tuple[Path, str]]
+) -> AsyncIterator[JudgedFile]:
+    """Judge each source as the search would; each evaluation comes when it is done, in the order of `sources`."""
     description = await engine.submit(DescribeTask(problem=target))
     described = dataclasses.replace(target, description=description)
     baselines = await engine.submit(BaselineTask(problem=described))
-    return [
-        JudgedFile(
-            file=str(file),
-            evaluation=await _judge(engine, described, _candidate(file, source, described)),
-            baselines=baselines,
-        )
-        for file, source in sources
-    ]
+    for file, source in sources:
+        evaluation = await _judge(engine, described, _candidate(file, source, described))
+        yield JudgedFile(file=str(file), evaluation=evaluation, baselines=baselines)
 
 
 def _candidate(file: Path, source: str, target: ProblemOnDevice) -> Candidate:

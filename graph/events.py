@@ -41,6 +41,7 @@ class BranchStage(TypedDict):
 
     event: Literal["branch_stage"]
     branch: str  # "r1i0v0"
+    idea_id: str
     candidate_id: str
     stage: str  # write, compile, verify, benchmark
     attempt: int
@@ -52,6 +53,8 @@ class CandidateDone(TypedDict):
 
     event: Literal["candidate_done"]
     candidate_id: str
+    idea_id: str | None
+    branch: str  # "" outside of branches
     origin: str
     status: str
     reason: str
@@ -60,7 +63,7 @@ class CandidateDone(TypedDict):
 
 
 class RoundDone(TypedDict):
-    """A round is over."""
+    """A round is over, its tuning too."""
 
     event: Literal["round_done"]
     round: int

@@ -18,6 +18,7 @@ from ridgeline.tools.records import (
     Candidate,
     DeviceKind,
     Evaluation,
+    Origin,
     Purpose,
     ReasonCode,
     Status,
@@ -200,6 +201,8 @@ async def store(context: SearchContext, evaluation: Evaluation) -> None:
         {
             "event": "candidate_done",
             "candidate_id": candidate.id,
+            "idea_id": candidate.idea_id,
+            "branch": f"{candidate.idea_id}v{candidate.variation}" if candidate.origin is Origin.MODEL else "",
             "origin": candidate.origin.value,
             "status": evaluation.status.value,
             "reason": evaluation.reason,

@@ -63,6 +63,8 @@ def make_model(
         from ridgeline.graph.offline import OfflineModel
 
         return OfflineModel()
+    if name == "agent":
+        raise ModelError("agent: not available yet; name a model as provider:name, or offline, which needs no key")
     bare, _, url = name.partition("@")
     provider, colon, model = bare.partition(":")
     if not colon or not provider or not model:

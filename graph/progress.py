@@ -47,14 +47,15 @@ class Board:
     bound: str = ""
     round: int = 0
     max_rounds: int = 0
-    rounds_seen: int = 0
+    rounds_seen: int = 0  # that ended in this process
     first_round_at: float = 0.0
     ideas: dict[str, str] = field(default_factory=dict)
     branches: dict[str, Branch] = field(default_factory=dict)
     best_id: str | None = None
     best_speedup: float | None = None
     best_ms: float | None = None
-    history: list[float] = field(default_factory=list)
+    idea_by_candidate: dict[str, str] = field(default_factory=dict)
+    history: dict[int, float] = field(default_factory=dict)  # best speedup by round
     judged: int = 0
     correct: int = 0
     tokens: int = 0
@@ -101,15 +102,16 @@ class Board:
 
     def _on_branch_stage(self, event: Mapping[str, Any]) -> None:
         name = event["branch"]
-        branch = self.branches.setdefault(name, Branch(idea_id=name.split("v")[0]))
+        branch = self.branches.setdefault(name, Branch(idea_id=event["idea_id"]))
         branch.stage, branch.attempt = event["stage"], event["attempt"]
         branch.model = event["model"] or branch.model
 
     def _on_candidate_done(self, event: Mapping[str, Any]) -> None:
         self.judged += 1
-        name = event["candidate_id"].split("a")[0] if event["origin"] == "model" else ""
-        if name in self.branches:
-            self.branches[name].outcome = describe_outcome(event)
+        if event["idea_id"]:
+            self.idea_by_candidate[event["candidate_id"]] = event["idea_id"]
+        if event["branch"] in self.branches:
+            self.branches[event["branch"]].outcome = describe_outcome(event)
         if event["status"] != "ok" or event["speedup"] is None:
             return
         self.correct += 1
@@ -121,7 +123,7 @@ class Board:
         self.rounds_seen += 1
         if event["best_speedup"] is not None:
             self._set_best(event["best_id"], event["best_speedup"], event["best_median_ms"])
-            self.history.append(event["best_speedup"])
+            self.history[event["round"]] = event["best_speedup"]
 
     def _on_tune(self, event: Mapping[str, Any]) -> None:
         self.phase = f"round {self.round} of {self.max_rounds}: tuning, {event['trial']} of {event['trials']}"
@@ -289,8 +291,8 @@ def format_best(board: Board) -> str:
         text += f", {board.best_speedup * fastest[1] / eager_ms:.2f}x {fastest[0].replace('_', ' ')}"
     if board.best_ms and board.floor_ms:
         text += f", {100 * board.floor_ms / board.best_ms:.0f}% of the floor's speed"
-    title = board.ideas.get(str(board.best_id).split("v")[0], "")
-    return f"{text}  {_sparkline(board.history)} {board.best_id}{f': {title}' if title else ''}"
+    title = board.ideas.get(board.idea_by_candidate.get(str(board.best_id), ""), "")
+    return f"{text}  {_sparkline(list(board.history.values()))} {board.best_id}{f': {title}' if title else ''}"
 
 
 def _sparkline(values: list[float]) -> str:

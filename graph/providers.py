@@ -46,8 +46,16 @@ class LangChainModel:
 
     async def _ask(self, prompt: str, schema: type[IdeaList | KernelDraft]) -> Reply:
         started = time.monotonic()
-        message = await with_retries(self._name, lambda: self._invoke(prompt, schema), self._policy)
+        try:
+            message = await with_retries(self._name, lambda: self._invoke(prompt, schema), self._policy)
+        except ModelUnavailable as error:
+            error.usage = self._priced(error.usage.input_tokens, error.usage.output_tokens, time.monotonic() - started)
+            raise
         return self._reply(message, time.monotonic() - started)
+
+    def _priced(self, tokens_in: int, tokens_out: int, latency_s: float) -> Usage:
+        usd = self._price.usd(tokens_in, tokens_out) if self._price else 0.0
+        return Usage(input_tokens=tokens_in, output_tokens=tokens_out, usd=usd, latency_s=latency_s)
 
     async def _invoke(self, prompt: str, schema: type[IdeaList | KernelDraft]) -> Any:
         if self._structured:
@@ -67,11 +75,9 @@ class LangChainModel:
     def _reply(self, message: Any, latency_s: float) -> Reply:
         text = _text_of(message)
         counts = message.usage_metadata or {}
-        tokens_in, tokens_out = int(counts.get("input_tokens", 0)), int(counts.get("output_tokens", 0))
-        usd = self._price.usd(tokens_in, tokens_out) if self._price else 0.0
+        usage = self._priced(int(counts.get("input_tokens", 0)), int(counts.get("output_tokens", 0)), latency_s)
         if not text.strip():
-            raise ModelUnavailable(f"{self._name} answered with nothing ({_finish_reason(message)})")
-        usage = Usage(input_tokens=tokens_in, output_tokens=tokens_out, usd=usd, latency_s=latency_s)
+            raise ModelUnavailable(f"{self._name} answered with nothing ({_finish_reason(message)})", usage)
         raw = {"model": message.response_metadata.get("model_name", ""), "finish_reason": _finish_reason(message)}
         return Reply(text=text, usage=usage, raw=raw)
 

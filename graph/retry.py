@@ -11,7 +11,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from ridgeline.tools.errors import EngineError, ModelError
+from ridgeline.graph.requests import Usage
+from ridgeline.tools.errors import EngineError, ModelError, RidgelineError
 
 T = TypeVar("T")
 
@@ -25,6 +26,11 @@ TRANSPORT_ERRORS = frozenset(
 
 class ModelUnavailable(EngineError):
     """A model did not give a usable answer to one call; the branch that asked fails, its siblings go on."""
+
+    def __init__(self, message: str, usage: Usage | None = None) -> None:
+        """`usage` is what the call cost all the same."""
+        super().__init__(message)
+        self.usage = usage or Usage()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,20 +110,34 @@ def first_line(error: BaseException) -> str:
     return text.splitlines()[0][:300]
 
 
+def unreadable(model: str, error: BaseException) -> ModelUnavailable:
+    """Return the failure of a call whose answer an SDK refused to hand out, with the tokens that it cost.
+
+    An SDK's exceptions share no base: openai.LengthFinishReasonError, for one, is no APIError but carries the completion.
+    """
+    counts: Any = getattr(getattr(error, "completion", None), "usage", None)
+    tokens_in, tokens_out = (getattr(counts, name, None) or 0 for name in ("prompt_tokens", "completion_tokens"))
+    usage = Usage(input_tokens=tokens_in, output_tokens=tokens_out)
+    return ModelUnavailable(f"{model} gave no usable answer: {type(error).__name__}: {first_line(error)}", usage)
+
+
 async def with_retries(model: str, call: Callable[[], Awaitable[T]], policy: RetryPolicy) -> T:
     """Return the first answer of `call`.
 
     Raises:
         ModelError: the provider refuses this key or model; at once.
-        ModelUnavailable: no answer after `policy.attempts`, or this request is rejected.
+        ModelUnavailable: no answer after `policy.attempts`, this request is rejected, or the client cannot read the
+            answer (cut off, filtered, no JSON).
     """
     for attempt in range(policy.attempts):
         try:
             async with asyncio.timeout(policy.timeout_s):
                 return await call()
         except Exception as error:
-            if not is_provider_error(error):
+            if isinstance(error, RidgelineError):
                 raise
+            if not is_provider_error(error):
+                raise unreadable(model, error) from error
             if refused := refusal(model, error):
                 raise refused from error
             status = status_of(error)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ridgeline.graph.budget import exhausted, spent
@@ -50,9 +50,9 @@ async def _floor_reason(context: SearchContext, best: Standing | None) -> str:
 
 
 async def save_summary(
-    context: SearchContext, plan: Plan, round_: int, elites: Sequence[Standing], best: Standing | None
-) -> None:
-    """Store the round's history entry and tell the viewers; called again after tuning, it replaces the entry."""
+    context: SearchContext, round_: int, elites: Sequence[Standing], best: Standing | None
+) -> dict[str, Any]:
+    """Store and return the round's history entry; called again after tuning, it replaces the entry."""
     used = await spent(context)
     entry = await asyncio.to_thread(_entry, context, round_, elites, best)
     entry |= {"tokens": used.tokens, "usd": used.usd, "wall_s": used.wall_s, "gpu_s": used.gpu_s}
@@ -60,17 +60,22 @@ async def save_summary(
     await asyncio.to_thread(
         context.archive.save_run, {"wall_s": used.wall_s}
     )  # a killed search loses a round's at most
+    return entry
+
+
+def tell_round(plan: Plan, entry: Mapping[str, Any]) -> None:
+    """Tell the viewers that a round is over: once, after its tuning when it is tuned."""
     emit(
         {
             "event": "round_done",
-            "round": round_,
+            "round": entry["round"],
             "max_rounds": plan.rounds,
             "best_id": entry["best_id"],
             "best_speedup": entry["best_speedup"],
             "best_median_ms": entry["best_median_ms"],
             "elites": entry["elites"],
-            "tokens": used.tokens,
-            "usd": used.usd,
+            "tokens": entry["tokens"],
+            "usd": entry["usd"],
         }
     )
 

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from ridgeline.tools.errors import EngineError, RidgelineError
+
+_USERS_TO_MEND = {errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EPERM, errno.EDQUOT, errno.ENOENT, errno.EISDIR}
+
+
+def is_users_to_mend(error: OSError) -> bool:
+    """Say whether an operating system's error is one of paths, rights or space."""
+    return error.errno in _USERS_TO_MEND
 
 
 class RunLog(logging.FileHandler):
@@ -26,7 +36,11 @@ class RunLog(logging.FileHandler):
 
 @contextmanager
 def log_to(path: Path) -> Iterator[None]:
-    """Append Ridgeline's log to `path` while the block runs."""
+    """Append Ridgeline's log to `path` while the block runs, last what ended it, with its traceback.
+
+    Raises:
+        EngineError: the block raised something that no one foresaw; one line that names the log, where there is one.
+    """
     handler = RunLog(path)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     root = logging.getLogger("ridgeline")
@@ -34,6 +48,12 @@ def log_to(path: Path) -> Iterator[None]:
     root.addHandler(handler)
     try:
         yield
+    except (Exception, KeyboardInterrupt) as error:
+        root.critical("ended by %s: %s", type(error).__name__, error, exc_info=True)
+        is_expected = isinstance(error, RidgelineError | KeyboardInterrupt | BrokenPipeError)
+        if is_expected or (isinstance(error, OSError) and is_users_to_mend(error)) or not path.is_file():
+            raise
+        raise EngineError(f"{type(error).__name__}: {error}; the traceback is in {path}") from error
     finally:
         root.removeHandler(handler)
         handler.close()

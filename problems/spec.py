@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     FiniteFloat,
@@ -34,7 +35,7 @@ SCHEMA_VERSION = 1
 NAME_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,63}$"
 
 TargetKind = Literal["cpu", "cuda"]
-InterfaceName = Literal["c", "torch", "module"]
+InterfaceName = Literal["c", "torch"]
 ToleranceClass = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "crfm"]
 
 Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
@@ -47,11 +48,17 @@ def _as_size(value: object) -> int | float:
     raise PydanticCustomError("float_type", "must be a number")
 
 
+def _as_interface(value: object) -> object:
+    if value == "module":
+        raise PydanticCustomError("not_available", "must be c or torch: module is not available yet")
+    return value
+
+
 # One type instead of a union of two, whose messages would name both members.
 Size = Annotated[int | float, PlainValidator(_as_size), WithJsonSchema({"type": "number"})]
 
 SOURCE_SUFFIX: dict[TargetKind, str] = {"cpu": ".cpp", "cuda": ".cu"}
-"""What a native source for a target is called; a `module` candidate is a .py on either."""
+"""What a source for a target is called."""
 
 FILE_NAME = "problem.yaml"
 SHIPPED_FOLDER = Path(__file__).parent
@@ -124,9 +131,9 @@ class ProblemSpec(Section):
     reference: Text = Field(
         description="A .py beside this file in KernelBench form: `Model`, `get_inputs`, optionally `get_init_inputs`."
     )
-    interface: InterfaceName = Field(
+    interface: Annotated[InterfaceName, BeforeValidator(_as_interface)] = Field(
         default="c",
-        description="Form of a candidate: `c` plain native source, `torch` extension source, `module` `ModelNew`.",
+        description="Form of a candidate: `c` plain native source, `torch` extension source.",
     )
     tolerance: ToleranceClass = Field(default="fp32", description="Loosest precision class that is accepted.")
     targets: dict[TargetKind, Target] = Field(
@@ -140,7 +147,7 @@ class ProblemSpec(Section):
     ideas: list[Text] = Field(default_factory=list, description="Your own ideas in plain words, tried in round 1.")
     search: SearchSettings = Field(default_factory=SearchSettings, description="How far the search goes.")
     models: list[Text] = Field(
-        default_factory=list, description="Models as `provider:name`, or `offline` or `agent`; --model overrides."
+        default_factory=list, description="Models as `provider:name`, or `offline`; --model overrides."
     )
     budget: Budget = Field(default_factory=Budget, description="What the search may consume.")
     call_timeout_s: Positive = Field(default=30.0, description="Longest single call of a kernel, in seconds.")
@@ -169,7 +176,7 @@ class ProblemSpec(Section):
         Raises:
             ProblemError: no such target, a glob without a match, or a seed that cannot be read.
         """
-        suffix = ".py" if self.interface == "module" else self._suffix(kind)
+        suffix = self._suffix(kind)
         paths = [path for path in self.seed_paths() if path.suffix == suffix]
         twice = [stem for stem, n in Counter(path.stem for path in paths).items() if n > 1]
         if twice:
@@ -222,7 +229,7 @@ def load_problem(path: Path) -> ProblemSpec:
     for kind in spec.targets:
         spec.reference_source(kind)
         spec.seed_sources(kind)
-    return spec
+    return _at(spec, path.absolute())  # a run remembers it and may be resumed from another folder
 
 
 def parse_problem(data: Mapping[str, Any], path: Path) -> ProblemSpec:
@@ -235,6 +242,10 @@ def parse_problem(data: Mapping[str, Any], path: Path) -> ProblemSpec:
         spec = ProblemSpec.model_validate(data)
     except ValidationError as error:
         raise ProblemError(f"{path}: {explain(error.errors(), ProblemSpec, _SECTIONS)}") from None
+    return _at(spec, path)
+
+
+def _at(spec: ProblemSpec, path: Path) -> ProblemSpec:
     spec._path = path  # noqa: SLF001  # frozen: where a problem came from is none of its fields
     return spec
 
@@ -255,6 +266,6 @@ def _matches(glob: str, problem: Path) -> list[Path]:
     for path in paths:
         if not path.resolve().is_relative_to(folder):
             raise ProblemError(f"{where}: {path.name} is a link out of the problem's folder; copy the kernel into it")
-        if path.suffix not in (".cpp", ".cu", ".py"):
-            raise ProblemError(f"{where}: `{glob}` matches {path.name}; a seed is a .cpp, .cu or (module) .py file")
+        if path.suffix not in SOURCE_SUFFIX.values():
+            raise ProblemError(f"{where}: `{glob}` matches {path.name}; a seed is a .cpp or .cu file")
     return paths

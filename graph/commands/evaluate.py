@@ -14,16 +14,18 @@ from ridgeline.graph.embed import evaluate
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Print one verdict a file, as one JSON line each with `--json`; 0 whatever the verdicts."""
-    lines = evaluate(
-        args.problem, [Path(f) for f in args.files], device=args.device, allow_unsafe=args.unsafe_no_sandbox
-    )
+    """Print each file's verdict as it comes, as one JSON line with `--json`; 0 whatever the verdicts."""
     console = Console(highlight=False)
-    for line in lines:
+
+    def show(line: dict[str, Any]) -> None:
         if args.json:
             sys.stdout.write(json.dumps(line) + "\n")
+            sys.stdout.flush()
         else:
             console.print(describe(line), markup=False, soft_wrap=True)
+
+    files = [Path(file) for file in args.files]
+    evaluate(args.problem, files, device=args.device, allow_unsafe=args.unsafe_no_sandbox, on_line=show)
     return 0
 
 

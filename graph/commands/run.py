@@ -10,31 +10,36 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.bank import default_home
-from ridgeline.checkpoints.runs import find_run, newest_unfinished, read_run
+from ridgeline.checkpoints.runs import UNFINISHED, find_run, newest_unfinished, read_run
 from ridgeline.graph.closing import closing_lines, resume_line
-from ridgeline.graph.driver import SearchOptions, SearchResult, make_models_for, run_search
+from ridgeline.graph.driver import SearchOptions, SearchResult, make_models_for, run_search, with_begun
 from ridgeline.graph.embed import RUNS, default_run_dir, find_problem
 from ridgeline.graph.models import OFFLINE
 from ridgeline.graph.progress import Board, LiveView, PlainView, View
 from ridgeline.graph.run_log import log_to
-from ridgeline.problems.spec import ProblemSpec
+from ridgeline.problems.spec import Budget, ProblemSpec
 from ridgeline.tools.errors import ProblemError, RunError
 
 if TYPE_CHECKING:
     from langgraph.runtime import RunControl
 
+    from ridgeline.graph.requests import KernelModel
+
 logger = logging.getLogger(__name__)
 
 SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 """128 + the signal's number, as shells report it."""
+
+SHAPE = ("rounds", "ideas", "implementations", "repairs", "tune_trials", "strategy")
+"""The options that change the problem's search settings."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,24 +53,27 @@ def execute(args: argparse.Namespace) -> int:
     """Run the search and return 0, or 129, 130 or 143 after a signal."""
     options = _options(args)
     console = Console(stderr=args.json, highlight=False)
-    names = tuple(model.name for model in make_models_for(options))
-    _announce(console, options, names, was_named=bool(options.models or options.problem.models))
+    models = make_models_for(options)
+    names = tuple(model.name for model in models)
+    _announce(console, options, names, was_named=bool(options.models))
+    for warning in _ignored(args, options):
+        console.print(warning, markup=False, soft_wrap=True)
     board = Board(problem=options.problem.name, device=options.device, models=names)
     stop = Stop()
     with ExitStack() as stack:
         stack.enter_context(log_to(options.run_dir / "run.log"))
         view = _view(board, console, is_plain=args.plain)
         stack.callback(view.close)
-        result = asyncio.run(_search(options, view, stop))
+        result = asyncio.run(_search(options, models, view, stop))
     return _close(console, args, result, stop)
 
 
-async def _search(options: SearchOptions, view: View, stop: Stop) -> SearchResult | None:
+async def _search(options: SearchOptions, models: list[KernelModel], view: View, stop: Stop) -> SearchResult | None:
     """Run the search; None when a second signal cut it short (it can be resumed all the same)."""
     from langgraph.runtime import RunControl
 
     control = RunControl()
-    search = asyncio.ensure_future(run_search(options, on_event=view.show, stop=control))
+    search = asyncio.ensure_future(run_search(options, on_event=view.show, stop=control, models=models))
     loop = asyncio.get_running_loop()
     for number in SIGNALS:
         loop.add_signal_handler(number, _on_signal(number, stop, control, view, search.cancel))
@@ -105,28 +113,38 @@ def _on_signal(
 def _options(args: argparse.Namespace) -> SearchOptions:
     resumed = _resumed(args)
     problem = _problem(args, resumed)
-    changes = {
-        name: getattr(args, name)
-        for name in ("rounds", "ideas", "implementations", "repairs", "tune_trials", "strategy")
-        if getattr(args, name) is not None
-    }
+    changes = {name: getattr(args, name) for name in SHAPE if getattr(args, name) is not None}
     options = SearchOptions(
         problem=problem,
         run_dir=resumed or (Path(args.run_dir) if args.run_dir else default_run_dir(problem)),
-        device=args.device,
+        device=args.device or "cpu",
         models=tuple(args.model or ()),
         settings=problem.search.model_validate(problem.search.model_dump() | changes),
-        budget=_budget(args, problem),
-        rng_seed=args.rng_seed,
+        budget=Budget(usd=args.max_usd, tokens=args.max_tokens, wall_s=args.max_wall_s, gpu_s=args.max_gpu_s),
+        rng_seed=args.rng_seed or 0,
         resume=resumed is not None,
         max_rounds=args.rounds,
         bank=_bank(args.bank),
         allow_unsafe=args.unsafe_no_sandbox,
     )
-    if resumed is None:
-        return options
-    kept = (read_run(resumed) or {}).get("device_name")
-    return replace(options, device=str(kept)) if kept else options
+    return with_begun(options)
+
+
+def _ignored(args: argparse.Namespace, options: SearchOptions) -> list[str]:
+    """Return a line on the options that a resumed search does not take, and one on --rounds while it is unfinished."""
+    if not options.resume:
+        return []
+    begun = read_run(options.run_dir) or {}
+    kept = begun.get("settings", {}) | {"rng_seed": begun.get("rng_seed"), "device": begun.get("device_name")}
+    differing = [
+        f"--{name.replace('_', '-')} {getattr(args, name)} (it has {kept.get(name)})"
+        for name in (*SHAPE[1:], "rng_seed", "device")
+        if getattr(args, name) not in (None, kept.get(name))
+    ]
+    lines = [f"warning: ignored, a search keeps what it began with: {', '.join(differing)}"] if differing else []
+    if args.rounds and begun.get("state") in UNFINISHED:
+        lines.append("warning: --rounds is ignored until the search is finished; then --resume --rounds N extends it")
+    return lines
 
 
 def _resumed(args: argparse.Namespace) -> Path | None:
@@ -165,11 +183,6 @@ def _problem(args: argparse.Namespace, resumed: Path | None) -> ProblemSpec:
     if not path:
         raise RunError(f"{resumed}: does not say which problem it searched; name its problem.yaml too")
     return find_problem(str(path))
-
-
-def _budget(args: argparse.Namespace, problem: ProblemSpec) -> Any:
-    given = {"usd": args.max_usd, "tokens": args.max_tokens, "wall_s": args.max_wall_s, "gpu_s": args.max_gpu_s}
-    return problem.budget.model_copy(update={name: value for name, value in given.items() if value is not None})
 
 
 def _bank(text: str | None) -> Path | None:

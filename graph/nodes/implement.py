@@ -147,6 +147,7 @@ def _announce(state: BranchState, candidate_id: str, stage: str) -> None:
         {
             "event": "branch_stage",
             "branch": f"{state['idea_id']}v{state['variation']}",
+            "idea_id": state["idea_id"],
             "candidate_id": candidate_id,
             "stage": stage,
             "attempt": state.get("attempt", 0),

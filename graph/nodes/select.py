@@ -11,7 +11,7 @@ from ridgeline.graph.elites import Standing, choose_elites, read_standings
 from ridgeline.graph.events import emit
 from ridgeline.graph.measuring import measure_again
 from ridgeline.graph.profiling import profile
-from ridgeline.graph.rounds import GAIN, save_summary, stop_reason
+from ridgeline.graph.rounds import GAIN, save_summary, stop_reason, tell_round
 
 if TYPE_CHECKING:
     from ridgeline.graph.context import SearchContext
@@ -30,9 +30,11 @@ async def select(state: SearchState, context: SearchContext) -> SearchState:
     best = standings[0] if standings else None
     stalled = 0 if _is_progress(best, state) else state.get("stalled_rounds", 0) + 1
     await _profile(context, elites)
-    await save_summary(context, plan, round_, elites, best)
+    entry = await save_summary(context, round_, elites, best)
     outcome, reason = await stop_reason(context, plan, round_=round_, stalled_rounds=stalled, best=best)
     route = _route(outcome, has_trials=bool(best) and plan.trials(round_) > 0)
+    if route != "tune":
+        tell_round(plan, entry)
     if route == "certify":
         emit({"event": "stopped", "outcome": outcome, "reason": reason})
     logger.info("round %d: best %s %.3fx %s", round_, best.candidate.id if best else "none", _speedup(best), outcome)

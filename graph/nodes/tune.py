@@ -14,7 +14,7 @@ from ridgeline.graph.elites import choose_elites, read_standings
 from ridgeline.graph.events import emit
 from ridgeline.graph.measuring import evaluate, measure_again
 from ridgeline.graph.profiling import profile
-from ridgeline.graph.rounds import GAIN, save_summary, stop_reason
+from ridgeline.graph.rounds import GAIN, save_summary, stop_reason, tell_round
 from ridgeline.graph.tuning import Trial, Tunable, next_points, parse_tunables, root_id, with_values
 from ridgeline.tools.records import Candidate, Origin, Purpose
 
@@ -41,7 +41,7 @@ async def tune(state: SearchState, context: SearchContext) -> SearchState:
         await profile(context, standing)
     is_progress = best is not None and best.speedup > GAIN * (state.get("best_speedup") or 0.0)
     stalled = 0 if is_progress else state.get("stalled_rounds", 0)
-    await save_summary(context, plan, round_, elites, best)
+    tell_round(plan, await save_summary(context, round_, elites, best))
     outcome, reason = await stop_reason(context, plan, round_=round_, stalled_rounds=stalled, best=best)
     if outcome:
         emit({"event": "stopped", "outcome": outcome, "reason": reason})

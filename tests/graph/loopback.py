@@ -21,6 +21,7 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
     delay_s: float = 0.0
     error: str = "refused"
+    finish_reason: str = "stop"  # of a chat completion
 
 
 @dataclass
@@ -35,7 +36,7 @@ class Server:
 Script = Callable[[int, dict[str, Any]], Answer]
 
 
-def _body(path: str, text: str) -> dict[str, Any]:
+def _body(path: str, text: str, finish_reason: str) -> dict[str, Any]:
     if path.endswith("/chat/completions"):
         message = {"role": "assistant", "content": text}
         return {
@@ -43,7 +44,7 @@ def _body(path: str, text: str) -> dict[str, Any]:
             "object": "chat.completion",
             "created": 1,
             "model": "served-model",
-            "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+            "choices": [{"index": 0, "message": message, "finish_reason": finish_reason}],
             "usage": {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120},
         }
     if path.endswith("/responses"):
@@ -99,7 +100,7 @@ def serve(script: Script) -> Iterator[Server]:
                 server.times.append(time.monotonic())
             answer = script(number, request)
             time.sleep(answer.delay_s)
-            body: dict[str, Any] = _body(request["path"], answer.text)
+            body: dict[str, Any] = _body(request["path"], answer.text, answer.finish_reason)
             if answer.status != 200:
                 body = {"error": {"message": answer.error, "code": answer.status, "status": "ERROR", "type": "e"}}
             data = json.dumps(body).encode()

@@ -216,3 +216,47 @@ def test_merge_and_export_of_a_file_that_is_no_archive_get_one_line(tmp_path: Pa
     sqlite3.connect(other).close()
     assert_one_line(ridgeline("merge", str(tmp_path / "all.sqlite"), str(tmp_path / "absent"), cwd=tmp_path), "absent")
     assert_one_line(ridgeline("export", "absent", cwd=tmp_path), "absent")
+
+
+def test_reference_that_raises_gets_one_line_and_leaves_no_run(problem: Path) -> None:
+    raising = REFERENCE.replace("return torch.softmax(x, dim=-1)", "return x / (1 // 0)")
+    (problem.parent / "reference.py").write_text(raising)
+    done = ridgeline("run", str(problem), "--bank", "none", "--plain", cwd=problem.parent)
+    assert_one_line(done, "ZeroDivisionError")
+    assert not list((problem.parent / "runs").glob("*"))
+    assert_one_line(ridgeline("run", str(problem), "--resume", cwd=problem.parent), "no unfinished run")
+
+
+@pytest.mark.parametrize("command", ["evaluate", "show", "export"])
+def test_interrupted_command_ends_without_a_traceback(command: str) -> None:
+    code = (
+        "import sys, types\nfrom ridgeline.graph import cli\n"
+        "def execute(args): raise KeyboardInterrupt\n"
+        f"sys.modules['ridgeline.graph.commands.{command}'] = types.SimpleNamespace(execute=execute)\n"
+        f"sys.exit(cli.main([{command!r}, 'x', *(['y.cpp'] if {command!r} == 'evaluate' else [])]))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
+    assert (done.returncode, done.stderr) == (130, "")
+
+
+def test_zero_rounds_get_exit_code_two(problem: Path) -> None:
+    done = ridgeline("run", str(problem), "--rounds", "0", cwd=problem.parent)
+    assert done.returncode == 2
+    assert "must be 1 or more, got 0" in done.stderr
+
+
+def test_resume_says_which_options_it_ignores_and_finds_the_problem_from_another_folder(
+    problem: Path, tmp_path: Path
+) -> None:
+    run, elsewhere = problem.parent / "begun", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    begin = ("run", problem.name, "--bank", "none", "--plain", "--run-dir", str(run), "--max-wall-s", "0.001")
+    begun = ridgeline(*begin, "--tune-trials", "0", cwd=problem.parent)
+    assert begun.returncode == 0, begun.stderr
+    more = ("--resume", str(run), "--ideas", "7", "--tune-trials", "0", "--rng-seed", "3", "--device", "cpu")
+    resumed = ridgeline("run", "--bank", "none", "--plain", *more, cwd=elsewhere)
+    assert resumed.returncode == 0, resumed.stderr
+    assert (
+        "ignored, a search keeps what it began with: --ideas 7 (it has 4), --rng-seed 3 (it has 0)\n" in resumed.stdout
+    )

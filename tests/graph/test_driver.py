@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -20,6 +21,7 @@ from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.journal import Journal
 from ridgeline.checkpoints.runs import lock_run
 from ridgeline.graph.driver import SearchOptions, run_search
+from ridgeline.problems.spec import Budget
 from ridgeline.tools.errors import ModelError, ProblemError, RunError
 from ridgeline.tools.records import Origin
 
@@ -212,3 +214,77 @@ def _finished(run_dir: Path) -> tuple[set[str], set[tuple[str, str]]]:
 def _times_asked(server: Server) -> Counter[str]:
     """Return how often each prompt, by its hash, reached the server."""
     return Counter(hashlib.sha256(request["prompt"].encode()).hexdigest() for request in server.requests)
+
+
+async def test_extension_to_fewer_rounds_than_are_done_asks_nothing(tmp_path: Path) -> None:
+    engine, model = MemoryEngine(), ScriptedModel()
+    first = await run_search(options(tmp_path), engine=engine, models=[model])
+    counts, calls, events = Counter(engine.counts), len(model.proposals), []
+    result = await run_search(
+        options(tmp_path, resume=True, max_rounds=1), engine=engine, models=[model], on_event=events.append
+    )
+    assert (result.state, result.rounds, result.best_id, result.certified) == ("finished", 2, first.best_id, True)
+    assert (engine.counts, len(model.proposals)) == (counts, calls)
+    assert [event["event"] for event in events] == ["warning"]
+
+
+async def test_search_ended_by_its_budget_pays_nothing_more_until_the_budget_has_room(tmp_path: Path) -> None:
+    engine, model = MemoryEngine(), ScriptedModel()
+    limited = options(tmp_path, search={"rounds": 3}, budget=Budget(usd=0.004))
+    first = await run_search(limited, engine=engine, models=[model])
+    assert (first.state, first.rounds) == ("budget", 1)
+    calls = len(model.proposals) + len(model.writes)
+    for more in ({}, {"max_rounds": 5}):  # the limit that it began with still holds
+        again = await run_search(
+            options(tmp_path, search={"rounds": 3}, resume=True, **more), engine=engine, models=[model]
+        )
+        assert (again.state, len(model.proposals) + len(model.writes)) == ("budget", calls)
+    roomy = options(tmp_path, search={"rounds": 3}, resume=True, budget=Budget(usd=20))
+    last = await run_search(roomy, engine=engine, models=[model])
+    assert (last.state, last.rounds) == ("finished", 3)
+
+
+async def test_extended_search_has_no_certificate_until_it_is_certified_again(tmp_path: Path) -> None:
+    await run_search(options(tmp_path), engine=MemoryEngine(), models=[ScriptedModel()])
+    refuses = ScriptedModel(kernel=lambda r: ModelError("scripted: the key was refused (HTTP 401)"))
+    with pytest.raises(ModelError):
+        await run_search(options(tmp_path, resume=True, max_rounds=3), engine=MemoryEngine(), models=[refuses])
+    with Archive.open(tmp_path / "run", create=False) as archive:
+        assert archive.certificate() is None
+        assert "best_id" not in archive.run()
+    assert not (tmp_path / "run" / "certificate.json").exists()
+    result = await run_search(options(tmp_path, resume=True), engine=MemoryEngine(), models=[ScriptedModel()])
+    assert (result.certified, result.rounds) == (True, 3)
+
+
+@pytest.mark.parametrize(("field", "value"), [("tolerance", "bf16"), ("call_timeout_s", 5.0), ("interface", "torch")])
+async def test_changed_terms_of_the_problem_are_refused_on_resume(tmp_path: Path, field: str, value: Any) -> None:
+    given = options(tmp_path)
+    await run_search(given, engine=MemoryEngine(), models=[ScriptedModel()])
+    changed = dataclasses.replace(given, problem=given.problem.model_copy(update={field: value}), resume=True)
+    with pytest.raises(RunError, match=f"begun with {field} .* now says {value}"):
+        await run_search(changed, engine=MemoryEngine(), models=[ScriptedModel()])
+
+
+async def test_search_of_another_device_is_refused_on_resume(tmp_path: Path) -> None:
+    await run_search(options(tmp_path), engine=MemoryEngine(), models=[ScriptedModel()])
+    with Archive.open(tmp_path / "run", create=False) as archive:
+        archive.save_run({"device": archive.run()["device"] | {"arch": "another CPU"}})
+    with pytest.raises(RunError, match="begun on another CPU"):
+        await run_search(options(tmp_path, resume=True), engine=MemoryEngine(), models=[ScriptedModel()])
+
+
+async def test_resumed_search_keeps_its_device_whatever_is_passed(tmp_path: Path) -> None:
+    first = await run_search(options(tmp_path), engine=MemoryEngine(), models=[ScriptedModel()])
+    resumed = options(tmp_path, resume=True, device="cuda:99")
+    assert (await run_search(resumed, engine=MemoryEngine(), models=[ScriptedModel()])).state == first.state
+
+
+async def test_run_record_says_what_was_searched_and_with_what(tmp_path: Path) -> None:
+    await run_search(options(tmp_path), engine=MemoryEngine(), models=[ScriptedModel()])
+    with Archive.open(tmp_path / "run", create=False) as archive:
+        run = archive.run()
+    assert "class Model" in run["reference_source"]
+    assert run["strategy"] == "branch"
+    assert run["sandbox_tier"] == "A"
+    assert "g++" in run["versions"]["compiler"] or "GCC" in run["versions"]["compiler"]

@@ -156,3 +156,30 @@ def test_default_run_folder_is_never_an_existing_one(tmp_path: Path) -> None:
     first = default_run_dir(problem, tmp_path)
     first.mkdir()
     assert default_run_dir(problem, tmp_path) != first
+
+
+async def test_evaluate_gives_each_line_before_the_next_file_is_judged(tmp_path: Path) -> None:
+    problem, engine = write_problem(tmp_path / "problem"), MemoryEngine()
+    files = [tmp_path / "first.cpp", tmp_path / "second.cpp"]
+    for file in files:
+        file.write_text("// speed 2.0\n")
+    built: list[int] = []
+    lines = await evaluate_async(
+        problem, files, engine=engine, on_line=lambda line: built.append(engine.counts["CompileTask:file-second"])
+    )
+    assert built == [0, 1]
+    assert len(lines) == 2
+
+
+async def test_missing_file_is_found_before_anything_is_measured(tmp_path: Path) -> None:
+    engine = MemoryEngine()
+    with pytest.raises(ProblemError, match="absent.cpp: no such file"):
+        await evaluate_async(write_problem(tmp_path / "problem"), [tmp_path / "absent.cpp"], engine=engine)
+    assert not engine.counts
+
+
+async def test_search_tool_refuses_rounds_out_of_range(tmp_path: Path) -> None:
+    problem = write_problem(tmp_path / "problem")
+    with pytest.raises(ProblemError, match="rounds: .*greater than or equal to 1, got 0"):
+        await search_tool(runs_dir=tmp_path / "runs").ainvoke({"problem": str(problem.path), "rounds": 0})
+    assert not (tmp_path / "runs").exists()

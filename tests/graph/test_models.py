@@ -10,7 +10,7 @@ import pytest
 from ridgeline.graph.models import make_model, make_models
 from ridgeline.graph.replies import read_ideas, read_kernel
 from ridgeline.graph.requests import KernelModel
-from ridgeline.graph.retry import ModelUnavailable, RetryPolicy
+from ridgeline.graph.retry import ModelUnavailable, RetryPolicy, with_retries
 from ridgeline.tools.errors import ModelError
 
 from .loopback import Answer, Server, serve
@@ -176,3 +176,37 @@ def test_other_provider_without_its_package_gets_the_pip_command() -> None:
 def test_usd_budget_needs_a_price() -> None:
     with pytest.raises(ModelError, match="needs its price"):
         make_models(["openai:nobody-knows"], needs_prices=True)
+
+
+async def test_an_empty_reply_carries_what_it_cost() -> None:
+    with serve(lambda n, request: Answer("")) as server, pytest.raises(ModelUnavailable, match="nothing") as caught:
+        await model_at("openai", server).write(kernel())
+    assert (caught.value.usage.input_tokens, caught.value.usage.output_tokens) == (100, 20)
+    assert caught.value.usage.usd == pytest.approx(300 / 1e6)
+
+
+@pytest.mark.parametrize("finish_reason", ["length", "content_filter"])
+async def test_an_answer_that_the_client_refuses_is_a_failed_call_with_its_cost(finish_reason: str) -> None:
+    script = Answer('{"source": "void', finish_reason=finish_reason)
+    with serve(lambda n, request: script) as server, pytest.raises(ModelUnavailable, match="test-model") as caught:
+        await model_at("openai", server).write(kernel())
+    assert len(server.requests) == 1
+    if finish_reason == "length":  # the client's other exception does not carry the completion
+        assert caught.value.usage.output_tokens == 20
+        assert caught.value.usage.usd == pytest.approx(300 / 1e6)
+
+
+async def test_a_body_that_is_no_json_is_a_failed_call() -> None:
+    def broken() -> None:
+        json.loads("<html>")
+
+    async def call() -> None:
+        broken()
+
+    with pytest.raises(ModelUnavailable, match="proxied gave no usable answer: JSONDecodeError"):
+        await with_retries("proxied", call, FAST)
+
+
+def test_agent_is_said_to_be_not_available_yet() -> None:
+    with pytest.raises(ModelError, match="^agent: not available yet"):
+        make_model("agent")

@@ -86,7 +86,8 @@ def test_a_spec_survives_json(folder: Path) -> None:
         ("name: mine\nreference: 3\n", "reference: must be text, got 3"),
         ("name: mine\nreference: none.py\n", "none.py does not exist; mend the path"),
         (MINIMAL + "tolerance: fp23\n", "tolerance: must be one of fp32, tf32, fp16, bf16, fp8, crfm, got 'fp23'; did"),
-        (MINIMAL + "interface: cuda\n", "interface: must be one of c, torch, module, got 'cuda'"),
+        (MINIMAL + "interface: cuda\n", "interface: must be one of c, torch, got 'cuda'"),
+        (MINIMAL + "interface: module\n", "interface: must be c or torch: module is not available yet, got 'module'"),
         (MINIMAL + "search: {rounds: five}\n", "search.rounds: must be a whole number, got 'five'"),
         (MINIMAL + "search: {rounds: true}\n", "search.rounds: must be a whole number, got True"),
         (MINIMAL + "search: {rounds: 0}\n", "search.rounds: must be greater than or equal to 1, got 0"),
@@ -101,7 +102,7 @@ def test_a_spec_survives_json(folder: Path) -> None:
         (MINIMAL + "seeds: [seeds/*.cpp]\n", "seeds: `seeds/*.cpp` matches no file in "),
         (MINIMAL + "seeds: [../*.cpp]\n", "seeds: `../*.cpp` leaves the problem's folder"),
         (MINIMAL + "seeds: [/etc/*.cpp]\n", "seeds: `/etc/*.cpp` leaves the problem's folder"),
-        (MINIMAL + "seeds: [problem.yaml]\n", "a seed is a .cpp, .cu or (module) .py file"),
+        (MINIMAL + "seeds: [problem.yaml]\n", "a seed is a .cpp or .cu file"),
         (MINIMAL + "prices: {mine: {input: 1}}\n", "prices.mine.output: is missing; add it"),
         ("schema_version: 2\n" + MINIMAL, "schema_version: must be one of 1, got 2"),
         ("name: mine\nname: yours\n", "line 2: `name` is written twice; mend the YAML"),
@@ -197,3 +198,13 @@ def test_a_shipped_problem_loads_and_has_a_seed_kernel(name: str) -> None:
 
 def test_every_shipped_problem_is_tested_here() -> None:
     assert set(shipped_problems()) == {"quickstart", "rms_norm_gate_torch", "softmax"}
+
+
+def test_relative_path_is_remembered_as_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "reference.py").write_text(REFERENCE)
+    (tmp_path / "problem.yaml").write_text(MINIMAL)
+    monkeypatch.chdir(tmp_path)
+    assert load_problem(Path("problem.yaml")).path == tmp_path / "problem.yaml"
+    (tmp_path / "reference.py").unlink()
+    with pytest.raises(ProblemError, match="^problem.yaml: reference"):
+        load_problem(Path("problem.yaml"))
