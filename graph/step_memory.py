@@ -17,7 +17,7 @@ TABLES: dict[type, str] = {Verdict: "verdicts", Timing: "timings"}
 Measured = TypeVar("Measured", Verdict, Timing)
 
 
-async def measure_once(
+async def measure_once(  # noqa: PLR0917 - a step is named by what it measures
     context: SearchContext, step: str, candidate: Candidate, build: Build, task: Task[Measured], kind: type[Measured]
 ) -> Measured:
     """Return what `task` measures for this step of the certificate: the stored record, else a new one, then stored.
