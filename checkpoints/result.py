@@ -248,7 +248,8 @@ def show_run(archive: Archive) -> dict[str, Any]:
             "schema_version": SCHEMA_VERSION,
             "run": archive.path.parent.name,
             "search_id": archive.run().get("search_id"),
-            **{k: result[k] for k in ("problem", "device", "state", "baselines", "floor_ms", "best")},
+            **{k: result[k] for k in ("problem", "device", "baselines", "floor_ms", "best")},
+            "state": archive.run().get("state") or result["state"],  # also "running"
             "rounds": result["history"],
             "ideas": archive.tried_ideas(),
             "lineage": lineage(archive, best["id"]) if best else [],

@@ -314,8 +314,8 @@ def _speedup_vs_best(certificate: Certificate, baselines: Baselines | None) -> f
 
 
 def _middle(timings: Sequence[Timing]) -> Timing | None:
-    """Return the timing that stands for all: the middle one by its median."""
-    return sorted(timings, key=lambda t: t.median_ms or 0.0)[len(timings) // 2] if timings else None
+    """Return the timing that stands for all: the middle one by its speedup, so that none is picked for its figure."""
+    return sorted(timings, key=lambda t: t.speedup or 0.0)[len(timings) // 2] if timings else None
 
 
 async def _store(context: SearchContext, certificate: Certificate, build: Build) -> None:

@@ -23,7 +23,7 @@ from ridgeline.graph.models import make_models
 from ridgeline.graph.pool import ModelPool
 from ridgeline.graph.resuming import check_same, extension, source_sha256
 from ridgeline.problems.spec import Budget
-from ridgeline.tools.errors import DeviceError, InputError, RunError
+from ridgeline.tools.errors import DeviceError, InputError, RunError, StorageError
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
@@ -181,9 +181,15 @@ async def open_context(
 def _open_bank(options: SearchOptions, stack: contextlib.AsyncExitStack) -> Bank | None:
     if options.bank is None:
         return None
-    from ridgeline.checkpoints.bank import Bank
+    from ridgeline.checkpoints.bank import Bank, default_home
 
-    bank = Bank.open(options.bank)
+    try:
+        bank = Bank.open(options.bank)
+    except StorageError as error:
+        if options.bank != default_home() / "bank.sqlite":
+            raise
+        logger.warning("going on without the seed bank: %s", error)
+        return None
     stack.callback(bank.close)
     return bank
 
@@ -312,11 +318,26 @@ def _forget_winner(archive: Archive, run_dir: Path) -> None:
     (run_dir / "certificate.json").unlink(missing_ok=True)
 
 
+def _write_header(run_dir: Path, archive: Archive) -> None:
+    """Write problem.h beside the best kernel, which includes it: with it the source compiles anywhere."""
+    from ridgeline.checkpoints.result import replace_file
+    from ridgeline.tools.header import problem_header
+    from ridgeline.tools.records import Device, Interface
+
+    description, run = archive.description(), archive.run()
+    if description is None:
+        return
+    device = Device.from_json(run["device"])
+    header = problem_header(description.signature, device.kind, Interface(run["problem"]["interface"]))
+    replace_file(run_dir / "problem.h", header)
+
+
 def _result(run_dir: Path, archive: Archive, state: str) -> SearchResult:
     """Write result.json, the best source and the report, and return what a caller wants of them."""
     from ridgeline.checkpoints.result import write_run_outputs
 
     report = write_run_outputs(run_dir, archive)
+    _write_header(run_dir, archive)
     best = report.get("best") or {}
     best_id = best.get("id")
     certificate = archive.certificate()

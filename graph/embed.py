@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import ValidationError
 
 from ridgeline.graph.driver import OnEvent, SearchOptions, SearchResult, run_search
+from ridgeline.graph.run_log import log_to
 from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings, load_problem, shipped_problems
 from ridgeline.tools.errors import ProblemError
 
@@ -71,7 +72,8 @@ def search(
         max_rounds=rounds if resume else None,
         bank=Path(bank) if bank else None,
     )
-    return _blocking(run_search(options, on_event=on_event))
+    with log_to(options.run_dir / "run.log"):
+        return _blocking(run_search(options, on_event=on_event))
 
 
 def evaluate(
@@ -149,7 +151,12 @@ def find_problem(problem: str | Path | ProblemSpec) -> ProblemSpec:
     shipped = shipped_problems()
     if str(problem) in shipped and not Path(problem).exists():
         return load_problem(shipped[str(problem)])
-    return load_problem(Path(problem))
+    path = Path(problem)
+    if not path.exists() and path.name == str(problem) and not path.suffix:
+        raise ProblemError(
+            f"problem {problem}: no such file, and none that ships; shipped: {', '.join(sorted(shipped))}"
+        )
+    return load_problem(path)
 
 
 def _settings(problem: ProblemSpec, changes: dict[str, Any]) -> SearchSettings:

@@ -12,7 +12,7 @@ import json
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ridgeline.tools.arena import Arena, EagerSide
@@ -27,8 +27,10 @@ from ridgeline.tools.statistics import StoppingRule, percentile
 
 logger = logging.getLogger(__name__)
 
-BASELINES_VERSION = 1
+BASELINES_VERSION = 2
 """Part of the cached files' names: raise it when baselines are measured differently."""
+EAGER_KEPT_S = 3600.0
+"""How long eager's time is taken from the disk; measuring it costs about 5 s."""
 COMPILE_LIMIT_S = 300.0
 """torch.compile takes 20 to 60 s a mode on 2 cores; a mode that needs longer than this counts as failed."""
 MODE_NAMES = {"default": "compile", "max-autotune": "compile_max_autotune"}
@@ -56,7 +58,8 @@ def measure_baselines(
 ) -> Baselines:
     """Return PyTorch's times and the floor for a problem; `start_judge` starts a fresh judge with it loaded.
 
-    What is on disk for this reference, device and torch is not measured again, failures of a compile mode included.
+    What is on disk for this reference, device and torch is not measured again, failures of a compile mode included; only
+    eager is, once an hour, since a machine's speed changes and every other mode is a ratio to it.
 
     Raises:
         ProblemError: the reference cannot be judged.
@@ -66,10 +69,11 @@ def measure_baselines(
     entries: list[Baseline] = []
     for mode in modes_of(problem.device, compile_modes):
         path = cache_dir / "baselines" / f"{baseline_key(problem, description, mode)}.json"
-        entry = _read(path)
-        if entry is None:
-            entry = _measure(mode, start_judge, settings, eager=entries[0] if entries else None)
-            _publish(path, entry)
+        eager = entries[0] if entries else None
+        known = None if eager is None and _is_old(path) else _read(path, eager)
+        entry = known or _measure(mode, start_judge, settings, eager=eager)
+        if known is None:
+            _publish(path, entry, eager)
         entries.append(entry)
     return Baselines(device=problem.device, entries=tuple(entries), floor=floor)
 
@@ -139,16 +143,34 @@ def _prepare(judge: JudgeProcess, mode: str) -> Ready:
     return Ready(rel_error=float(reply["rel_error"]), precision_class=PrecisionClass(measured) if measured else None)
 
 
-def _read(path: Path) -> Baseline | None:
+def _is_old(path: Path) -> bool:
     try:
-        return Baseline.from_json(json.loads(path.read_text()))
+        return time.time() - path.stat().st_mtime > EAGER_KEPT_S
+    except OSError:
+        return True
+
+
+def _read(path: Path, eager: Baseline | None) -> Baseline | None:
+    """Return a kept entry, its ratio to eager applied to eager's time of now."""
+    try:
+        kept = json.loads(path.read_text())
+        entry = Baseline.from_json(kept)
+        return entry if eager is None else _rescaled(entry, kept["eager_ms"], eager)
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def _publish(path: Path, entry: Baseline) -> None:
+def _rescaled(entry: Baseline, eager_ms: float, eager: Baseline) -> Baseline:
+    if entry.median_ms is None or eager.median_ms is None:
+        return entry
+    by = eager.median_ms / eager_ms
+    times = {name: getattr(entry, name) for name in ("median_ms", "p10_ms", "p90_ms")}
+    return replace(entry, **{name: None if ms is None else ms * by for name, ms in times.items()})
+
+
+def _publish(path: Path, entry: Baseline, eager: Baseline | None) -> None:
     """Keep an entry; on a disk that refuses it is measured again next time."""
     try:
-        replace_json(path, entry.to_json())
+        replace_json(path, entry.to_json() | {"eager_ms": eager.median_ms if eager else None})
     except OSError as error:
         logger.warning("baseline %s is not kept: %s: %s", entry.name, path.parent, error.strerror or error)

@@ -54,9 +54,9 @@ def _rank(block: str) -> int:
 
 def _explain_missing(symbol: str) -> str:
     if symbol == "run":
-        return 'the source does not define `extern "C" void run(…)` with the signature of problem.h'
+        return 'the source does not define `extern "C" void run(…)` with the signature that problem.h declares'
     if symbol.startswith("forward"):
-        return "the source does not define `forward` with the signature of problem.h"
+        return "the source does not define `forward` with the signature that problem.h declares"
     return f"undefined symbol {symbol}: a kernel is linked with the C++, math and OpenMP libraries only"
 
 

@@ -24,7 +24,7 @@ from ridgeline.tools.engine import (
     Task,
     VerifyTask,
 )
-from ridgeline.tools.errors import EngineError, ProblemError, RidgelineError
+from ridgeline.tools.errors import EngineError, RidgelineError
 from ridgeline.tools.evaluator_process import EvaluatorProcess, clean_environment, evaluator_command
 from ridgeline.tools.locks import DeviceLock
 from ridgeline.tools.records import (
@@ -65,10 +65,8 @@ def on_device(spec: ProblemSpec, device: Device) -> ProblemOnDevice:
     """Return the problem as tools see it on `device`, not yet described.
 
     Raises:
-        ProblemError: a size that the target sets does not exist in the reference, or no engine runs its interface.
+        ProblemError: a size that the target sets does not exist in the reference.
     """
-    if spec.interface == "module":
-        raise ProblemError(f"{spec.path}: interface module is not available yet; use c or torch")
     return ProblemOnDevice(
         name=spec.name,
         reference_source=spec.reference_source(device.kind.value),

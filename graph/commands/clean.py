@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from ridgeline.checkpoints.clean import choose_old, list_runs, remove_run
-from ridgeline.tools.cache import BuildCache, default_cache_dir
+from ridgeline.tools.cache import BuildCache, CacheUse, default_cache_dir
 
 SECONDS_A_DAY = 86400
 
@@ -19,7 +19,7 @@ def execute(args: argparse.Namespace) -> int:
     doomed = choose_old(runs, older_than_s=older_s, keep=args.keep)
     for run in runs:
         verb = "keep" if run not in doomed else "would remove" if args.dry_run else "remove"
-        note = ", running" if run.is_running else ""
+        note = ", in use" if run.is_running else ""
         sys.stdout.write(f"{verb:<12} {run.path}  {run.state}{note}, {_megabytes(run.size_bytes)}\n")
     if not args.dry_run:
         for run in doomed:
@@ -30,14 +30,18 @@ def execute(args: argparse.Namespace) -> int:
 
 def _clean_cache(args: argparse.Namespace) -> None:
     cache = BuildCache(default_cache_dir())
-    use = cache.use()
-    size = f"{use.entries} builds, {_megabytes(use.size_bytes)}"
     if args.cache and not args.dry_run:
-        cache.clear()
-        sys.stdout.write(f"remove       build cache: {size}\n")
+        cleared = cache.clear()
+        sys.stdout.write(f"{'remove':<12} build cache: {_size(cleared.removed)}\n")
+        if cleared.in_use.entries:
+            sys.stdout.write(f"{'keep':<12} build cache: {_size(cleared.in_use)}, used within the last hour\n")
     else:
         verb = "would remove" if args.cache else "keep"
-        sys.stdout.write(f"{verb:<12} build cache: {size} (--cache empties it)\n")
+        sys.stdout.write(f"{verb:<12} build cache: {_size(cache.use())} (--cache empties it)\n")
+
+
+def _size(use: CacheUse) -> str:
+    return f"{use.entries} builds, {_megabytes(use.size_bytes)}"
 
 
 def _megabytes(size_bytes: int) -> str:

@@ -30,6 +30,7 @@ def execute(args: argparse.Namespace) -> int:
     _print_rounds(console, shown["rounds"])
     _print_ideas(console, shown["ideas"])
     _print_lineage(console, shown["lineage"])
+    _print_certificate(console, shown)
     _print_cost(console, shown["cost"])
     return 0
 
@@ -62,6 +63,16 @@ def _print_lineage(console: Console, lineage: list[dict[str, Any]]) -> None:
     for step in lineage:
         speedup = f"{step['speedup']:.2f}x" if step.get("speedup") else "-"
         console.print(f"  {step['id']:<16} {speedup:>7}  {step.get('idea') or step['origin']}", markup=False)
+
+
+def _print_certificate(console: Console, shown: dict[str, Any]) -> None:
+    certificate, best = shown["certificate"], shown["best"]
+    if not certificate or not best:
+        console.print("not certified")
+        return
+    verdict = "certified" if certificate["passed"] else f"not certified: {certificate['reason']}"
+    seed = f", {best['speedup_vs_seed']:.2f}x the best seed kernel" if best["speedup_vs_seed"] else ""
+    console.print(f"{verdict}: {best['id']}, {best['speedup']:.2f}x eager{seed}", markup=False, soft_wrap=True)
 
 
 def _print_cost(console: Console, cost: dict[str, Any]) -> None:

@@ -14,12 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from ridgeline.problems.spec import load_problem, shipped_problems
 from ridgeline.tools.engine import BenchmarkTask, CompileTask, ProblemOnDevice, VerifyTask
 from ridgeline.tools.errors import EngineError, ProblemError
 from ridgeline.tools.evaluator_process import clean_environment
-from ridgeline.tools.hardware import detect_device
-from ridgeline.tools.local_engine import LocalEngine, on_device
+from ridgeline.tools.local_engine import LocalEngine
 from ridgeline.tools.locks import DeviceLock
 from ridgeline.tools.records import Build, Candidate, Device, Status, Timing, Verdict
 
@@ -229,9 +227,3 @@ def test_the_engines_process_never_imports_torch() -> None:
     program = "import sys, ridgeline.tools.local_engine, ridgeline.tools.toolbox; sys.exit('torch' in sys.modules)"
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     assert subprocess.run([sys.executable, "-c", program], env=env, check=False).returncode == 0
-
-
-def test_a_problem_of_modules_is_refused_in_one_line() -> None:
-    spec = load_problem(shipped_problems()["quickstart"])
-    with pytest.raises(ProblemError, match="interface module is not available yet; use c or torch"):
-        on_device(spec.model_copy(update={"interface": "module"}), detect_device("cpu"))
