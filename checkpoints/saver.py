@@ -57,7 +57,15 @@ async def open_saver(path: Path) -> AsyncIterator[AsyncSqliteSaver]:
             await connection.execute("PRAGMA synchronous=NORMAL")
             saver = AsyncSqliteSaver(connection)
             await saver.setup()
-            yield saver
+            try:
+                yield saver
+            finally:
+                # A write that was cancelled before its commit leaves a transaction, and SQLite keeps a closed
+                # connection's lock for as long as a cursor lives, such as in the traceback of what ended the search.
+                # Writes that nobody waits for any more may still come: under the lock none begins before the close.
+                async with saver.lock:
+                    await connection.rollback()
+                    await connection.close()
     except sqlite3.Error:
         with storage_errors(path):
             raise

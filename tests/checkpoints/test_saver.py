@@ -136,6 +136,24 @@ def test_pruning_keeps_the_newest_checkpoint_only_and_drops_what_hung_below_the_
     assert (checkpoints, writes, again) == (1, 0, 0)
 
 
+async def test_a_write_that_never_committed_does_not_lock_the_file_after_the_close(tmp_path: Path) -> None:
+    columns = "thread_id, checkpoint_ns, checkpoint_id, task_id, idx, channel"
+    insert = f"INSERT INTO writes ({columns}) VALUES ('t', '', ?, '', 0, '')"
+    async with open_saver(tmp_path / "search.sqlite") as saver:
+        await saver.conn.execute(insert, ["cancelled"])
+        held = await saver.conn.execute(
+            "SELECT name FROM sqlite_master"
+        )  # alive, as in the traceback of a failed search
+    began = time.monotonic()
+    async with open_saver(tmp_path / "search.sqlite") as again:
+        await again.conn.execute(insert, ["later"])
+        await again.conn.commit()
+        rows = await again.conn.execute_fetchall("SELECT checkpoint_id FROM writes")
+    assert [tuple(row) for row in rows] == [("later",)]
+    assert time.monotonic() - began < 10
+    assert held is not None
+
+
 async def test_a_damaged_database_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "search.sqlite"
     path.write_bytes(b"garbage " * 4000)
