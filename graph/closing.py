@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import shutil
+import sys
 from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.journal import Journal
@@ -10,6 +13,8 @@ from ridgeline.checkpoints.result import STATE_WORDS
 from ridgeline.tools.records import Origin
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ridgeline.checkpoints.archive import Archive
     from ridgeline.graph.driver import SearchResult
 
@@ -28,6 +33,18 @@ def resume_line(archive: Archive) -> str:
     return f"{line}; asked again, because the reply never came: {again} model calls" if again else line
 
 
+def resume_command(run_dir: Path) -> str:
+    """Return the command that goes on with this run, one that works here: also where `ridgeline` is not on PATH."""
+    words = ["ridgeline", "run"] if shutil.which("ridgeline") else [_python(), "-m", "ridgeline.graph.run"]
+    return shlex.join([*words, "--resume", str(run_dir)])
+
+
+def _python() -> str:
+    near = os.path.relpath(sys.executable)
+    near = near if os.sep in near else f".{os.sep}{near}"
+    return min(sys.executable, near, key=len)
+
+
 def closing_lines(result: SearchResult) -> list[str]:
     """Return the last lines of a run: how it ended, the winner in words and figures, where everything lies."""
     report = result.report
@@ -37,7 +54,7 @@ def closing_lines(result: SearchResult) -> list[str]:
     lines.append(f"result:  {result.run_dir / 'result.json'}")
     lines.append(f"report:  {result.run_dir / 'report.html'}")
     if result.state == "stopped":
-        lines.append(f"resume:  ridgeline run --resume {shlex.quote(str(result.run_dir))}")
+        lines.append(f"resume:  {resume_command(result.run_dir)}")
     return lines
 
 

@@ -16,14 +16,16 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.archive import FILE_NAME, Archive
 from ridgeline.checkpoints.bank import default_home
+from ridgeline.checkpoints.result import STATE_WORDS
 from ridgeline.checkpoints.runs import UNFINISHED, find_run, newest_unfinished, read_run
-from ridgeline.graph.closing import closing_lines, resume_line
+from ridgeline.graph.closing import closing_lines, resume_command, resume_line
 from ridgeline.graph.driver import SearchOptions, SearchResult, make_models_for, run_search, with_begun
 from ridgeline.graph.embed import RUNS, default_run_dir, find_problem
+from ridgeline.graph.engines import target_of
 from ridgeline.graph.models import OFFLINE
-from ridgeline.graph.progress import Board, LiveView, PlainView, View
+from ridgeline.graph.progress import Board, LiveView, PlainView, View, recall
 from ridgeline.graph.run_log import log_to
 from ridgeline.problems.spec import Budget, ProblemSpec
 from ridgeline.tools.errors import ProblemError, RunError
@@ -37,6 +39,8 @@ logger = logging.getLogger(__name__)
 
 SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 """128 + the signal's number, as shells report it."""
+
+AT_ONCE = "stopped at once"
 
 SHAPE = ("rounds", "ideas", "implementations", "repairs", "tune_trials", "strategy")
 """The options that change the problem's search settings."""
@@ -55,17 +59,22 @@ def execute(args: argparse.Namespace) -> int:
     console = Console(stderr=args.json, highlight=False)
     models = make_models_for(options)
     names = tuple(model.name for model in models)
-    _announce(console, options, names, was_named=bool(options.models))
+    target_of(options.problem, options.device)  # a device that is not there is told before anything is announced
+    _announce(console, options, names, was_named=options.resume or bool(options.models))
     for warning in _ignored(args, options):
         console.print(warning, markup=False, soft_wrap=True)
     board = Board(problem=options.problem.name, device=options.device, models=names)
+    if options.resume:
+        _tell_resumed(console, board, options.run_dir)
     stop = Stop()
     with ExitStack() as stack:
         stack.enter_context(log_to(options.run_dir / "run.log"))
         view = _view(board, console, is_plain=args.plain)
         stack.callback(view.close)
         result = asyncio.run(_search(options, models, view, stop))
-    return _close(console, args, result, stop)
+        if stop.number is not None:
+            board.settle(STATE_WORDS.get(result.state, result.state) if result else AT_ONCE)
+    return _close(console, args, options, result, stop)
 
 
 async def _search(options: SearchOptions, models: list[KernelModel], view: View, stop: Stop) -> SearchResult | None:
@@ -101,7 +110,8 @@ def _on_signal(
         name = signal.Signals(number).name
         logger.info("%s: stopping after the steps in flight", name)
         again = " (again: now)" if number == signal.SIGINT else ""
-        view.show({"event": "warning", "message": f"{name}: stopping after the steps in flight{again}"})
+        reason = f"{name}: stopping after the steps in flight{again}"
+        view.show({"event": "stopped", "outcome": "stopping", "reason": reason})
         control.request_drain(name)
 
     return handle
@@ -196,14 +206,18 @@ def _bank(text: str | None) -> Path | None:
 
 def _announce(console: Console, options: SearchOptions, names: tuple[str, ...], *, was_named: bool) -> None:
     verb = "going on with" if options.resume else "searching"
-    say = f"{verb} {options.problem.name} on {options.device} with {', '.join(names)}; run folder {options.run_dir}"
+    say = f"{verb} {options.problem.name} on {options.device} with {', '.join(names)}\nrun folder {options.run_dir}"
     console.print(say, markup=False, soft_wrap=True)
     if names == (OFFLINE,) and not was_named:
         hint = "no model was named: the offline model composes kernels itself (--model openai:o3 needs a key)"
         console.print(hint, markup=False, soft_wrap=True)
-    if options.resume:
-        with Archive.open(options.run_dir, create=False) as archive:
-            console.print(resume_line(archive), markup=False, soft_wrap=True)
+
+
+def _tell_resumed(console: Console, board: Board, run_dir: Path) -> None:
+    """Say what a resumed search finds done, and fill its board with it."""
+    with Archive.open_read_only(run_dir) as archive:
+        console.print(resume_line(archive), markup=False, soft_wrap=True)
+        recall(board, archive)
 
 
 def _view(board: Board, console: Console, *, is_plain: bool) -> View:
@@ -211,12 +225,20 @@ def _view(board: Board, console: Console, *, is_plain: bool) -> View:
     return LiveView(board, console) if is_live else PlainView(board, console)
 
 
-def _close(console: Console, args: argparse.Namespace, result: SearchResult | None, stop: Stop) -> int:
-    if result is not None:
-        for line in closing_lines(result):
-            console.print(line, markup=False, soft_wrap=True)
-        if args.json:
-            sys.stdout.write(json.dumps(result.report) + "\n")
+def _close(
+    console: Console, args: argparse.Namespace, options: SearchOptions, result: SearchResult | None, stop: Stop
+) -> int:
+    for line in closing_lines(result) if result else _cut_short_lines(options.run_dir):
+        console.print(line, markup=False, soft_wrap=True)
+    if result is not None and args.json:
+        sys.stdout.write(json.dumps(result.report) + "\n")
     if stop.number is not None and (result is None or result.state == "stopped"):
         return SIGNALS[signal.Signals(stop.number)]
     return 0
+
+
+def _cut_short_lines(run_dir: Path) -> list[str]:
+    """Return the last lines of a run that a second signal ended; one that had stored nothing yet cannot be resumed."""
+    said = f"{AT_ONCE}: the steps in flight are lost, what had ended before is stored"
+    is_stored = (run_dir / FILE_NAME).is_file()
+    return ["", said, f"resume:  {resume_command(run_dir)}"] if is_stored else ["", AT_ONCE]

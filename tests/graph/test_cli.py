@@ -145,7 +145,9 @@ def test_unusable_model_gets_one_line_and_leaves_nothing(model: str, words: tupl
 @pytest.mark.parametrize("device", ["cuda:99", "tpu", "cpu:1"])
 def test_unknown_device_gets_one_line_and_leaves_nothing(device: str, problem: Path) -> None:
     problem.write_text("name: mine\nreference: reference.py\n")
-    assert_one_line(ridgeline("run", str(problem), "--device", device, cwd=problem.parent), "device")
+    done = ridgeline("run", str(problem), "--device", device, cwd=problem.parent)
+    assert_one_line(done, "device")
+    assert done.stdout == ""
     assert not (problem.parent / "runs").exists()
 
 
@@ -257,6 +259,8 @@ def test_resume_says_which_options_it_ignores_and_finds_the_problem_from_another
     more = ("--resume", str(run), "--ideas", "7", "--tune-trials", "0", "--rng-seed", "3", "--device", "cpu")
     resumed = ridgeline("run", "--bank", "none", "--plain", *more, cwd=elsewhere)
     assert resumed.returncode == 0, resumed.stderr
+    assert "no model was named" in begun.stdout
+    assert "no model was named" not in resumed.stdout
     assert (
         "ignored, a search keeps what it began with: --ideas 7 (it has 4), --rng-seed 3 (it has 0)\n" in resumed.stdout
     )
