@@ -164,8 +164,8 @@ def _rescaled(entry: Baseline, eager_ms: float, eager: Baseline) -> Baseline:
     if entry.median_ms is None or eager.median_ms is None:
         return entry
     by = eager.median_ms / eager_ms
-    times = {name: getattr(entry, name) for name in ("median_ms", "p10_ms", "p90_ms")}
-    return replace(entry, **{name: None if ms is None else ms * by for name, ms in times.items()})
+    low, high = (None if ms is None else ms * by for ms in (entry.p10_ms, entry.p90_ms))
+    return replace(entry, median_ms=entry.median_ms * by, p10_ms=low, p90_ms=high)
 
 
 def _publish(path: Path, entry: Baseline, eager: Baseline | None) -> None:

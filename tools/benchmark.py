@@ -31,12 +31,6 @@ QUARANTINE_SPEEDUP = 10.0
 IDLE_SHARE = 0.05
 IDLE_TICKS_S = 0.02
 """/proc counts user and system time in ticks of 10 ms: two of them may be rounding."""
-FRESH_RELATIVE = 1.5
-FRESH_ABSOLUTE_S = 10e-6
-"""A first pass over fresh contents slower than this multiple of later passes means that results are kept between calls.
-
-Honest kernels: 1.0 to 1.2, from cold caches and waking threads.
-"""
 STALE_ERROR = 10.0
 """Relative error below which a wrong timed output looks like another call's result; an unwritten one is far above."""
 
@@ -48,7 +42,6 @@ class TimingSettings:
     rule: StoppingRule
     warm_up: WarmUp = field(default_factory=WarmUp)
     loop_s: float = 0.004  # what the shorter of a block's two loops should last
-    shortest_loop_s: float = 0.002  # 20 us of jitter in a block of three such loops are 0.3 %
     checks: int = 1  # outputs compared after each candidate block
     idle_s: float = 0.1  # how long a candidate is watched while it has nothing to do
     rng_seed: int | None = None  # which outputs are checked; None: unpredictable
@@ -162,7 +155,7 @@ def time_alone(side: Side, arena: Arena, *, settings: TimingSettings) -> tuple[f
     """Return (median_ms, p10_ms, p90_ms, samples) of one trusted side: a baseline."""
     lane = Lane(side=side, rotation=Rotation(arena=arena), is_tracked=False)
     arena.refill()
-    lane.warm_up(settings.warm_up, loop_s=settings.loop_s, shortest_loop_s=settings.shortest_loop_s)
+    lane.warm_up(settings.warm_up, loop_s=settings.loop_s)
     started = time.perf_counter()
     while True:
         lane.run_block(lambda sets: ())
@@ -233,7 +226,7 @@ def _warm_up(ours: Lane, theirs: Lane, settings: TimingSettings) -> dict[int, in
     for lane, other in ((theirs, ours), (ours, theirs)):
         other.side.pause()
         lane.side.resume()
-        lane.warm_up(settings.warm_up, loop_s=settings.loop_s, shortest_loop_s=settings.shortest_loop_s)
+        lane.warm_up(settings.warm_up, loop_s=settings.loop_s)
         threads[id(lane.side)] = lane.side.threads()
         if lane.is_tracked:
             _expect_idle(lane.side, settings.idle_s)
@@ -284,7 +277,7 @@ def _expect_idle(side: Side, idle_s: float) -> None:
 
 
 def _expect_consistent(lane: Lane, other: Lane) -> None:
-    """Compare the two clocks, and fresh contents with seen ones.
+    """Compare the two clocks.
 
     On a busy machine a request waits for a core, which only the parent's clock sees; the other side's requests of the
     same minutes say how long. A clock that lies does so in every block, so the block that agrees best decides: the
@@ -299,20 +292,6 @@ def _expect_consistent(lane: Lane, other: Lane) -> None:
         own_ms, parent_ms = 1e3 * (typical + median(differences)), 1e3 * typical
         reason = f"its own clock says {own_ms:.4g} ms a call, the clock outside {parent_ms:.4g} ms"
         raise Distrusted(Status.UNTRUSTED, ReasonCode.WITNESS_DISAGREES, reason)
-    _expect_no_memory_of_contents(lane, typical)
-
-
-def _expect_no_memory_of_contents(lane: Lane, typical_s: float) -> None:
-    fresh = [b.fresh_s for b in lane.blocks if b.fresh_s is not None]
-    if not (lane.plan.rotates and fresh):
-        return
-    low, _ = median_interval(fresh)
-    if low > FRESH_RELATIVE * typical_s + FRESH_ABSOLUTE_S:
-        reason = (
-            f"the first call on new contents takes {1e3 * median(fresh):.4g} ms, later calls on the same contents "
-            f"{1e3 * typical_s:.4g} ms: a result is kept between calls"
-        )
-        raise Distrusted(Status.WRONG, ReasonCode.STALE_OUTPUT, reason)
 
 
 def _timing(ours: Lane, theirs: Lane, measured: PairedRatio, floor: Floor | None) -> Timing:
@@ -326,7 +305,7 @@ def _timing(ours: Lane, theirs: Lane, measured: PairedRatio, floor: Floor | None
         raise Distrusted(Status.UNTRUSTED, ReasonCode.BELOW_FLOOR, reason)
     labels = [Label.LAUNCH_BOUND] if median_ms < LAUNCH_BOUND_MS else []
     labels += [Label.QUARANTINED] if measured.ratio > QUARANTINE_SPEEDUP else []
-    calls = sum(3 * b.calls + b.lead_in_calls for b in ours.blocks)
+    calls = sum(3 * b.calls for b in ours.blocks)
     return Timing(
         status=Status.OK,
         median_ms=median_ms,

@@ -8,6 +8,7 @@ one for each candidate. Everything ends when stdin closes or the parent dies.
 from __future__ import annotations
 
 import argparse
+import errno
 import json
 import logging
 import os
@@ -32,7 +33,7 @@ from ridgeline.tools.engine import (
     Task,
     VerifyTask,
 )
-from ridgeline.tools.errors import DeviceError, EngineError, JudgeCrashed, RidgelineError
+from ridgeline.tools.errors import DeviceError, EngineError, JudgeCrashed, RidgelineError, StorageError
 from ridgeline.tools.judge_process import JudgeProcess
 from ridgeline.tools.lifeline import end_with_parent
 from ridgeline.tools.records import (
@@ -258,7 +259,8 @@ _TASKS: dict[str, tuple[type[Task[Any]], Callable[[Evaluator, Any], Record]]] = 
 
 # What this process itself may run into: a full disk, a program that hangs, a figure nobody expected. One task's
 # failure must not end the device's evaluator; a fault in its logic (TypeError, AttributeError, …) still does.
-_OURS = (OSError, subprocess.SubprocessError, ValueError)
+_OURS = (subprocess.SubprocessError, ValueError)
+_USERS_TO_MEND = (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT)
 
 
 def answer(evaluator: Evaluator, request: dict[str, Any]) -> dict[str, Any]:
@@ -271,6 +273,12 @@ def answer(evaluator: Evaluator, request: dict[str, Any]) -> dict[str, Any]:
         return {"id": request["id"], "error": {"type": "JudgeCrashed", "message": str(error)}}
     except RidgelineError as error:
         return {"id": request["id"], "error": {"type": type(error).__name__, "message": str(error)}}
+    except OSError as error:
+        logger.exception("%s failed", request.get("task"))
+        evaluator.forget_judge()
+        message = f"{error.filename or request.get('task')}: {error.strerror or error}"
+        kind_of_error = StorageError if error.errno in _USERS_TO_MEND else EngineError
+        return {"id": request["id"], "error": {"type": kind_of_error.__name__, "message": message}}
     except _OURS as error:
         logger.exception("%s failed", request.get("task"))
         evaluator.forget_judge()  # whatever state it is in

@@ -17,7 +17,7 @@ from typing import Any
 import ridgeline
 from ridgeline.tools import errors
 from ridgeline.tools.engine import ProblemOnDevice
-from ridgeline.tools.errors import EngineError, JudgeCrashed, RidgelineError
+from ridgeline.tools.errors import EngineError, JudgeCrashed, ProblemError, RidgelineError
 from ridgeline.tools.hardware import measurement_cores
 from ridgeline.tools.measuring_environment import compute_environment
 from ridgeline.tools.records import ArgSpec, Description
@@ -198,11 +198,16 @@ class JudgeProcess:
         line, _, self._pending = self._pending.partition(b"\n")
         return line
 
-    def _crashed(self, op: str) -> JudgeCrashed:
+    def _crashed(self, op: str) -> RidgelineError:
         code = self._process.wait()
         self._log.seek(0)
         lines = self._log.read()[-4000:].decode(errors="replace").strip().splitlines()
         how = f"killed by signal {-code}" if code < 0 else f"exit status {code}"
+        if op == "load":
+            last = f"; it last said: {lines[-1]}" if lines else ""
+            return ProblemError(
+                f"reference: it ended the process that ran it ({how}){last}; it may neither exit nor crash"
+            )
         return JudgeCrashed(f"the judge died during {op} ({how}){': ' + lines[-1] if lines else ''}")
 
 

@@ -92,6 +92,9 @@ CATALOGUE = [
 ]
 # fmt: on
 
+# Every output that is looked at is right, and nothing forbidden is done: these must be timed as what they are.
+GAINLESS = ("works_ahead", "skips_when_in_place", "dawdles_in_warm_up")
+
 
 class Court:
     """One evaluator and compiler for the whole table, and what the attacks are aimed at."""
@@ -120,7 +123,7 @@ class Court:
             call_timeout_s=CALL_TIMEOUT_S,
         )
         self.problem = replace(problem, description=self.evaluator.describe(DescribeTask(problem=problem)))
-        self.candidates = {c.name: self._candidate(c.name) for c in CATALOGUE}
+        self.candidates = {name: self._candidate(name) for name in (*(c.name for c in CATALOGUE), *GAINLESS)}
         tasks = [CompileTask(problem=self.problem, candidate=c) for c in self.candidates.values()]
         builds = asyncio.run(Compiler(sandbox, folder, device).compile_batch(tasks))
         self.builds = dict(zip(self.candidates, builds, strict=True))
@@ -164,6 +167,17 @@ def test_judge_gives_the_right_reason(court: Court, cheat: Cheat) -> None:
     found = court.judge(cheat)
     assert (found.status, found.reason_code in cheat.codes) == (cheat.status, True), found
     assert cheat.status is Status.OK or found.reason
+
+
+@pytest.mark.parametrize("name", GAINLESS)
+def test_cheat_within_the_rules_of_the_clock_gains_nothing(court: Court, name: str) -> None:
+    honest = court.judge(Cheat("honest", "benchmark", S.OK, (R.NONE,)))
+    found = court.judge(Cheat(name, "benchmark", S.OK, (R.NONE,)))
+    assert isinstance(honest, Timing)
+    assert honest.speedup is not None
+    assert found.status is not S.OK or (isinstance(found, Timing) and (found.speedup or 0) < 1.3 * honest.speedup), (
+        found
+    )
 
 
 def test_no_attack_reached_the_machine(court: Court) -> None:

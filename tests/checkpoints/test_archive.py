@@ -57,7 +57,7 @@ def test_infinite_error_of_a_trial_comes_back_infinite(archive: Archive) -> None
     archive.save("verdicts", "k", "c", verdict)
     assert Verdict.from_json(archive.find("verdicts", "k") or {}) == verdict
     archive.save("verdicts", "n", "c", replace(verdict, rel_error=math.nan))
-    assert (archive.find("verdicts", "n") or {})["rel_error"] is None
+    assert (archive.find("verdicts", "n") or {})["rel_error"] == "nan"
     row = archive.database.first("SELECT rel_error FROM verdicts WHERE key = 'k'")
     assert row == {"rel_error": math.inf}
 

@@ -37,7 +37,6 @@ SETTINGS = TimingSettings(
     rule=StoppingRule(smallest=8, largest=12, time_s=1.0),
     warm_up=WarmUp(calls=10, seconds=0.03),
     loop_s=0.002,
-    shortest_loop_s=0.0002,
     idle_s=0.1,
     checks=2,
     rng_seed=7,
@@ -178,20 +177,16 @@ def test_cheat_is_named_with_its_own_reason(start, arena, mode, status, reason_c
     assert "\n" not in timing.reason
 
 
-def test_cache_keyed_by_a_fingerprint_is_caught_or_gains_nothing(start, arena) -> None:
+def test_cache_keyed_by_a_fingerprint_gains_nothing(start, arena) -> None:
     settings = replace(SETTINGS, rule=StoppingRule(smallest=6, largest=6))
     timing = time_candidate(start("fingerprint_cache", work=20), start(work=20), arena, settings=settings, floor=None)
-    if timing.status is Status.OK:  # the guard lets 1.5 x pass, and a busy machine blurs it
-        assert timing.speedup < 2.5
-    else:
-        assert timing.reason_code is ReasonCode.STALE_OUTPUT
-        assert "new contents" in timing.reason
+    assert timing.status is not Status.OK or timing.speedup < 1.3
 
 
 def test_block_of_fresh_contents_gives_a_fingerprint_cache_no_advantage(start, arena) -> None:
     """Whatever the warm-up made of it: with a plan that uses no set twice, a cache saves nothing."""
     rotation = Rotation(arena=arena)
-    plan = Plan(calls=5, lead_in=3, rotates=False)
+    plan = Plan(calls=5)
     lanes = [Lane(side=start(m, work=20), rotation=rotation, is_tracked=True) for m in ("fingerprint_cache", "honest")]
     for lane in lanes:
         lane.plan = plan
@@ -212,11 +207,9 @@ def test_runner_that_lies_about_its_own_time_is_named_and_never_gains(start, are
 
 def lane_of(per_call_s: float, *, own_share: float, latency_s: float) -> Lane:
     """Return a lane of blocks of 10 and 20 calls whose side reports a share of its time."""
-    lane = Lane(
-        side=None, rotation=Rotation(arena=None), is_tracked=True, plan=Plan(calls=10, lead_in=0, rotates=False)
-    )
+    lane = Lane(side=None, rotation=Rotation(arena=None), is_tracked=True, plan=Plan(calls=10))
     short, long = (LoopTime(parent_s=n * per_call_s + latency_s, own_s=own_share * n * per_call_s) for n in (10, 20))
-    lane.blocks = [Block(calls=10, lead_in_calls=0, lead_in=None, short=short, long=long, page_faults=0)] * 8
+    lane.blocks = [Block(calls=10, short=short, long=long, page_faults=0)] * 8
     return lane
 
 
