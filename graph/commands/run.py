@@ -20,12 +20,13 @@ from ridgeline.checkpoints.archive import FILE_NAME, Archive
 from ridgeline.checkpoints.bank import default_home
 from ridgeline.checkpoints.result import STATE_WORDS
 from ridgeline.checkpoints.runs import UNFINISHED, find_run, newest_unfinished, read_run
+from ridgeline.graph.board import Board, recall
 from ridgeline.graph.closing import closing_lines, resume_command, resume_line
 from ridgeline.graph.driver import SearchOptions, SearchResult, make_models_for, run_search, with_begun
 from ridgeline.graph.embed import RUNS, default_run_dir, find_problem
 from ridgeline.graph.engines import target_of
 from ridgeline.graph.models import OFFLINE
-from ridgeline.graph.progress import Board, LiveView, PlainView, View, recall
+from ridgeline.graph.progress import LiveView, PlainView, View
 from ridgeline.graph.run_log import log_to
 from ridgeline.problems.spec import Budget, ProblemSpec
 from ridgeline.tools.errors import ProblemError, RunError

@@ -15,8 +15,9 @@ import pytest
 from rich.console import Console
 
 from ridgeline.checkpoints.archive import Archive
+from ridgeline.graph.board import Board, recall
 from ridgeline.graph.closing import resume_command
-from ridgeline.graph.progress import Board, Drawing, LiveView, PlainView, quiet_terminal, recall
+from ridgeline.graph.progress import Drawing, LiveView, PlainView, quiet_terminal
 
 from .conftest import Search
 from .scripted_model import ScriptedModel
