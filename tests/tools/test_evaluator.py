@@ -112,17 +112,23 @@ class _Failing(Evaluator):
 
 
 @pytest.mark.parametrize(
-    "error", [OSError(28, "No space left on device"), subprocess.TimeoutExpired(["g++"], 120), ValueError("40")]
+    ("error", "kind", "words"),
+    [
+        (OSError(28, "No space left on device"), "StorageError", "No space left on device"),
+        (OSError(5, "Input/output error"), "EngineError", "Input/output error"),
+        (subprocess.TimeoutExpired(["g++"], 120), "EngineError", "TimeoutExpired"),
+        (ValueError("40"), "EngineError", "ValueError"),
+    ],
 )
 def test_a_fault_of_ours_is_answered_and_does_not_end_the_evaluator(
-    error: Exception, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    error: Exception, kind: str, words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("RIDGELINE_CACHE_DIR", str(tmp_path))
     evaluator = _Failing(error)
     monkeypatch.setitem(_TASKS, "DescribeTask", (DescribeTask, _Failing.describe))
     reply = answer(evaluator, json.loads(request(3, "return x")))
-    assert (reply["id"], reply["error"]["type"]) == (3, "EngineError")
-    assert type(error).__name__ in reply["error"]["message"]
+    assert (reply["id"], reply["error"]["type"]) == (3, kind)
+    assert words in reply["error"]["message"]
 
 
 def test_evaluator_without_its_parent_does_not_begin(tmp_path: Path) -> None:
