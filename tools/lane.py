@@ -116,9 +116,12 @@ class Lane:
         return done >= max(warm_up.calls, n_sets) and spent >= warm_up.seconds
 
     def refresh(self) -> None:
-        """Give a candidate contents that it has not seen; the judge must be running, the candidate paused."""
-        if self.is_tracked:
-            self.rotation.renew()
+        """Renew all contents before a block; the judge must be running, a candidate paused.
+
+        Before the reference's blocks too, which needs no new contents: writing a gigabyte leaves the caches full of lines
+        that have yet to reach memory, and both sides shall meet them alike.
+        """
+        self.rotation.renew()
 
     def run_block(self, choose: Callable[[tuple[int, ...]], tuple[int, ...]]) -> tuple[int, ...]:
         """Time one block and return the sets whose outputs to check: those that `choose` picks among the sets used.
