@@ -251,7 +251,7 @@ def _alternate(ours: Lane, theirs: Lane, inspector: Inspector, settings: TimingS
 def _one_block(lane: Lane, other: Lane, inspector: Inspector) -> None:
     if lane.is_tracked and not other.is_tracked:
         other.side.resume()  # the judge refills, and is the other side
-    lane.refresh()
+    lane.rotation.renew()
     other.side.pause()
     lane.side.resume()
     chosen = lane.run_block(inspector.choose if lane.is_tracked else lambda sets: ())

@@ -59,8 +59,10 @@ class Rotation:
     def renew(self) -> None:
         """Give every set new contents and poison every output; the set filled first, and so the coldest, comes next.
 
-        All of them, before every block of a candidate: sets that kept their contents for a later block could be worked
-        off in one slow block, which a median over blocks forgives.
+        All of them, before every block: sets that kept their contents for a later block could be worked
+        off in one slow block, which a median over blocks forgives. Before the reference's blocks too, which needs no new
+        contents: writing a gigabyte leaves the caches full of lines that have yet to reach memory, and both sides shall
+        meet them alike.
         """
         self.arena.refill()
         self.arena.poison()
@@ -93,7 +95,7 @@ class Lane:
 
     side: Side
     rotation: Rotation
-    is_tracked: bool  # a candidate: its contents must be fresh; the reference is trusted
+    is_tracked: bool  # a candidate; the reference is trusted
     plan: Plan = Plan(calls=1)
     blocks: list[Block] = field(default_factory=list)
 
@@ -114,14 +116,6 @@ class Lane:
         if spent >= warm_up.limit_s and done >= 3:
             return True
         return done >= max(warm_up.calls, n_sets) and spent >= warm_up.seconds
-
-    def refresh(self) -> None:
-        """Renew all contents before a block; the judge must be running, a candidate paused.
-
-        Before the reference's blocks too, which needs no new contents: writing a gigabyte leaves the caches full of lines
-        that have yet to reach memory, and both sides shall meet them alike.
-        """
-        self.rotation.renew()
 
     def run_block(self, choose: Callable[[tuple[int, ...]], tuple[int, ...]]) -> tuple[int, ...]:
         """Time one block and return the sets whose outputs to check: those that `choose` picks among the sets used.

@@ -191,7 +191,7 @@ def test_block_of_fresh_contents_gives_a_fingerprint_cache_no_advantage(start, a
     for lane in lanes:
         lane.plan = plan
         for _ in range(3):
-            lane.refresh()
+            lane.rotation.renew()
             lane.run_block(lambda sets: ())
     cached, honest = (min(lane.per_call_s()) for lane in lanes)
     assert cached > 0.7 * honest
