@@ -168,14 +168,14 @@ def _inverse(comparison: Comparison) -> Comparison:
 
 
 def speedup_vs_best(evaluation: Evaluation, baselines: Baselines | None) -> float | None:
-    """Return the fastest baseline's time (torch.compile included) / the candidate's.
+    """Return the time of the fastest baseline of the candidate's class (torch.compile included) / the candidate's.
 
     Where the judge did not measure it, the paired speedup over eager is carried over to that baseline by the ratio of
     the two baselines, which were measured together.
     """
     if evaluation.speedup_vs_best is not None or baselines is None or evaluation.speedup is None:
         return evaluation.speedup_vs_best
-    best = baselines.best()
+    best = baselines.best(evaluation.verdict.precision_class if evaluation.verdict else None)
     eager_ms = _eager_ms(evaluation, baselines)
     if best is None or best.median_ms is None or not eager_ms:
         return None

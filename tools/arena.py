@@ -60,21 +60,31 @@ class Side(Protocol):
 class Arena:
     """The judge's memory for one problem: the sets of inputs and outputs that both sides use."""
 
-    def __init__(self, judge: JudgeProcess, n_sets: int) -> None:
+    def __init__(self, judge: JudgeProcess, n_sets: int, *, on_gpu: bool = False) -> None:
         self._judge = judge
+        self._on_gpu = on_gpu
         self.n_sets = n_sets
 
-    def refill(self) -> None:
-        """Put new secret contents into every input set; not while anything is timed."""
-        self._judge.request("refill")
+    def renew(self) -> None:
+        """Put new secret contents into every set and overwrite its outputs, set by set; not while anything is timed.
 
-    def poison(self) -> None:
-        """Overwrite every output of every set, so that an output that is not written again shows."""
-        self._judge.request("poison_all")
+        Set 0 is written first and so is the coldest.
+        """
+        self._judge.request("renew")
 
     def check(self, set_index: int) -> Trial:
         """Compare the output that lies in a set now with the one expected for that set's inputs."""
         return Trial.from_json(self._judge.request("check", set=set_index)["trial"])
+
+    def is_intact(self, set_index: int) -> bool:
+        """Return whether a set still holds the inputs that it was given (a CPU's runner cannot change them)."""
+        return not self._on_gpu or bool(self._judge.request("intact", set=set_index)["intact"])
+
+    def waited_s(self) -> float:
+        """Return how long a GPU takes to do next to nothing for the judge: long when somebody else has work on it."""
+        if not self._on_gpu:
+            return 0.0
+        return float(self._judge.request("idle")["seconds"])
 
 
 class RunnerSide:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ridgeline.tools.arena import Arena, EagerSide
 from ridgeline.tools.atomic_file import replace_json
@@ -33,6 +34,9 @@ EAGER_KEPT_S = 3600.0
 """How long eager's time is taken from the disk; measuring it costs about 5 s."""
 COMPILE_LIMIT_S = 300.0
 """torch.compile takes 20 to 60 s a mode on 2 cores; a mode that needs longer than this counts as failed."""
+PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "matmul", "linear", "convolution")
+"""Operations that run in tf32 when a GPU's flags allow it."""
+ATTENTION_BACKENDS = ("sdpa_flash", "sdpa_efficient", "sdpa_cudnn", "sdpa_math")
 MODE_NAMES = {"default": "compile", "max-autotune": "compile_max_autotune"}
 SETTINGS = TimingSettings(rule=StoppingRule(smallest=10, largest=60, time_s=3.0, patience_s=20.0), loop_s=0.01)
 
@@ -67,7 +71,7 @@ def measure_baselines(
     """
     floor = floor_for(description, ceilings(problem.device))
     entries: list[Baseline] = []
-    for mode in modes_of(problem.device, compile_modes):
+    for mode in modes_of(problem.device, compile_modes, description):
         path = cache_dir / "baselines" / f"{baseline_key(problem, description, mode)}.json"
         eager = entries[0] if entries else None
         known = None if eager is None and _is_old(path) else _read(path, eager)
@@ -78,13 +82,28 @@ def measure_baselines(
     return Baselines(device=problem.device, entries=tuple(entries), floor=floor)
 
 
-def modes_of(device: Device, compile_modes: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the judge's names of the modes to time, eager first; TF32 exists on GPUs only."""
+def modes_of(device: Device, compile_modes: tuple[str, ...], description: Description | None = None) -> tuple[str, ...]:
+    """Return the judge's names of the modes to time, eager first.
+
+    On a GPU also each with TF32 on, where the reference has fp32 products, and each backend of attention, where it has
+    that; without a graph to tell, the former.
+    """
     unknown = [m for m in compile_modes if m not in MODE_NAMES]
     if unknown:
         raise EngineError(f"baselines: unknown compile mode {unknown[0]!r}; known: {', '.join(MODE_NAMES)}")
-    tf32 = ("eager_tf32",) if device.kind is DeviceKind.CUDA else ()
-    return ("eager", *tf32, *(MODE_NAMES[m] for m in compile_modes))
+    modes = ("eager", *(MODE_NAMES[m] for m in compile_modes))
+    if device.kind is DeviceKind.CPU:
+        return modes
+    graph = description.reference_graph if description else None
+    if graph is None or any(_is_fp32_product(node) for node in graph["nodes"]):
+        modes = tuple(name for mode in modes for name in (mode, f"{mode}_tf32"))
+    if graph is not None and any("scaled_dot_product" in node["op"] for node in graph["nodes"]):
+        modes += ATTENTION_BACKENDS
+    return modes
+
+
+def _is_fp32_product(node: dict[str, Any]) -> bool:
+    return node["dtype"] == "float32" and any(f"aten.{name}." in node["op"] for name in PRODUCTS)
 
 
 def baseline_key(problem: ProblemOnDevice, description: Description, mode: str) -> str:
@@ -118,7 +137,7 @@ def _time_mode(judge: JudgeProcess, mode: str, settings: TimingSettings, eager: 
     ready = _prepare(judge, mode)
     if ready.precision_class is None and eager is not None:
         raise EngineError(f"{mode}: its output fits no precision class (relative error {ready.rel_error:.3g})")
-    arena = Arena(judge, judge.problem.n_sets)
+    arena = Arena(judge, judge.problem.n_sets, on_gpu=judge.device_kind is DeviceKind.CUDA)
     side = EagerSide(judge, mode)
     if eager is None or eager.median_ms is None:
         median_ms, p10_ms, p90_ms, samples = time_alone(side, arena, settings=settings)

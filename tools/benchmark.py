@@ -31,6 +31,8 @@ QUARANTINE_SPEEDUP = 10.0
 IDLE_SHARE = 0.05
 IDLE_TICKS_S = 0.02
 """/proc counts user and system time in ticks of 10 ms: two of them may be rounding."""
+BUSY_S = 1e-3
+"""Next to nothing takes 20 to 100 us on an idle GPU; beside another process it waits for a time slice of 1 to 2 ms."""
 STALE_ERROR = 10.0
 """Relative error below which a wrong timed output looks like another call's result; an unwritten one is far above."""
 
@@ -79,17 +81,18 @@ def time_candidate(
     settings: TimingSettings,
     floor: Floor | None,
     collect: Collect | None = None,
+    request_s: float = 0.0,
 ) -> Timing:
     """Return a candidate's time and its speedup over the reference, both from one alternating run.
 
     A timing that cannot be trusted comes back with its status and reason instead of figures. `collect` is the
-    candidate's.
+    candidate's; `request_s` is what a request costs at least.
 
     Raises whatever a side raises when it dies.
     """
     started = time.perf_counter()
     rotation = Rotation(arena=arena)
-    ours = Lane(side=candidate, rotation=rotation, is_tracked=True)
+    ours = Lane(side=candidate, rotation=rotation, is_tracked=True, request_s=request_s)
     theirs = Lane(side=reference, rotation=rotation, is_tracked=False)
     try:
         watch = _warm_up(ours, theirs, settings)
@@ -98,6 +101,7 @@ def time_candidate(
         candidate.resume()
         _expect_idle(candidate, settings.idle_s)
         _expect_consistent(ours, theirs)
+        _expect_drained(inspect)
         timing = _timing(ours, theirs, measured, floor)
     except Distrusted as fault:
         timing = Timing(status=fault.status, reason_code=fault.reason_code, reason=str(fault))
@@ -113,6 +117,7 @@ def compare_sides(
     *,
     settings: TimingSettings,
     collects: tuple[Collect | None, Collect | None] = (None, None),
+    request_s: float = 0.0,
 ) -> Comparison:
     """Return the ratio of two candidates' times (first / second) from one alternating run; `collects` are theirs.
 
@@ -120,11 +125,12 @@ def compare_sides(
         Distrusted: an output timed here was wrong, or a clock disagreed.
     """
     rotation = Rotation(arena=arena)
-    lanes = [Lane(side=side, rotation=rotation, is_tracked=True) for side in (first, second)]
+    lanes = [Lane(side=side, rotation=rotation, is_tracked=True, request_s=request_s) for side in (first, second)]
     threads = _warm_up(lanes[0], lanes[1], settings)
     by_side = {id(first): collects[0], id(second): collects[1]}
     inspect = Inspector(arena=arena, settings=settings, collects=by_side, threads=threads)
     _alternate(lanes[0], lanes[1], inspect, settings)
+    _expect_drained(inspect)
     _expect_consistent(lanes[0], lanes[1])
     _expect_consistent(lanes[1], lanes[0])
     times = [lane.per_call_s() for lane in lanes]
@@ -140,8 +146,8 @@ def compare_sides(
 
 def time_relative(side: Side, reference: Side, arena: Arena, *, settings: TimingSettings) -> list[float]:
     """Return side / reference of every pair of blocks of two trusted sides: modes of the reference."""
-    arena.refill()
     rotation = Rotation(arena=arena)
+    rotation.renew()
     ours, theirs = (Lane(side=each, rotation=rotation, is_tracked=False) for each in (side, reference))
     threads = _warm_up(ours, theirs, settings)
     inspect = Inspector(arena=arena, settings=settings, threads=threads)
@@ -154,10 +160,11 @@ def time_relative(side: Side, reference: Side, arena: Arena, *, settings: Timing
 def time_alone(side: Side, arena: Arena, *, settings: TimingSettings) -> tuple[float, float, float, int]:
     """Return (median_ms, p10_ms, p90_ms, samples) of one trusted side: a baseline."""
     lane = Lane(side=side, rotation=Rotation(arena=arena), is_tracked=False)
-    arena.refill()
+    lane.rotation.renew()
     lane.warm_up(settings.warm_up, loop_s=settings.loop_s)
     started = time.perf_counter()
     while True:
+        lane.rotation.renew()  # as before the blocks of an alternating run
         lane.run_block(lambda sets: ())
         times = lane.per_call_s()
         low, high = median_interval(times)
@@ -178,6 +185,7 @@ class Inspector:
     threads: dict[int, int]  # by side's identity: its threads after the warm-up
     collects: dict[int, Collect | None] = field(default_factory=dict)  # by side's identity
     rng: random.Random = field(default_factory=random.SystemRandom)
+    waits_s: list[float] = field(default_factory=list)  # for next to nothing on the device, right after each block
 
     def __post_init__(self) -> None:
         if self.settings.rng_seed is not None:
@@ -192,6 +200,7 @@ class Inspector:
 
     def inspect(self, side: Side, chosen: Sequence[int]) -> None:
         """Compare the chosen outputs and count threads; the side is paused and stays so."""
+        self.waits_s.append(self.arena.waited_s())
         if side.threads() > self.threads[id(side)]:
             more = side.threads() - self.threads[id(side)]
             raise Distrusted(
@@ -206,6 +215,9 @@ class Inspector:
                 collect(index)
             side.pause()
         for index in chosen:
+            if not self.arena.is_intact(index):
+                reason = f"it wrote to an input of set {index}: inputs are read-only"
+                raise Distrusted(Status.RUNTIME_ERROR, ReasonCode.INPUT_WRITTEN, reason)
             trial = self.arena.check(index)
             if not trial.passed:
                 raise _wrong_output(trial, index)
@@ -274,6 +286,14 @@ def _expect_idle(side: Side, idle_s: float) -> None:
             ReasonCode.BACKGROUND_WORK,
             f"used {used / waited:.0%} of a core while no call was running: work goes on after a call has returned",
         )
+
+
+def _expect_drained(inspector: Inspector) -> None:
+    """Look at how long the judge waited for a GPU right after blocks: it should have been alone on it."""
+    waited = median(inspector.waits_s)
+    if waited > BUSY_S:
+        reason = f"after a block the GPU was busy for {1e3 * waited:.3g} ms: work goes on after a call has returned"
+        raise Distrusted(Status.UNTRUSTED, ReasonCode.BACKGROUND_WORK, reason)
 
 
 def _expect_consistent(lane: Lane, other: Lane) -> None:

@@ -36,6 +36,7 @@ from ridgeline.tools.engine import (
 from ridgeline.tools.errors import DeviceError, EngineError, JudgeCrashed, RidgelineError, StorageError
 from ridgeline.tools.judge_process import JudgeProcess
 from ridgeline.tools.lifeline import end_with_parent
+from ridgeline.tools.precision import REDUCED
 from ridgeline.tools.records import (
     Baselines,
     Build,
@@ -47,6 +48,7 @@ from ridgeline.tools.records import (
     Floor,
     Interface,
     Label,
+    PrecisionClass,
     Profile,
     Purpose,
     ReasonCode,
@@ -54,6 +56,7 @@ from ridgeline.tools.records import (
     Timing,
     Verdict,
 )
+from ridgeline.tools.request_cost import empty_plan, least_request_s, nothing_library
 from ridgeline.tools.runner_plans import runner_plan
 from ridgeline.tools.runner_process import RunnerFailure, RunnerProcess
 from ridgeline.tools.sandbox import UNSAFE_VARIABLE, Sandbox, Tier, probe_sandbox
@@ -75,6 +78,7 @@ class Evaluator:
         self._judge: JudgeProcess | None = None
         self._judge_key: tuple[str, ...] = ()
         self._secrets: dict[tuple[str, ...], bytes] = {}
+        self._request_costs: dict[tuple[str, ...], float] = {}
 
     # ------------------------------------------------------------------------------------------------------------ tasks
 
@@ -122,11 +126,12 @@ class Evaluator:
                 side = RunnerSide(runner)
                 return time_candidate(
                     side,
-                    EagerSide(judge),
+                    EagerSide(judge, eager_mode(task.problem.device.kind, task.verdict.precision_class)),
                     _arena(judge),
                     settings=TimingSettings.for_purpose(task.purpose),
                     floor=self._floor(task.problem, judge),
                     collect=_collect(side, task.problem),
+                    request_s=self._request_s(task.problem, task.build),
                 )
         except RunnerFailure as fault:
             return Timing(status=fault.status, reason_code=fault.reason_code, reason=fault.reason)
@@ -151,6 +156,7 @@ class Evaluator:
                     _arena(judge),
                     settings=TimingSettings.for_purpose(Purpose.CERTIFY),
                     collects=(_collect(sides[0], task.problem), _collect(sides[1], task.problem)),
+                    request_s=self._request_s(task.problem, task.first_build),
                 )
         except (RunnerFailure, Distrusted) as fault:
             raise EngineError(f"{task.first.id} and {task.second.id} cannot be compared: {fault}") from fault
@@ -195,8 +201,10 @@ class Evaluator:
         if self._judge is not None and self._judge_key == key:
             return self._judge
         self.close()
-        if problem.device.kind is not DeviceKind.CPU:
-            raise DeviceError(f"{problem.device.name}: kernels are judged on CPUs only so far; use --device cpu")
+        if problem.device.kind is DeviceKind.CUDA and problem.interface != Interface.C:
+            raise DeviceError(
+                f"interface {problem.interface} runs on CPUs only so far; use --device cpu or interface: c"
+            )
         # one secret for each problem of a run: every candidate faces the same trials, and no rng seed leads to them
         secret = self._secrets.setdefault(key, os.urandom(16))
         self._judge = JudgeProcess(problem, secret, self._cache_dir)
@@ -221,10 +229,25 @@ class Evaluator:
         _log_runner(candidate, purpose, type(task).__name__)
         return RunnerProcess(self._find_sandbox(), plan, judge.problem)
 
+    def _request_s(self, problem: ProblemOnDevice, build: Build) -> float:
+        """Return what a request costs at least, measured once for each problem (interface `torch` takes nothing off)."""
+        if problem.interface != Interface.C:
+            return 0.0
+        judge = self._judge_for(problem)
+        if self._judge_key not in self._request_costs:
+            plan = empty_plan(runner_plan(problem, build, self._cache_dir), nothing_library(self._cache_dir))
+            self._request_costs[self._judge_key] = least_request_s(self._find_sandbox(), plan, judge.problem)
+        return self._request_costs[self._judge_key]
+
     def _floor(self, problem: ProblemOnDevice, judge: JudgeProcess) -> Floor:
         from ridgeline.tools.roofline import ceilings, floor_for
 
         return floor_for(judge.problem.description, ceilings(problem.device))
+
+
+def eager_mode(kind: DeviceKind, measured: PrecisionClass | None) -> str:
+    """Return how the reference runs beside a candidate of this class: a GPU's reduced one faces eager with TF32 on."""
+    return "eager_tf32" if kind is DeviceKind.CUDA and measured in REDUCED else "eager"
 
 
 def _collect(side: RunnerSide, problem: ProblemOnDevice) -> Callable[[int], None] | None:
@@ -232,7 +255,7 @@ def _collect(side: RunnerSide, problem: ProblemOnDevice) -> Callable[[int], None
 
 
 def _arena(judge: JudgeProcess) -> Arena:
-    return Arena(judge, judge.problem.n_sets)
+    return Arena(judge, judge.problem.n_sets, on_gpu=judge.device_kind is DeviceKind.CUDA)
 
 
 def _log_runner(candidate: Candidate, purpose: Purpose, task: str) -> None:

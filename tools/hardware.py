@@ -169,6 +169,7 @@ def _line(path: Path) -> str:
 
 # -------------------------------------------------------------------------------------------------------------- GPU
 
+_SHARED_NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools")
 _ATTRIBUTES = {"multiprocessors": 16, "l2_bytes": 38, "major": 75, "minor": 76}  # CUdevice_attribute in cuda.h
 
 
@@ -200,6 +201,37 @@ def _gpu(index: int) -> Device:
         cache_bytes=facts["l2_bytes"],
         driver=f"CUDA {version.value // 1000}.{version.value % 1000 // 10}",
     )
+
+
+def driver_library() -> Path:
+    """Return where the CUDA driver's library lies.
+
+    Raises:
+        DeviceError: there is no driver.
+    """
+    _driver()
+    mapped = (line.split(maxsplit=5) for line in _text(Path("/proc/self/maps")).splitlines())
+    found = next((words[5] for words in mapped if len(words) > 5 and "/libcuda.so" in words[5]), None)
+    if found is None:
+        raise DeviceError("device cuda: the driver's library (libcuda.so.1) is loaded from no file")
+    return Path(found.strip())
+
+
+def device_nodes(device: Device) -> tuple[str, ...]:
+    """Return the files below /dev that a process needs to use this GPU, and no other GPU's.
+
+    Raises:
+        DeviceError: the driver does not say which node is this GPU's.
+    """
+    for facts in sorted(Path("/proc/driver/nvidia/gpus").glob("*/information")):
+        text = _text(facts)
+        minor = re.search(r"Device Minor:\s*(\d+)", text)
+        if device.uuid in text and minor:
+            nodes = (f"/dev/nvidia{minor[1]}", *_SHARED_NODES)
+            return tuple(node for node in nodes if Path(node).exists())
+    if Path("/dev/nvidia0").exists() and not Path("/dev/nvidia1").exists():
+        return tuple(node for node in ("/dev/nvidia0", *_SHARED_NODES) if Path(node).exists())
+    raise DeviceError(f"{device.name}: /proc/driver/nvidia does not say which of /dev/nvidia* is {device.uuid}")
 
 
 def _driver() -> ctypes.CDLL:

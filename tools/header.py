@@ -35,6 +35,10 @@ _CUDA_HALF = {
     "float16": "#include <cuda_fp16.h>\nusing fp16 = __half;\n",
     "bfloat16": "#include <cuda_bf16.h>\nusing bf16 = __nv_bfloat16;\n",
 }
+_ERROR_TEXT = (
+    'extern "C" __attribute__((visibility("default"))) const char* ridgeline_error(int error) {\n'
+    "  return cudaGetErrorString(static_cast<cudaError_t>(error));\n}\n"
+)
 _RESERVED_WORDS = (
     "alignas alignof and asm auto bool break case catch char class const constexpr continue default delete do double "
     "else enum explicit export extern false float for friend goto if inline int long mutable namespace new not "
@@ -226,12 +230,15 @@ def _entry(signature: Signature, kind: DeviceKind) -> str:
             arguments.append(f"static_cast<{_c_type(arg)}*>(pointers[{pointers}])")
             pointers += 1
     arguments.append("workspace")
-    if kind is DeviceKind.CUDA:
+    on_gpu = kind is DeviceKind.CUDA
+    if on_gpu:
         arguments.append("static_cast<cudaStream_t>(stream)")
     listed = ",\n      ".join(arguments)
+    result = "static_cast<int>(cudaPeekAtLastError())" if on_gpu else "0"
     return (
-        "// What the host calls.\n"
-        'extern "C" __attribute__((visibility("default"))) void ridgeline_call(\n'
+        "// What the host calls: 0, or the number of the CUDA error that `run` left behind.\n"
+        'extern "C" __attribute__((visibility("default"))) int ridgeline_call(\n'
         "    [[maybe_unused]] void* const* pointers, [[maybe_unused]] const double* scalars, void* workspace,\n"
-        f"    [[maybe_unused]] void* stream) {{\n  run({listed});\n}}\n"
+        f"    [[maybe_unused]] void* stream) {{\n  run({listed});\n  return {result};\n}}\n"
+        + (_ERROR_TEXT if on_gpu else "")
     )

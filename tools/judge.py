@@ -21,15 +21,19 @@ import torch
 
 from ridgeline.tools.errors import EngineError, ProblemError, RidgelineError
 from ridgeline.tools.judge_cases import NOMINAL, CaseBook
-from ridgeline.tools.judge_inputs import SecretSource
+from ridgeline.tools.judge_device import settle, time_nothing, use_tf32
+from ridgeline.tools.judge_inputs import Filling, SecretSource
 from ridgeline.tools.judge_memory import ArenaMemory
 from ridgeline.tools.judge_modes import ReferenceModes
 from ridgeline.tools.judge_reference import Reference, check_usable, one_line
 from ridgeline.tools.judge_trials import Examiner
 from ridgeline.tools.lifeline import end_with_parent
 from ridgeline.tools.precision import accepted_classes
-from ridgeline.tools.records import Description, Role
+from ridgeline.tools.records import Description, DeviceKind, Role
 from ridgeline.tools.reference_graph import GraphExportError, compulsory_bytes, export_graph, flop_count
+
+_KEPT_SHARE = {DeviceKind.CPU: 8, DeviceKind.CUDA: 4}
+"""Trials are kept within this part of the memory: 1 / 8 of a CPU's, 1 / 4 of a GPU's."""
 
 Request = dict[str, Any]
 Reply = dict[str, Any]
@@ -40,8 +44,9 @@ class Judge:
 
     def __init__(self, request: Request) -> None:
         source = str(request["reference_source"])
-        torch.set_float32_matmul_precision("highest")
-        self.reference = Reference(source)
+        kind = DeviceKind(request["device"])
+        use_tf32(on=False)
+        self.reference = Reference(source, "cuda" if kind is DeviceKind.CUDA else "cpu")
         check_usable(self.reference, str(request["interface"]))
         signature = self.reference.signature
         accepted_classes(str(request["tolerance"]), tuple(s.dtype for s in signature.with_role(Role.OUTPUT)))
@@ -50,13 +55,15 @@ class Judge:
         memory_bytes = int(request["memory_bytes"])
         self._secret = bytes.fromhex(request["secret"])
         secrets = SecretSource(self.reference, self._secret)
-        self.memory = ArenaMemory(signature, cache_bytes=int(request["cache_bytes"]), memory_bytes=memory_bytes)
+        cache_bytes = int(request["cache_bytes"])
+        self.memory = ArenaMemory(signature, kind=kind, cache_bytes=cache_bytes, memory_bytes=memory_bytes)
         self.reference.bind(self.memory.parameters)
         self._secrets = secrets
-        self._book = CaseBook(self.reference, secrets, self.memory, budget_bytes=memory_bytes // 8)
+        self._book = CaseBook(self.reference, secrets, self.memory, budget_bytes=memory_bytes // _KEPT_SHARE[kind])
         self._examiner = Examiner(self._book, self.memory, self.reference, str(request["tolerance"]))
         self._modes = ReferenceModes(self.reference, self.memory)
-        self._refills = 0
+        self._renewals = 0
+        self._filling: Filling | None = None
         self.description = Description(
             signature=signature,
             reference_graph=graph,
@@ -99,12 +106,6 @@ class Judge:
         self._examiner.poison(request["set"], nan=request["nan"])
         return {}
 
-    def poison_all(self, _request: Request) -> Reply:
-        """Poison every set's outputs."""
-        for index in range(self.memory.n_sets):
-            self._examiner.poison(index, nan=True)
-        return {}
-
     def examine(self, request: Request) -> Reply:
         """Grade a first run."""
         return self._examiner.examine(request["trial"], request["set"])
@@ -117,17 +118,31 @@ class Judge:
         """Say whether outputs changed since they were examined."""
         return {"changed": self._examiner.changed(request["set"])}
 
-    def refill(self, _request: Request) -> Reply:
-        """Give every set new inputs, and new parameters to all."""
-        self._refills += 1
-        label = f"refill:{self._refills}"
+    def renew(self, _request: Request) -> Reply:
+        """Give every set new inputs and poisoned outputs, and new parameters to all."""
+        self._renewals += 1
+        label = f"renewal:{self._renewals}"
         self._book.place_parameters(self._book.parameters(label))
-        self._secrets.refill(self.memory.inputs, label)
+        filling = self._secrets.fill(label, self.memory.n_sets)
+        for index, inputs in enumerate(self.memory.inputs):
+            filling.write(index, inputs)
+            self._examiner.poison(index, nan=True)
+        self._filling = filling if self.memory.kind is DeviceKind.CUDA else None
+        settle(self.memory.kind)
         return {}
 
     def check(self, request: Request) -> Reply:
         """Grade a set after a timed loop."""
         return {"trial": self._examiner.check(request["set"]).to_json()}
+
+    def intact(self, request: Request) -> Reply:
+        """Say whether a set holds the inputs that it was given; a GPU's runner could open them for writing."""
+        index = int(request["set"])
+        return {"intact": self._filling is None or self._filling.is_intact(index, self.memory.inputs[index])}
+
+    def idle(self, _request: Request) -> Reply:
+        """Say how long the device takes for next to nothing: long, when another process has work on it."""
+        return {"seconds": time_nothing(self.memory.kind)}
 
     def prepare_mode(self, request: Request) -> Reply:
         """Compile the reference in a mode, and say how exact and of which class it is."""
@@ -144,11 +159,12 @@ class Judge:
 OPERATIONS: dict[str, Callable[[Judge, Request], Reply]] = {
     "prepare": Judge.prepare,
     "poison": Judge.poison,
-    "poison_all": Judge.poison_all,
     "examine": Judge.examine,
     "repeated": Judge.repeated,
     "changed": Judge.changed,
-    "refill": Judge.refill,
+    "renew": Judge.renew,
+    "intact": Judge.intact,
+    "idle": Judge.idle,
     "check": Judge.check,
     "prepare_mode": Judge.prepare_mode,
     "loop": Judge.loop,

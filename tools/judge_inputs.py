@@ -7,6 +7,7 @@ is as non-negative, as triangular or as normalised as they are.
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 
 import torch
 
@@ -65,27 +66,47 @@ class SecretSource:
         generator = self._generator(label + ":integers")
         return tuple(_whole(t, generator) if t.is_floating_point() else t for t in self.nominal(label))
 
-    def refill(self, sets: tuple[Tensors, ...], label: str) -> None:
-        """Give every set new contents, each its own mixture of two fresh draws."""
+    def fill(self, label: str, n_sets: int) -> Filling:
+        """Return contents for every set, drawn now; each set's are its own mixture of two fresh draws."""
         first, second = self.nominal(label + ":a"), self.nominal(label + ":b")
         if not all(t.is_floating_point() for t in first):
-            pool = [self.nominal(f"{label}:{i}") for i in range(min(_POOL, len(sets)))]
+            pool = [self.nominal(f"{label}:{i}") for i in range(min(_POOL, n_sets))]
         else:
             pool = [first]
-        generator = self._generator(label + ":weights")
-        for i, views in enumerate(sets):
-            weight = _MIXTURE[0] + (_MIXTURE[1] - _MIXTURE[0]) * torch.rand((), generator=generator).item()
-            for view, a, b, whole in zip(views, first, second, pool[i % len(pool)], strict=True):
-                if view.is_floating_point():
-                    torch.lerp(a, b, weight, out=view)
-                else:
-                    view.copy_(whole)
+        drawn = torch.rand(n_sets, generator=torch.Generator().manual_seed(self._seed(label + ":weights")))
+        weights = (_MIXTURE[0] + (_MIXTURE[1] - _MIXTURE[0]) * drawn).tolist()
+        return Filling(first=first, second=second, pool=pool, weights=weights)
 
     def _seed(self, label: str) -> int:
         return int.from_bytes(hashlib.sha256(self._secret + label.encode()).digest()[:7], "big")
 
     def _generator(self, label: str) -> torch.Generator:
-        return torch.Generator().manual_seed(self._seed(label))
+        return torch.Generator(self._reference.device).manual_seed(self._seed(label))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filling:
+    """New contents of all sets at once; `write` puts those of one set in place."""
+
+    first: Tensors
+    second: Tensors
+    pool: list[Tensors]
+    weights: list[float]
+
+    def write(self, index: int, views: Tensors) -> None:
+        """Fill the views of one set."""
+        whole = self.pool[index % len(self.pool)]
+        for view, a, b, other in zip(views, self.first, self.second, whole, strict=True):
+            if view.is_floating_point():
+                torch.lerp(a, b, self.weights[index], out=view)
+            else:
+                view.copy_(other)
+
+    def is_intact(self, index: int, views: Tensors) -> bool:
+        """Return whether the views of a set still hold what `write` put there, bit by bit."""
+        expected = tuple(torch.empty_like(view) for view in views)
+        self.write(index, expected)
+        return all(torch.equal(view, fresh) for view, fresh in zip(views, expected, strict=True))
 
 
 def _all_equal(first: Tensors, second: Tensors) -> bool:
@@ -95,7 +116,7 @@ def _all_equal(first: Tensors, second: Tensors) -> bool:
 def _shuffled_rows(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     if tensor.dim() == 0:
         return tensor
-    return tensor[torch.randperm(tensor.shape[0], generator=generator)]
+    return tensor[torch.randperm(tensor.shape[0], generator=generator, device=generator.device)]
 
 
 def _randomized(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
@@ -105,9 +126,10 @@ def _randomized(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tenso
     if values.numel() == 2 and values.tolist() == [0.0, 1.0]:
         return tensor  # a mask
     if bool((tensor > 0).all()):
-        return tensor * (0.5 + torch.rand(tensor.shape, generator=generator)).to(tensor.dtype)  # a variance stays one
+        factors = 0.5 + torch.rand(tensor.shape, generator=generator, device=generator.device)
+        return tensor * factors.to(tensor.dtype)  # a variance stays one
     spread = float(tensor.double().std()) if tensor.numel() > 1 else 0.0
-    noise = torch.randn(tensor.shape, generator=generator) * (spread or 0.2)
+    noise = torch.randn(tensor.shape, generator=generator, device=generator.device) * (spread or 0.2)
     return tensor + noise.to(tensor.dtype)
 
 
@@ -115,7 +137,9 @@ def _with_one_row(tensor: torch.Tensor, other: torch.Tensor, generator: torch.Ge
     if tensor.dim() < 2 or tensor.numel() == 0:
         return other
     changed = tensor.clone()
-    index = tuple(int(torch.randint(size, (), generator=generator)) for size in tensor.shape[:-1])
+    index = tuple(
+        int(torch.randint(size, (), generator=generator, device=generator.device)) for size in tensor.shape[:-1]
+    )
     changed[index] = other[index]
     if _is_symmetric(tensor):
         changed.mT[index] = other[index]
@@ -129,7 +153,7 @@ def _shifted(tensor: torch.Tensor) -> torch.Tensor:
 
 def _row_scaled(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     shape = (*tensor.shape[:-1], 1) if tensor.dim() > 1 else tensor.shape
-    bits = torch.rand(shape, generator=generator) * 2 * _ROW_SCALE_BITS - _ROW_SCALE_BITS
+    bits = torch.rand(shape, generator=generator, device=generator.device) * 2 * _ROW_SCALE_BITS - _ROW_SCALE_BITS
     scale = torch.exp2(bits).to(tensor.dtype)
     return tensor * scale * scale.mT if _is_symmetric(tensor) else tensor * scale
 
@@ -140,7 +164,8 @@ def _whole(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     low, high = float(tensor.min()), float(tensor.max())
     lowest = 0 if low >= 0 else -_INTEGER_RANGE
     highest = 1 if lowest == 0 and high <= 1 else _INTEGER_RANGE
-    whole = torch.randint(lowest, highest + 1, tensor.shape, generator=generator).to(tensor.dtype)
+    drawn = torch.randint(lowest, highest + 1, tensor.shape, generator=generator, device=generator.device)
+    whole = drawn.to(tensor.dtype)
     if _is_symmetric(tensor):
         whole = whole.tril() + whole.tril(-1).mT
     return torch.where(tensor == 0, tensor, whole) if _has_structural_zeros(tensor) else whole

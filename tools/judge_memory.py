@@ -1,8 +1,9 @@
-"""The judge's memory for one problem: three anonymous files that judge and runner both map (runs in the judge).
+"""The judge's memory for one problem: three regions that judge and runner both map (runs in the judge).
 
-Inputs and parameters are sealed against future writable mappings after the judge has mapped them itself, so a runner
-cannot write them by any route: not through its own mapping, not by reopening the descriptor. Outputs can be written by
-both and resized by neither.
+On a CPU they are anonymous files. Inputs and parameters are sealed against future writable mappings after the judge has
+mapped them itself, so a runner cannot write them by any route: not through its own mapping, not by reopening the
+descriptor. Outputs can be written by both and resized by neither. On a GPU they are exported allocations: see
+judge_cuda_memory.py.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ import fcntl
 import mmap
 import os
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 
-from ridgeline.tools.records import ArgKind, ArgSpec, Role, Signature
+from ridgeline.tools.judge_cuda_memory import DeviceAllocation
+from ridgeline.tools.records import ArgKind, ArgSpec, DeviceKind, Role, Signature
 from ridgeline.tools.rotation import count_sets
 
 _ALIGN = 4096
@@ -37,7 +40,19 @@ class Placement:
         return {"spec": self.spec.to_json(), "region": self.region, "offset": self.offset, "stride": self.set_stride}
 
 
-class Region:
+class Region(Protocol):
+    """Memory that this process writes and a runner maps by descriptor."""
+
+    fd: int
+    size_bytes: int
+    writable_by_runner: bool
+
+    def tensor(self, offset: int, spec: ArgSpec) -> torch.Tensor:
+        """Return a view of the memory with the argument's dtype, shape and strides."""
+        ...
+
+
+class FileRegion:
     """One memfd, mapped for writing by this process."""
 
     def __init__(self, name: str, size_bytes: int, *, writable_by_runner: bool) -> None:
@@ -58,12 +73,36 @@ class Region:
         return flat.as_strided(spec.shape, spec.strides)
 
 
+class DeviceRegion:
+    """One exported allocation on the judge's GPU. The descriptor opens it; what it may do is fixed when it is mapped.
+
+    A runner maps inputs for reading only, in its own host, before the candidate is loaded. A candidate that imports the
+    descriptor once more would find it closed.
+    """
+
+    def __init__(self, size_bytes: int, *, writable_by_runner: bool) -> None:
+        self._allocation = DeviceAllocation(size_bytes)
+        self._bytes = self._allocation.tensor()
+        self.size_bytes = self._allocation.size_bytes
+        self.fd = self._allocation.fd
+        self.writable_by_runner = writable_by_runner
+
+    def tensor(self, offset: int, spec: ArgSpec) -> torch.Tensor:
+        """Return a view of the memory with the argument's dtype, shape and strides."""
+        dtype = torch_dtype(spec.dtype)
+        size = storage_elements(spec) * dtype.itemsize
+        if size == 0:
+            return torch.empty(spec.shape, dtype=dtype, device="cuda")
+        return self._bytes[offset : offset + size].view(dtype).as_strided(spec.shape, spec.strides)
+
+
 class ArenaMemory:
     """Every set of inputs and outputs of a problem, and its parameters, as torch tensors over shared regions."""
 
     INPUTS, PARAMETERS, OUTPUTS = 0, 1, 2
 
-    def __init__(self, signature: Signature, *, cache_bytes: int, memory_bytes: int) -> None:
+    def __init__(self, signature: Signature, *, kind: DeviceKind, cache_bytes: int, memory_bytes: int) -> None:
+        self.kind = kind
         specs = [a for a in signature.args if a.kind is ArgKind.TENSOR]
         offsets: dict[int, int] = {self.INPUTS: 0, self.PARAMETERS: 0, self.OUTPUTS: 0}
         starts: list[tuple[int, int]] = []
@@ -72,11 +111,11 @@ class ArenaMemory:
             starts.append((region, offsets[region]))
             offsets[region] += _aligned(storage_elements(spec) * torch_dtype(spec.dtype).itemsize)
         set_bytes = offsets[self.INPUTS] + offsets[self.OUTPUTS]
-        self.n_sets = count_sets(set_bytes, cache_bytes=cache_bytes, memory_bytes=memory_bytes)
+        self.n_sets = count_sets(set_bytes, kind=kind, cache_bytes=cache_bytes, memory_bytes=memory_bytes)
         self.regions = (
-            Region("inputs", offsets[self.INPUTS] * self.n_sets, writable_by_runner=False),
-            Region("parameters", offsets[self.PARAMETERS], writable_by_runner=False),
-            Region("outputs", offsets[self.OUTPUTS] * self.n_sets, writable_by_runner=True),
+            _region(kind, "inputs", offsets[self.INPUTS] * self.n_sets, writable_by_runner=False),
+            _region(kind, "parameters", offsets[self.PARAMETERS], writable_by_runner=False),
+            _region(kind, "outputs", offsets[self.OUTPUTS] * self.n_sets, writable_by_runner=True),
         )
         self.placements = tuple(
             Placement(spec=s, region=r, offset=o, set_stride=0 if r == self.PARAMETERS else offsets[r])
@@ -97,6 +136,12 @@ class ArenaMemory:
 
     def _views(self, region: int, set_index: int) -> tuple[torch.Tensor, ...]:
         return tuple(self._view(p, set_index) for p in self.placements if p.region == region)
+
+
+def _region(kind: DeviceKind, name: str, size_bytes: int, *, writable_by_runner: bool) -> Region:
+    if kind is DeviceKind.CUDA:
+        return DeviceRegion(size_bytes, writable_by_runner=writable_by_runner)
+    return FileRegion(name, size_bytes, writable_by_runner=writable_by_runner)
 
 
 def storage_elements(spec: ArgSpec) -> int:

@@ -20,10 +20,10 @@ from ridgeline.tools.engine import ProblemOnDevice
 from ridgeline.tools.errors import EngineError, JudgeCrashed, ProblemError, RidgelineError
 from ridgeline.tools.hardware import measurement_cores
 from ridgeline.tools.measuring_environment import compute_environment
-from ridgeline.tools.records import ArgSpec, Description
+from ridgeline.tools.records import ArgSpec, Description, Device, DeviceKind
 
 _MAX_DESCRIPTORS = 8
-_KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "CXX", "CC")
+_KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "CXX", "CC", "CUDA_HOME")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +68,7 @@ class JudgeProcess:
             ProblemError: the reference cannot be judged; one line says why.
             JudgeCrashed: the process went away.
         """
+        self.device_kind = problem.device.kind
         self._pending = b""
         self._is_stopped = False
         self._descriptors: list[int] = []
@@ -117,6 +118,7 @@ class JudgeProcess:
             interface=problem.interface,
             tolerance=problem.tolerance,
             secret=secret.hex(),
+            device=problem.device.kind.value,
             cache_bytes=problem.device.cache_bytes,
             memory_bytes=problem.device.memory_bytes,
         )
@@ -219,8 +221,13 @@ def _environment(problem: ProblemOnDevice, cache_dir: Path) -> dict[str, str]:
         **compute_environment(problem.device),
         "PYTHONPATH": os.pathsep.join([package, *(p for p in sys.path if p and Path(p).is_absolute())]),
         "TORCHINDUCTOR_CACHE_DIR": str(compiled),
-        "TORCHINDUCTOR_COMPILE_THREADS": "1",  # no pool of helper processes
+        "TORCHINDUCTOR_COMPILE_THREADS": _compile_threads(problem.device),
     }
+
+
+def _compile_threads(device: Device) -> str:
+    """No pool of helper processes beside a CPU's measurement; max-autotune on a GPU compiles some twenty kernels."""
+    return str(min(len(measurement_cores()), 8)) if device.kind is DeviceKind.CUDA else "1"
 
 
 def _rebuilt(error: dict[str, str]) -> RidgelineError:

@@ -40,12 +40,14 @@ class _Slot:
 class Reference:
     """The reference's model in eval mode, its signature, and ways to call it on flat tuples of input tensors."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, device: str = "cpu") -> None:
+        self.device = device  # as torch names it: "cpu" or "cuda"
         self._module = _load(source)
         init = _own("get_init_inputs", _attribute(self._module, "get_init_inputs"))
         torch.manual_seed(0)
         self.model: torch.nn.Module = _own("Model()", lambda: _attribute(self._module, "Model")(*init))
         self.model.eval().requires_grad_(False)
+        _own("Model().to(device)", lambda: self.model.to(device))
         self._arguments: list[Any] = []
         specs = self._describe_inputs(self._get_inputs(0))
         taken = {s.name for s in specs}
@@ -79,14 +81,16 @@ class Reference:
 
     def _get_inputs(self, rng_seed: int) -> list[Any]:
         torch.manual_seed(rng_seed)
-        values = _own("get_inputs()", _attribute(self._module, "get_inputs"))
+        draw = _attribute(self._module, "get_inputs")
+        with torch.device(self.device):  # drawn on the device, where the reference does not say otherwise
+            values = _own("get_inputs()", draw)
         if not isinstance(values, list | tuple):
             raise ProblemError(f"{_FILE}: get_inputs() must return a list, got {type(values).__name__}")
         return list(values)
 
     def draw_inputs(self, rng_seed: int) -> Tensors:
         """Return the input tensors of one call of `get_inputs()`, lists flattened."""
-        return tuple(t.detach() for t in _tensors_in(self._get_inputs(rng_seed)))
+        return tuple(t.detach().to(self.device) for t in _tensors_in(self._get_inputs(rng_seed)))
 
     def arguments(self, inputs: Tensors) -> list[Any]:
         """Return what `forward` takes, with these tensors in their places."""
@@ -115,6 +119,11 @@ class Reference:
                     if isinstance(value, torch.Tensor) and value.is_floating_point():
                         setattr(module, name, value.double())  # a plain attribute, which .double() does not see
         return self._double
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """Return the names of the input tensors, in the order of `draw_inputs`."""
+        return tuple(a.name for a in self.signature.with_role(Role.INPUT) if a.kind is ArgKind.TENSOR)
 
     def named_tensors(self) -> dict[str, torch.Tensor]:
         """Return parameters and buffers by their names in the model."""

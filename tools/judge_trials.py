@@ -31,7 +31,7 @@ from ridgeline.tools.precision import (
     gate_for,
     strictness,
 )
-from ridgeline.tools.records import PrecisionClass, ReasonCode, Role, Trial
+from ridgeline.tools.records import DeviceKind, PrecisionClass, ReasonCode, Role, Trial
 
 Facts = dict[str, Any]
 
@@ -108,6 +108,14 @@ class Examiner:
                 return {"output": name, "missing": count, "total": view.numel(), "first": first, "width": width}
         return None
 
+    def _touched(self, set_index: int, case: Case) -> str:
+        """Name the input that no longer holds what it was given, "" when none. A CPU's inputs are sealed by the kernel."""
+        if self._memory.kind is not DeviceKind.CUDA:
+            return ""
+        views = self._memory.inputs[set_index]
+        pairs = zip(self._reference.input_names, views, case.inputs, strict=True)
+        return next((n for n, view, given in pairs if not torch.equal(view, given.to(view.dtype))), "")
+
     # ---------------------------------------------------------------------------------------------------------- trials
 
     def prepare(self, name: str, set_index: int, *, nan: bool) -> None:
@@ -123,6 +131,9 @@ class Examiner:
         outputs = self._memory.outputs[set_index]
         self._snapshot = tuple(o.clone() for o in outputs)
         case = self._book.case(name)
+        touched = self._touched(set_index, case)
+        if touched:
+            return {"touched": touched}
         missing = self._missing(set_index, case.expected)
         if missing is not None:
             return {"missing": missing}

@@ -64,8 +64,7 @@ class Rotation:
         contents: writing a gigabyte leaves the caches full of lines that have yet to reach memory, and both sides shall
         meet them alike.
         """
-        self.arena.refill()
-        self.arena.poison()
+        self.arena.renew()
         self.next_set = 0
 
 
@@ -96,6 +95,7 @@ class Lane:
     side: Side
     rotation: Rotation
     is_tracked: bool  # a candidate; the reference is trusted
+    request_s: float = 0.0  # what a request costs at least, however empty: see request_cost.py
     plan: Plan = Plan(calls=1)
     blocks: list[Block] = field(default_factory=list)
 
@@ -144,7 +144,10 @@ class Lane:
     def per_call_s(self) -> list[float]:
         """Return every block's seconds per call.
 
-        A candidate's are the parent's, with the requests' cost: nothing that it could have a say in is taken off. The
-        reference is trusted and its requests cost more, so its own clock counts: what is wrong is wrong in its favour.
+        A candidate's are the parent's, less what the block's two requests cost at least: nothing that it could have a
+        say in is taken off. The reference is trusted and its requests cost more, so its own clock counts: what is wrong
+        is wrong in its favour.
         """
-        return [b.parent_s if self.is_tracked else b.own_s for b in self.blocks]
+        if not self.is_tracked:
+            return [b.own_s for b in self.blocks]
+        return [max(b.parent_s - 2 * self.request_s / (3 * b.calls), 1e-9) for b in self.blocks]

@@ -1,15 +1,19 @@
-"""The native host's executable, compiled once into the cache folder."""
+"""The native host's executable for each kind of device, compiled once into the cache folder."""
 
 from __future__ import annotations
 
 import hashlib
 from pathlib import Path
 
+from ridgeline.tools.hardware import driver_library
 from ridgeline.tools.records import DeviceKind
 from ridgeline.tools.toolchain import build_trusted, find_toolchain
 
-_SOURCE = Path(__file__).parent / "native" / "host.cpp"
+_FOLDER = Path(__file__).parent / "native"
+_SOURCE = _FOLDER / "host.cpp"
+_SOURCES = (_SOURCE, *(_FOLDER / name for name in ("host_wire.h", "host_cpu.h", "host_cuda.h")))
 _FLAGS = ("-std=c++17", "-O2", "-fopenmp")
+_CUDA_FLAGS = ("-std=c++17", "-O2", "-DRIDGELINE_CUDA", "-x", "c++")
 _SANITIZED_FLAGS = ("-std=c++17", "-O1", "-g", "-fopenmp", "-fno-omit-frame-pointer")
 _LIBRARIES = ("-ldl",)
 
@@ -24,10 +28,29 @@ def native_host(cache_dir: Path, *, sanitize: str = "") -> Path:
         StorageError: `cache_dir` cannot be written.
     """
     flags = (*_SANITIZED_FLAGS, f"-fsanitize={sanitize}") if sanitize else _FLAGS
-    digest = hashlib.sha256(_SOURCE.read_bytes() + " ".join(flags).encode()).hexdigest()[:16]
-    host = cache_dir / "host" / f"host-{digest}"
+    return _built(cache_dir, DeviceKind.CPU, flags, _LIBRARIES)
+
+
+def cuda_host(cache_dir: Path) -> Path:
+    """Return the path of the compiled host for CUDA, compiling it when its source or the driver changed (about 4 s).
+
+    It is linked with the driver's own library, which every machine with a GPU has, rather than with the toolkit's stub.
+
+    Raises:
+        DeviceError: there is no driver, nvcc is missing or cannot build it; one line says why.
+        StorageError: `cache_dir` cannot be written.
+    """
+    driver = driver_library()
+    linked = (f"-Xlinker={driver}", f"-Xlinker=-rpath={driver.parent}", *_LIBRARIES)
+    return _built(cache_dir, DeviceKind.CUDA, _CUDA_FLAGS, linked)
+
+
+def _built(cache_dir: Path, kind: DeviceKind, flags: tuple[str, ...], libraries: tuple[str, ...]) -> Path:
+    texts = [path.read_bytes() for path in _SOURCES]
+    digest = hashlib.sha256(b"\0".join(texts) + " ".join((*flags, *libraries)).encode()).hexdigest()[:16]
+    host = cache_dir / "host" / f"{kind.value}-{digest}"
     if host.is_file():
         return host
-    compiler = find_toolchain(DeviceKind.CPU).compiler
-    build_trusted(host, [str(compiler), *flags, str(_SOURCE), *_LIBRARIES], what="the native host")
+    compiler = find_toolchain(kind).compiler
+    build_trusted(host, [str(compiler), *flags, str(_SOURCE), *libraries], what="the native host")
     return host

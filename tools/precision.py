@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.records import PrecisionClass
+from ridgeline.tools.vocabulary import STRICTEST_FIRST
 
 NOMINAL_GATE: Mapping[PrecisionClass, float] = {
     PrecisionClass.FP32: 1e-5,
@@ -68,13 +69,8 @@ REPEAT_LIMIT: float = 1.0
 """Two runs on the same inputs may differ by this x the trial's gate (atomics), or the kernel is wrong, not just
 nondeterministic."""
 
-STRICTEST_FIRST = (
-    PrecisionClass.FP32,
-    PrecisionClass.TF32,
-    PrecisionClass.FP16,
-    PrecisionClass.BF16,
-    PrecisionClass.FP8,
-)
+REDUCED = frozenset({PrecisionClass.TF32, PrecisionClass.FP16, PrecisionClass.BF16, PrecisionClass.FP8})
+"""Classes looser than fp32's arithmetic."""
 
 _OUTPUT_CLASS = {"bfloat16": PrecisionClass.BF16, "float16": PrecisionClass.FP16}
 

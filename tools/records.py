@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import Any, Self, get_args, get_origin, get_type_hints
 
 from ridgeline.tools.vocabulary import (
+    STRICTEST_FIRST,
     ArgKind,
     Category,
     DeviceKind,
@@ -182,7 +183,7 @@ class Description(Record):
 class Baseline(Record):
     """PyTorch's own time for the problem in one configuration."""
 
-    name: str  # "eager", "eager_tf32", "compile", "compile_max_autotune"
+    name: str  # "eager", "compile", "compile_max_autotune", each also with "_tf32"; "sdpa_flash" and its like
     precision_class: PrecisionClass | None  # None: eager itself fits no class
     median_ms: float | None  # None when it failed: `error` says why
     p10_ms: float | None = None
@@ -203,6 +204,14 @@ class Floor(Record):
     gflops: float  # ceiling used
 
 
+def is_within(measured: PrecisionClass | None, loosest: PrecisionClass | None) -> bool:
+    """Return whether a measured class is at least as precise as `loosest`; True where either is not a class of arithmetic."""
+    if measured not in STRICTEST_FIRST or loosest not in (PrecisionClass.EXACT, *STRICTEST_FIRST):
+        return True
+    allowed = 0 if loosest is PrecisionClass.EXACT else STRICTEST_FIRST.index(loosest) + 1
+    return measured in STRICTEST_FIRST[:allowed]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baselines(Record):
     """Everything measured once for a problem before a token is spent."""
@@ -211,9 +220,12 @@ class Baselines(Record):
     entries: tuple[Baseline, ...]
     floor: Floor
 
-    def best(self) -> Baseline | None:
-        """Return the fastest baseline that ran, or None."""
-        ran = [b for b in self.entries if b.median_ms is not None]
+    def best(self, loosest: PrecisionClass | None = None) -> Baseline | None:
+        """Return the fastest baseline that ran, or None.
+
+        With `loosest`, of those at least as precise as that class: an fp32 kernel does not compete with tf32's time.
+        """
+        ran = [b for b in self.entries if b.median_ms is not None and is_within(b.precision_class, loosest)]
         return min(ran, key=lambda b: b.median_ms or 0.0) if ran else None
 
 

@@ -74,6 +74,7 @@ def serve(wire: socket.socket) -> None:
     """
     lines = _lines(wire)
     setup = read_setup(lines)
+    _say(wire, "mapped")
     state = GlobalState()
     module = _load(setup)
     state.check("loading the library")

@@ -9,10 +9,10 @@ from pathlib import Path
 import ridgeline
 from ridgeline.tools.engine import ProblemOnDevice
 from ridgeline.tools.errors import EngineError
-from ridgeline.tools.hardware import measurement_cores
+from ridgeline.tools.hardware import device_nodes, driver_library, measurement_cores
 from ridgeline.tools.measuring_environment import compute_environment
-from ridgeline.tools.native_host import native_host
-from ridgeline.tools.records import Build, Interface
+from ridgeline.tools.native_host import cuda_host, native_host
+from ridgeline.tools.records import Build, DeviceKind, Interface
 from ridgeline.tools.runner_process import RunnerPlan
 from ridgeline.tools.sandbox import Confined, Limits, python_paths
 
@@ -22,6 +22,7 @@ _LEAST_MEMORY = 1 << 30
 _MOST_WORKSPACE = 4 << 30
 _TORCH_MEMORY = 3 << 30  # torch's own libraries and allocator
 _TORCH_LOAD_S = 90.0  # importing torch on a busy machine
+_CUDA_HOST_MEMORY = 8 << 30  # of the process, not of the GPU: the driver's own
 _SPARE_THREADS = 64
 _SCRATCH_FILE_BYTES = 16 << 20
 
@@ -36,6 +37,8 @@ def runner_plan(problem: ProblemOnDevice, build: Build, cache_dir: Path, *, sani
     if build.library_path is None:
         raise EngineError("a candidate without a library was to be run")
     library = Path(build.library_path)
+    if problem.device.kind is DeviceKind.CUDA:
+        return _cuda_plan(problem, library, cache_dir)
     if problem.interface == Interface.TORCH:
         return _torch_plan(problem, library)
     return _native_plan(problem, library, cache_dir, sanitized=sanitized)
@@ -66,6 +69,26 @@ def _native_plan(problem: ProblemOnDevice, library: Path, cache_dir: Path, *, sa
     )
 
 
+def _cuda_plan(problem: ProblemOnDevice, library: Path, cache_dir: Path) -> RunnerPlan:
+    host = cuda_host(cache_dir)
+    driver = driver_library().parent
+    confined = Confined(
+        command=(str(host),),
+        readable=(host, library.parent, *(() if driver.is_relative_to("/usr") else (driver,))),
+        env=compute_environment(problem.device) | {"LD_LIBRARY_PATH": str(driver)},
+        devices=device_nodes(problem.device),
+        limits=_limits(problem, _CUDA_HOST_MEMORY, sanitized=False),
+        cpus=measurement_cores(),
+    )
+    return RunnerPlan(
+        confined=confined,
+        library=library,
+        workspace_bytes=problem.device.memory_bytes // 8,
+        call_timeout_s=problem.call_timeout_s,
+        load_timeout_s=problem.call_timeout_s,
+    )
+
+
 def _torch_plan(problem: ProblemOnDevice, library: Path) -> RunnerPlan:
     package = Path(ridgeline.__file__).parent
     rooms = tuple((package / room).resolve() for room in ("tools",))
@@ -88,12 +111,13 @@ def _torch_plan(problem: ProblemOnDevice, library: Path) -> RunnerPlan:
 
 
 def _limits(problem: ProblemOnDevice, memory_bytes: int, *, sanitized: bool) -> Limits:
+    cores = len(measurement_cores())
     return Limits(
         wall_s=_LONGEST_RUN_S,
-        cpu_s=int(_LONGEST_RUN_S) * problem.device.cores,
+        cpu_s=int(_LONGEST_RUN_S) * cores,
         memory_bytes=memory_bytes,
         file_bytes=_SCRATCH_FILE_BYTES,
         disk_bytes=_SCRATCH_FILE_BYTES,
-        processes=2 * problem.device.cores + _SPARE_THREADS,
+        processes=2 * cores + _SPARE_THREADS,
         cap_address_space=not sanitized,
     )

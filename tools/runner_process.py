@@ -18,6 +18,7 @@ from typing import IO
 
 from ridgeline.tools.arena import LoopTime
 from ridgeline.tools.dtypes import element_bytes
+from ridgeline.tools.errors import EngineError
 from ridgeline.tools.judge_process import LoadedProblem, Place
 from ridgeline.tools.records import ArgKind, ArgSpec, ReasonCode, Status
 from ridgeline.tools.sandbox import Confined, Sandbox, SandboxedProcess
@@ -32,6 +33,8 @@ _FAILED: dict[str, tuple[Status, ReasonCode]] = {
     "load_failed": (Status.RUNTIME_ERROR, ReasonCode.LOAD_FAILED),
     "crashed": (Status.RUNTIME_ERROR, ReasonCode.CRASHED),
     "input_written": (Status.RUNTIME_ERROR, ReasonCode.INPUT_WRITTEN),
+    "cuda_error": (Status.RUNTIME_ERROR, ReasonCode.CUDA_ERROR),
+    "device": (Status.RUNTIME_ERROR, ReasonCode.CUDA_ERROR),
     "out_of_memory": (Status.RUNTIME_ERROR, ReasonCode.OUT_OF_MEMORY),
     "not_a_tensor": (Status.WRONG, ReasonCode.NOT_A_TENSOR),
     "shape_mismatch": (Status.WRONG, ReasonCode.SHAPE_MISMATCH),
@@ -125,6 +128,22 @@ class RunnerProcess:
         kept = ",".join(str(k) for k in keep) or "-"
         return self._request(f"loop {{nonce}} {first_set} {calls} {kept}", 2 * self._plan.call_timeout_s)
 
+    def capture(self, first_set: int, calls: int) -> bool:
+        """Record `calls` rotating calls into a CUDA graph without running them; False where they cannot be recorded.
+
+        Raises:
+            RunnerFailure: it died, hung or broke the protocol.
+        """
+        return self._request(f"capture {{nonce}} {first_set} {calls}", self._plan.call_timeout_s).own_s > 0
+
+    def replay(self) -> LoopTime:
+        """Run what was captured.
+
+        Raises:
+            RunnerFailure: it died, hung or broke the protocol.
+        """
+        return self._request("replay {nonce} 0", 2 * self._plan.call_timeout_s)
+
     def collect(self, set_index: int) -> None:
         """Let the runner put the kept output of a set into the set's memory.
 
@@ -188,9 +207,19 @@ class RunnerProcess:
 
     def _load(self) -> None:
         self._send(self._setup())
+        self._expect_mapped()
         words = self._reply(self._plan.load_timeout_s, ReasonCode.LOAD_TIMEOUT)
         if words[0] != "ready" or len(words) != 3:
             raise self._violation(f"{' '.join(words)!r} instead of ready")
+
+    def _expect_mapped(self) -> None:
+        """Wait until the host stands ready with the judge's memory; what fails before that is no candidate's fault."""
+        try:
+            words = self._reply(self._plan.load_timeout_s, ReasonCode.LOAD_TIMEOUT)
+        except RunnerFailure as failure:
+            raise EngineError(f"a runner could not be made ready: {failure.reason}") from failure
+        if words != ["mapped"]:
+            raise EngineError(f"a runner could not be made ready: it said {' '.join(words)!r}")
 
     def _request(self, line: str, timeout_s: float) -> LoopTime:
         self.expect_silence()

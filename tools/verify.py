@@ -207,6 +207,9 @@ class Verification:
     # --------------------------------------------------------------------------------------------------------- verdict
 
     def _failure_of(self, name: str, facts: Facts) -> Failure | None:
+        if facts.get("touched"):
+            reason = f"{name}: it wrote to its input `{facts['touched']}`, which is read-only"
+            return Failure(status=Status.RUNTIME_ERROR, code=ReasonCode.INPUT_WRITTEN, reason=reason)
         if facts.get("missing"):
             return _not_written(name, facts["missing"])
         trial = Trial.from_json(facts["trial"])

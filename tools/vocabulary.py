@@ -71,6 +71,7 @@ class ReasonCode(StrEnum):
     SANDBOX_VIOLATION = "sandbox_violation"
     OUT_OF_MEMORY = "out_of_memory"
     INPUT_WRITTEN = "input_written"
+    CUDA_ERROR = "cuda_error"
     # timeout
     CALL_TIMEOUT = "call_timeout"
     LOAD_TIMEOUT = "load_timeout"
@@ -124,6 +125,16 @@ class PrecisionClass(StrEnum):
     BF16 = "bf16"
     FP8 = "fp8"
     CRFM = "crfm"
+
+
+STRICTEST_FIRST = (
+    PrecisionClass.FP32,
+    PrecisionClass.TF32,
+    PrecisionClass.FP16,
+    PrecisionClass.BF16,
+    PrecisionClass.FP8,
+)
+"""The classes of arithmetic, each looser than the one before it."""
 
 
 class Purpose(StrEnum):

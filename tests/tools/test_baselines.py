@@ -117,12 +117,26 @@ def test_eager_that_cannot_run_is_an_error_of_the_engine(problem, tmp_path, fold
         measure_baselines(problem, describe(), start_judge=refuse, cache_dir=tmp_path, settings=QUICK)
 
 
-def test_tf32_is_a_baseline_on_gpus_only(problem) -> None:
+def graph_of(*operations: str) -> Description:
+    nodes = [{"name": f"n{i}", "op": op, "dtype": "float32"} for i, op in enumerate(operations)]
+    return replace(describe(), reference_graph={"nodes": nodes})
+
+
+def test_tf32_is_a_baseline_on_gpus_where_products_are_computed(problem) -> None:
     assert modes_of(problem.device, ("default",)) == ("eager", "compile")
     gpu = replace(problem.device, kind=DeviceKind.CUDA)
-    assert modes_of(gpu, ("default",)) == ("eager", "eager_tf32", "compile")
+    with_tf32 = ("eager", "eager_tf32", "compile", "compile_tf32")
+    assert modes_of(gpu, ("default",)) == with_tf32
+    assert modes_of(gpu, ("default",), graph_of("aten.convolution.default")) == with_tf32
+    assert modes_of(gpu, ("default",), graph_of("aten._softmax.default")) == ("eager", "compile")
     with pytest.raises(EngineError, match="known: default, max-autotune"):
         modes_of(gpu, ("fast",))
+
+
+def test_every_backend_of_attention_is_a_baseline_on_gpus(problem) -> None:
+    gpu = replace(problem.device, kind=DeviceKind.CUDA)
+    modes = modes_of(gpu, (), graph_of("aten._scaled_dot_product_flash_attention.default"))
+    assert modes == ("eager", "sdpa_flash", "sdpa_efficient", "sdpa_cudnn", "sdpa_math")
 
 
 def test_key_follows_sizes_device_and_torch(problem) -> None:

@@ -94,14 +94,18 @@ class FileArena:
         self.refills = 0
         self.checked: list[int] = []
 
-    def refill(self) -> None:
+    def renew(self) -> None:
         self.refills += 1
         fresh = self.rng.standard_normal(self.memory.shape[2], dtype=np.float32)
         for i in range(self.n_sets):
             self.memory[i, 0] = np.roll(fresh, i) + self.refills
+            self.memory[i, 1] = np.nan
 
-    def poison(self) -> None:
-        self.memory[:, 1] = np.nan
+    def is_intact(self, set_index: int) -> bool:
+        return True
+
+    def waited_s(self) -> float:
+        return 0.0
 
     def check(self, set_index: int) -> Trial:
         self.checked.append(set_index)

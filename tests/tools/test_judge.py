@@ -114,7 +114,7 @@ def test_references_in_bf16_with_integer_inputs_and_buffers_load(tmp_path: Path)
     with judging(source, tmp_path) as judge:
         assert [a.name for a in judge.problem.description.signature.args] == ["x", "index", "table", "out"]
         assert judge.request("prepare_mode", mode="eager")["measured"] == "bf16"
-        judge.request("refill")
+        judge.request("renew")
         judge.request("loop", mode="eager", first_set=1, calls=5)
 
 
@@ -122,7 +122,7 @@ def test_a_judge_that_dies_is_an_engine_error(tmp_path: Path) -> None:
     with judging(reference("x", "return x * 2", "torch.randn(8, 8)"), tmp_path) as judge:
         os.kill(judge.pid, 9)
         with pytest.raises(JudgeCrashed, match="signal 9"):
-            judge.request("refill")
+            judge.request("renew")
 
 
 def test_runner_cannot_write_or_resize_inputs(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_only_loading_blames_the_reference(tmp_path: Path) -> None:
             with pytest.raises(EngineError, match=f"{op}: .*no memory"):
                 judge.request(op, set=0, mode="eager", first_set=0, calls=1)
         switch.unlink()
-        judge.request("refill")
+        judge.request("renew")
     switch.touch()
     with pytest.raises(ProblemError, match="no memory"), judging(source, tmp_path):
         pass
@@ -173,7 +173,7 @@ def test_checks_of_one_block_use_the_parameters_that_the_candidate_saw(tmp_path:
     )
     with judging(source, tmp_path, memory_bytes=8000) as judge:
         inputs, parameters, outputs = (_floats(region) for region in judge.problem.regions)
-        judge.request("refill")
+        judge.request("renew")
         gain = parameters[:64].copy()
         for index in range(judge.problem.n_sets):
             one_set = slice(64 * 64 * index, 64 * 64 * (index + 1))

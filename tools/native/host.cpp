@@ -4,312 +4,209 @@
 // It runs inside the sandbox beside untrusted code in one address space, so nothing it says is believed: the parent
 // checks the outputs, counts the replies and keeps the time. See docs/runner-protocol.md for the wire.
 //
-// Memory is behind `Memory`: a CUDA host replaces `map` and `allocate_workspace`, and passes a stream.
+// One source for both kinds of device: `host_cpu.h` and `host_cuda.h` each define what a `Device` does.
+//
+// `host --alone FILE` reads the set-up from a file, makes inputs of its own and calls the candidate three times: what a
+// profiler or a sanitizer is wrapped around.
 
 #include <dlfcn.h>
-#include <omp.h>
-#include <signal.h>
-#include <stdint.h>
-#include <stdlib.h>
+#include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <time.h>
-#include <ucontext.h>
-#include <unistd.h>
 
-#include <cstdio>
-#include <sstream>
-#include <string>
-#include <vector>
-
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/asan_interface.h>
-#define POISON(base, size) __asan_poison_memory_region(base, size)
-#define UNPOISON(base, size) __asan_unpoison_memory_region(base, size)
+#include "host_wire.h"
+#if defined(RIDGELINE_CUDA)
+#include "host_cuda.h"
 #else
-#define POISON(base, size) ((void)0)
-#define UNPOISON(base, size) ((void)0)
+#include "host_cpu.h"
 #endif
 
 namespace {
 
-constexpr int kSocket = 3;
-constexpr size_t kPage = 4096;
-constexpr size_t kGuard = 1 << 20;  // unreadable space on both sides of a region: an overrun faults instead of passing
+using namespace host;
 
-using Call = void (*)(void *const *pointers, const double *scalars, void *workspace, void *stream);
+constexpr int kCallsAlone = 3;
+
+using Call = int (*)(void *const *pointers, const double *scalars, void *workspace, void *stream);
+using ErrorText = const char *(*)(int error);
 using WorkspaceBytes = size_t (*)();
+using Sets = std::vector<std::vector<void *>>;  // [set][argument]
 
-struct Region {
-    char *base = nullptr;
-    size_t bytes = 0;
-    bool read_only = false;
-};
-
-struct Pointer {
-    std::string role;
-    size_t region = 0, offset = 0, set_stride = 0, bytes = 0;
-};
-
-// ------------------------------------------------------------------------------------------------------------- wire
-
-void say(const char *line, size_t length) {
-    while (length > 0) {
-        ssize_t n = write(kSocket, line, length);
-        if (n <= 0) _exit(1);  // the parent is gone
-        line += n;
-        length -= static_cast<size_t>(n);
-    }
-}
-
-void say(const std::string &line) { say((line + "\n").c_str(), line.size() + 1); }
-
-[[noreturn]] void fail(const std::string &code, std::string message) {
-    for (char &c : message)
-        if (c == '\n') c = ' ';
-    say("failed " + code + " " + message);
-    _exit(1);
-}
-
-class Lines {
+class Candidate {
    public:
-    std::string next() {
-        for (;;) {
-            size_t end = pending_.find('\n');
-            if (end != std::string::npos) {
-                std::string line = pending_.substr(0, end);
-                pending_.erase(0, end + 1);
-                return line;
-            }
-            char chunk[4096];
-            ssize_t n = read(kSocket, chunk, sizeof chunk);
-            if (n <= 0) _exit(0);  // the parent closed the socket
-            pending_.append(chunk, static_cast<size_t>(n));
-        }
+    explicit Candidate(const Setup &setup) {
+        void *library = dlopen(setup.library.c_str(), RTLD_NOW | RTLD_LOCAL);
+        if (library == nullptr) fail("load_failed", dlerror());
+        call_ = reinterpret_cast<Call>(dlsym(library, "ridgeline_call"));
+        if (call_ == nullptr) fail("load_failed", "the library does not export ridgeline_call");
+        error_text_ = reinterpret_cast<ErrorText>(dlsym(library, "ridgeline_error"));
+        auto bytes = reinterpret_cast<WorkspaceBytes>(dlsym(library, "workspace_bytes"));
+        workspace_bytes_ = bytes == nullptr ? 0 : bytes();
+        if (workspace_bytes_ > setup.max_workspace)
+            fail("out_of_memory", "workspace_bytes() asks for " + std::to_string(workspace_bytes_) + ", at most " +
+                                      std::to_string(setup.max_workspace) + " are given");
+    }
+
+    size_t workspace_bytes() const { return workspace_bytes_; }
+
+    void call(const std::vector<void *> &pointers, const std::vector<double> &scalars, void *workspace,
+              void *stream) const {
+        const int error = call_(pointers.data(), scalars.data(), workspace, stream);
+        if (error != 0)
+            fail("cuda_error", std::string("run left an error behind: ") +
+                                   (error_text_ == nullptr ? std::to_string(error) : error_text_(error)));
     }
 
    private:
-    std::string pending_;
+    Call call_ = nullptr;
+    ErrorText error_text_ = nullptr;
+    size_t workspace_bytes_ = 0;
 };
 
-// ----------------------------------------------------------------------------------------------------------- memory
+// ---------------------------------------------------------------------------------------------------- served by a parent
 
-struct Memory {
-    static Region map(int fd, size_t bytes, bool read_only) {
-        size_t mapped = (bytes + kPage - 1) / kPage * kPage;
-        char *space = static_cast<char *>(
-            mmap(nullptr, mapped + 2 * kGuard, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
-        if (space == MAP_FAILED) fail("out_of_memory", "no address space for the judge's memory");
-        int access = read_only ? PROT_READ : PROT_READ | PROT_WRITE;
-        void *base = mmap(space + kGuard, mapped, access, MAP_SHARED | MAP_FIXED, fd, 0);
-        if (base == MAP_FAILED) fail("out_of_memory", "cannot map the judge's memory");
-        close(fd);
-        return Region{static_cast<char *>(base), bytes, read_only};
-    }
-
-    static void *allocate_workspace(size_t bytes) {
-        if (bytes == 0) return nullptr;
-        void *space = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-        if (space == MAP_FAILED) fail("out_of_memory", "cannot allocate " + std::to_string(bytes) + " workspace bytes");
-        return space;
-    }
-};
-
-// ----------------------------------------------------------------------------------------------------------- faults
-
-std::vector<Region> g_regions;  // global for the signal handler alone
-
-// Formats without the heap: a fault may have come from inside malloc.
-void on_fault(int number, siginfo_t *info, void *context) {
-    char *address = static_cast<char *>(info->si_addr);
-    bool is_write = false;
-#if defined(__x86_64__)
-    is_write = (static_cast<ucontext_t *>(context)->uc_mcontext.gregs[REG_ERR] & 2) != 0;
-#else
-    (void)context;
-#endif
-    char line[160];
-    for (size_t i = 0; i < g_regions.size(); ++i) {
-        const Region &r = g_regions[i];
-        if (address < r.base - kGuard || address >= r.base + r.bytes + kGuard) continue;
-        bool inside = address >= r.base && address < r.base + r.bytes;
-        const char *code = inside && r.read_only ? "input_written" : "crashed";
-        int n = snprintf(line, sizeof line, "failed %s %d %s %zu %td\n", code, number, is_write ? "write" : "read", i,
-                         address - r.base);
-        say(line, static_cast<size_t>(n));
-        _exit(1);
-    }
-    int n = snprintf(line, sizeof line, "failed crashed %d %s - %#zx\n", number, is_write ? "write" : "read",
-                     reinterpret_cast<size_t>(address));
-    say(line, static_cast<size_t>(n));
-    _exit(1);
-}
-
-void watch_faults() {
-    static char stack[64 << 10];
-    stack_t alternate{};
-    alternate.ss_sp = stack;
-    alternate.ss_size = sizeof stack;
-    sigaltstack(&alternate, nullptr);
-    struct sigaction action {};
-    action.sa_sigaction = on_fault;
-    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-    for (int number : {SIGSEGV, SIGBUS}) sigaction(number, &action, nullptr);
-}
-
-// ------------------------------------------------------------------------------------------------------------ set-up
-
-size_t element_bytes(const std::string &dtype) {
-    if (dtype == "float64" || dtype == "int64") return 8;
-    if (dtype == "float32" || dtype == "int32") return 4;
-    if (dtype == "float16" || dtype == "bfloat16" || dtype == "int16") return 2;
-    return 1;
-}
-
-struct Setup {
-    std::string library;
-    size_t sets = 0, max_workspace = 0;
-    std::vector<Region> regions;
-    std::vector<Pointer> pointers;
-    std::vector<double> scalars;
-};
-
-// istream >> double takes neither "inf" nor "nan", which Python writes.
-double parse_scalar(const std::string &text) {
-    char *end = nullptr;
-    const double value = strtod(text.c_str(), &end);
-    if (text.empty() || *end != '\0') fail("protocol", "not a number: " + text);
-    return value;
-}
-
-Pointer parse_pointer(std::istringstream &in) {
-    Pointer p;
-    std::string dtype;
-    size_t dims = 0;
-    in >> p.role >> p.region >> p.offset >> p.set_stride >> dtype >> dims;
-    std::vector<size_t> shape(dims), strides(dims);
-    for (size_t &s : shape) in >> s;
-    for (size_t &s : strides) in >> s;
-    size_t last = 0, count = 1;
-    for (size_t i = 0; i < dims; ++i) {
-        count *= shape[i];
-        if (shape[i] > 0) last += (shape[i] - 1) * strides[i];
-    }
-    p.bytes = count == 0 ? 0 : (last + 1) * element_bytes(dtype);
-    return p;
-}
-
-Setup read_setup(Lines &lines) {
-    Setup setup;
-    for (;;) {
-        std::istringstream in(lines.next());
-        std::string word;
-        in >> word;
-        if (word == "end") return setup;
-        if (word == "library") {
-            std::getline(in >> std::ws, setup.library);
-        } else if (word == "sets") {
-            in >> setup.sets;
-        } else if (word == "region") {
-            int fd = -1;
-            size_t bytes = 0;
-            std::string access;
-            in >> fd >> bytes >> access;
-            setup.regions.push_back(Memory::map(fd, bytes, access == "ro"));
-        } else if (word == "pointer") {
-            setup.pointers.push_back(parse_pointer(in));
-        } else if (word == "scalar") {
-            std::string dtype, text;
-            in >> dtype >> text;
-            setup.scalars.push_back(parse_scalar(text));
-        } else if (word == "workspace") {
-            in >> setup.max_workspace;
-        } else if (word != "setup") {
-            fail("protocol", "unknown line: " + word);
-        }
-    }
-}
-
-struct Candidate {
-    Call call = nullptr;
-    size_t workspace_bytes = 0;
-};
-
-Candidate load(const Setup &setup) {
-    void *library = dlopen(setup.library.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) fail("load_failed", dlerror());
-    Candidate candidate;
-    candidate.call = reinterpret_cast<Call>(dlsym(library, "ridgeline_call"));
-    if (candidate.call == nullptr) fail("load_failed", "the library does not export ridgeline_call");
-    auto bytes = reinterpret_cast<WorkspaceBytes>(dlsym(library, "workspace_bytes"));
-    candidate.workspace_bytes = bytes == nullptr ? 0 : bytes();
-    if (candidate.workspace_bytes > setup.max_workspace)
-        fail("out_of_memory", "workspace_bytes() asks for " + std::to_string(candidate.workspace_bytes) + ", at most " +
-                                  std::to_string(setup.max_workspace) + " are given");
-    return candidate;
-}
-
-// [set][argument]
-std::vector<std::vector<void *>> addresses_of(const Setup &setup) {
-    std::vector<std::vector<void *>> sets(setup.sets);
-    for (const Region &region : setup.regions) {
-        POISON(region.base, region.bytes);
-        (void)region;
-    }
+Sets shared_sets(Device &device, const Setup &setup) {
+    std::vector<char *> bases;
+    for (const RegionSpec &region : setup.regions) bases.push_back(device.map(region));
+    Sets sets(setup.sets);
     for (size_t set = 0; set < setup.sets; ++set) {
         for (const Pointer &p : setup.pointers) {
-            char *address = setup.regions.at(p.region).base + p.offset + set * p.set_stride;
-            UNPOISON(address, p.bytes);
+            char *address = bases.at(p.region) + p.offset + set * p.set_stride;
+            device.expose(address, p.bytes);
             sets[set].push_back(address);
         }
     }
     return sets;
 }
 
-// ------------------------------------------------------------------------------------------------------------- calls
+class Server {
+   public:
+    Server(Device &device, const Setup &setup, const Sets &sets, const Candidate &candidate)
+        : device_(device), setup_(setup), sets_(sets), candidate_(candidate) {
+        workspace_ = device.allocate(candidate.workspace_bytes());
+    }
 
-int64_t now_ns() {
-    timespec t{};
-    clock_gettime(CLOCK_MONOTONIC_RAW, &t);
-    return static_cast<int64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
+    void serve(Lines &lines) {
+        for (;;) {
+            std::istringstream in(lines.next());
+            std::string word, nonce;
+            size_t first = 0, calls = 1;
+            in >> word;
+            if (word == "quit") return;
+            in >> nonce >> first;
+            if (word == "loop" || word == "capture") in >> calls;
+            say("done " + nonce + " " + std::to_string(answer(word, first, calls)));
+        }
+    }
+
+   private:
+    int64_t answer(const std::string &word, size_t first, size_t calls) {
+        if (word == "collect") return 0;  // outputs are written in place
+        if (word == "capture") {
+            if (!device_.begin_capture()) return 0;
+            call_all(first, calls);
+            return device_.end_capture() ? 1 : 0;
+        }
+        device_.start();
+        if (word == "replay")
+            device_.replay();
+        else
+            call_all(first, calls);
+        return device_.stop();
+    }
+
+    void call_all(size_t first, size_t calls) {
+        size_t set = first % setup_.sets;
+        for (size_t i = 0; i < calls; ++i) {
+            candidate_.call(sets_[set], setup_.scalars, workspace_, device_.stream());
+            if (++set == setup_.sets) set = 0;
+        }
+    }
+
+    Device &device_;
+    const Setup &setup_;
+    const Sets &sets_;
+    const Candidate &candidate_;
+    void *workspace_ = nullptr;
+};
+
+// ----------------------------------------------------------------------------------------------------------------- alone
+
+// Values of every type that are tame in most formulas: numbers between -1 and 1, whole ones between 0 and 3.
+std::vector<unsigned char> tame_values(const std::string &dtype, size_t bytes) {
+    std::vector<unsigned char> made(bytes);
+    const size_t size = element_bytes(dtype);
+    uint64_t state = 0x9E3779B97F4A7C15u;
+    for (size_t at = 0; at + size <= bytes; at += size) {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        const float value = static_cast<float>(state >> 40) / static_cast<float>(1 << 23) - 1.0f;
+        const double wide = value;
+        uint32_t bits = 0;
+        memcpy(&bits, &value, sizeof bits);
+        const uint64_t whole = state & 3;
+        // fp16: the sign, an exponent of 1/4 to 1, ten bits of mantissa
+        const uint16_t half = static_cast<uint16_t>((bits >> 16 & 0x8000) | (0x3400 + (bits >> 8 & 0x7FF)));
+        const uint16_t brain = static_cast<uint16_t>(bits >> 16);
+        const void *from = &whole;  // little-endian: the low bytes of any integer type
+        if (dtype == "float32") from = &value;
+        if (dtype == "float64") from = &wide;
+        if (dtype == "float16") from = &half;
+        if (dtype == "bfloat16") from = &brain;
+        memcpy(&made[at], from, size);
+        if (dtype == "bool") made[at] &= 1;
+    }
+    return made;
 }
 
-void serve(Lines &lines, const Setup &setup, const Candidate &candidate, void *workspace) {
-    const auto sets = addresses_of(setup);
-    for (;;) {
-        std::istringstream in(lines.next());
-        std::string word, nonce;
-        size_t first = 0, calls = 1;
-        in >> word;
-        if (word == "quit") return;
-        in >> nonce >> first;
-        if (word == "loop") in >> calls;
-        if (word == "collect") calls = 0;
-        size_t set = first % setup.sets;
-        const int64_t start = now_ns();
-        for (size_t i = 0; i < calls; ++i) {
-            candidate.call(sets[set].data(), setup.scalars.data(), workspace, nullptr);
-            if (++set == setup.sets) set = 0;
-        }
-        const int64_t elapsed = now_ns() - start;
-        say("done " + nonce + " " + std::to_string(word == "collect" ? 0 : elapsed));
+std::vector<void *> own_tensors(Device &device, const Setup &setup) {
+    constexpr size_t kChunk = 16 << 20;
+    std::vector<void *> pointers;
+    for (const Pointer &p : setup.pointers) {
+        char *memory = static_cast<char *>(device.allocate(p.bytes));
+        pointers.push_back(memory);
+        if (p.role == "output") continue;
+        const auto values = tame_values(p.dtype, p.bytes < kChunk ? p.bytes : kChunk);
+        for (size_t at = 0; at < p.bytes; at += values.size())
+            device.upload(memory + at, values.data(), p.bytes - at < values.size() ? p.bytes - at : values.size());
     }
+    return pointers;
+}
+
+int run_alone(const char *path) {
+    const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return 2;
+    Lines lines(fd);
+    const Setup setup = read_setup(lines);
+    Device device;
+    device.open();
+    const auto pointers = own_tensors(device, setup);
+    const Candidate candidate(setup);
+    void *workspace = device.allocate(candidate.workspace_bytes());
+    for (int i = 0; i < kCallsAlone; ++i) {
+        device.start();
+        candidate.call(pointers, setup.scalars, workspace, device.stream());
+        device.stop();
+    }
+    return 0;
 }
 
 }  // namespace
 
-int main() {
-    prctl(PR_SET_DUMPABLE, 0);
-    Lines lines;
-    Setup setup = read_setup(lines);
-    g_regions = setup.regions;
-#if !defined(__SANITIZE_ADDRESS__)
-    watch_faults();
-#endif
-    Candidate candidate = load(setup);
-    void *workspace = Memory::allocate_workspace(candidate.workspace_bytes);
-    say("ready " + std::to_string(candidate.workspace_bytes) + " " + std::to_string(omp_get_max_threads()));
-    serve(lines, setup, candidate, workspace);
+int main(int count, char **words) {
+    if (count == 3 && strcmp(words[1], "--alone") == 0) return run_alone(words[2]);
+    Lines lines(kSocket);
+    const Setup setup = read_setup(lines);
+    Device device;
+    device.open();
+    const Sets sets = shared_sets(device, setup);
+    prctl(PR_SET_DUMPABLE, 0);  // after the driver's start, which writes below /proc/self
+    say("mapped");
+    device.ready_for_candidate();
+    const Candidate candidate(setup);
+    Server server(device, setup, sets, candidate);
+    say("ready " + std::to_string(candidate.workspace_bytes()) + " " + std::to_string(device.threads()));
+    server.serve(lines);
     _exit(0);  // no destructor of the candidate has a say
 }
