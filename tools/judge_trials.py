@@ -25,13 +25,13 @@ from ridgeline.tools.judge_reference import Reference, Tensors
 from ridgeline.tools.precision import (
     CRFM_TOLERANCE,
     NOMINAL_GATE,
-    STRICTEST_FIRST,
     Errors,
     accepted_classes,
     gate_for,
     strictness,
 )
 from ridgeline.tools.records import DeviceKind, PrecisionClass, ReasonCode, Role, Trial
+from ridgeline.tools.vocabulary import STRICTEST_FIRST
 
 Facts = dict[str, Any]
 

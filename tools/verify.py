@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ridgeline.tools.judge_process import JudgeProcess
-from ridgeline.tools.precision import REPEAT_LIMIT, STRICTEST_FIRST, strictness
+from ridgeline.tools.precision import REPEAT_LIMIT, strictness
 from ridgeline.tools.process_usage import busy_seconds, thread_count
 from ridgeline.tools.records import Label, PrecisionClass, ReasonCode, Status, Trial, Verdict
 from ridgeline.tools.runner_process import RunnerFailure, RunnerProcess
+from ridgeline.tools.vocabulary import STRICTEST_FIRST
 
 Facts = dict[str, Any]
 
