@@ -224,7 +224,7 @@ class Evaluator:
     def _floor(self, problem: ProblemOnDevice, judge: JudgeProcess) -> Floor:
         from ridgeline.tools.roofline import ceilings, floor_for
 
-        return floor_for(judge.problem.description, ceilings(problem.device))
+        return floor_for(judge.problem.description, ceilings(problem.device), problem.tolerance)
 
 
 def _collect(side: RunnerSide, problem: ProblemOnDevice) -> Callable[[int], None] | None:

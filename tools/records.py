@@ -201,6 +201,8 @@ class Floor(Record):
     bound: str  # "memory" or "compute", whichever floor is higher
     bandwidth_gbps: float  # ceiling used, bytes read + written, 1e9 bytes a second
     gflops: float  # ceiling used
+    unit: str = ""  # whose ceiling that is: "fp32", "tf32", "fp16"
+    class_gflops: dict[str, float] = field(default_factory=dict)  # every unit's ceiling, by precision class
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
