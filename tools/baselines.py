@@ -69,7 +69,7 @@ def measure_baselines(
         ProblemError: the reference cannot be judged.
         EngineError: eager PyTorch itself cannot be timed.
     """
-    floor = floor_for(description, ceilings(problem.device))
+    floor = floor_for(description, ceilings(problem.device), problem.tolerance)
     entries: list[Baseline] = []
     for mode in modes_of(problem.device, compile_modes, description):
         path = cache_dir / "baselines" / f"{baseline_key(problem, description, mode)}.json"

@@ -16,9 +16,16 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 
 from ridgeline.tools.arena import Arena, Side
-from ridgeline.tools.lane import Lane, Rotation, WarmUp
+from ridgeline.tools.lane import Block, Lane, Rotation, WarmUp
 from ridgeline.tools.records import Comparison, Floor, Label, Purpose, ReasonCode, Status, Timing, Trial
-from ridgeline.tools.statistics import PairedRatio, StoppingRule, median_interval, paired_ratio, percentile
+from ridgeline.tools.statistics import (
+    SMALLEST_SAMPLE_95,
+    PairedRatio,
+    StoppingRule,
+    median_interval,
+    paired_ratio,
+    percentile,
+)
 
 WITNESS_RELATIVE = 0.10
 WITNESS_ABSOLUTE_S = 5e-6
@@ -31,6 +38,9 @@ QUARANTINE_SPEEDUP = 10.0
 IDLE_SHARE = 0.05
 IDLE_TICKS_S = 0.02
 """/proc counts user and system time in ticks of 10 ms: two of them may be rounding."""
+SLOWED = "slowed by "
+CLOCK_SPREAD = 0.03
+"""A pair of blocks whose clock is further than this from the median does not count."""
 BUSY_S = 1e-3
 """Next to nothing takes 20 to 100 us on an idle GPU; beside another process it waits for a time slice of 1 to 2 ms."""
 STALE_ERROR = 10.0
@@ -82,18 +92,19 @@ def time_candidate(
     floor: Floor | None,
     collect: Collect | None = None,
     request_s: float = 0.0,
+    observe: Callable[[], dict[str, float]] = dict,
 ) -> Timing:
     """Return a candidate's time and its speedup over the reference, both from one alternating run.
 
     A timing that cannot be trusted comes back with its status and reason instead of figures. `collect` is the
-    candidate's; `request_s` is what a request costs at least.
+    candidate's; `request_s` is what a request costs at least; `observe` gives a GPU's clocks.
 
     Raises whatever a side raises when it dies.
     """
     started = time.perf_counter()
     rotation = Rotation(arena=arena)
-    ours = Lane(side=candidate, rotation=rotation, is_tracked=True, request_s=request_s)
-    theirs = Lane(side=reference, rotation=rotation, is_tracked=False)
+    ours = Lane(side=candidate, rotation=rotation, is_tracked=True, request_s=request_s, observe=observe)
+    theirs = Lane(side=reference, rotation=rotation, is_tracked=False, observe=observe)
     try:
         watch = _warm_up(ours, theirs, settings)
         inspect = Inspector(arena=arena, settings=settings, collects={id(candidate): collect}, threads=watch)
@@ -134,7 +145,7 @@ def compare_sides(
     _expect_consistent(lanes[0], lanes[1])
     _expect_consistent(lanes[1], lanes[0])
     times = [lane.per_call_s() for lane in lanes]
-    measured = paired_ratio(times[0], times[1])
+    measured = _ratio(lanes[0], lanes[1])
     return Comparison(
         ratio=measured.ratio,
         ratio_ci95=measured.ci95,
@@ -255,9 +266,30 @@ def _alternate(ours: Lane, theirs: Lane, inspector: Inspector, settings: TimingS
     while True:
         for lane, other in ((ours, theirs), (theirs, ours), (theirs, ours), (ours, theirs)):
             _one_block(lane, other, inspector)
-        measured = paired_ratio(theirs.per_call_s(), ours.per_call_s())
+        measured = _ratio(theirs, ours)
         if settings.rule.is_done(measured, time.perf_counter() - started):
             return measured
+
+
+def _ratio(numerator: Lane, denominator: Lane) -> PairedRatio:
+    """Return the paired ratio of two lanes, without the pairs of a GPU whose clock was another than usual."""
+    kept = steady_pairs(numerator.blocks, denominator.blocks)
+    above, below = numerator.per_call_s(), denominator.per_call_s()
+    return paired_ratio([above[i] for i in kept], [below[i] for i in kept])
+
+
+def steady_pairs(first: Sequence[Block], second: Sequence[Block]) -> list[int]:
+    """Return the pairs of blocks in which the multiprocessors' clock was within 3 % of its median; all without clocks.
+
+    When that leaves too few for an interval, the clock wanders and nothing is dropped.
+    """
+    clocks = [(a.clocks.get("sm_mhz"), b.clocks.get("sm_mhz")) for a, b in zip(first, second, strict=True)]
+    known = [mhz for pair in clocks for mhz in pair if mhz]
+    if not known:
+        return list(range(len(clocks)))
+    usual = median(known)
+    kept = [i for i, pair in enumerate(clocks) if all(not mhz or abs(mhz / usual - 1) <= CLOCK_SPREAD for mhz in pair)]
+    return kept if len(kept) >= SMALLEST_SAMPLE_95 else list(range(len(clocks)))
 
 
 def _one_block(lane: Lane, other: Lane, inspector: Inspector) -> None:
@@ -338,4 +370,13 @@ def _timing(ours: Lane, theirs: Lane, measured: PairedRatio, floor: Floor | None
         witness_ms=1e3 * median(b.own_s for b in ours.blocks),
         page_faults_per_call=sum(b.page_faults for b in ours.blocks) / calls,
         labels=tuple(labels),
+        clocks=_usual_clocks(ours.blocks),
     )
+
+
+def _usual_clocks(blocks: Sequence[Block]) -> dict[str, float]:
+    """Return the median of each figure; of a reason to slow down, its share of the blocks."""
+    names = sorted({name for block in blocks for name in block.clocks})
+    reasons = {n: sum(b.clocks.get(n, 0.0) for b in blocks) / len(blocks) for n in names if n.startswith(SLOWED)}
+    figures = {n: median(b.clocks[n] for b in blocks if n in b.clocks) for n in names if not n.startswith(SLOWED)}
+    return figures | reasons

@@ -34,6 +34,8 @@ from ridgeline.tools.engine import (
     VerifyTask,
 )
 from ridgeline.tools.errors import DeviceError, EngineError, JudgeCrashed, RidgelineError, StorageError
+from ridgeline.tools.gpu_monitor import GpuMonitor
+from ridgeline.tools.graph_timing import time_graph
 from ridgeline.tools.judge_process import JudgeProcess
 from ridgeline.tools.lifeline import end_with_parent
 from ridgeline.tools.precision import REDUCED
@@ -79,6 +81,7 @@ class Evaluator:
         self._judge_key: tuple[str, ...] = ()
         self._secrets: dict[tuple[str, ...], bytes] = {}
         self._request_costs: dict[tuple[str, ...], float] = {}
+        self._monitor = GpuMonitor(device.uuid) if device.kind is DeviceKind.CUDA else None
 
     # ------------------------------------------------------------------------------------------------------------ tasks
 
@@ -124,7 +127,7 @@ class Evaluator:
         try:
             with self._runner(task, task.candidate, task.build, task.purpose) as runner:
                 side = RunnerSide(runner)
-                return time_candidate(
+                timing = time_candidate(
                     side,
                     EagerSide(judge, eager_mode(task.problem.device.kind, task.verdict.precision_class)),
                     _arena(judge),
@@ -132,9 +135,25 @@ class Evaluator:
                     floor=self._floor(task.problem, judge),
                     collect=_collect(side, task.problem),
                     request_s=self._request_s(task.problem, task.build),
+                    observe=self._observe,
                 )
+                return self._with_graph_time(timing, runner, judge)
         except RunnerFailure as fault:
             return Timing(status=fault.status, reason_code=fault.reason_code, reason=fault.reason)
+
+    def _with_graph_time(self, timing: Timing, runner: RunnerProcess, judge: JudgeProcess) -> Timing:
+        """Add what a call takes in a CUDA graph, for a kernel whose launch takes longer than its work."""
+        if judge.device_kind is not DeviceKind.CUDA or Label.LAUNCH_BOUND not in timing.labels:
+            return timing
+        try:
+            return replace(timing, graph_ms=time_graph(runner, _arena(judge)))
+        except RunnerFailure as fault:  # it synchronises or allocates, which a capture forbids: no fault of a kernel
+            logger.info("no CUDA graph of this kernel: %s", fault.reason)
+            return timing
+
+    def _observe(self) -> dict[str, float]:
+        """Return a GPU's clocks, power and throttle reasons now; nothing on a CPU."""
+        return self._monitor.sample().clocks() if self._monitor is not None else {}
 
     def compare(self, task: CompareTask) -> Comparison:
         """Time two candidates in one alternating run.
@@ -189,7 +208,12 @@ class Evaluator:
         )
 
     def close(self) -> None:
-        """End the judge."""
+        """End the judge and stop looking at the GPU."""
+        if self._monitor is not None:
+            self._monitor.close()
+        self._end_judge()
+
+    def _end_judge(self) -> None:
         if self._judge is not None:
             self._judge.close()
             self._judge = None
@@ -200,7 +224,8 @@ class Evaluator:
         key = (problem.reference_source, problem.interface, problem.tolerance)
         if self._judge is not None and self._judge_key == key:
             return self._judge
-        self.close()
+        self._end_judge()
+        self._expect_free()
         if problem.device.kind is DeviceKind.CUDA and problem.interface != Interface.C:
             raise DeviceError(
                 f"interface {problem.interface} runs on CPUs only so far; use --device cpu or interface: c"
@@ -211,9 +236,19 @@ class Evaluator:
         self._judge_key = key
         return self._judge
 
+    def _expect_free(self) -> None:
+        """Refuse a GPU that other processes use, before anything of ours runs on it.
+
+        Raises:
+            DeviceError: it is busy; one line says with what.
+        """
+        busy = self._monitor.busy_with() if self._monitor is not None else ""
+        if busy:
+            raise DeviceError(busy)
+
     def forget_judge(self) -> None:
         """Let the next task start a new judge: this one died."""
-        self.close()
+        self._end_judge()
 
     def _find_sandbox(self) -> Sandbox:
         if self._sandbox is None:
@@ -242,7 +277,7 @@ class Evaluator:
     def _floor(self, problem: ProblemOnDevice, judge: JudgeProcess) -> Floor:
         from ridgeline.tools.roofline import ceilings, floor_for
 
-        return floor_for(judge.problem.description, ceilings(problem.device))
+        return floor_for(judge.problem.description, ceilings(problem.device), problem.tolerance)
 
 
 def eager_mode(kind: DeviceKind, measured: PrecisionClass | None) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ridgeline.tools.errors import DeviceError
+from ridgeline.tools.gpu_monitor import installed_driver
 from ridgeline.tools.records import Device, DeviceKind
 from ridgeline.tools.toolchain import compiler_path, compiler_version
 
@@ -53,6 +54,25 @@ def detect_device(spec: str = "cpu") -> Device:
     if match is None or (match[1] == "cpu" and match[2] not in (None, "0")):
         raise DeviceError(f"device {spec!r}: unknown; use cpu, cuda or cuda:N")
     return _cpu() if match[1] == "cpu" else _gpu(int(match[2] or 0))
+
+
+def all_gpus() -> tuple[Device, ...]:
+    """Return every GPU of this machine, by index; none without a driver."""
+    try:
+        driver = _driver()
+        count = _gpu_count(driver)
+    except DeviceError:
+        return ()
+    return tuple(_gpu(index) for index in range(count))
+
+
+def same_gpus(device: Device) -> tuple[Device, ...]:
+    """Return the GPUs of this machine that measure alike, `device` first: of its name, architecture and memory."""
+    if device.kind is not DeviceKind.CUDA:
+        return (device,)
+    alike = (device.name, device.arch, device.memory_bytes, device.cores)
+    others = [g for g in all_gpus() if g.uuid != device.uuid and (g.name, g.arch, g.memory_bytes, g.cores) == alike]
+    return (device, *others)
 
 
 def toolchain() -> Toolchain:
@@ -175,12 +195,9 @@ _ATTRIBUTES = {"multiprocessors": 16, "l2_bytes": 38, "major": 75, "minor": 76} 
 
 def _gpu(index: int) -> Device:
     driver = _driver()
-    count = ctypes.c_int()
-    _check(driver.cuDeviceGetCount(ctypes.byref(count)), "counting GPUs")
-    if index >= count.value:
-        raise DeviceError(
-            f"device cuda:{index}: this machine has {count.value} GPU(s); use --device cpu or a lower index"
-        )
+    count = _gpu_count(driver)
+    if index >= count:
+        raise DeviceError(f"device cuda:{index}: this machine has {count} GPU(s); use --device cpu or a lower index")
     handle = ctypes.c_int()
     _check(driver.cuDeviceGet(ctypes.byref(handle), index), f"opening GPU {index}")
     name = ctypes.create_string_buffer(256)
@@ -199,7 +216,7 @@ def _gpu(index: int) -> Device:
         cores=facts["multiprocessors"],
         memory_bytes=memory.value,
         cache_bytes=facts["l2_bytes"],
-        driver=f"CUDA {version.value // 1000}.{version.value % 1000 // 10}",
+        driver=driver_text(installed_driver(), version.value),
     )
 
 
@@ -234,6 +251,32 @@ def device_nodes(device: Device) -> tuple[str, ...]:
     raise DeviceError(f"{device.name}: /proc/driver/nvidia does not say which of /dev/nvidia* is {device.uuid}")
 
 
+def driver_text(version: str, cuda: int) -> str:
+    """Return how a `Device` names its driver: "580.159.04, CUDA 13.0"; `cuda` is as cuDriverGetVersion gives it."""
+    newest = f"CUDA {cuda // 1000}.{cuda % 1000 // 10}"
+    return f"{version}, {newest}" if version else newest
+
+
+def check_driver(device: Device, compiler: str) -> None:
+    """Refuse a driver that cannot run what this nvcc builds; `compiler` is its `--version` line.
+
+    Within one major version of CUDA every driver runs what every toolkit builds for the GPU at hand (minor version
+    compatibility, CUDA 11 and later); a driver of an earlier major version runs none of it. A newer driver always does.
+
+    Raises:
+        DeviceError: the driver is too old; one line says what to do.
+    """
+    offered = re.search(r"CUDA (\d+)\.(\d+)", device.driver)
+    built = re.search(r"release (\d+)\.(\d+)", compiler) or re.search(r"cuda_(\d+)\.(\d+)", compiler)
+    if device.kind is not DeviceKind.CUDA or offered is None or built is None:
+        return
+    if int(offered[1]) < int(built[1]):
+        raise DeviceError(
+            f"{device.name}: its driver ({device.driver}) is older than the toolkit (CUDA {built[1]}.{built[2]}): install "
+            f"a driver for CUDA {built[1]}, or put the nvcc of a CUDA {offered[1]} toolkit first in PATH"
+        )
+
+
 def _driver() -> ctypes.CDLL:
     try:
         driver = ctypes.CDLL("libcuda.so.1")
@@ -241,6 +284,12 @@ def _driver() -> ctypes.CDLL:
         raise DeviceError("device cuda: no NVIDIA driver (libcuda.so.1) on this machine; use --device cpu") from missing
     _check(driver.cuInit(0), "starting the CUDA driver")
     return driver
+
+
+def _gpu_count(driver: ctypes.CDLL) -> int:
+    count = ctypes.c_int()
+    _check(driver.cuDeviceGetCount(ctypes.byref(count)), "counting GPUs")
+    return count.value
 
 
 def _check(code: int, doing: str) -> None:

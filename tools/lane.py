@@ -76,6 +76,7 @@ class Block:
     short: LoopTime
     long: LoopTime
     page_faults: int
+    clocks: dict[str, float] = field(default_factory=dict)  # of a GPU, right after the block
 
     @property
     def own_s(self) -> float:
@@ -98,6 +99,7 @@ class Lane:
     request_s: float = 0.0  # what a request costs at least, however empty: see request_cost.py
     plan: Plan = Plan(calls=1)
     blocks: list[Block] = field(default_factory=list)
+    observe: Callable[[], dict[str, float]] = dict  # a GPU's clocks now; nothing on a CPU
 
     def warm_up(self, warm_up: WarmUp, *, loop_s: float) -> None:
         """Run the side until it is warm and has touched every set, then settle its plan."""
@@ -130,7 +132,8 @@ class Lane:
         short = self._loop(sets[: plan.calls], chosen)
         long = self._loop(sets[plan.calls :], chosen)
         faults = self.side.page_faults() - faults
-        self.blocks.append(Block(calls=plan.calls, short=short, long=long, page_faults=faults))
+        clocks = self.observe()
+        self.blocks.append(Block(calls=plan.calls, short=short, long=long, page_faults=faults, clocks=clocks))
         return chosen
 
     def _loop(self, sets: list[int], chosen: tuple[int, ...]) -> LoopTime:

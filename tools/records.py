@@ -202,6 +202,8 @@ class Floor(Record):
     bound: str  # "memory" or "compute", whichever floor is higher
     bandwidth_gbps: float  # ceiling used, bytes read + written, 1e9 bytes a second
     gflops: float  # ceiling used
+    unit: str = ""  # whose ceiling that is: "fp32", "tf32", "fp16"
+    class_gflops: dict[str, float] = field(default_factory=dict)  # every unit's ceiling, by precision class
 
 
 def is_within(measured: PrecisionClass | None, loosest: PrecisionClass | None) -> bool:
@@ -325,7 +327,10 @@ class Timing(Record):
     page_faults_per_call: float | None = None
     labels: tuple[Label, ...] = ()
     benchmark_s: float = 0.0
-    clocks: dict[str, float] = field(default_factory=dict)  # GPU: sm_mhz, power_w, throttle reasons
+    clocks: dict[str, float] = field(default_factory=dict)  # GPU: sm_mhz, power_w, …; share of blocks "slowed by …"
+    graph_ms: float | None = (
+        None  # GPU, launch-bound: a call in a replayed CUDA graph; None where it cannot be captured
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

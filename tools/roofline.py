@@ -3,6 +3,9 @@
 The floor counts each input read once and each output written once, at the fastest rate at which this device was seen
 to move that much memory in any way: reading, writing or copying, with streaming stores or without. An honest kernel
 cannot be faster, whatever it does; a plain copy's rate would have put an honest streaming kernel below it.
+
+Beside it stands an advisory floor of arithmetic: the FLOPs by formula on the fastest unit whose precision the problem
+accepts. An algorithm may need fewer operations, so nothing is refused for being below it.
 """
 
 from __future__ import annotations
@@ -13,30 +16,53 @@ import logging
 import math
 import os
 import subprocess
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import reduce
 from pathlib import Path
+from typing import Any
 
 from ridgeline.tools.atomic_file import replace_json
 from ridgeline.tools.cache import default_cache_dir
 from ridgeline.tools.dtypes import element_bytes
-from ridgeline.tools.errors import DeviceError, EngineError
-from ridgeline.tools.hardware import measurement_cores
-from ridgeline.tools.records import ArgKind, ArgSpec, Description, Device, DeviceKind, Floor, Record, Role
+from ridgeline.tools.errors import EngineError
+from ridgeline.tools.hardware import check_driver, measurement_cores
+from ridgeline.tools.precision import accepted_classes, strictness
+from ridgeline.tools.records import (
+    ArgKind,
+    ArgSpec,
+    Description,
+    Device,
+    DeviceKind,
+    Floor,
+    PrecisionClass,
+    Record,
+    Role,
+    Signature,
+)
 from ridgeline.tools.rotation import rotating_bytes, rotating_limit
 from ridgeline.tools.toolchain import build_trusted, find_toolchain
+from ridgeline.tools.vocabulary import STRICTEST_FIRST
 
 logger = logging.getLogger(__name__)
 
-CEILINGS_VERSION = 1
-"""Part of the cached file: raise it when the probe measures differently."""
-PROBE_SOURCE = Path(__file__).parent / "native" / "ceilings.cpp"
-PROBE_FLAGS = ("-O3", "-march=native", "-mprefer-vector-width=512", "-fopenmp")
+CEILINGS_VERSION = 2
+"""Part of the cached file: raise it when the probe measures differently; files of another version are measured anew."""
+NATIVE = Path(__file__).parent / "native"
+PROBE_SOURCES: Mapping[DeviceKind, tuple[Path, ...]] = {
+    DeviceKind.CPU: (NATIVE / "ceilings.cpp",),
+    DeviceKind.CUDA: (NATIVE / "ceilings.cu", NATIVE / "ceilings_mma.h"),
+}
+"""Each device's probe: the file to compile, then what it includes."""
+CPU_PROBE_FLAGS = ("-O3", "-march=native", "-mprefer-vector-width=512", "-fopenmp")
+CUDA_PROBE_FLAGS = ("-std=c++17", "-O3")
 SMALL_TOTALS = (2 << 20, 16 << 20, 64 << 20, 256 << 20)
 SECONDS_PER_TOTAL = 0.4
 PROBE_TIMEOUT_S = 120.0
+_RATES = ("read", "read_streaming", "write", "write_streaming", "copy", "copy_streaming")
+_FLOATING = {"float64", "float32", "float16", "bfloat16"}
+_STORED_AS = {PrecisionClass.FP16: "float16", PrecisionClass.BF16: "bfloat16"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,11 +75,12 @@ class Bandwidth(Record):
     write_streaming: float
     copy: float
     copy_streaming: float
+    read_streaming: float = 0.0  # GPUs only: loads marked evict-first
 
     @property
     def fastest(self) -> float:
         """Return the ceiling at this size."""
-        return max(self.read, self.write, self.write_streaming, self.copy, self.copy_streaming)
+        return max(getattr(self, rate) for rate in _RATES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,9 +90,10 @@ class Ceilings(Record):
     version: int = CEILINGS_VERSION
     device: Device
     date: str
-    threads: int
+    threads: int  # of a CPU; a GPU's multiprocessors
     fma_gflops: float  # fp32, multiply and add counted separately
     bandwidth: tuple[Bandwidth, ...]  # by size, smallest first
+    class_gflops: dict[str, float] = field(default_factory=dict)  # by precision class: the unit that computes in it
 
     def fastest_at(self, total_bytes: int) -> float:
         """Return the ceiling for a working set: that of the largest measured size within it, so never too low."""
@@ -76,6 +104,13 @@ class Ceilings(Record):
     def fastest_anywhere(self) -> float:
         """Return the fastest rate at any size: that of data which stays in a cache."""
         return max(b.fastest for b in self.bandwidth)
+
+    def fastest_unit(self, classes: Sequence[PrecisionClass]) -> tuple[str, float]:
+        """Return the class and the rate (1e9 operations a second) of the fastest unit among these classes' ones."""
+        measured = {c.value: self.class_gflops[c.value] for c in classes if c.value in self.class_gflops}
+        rates = {"fp32": self.fma_gflops} | measured
+        name = max(rates, key=lambda unit: rates[unit])
+        return name, rates[name]
 
 
 def ceilings(device: Device, *, again: bool = False) -> Ceilings:
@@ -105,58 +140,111 @@ def home_dir() -> Path:
 
 
 def measure_ceilings(device: Device, totals: tuple[int, ...] | None = None) -> Ceilings:
-    """Run the probe on the cores that measurements use.
+    """Run the probe: on a CPU on the cores that measurements use, on a GPU with no other visible.
 
     Raises:
-        DeviceError: no compiler here, or the device is not a CPU.
+        DeviceError: no compiler here, or a driver older than it.
+        EngineError: the probe fails or hangs.
     """
-    if device.kind is not DeviceKind.CPU:
-        raise DeviceError(f"{device.name}: ceilings are measured on CPUs only so far; use --device cpu")
-    rotating = rotating_limit(cache_bytes=device.cache_bytes, memory_bytes=device.memory_bytes)
-    totals = totals or (*(t for t in SMALL_TOTALS if t < rotating), rotating)
-    cores = measurement_cores()
-    logger.info("measuring the memory and arithmetic ceilings of %s, once (2 to 5 s)", device.name)
-    command = [str(_probe(device)), str(SECONDS_PER_TOTAL), *(str(t) for t in totals)]
-    environment = {"OMP_NUM_THREADS": str(len(cores)), "OMP_PLACES": ",".join(f"{{{core}}}" for core in cores)}
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=PROBE_TIMEOUT_S, check=False, env=environment
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        raise EngineError(f"the ceilings probe could not be run: {error}") from error
-    if done.returncode != 0:
-        raise EngineError(f"the ceilings probe failed with status {done.returncode}: {done.stderr.strip()[:200]}")
-    facts = json.loads(done.stdout)
+    totals = totals or _totals(device)
+    seconds = "2 to 5" if device.kind is DeviceKind.CPU else "5 to 15"
+    logger.info("measuring the memory and arithmetic ceilings of %s, once (%s s)", device.name, seconds)
+    facts = _run_probe(device, [str(_probe(device)), str(SECONDS_PER_TOTAL), *(str(t) for t in totals)])
+    rates = {str(name): float(rate) for name, rate in facts.get("class_gflops", {}).items()}
     return Ceilings(
         device=device,
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         threads=facts["threads"],
-        fma_gflops=facts["fma_gflops"],
+        fma_gflops=rates["fp32"] if rates else facts["fma_gflops"],
+        class_gflops=rates or {"fp32": facts["fma_gflops"]},
         bandwidth=tuple(sorted((Bandwidth.from_json(b) for b in facts["bandwidth"]), key=lambda b: b.bytes)),
     )
 
 
-def floor_for(description: Description, limits: Ceilings) -> Floor:
-    """Return the least time the problem can take on this device.
+def _totals(device: Device) -> tuple[int, ...]:
+    """Return the working sets to measure.
+
+    A GPU's L2 keeps part of a set twice its size, so its memory is measured at 8 and 32 times as well: problems whose
+    sets are that large are held against the slower rate.
+    """
+    rotating = rotating_limit(kind=device.kind, cache_bytes=device.cache_bytes, memory_bytes=device.memory_bytes)
+    small = tuple(t for t in SMALL_TOTALS if t < rotating)
+    if device.kind is DeviceKind.CPU:
+        return (*small, rotating)
+    beyond = (8 * device.cache_bytes, 32 * device.cache_bytes)
+    return (*small, rotating, *(t for t in beyond if rotating < t <= device.memory_bytes // 8))
+
+
+def _run_probe(device: Device, command: list[str]) -> dict[str, Any]:
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=PROBE_TIMEOUT_S,
+            check=False,
+            env=_probe_environment(device),
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise EngineError(f"the ceilings probe could not be run: {error}") from error
+    if done.returncode != 0:
+        said = done.stderr.strip()[:200]
+        raise EngineError(f"{device.name}: the ceilings probe failed with status {done.returncode}: {said}")
+    facts: dict[str, Any] = json.loads(done.stdout)
+    return facts
+
+
+def _probe_environment(device: Device) -> dict[str, str]:
+    if device.kind is DeviceKind.CUDA:
+        kept = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}  # where libcuda may lie
+        return {**kept, "CUDA_VISIBLE_DEVICES": device.uuid}
+    cores = measurement_cores()
+    return {"OMP_NUM_THREADS": str(len(cores)), "OMP_PLACES": ",".join(f"{{{core}}}" for core in cores)}
+
+
+def floor_for(description: Description, limits: Ceilings, tolerance: str = "fp32") -> Floor:
+    """Return the least time the problem can take on this device, when results of class `tolerance` are accepted.
 
     Inputs and outputs rotate through more memory than the caches hold, so they move at main memory's rate. Parameters
     are the same in every call and may stay in a cache, so they count at the fastest rate of any size.
+
+    Raises:
+        ProblemError: the tolerance is not a class.
     """
     signature = description.signature
     resident = sum(stored_bytes(a) for a in signature.with_role(Role.PARAMETER, Role.BUFFER))
     moving = max(description.compulsory_bytes - resident, 0)
     device = limits.device
-    moved = rotating_bytes(moving, cache_bytes=device.cache_bytes, memory_bytes=device.memory_bytes)
+    moved = rotating_bytes(moving, kind=device.kind, cache_bytes=device.cache_bytes, memory_bytes=device.memory_bytes)
     rate = limits.fastest_at(moved)
     memory_ms = (moving / rate + resident / limits.fastest_anywhere) / 1e6
-    compute_ms = description.flops / limits.fma_gflops / 1e6
+    unit, gflops = limits.fastest_unit(legal_classes(signature, tolerance))
+    compute_ms = description.flops / gflops / 1e6
     return Floor(
         floor_ms=memory_ms,
         compute_floor_ms=compute_ms,
         bound="memory" if memory_ms >= compute_ms else "compute",
         bandwidth_gbps=rate,
-        gflops=limits.fma_gflops,
+        gflops=gflops,
+        unit=unit,
+        class_gflops=dict(limits.class_gflops),
     )
+
+
+def legal_classes(signature: Signature, tolerance: str) -> tuple[PrecisionClass, ...]:
+    """Return the classes whose units a correct kernel may compute on.
+
+    Those as strict as the loosest class accepted, and those in which all floating operands are stored: products of
+    fp16 numbers are exact on a tensor core that adds in fp32, whatever the problem's tolerance.
+
+    Raises:
+        ProblemError: the tolerance is not a class.
+    """
+    outputs = tuple(a.dtype for a in signature.with_role(Role.OUTPUT) if a.kind is ArgKind.TENSOR)
+    loosest = strictness(accepted_classes(tolerance, outputs)[-1])
+    operands = {a.dtype for a in signature.args if a.role is not Role.OUTPUT and a.kind is ArgKind.TENSOR}
+    floating = operands & _FLOATING
+    return tuple(c for c in STRICTEST_FIRST if strictness(c) <= loosest or floating == {_STORED_AS.get(c)})
 
 
 def stored_bytes(arg: ArgSpec) -> int:
@@ -172,18 +260,28 @@ def stored_bytes(arg: ArgSpec) -> int:
 
 
 def _probe(device: Device) -> Path:
-    """Return the compiled probe, from the cache where it has been built for this compiler and processor."""
-    compiler = find_toolchain(DeviceKind.CPU)
-    text = "\0".join((PROBE_SOURCE.read_text(), compiler.version, device.arch, *PROBE_FLAGS))
+    """Return the compiled probe, from the cache where it has been built for this compiler and architecture."""
+    compiler = find_toolchain(device.kind)
+    check_driver(device, compiler.version)
+    sources, flags = PROBE_SOURCES[device.kind], _probe_flags(device)
+    text = "\0".join((*(source.read_text() for source in sources), compiler.version, device.arch, *flags))
     path = default_cache_dir() / "native" / f"ceilings-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     if not path.exists():
         build_trusted(
             path,
-            [str(compiler.compiler), *PROBE_FLAGS, str(PROBE_SOURCE)],
-            what="the ceilings probe (OpenMP is needed)",
+            [str(compiler.compiler), *flags, str(sources[0])],
+            what="the ceilings probe" + (" (OpenMP is needed)" if device.kind is DeviceKind.CPU else ""),
             timeout_s=PROBE_TIMEOUT_S,
         )
     return path
+
+
+def _probe_flags(device: Device) -> tuple[str, ...]:
+    if device.kind is DeviceKind.CPU:
+        return CPU_PROBE_FLAGS
+    number = device.arch.removeprefix("sm_")
+    wgmma = ("-DRIDGELINE_WGMMA",) if number == "90a" else ()  # compute capability 9.0 alone has it
+    return (*CUDA_PROBE_FLAGS, *wgmma, f"-gencode=arch=compute_{number},code=sm_{number}")
 
 
 def _slug(device: Device) -> str:
@@ -214,11 +312,12 @@ def _publish(paths: Sequence[Path], measured: Ceilings) -> None:
 def _fastest_of(first: Ceilings, second: Ceilings) -> Ceilings:
     """Return the faster figure of each: a disturbance only ever makes a ceiling look lower."""
     pairs = zip(first.bandwidth, second.bandwidth, strict=True)
-    rates = ("read", "write", "write_streaming", "copy", "copy_streaming")
+    units = {*first.class_gflops, *second.class_gflops}
     return replace(
         second,
         fma_gflops=max(first.fma_gflops, second.fma_gflops),
+        class_gflops={u: max(first.class_gflops.get(u, 0.0), second.class_gflops.get(u, 0.0)) for u in sorted(units)},
         bandwidth=tuple(
-            replace(b, **{name: max(getattr(a, name), getattr(b, name)) for name in rates}) for a, b in pairs
+            replace(b, **{name: max(getattr(a, name), getattr(b, name)) for name in _RATES}) for a, b in pairs
         ),
     )

@@ -1,6 +1,7 @@
 """The machine's facts, checked against other ways of asking."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +9,18 @@ from pathlib import Path
 import pytest
 
 from ridgeline.tools.errors import DeviceError
-from ridgeline.tools.hardware import _cpuinfo, _cuda_arch, _parse_size, detect_device, measurement_cores, toolchain
+from ridgeline.tools.hardware import (
+    _cpuinfo,
+    _cuda_arch,
+    _parse_size,
+    all_gpus,
+    check_driver,
+    detect_device,
+    driver_text,
+    measurement_cores,
+    same_gpus,
+    toolchain,
+)
 from ridgeline.tools.records import Device, DeviceKind
 from ridgeline.tools.toolchain import find_toolchain
 
@@ -63,6 +75,57 @@ def test_gpu_device_names_its_uuid_and_architecture() -> None:
     device = detect_device("cuda")
     assert device.uuid.startswith("GPU-")
     assert device.arch.startswith("sm_")
+    assert re.fullmatch(r"\d+\.\d+(\.\d+)?, CUDA \d+\.\d+", device.driver)
+    assert all_gpus()[0] == device
+    assert same_gpus(device)[0] == device
+    check_driver(device, toolchain().nvcc.version if toolchain().nvcc else "")
+
+
+def _gpu(driver: str) -> Device:
+    return Device(
+        kind=DeviceKind.CUDA, name="NVIDIA H200", arch="sm_90a", uuid="GPU-1", cores=132, memory_bytes=1, cache_bytes=1,
+        driver=driver,
+    )  # fmt: skip
+
+
+NVCC_13 = "Build cuda_13.0.r13.0/compiler.36424714_0"
+
+
+def test_driver_older_than_the_toolkit_is_one_line_with_the_remedy() -> None:
+    with pytest.raises(
+        DeviceError, match=r"\(535.104.05, CUDA 12.2\) is older than the toolkit \(CUDA 13.0\)"
+    ) as caught:
+        check_driver(_gpu("535.104.05, CUDA 12.2"), NVCC_13)
+    assert "\n" not in str(caught.value)
+    assert "install a driver for CUDA 13" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("driver", "nvcc"),
+    [
+        ("580.95.05, CUDA 13.0", NVCC_13),
+        ("CUDA 13.0", "Cuda compilation tools, release 13.2, V13.2.1"),  # one major version: compatible
+        ("590.1, CUDA 14.1", NVCC_13),
+        ("CUDA 13.0", "unknown version"),
+    ],
+)
+def test_driver_of_the_same_major_version_or_a_newer_one_runs_what_nvcc_builds(driver: str, nvcc: str) -> None:
+    check_driver(_gpu(driver), nvcc)
+
+
+def test_driver_is_named_with_the_newest_cuda_it_knows() -> None:
+    assert driver_text("580.159.04", 13000) == "580.159.04, CUDA 13.0"
+    assert driver_text("", 12080) == "CUDA 12.8"
+
+
+def test_cpu_is_the_only_one_of_its_kind() -> None:
+    device = detect_device("cpu")
+    assert same_gpus(device) == (device,)
+
+
+@pytest.mark.skipif(has_gpu, reason="this machine has a GPU")
+def test_machine_without_a_driver_has_no_gpus() -> None:
+    assert all_gpus() == ()
 
 
 def test_torch_is_not_imported_for_hardware_facts() -> None:

@@ -12,10 +12,13 @@ import pytest
 from ridgeline.checkpoints.bank import default_home
 from ridgeline.tools.errors import DeviceError, EngineError
 from ridgeline.tools.hardware import detect_device
-from ridgeline.tools.records import ArgSpec, Description, DeviceKind, Role, Signature
+from ridgeline.tools.records import ArgSpec, Description, Device, DeviceKind, Floor, Role, Signature
 from ridgeline.tools.roofline import (
+    CEILINGS_VERSION,
     Bandwidth,
     Ceilings,
+    _read,
+    _totals,
     ceilings,
     floor_for,
     home_dir,
@@ -23,6 +26,7 @@ from ridgeline.tools.roofline import (
 )
 from ridgeline.tools.rotation import rotating_limit
 
+HAS_GPU = Path("/dev/nvidiactl").exists()
 needs_gxx = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 
 
@@ -104,10 +108,72 @@ def test_a_probe_that_hangs_is_an_engine_error(measured: Ceilings, monkeypatch: 
         ceilings(detect_device("cpu"), again=True)
 
 
-def test_ceilings_of_a_gpu_are_refused_in_one_line() -> None:
-    gpu = replace(detect_device("cpu"), kind=DeviceKind.CUDA, name="NVIDIA H200")
-    with pytest.raises(DeviceError, match="NVIDIA H200"):
-        measure_ceilings(gpu)
+def _gpu(arch: str = "sm_90a") -> Device:
+    return Device(
+        kind=DeviceKind.CUDA,
+        name="NVIDIA H200",
+        arch=arch,
+        uuid="GPU-00000000-0000-0000-0000-000000000000",
+        cores=132,
+        memory_bytes=140 << 30,
+        cache_bytes=60 << 20,
+    )
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None or HAS_GPU, reason="needs nvcc and no GPU")
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
+def test_probe_of_a_gpu_builds_here_and_its_cuda_error_is_one_line(folders: Path, arch: str) -> None:
+    with pytest.raises(
+        EngineError, match="NVIDIA H200: the ceilings probe failed with status 3: opening the GPU"
+    ) as caught:
+        measure_ceilings(_gpu(arch))
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_nvcc_is_one_clear_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    gxx = shutil.which("g++")
+    if gxx is None:
+        pytest.skip("needs g++")
+    (tmp_path / "g++").symlink_to(gxx)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("ridgeline.tools.toolchain._NVCC_FOLDER", str(tmp_path))
+    with pytest.raises(DeviceError, match="no nvcc on this machine: install the CUDA toolkit"):
+        measure_ceilings(_gpu())
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not HAS_GPU, reason="needs an NVIDIA GPU")
+def test_probe_of_a_gpu_finds_memory_below_the_cache_and_tensor_cores_above_ffma(folders: Path) -> None:
+    device = detect_device("cuda")
+    found = measure_ceilings(device)
+    print(json.dumps(found.to_json(), indent=1))
+    assert found.threads == device.cores
+    beyond, largest = found.bandwidth[-1], found.bandwidth[-1].bytes
+    assert largest > 8 * device.cache_bytes
+    for row in found.bandwidth:
+        assert min(row.read, row.read_streaming, row.write, row.write_streaming, row.copy, row.copy_streaming) > 0
+    assert found.fastest_anywhere > beyond.fastest  # the L2 is faster than the memory behind it
+    assert found.class_gflops["fp32"] == found.fma_gflops
+    assert found.class_gflops["fp16"] > 1.5 * found.class_gflops["tf32"] > 2 * found.fma_gflops
+    assert found.class_gflops["bf16"] == pytest.approx(found.class_gflops["fp16"], rel=0.15)
+
+
+def test_working_sets_of_a_gpu_go_far_beyond_its_cache() -> None:
+    assert _totals(_gpu()) == (2 << 20, 16 << 20, 64 << 20, 120 << 20, 480 << 20, 1920 << 20)
+
+
+def test_file_of_an_earlier_version_is_measured_anew_and_does_not_stop_anything(tmp_path: Path) -> None:
+    row = {"bytes": 1024, "read": 1.0, "write": 1.0, "write_streaming": 1.0, "copy": 1.0, "copy_streaming": 1.0}
+    kept = {
+        "version": 1, "device": _gpu().to_json(), "date": "2026-01-01", "threads": 2, "fma_gflops": 1.0,
+        "bandwidth": [row],
+    }  # fmt: skip
+    path = tmp_path / "ceilings.json"
+    path.write_text(json.dumps(kept))
+    assert _read(path, _gpu()) is None
+    path.write_text(json.dumps({**kept, "version": CEILINGS_VERSION}))
+    known = _read(path, _gpu())
+    assert known is not None and known.bandwidth[0].fastest == 1.0
 
 
 def _ceilings(cache_bytes: int) -> Ceilings:
@@ -173,3 +239,39 @@ def test_ceilings_lie_beside_the_seed_bank(
         if value is not None:
             monkeypatch.setenv(name, value)
     assert home_dir() == default_home()
+
+
+H200_GFLOPS = {"fp32": 60e3, "tf32": 400e3, "fp16": 790e3, "bf16": 800e3, "fp8": 1500e3}
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "dtypes", "unit"),
+    [
+        ("fp32", ("float32", "float32"), "fp32"),
+        ("tf32", ("float32", "float32"), "tf32"),
+        ("fp16", ("float32", "float32"), "fp16"),
+        ("bf16", ("float32", "float32"), "bf16"),  # the looser class's unit is the faster one here
+        ("crfm", ("float32", "float32"), "bf16"),
+        ("fp16", ("float16", "float16"), "fp16"),
+        ("fp32", ("float16", "float16"), "fp16"),  # an fp16 output cannot be better than fp16
+        ("fp32", ("float16", "float32"), "fp16"),  # exact products of stored halves, added in fp32
+        ("fp32", ("bfloat16", "float32"), "bf16"),
+        ("fp8", ("float32", "float32"), "fp8"),
+    ],
+)
+def test_compute_floor_is_on_the_fastest_unit_that_the_class_allows(
+    tolerance: str, dtypes: tuple[str, str], unit: str
+) -> None:
+    described = _description(rows=64, columns=1024, flops=10**12)
+    args = [replace(a, dtype=dtypes[0 if a.name == "x" else 1]) for a in described.signature.args]
+    described = replace(described, signature=Signature(args=tuple(args)))
+    floor = floor_for(described, replace(_ceilings(1 << 30), fma_gflops=60e3, class_gflops=H200_GFLOPS), tolerance)
+    assert (floor.unit, floor.gflops) == (unit, H200_GFLOPS[unit])
+    assert floor.compute_floor_ms == pytest.approx(1e12 / H200_GFLOPS[unit] / 1e6)
+    assert floor.class_gflops == H200_GFLOPS
+    assert Floor.from_json(floor.to_json()) == floor
+
+
+def test_device_without_tensor_cores_computes_every_class_with_its_multiply_add() -> None:
+    floor = floor_for(_description(rows=64, columns=1024, flops=10**9), _ceilings(1 << 30), "bf16")
+    assert (floor.unit, floor.gflops) == ("fp32", 200.0)
