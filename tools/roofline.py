@@ -80,7 +80,7 @@ class Bandwidth(Record):
     @property
     def fastest(self) -> float:
         """Return the ceiling at this size."""
-        return max(getattr(self, rate) for rate in _RATES)
+        return max(float(getattr(self, rate)) for rate in _RATES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -184,7 +184,7 @@ def honest(sandbox: Sandbox, library: Path) -> Iterator[Parent]:
 
 
 def test_an_honest_extension_runs_loops_and_hands_over_its_kept_outputs(honest: Parent) -> None:
-    assert honest.hear() == "ready 0 2"
+    assert [honest.hear(), honest.hear()] == ["mapped", "ready 0 2"]
     for i in range(SETS):
         assert honest.ask(f"run n{i} {i}").startswith(f"done n{i} ")
         assert set(honest.memory.output(i)) == {2.0 * (i + 1) + 1}
@@ -219,7 +219,7 @@ def test_what_only_the_process_sees_is_reported(
 ) -> None:
     parent = Parent(sandbox, library, mode)
     try:
-        assert parent.hear() == "ready 0 2"
+        assert [parent.hear(), parent.hear()] == ["mapped", "ready 0 2"]
         answer = parent.ask("run a 0")
         if answer.startswith("done"):
             answer = parent.ask("run b 1")
