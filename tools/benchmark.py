@@ -97,7 +97,7 @@ def time_candidate(
     """Return a candidate's time and its speedup over the reference, both from one alternating run.
 
     A timing that cannot be trusted comes back with its status and reason instead of figures. `collect` is the
-    candidate's; `request_s` is what a request costs at least; `observe` gives a GPU's clocks.
+    candidate's; `request_s` is what a request costs; `observe` gives a GPU's clocks.
 
     Raises whatever a side raises when it dies.
     """

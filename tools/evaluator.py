@@ -58,7 +58,7 @@ from ridgeline.tools.records import (
     Timing,
     Verdict,
 )
-from ridgeline.tools.request_cost import empty_plan, least_request_s, nothing_library
+from ridgeline.tools.request_cost import empty_plan, nothing_library, usual_request_s
 from ridgeline.tools.runner_plans import runner_plan
 from ridgeline.tools.runner_process import RunnerFailure, RunnerProcess
 from ridgeline.tools.sandbox import UNSAFE_VARIABLE, Sandbox, Tier, probe_sandbox
@@ -265,13 +265,13 @@ class Evaluator:
         return RunnerProcess(self._find_sandbox(), plan, judge.problem)
 
     def _request_s(self, problem: ProblemOnDevice, build: Build) -> float:
-        """Return what a request costs at least, measured once for each problem (interface `torch` takes nothing off)."""
+        """Return what a request costs, measured once for each problem (interface `torch` takes nothing off)."""
         if problem.interface != Interface.C:
             return 0.0
         judge = self._judge_for(problem)
         if self._judge_key not in self._request_costs:
             plan = empty_plan(runner_plan(problem, build, self._cache_dir), nothing_library(self._cache_dir))
-            self._request_costs[self._judge_key] = least_request_s(self._find_sandbox(), plan, judge.problem)
+            self._request_costs[self._judge_key] = usual_request_s(self._find_sandbox(), plan, judge)
         return self._request_costs[self._judge_key]
 
     def _floor(self, problem: ProblemOnDevice, judge: JudgeProcess) -> Floor:

@@ -96,7 +96,7 @@ class Lane:
     side: Side
     rotation: Rotation
     is_tracked: bool  # a candidate; the reference is trusted
-    request_s: float = 0.0  # what a request costs at least, however empty: see request_cost.py
+    request_s: float = 0.0  # what a request costs, however little it asks for: see request_cost.py
     plan: Plan = Plan(calls=1)
     blocks: list[Block] = field(default_factory=list)
     observe: Callable[[], dict[str, float]] = dict  # a GPU's clocks now; nothing on a CPU
@@ -147,7 +147,7 @@ class Lane:
     def per_call_s(self) -> list[float]:
         """Return every block's seconds per call.
 
-        A candidate's are the parent's, less what the block's two requests cost at least: nothing that it could have a
+        A candidate's are the parent's, less what the block's two requests usually cost: nothing that it could have a
         say in is taken off. The reference is trusted and its requests cost more, so its own clock counts: what is wrong
         is wrong in its favour.
         """

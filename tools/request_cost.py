@@ -1,8 +1,8 @@
-"""What a request to a runner costs at least: the part of a timed block that no kernel can be blamed for.
+"""What a request to a runner costs: the part of a timed block that no kernel can be blamed for.
 
-Waking the runner, reading the request and answering takes 20 to 60 us of the parent's clock. Measured with a library
-of Ridgeline's own that does nothing, in a runner of its own, so that no candidate has a say in what is taken off its
-time; the smallest of many requests, so that never more is taken off than a request costs.
+Waking the runner, reading the request and answering takes 20 to 60 us of the parent's clock, and on a GPU, which changes
+over from the judge's work to the runner's, several times that. Measured with a library of Ridgeline's own that does
+nothing, in a runner of its own, so that no candidate has a say in what is taken off its time.
 """
 
 from __future__ import annotations
@@ -10,15 +10,16 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 
 from ridgeline.tools.errors import EngineError
-from ridgeline.tools.judge_process import LoadedProblem
+from ridgeline.tools.judge_process import JudgeProcess
 from ridgeline.tools.records import DeviceKind
 from ridgeline.tools.runner_process import RunnerFailure, RunnerPlan, RunnerProcess
 from ridgeline.tools.sandbox import Sandbox
 from ridgeline.tools.toolchain import build_trusted, find_toolchain
 
-REQUESTS = 200
+SAMPLES = 40
 _SOURCE = Path(__file__).parent / "native" / "nothing.cpp"
 _FLAGS = ("-std=c++17", "-O2", "-shared", "-fPIC")
 
@@ -38,17 +39,29 @@ def nothing_library(cache_dir: Path) -> Path:
     return library
 
 
-def least_request_s(sandbox: Sandbox, plan: RunnerPlan, problem: LoadedProblem) -> float:
-    """Return the seconds that a request takes at least, in a runner like the plan's (which names the empty library).
+def usual_request_s(sandbox: Sandbox, plan: RunnerPlan, judge: JudgeProcess) -> float:
+    """Return the seconds that a request of a block usually takes beside the work it asks for.
+
+    A block is two requests right after the judge was at work, which on a GPU has to make room for the runner first; so is
+    each sample here. The plan names the empty library.
 
     Raises:
         EngineError: the runner failed, which no candidate can cause.
     """
     try:
-        with RunnerProcess(sandbox, plan, problem) as runner:
-            return min(runner.loop(0, 1).parent_s for _ in range(REQUESTS))
+        with RunnerProcess(sandbox, plan, judge.problem) as runner:
+            return median(_block_s(runner, judge) for _ in range(SAMPLES)) / 2
     except RunnerFailure as failure:
         raise EngineError(f"the cost of a request could not be measured: {failure.reason}") from failure
+
+
+def _block_s(runner: RunnerProcess, judge: JudgeProcess) -> float:
+    """Return what a block of nothing takes, in the order of a real one: see benchmark.py."""
+    runner.stop()
+    judge.request("idle")
+    judge.stop()
+    runner.cont()
+    return runner.loop(0, 1).parent_s + runner.loop(1, 1).parent_s
 
 
 def empty_plan(plan: RunnerPlan, library: Path) -> RunnerPlan:

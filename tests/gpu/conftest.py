@@ -64,7 +64,7 @@ class Bench:
 
     def build(self, problem: ProblemOnDevice, sources: dict[str, str]) -> dict[str, tuple[Candidate, Build]]:
         candidates = [
-            Candidate(id=name, origin=Origin.USER, round=0, idea_id=None, parent_id=None, source=source, language="cu")
+            Candidate(id=name, origin=Origin.SEED, round=0, idea_id=None, parent_id=None, source=source, language="cu")
             for name, source in sources.items()
         ]
         compiler = Compiler(self.sandbox, self.folder, self.device)

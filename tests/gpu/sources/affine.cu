@@ -22,7 +22,7 @@ __global__ void affine(float* x, const float* scale, const float* bias, float* o
   if (DEFECT == ILLEGAL) out[int64_t(1) << 40] = 1.0f;
   if (DEFECT == TRAPS) asm volatile("trap;");
   if (DEFECT == ENDLESS)
-    for (volatile int spin = 1; spin;) {
+    while (*reinterpret_cast<volatile const float*>(bias) < 1e30f) {
     }
 }
 
