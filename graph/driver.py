@@ -158,7 +158,9 @@ async def open_context(
         stack.enter_context(lock_run(options.run_dir))
         if engine is None:
             log = options.run_dir / "run.log"
-            engine = await stack.enter_async_context(open_engine(log=log, allow_unsafe=options.allow_unsafe))
+            engine = await stack.enter_async_context(
+                open_engine(options.device, log=log, allow_unsafe=options.allow_unsafe)
+            )
         archive = await asyncio.to_thread(Archive.open, options.run_dir / FILE_NAME, create=not options.resume)
         stack.callback(archive.close)
         await asyncio.to_thread(check_graph_version, archive, GRAPH_VERSION)

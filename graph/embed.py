@@ -113,7 +113,7 @@ async def evaluate_async(
     lines: list[dict[str, Any]] = []
     async with contextlib.AsyncExitStack() as stack:
         if engine is None:
-            engine = await stack.enter_async_context(open_engine(allow_unsafe=allow_unsafe))
+            engine = await stack.enter_async_context(open_engine(device, allow_unsafe=allow_unsafe))
         async for judged in evaluate_files(engine, target, sources):
             lines.append(judged.to_json())
             if on_line is not None:

@@ -25,11 +25,18 @@ def target_of(problem: ProblemSpec, device: str) -> ProblemOnDevice:
 
 
 @contextlib.asynccontextmanager
-async def open_engine(*, log: Path | None = None, allow_unsafe: bool = False) -> AsyncIterator[Engine]:
-    """Give the local engine; every process it started ends with the block."""
+async def open_engine(
+    device: str = "cpu", *, log: Path | None = None, allow_unsafe: bool = False
+) -> AsyncIterator[Engine]:
+    """Give the local engine; every process it started ends with the block.
+
+    "cuda" is every GPU like the first, "cuda:1" that one alone.
+    """
+    from ridgeline.tools.hardware import detect_device, same_gpus
     from ridgeline.tools.local_engine import LocalEngine
 
-    engine = LocalEngine(log=log, allow_unsafe=allow_unsafe)
+    alike = same_gpus(detect_device(device)) if device == "cuda" else ()
+    engine = LocalEngine(log=log, allow_unsafe=allow_unsafe, alike=alike)
     try:
         yield engine
     finally:

@@ -8,6 +8,7 @@ import logging
 import os
 import subprocess
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -58,6 +59,7 @@ _RESULTS: dict[type[Task[Any]], type[Record]] = {
     CompareTask: Comparison,
     ProfileTask: Profile,
 }
+_OF_A_CANDIDATE = (VerifyTask, BenchmarkTask, CompareTask, ProfileTask)
 _READS_A_CLOCK = (BaselineTask, BenchmarkTask, CompareTask, ProfileTask)
 
 
@@ -87,8 +89,18 @@ class LocalEngine:
         log: Path | None = None,
         allow_unsafe: bool = False,
         evaluator: Callable[[Device], Sequence[str]] = evaluator_command,
+        alike: Sequence[Device] = (),
     ) -> None:
-        """Start nothing yet. `log` gets what evaluators print on stderr; `evaluator` gives their command."""
+        """Start nothing yet.
+
+        Args:
+            cache_dir: builds and baselines; None: the default folder.
+            log: gets what evaluators print on stderr.
+            allow_unsafe: run without a sandbox where none works.
+            evaluator: gives an evaluator's command for a device.
+            alike: devices that may stand in for each other; a candidate is measured on whichever is free.
+        """
+        self._alike = tuple(alike)
         self._cache_dir = cache_dir or default_cache_dir()
         self._log = log
         self._allow_unsafe = allow_unsafe
@@ -128,8 +140,17 @@ class LocalEngine:
         if isinstance(task, CompileTask):
             builder = await self._builder(task.problem.device)
             return await builder.build(task)  # type: ignore[return-value]  # R is Build for a CompileTask
-        answer = await self._slot(task.problem.device).ask(task)
+        slot = self._free_slot(task)
+        answer = await slot.ask(replace(task, problem=replace(task.problem, device=slot.device)))
         return _RESULTS[type(task)].from_json(answer)  # type: ignore[return-value]  # as _RESULTS pairs them
+
+    def _free_slot(self, task: Task[Any]) -> _Slot:
+        """Return the slot of the task's device, or of one like it that has less to do."""
+        device = task.problem.device
+        if not isinstance(task, _OF_A_CANDIDATE) or device not in self._alike:
+            return self._slot(device)
+        slots = [self._slot(other) for other in (device, *(d for d in self._alike if d != device))]
+        return min(slots, key=lambda slot: slot.waiting)
 
     def _slot(self, device: Device) -> _Slot:
         if device.uuid not in self._slots:
@@ -137,7 +158,7 @@ class LocalEngine:
             environment |= {"RIDGELINE_CACHE_DIR": str(self._cache_dir)}
             environment |= {UNSAFE_VARIABLE: "1"} if self._allow_unsafe else {}
             evaluator = EvaluatorProcess(self._evaluator(device), environment, self._log)
-            self._slots[device.uuid] = _Slot(evaluator, device.uuid)
+            self._slots[device.uuid] = _Slot(evaluator, device)
         return self._slots[device.uuid]
 
     async def _builder(self, device: Device) -> _Builder:
@@ -152,15 +173,21 @@ class LocalEngine:
 class _Slot:
     """One device: its evaluator, and the two locks that make every measurement the only one."""
 
-    def __init__(self, evaluator: EvaluatorProcess, uuid: str) -> None:
+    def __init__(self, evaluator: EvaluatorProcess, device: Device) -> None:
         self.evaluator = evaluator
-        self._lock = DeviceLock(uuid)
+        self.device = device
+        self.waiting = 0  # tasks here, the running one included
+        self._lock = DeviceLock(device.uuid)
         self._turn = asyncio.Lock()
 
     async def ask(self, task: Task[Any]) -> dict[str, Any]:
         held = self._lock.exclusive if isinstance(task, _READS_A_CLOCK) else self._lock.shared
-        async with self._turn, held():
-            return await self.evaluator.ask(task, task.timeout_s)
+        self.waiting += 1
+        try:
+            async with self._turn, held():
+                return await self.evaluator.ask(task, task.timeout_s)
+        finally:
+            self.waiting -= 1
 
 
 class _Builder:
