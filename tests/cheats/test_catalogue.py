@@ -27,6 +27,7 @@ from ridgeline.tools.sandbox import Sandbox, Tier, probe_sandbox
 
 HERE = Path(__file__).parent
 CALL_TIMEOUT_S = 4.0
+ATTEMPTS = 3
 
 R, S = ReasonCode, Status
 
@@ -171,13 +172,17 @@ def test_judge_gives_the_right_reason(court: Court, cheat: Cheat) -> None:
 
 @pytest.mark.parametrize("name", GAINLESS)
 def test_cheat_within_the_rules_of_the_clock_gains_nothing(court: Court, name: str) -> None:
-    honest = court.judge(Cheat("honest", "benchmark", S.OK, (R.NONE,)))
-    found = court.judge(Cheat(name, "benchmark", S.OK, (R.NONE,)))
-    assert isinstance(honest, Timing)
-    assert honest.speedup is not None
-    assert found.status is not S.OK or (isinstance(found, Timing) and (found.speedup or 0) < 1.3 * honest.speedup), (
-        found
-    )
+    """A busy machine may slow one of four sides down for a whole measurement; a gain would be there every time."""
+    gains = []
+    for _ in range(ATTEMPTS):
+        honest = court.judge(Cheat("honest", "benchmark", S.OK, (R.NONE,)))
+        found = court.judge(Cheat(name, "benchmark", S.OK, (R.NONE,)))
+        assert isinstance(honest, Timing)
+        assert honest.speedup is not None
+        gains.append((found.speedup or 0) / honest.speedup if isinstance(found, Timing) else 0.0)
+        if gains[-1] < 1.3:
+            return
+    pytest.fail(f"gained {gains} over the honest kernel")
 
 
 def test_no_attack_reached_the_machine(court: Court) -> None:
