@@ -45,7 +45,7 @@ class Value:
     """One node of the computation. Compared by identity: the builder makes equal nodes one."""
 
     id: int
-    op: str  # "load", "scalar", "literal", a reduction, or an elementwise operation of emit_cpp's table
+    op: str  # "load", "scalar", "literal", "accumulator", a reduction, or an elementwise operation of emit_cpp's table
     args: tuple[Value, ...]
     space: Space
     ctype: str  # "float", "int64_t" or "bool"
@@ -74,6 +74,10 @@ class Builder:
     def scalar(self, argument: str, ctype: str) -> Value:
         """Return a scalar argument of `run`."""
         return self._make(("scalar", argument), "scalar", (), Space.CONST, ctype, literal=argument)
+
+    def accumulator(self) -> Value:
+        """Return the element that another part of the kernel has computed: a contraction's sum."""
+        return self._make(("accumulator",), "accumulator", (), Space.FULL, "float")
 
     def load(self, load: Load) -> Value:
         """Return an element of a tensor argument."""
