@@ -129,11 +129,11 @@ def _operands(graph: dict[str, Any], description: Description, node: Node) -> tu
             raise NotCovered("an operand that is a constant")
         if spec.dtype not in DTYPES or spec.dtype != node["dtype"]:
             raise NotCovered(f"a product of {spec.dtype} operands")
-        found.append(_operand(view, spec, is_left))
+        found.append(_operand(view, spec, is_left=is_left))
     return found[0], found[1]
 
 
-def _operand(view: View, spec: ArgSpec, is_left: bool) -> Operand:
+def _operand(view: View, spec: ArgSpec, *, is_left: bool) -> Operand:
     *lead, first, second = (0 if n == 1 else s for n, s in zip(view.shape, view.strides, strict=True))
     outer, k = (first, second) if is_left else (second, first)
     outer_size, k_size = (view.shape[-2], view.shape[-1]) if is_left else (view.shape[-1], view.shape[-2])
