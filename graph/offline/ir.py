@@ -13,7 +13,7 @@ from enum import IntEnum
 
 
 class NotCovered(Exception):
-    """The graph is outside the row-wise family; the message names the operation or the layout."""
+    """The reference is outside a family; the message names the operation, the layout or the target."""
 
 
 class Space(IntEnum):
