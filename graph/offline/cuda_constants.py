@@ -8,7 +8,6 @@ from ridgeline.graph.offline.cuda_geometry import (
     MAX_CLUSTER,
     SHARED_BYTES,
     Mode,
-    full_loads,
     vectors,
     width_of,
 )
@@ -80,15 +79,15 @@ def _thread_options(text: CudaText) -> list[int]:
 
 def _unroll(text: CudaText) -> int:
     """Return how many vectors a thread loads before it uses the first: some 32 registers, 16 beside a kept row."""
-    inputs = max(len(set(full_loads(text.program))), 1)
     registers = 16 if text.has(CudaStructure.REGISTERS) else 32
-    wanted = registers // (text.geometry.vector * inputs)
+    wanted = registers // text.geometry.vector
     return next((u for u in (8, 4, 2) if u <= wanted), 1)
 
 
 def _layout(text: CudaText, device: Device) -> None:
     geometry = text.geometry
-    text.line(f"constexpr int MULTIPROCESSORS = {device.cores};")
+    if geometry.mode is Mode.GRID or (geometry.mode is not Mode.CLUSTER and _is_resident(text)):
+        text.line(f"constexpr int MULTIPROCESSORS = {device.cores};")
     text.line(f"constexpr int GROUP = {'32' if geometry.mode is Mode.WARP else 'THREADS'};  // threads of one part")
     if geometry.mode is Mode.GRID:
         if _holds(text):
@@ -102,11 +101,18 @@ def _layout(text: CudaText, device: Device) -> None:
     text.line(f"constexpr int PARTS = {parts};  // blocks that share a row")
     text.line("constexpr int WIDTH = PARTS == 1 ? COLS : (COLS + 32 * PARTS - 1) / (32 * PARTS) * 32;")
     text.line("constexpr int STEPS = (WIDTH + GROUP * VEC - 1) / (GROUP * VEC);")
-    text.line("constexpr int BATCH = UNROLL < STEPS ? UNROLL : STEPS;")
+    text.open("__host__ __device__ constexpr int rl_batch(int loads)")
+    text.line("// vectors of a thread under way at once, of a sweep that loads so many tensors")
+    text.line("return UNROLL / loads < 1 ? 1 : UNROLL / loads < STEPS ? UNROLL / loads : STEPS;")
+    text.close()
     text.line(
         "constexpr bool EXACT = static_cast<int64_t>(PARTS) * WIDTH == COLS && STEPS * GROUP * VEC == WIDTH;"
         "  // no thread is ever past the end"
     )
+
+
+def _is_resident(text: CudaText) -> bool:
+    return bool(text.staged) or text.has(CudaStructure.PERSIST)
 
 
 def _on_chip(text: CudaText) -> None:
@@ -127,4 +133,5 @@ def _on_chip(text: CudaText) -> None:
         shared = "STAGES * STAGE_BYTES"
     elif text.has(CudaStructure.SHARED):
         shared = f"THREADS / GROUP * {text.keeps.slots} * WIDTH * 4"
-    text.line(f"constexpr int SHARED_BYTES = {shared};  // of each block")
+    if not text.is_mode(Mode.SPLIT):
+        text.line(f"constexpr int SHARED_BYTES = {shared};  // of each block")

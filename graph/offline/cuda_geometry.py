@@ -18,7 +18,7 @@ REGISTER_FLOATS = 32 * 1024
 """Elements of a row that a block keeps in registers at most: half of the register file."""
 ROOMY_FLOATS = REGISTER_FLOATS // 2
 """... and preferably, so that two blocks share a multiprocessor and one loads while the other waits."""
-WARP_COLUMNS = 4096
+WARP_COLUMNS = 2048
 MAX_CLUSTER = 8
 MAX_COLUMNS = 1 << 30
 """Column indices are 32-bit."""
@@ -131,7 +131,8 @@ def fit(program: RowProgram, structures: Iterable[str], demand: Demand, device: 
         return _split(program, device, vector, variation)
     if S.GRID in chosen:
         return _grid(program, demand, device, vector, variation)
-    return _blocks(program, chosen, demand, device, vector, variation)
+    blocks = _blocks(program, chosen, demand, device, variation)
+    return blocks or _grid(program, demand, device, vector, variation)
 
 
 def _split(program: RowProgram, device: Device, vector: int, variation: int) -> Geometry:
@@ -157,13 +158,14 @@ def _grid(program: RowProgram, demand: Demand, device: Device, vector: int, vari
 
 
 def _blocks(
-    program: RowProgram, chosen: frozenset[str], demand: Demand, device: Device, vector: int, variation: int
-) -> Geometry:
-    """Return blocks or clusters, of as many blocks as hold the row on the chip; beyond them, the whole grid."""
+    program: RowProgram, chosen: frozenset[str], demand: Demand, device: Device, variation: int
+) -> Geometry | None:
+    """Return a block or a cluster of as many as hold the row on the chip, or None when no cluster does."""
+    vector = vectors(program)[0] if S.VECTOR in chosen else 1
     options = [p for p in (1, 2, 4, MAX_CLUSTER) if p == 1 or has_clusters(device)]
     fitting = [p for p in options if demand.fits(width_of(program.cols, p), REGISTER_FLOATS)]
     if not fitting:
-        return _grid(program, demand, device, vector, variation)
+        return None
     roomy = [p for p in fitting if demand.fits(width_of(program.cols, p), ROOMY_FLOATS)]
     parts = (roomy or fitting)[0]
     if S.CLUSTER in chosen:

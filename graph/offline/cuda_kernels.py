@@ -63,11 +63,14 @@ def _write_whole(text: CudaText) -> None:
     text.open(f"__global__ void {dims}__launch_bounds__({bounds}) rl_rows(\n    {kernel_parameters(text)})")
     _write_place(text)
     _write_shared(text)
+    text.line("#pragma unroll 1")
     text.open(f"for (int64_t row = {ROW_LOOPS[mode]}; row < ROWS; row += {ROW_STEPS[mode]})")
     if text.staged:
         text.line("const int stage = turn % STAGES;")
         text.line("rl_barrier_wait(&full[stage], turn / STAGES % 2);")
     _write_pointers(text)
+    text.line("int at = begin + thread * VEC;")
+    text.line('asm volatile("" : "+r"(at));  // known, every address would be kept from row to row, in registers')
     if text.has(CudaStructure.REGISTERS):
         for slot in range(text.keeps.slots):
             text.line(f"float keep{slot}[STEPS][VEC];")
@@ -115,11 +118,7 @@ def _write_shared(text: CudaText) -> None:
             text.line(
                 f"float* keep{slot} = reinterpret_cast<float*>(shared) + {slot} * (THREADS / GROUP) * WIDTH{own};"
             )
-    for index, sweep in enumerate(text.plan.sweeps):
-        if sweep.reductions and mode is not Mode.WARP:
-            text.line(f"__shared__ alignas(16) char scratch{index}[(THREADS / 32) * sizeof(Sums{index})];")
-        if sweep.reductions and mode is Mode.CLUSTER:
-            text.line(f"__shared__ alignas(16) char board{index}[2 * PARTS * sizeof(Sums{index})];")
+    _write_meeting_places(text)
     if _has_turn(text):
         text.line("int turn = 0;")
     if mode is Mode.GRID:
@@ -129,6 +128,16 @@ def _write_shared(text: CudaText) -> None:
         text.line("rl_cluster_sync();  // every block of the cluster has started")
     if text.staged:
         _write_first_fetches(text)
+
+
+def _write_meeting_places(text: CudaText) -> None:
+    """Write where warps and blocks leave their sums; bytes, since sums have constructors."""
+    mode = text.geometry.mode
+    for index, sweep in enumerate(text.plan.sweeps):
+        if sweep.reductions and mode is not Mode.WARP:
+            text.line(f"__shared__ alignas(16) char scratch{index}[(THREADS / 32) * sizeof(Sums{index})];")
+        if sweep.reductions and mode is Mode.CLUSTER:
+            text.line(f"__shared__ alignas(16) char board{index}[2 * PARTS * sizeof(Sums{index})];")
 
 
 def _write_first_fetches(text: CudaText) -> None:
@@ -220,8 +229,11 @@ def _write_part(text: CudaText, index: int, *, is_last: bool) -> None:
     if sweep.reductions:
         text.line(f"__shared__ alignas(16) char scratch{index}[(THREADS / 32) * sizeof(Sums{index})];")
     text.line("const int64_t first = index / PARTS * ROW_BLOCK;")
+    text.line("#pragma unroll 1")
     text.open("for (int64_t row = first; row < first + ROW_BLOCK; ++row)")
     _write_pointers(text)
+    text.line("int at = begin + thread * VEC;")
+    text.line('asm volatile("" : "+r"(at));  // known, every address would be kept from row to row, in registers')
     _write_row_values(text, 0, ())
     _write_board_reads(text, index)
     write_sweep(text, index)

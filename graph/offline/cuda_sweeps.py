@@ -11,7 +11,7 @@ from ridgeline.graph.offline.kernel_text import C_TYPES
 from ridgeline.graph.offline.schedule import Reduction, evaluated
 
 TYPES = {"moments": "rl_moments", "online": "rl_online"}
-COLUMN = "const int c = begin + ((base + u) * GROUP + thread) * VEC;"
+COLUMN = "const int c = at + (base + u) * (GROUP * VEC);"
 GUARD = "if (base + u < STEPS && (EXACT || c < end))"
 
 
@@ -37,41 +37,50 @@ def write_sweep(text: CudaText, index: int) -> None:
         if reduction.kind == "moments":
             text.line(f"rl_shifted own{reduction.target.id};")
     values = evaluated(sweep.roots(), text.keeps.reads[index])
+    _write_loop(text, index, values)
+    for reduction in sweep.reductions:
+        if reduction.kind == "moments":
+            text.line(f"sums{index}.a{reduction.target.id} = own{reduction.target.id}.done();")
+
+
+def _write_loop(text: CudaText, index: int, values: list[Value]) -> None:
+    reads = text.keeps.reads[index]
+    loads = [v for v in values if v.load is not None and v.id not in reads]
+    from_shared = sorted(set(reads.values())) if text.has(CudaStructure.SHARED) else []
+    batch = f"BATCH{index}"
+    text.line(f"constexpr int {batch} = rl_batch({max(len(loads) + len(from_shared), 1)});")
+    text.line("if (EXACT || begin < end)  // the last parts may be empty")
     text.line("#pragma unroll" if text.has(CudaStructure.REGISTERS) else "#pragma unroll 1")
-    text.open("for (int base = 0; base < STEPS; base += BATCH)")
-    _write_loads(text, index, values)
+    text.open(f"for (int base = 0; base < STEPS; base += {batch})")
+    if loads or from_shared:
+        _write_loads(text, index, loads, from_shared)
     text.line("#pragma unroll")
-    text.open("for (int u = 0; u < BATCH; ++u)")
+    text.open(f"for (int u = 0; u < {batch}; ++u)")
     text.line(COLUMN)
     text.open(GUARD)
     _write_step(text, index, values)
     text.close()
     text.close()
     text.close()
-    for reduction in sweep.reductions:
-        if reduction.kind == "moments":
-            text.line(f"sums{index}.a{reduction.target.id} = own{reduction.target.id}.done();")
 
 
-def _write_loads(text: CudaText, index: int, values: list[Value]) -> None:
+def _write_loads(text: CudaText, index: int, loads: list[Value], from_shared: list[int]) -> None:
     """Write the loads of a whole batch, before anything waits for the first of them."""
-    reads = text.keeps.reads[index]
-    loads = [v for v in values if v.load is not None and v.id not in reads]
-    from_shared = sorted(set(reads.values())) if text.has(CudaStructure.SHARED) else []
-    if not loads and not from_shared:
-        return
+    batch = f"BATCH{index}"
     for value in loads:
-        text.line(f"{memory_type(_load(value))} l{value.id}[BATCH][VEC];")
+        text.line(f"{memory_type(_load(value))} l{value.id}[{batch}][VEC];")
     for slot in from_shared:
-        text.line(f"float k{slot}[BATCH][VEC];")
+        text.line(f"float k{slot}[{batch}][VEC];")
     text.line("#pragma unroll")
-    text.open("for (int u = 0; u < BATCH; ++u)")
+    text.open(f"for (int u = 0; u < {batch}; ++u)")
     text.line(COLUMN)
-    text.open(GUARD)
+    # Past the end the last vector is loaded instead: a branch for each load would cost registers.
+    text.open("if (base + u < STEPS)")
+    text.line("const int from = EXACT || c < end ? c : end - VEC;")
     for value in loads:
         _write_load(text, index, value)
     for slot in from_shared:
-        text.line(f"rl_load<VEC, 16, RL_PLAIN>(keep{slot} + (c - begin), k{slot}[u]);")
+        text.line(f"rl_load<VEC, 16, RL_PLAIN>(keep{slot} + (from - begin), k{slot}[u]);")
     text.close()
     text.close()
 
@@ -87,13 +96,13 @@ def _write_load(text: CudaText, index: int, value: Value) -> None:
     pointer, to = text.pointers[load], f"l{value.id}[u]"
     if load.col_stride != 1:
         text.line("#pragma unroll")
-        text.line(f"for (int k = 0; k < VEC; ++k) {to}[k] = {pointer}[(c + k) * {load.col_stride}ll];")
+        text.line(f"for (int k = 0; k < VEC; ++k) {to}[k] = {pointer}[(from + k) * {load.col_stride}ll];")
     elif load in text.staged:
-        text.line(f"rl_load<VEC, 16, RL_PLAIN>({pointer} + (c - begin), {to});")
+        text.line(f"rl_load<VEC, 16, RL_PLAIN>({pointer} + (from - begin), {to});")
     else:
         is_last = value.space is Space.FULL and not _read_later(text, index, value)
         kind = "RL_STREAMING" if text.has(CudaStructure.STREAM) and is_last else "RL_READ_ONLY"
-        text.line(f"rl_load<VEC, {text.aligned(load)}, {kind}>({pointer} + c, {to});")
+        text.line(f"rl_load<VEC, {text.aligned(load)}, {kind}>({pointer} + from, {to});")
 
 
 def _read_later(text: CudaText, index: int, value: Value) -> bool:
@@ -107,17 +116,8 @@ def _read_later(text: CudaText, index: int, value: Value) -> bool:
 def _write_step(text: CudaText, index: int, values: list[Value]) -> None:
     """Write what one vector of columns needs."""
     sweep = text.plan.sweeps[index]
-    online = [r for r in sweep.reductions if r.kind == "online"]
-    for output in sweep.stores:
-        text.line(f"{C_TYPES[output.dtype]} o_{output.argument}[VEC];")
-    for reduction in online:
-        text.line(f"float x{reduction.target.id}[VEC];")
     in_shared = sorted(set(text.keeps.writes[index].values())) if text.has(CudaStructure.SHARED) else []
-    for slot in in_shared:
-        text.line(f"float w{slot}[VEC];")
-    for reduction in sweep.reductions:
-        if reduction.kind == "moments":
-            text.line(f"own{reduction.target.id}.count += VEC;")
+    _write_vectors(text, index, in_shared)
     text.line("#pragma unroll")
     text.open("for (int k = 0; k < VEC; ++k)")
     _write_values(text, index, values)
@@ -129,10 +129,25 @@ def _write_step(text: CudaText, index: int, values: list[Value]) -> None:
     text.close()
     for slot in in_shared:
         text.line(f"rl_store<VEC, 16, RL_PLAIN>(keep{slot} + (c - begin), w{slot});")
-    for reduction in online:
-        text.line(f"sums{index}.a{reduction.target.id}.add(x{reduction.target.id});")
+    for reduction in sweep.reductions:
+        if reduction.kind == "online":
+            text.line(f"sums{index}.a{reduction.target.id}.add(x{reduction.target.id});")
     for output in sweep.stores:
         _store(text, output)
+
+
+def _write_vectors(text: CudaText, index: int, in_shared: list[int]) -> None:
+    """Write what a step gathers for its whole vector."""
+    sweep = text.plan.sweeps[index]
+    for output in sweep.stores:
+        text.line(f"{C_TYPES[output.dtype]} o_{output.argument}[VEC];")
+    for slot in in_shared:
+        text.line(f"float w{slot}[VEC];")
+    for reduction in sweep.reductions:
+        if reduction.kind == "online":
+            text.line(f"float x{reduction.target.id}[VEC];")
+        elif reduction.kind == "moments":
+            text.line(f"own{reduction.target.id}.count += VEC;")
 
 
 def _write_values(text: CudaText, index: int, values: list[Value]) -> None:
