@@ -13,7 +13,7 @@ from enum import IntEnum
 
 
 class NotCovered(Exception):
-    """The graph is outside the row-wise family; the message names the operation or the layout."""
+    """The reference is outside a family; the message names the operation, the layout or the target."""
 
 
 class Space(IntEnum):
@@ -45,7 +45,7 @@ class Value:
     """One node of the computation. Compared by identity: the builder makes equal nodes one."""
 
     id: int
-    op: str  # "load", "scalar", "literal", a reduction, or an elementwise operation of emit_cpp's table
+    op: str  # "load", "scalar", "literal", "accumulator", a reduction, or an elementwise operation of emit_cpp's table
     args: tuple[Value, ...]
     space: Space
     ctype: str  # "float", "int64_t" or "bool"
@@ -74,6 +74,10 @@ class Builder:
     def scalar(self, argument: str, ctype: str) -> Value:
         """Return a scalar argument of `run`."""
         return self._make(("scalar", argument), "scalar", (), Space.CONST, ctype, literal=argument)
+
+    def accumulator(self) -> Value:
+        """Return the element that another part of the kernel has computed: a contraction's sum."""
+        return self._make(("accumulator",), "accumulator", (), Space.FULL, "float")
 
     def load(self, load: Load) -> Value:
         """Return an element of a tensor argument."""

@@ -5,21 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ridgeline.graph.offline.ideas import TEXTS, composition_line, expected_gain, name_together, named_structures
-from ridgeline.graph.offline.ir import RowProgram
-from ridgeline.graph.offline.structures import (
-    Structure,
-    applicable,
-    compatible,
-    structures_of,
-    with_added,
-)
+from ridgeline.graph.offline.composer import Composer, Composition, composition_of, merge, ordered, structures_of
+from ridgeline.graph.offline.ideas import composition_line, name_together, named_structures
 from ridgeline.graph.requests import Elite, IdeaDraft, IdeationRequest, TriedIdea
 
-Composition = frozenset[Structure]
 DISAPPOINTING = 0.97
 """Below this share of its parent's speed a structure is not combined further; within it lies noise."""
 MAX_TITLE = 160
@@ -35,25 +27,14 @@ class _Proposal:
     words: str = ""  # the user's own, when the idea is theirs
 
 
-def base_composition(program: RowProgram) -> Composition:
-    """Return what a kernel starts from when its parent is not ours: costly results are never computed twice."""
-    return frozenset({Structure.KEEP}) & frozenset(applicable(program))
-
-
-def composition_of(program: RowProgram, source: str | None) -> Composition:
-    """Return the composition of a parent's source; another author's source counts as the base."""
-    own = structures_of(source) if source else None
-    return base_composition(program) if own is None else own & frozenset(applicable(program))
-
-
-def propose_ideas(program: RowProgram, request: IdeationRequest) -> list[IdeaDraft]:
+def propose_ideas(composer: Composer, request: IdeationRequest) -> list[IdeaDraft]:
     """Return at most `request.count` ideas, none of a composition that was tried; fewer when all were."""
-    history = _History(program, request)
+    history = _History(composer, request)
     found: list[IdeaDraft] = []
     for proposal in itertools.chain(history.from_user(), history.ranked()):
         if len(found) == request.count:
             break
-        draft = _draft(proposal)
+        draft = _draft(composer, proposal)
         if proposal.composition not in history.seen and draft.title not in request.refused:
             history.seen.add(proposal.composition)
             found.append(draft)
@@ -63,29 +44,29 @@ def propose_ideas(program: RowProgram, request: IdeationRequest) -> list[IdeaDra
 class _History:
     """What was tried and how it ended, read as compositions."""
 
-    def __init__(self, program: RowProgram, request: IdeationRequest) -> None:
-        self.program, self.request = program, request
-        self.usable = applicable(program)
+    def __init__(self, composer: Composer, request: IdeationRequest) -> None:
+        self.composer, self.request = composer, request
+        self.usable = composer.applicable()
         self.elites = sorted(request.elites, key=lambda e: -e.speedup)
-        self.sources = {e.candidate_id: composition_of(program, e.source) for e in self.elites}
+        self.sources = {e.candidate_id: composition_of(composer, e.source) for e in self.elites}
         self.seen = {self._tried_composition(t) for t in request.tried}
         self.seen |= {c for e in self.elites if (c := structures_of(e.source)) is not None}
         self.gains = self._observed_gains()
 
     def _tried_composition(self, tried: TriedIdea) -> Composition:
-        return named_structures(tried.mechanism) & frozenset(self.usable)
+        return named_structures(self.composer, tried.mechanism) & frozenset(self.usable)
 
-    def _observed_gains(self) -> dict[Structure, float]:
+    def _observed_gains(self) -> dict[str, float]:
         """Return what each structure did where it was the only change; 0.0 where it failed."""
         speeds = {t.best_candidate_id: t.best_speedup for t in self.request.tried if t.best_candidate_id}
         speeds |= {e.candidate_id: e.speedup for e in self.elites}
         known = {self._tried_composition(t): t.best_speedup for t in self.request.tried}
-        gains: dict[Structure, float] = {}
+        gains: dict[str, float] = {}
         for tried in self.request.tried:
             composition = self._tried_composition(tried)
             for structure in composition:
                 before = known.get(composition - {structure}) or speeds.get(tried.parent_id or "")
-                is_single = composition - base_composition(self.program) == {structure}
+                is_single = composition - self.composer.base() == {structure}
                 if (composition - {structure}) not in known and not is_single:
                     continue
                 before = before or self._slowest_sibling(tried)
@@ -98,16 +79,16 @@ class _History:
         speeds = [t.best_speedup for t in self.request.tried if t.parent_id == tried.parent_id and t.best_speedup]
         return min(speeds, default=1.0)
 
-    def _gain(self, structure: Structure) -> float:
-        return self.gains.get(structure) or expected_gain(structure, self.program, self.request.subject)
+    def _gain(self, structure: str) -> float:
+        return self.gains.get(structure) or self.composer.expected_gain(structure)
 
-    def _is_promising(self, structure: Structure) -> bool:
+    def _is_promising(self, structure: str) -> bool:
         return self.gains.get(structure, 1.0) >= DISAPPOINTING
 
     def from_user(self) -> Iterator[_Proposal]:
         """Yield the user's ideas that name a structure, on the best kernel."""
         for words in self.request.user_ideas:
-            added = named_structures(words) & frozenset(self.usable)
+            added = named_structures(self.composer, words) & frozenset(self.usable)
             if added:
                 yield self._extend(self._best(), added, words=words)
 
@@ -121,7 +102,7 @@ class _History:
         fresh = [p for p in proposals if p.composition != self._start(p.parent)]
         return sorted(fresh, key=lambda p: (-p.gain, len(p.added), rng.random()))
 
-    def _combinations(self, singles: list[Structure]) -> list[_Proposal]:
+    def _combinations(self, singles: list[str]) -> list[_Proposal]:
         """Return the best kernels with several structures more: all that gained, and pairs and triples."""
         winners = frozenset(s for s in singles if self.gains.get(s, 0.0) > 1.0)
         groups = [winners] if len(winners) > 1 else []
@@ -142,41 +123,32 @@ class _History:
         return self.elites[0] if self.elites else None
 
     def _start(self, parent: Elite | None) -> Composition:
-        return self.sources[parent.candidate_id] if parent else base_composition(self.program)
+        return self.sources[parent.candidate_id] if parent else self.composer.base()
 
     def _extend(
         self, parent: Elite | None, added: Composition, *, second: Elite | None = None, words: str = ""
     ) -> _Proposal:
         start = self._start(parent)
-        composition = merge(start, added)
+        composition = merge(self.composer, start, added)
         new = composition - start
         scale = parent.speedup / self.elites[0].speedup if parent else 1.0
-        gain = scale * math.prod(self._gain(s) for s in new)
-        lost = math.prod(self._gain(s) for s in start - composition)
+        gain = scale * math.prod(self._gain(s) for s in sorted(new))
+        lost = math.prod(self._gain(s) for s in sorted(start - composition))
         return _Proposal(
             composition=composition, added=new, parent=parent, second=second, gain=gain / max(lost, 0.1), words=words
         )
 
 
-def merge(start: Iterable[Structure], added: Iterable[Structure]) -> Composition:
-    """Return `start` with structures added one after another; a later one replaces what it conflicts with."""
-    composition = frozenset(start)
-    for structure in sorted(added):
-        grown = composition | {structure}
-        composition = grown if compatible(grown) else with_added(composition, structure)
-    return composition
-
-
-def _draft(proposal: _Proposal) -> IdeaDraft:
-    added = [s for s in Structure if s in proposal.added]
-    lead = TEXTS[added[0]] if added else None
-    title = _title(proposal, added)
-    sentences = [TEXTS[s].mechanism for s in added]
+def _draft(composer: Composer, proposal: _Proposal) -> IdeaDraft:
+    added = ordered(composer, proposal.added)
+    lead = composer.texts[added[0]] if added else None
+    title = _title(composer, proposal, added)
+    sentences = [composer.texts[s].mechanism for s in added]
     if proposal.second is not None:
         sentences.insert(0, "Recombines two of the best kernels.")
     return IdeaDraft(
         title=title,
-        mechanism=" ".join([*sentences, composition_line(proposal.composition)]),
+        mechanism=" ".join([*sentences, composition_line(composer, proposal.composition)]),
         category=lead.category if lead else "control_flow_and_loops",  # type: ignore[arg-type]
         predicted_gain=min(max(round(proposal.gain, 2), 0.1), 1000.0),
         parent_id=proposal.parent.candidate_id if proposal.parent else None,
@@ -184,11 +156,11 @@ def _draft(proposal: _Proposal) -> IdeaDraft:
     )
 
 
-def _title(proposal: _Proposal, added: list[Structure]) -> str:
+def _title(composer: Composer, proposal: _Proposal, added: list[str]) -> str:
     """Return the idea in a line: what leads, what comes with it, and what the kernel already has."""
-    title = TEXTS[added[0]].title if added else "Take out what did not pay"
-    title += f", with {name_together(added[1:])}" if added[1:] else ""
+    title = composer.texts[added[0]].title if added else "Take out what did not pay"
+    title += f", with {name_together(composer, added[1:])}" if added[1:] else ""
     kept = proposal.composition - proposal.added
-    title += f" (on {name_together(kept)})" if kept else ""
+    title += f" (on {name_together(composer, kept)})" if kept else ""
     title = f"{proposal.words}: {title}" if proposal.words else title
     return title if len(title) <= MAX_TITLE else title[: MAX_TITLE - 1] + "…"

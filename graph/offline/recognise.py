@@ -7,6 +7,7 @@ may be broadcast, expanded, transposed or sliced, as long as a row's elements li
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -66,7 +67,7 @@ def recognise(description: Description) -> RowProgram:
         raise NotCovered(description.graph_error or "the reference has no exported graph")
     if graph.get("mutations"):
         raise NotCovered("a reference that writes its inputs or buffers")
-    return _Reader.of(graph, description).program()
+    return Reader.of(graph, description).program()
 
 
 def base_name(op: str) -> str:
@@ -75,8 +76,18 @@ def base_name(op: str) -> str:
     return parts[1] if len(parts) > 1 and parts[0] == "aten" else op
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaf:
+    """A node whose elements another part of the kernel computes, and what its value is made of."""
+
+    node: str
+    value: Callable[[Reader, Node], Value]
+
+
 @dataclass(slots=True)
-class _Reader:
+class Reader:
+    """Reads nodes of a graph as values over one grid of rows and columns."""
+
     nodes: dict[str, Node]
     outputs: list[str]
     arguments: dict[str, ArgSpec]  # placeholder name -> argument
@@ -84,9 +95,11 @@ class _Reader:
     builder: Builder
     views: dict[str, View] = field(default_factory=dict)
     made: dict[tuple[str, Shape, Shape], Value] = field(default_factory=dict)
+    leaf: Leaf | None = None
 
     @classmethod
-    def of(cls, graph: dict[str, Any], description: Description) -> _Reader:
+    def of(cls, graph: dict[str, Any], description: Description, builder: Builder | None = None) -> Reader:
+        """Return a reader over the given builder's grid, else over the one that the graph's reductions imply."""
         nodes = {n["name"]: n for n in graph["nodes"]}
         inputs = [a for a in description.signature.with_role(Role.INPUT) if a.kind is not ArgKind.NONE]
         named = {a.name: a for a in description.signature.args}
@@ -97,10 +110,19 @@ class _Reader:
         results = description.signature.with_role(Role.OUTPUT)
         if len(results) != len(graph["outputs"]):
             raise NotCovered("outputs that are not tensors")
-        rows, cols = _grid(nodes, graph["outputs"])
-        return cls(nodes, graph["outputs"], arguments, results, Builder(rows=rows, cols=cols))
+        if builder is None:
+            rows, cols = _grid(nodes, graph["outputs"])
+            builder = Builder(rows=rows, cols=cols)
+        return cls(nodes, graph["outputs"], arguments, results, builder)
+
+    def partial(self, root: str) -> RowProgram:
+        """Return the program of one node, written as the only output."""
+        view, spec = self._view(root), self.results[0]
+        output = Output(argument=spec.name, dtype=spec.dtype, value=self._read(view, view.shape))
+        return RowProgram(rows=self.builder.rows, cols=self.builder.cols, outputs=(output,), builder=self.builder)
 
     def program(self) -> RowProgram:
+        """Return the program of all outputs."""
         outputs = []
         for name, spec in zip(self.outputs, self.results, strict=True):
             view = self._view(name)
@@ -228,6 +250,8 @@ class _Reader:
 
     def _make(self, node: Node, shape: Shape, strides: Shape) -> Value:
         operation = base_name(node["op"])
+        if self.leaf is not None and node["name"] == self.leaf.node:
+            return self._leaf_value(self.leaf, node, shape, strides)
         if operation == "constant":
             return self._constant(node)
         if operation in FILLS:
@@ -239,6 +263,12 @@ class _Reader:
         if operation in COMPOSED:
             return COMPOSED[operation](self, node)
         return self._elementwise(operation, node, shape, strides)
+
+    def _leaf_value(self, leaf: Leaf, node: Node, shape: Shape, strides: Shape) -> Value:
+        is_whole = math.prod(shape) == self.builder.rows * self.builder.cols
+        if not is_whole or not layout.is_contiguous(shape, strides):
+            raise NotCovered("a contraction's result used in another order than its own")
+        return leaf.value(self, node)
 
     def _constant(self, node: Node) -> Value:
         value = node["args"][0]
@@ -284,6 +314,13 @@ class _Reader:
         if index >= len(node["args"]) or node["args"][index] is None:
             return None
         return self._read(self._view(node["args"][index]["node"]), shape)
+
+    def reshaped(self, node: Node, index: int, as_shape: Shape, shape: Shape) -> Value | None:
+        """Return an optional operand seen as `as_shape` and broadcast to `shape`: a bias over channels."""
+        if index >= len(node["args"]) or node["args"][index] is None:
+            return None
+        view = self._view(node["args"][index]["node"])
+        return self._read(layout.apply_view("view", view, [], as_shape) or view, shape)
 
     def shape_of(self, node: Node, index: int) -> Shape:
         """Return the shape of one operand."""

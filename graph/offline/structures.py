@@ -1,16 +1,12 @@
-"""The structures a row-wise kernel can be composed of: each changes the emitted code, any set that fits composes."""
+"""The structures a row-wise kernel for a CPU can be composed of: each changes the emitted code, any set that fits composes."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
 from ridgeline.graph.offline import schedule
 from ridgeline.graph.offline.ir import REDUCTIONS, RowProgram, Space
-
-HEADER = re.compile(r"^// ridgeline-offline:(.*)$", re.MULTILINE)
 
 
 class Structure(StrEnum):
@@ -28,7 +24,7 @@ class Structure(StrEnum):
     NARROW = "narrow-vectors"
 
 
-CONFLICTS = (
+CONFLICTS: tuple[frozenset[str], ...] = (
     frozenset({Structure.ROWS, Structure.LANES}),
     frozenset({Structure.ROWS, Structure.ONLINE}),
     frozenset({Structure.DYNAMIC, Structure.ROWS}),
@@ -73,24 +69,3 @@ def applicable(program: RowProgram) -> tuple[Structure, ...]:
         Structure.NARROW: program.cols >= 64,
     }
     return tuple(s for s in Structure if tests[s])
-
-
-def compatible(structures: Iterable[Structure]) -> bool:
-    """Tell whether these structures can be in one kernel."""
-    chosen = frozenset(structures)
-    return not any(conflict <= chosen for conflict in CONFLICTS)
-
-
-def with_added(base: Iterable[Structure], added: Structure) -> frozenset[Structure]:
-    """Return `base` with one more structure, without those that conflict with it."""
-    clash = {s for conflict in CONFLICTS if added in conflict for s in conflict}
-    return (frozenset(base) - clash) | {added}
-
-
-def structures_of(source: str) -> frozenset[Structure] | None:
-    """Return what an offline source is composed of, or None when another author wrote it."""
-    match = HEADER.search(source)
-    if match is None:
-        return None
-    known = {s.value: s for s in Structure}
-    return frozenset(known[word] for word in match[1].split() if word in known)

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from ridgeline.graph.offline.emit_cpp import emit
-from ridgeline.graph.offline.structures import Choices, Structure, applicable, compatible, with_added
+from ridgeline.graph.offline.structures import CONFLICTS, Choices, Structure, applicable
 
 THOROUGH = ("quickstart", "masked_softmax")
 OTHERS = (
@@ -13,6 +13,10 @@ OTHERS = (
     "swiglu", "per_row", "plain",
 )  # fmt: skip
 CONTESTED = (Structure.ROWS, Structure.LANES, Structure.ONLINE, Structure.DYNAMIC)
+
+
+def compatible(structures):
+    return not any(conflict <= frozenset(structures) for conflict in CONFLICTS)
 
 
 def maximal(program):
@@ -59,7 +63,3 @@ def test_tunables_are_declared_on_constants_that_the_code_uses(references):
 def test_narrow_vectors_ask_for_a_compiler_flag(references):
     (source,) = sources_of(references["quickstart"], [[Structure.NARROW]])
     assert "// flags: -mprefer-vector-width=256" in source
-
-
-def test_adding_a_structure_replaces_what_it_conflicts_with():
-    assert with_added({Structure.ROWS, Structure.POLY}, Structure.LANES) == {Structure.LANES, Structure.POLY}

@@ -6,8 +6,10 @@ import itertools
 import pytest
 
 from ridgeline.graph.offline import OfflineModel
+from ridgeline.graph.offline.composer import structures_of
 from ridgeline.graph.offline.ideas import named_structures
-from ridgeline.graph.offline.structures import Structure, structures_of
+from ridgeline.graph.offline.rowwise import RowwiseCpp
+from ridgeline.graph.offline.structures import Structure
 from ridgeline.graph.requests import (
     Elite,
     IdeaList,
@@ -36,6 +38,10 @@ def subject_of(reference, language="cpp"):
         tolerance="fp32", device=DEVICE, description=reference.description,
         baselines=Baselines(device=DEVICE, entries=(eager,), floor=floor),
     )  # fmt: skip
+
+
+def structures_named(reference, text):
+    return named_structures(RowwiseCpp(subject_of(reference)), text)
 
 
 def propose(reference, *, round=1, count=4, **known):
@@ -84,7 +90,7 @@ def test_first_round_proposes_diverse_single_structures(quickstart):
     ideas = propose(quickstart)
     assert len({i.title for i in ideas}) == 4
     assert "polynomials" in ideas[0].title and ideas[0].predicted_gain > 1.1
-    added = [named_structures(i.mechanism) - {Structure.KEEP} for i in ideas]
+    added = [structures_named(quickstart, i.mechanism) - {Structure.KEEP} for i in ideas]
     assert all(len(a) == 1 for a in added) and len(set(added)) == 4
 
 
@@ -95,12 +101,12 @@ def test_proposals_are_deterministic(quickstart):
 def test_later_rounds_combine_what_worked_and_repeat_nothing(quickstart, after_a_round):
     ideas, history, elites = after_a_round
     later = propose(quickstart, round=2, tried=history, elites=elites)
-    done = [named_structures(i.mechanism) for i in ideas]
-    assert all(named_structures(i.mechanism) not in done for i in later)
-    assert done[0] | done[1] <= named_structures(later[0].mechanism)
+    done = [structures_named(quickstart, i.mechanism) for i in ideas]
+    assert all(structures_named(quickstart, i.mechanism) not in done for i in later)
+    assert done[0] | done[1] <= structures_named(quickstart, later[0].mechanism)
     assert later[0].parent_id == elites[0].candidate_id
     disappointing, failed = done[2] - {Structure.KEEP}, done[3] - {Structure.KEEP}
-    assert not any((disappointing | failed) & named_structures(i.mechanism) for i in later)
+    assert not any((disappointing | failed) & structures_named(quickstart, i.mechanism) for i in later)
 
 
 def test_search_space_ends(quickstart):
@@ -110,19 +116,21 @@ def test_search_space_ends(quickstart):
         if not ideas:
             break
         history += [tried(len(history) + i, idea, 1.2) for i, idea in enumerate(ideas)]
-    assert 20 < len(history) == len({named_structures(t.mechanism) for t in history})
+    assert 20 < len(history) == len({structures_named(quickstart, t.mechanism) for t in history})
 
 
 def test_users_idea_comes_first(quickstart):
     ideas = propose(quickstart, user_ideas=("paint it blue", "prefetch the row that comes next"))
-    assert Structure.PREFETCH in named_structures(ideas[0].mechanism) and "prefetch the row" in ideas[0].title
+    assert (
+        Structure.PREFETCH in structures_named(quickstart, ideas[0].mechanism) and "prefetch the row" in ideas[0].title
+    )
 
 
 def test_written_source_has_the_idea_and_its_parents_structures(quickstart, after_a_round):
     _, history, elites = after_a_round
     idea = propose(quickstart, round=2, tried=history, elites=elites)[0]
     draft = write(quickstart, idea, parent=elites[0], second_parent=elites[1])
-    assert structures_of(draft.source) == named_structures(idea.mechanism)
+    assert structures_of(draft.source) == structures_named(quickstart, idea.mechanism)
 
 
 def test_foreign_idea_is_mapped_by_its_words(quickstart):
