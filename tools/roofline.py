@@ -79,7 +79,7 @@ class Bandwidth(Record):
     @property
     def fastest(self) -> float:
         """Return the ceiling at this size."""
-        return max(getattr(self, rate) for rate in _RATES)
+        return max(self.read, self.read_streaming, self.write, self.write_streaming, self.copy, self.copy_streaming)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
