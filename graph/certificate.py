@@ -48,7 +48,7 @@ EXTRA_TRIALS = 20
 RETIMINGS = 3
 SANITIZERS = "address,undefined"
 GPU_SPREAD = 0.03
-NO_GPU_SANITIZER = "a GPU's sanitizers are no compiler flags"
+GPU_SANITIZERS = "compute-sanitizer"
 
 
 Step = Callable[["SearchContext", "Certificate", Build], Coroutine[Any, Any, None]]
@@ -65,6 +65,7 @@ class Certificate:
     verdict: Verdict | None = None
     sanitizer: Verdict | None = None
     sanitizer_skipped: str = ""  # why this target has no such build
+    sanitizers: str = SANITIZERS  # what examined it
     audit: Audit | None = None
     timings: list[Timing] = field(default_factory=list)
     seed_id: str | None = None
@@ -113,8 +114,8 @@ class Certificate:
 
     def _sanitizer_json(self) -> dict[str, Any] | None:
         if self.sanitizer_skipped:
-            return {"build": SANITIZERS, "verdict": None, "skipped": self.sanitizer_skipped}
-        return {"build": SANITIZERS, "verdict": self.sanitizer.to_json()} if self.sanitizer else None
+            return {"build": self.sanitizers, "verdict": None, "skipped": self.sanitizer_skipped}
+        return {"build": self.sanitizers, "verdict": self.sanitizer.to_json()} if self.sanitizer else None
 
 
 async def certify_candidate(context: SearchContext, standing: Standing) -> Certificate:
@@ -197,13 +198,16 @@ def _fail_by(certificate: Certificate, piece: Verdict | Timing, step: str) -> No
     certificate.fail(piece.status, piece.reason_code, reason)
 
 
-async def _sanitize(context: SearchContext, certificate: Certificate, _: Build) -> None:
-    """Build with sanitizers and run it; where there is no such build or run, the step is skipped and says why."""
-    if context.target.device.kind is not DeviceKind.CPU:
-        certificate.sanitizer_skipped = NO_GPU_SANITIZER
-        return
+async def _sanitize(context: SearchContext, certificate: Certificate, build: Build) -> None:
+    """Run it under sanitizers: a build of its own on a CPU, the very build under compute-sanitizer on a GPU.
+
+    Where there is no such build or run, the step is skipped and says why.
+    """
     candidate, problem = certificate.standing.candidate, await context.described()
-    build = await context.engine.submit(CompileTask(problem=problem, candidate=candidate, sanitize=SANITIZERS))
+    if context.target.device.kind is DeviceKind.CPU:
+        build = await context.engine.submit(CompileTask(problem=problem, candidate=candidate, sanitize=SANITIZERS))
+    else:
+        certificate.sanitizers = GPU_SANITIZERS
     if _is_unsupported(build):
         certificate.sanitizer_skipped = build.reason
         return

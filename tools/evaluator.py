@@ -61,7 +61,7 @@ from ridgeline.tools.records import (
 from ridgeline.tools.request_cost import empty_plan, nothing_library, usual_request_s
 from ridgeline.tools.runner_plans import runner_plan
 from ridgeline.tools.runner_process import RunnerFailure, RunnerProcess
-from ridgeline.tools.sandbox import UNSAFE_VARIABLE, Sandbox, Tier, probe_sandbox
+from ridgeline.tools.sandbox import UNSAFE_VARIABLE, Confined, Sandbox, Tier, probe_sandbox
 from ridgeline.tools.verify import verify_candidate
 
 logger = logging.getLogger(__name__)
@@ -90,9 +90,11 @@ class Evaluator:
         return self._judge_for(task.problem).problem.description
 
     def verify(self, task: VerifyTask) -> Verdict:
-        """Check a built candidate on secret inputs."""
+        """Check a built candidate on secret inputs; `sanitized` on a GPU: run it alone under compute-sanitizer."""
         judge = self._judge_for(task.problem)
         started = time.perf_counter()
+        if task.sanitized and self._device.kind is DeviceKind.CUDA:
+            return self._examine(task, judge.problem.description)
         verdict = verify_candidate(
             judge,
             lambda: self._runner(task, task.candidate, task.build, task.purpose, sanitized=task.sanitized),
@@ -205,7 +207,27 @@ class Evaluator:
             timing=task.timing,
             library=Path(task.build.library_path) if task.build.library_path else None,
             sandbox=self._find_sandbox(),
+            build_log=task.build.log,
+            runner=self._alone(task.problem, task.build),
         )
+
+    def _examine(self, task: VerifyTask, description: Description) -> Verdict:
+        from ridgeline.tools.sanitizer import examine
+
+        started, sandbox = time.perf_counter(), self._find_sandbox()
+        report = examine(
+            self._alone(task.problem, task.build),
+            signature=description.signature,
+            library=Path(task.build.library_path or ""),
+            sandbox=sandbox,
+        )
+        return report.verdict(sandbox_tier=sandbox.tier.value, verify_s=time.perf_counter() - started)
+
+    def _alone(self, problem: ProblemOnDevice, build: Build) -> Confined | None:
+        """Return how a CUDA candidate of interface `c` is confined when it runs under a profiler, else None."""
+        if problem.device.kind is not DeviceKind.CUDA or problem.interface != Interface.C or not build.library_path:
+            return None
+        return runner_plan(problem, build, self._cache_dir).confined
 
     def close(self) -> None:
         """End the judge and stop looking at the GPU."""

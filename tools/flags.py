@@ -34,6 +34,7 @@ DIAGNOSTIC_FLAGS = (
     "-ftemplate-backtrace-limit=4",
     "-ftemplate-depth=256",
 )
+CUDA_DIAGNOSTIC_FLAGS = ("-Xptxas=-v",)  # registers, spills and shared memory, which the profiler reads in the log
 
 _CPU_ALLOWED = (
     r"-O[123]",
@@ -99,8 +100,8 @@ def link_flags(kind: DeviceKind, sanitize: str = "") -> tuple[str, ...]:
 
 
 def diagnostic_flags(kind: DeviceKind) -> tuple[str, ...]:
-    """Return the flags that keep the compiler's messages short and plain."""
-    return DIAGNOSTIC_FLAGS if kind is DeviceKind.CPU else ()
+    """Return the flags that keep the compiler's messages short and plain; ptxas also says what each kernel needs."""
+    return DIAGNOSTIC_FLAGS if kind is DeviceKind.CPU else CUDA_DIAGNOSTIC_FLAGS
 
 
 def _sanitizer_flags(sanitize: str) -> tuple[str, ...]:

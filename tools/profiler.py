@@ -1,7 +1,8 @@
 """What limits a timed kernel, in words that a person or a model can act on.
 
 Measured: achieved bandwidth and arithmetic against the floor. Static: what the compiler made of the loops, from the
-shared object's disassembly (read by objdump in the sandbox, never loaded). On a GPU only the measured part exists yet.
+shared object's disassembly (read by objdump in the sandbox, never loaded). On a GPU the code of each kernel, and the
+hardware's counters where Nsight Compute works (gpu_profile.py).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 from ridgeline.tools.disassembly import LoopFacts, read_listing
+from ridgeline.tools.gpu_profile import look_into
 from ridgeline.tools.records import Description, Device, DeviceKind, Floor, Profile, Timing
 from ridgeline.tools.sandbox import Sandbox
 from ridgeline.tools.sandbox_rules import Confined, Limits, claim_workdir
@@ -30,20 +32,42 @@ def profile_candidate(
     timing: Timing | None,
     library: Path | None,
     sandbox: Sandbox,
+    build_log: str = "",
+    runner: Confined | None = None,
 ) -> Profile:
-    """Return where a kernel's time goes; figures are None for a kernel that was not timed."""
+    """Return where a kernel's time goes; figures are None for a kernel that was not timed.
+
+    For a GPU, `build_log` is what the compiler said, and `runner` how the candidate's runner is confined: with it the
+    candidate is run alone under Nsight Compute; hold the device's lock.
+    """
     seconds = timing.median_ms / 1e3 if timing and timing.median_ms else None
-    facts, missing = _loop_facts(device, library, sandbox)
-    notes = [*_measured_notes(description, floor, timing), *missing]
-    if facts is not None:
-        notes += loop_notes(facts, device=device, is_memory_bound=floor is None or floor.bound == "memory")
+    notes, details = _measured_notes(description, floor, timing), dict[str, float]()
+    if library is None or not library.exists():
+        notes.append("no shared object to look at")
+    elif device.kind is DeviceKind.CUDA:
+        found = look_into(
+            device=device,
+            description=description,
+            floor=floor,
+            library=library,
+            build_log=build_log,
+            sandbox=sandbox,
+            runner=runner,
+        )
+        notes, details = [*notes, *found.notes], found.details
+    else:
+        facts, missing = _loop_facts(library, sandbox)
+        notes += missing
+        if facts is not None:
+            notes += loop_notes(facts, device=device, is_memory_bound=floor is None or floor.bound == "memory")
+            details = _details(facts, timing)
     return Profile(
         bound=floor.bound if floor else "memory",
         fraction_of_floor=floor.floor_ms / 1e3 / seconds if floor and seconds else None,
         achieved_gbps=description.compulsory_bytes / seconds / 1e9 if seconds else None,
         achieved_gflops=description.flops / seconds / 1e9 if seconds and description.flops else None,
         notes=tuple(notes),
-        details=_details(facts, timing) if facts else {},
+        details=details,
     )
 
 
@@ -73,8 +97,9 @@ def _room(floor: Floor, median_ms: float) -> str:
         return "at the memory floor: only moving fewer bytes or using caches across calls could be faster"
     if floor.compute_floor_ms > floor.floor_ms:
         return (
-            f"arithmetic needs about {floor.compute_floor_ms:.4g} ms at {floor.gflops:.4g} GFLOP/s: reduce or vectorise "
-            "operations before saving memory traffic"
+            f"arithmetic needs about {floor.compute_floor_ms:.4g} ms at {floor.gflops:.4g} GFLOP/s"
+            f"{f' ({floor.unit})' if floor.unit else ''}, {floor.compute_floor_ms / median_ms:.0%} of that rate is "
+            "reached: reduce or vectorise operations before saving memory traffic"
         )
     return (
         f"up to {median_ms / floor.floor_ms:.2g} x left: either extra memory traffic or arithmetic not hidden behind it"
@@ -84,12 +109,8 @@ def _room(floor: Floor, median_ms: float) -> str:
 # ------------------------------------------------------------------------------------------------------------- code
 
 
-def _loop_facts(device: Device, library: Path | None, sandbox: Sandbox) -> tuple[LoopFacts | None, list[str]]:
+def _loop_facts(library: Path, sandbox: Sandbox) -> tuple[LoopFacts | None, list[str]]:
     """Return what the loops hold, or why that is unknown."""
-    if device.kind is not DeviceKind.CPU:
-        return None, ["the instruction-level profile is not available for cuda yet"]
-    if library is None or not library.exists():
-        return None, ["no shared object to look at"]
     if platform.machine() != "x86_64":
         return None, [f"the instruction mix is read on x86-64 only, not on {platform.machine()}"]
     if shutil.which("objdump") is None:

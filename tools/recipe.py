@@ -16,7 +16,7 @@ from ridgeline.tools.records import Interface, ReasonCode
 from ridgeline.tools.toolchain import Toolchain
 from ridgeline.tools.torch_paths import TorchPaths
 
-RECIPE_VERSION = 1  # raise it when the command changes in a way that the flags do not show
+RECIPE_VERSION = 2  # raise it when the command changes in a way that the flags do not show
 LARGEST_SOURCE_BYTES = 1 << 20
 OUTPUT = "kernel.so"
 HEADER = "problem.h"

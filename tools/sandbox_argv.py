@@ -91,6 +91,8 @@ def _rules_inside(confined: Confined) -> list[str]:
     writable = ["/tmp", "/dev/shm", *([confined.workdir] if confined.workdir else [])]
     devices = [*_DEV_READ, *_DEV_WRITE, *confined.devices]
     rules = ["--namespaced", *_each("--read", ["/"]), *_each("--write", writable), *_each("--device", devices)]
+    # The network namespace holds a loopback interface and nobody but this command; tiers B and C share the machine's.
+    rules += ["--own-network"] if confined.own_network else []
     return [*rules, *_behaviour(confined, "/tmp")]
 
 

@@ -103,6 +103,7 @@ void pin(const Options& o) {
   report(o.status_fd, "ready");
   Calls calls;
   calls.uses_devices = o.uses_devices;
+  calls.own_network = o.own_network && o.namespaced;
   calls.shares_files = !o.namespaced;
   calls.truncates_freely = !o.namespaced && abi < 3;
   calls.only_target = o.namespaced || abi >= 6 ? 0 : getpid();

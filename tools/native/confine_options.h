@@ -21,6 +21,7 @@ struct Options {
   bool namespaced = false;             // guard: tier A, inside namespaces of our own
   bool threads_only = false;           // guard: no fork, no second exec
   bool cap_data = false;               // guard: RLIMIT_DATA; off with CUDA and sanitizers, which reserve terabytes
+  bool own_network = false;            // guard: sockets are allowed, in a network namespace of our own
   bool uses_devices = false;           // guard: a GPU's driver is used, which wants memfd_create
   bool unsafe = false;                 // guard: go on without Landlock or seccomp (tier C)
   double wall_s = 0;
@@ -71,6 +72,7 @@ inline bool set_flag(Options& o, const std::string& name) {
   else if (name == "--threads-only") o.threads_only = true;
   else if (name == "--cap-data") o.cap_data = true;
   else if (name == "--uses-devices") o.uses_devices = true;
+  else if (name == "--own-network") o.own_network = true;
   else if (name == "--unsafe") o.unsafe = true;
   else return false;
   return true;

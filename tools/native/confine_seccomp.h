@@ -101,7 +101,6 @@ inline void refuse_the_network(Filter& filter, bool uses_devices) {
   } else {
     for (int call : {SYS_socket, SYS_bind, SYS_listen}) filter.refuse(call);
   }
-  for (int call : {kIoUringSetup, kIoUringEnter, kIoUringRegister}) filter.refuse(call);
 }
 
 inline void refuse_other_processes(Filter& filter) {
@@ -112,6 +111,7 @@ inline void refuse_other_processes(Filter& filter) {
 }
 
 inline void refuse_the_kernel(Filter& filter) {
+  for (int call : {kIoUringSetup, kIoUringEnter, kIoUringRegister}) filter.refuse(call);
   for (int call : {SYS_bpf, SYS_userfaultfd, SYS_perf_event_open, SYS_keyctl, SYS_add_key, SYS_request_key, SYS_mount,
                    SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_unshare, SYS_setns, SYS_open_by_handle_at,
                    SYS_name_to_handle_at, SYS_swapon, SYS_swapoff, SYS_reboot, SYS_sethostname, SYS_setdomainname,
@@ -163,6 +163,7 @@ inline void refuse_truncation_by_name(Filter& filter) {
 
 struct Calls {
   bool uses_devices = false;
+  bool own_network = false;       // tier A: a namespace with a loopback interface and nobody else's abstract sockets
   bool shares_files = false;      // tier B: the machine's own mounts
   bool truncates_freely = false;  // Landlock older than ABI 3
   bool shares_memory = true;      // false: no anonymous shared memory, which RLIMIT_DATA does not count
@@ -173,7 +174,7 @@ struct Calls {
 // `program_fd` lies above RLIMIT_NOFILE, so that no later dup can take its place.
 inline bool forbid_system_calls(const Calls& calls) {
   Filter filter;
-  refuse_the_network(filter, calls.uses_devices);
+  if (!calls.own_network) refuse_the_network(filter, calls.uses_devices);
   refuse_other_processes(filter);
   refuse_the_kernel(filter);
   filter.refuse(kClone3, ENOSYS);  // its flags lie behind a pointer; glibc falls back to clone

@@ -1,0 +1,85 @@
+"""How many warps of a kernel fit on one multiprocessor, and what keeps more away; computed, no GPU needed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+WARP = 32
+LARGEST_BLOCK = 1024
+_REGISTERS = 64 << 10  # of one multiprocessor, and the allocation unit of a warp, since compute capability 5.0
+_REGISTER_UNIT = 256
+_SHARED_UNIT = 128
+_RESERVED_SHARED = 1024  # the system's own, in each block, since 8.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Multiprocessor:
+    """What one multiprocessor holds ("Technical Specifications per Compute Capability", CUDA C++ Programming Guide)."""
+
+    warps: int
+    blocks: int
+    shared_bytes: int
+    reserved_shared: int = _RESERVED_SHARED
+
+
+_BY_ARCHITECTURE = {
+    "70": Multiprocessor(warps=64, blocks=32, shared_bytes=96 << 10, reserved_shared=0),
+    "75": Multiprocessor(warps=32, blocks=16, shared_bytes=64 << 10, reserved_shared=0),
+    "80": Multiprocessor(warps=64, blocks=32, shared_bytes=164 << 10),
+    "86": Multiprocessor(warps=48, blocks=16, shared_bytes=100 << 10),
+    "87": Multiprocessor(warps=48, blocks=16, shared_bytes=164 << 10),
+    "89": Multiprocessor(warps=48, blocks=24, shared_bytes=100 << 10),
+    "90": Multiprocessor(warps=64, blocks=32, shared_bytes=228 << 10),
+    "100": Multiprocessor(warps=64, blocks=32, shared_bytes=228 << 10),
+    "103": Multiprocessor(warps=64, blocks=32, shared_bytes=228 << 10),
+    "120": Multiprocessor(warps=48, blocks=24, shared_bytes=100 << 10),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Occupancy:
+    """How full one multiprocessor gets."""
+
+    blocks: int
+    warps: int
+    most_warps: int
+    limited_by: str  # "registers", "shared memory", "blocks" or "warps"
+
+    @property
+    def fraction(self) -> float:
+        """Return resident warps / the most that fit."""
+        return self.warps / self.most_warps
+
+
+def multiprocessor(arch: str) -> Multiprocessor | None:
+    """Return the limits of an architecture ("sm_90a"), None for one that is not known here."""
+    return _BY_ARCHITECTURE.get(arch.removeprefix("sm_").rstrip("af"))
+
+
+def occupancy(limits: Multiprocessor, *, threads: int, registers: int, shared_bytes: int) -> Occupancy:
+    """Return how many blocks of this size are resident; `shared_bytes` is static plus dynamic memory of a block.
+
+    When several limits are equal, the one that a kernel's author can move most easily is named: shared memory, then
+    registers.
+    """
+    warps = -(-threads // WARP)
+    per_block = {
+        "shared memory": _shared_blocks(limits, shared_bytes),
+        "registers": register_warps(limits, registers) // warps,
+        "warps": limits.warps // warps,
+        "blocks": limits.blocks,
+    }
+    limited_by = min(per_block, key=lambda name: per_block[name])
+    blocks = per_block[limited_by]
+    return Occupancy(blocks=blocks, warps=blocks * warps, most_warps=limits.warps, limited_by=limited_by)
+
+
+def register_warps(limits: Multiprocessor, registers: int) -> int:
+    """Return how many warps a multiprocessor's registers allow, whatever the block; a multiple of its 4 schedulers."""
+    of_a_warp = -(-max(registers, 1) * WARP // _REGISTER_UNIT) * _REGISTER_UNIT
+    return min(_REGISTERS // of_a_warp // 4 * 4, limits.warps)
+
+
+def _shared_blocks(limits: Multiprocessor, shared_bytes: int) -> int:
+    of_a_block = -(-(shared_bytes + limits.reserved_shared) // _SHARED_UNIT) * _SHARED_UNIT
+    return limits.shared_bytes // of_a_block if of_a_block else limits.blocks
