@@ -28,7 +28,7 @@ from ridgeline.tools.cache import default_cache_dir
 from ridgeline.tools.dtypes import element_bytes
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.hardware import check_driver, measurement_cores
-from ridgeline.tools.precision import STRICTEST_FIRST, accepted_classes, strictness
+from ridgeline.tools.precision import accepted_classes, strictness
 from ridgeline.tools.records import (
     ArgKind,
     ArgSpec,
@@ -43,6 +43,7 @@ from ridgeline.tools.records import (
 )
 from ridgeline.tools.rotation import rotating_bytes, rotating_limit
 from ridgeline.tools.toolchain import build_trusted, find_toolchain
+from ridgeline.tools.vocabulary import STRICTEST_FIRST
 
 logger = logging.getLogger(__name__)
 
@@ -166,7 +167,7 @@ def _totals(device: Device) -> tuple[int, ...]:
     A GPU's L2 keeps part of a set twice its size, so its memory is measured at 8 and 32 times as well: problems whose
     sets are that large are held against the slower rate.
     """
-    rotating = rotating_limit(cache_bytes=device.cache_bytes, memory_bytes=device.memory_bytes)
+    rotating = rotating_limit(kind=device.kind, cache_bytes=device.cache_bytes, memory_bytes=device.memory_bytes)
     small = tuple(t for t in SMALL_TOTALS if t < rotating)
     if device.kind is DeviceKind.CPU:
         return (*small, rotating)
@@ -214,7 +215,7 @@ def floor_for(description: Description, limits: Ceilings, tolerance: str = "fp32
     resident = sum(stored_bytes(a) for a in signature.with_role(Role.PARAMETER, Role.BUFFER))
     moving = max(description.compulsory_bytes - resident, 0)
     device = limits.device
-    moved = rotating_bytes(moving, cache_bytes=device.cache_bytes, memory_bytes=device.memory_bytes)
+    moved = rotating_bytes(moving, kind=device.kind, cache_bytes=device.cache_bytes, memory_bytes=device.memory_bytes)
     rate = limits.fastest_at(moved)
     memory_ms = (moving / rate + resident / limits.fastest_anywhere) / 1e6
     unit, gflops = limits.fastest_unit(legal_classes(signature, tolerance))
