@@ -22,7 +22,7 @@ from result import write_result
 from ridgeline.tools.engine import CompareTask, CompileTask, DescribeTask, ProblemOnDevice
 from ridgeline.tools.hardware import detect_device
 from ridgeline.tools.local_engine import LocalEngine
-from ridgeline.tools.records import Candidate, Comparison, Device, DeviceKind, Origin, Status
+from ridgeline.tools.records import Candidate, Comparison, Device, DeviceKind, Origin, Purpose, Status
 from ridgeline.tools.statistics import percentile
 
 FOLDER = Path(__file__).parent / "aa"
@@ -40,6 +40,7 @@ async def compare_with_itself(engine: LocalEngine, problem: ProblemOnDevice, rep
     if build.status is not Status.OK:
         raise SystemExit(f"the kernel does not build: {build.reason}")
     task = CompareTask(problem=problem, first=kernel, first_build=build, second=kernel, second_build=build)
+    task = replace(task, purpose=Purpose.SEARCH)
     return [await engine.submit(task) for _ in range(repeats)]
 
 

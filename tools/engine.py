@@ -108,6 +108,7 @@ class CompareTask(Task[Comparison]):
     first_build: Build
     second: Candidate
     second_build: Build
+    purpose: Purpose = Purpose.CERTIFY  # how much to measure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

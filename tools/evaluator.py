@@ -168,14 +168,14 @@ class Evaluator:
         judge = self._judge_for(task.problem)
         try:
             with (
-                self._runner(task, task.first, task.first_build, Purpose.CERTIFY) as first,
-                self._runner(task, task.second, task.second_build, Purpose.CERTIFY) as second,
+                self._runner(task, task.first, task.first_build, task.purpose) as first,
+                self._runner(task, task.second, task.second_build, task.purpose) as second,
             ):
                 sides = RunnerSide(first), RunnerSide(second)
                 return compare_sides(
                     *sides,
                     _arena(judge),
-                    settings=TimingSettings.for_purpose(Purpose.CERTIFY),
+                    settings=TimingSettings.for_purpose(task.purpose),
                     collects=(_collect(sides[0], task.problem), _collect(sides[1], task.problem)),
                     request_s=self._request_s(task.problem, task.first_build),
                 )
@@ -292,7 +292,9 @@ class Evaluator:
             return 0.0
         judge = self._judge_for(problem)
         if self._judge_key not in self._request_costs:
-            plan = empty_plan(runner_plan(problem, build, self._cache_dir), nothing_library(self._cache_dir))
+            plan = empty_plan(
+                runner_plan(problem, build, self._cache_dir), nothing_library(self._cache_dir, self._device)
+            )
             self._request_costs[self._judge_key] = usual_request_s(self._find_sandbox(), plan, judge)
         return self._request_costs[self._judge_key]
 

@@ -86,8 +86,13 @@ def base_flags(device: Device, sanitize: str = "") -> tuple[str, ...]:
     """Return the fixed flags for a device; a sanitizer build is slower, checked, and stops at the first finding."""
     if device.kind is DeviceKind.CPU:
         return CPU_FLAGS + (_sanitizer_flags(sanitize) if sanitize else ())
+    return (*CUDA_FLAGS, *architecture_flags(device))
+
+
+def architecture_flags(device: Device) -> tuple[str, ...]:
+    """Return what makes nvcc compile for this GPU's architecture and no other."""
     number = device.arch.removeprefix("sm_")
-    return (*CUDA_FLAGS, f"-gencode=arch=compute_{number},code=sm_{number}")
+    return (f"-gencode=arch=compute_{number},code=sm_{number}",)
 
 
 def link_flags(kind: DeviceKind, sanitize: str = "") -> tuple[str, ...]:

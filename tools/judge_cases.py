@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -9,11 +10,12 @@ import torch
 
 from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.judge_compare import Expected, compare, expect
+from ridgeline.tools.judge_device import use_tf32
 from ridgeline.tools.judge_inputs import SecretSource
 from ridgeline.tools.judge_memory import ArenaMemory
 from ridgeline.tools.judge_reference import Reference, Tensors
 from ridgeline.tools.precision import Errors
-from ridgeline.tools.records import PrecisionClass
+from ridgeline.tools.records import DeviceKind, PrecisionClass
 
 NOMINAL = ("nominal_0", "nominal_1")
 TWEAKED = ("tweaked_0", "tweaked_1")
@@ -36,6 +38,7 @@ class Case:
     parameters: dict[str, torch.Tensor]
     expected: tuple[Expected, ...]
     own: dict[PrecisionClass, Errors | None] = field(default_factory=dict)
+    fits: bool = True  # PyTorch's own output is finite wherever the expected one is: fp16 ends at 65504
 
     @property
     def size_bytes(self) -> int:
@@ -119,7 +122,7 @@ class CaseBook:
         )
         own = self._own.setdefault(name, {})
         own.setdefault(PrecisionClass.FP32, _errors_of(native, expected))
-        return Case(name, inputs, parameters, expected, own)
+        return Case(name, inputs, parameters, expected, own, fits=_fits(native, expected))
 
     def _settle_parameters(self) -> None:
         """Fall back on the model's own parameters when random ones leave the reference's domain."""
@@ -144,6 +147,10 @@ class CaseBook:
             self.skipped[name] = "outside the reference's domain: its output is not finite"
             self._kept.pop(name, None)
             return False
+        if self.case(NOMINAL[0]).fits and not case.fits:
+            self.skipped[name] = "its output is beyond the range of the output's type"
+            self._kept.pop(name, None)
+            return False
         return True
 
     def _measure_own(self, case: Case, precision: PrecisionClass) -> Errors | None:
@@ -157,8 +164,24 @@ class CaseBook:
         errors = _errors_of(tuple(o for o, _ in floating), tuple(e for _, e in floating))
         if errors is None:
             return None
-        native = case.own.get(PrecisionClass.FP32)
-        return errors.merged(native) if native is not None else errors
+        natives = [case.own.get(PrecisionClass.FP32)]
+        if precision is PrecisionClass.TF32 and self._memory.kind is DeviceKind.CUDA:
+            natives.append(self._torch_tf32_errors(case))
+        return functools.reduce(lambda worst, found: worst.merged(found) if found else worst, natives, errors)
+
+    def _torch_tf32_errors(self, case: Case) -> Errors | None:
+        """Return PyTorch's own error with TF32 on: tensor cores round sums of thousands of products too, not only operands."""
+        use_tf32(on=True)
+        try:
+            outputs = self.native(case)
+        finally:
+            use_tf32(on=False)
+        return _errors_of(outputs, case.expected)
+
+
+def _fits(outputs: Tensors, expected: tuple[Expected, ...]) -> bool:
+    pairs = [(o, e) for o, e in zip(outputs, expected, strict=True) if o.is_floating_point()]
+    return all(bool((torch.isfinite(o) | ~torch.isfinite(e.values)).all()) for o, e in pairs)
 
 
 def _errors_of(outputs: Tensors, expected: tuple[Expected, ...]) -> Errors | None:

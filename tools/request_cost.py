@@ -13,29 +13,37 @@ from pathlib import Path
 from statistics import median
 
 from ridgeline.tools.errors import EngineError
+from ridgeline.tools.flags import architecture_flags
 from ridgeline.tools.judge_process import JudgeProcess
-from ridgeline.tools.records import DeviceKind
+from ridgeline.tools.records import Device, DeviceKind
 from ridgeline.tools.runner_process import RunnerFailure, RunnerPlan, RunnerProcess
 from ridgeline.tools.sandbox import Sandbox
 from ridgeline.tools.toolchain import build_trusted, find_toolchain
 
 SAMPLES = 40
-_SOURCE = Path(__file__).parent / "native" / "nothing.cpp"
-_FLAGS = ("-std=c++17", "-O2", "-shared", "-fPIC")
+_NATIVE = Path(__file__).parent / "native"
+_SOURCES = {DeviceKind.CPU: _NATIVE / "nothing.cpp", DeviceKind.CUDA: _NATIVE / "nothing.cu"}
+_FLAGS: dict[DeviceKind, tuple[str, ...]] = {
+    DeviceKind.CPU: ("-std=c++17", "-O2", "-shared", "-fPIC"),
+    DeviceKind.CUDA: ("-std=c++17", "-O2", "-shared", "-Xcompiler=-fPIC"),
+}
 
 
-def nothing_library(cache_dir: Path) -> Path:
-    """Return the library that does nothing, compiling it once.
+def nothing_library(cache_dir: Path, device: Device) -> Path:
+    """Return the library that does nothing on this kind of device, compiling it once.
 
     Raises:
-        DeviceError: g++ is missing or fails.
+        DeviceError: the compiler is missing or fails.
         StorageError: `cache_dir` cannot be written.
     """
-    digest = hashlib.sha256(_SOURCE.read_bytes() + " ".join(_FLAGS).encode()).hexdigest()[:16]
+    source, flags = _SOURCES[device.kind], _FLAGS[device.kind]
+    if device.kind is DeviceKind.CUDA:
+        flags = (*flags, *architecture_flags(device))
+    digest = hashlib.sha256(source.read_bytes() + " ".join(flags).encode()).hexdigest()[:16]
     library = cache_dir / "host" / f"nothing-{digest}" / "kernel.so"
     if not library.is_file():
-        compiler = find_toolchain(DeviceKind.CPU).compiler
-        build_trusted(library, [str(compiler), *_FLAGS, str(_SOURCE)], what="an empty library")
+        compiler = find_toolchain(device.kind).compiler
+        build_trusted(library, [str(compiler), *flags, str(source)], what="an empty library")
     return library
 
 
