@@ -28,7 +28,7 @@ from ridgeline.tools.records import Build, Candidate, Profile, Purpose, Record, 
 RecordT = TypeVar("RecordT", bound=Record)
 Step = Callable[[str], Awaitable[str]]
 
-REASON_CHARS = 400
+REASON_CHARS = 1000  # a wrong signature is answered with the right one
 
 
 def make_toolbox(
