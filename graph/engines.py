@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from ridgeline.problems.spec import ProblemSpec
     from ridgeline.tools.engine import Engine, ProblemOnDevice
+    from ridgeline.tools.waits import Listener
 
 
 def target_of(problem: ProblemSpec, device: str) -> ProblemOnDevice:
@@ -25,11 +26,13 @@ def target_of(problem: ProblemSpec, device: str) -> ProblemOnDevice:
 
 
 @contextlib.asynccontextmanager
-async def open_engine(*, log: Path | None = None, allow_unsafe: bool = False) -> AsyncIterator[Engine]:
+async def open_engine(
+    *, log: Path | None = None, allow_unsafe: bool = False, on_wait: Listener | None = None
+) -> AsyncIterator[Engine]:
     """Give the local engine; every process it started ends with the block."""
     from ridgeline.tools.local_engine import LocalEngine
 
-    engine = LocalEngine(log=log, allow_unsafe=allow_unsafe)
+    engine = LocalEngine(log=log, allow_unsafe=allow_unsafe, on_wait=on_wait)
     try:
         yield engine
     finally:

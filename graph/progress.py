@@ -127,6 +127,8 @@ def plain_line(event: Mapping[str, Any], board: Board) -> str:
             return f"certify {event['candidate_id']}: {event['step']} {mark}{detail}"
         case "stopped":
             return describe_stop(event, board)
+        case "waiting":
+            return board.waiting if event["is_news"] else ""
         case "warning":
             return f"warning: {event['message']}"
     return ""
@@ -162,6 +164,8 @@ def _summary(board: Board) -> Table:
     table.add_column(style="dim", no_wrap=True)
     table.add_column(ratio=1)
     table.add_row("now", Text(board.phase, no_wrap=True, overflow="ellipsis"))
+    if board.waiting:
+        table.add_row("", Text(board.waiting, style="yellow", no_wrap=True, overflow="ellipsis"))
     if board.stopping:
         table.add_row("", Text(board.stopping, style="yellow"))
     if board.warnings:

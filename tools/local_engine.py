@@ -39,6 +39,7 @@ from ridgeline.tools.records import (
     Verdict,
 )
 from ridgeline.tools.sandbox import UNSAFE_VARIABLE, Sandbox, probe_sandbox
+from ridgeline.tools.waits import Listener, Waits
 
 if TYPE_CHECKING:
     from ridgeline.problems.spec import ProblemSpec
@@ -86,9 +87,15 @@ class LocalEngine:
         cache_dir: Path | None = None,
         log: Path | None = None,
         allow_unsafe: bool = False,
+        on_wait: Listener | None = None,
         evaluator: Callable[[Device], Sequence[str]] = evaluator_command,
     ) -> None:
-        """Start nothing yet. `log` gets what evaluators print on stderr; `evaluator` gives their command."""
+        """Start nothing yet.
+
+        `log` gets what evaluators print on stderr; `on_wait` hears when another process has a device; `evaluator` gives
+        the evaluators' command.
+        """
+        self._waits = Waits(on_wait)
         self._cache_dir = cache_dir or default_cache_dir()
         self._log = log
         self._allow_unsafe = allow_unsafe
@@ -137,7 +144,7 @@ class LocalEngine:
             environment |= {"RIDGELINE_CACHE_DIR": str(self._cache_dir)}
             environment |= {UNSAFE_VARIABLE: "1"} if self._allow_unsafe else {}
             evaluator = EvaluatorProcess(self._evaluator(device), environment, self._log)
-            self._slots[device.uuid] = _Slot(evaluator, device.uuid)
+            self._slots[device.uuid] = _Slot(evaluator, DeviceLock(device.uuid, waits=self._waits))
         return self._slots[device.uuid]
 
     async def _builder(self, device: Device) -> _Builder:
@@ -145,16 +152,18 @@ class LocalEngine:
             report = await asyncio.to_thread(probe_sandbox, allow_unsafe=self._allow_unsafe)
             self._sandbox = await asyncio.to_thread(Sandbox, report.tier)
         if device.arch not in self._builders:
-            self._builders[device.arch] = _Builder(Compiler(self._sandbox, self._cache_dir, device))
+            self._builders[device.arch] = _Builder(
+                Compiler(self._sandbox, self._cache_dir, device), DeviceLock(_BUILD_LOCK, waits=self._waits)
+            )
         return self._builders[device.arch]
 
 
 class _Slot:
     """One device: its evaluator, and the two locks that make every measurement the only one."""
 
-    def __init__(self, evaluator: EvaluatorProcess, uuid: str) -> None:
+    def __init__(self, evaluator: EvaluatorProcess, lock: DeviceLock) -> None:
         self.evaluator = evaluator
-        self._lock = DeviceLock(uuid)
+        self._lock = lock
         self._turn = asyncio.Lock()
 
     async def ask(self, task: Task[Any]) -> dict[str, Any]:
@@ -166,9 +175,9 @@ class _Slot:
 class _Builder:
     """Gathers builds that are asked for together into one batch."""
 
-    def __init__(self, compiler: Compiler) -> None:
+    def __init__(self, compiler: Compiler, lock: DeviceLock) -> None:
         self._compiler = compiler
-        self._lock = DeviceLock(_BUILD_LOCK)
+        self._lock = lock
         self._waiting: list[tuple[CompileTask, asyncio.Future[Build]]] = []
         self._slots = asyncio.Semaphore(_BATCHES_AT_ONCE)
         self._running: set[asyncio.Task[None]] = set()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -264,3 +265,25 @@ def test_resume_says_which_options_it_ignores_and_finds_the_problem_from_another
     assert (
         "ignored, a search keeps what it began with: --ideas 7 (it has 4), --rng-seed 3 (it has 0)\n" in resumed.stdout
     )
+
+
+@pytest.mark.parametrize("command", ["evaluate", "run"])
+def test_a_wait_for_another_process_is_told_and_names_it(problem: Path, tmp_path: Path, command: str) -> None:
+    (tmp_path / "kernel.cpp").write_text("void run(const float* x, float* out, void*) {}\n")
+    (tmp_path / "locks").mkdir()
+    words = {"evaluate": ["kernel.cpp"], "run": ["--run-dir", "run"]}[command]
+    line_of = "import sys; from ridgeline.graph.cli import main; sys.exit(main())"
+    with (tmp_path / "locks" / "cpu.lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with subprocess.Popen(
+            [sys.executable, "-c", line_of, command, str(problem), *words],
+            env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "RIDGELINE_LOCK_DIR": str(tmp_path / "locks")},
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as process:
+            assert process.stdout is not None
+            told = next(line for line in process.stdout if "waiting for" in line)
+            process.send_signal(signal.SIGKILL)
+    assert f"waiting for cpu: pid {os.getpid()} (" in told

@@ -237,6 +237,28 @@ def test_time_left_stays_once_it_is_known() -> None:
     assert "almost done" in "\n".join(drawn(board))
 
 
+def waiting(holder: str, *, is_news: bool = True) -> dict[str, Any]:
+    return {"event": "waiting", "device": "cpu" if holder else "", "holder": holder, "is_news": is_news}
+
+
+def test_a_wait_for_another_process_stands_on_the_board_until_it_is_over() -> None:
+    board = make_board()
+    board.apply(waiting("pid 12 (ridgeline run softmax)", is_news=False))
+    assert "waiting for cpu: pid 12 (ridgeline run softmax) holds it" in "\n".join(drawn(board))
+    board.apply(waiting("", is_news=False))
+    assert "pid 12" not in "\n".join(drawn(board))
+
+
+def test_plain_lines_tell_a_wait_when_it_is_news() -> None:
+    text = io.StringIO()
+    view = PlainView(make_board(), Console(file=text))
+    view.show(waiting("pid 12 (sh)"))
+    view.show(waiting(""))
+    view.show(waiting("pid 12 (sh)", is_news=False))
+    [line] = text.getvalue().splitlines()
+    assert line.endswith("waiting for cpu: pid 12 (sh) holds it")
+
+
 def test_one_kernel_is_not_called_kernels() -> None:
     board, text = make_board(), io.StringIO()
     PlainView(board, Console(file=text, width=200)).show(round_started(1))
