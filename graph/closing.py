@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.journal import Journal
 from ridgeline.checkpoints.result import STATE_WORDS
+from ridgeline.tools.counted import counted
 from ridgeline.tools.records import Origin
 
 if TYPE_CHECKING:
@@ -27,10 +28,11 @@ def resume_line(archive: Archive) -> str:
     rounds = archive.rounds()
     again = calls["in_flight"] + calls["failed"]
     line = (
-        f"skipped, because it is stored: {len(rounds)} finished rounds, {calls['calls'] - again} model replies, "
-        f"{written} written kernels, {judged} evaluations"
+        f"skipped, because it is stored: {counted(len(rounds), 'finished round')}, "
+        f"{counted(calls['calls'] - again, 'model reply')}, {counted(written, 'written kernel')}, "
+        f"{counted(judged, 'evaluation')}"
     )
-    return f"{line}; asked again, because the reply never came: {again} model calls" if again else line
+    return f"{line}; asked again, because the reply never came: {counted(again, 'model call')}" if again else line
 
 
 def resume_command(run_dir: Path) -> str:

@@ -51,8 +51,14 @@ def detect_device(spec: str = "cpu") -> Device:
     """
     match = re.fullmatch(r"(cpu|cuda)(?::(\d+))?", spec)
     if match is None or (match[1] == "cpu" and match[2] not in (None, "0")):
-        raise DeviceError(f"device {spec!r}: unknown; use cpu, cuda or cuda:N")
+        raise DeviceError(f"device {spec!r}: unknown; {_advice(spec)}")
     return _cpu() if match[1] == "cpu" else _gpu(int(match[2] or 0))
+
+
+def _advice(spec: str) -> str:
+    if re.search(r"\.(cpp|cu|cc|yaml|yml)$", spec):
+        return f"that is a file: --device takes cpu, cuda or cuda:N, and {spec} stands without --device"
+    return "use cpu, cuda or cuda:N; ridgeline doctor says what is here"
 
 
 def toolchain() -> Toolchain:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from ridgeline.tools.arena import LoopTime
+from ridgeline.tools.counted import counted
 from ridgeline.tools.dtypes import element_bytes
 from ridgeline.tools.judge_process import LoadedProblem, Place
 from ridgeline.tools.records import ArgKind, ArgSpec, ReasonCode, Status
@@ -320,18 +321,16 @@ def locate(places: Sequence[Place], offset: int, *, n_sets: int, called_set: int
     ordered = sorted((p for p in places if _size_bytes(p.spec)), key=lambda p: p.offset) or places
     begun = [place for place in ordered if place.offset <= inside]
     if not begun:
-        return Spot(words=f"{_bytes(ordered[0].offset - inside)} before `{ordered[0].spec.name}`", is_inside=False)
+        return Spot(
+            words=f"{counted(ordered[0].offset - inside, 'byte')} before `{ordered[0].spec.name}`", is_inside=False
+        )
     past = inside - begun[-1].offset - _size_bytes(begun[-1].spec)
     name = f"`{begun[-1].spec.name}`"
     if past >= 0:
-        return Spot(words=f"{_bytes(past + 1)} past the end of {name}", is_inside=False)
+        return Spot(words=f"{counted(past + 1, 'byte')} past the end of {name}", is_inside=False)
     behind = begun[-2] if len(begun) > 1 and inside == begun[-1].offset == _end(begun[-2]) else None
     hint = f" (its start, right behind the end of `{behind.spec.name}`)" if behind else ""
     return Spot(words=name + hint, is_inside=True)
-
-
-def _bytes(number: int) -> str:
-    return f"{number} byte" if number == 1 else f"{number} bytes"
 
 
 def _end(place: Place) -> int:

@@ -287,3 +287,26 @@ def test_a_wait_for_another_process_is_told_and_names_it(problem: Path, tmp_path
             told = next(line for line in process.stdout if "waiting for" in line)
             process.send_signal(signal.SIGKILL)
     assert f"waiting for cpu: pid {os.getpid()} (" in told
+
+
+def test_run_without_a_problem_says_what_to_type(tmp_path: Path) -> None:
+    assert_one_line(ridgeline("run", cwd=tmp_path), "ridgeline run quickstart", "ridgeline problems", "ridgeline new")
+    assert_one_line(ridgeline("run", "--resume", cwd=tmp_path), "ridgeline run problem.yaml --resume")
+
+
+@pytest.mark.parametrize(
+    ("device", "words"),
+    [
+        ("kernel.cpp", ("is a file", "kernel.cpp stands without --device")),
+        ("gpu", ("use cpu, cuda or cuda:N", "ridgeline doctor")),
+    ],
+)
+@pytest.mark.parametrize("command", ["run", "evaluate"])
+def test_unknown_device_is_answered_with_what_to_type(
+    problem: Path, tmp_path: Path, command: str, device: str, words: tuple[str, ...]
+) -> None:
+    (tmp_path / "kernel.cpp").write_text("")
+    files = ["kernel.cpp"] if command == "evaluate" else []
+    done = ridgeline(command, str(problem), *files, "--device", device, cwd=tmp_path)
+    assert_one_line(done, repr(device), *words)
+    assert not (tmp_path / "runs").exists()
