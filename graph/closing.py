@@ -51,6 +51,8 @@ def closing_lines(result: SearchResult) -> list[str]:
     """Return the last lines of a run: how it ended, the winner in words and figures, where everything lies."""
     report = result.report
     lines = ["", STATE_WORDS.get(result.state, result.state)]
+    if result.state == "budget" and not result.certified:
+        lines.append("no kernel was certified as faster than eager PyTorch yet; a resume with a larger budget goes on")
     lines += _history(report)
     lines += _winner(result, report.get("best"))
     lines.append(f"result:  {result.run_dir / 'result.json'}")

@@ -16,7 +16,8 @@ from rich.console import Console
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.graph.board import Board, recall
-from ridgeline.graph.closing import resume_command
+from ridgeline.graph.closing import closing_lines, resume_command, resume_line
+from ridgeline.graph.driver import SearchResult
 from ridgeline.graph.progress import Drawing, LiveView, PlainView, quiet_terminal
 
 from .conftest import Search
@@ -314,3 +315,26 @@ def test_resume_command_works_where_ridgeline_is_not_on_the_path(
     for executable, word in ((".venv/bin/python", ".venv/bin/python"), ("python", "./python")):
         monkeypatch.setattr("sys.executable", str(tmp_path / executable))
         assert resume_command(Path("runs/a")) == f"{word} -m ridgeline.graph.run --resume runs/a"
+
+
+async def test_one_finished_round_is_not_called_rounds(search: Search) -> None:
+    await search.run(search.context(rounds=1))
+    assert resume_line(search.archive).startswith("skipped, because it is stored: 1 finished round, ")
+
+
+@pytest.mark.parametrize(("certified", "told"), [(True, False), (False, True)])
+def test_end_by_a_budget_says_when_nothing_was_gained(tmp_path: Path, certified: bool, told: bool) -> None:
+    result = SearchResult(
+        run_dir=tmp_path,
+        state="budget",
+        rounds=1,
+        best_id=None,
+        best_source=None,
+        best_source_path=None,
+        speedup=None,
+        certified=certified,
+        report={},
+    )
+    lines = closing_lines(result)
+    assert "finished: the budget is spent" in lines
+    assert any("no kernel was certified as faster" in line for line in lines) is told
