@@ -59,7 +59,7 @@ class OfflineModel:
         Raises:
             ModelError: the reference, the device or the interface is not covered; the message says what else works.
         """
-        ideas = propose_ideas(_program(request.subject), request)
+        ideas = propose_ideas(composer_for(request.subject), request)
         return Reply(text=IdeaList(ideas=ideas).model_dump_json())
 
     async def write(self, request: KernelRequest) -> Reply:
@@ -68,7 +68,7 @@ class OfflineModel:
         Raises:
             ModelError: as for `propose`.
         """
-        program = _program(request.subject)
+        program = composer_for(request.subject)
         if request.failed_source:
             composition, notes = _repaired(program, request)
         else:
@@ -85,7 +85,12 @@ def _expect_form(subject: Subject) -> None:
         raise NotCovered(f"interface {subject.interface}")
 
 
-def _program(subject: Subject) -> RowProgram:
+def composer_for(subject: Subject) -> RowProgram:
+    """Return what the kernels of a subject are composed from.
+
+    Raises:
+        ModelError: the reference, the device or the interface is not covered; the message says what else works.
+    """
     try:
         _expect_form(subject)
         return recognise(subject.description)

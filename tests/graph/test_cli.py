@@ -310,3 +310,11 @@ def test_unknown_device_is_answered_with_what_to_type(
     done = ridgeline(command, str(problem), *files, "--device", device, cwd=tmp_path)
     assert_one_line(done, repr(device), *words)
     assert not (tmp_path / "runs").exists()
+
+
+def test_offline_says_what_it_does_not_cover_before_pytorch_is_timed(problem: Path, tmp_path: Path) -> None:
+    (tmp_path / "reference.py").write_text(REFERENCE.replace("torch.softmax(x, dim=-1)", "torch.cumsum(x, dim=-1)"))
+    done = ridgeline("run", str(problem), cwd=tmp_path)
+    assert_one_line(done, "not covered", "--model openai:o3", "seeds:")
+    assert "PyTorch:" not in done.stdout
+    assert not list((tmp_path / "runs").glob("*"))
