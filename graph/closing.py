@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from ridgeline.graph.driver import SearchResult
 
 
+HOW_TO_CALL = "docs/use-the-kernel.md"
+
+
 def resume_line(archive: Archive) -> str:
     """Return one line on what a resumed search finds done and does not do again."""
     calls = Journal(archive).totals()
@@ -78,6 +81,7 @@ def _winner(result: SearchResult, best: dict[str, Any] | None) -> list[str]:
     lines.append(f"         {_ratio(best, 'speedup')} eager PyTorch{_of_best(best)}{_of_seed(best)}")
     lines.append(f"         {best['median_ms']:.4f} ms, {best['precision_class']}{_labels(best)}")
     lines.append(f"         {'certified' if result.certified else 'not certified'}; source {result.best_source_path}")
+    lines.append(f"         how to call it: {HOW_TO_CALL} in Ridgeline's repository")
     return lines
 
 

@@ -317,6 +317,25 @@ def test_resume_command_works_where_ridgeline_is_not_on_the_path(
         assert resume_command(Path("runs/a")) == f"{word} -m ridgeline.graph.run --resume runs/a"
 
 
+def test_end_with_a_winner_says_how_to_call_it(tmp_path: Path) -> None:
+    best = {"id": "r1i0v0a0", "idea": None, "speedup": 2.0, "median_ms": 1.0, "precision_class": "fp32"}
+    result = SearchResult(
+        run_dir=tmp_path,
+        state="finished",
+        rounds=1,
+        best_id="r1i0v0a0",
+        best_source="",
+        best_source_path=tmp_path / "best.cpp",
+        speedup=2.0,
+        certified=True,
+        report={"best": best},
+    )
+    lines = closing_lines(result)
+    assert lines.index(f"         certified; source {tmp_path / 'best.cpp'}") + 1 == next(
+        number for number, line in enumerate(lines) if "docs/use-the-kernel.md" in line
+    )
+
+
 async def test_one_finished_round_is_not_called_rounds(search: Search) -> None:
     await search.run(search.context(rounds=1))
     assert resume_line(search.archive).startswith("skipped, because it is stored: 1 finished round, ")
