@@ -18,7 +18,6 @@ from markupsafe import Markup
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.lineage import finding, lineage
 from ridgeline.checkpoints.plots import Dot, Line, bars, trajectory
-from ridgeline.tools.counted import counted
 from ridgeline.tools.records import Baselines, Candidate, Evaluation, Origin, Status
 
 _BASELINE_NAMES = {
@@ -154,7 +153,9 @@ def _summary(value: Any) -> str:
 
 
 def _verdict_words(verdict: dict[str, Any]) -> str:
-    trials = counted(len(verdict["trials"]), "trial") if verdict["trials"] else ""
+    trials = (
+        f"{len(verdict['trials'])} {'trial' if len(verdict['trials']) == 1 else 'trials'}" if verdict["trials"] else ""
+    )
     words = (verdict.get("status"), verdict.get("reason"), trials, verdict.get("precision_class"))
     return ", ".join(str(word) for word in words if word)
 
