@@ -153,7 +153,9 @@ def _summary(value: Any) -> str:
 
 
 def _verdict_words(verdict: dict[str, Any]) -> str:
-    trials = f"{len(verdict['trials'])} trials" if verdict["trials"] else ""
+    trials = (
+        f"{len(verdict['trials'])} {'trial' if len(verdict['trials']) == 1 else 'trials'}" if verdict["trials"] else ""
+    )
     words = (verdict.get("status"), verdict.get("reason"), trials, verdict.get("precision_class"))
     return ", ".join(str(word) for word in words if word)
 

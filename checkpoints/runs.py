@@ -140,5 +140,9 @@ def find_run(runs_dir: Path, id_or_path: str | Path) -> Path:
     if matches:
         raise RunError(f"{wanted}: several runs match: {', '.join(f.name for f in matches)}; name one in full")
     near = difflib.get_close_matches(wanted, [f.name for f in folders], n=3, cutoff=0.4)
-    hint = f"; did you mean {' or '.join(near)}?" if near else f"; {runs_dir} holds {len(folders)} runs"
+    hint = (
+        f"; did you mean {' or '.join(near)}?"
+        if near
+        else f"; {runs_dir} holds {len(folders)} {'run' if len(folders) == 1 else 'runs'}"
+    )
     raise RunError(f"{wanted}: no such run{hint}")

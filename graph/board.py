@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ridgeline.checkpoints.journal import Journal
 from ridgeline.graph.elites import SEARCHED, read_standings
 from ridgeline.tools.records import Status
+from ridgeline.tools.waits import describe_wait
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
@@ -58,6 +59,7 @@ class Board:
     tokens: int = 0
     usd: float = 0.0
     warnings: list[str] = field(default_factory=list)
+    waiting: str = ""  # whom the search waits for, while it does
     stopping: str = ""  # that a stop was asked for and how to hasten it, until the search has stopped
 
     def __post_init__(self) -> None:
@@ -148,6 +150,9 @@ class Board:
             self.stopping = event["reason"]
         else:
             self.phase = describe_stop(event, self)
+
+    def _on_waiting(self, event: Mapping[str, Any]) -> None:
+        self.waiting = describe_wait(event["device"], event["holder"]) if event["holder"] else ""
 
     def _on_warning(self, event: Mapping[str, Any]) -> None:
         self.warnings.append(event["message"])

@@ -12,8 +12,8 @@ import sys
 from collections.abc import Sequence
 
 from ridgeline.graph.arguments import make_parser
-from ridgeline.graph.run_log import is_users_to_mend
 from ridgeline.tools.errors import InputError, RidgelineError
+from ridgeline.tools.faults import is_users_to_mend
 
 EXIT_OK, EXIT_FAULT, EXIT_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
 
@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_OK
     except OSError as error:
-        if is_users_to_mend(error):
+        if is_users_to_mend(error, names_paths=True):
             return _complain(f"{error.filename or 'file system'}: {error.strerror}")
         raise
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.journal import Journal
 from ridgeline.checkpoints.result import STATE_WORDS
+from ridgeline.tools.counted import counted
 from ridgeline.tools.records import Origin
 
 if TYPE_CHECKING:
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
     from ridgeline.checkpoints.archive import Archive
     from ridgeline.graph.driver import SearchResult
+
+
+HOW_TO_CALL = "docs/use-the-kernel.md"
 
 
 def resume_line(archive: Archive) -> str:
@@ -27,10 +31,11 @@ def resume_line(archive: Archive) -> str:
     rounds = archive.rounds()
     again = calls["in_flight"] + calls["failed"]
     line = (
-        f"skipped, because it is stored: {len(rounds)} finished rounds, {calls['calls'] - again} model replies, "
-        f"{written} written kernels, {judged} evaluations"
+        f"skipped, because it is stored: {counted(len(rounds), 'finished round')}, "
+        f"{counted(calls['calls'] - again, 'model reply')}, {counted(written, 'written kernel')}, "
+        f"{counted(judged, 'evaluation')}"
     )
-    return f"{line}; asked again, because the reply never came: {again} model calls" if again else line
+    return f"{line}; asked again, because the reply never came: {counted(again, 'model call')}" if again else line
 
 
 def resume_command(run_dir: Path) -> str:
@@ -49,6 +54,8 @@ def closing_lines(result: SearchResult) -> list[str]:
     """Return the last lines of a run: how it ended, the winner in words and figures, where everything lies."""
     report = result.report
     lines = ["", STATE_WORDS.get(result.state, result.state)]
+    if result.state == "budget" and not result.certified:
+        lines.append("no kernel was certified as faster than eager PyTorch yet; a resume with a larger budget goes on")
     lines += _history(report)
     lines += _winner(result, report.get("best"))
     lines.append(f"result:  {result.run_dir / 'result.json'}")
@@ -74,6 +81,7 @@ def _winner(result: SearchResult, best: dict[str, Any] | None) -> list[str]:
     lines.append(f"         {_ratio(best, 'speedup')} eager PyTorch{_of_best(best)}{_of_seed(best)}")
     lines.append(f"         {best['median_ms']:.4f} ms, {best['precision_class']}{_labels(best)}")
     lines.append(f"         {'certified' if result.certified else 'not certified'}; source {result.best_source_path}")
+    lines.append(f"         how to call it: {HOW_TO_CALL} in Ridgeline's repository")
     return lines
 
 

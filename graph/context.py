@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ridgeline.graph.pool import ModelPool
     from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings
     from ridgeline.tools.engine import Engine, ProblemOnDevice
-    from ridgeline.tools.records import Purpose
+    from ridgeline.tools.records import Baselines, Description, Purpose
 
 MODEL_CALLS = 16
 """Model calls in flight at once; providers answer more with 429."""
@@ -80,14 +80,18 @@ class SearchContext:
         baselines = await asyncio.to_thread(self.archive.baselines)
         if target.description is None or baselines is None:
             raise EngineError(f"{self.problem.name}: the baselines were not measured yet")
+        return self.subject_of(target, target.description, baselines)
+
+    def subject_of(self, target: ProblemOnDevice, description: Description, baselines: Baselines) -> Subject:
+        """Return what a model request says of this problem, described and measured like this."""
         return Subject(
             problem_name=target.name,
             reference_source=target.reference_source,
-            header=problem_header(target.description.signature, target.device.kind, target.interface),
+            header=problem_header(description.signature, target.device.kind, target.interface),
             interface=target.interface,
             language=target.language,
             tolerance=target.tolerance,
             device=target.device,
-            description=target.description,
+            description=description,
             baselines=baselines,
         )

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ridgeline.graph.requests import KernelModel
     from ridgeline.problems.spec import ProblemSpec, SearchSettings
     from ridgeline.tools.engine import Engine, ProblemOnDevice
+    from ridgeline.tools.waits import Listener, Wait
 
 logger = logging.getLogger(__name__)
 
@@ -98,7 +99,7 @@ async def run_search(
     is_new = not options.run_dir.exists()
     context: SearchContext | None = None
     try:
-        async with open_context(options, engine=engine, models=models) as context:
+        async with open_context(options, engine=engine, models=models, on_event=on_event) as context:
             async with open_saver(options.run_dir / CHECKPOINTS) as saver:
                 state = await _drive(context, saver, options, on_event, stop)
             return await asyncio.to_thread(_result, options.run_dir, context.archive, state)
@@ -138,13 +139,18 @@ def make_models_for(options: SearchOptions) -> list[KernelModel]:
 
 @contextlib.asynccontextmanager
 async def open_context(
-    options: SearchOptions, *, engine: Engine | None = None, models: list[KernelModel] | None = None
+    options: SearchOptions,
+    *,
+    engine: Engine | None = None,
+    models: list[KernelModel] | None = None,
+    on_event: OnEvent | None = None,
 ) -> AsyncIterator[SearchContext]:
     """Give the context of a search in its run folder, which is locked; everything opened is closed with the block.
 
     For a host that runs the graph itself, under its own checkpointer: `make_graph(GraphConfig(context=context))`.
     `run_search` does the same with a checkpointer in the run folder. What can be mended by the user is found out in an
-    order in which a mistake leaves nothing half-written; raises InputError as `run_search` does.
+    order in which a mistake leaves nothing half-written; raises InputError as `run_search` does. `on_event` gets what
+    the engine tells outside of the graph: that another process has the device.
     """
     from ridgeline.graph.build import GRAPH_VERSION
     from ridgeline.graph.context import SearchContext
@@ -158,9 +164,8 @@ async def open_context(
         stack.enter_context(lock_run(options.run_dir))
         if engine is None:
             log = options.run_dir / "run.log"
-            engine = await stack.enter_async_context(
-                open_engine(options.device, log=log, allow_unsafe=options.allow_unsafe)
-            )
+            opened = open_engine(options.device, log=log, allow_unsafe=options.allow_unsafe, on_wait=_on_wait(on_event))
+            engine = await stack.enter_async_context(opened)
         archive = await asyncio.to_thread(Archive.open, options.run_dir / FILE_NAME, create=not options.resume)
         stack.callback(archive.close)
         await asyncio.to_thread(check_graph_version, archive, GRAPH_VERSION)
@@ -178,6 +183,15 @@ async def open_context(
             rng_seed=int(begun["rng_seed"]),
             wall_before_s=float(begun.get("wall_s", 0.0)),
         )
+
+
+def _on_wait(on_event: OnEvent | None) -> Listener:
+    def tell(wait: Wait | None) -> None:
+        if on_event is not None:
+            device, holder, is_news = (wait.device, wait.holder, wait.is_news) if wait else ("", "", False)
+            on_event({"event": "waiting", "device": device, "holder": holder, "is_news": is_news})
+
+    return tell
 
 
 def _open_bank(options: SearchOptions, stack: contextlib.AsyncExitStack) -> Bank | None:

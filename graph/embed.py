@@ -18,6 +18,7 @@ from ridgeline.graph.driver import OnEvent, SearchOptions, SearchResult, run_sea
 from ridgeline.graph.run_log import log_to
 from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings, load_problem, shipped_problems
 from ridgeline.tools.errors import ProblemError
+from ridgeline.tools.waits import Listener, Wait, describe_wait
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 OnLine = Callable[[dict[str, Any]], None]
+OnWait = Callable[[str], None]
 
 RUNS = Path("runs")
 
@@ -83,16 +85,20 @@ def evaluate(
     device: str = "cpu",
     allow_unsafe: bool = False,
     on_line: OnLine | None = None,
+    on_wait: OnWait | None = None,
 ) -> list[dict[str, Any]]:
     """Judge kernel files and return one `evaluate --json` object for each; a kernel that fails is data, not an error.
 
-    `on_line` gets each object as soon as its file is judged.
+    `on_line` gets each object as soon as its file is judged; `on_wait` one line of text when another process has the
+    device and this one waits for it.
 
     Raises InputError and EngineError as `search` does.
     """
     paths = [Path(file) for file in files]
     spec = find_problem(problem)
-    return _blocking(evaluate_async(spec, paths, device=device, allow_unsafe=allow_unsafe, on_line=on_line))
+    return _blocking(
+        evaluate_async(spec, paths, device=device, allow_unsafe=allow_unsafe, on_line=on_line, on_wait=on_wait)
+    )
 
 
 async def evaluate_async(
@@ -103,6 +109,7 @@ async def evaluate_async(
     allow_unsafe: bool = False,
     engine: Engine | None = None,
     on_line: OnLine | None = None,
+    on_wait: OnWait | None = None,
 ) -> list[dict[str, Any]]:
     """Judge kernel files; `engine` replaces the local one and is not closed."""
     from ridgeline.graph.engines import open_engine, target_of
@@ -113,12 +120,21 @@ async def evaluate_async(
     lines: list[dict[str, Any]] = []
     async with contextlib.AsyncExitStack() as stack:
         if engine is None:
-            engine = await stack.enter_async_context(open_engine(device, allow_unsafe=allow_unsafe))
+            opened = open_engine(device, allow_unsafe=allow_unsafe, on_wait=_in_words(on_wait))
+            engine = await stack.enter_async_context(opened)
         async for judged in evaluate_files(engine, target, sources):
             lines.append(judged.to_json())
             if on_line is not None:
                 on_line(lines[-1])
     return lines
+
+
+def _in_words(on_wait: OnWait | None) -> Listener:
+    def tell(wait: Wait | None) -> None:
+        if on_wait is not None and wait is not None and wait.is_news:
+            on_wait(describe_wait(wait.device, wait.holder))
+
+    return tell
 
 
 def search_tool(*, device: str = "cpu", models: Sequence[str] = (), runs_dir: Path | str = RUNS) -> BaseTool:

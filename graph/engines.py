@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from ridgeline.problems.spec import ProblemSpec
     from ridgeline.tools.engine import Engine, ProblemOnDevice
+    from ridgeline.tools.waits import Listener
 
 
 def target_of(problem: ProblemSpec, device: str) -> ProblemOnDevice:
@@ -26,7 +27,7 @@ def target_of(problem: ProblemSpec, device: str) -> ProblemOnDevice:
 
 @contextlib.asynccontextmanager
 async def open_engine(
-    device: str = "cpu", *, log: Path | None = None, allow_unsafe: bool = False
+    device: str = "cpu", *, log: Path | None = None, allow_unsafe: bool = False, on_wait: Listener | None = None
 ) -> AsyncIterator[Engine]:
     """Give the local engine; every process it started ends with the block.
 
@@ -36,7 +37,7 @@ async def open_engine(
     from ridgeline.tools.local_engine import LocalEngine
 
     alike = same_gpus(detect_device(device)) if device == "cuda" else ()
-    engine = LocalEngine(log=log, allow_unsafe=allow_unsafe, alike=alike)
+    engine = LocalEngine(log=log, allow_unsafe=allow_unsafe, on_wait=on_wait, alike=alike)
     try:
         yield engine
     finally:

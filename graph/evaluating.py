@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -36,7 +37,7 @@ class JudgedFile:
 
     file: str
     evaluation: Evaluation
-    baselines: Baselines
+    baselines: Baselines | None  # None: it was not built, so nothing was measured for it
 
     def to_json(self) -> dict[str, Any]:
         """Return one line of `evaluate --json`."""
@@ -62,13 +63,33 @@ def read_sources(files: Sequence[Path], language: str) -> list[tuple[Path, str]]
 async def evaluate_files(
     engine: Engine, target: ProblemOnDevice, sources: Sequence[tuple[Path, str]]
 ) -> AsyncIterator[JudgedFile]:
-    """Judge each source as the search would; each evaluation comes when it is done, in the order of `sources`."""
+    """Judge each source as the search would; each evaluation comes when it is done, in the order of `sources`.
+
+    All are compiled first: PyTorch is timed, which takes half a minute, only once there is a kernel to compare it with.
+    """
     description = await engine.submit(DescribeTask(problem=target))
     described = dataclasses.replace(target, description=description)
-    baselines = await engine.submit(BaselineTask(problem=described))
-    for file, source in sources:
-        evaluation = await _judge(engine, described, _candidate(file, source, described))
-        yield JudgedFile(file=str(file), evaluation=evaluation, baselines=baselines)
+    candidates = [_candidate(file, source, described) for file, source in sources]
+    built = await asyncio.gather(*(_compile(engine, described, candidate) for candidate in candidates))
+    baselines: Baselines | None = None
+    for (file, _), candidate, compiled in zip(sources, candidates, built, strict=True):
+        is_built = compiled.build.status is Status.OK
+        if is_built and baselines is None:
+            baselines = await engine.submit(BaselineTask(problem=described))
+        evaluation = await _judge(engine, described, candidate, compiled)
+        yield JudgedFile(file=str(file), evaluation=evaluation, baselines=baselines if is_built else None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Compiled:
+    build: Build
+    took_s: float  # waiting for a place among the other builds included
+
+
+async def _compile(engine: Engine, problem: ProblemOnDevice, candidate: Candidate) -> _Compiled:
+    started = time.monotonic()
+    build = await engine.submit(CompileTask(problem=problem, candidate=candidate))
+    return _Compiled(build=build, took_s=time.monotonic() - started)
 
 
 def _candidate(file: Path, source: str, target: ProblemOnDevice) -> Candidate:
@@ -84,12 +105,12 @@ def _candidate(file: Path, source: str, target: ProblemOnDevice) -> Candidate:
     )
 
 
-async def _judge(engine: Engine, problem: ProblemOnDevice, candidate: Candidate) -> Evaluation:
+async def _judge(engine: Engine, problem: ProblemOnDevice, candidate: Candidate, compiled: _Compiled) -> Evaluation:
     started = time.monotonic()
     purpose = Purpose.EVALUATE
     verdict: Verdict | None = None
     timing: Timing | None = None
-    build: Build = await engine.submit(CompileTask(problem=problem, candidate=candidate))
+    build = compiled.build
     last: Build | Verdict | Timing = build
     if last.status is Status.OK:
         last = verdict = await engine.submit(
@@ -109,5 +130,5 @@ async def _judge(engine: Engine, problem: ProblemOnDevice, candidate: Candidate)
         build=build,
         verdict=verdict,
         timing=timing,
-        total_s=time.monotonic() - started,
+        total_s=compiled.took_s + time.monotonic() - started,
     )

@@ -105,6 +105,15 @@ class StoppedEvent(TypedDict):
     reason: str
 
 
+class WaitingEvent(TypedDict):
+    """Another process has the device, and the search waits for it; or it waits no longer."""
+
+    event: Literal["waiting"]
+    device: str
+    holder: str  # "" once nobody is waited for
+    is_news: bool  # not told of this holder within the last minute
+
+
 class WarningEvent(TypedDict):
     """Something a reader should know and the search survives."""
 
@@ -122,6 +131,7 @@ SearchEvent = (
     | TuneEvent
     | CertifyEvent
     | StoppedEvent
+    | WaitingEvent
     | WarningEvent
 )
 

@@ -21,6 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ridgeline.graph.board import Board, Branch, describe_outcome, describe_stop
+from ridgeline.tools.counted import counted
 
 BARS = "▁▂▃▄▅▆▇█"
 STAGE_WORDS = {"write": "writing", "compile": "compiling", "verify": "verifying", "benchmark": "timing", "done": "done"}
@@ -113,8 +114,8 @@ def plain_line(event: Mapping[str, Any], board: Board) -> str:
         case "baseline":
             return f"PyTorch: {format_baselines(board)}; floor {event['floor_ms']:.3f} ms ({event['bound']}-bound)"
         case "round_started":
-            counted = f"{_count(event['ideas'], 'idea')}, {_count(event['branches'], 'branch')}"
-            return f"round {event['round']}/{event['max_rounds']}: {counted}"
+            work = f"{counted(event['ideas'], 'idea')}, {counted(event['branches'], 'branch')}"
+            return f"round {event['round']}/{event['max_rounds']}: {work}"
         case "idea":
             return f"  idea {event['idea_id']}: {event['title']}  [{event['category']}; {event['model']}]"
         case "candidate_done":
@@ -127,6 +128,8 @@ def plain_line(event: Mapping[str, Any], board: Board) -> str:
             return f"certify {event['candidate_id']}: {event['step']} {mark}{detail}"
         case "stopped":
             return describe_stop(event, board)
+        case "waiting":
+            return board.waiting if event["is_news"] else ""
         case "warning":
             return f"warning: {event['message']}"
     return ""
@@ -162,6 +165,8 @@ def _summary(board: Board) -> Table:
     table.add_column(style="dim", no_wrap=True)
     table.add_column(ratio=1)
     table.add_row("now", Text(board.phase, no_wrap=True, overflow="ellipsis"))
+    if board.waiting:
+        table.add_row("", Text(board.waiting, style="yellow", no_wrap=True, overflow="ellipsis"))
     if board.stopping:
         table.add_row("", Text(board.stopping, style="yellow"))
     if board.warnings:
@@ -174,7 +179,7 @@ def _summary(board: Board) -> Table:
     if board.max_rounds:
         table.add_row("rounds", ProgressBar(total=board.max_rounds, completed=board.rounds_over, width=30))
     table.add_row("time", format_seconds(board.elapsed_s()) + format_left(board))
-    judged = f"{_count(len(board.verdicts), 'kernel')}, {sum(board.verdicts.values())} correct{format_cost(board)}"
+    judged = f"{counted(len(board.verdicts), 'kernel')}, {sum(board.verdicts.values())} correct{format_cost(board)}"
     table.add_row("judged", judged)
     return table
 
@@ -241,7 +246,7 @@ def _sparkline(values: list[float]) -> str:
 
 def format_cost(board: Board) -> str:
     """Return tokens and dollars when a paid model took part."""
-    return f"; {board.tokens:,} tokens, ${board.usd:.2f}" if board.tokens else ""
+    return f"; {counted(board.tokens, 'token')}, ${board.usd:.2f}" if board.tokens else ""
 
 
 def format_left(board: Board) -> str:
@@ -250,11 +255,6 @@ def format_left(board: Board) -> str:
     if left_s is None:
         return ""
     return f", about {format_seconds(left_s)} left" if left_s >= 1 else ", almost done"
-
-
-def _count(number: int, noun: str) -> str:
-    plural = f"{noun}es" if noun.endswith("ch") else f"{noun}s"
-    return f"{number} {noun if number == 1 else plural}"
 
 
 def format_seconds(seconds: float) -> str:

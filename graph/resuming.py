@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from ridgeline.graph.context import SearchContext
     from ridgeline.tools.engine import ProblemOnDevice
 
-MAY_BE_THE_BUDGETS = ("budget", "no_gain")
-"""Outcomes behind which a spent budget may stand: `no_gain` hides what stopped the search."""
-
 
 def source_sha256(target: ProblemOnDevice) -> str:
     """Return the hash of the reference with its sizes."""
@@ -49,7 +46,7 @@ async def extension(
     `max_rounds` extends any search, a stalled one too. Without it, one that its budget ended goes on when there is room
     in the budget now.
     """
-    if max_rounds is None and values["outcome"] not in MAY_BE_THE_BUDGETS:
+    if max_rounds is None and values["outcome"] != "budget":
         return None, ""
     rounds = max_rounds or values.get("max_rounds") or context.settings.rounds
     standings = await asyncio.to_thread(read_standings, context.archive)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ridgeline.graph.budget import exhausted, spent
 from ridgeline.graph.elites import Standing
 from ridgeline.graph.events import emit
+from ridgeline.tools.counted import counted
 from ridgeline.tools.records import Origin
 
 if TYPE_CHECKING:
@@ -30,9 +31,9 @@ async def stop_reason(
     if reason := await _floor_reason(context, best):
         return "at_floor", reason
     if round_ >= plan.rounds:
-        return "finished", f"{plan.rounds} rounds are over"
+        return "finished", f"{counted(plan.rounds, 'round')} done"
     if plan.stall_rounds is not None and stalled_rounds >= plan.stall_rounds:
-        return "stalled", f"no gain in {stalled_rounds} rounds"
+        return "stalled", f"no gain in {counted(stalled_rounds, 'round')}"
     return "", ""
 
 

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from ridgeline.tools.errors import EngineError, RidgelineError
-
-_USERS_TO_MEND = {errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EPERM, errno.EDQUOT, errno.ENOENT, errno.EISDIR}
-
-
-def is_users_to_mend(error: OSError) -> bool:
-    """Say whether an operating system's error is one of paths, rights or space."""
-    return error.errno in _USERS_TO_MEND
+from ridgeline.tools.faults import LOG_FORMAT, is_users_to_mend
 
 
 class RunLog(logging.FileHandler):
@@ -42,7 +35,7 @@ def log_to(path: Path) -> Iterator[None]:
         EngineError: the block raised something that no one foresaw; one line that names the log, where there is one.
     """
     handler = RunLog(path)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    handler.setFormatter(logging.Formatter(LOG_FORMAT))
     root = logging.getLogger("ridgeline")
     root.setLevel(logging.INFO)
     root.addHandler(handler)
@@ -51,7 +44,8 @@ def log_to(path: Path) -> Iterator[None]:
     except (Exception, KeyboardInterrupt) as error:
         root.critical("ended by %s: %s", type(error).__name__, error, exc_info=True)
         is_expected = isinstance(error, RidgelineError | KeyboardInterrupt | BrokenPipeError)
-        if is_expected or (isinstance(error, OSError) and is_users_to_mend(error)) or not path.is_file():
+        is_users = isinstance(error, OSError) and is_users_to_mend(error, names_paths=True)
+        if is_expected or is_users or not path.is_file():
             raise
         raise EngineError(f"{type(error).__name__}: {error}; the traceback is in {path}") from error
     finally:

@@ -153,3 +153,17 @@ def test_a_lint_rule_bans_the_bare_names(tmp_path: Path) -> None:
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.stdout.count("TID251") == 2, done.stdout + done.stderr
+
+
+def test_completion_offers_everything_public_before_it_is_loaded() -> None:
+    code = (
+        "import ridgeline, rlcompleter, sys\n"
+        "assert set(ridgeline.__all__) <= set(dir(ridgeline)), dir(ridgeline)\n"
+        "assert {'search', 'evaluate', 'make_graph'} <= set(dir(ridgeline))\n"
+        "assert 'import_module' not in dir(ridgeline)\n"
+        "assert not {'langgraph', 'ridgeline.graph.embed'} & set(sys.modules)\n"
+        "completer = rlcompleter.Completer({'ridgeline': ridgeline})\n"
+        "print(completer.complete('ridgeline.make', 0))"
+    )
+    done = run("-c", code)
+    assert done.stdout.startswith("ridgeline.make_graph"), done.stderr

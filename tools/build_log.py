@@ -16,6 +16,11 @@ _ERROR = re.compile(
 _LINKER_SUMMARY = "collect2: "  # says only that the linker failed
 _TEMPORARY = re.compile(r"(?:/\S*/)?\b(?:cc\w{6}|tmpxft_\w+-\d+_\w+(?:\.cudafe1)?)\.(?:o|cpp)\b")
 _START = re.compile(r"^\S+[:(]\d+\)?[:,]?.*\b(error|warning|note|remark)\b|^\S*ld:|^collect2:|^nvcc |^In file included")
+_OTHER_ENTRY = re.compile(
+    r"declaration of .*\b(run|forward)\(|\b(run|forward)\([^)]*\). was declared"
+    r'|"(run|forward)" has "C" linkage|return type alone\n.*\b(run|forward)\s*\('  # nvcc
+)
+"""What a definition is told that is at odds with the declaration in problem.h: the error, or the line that it quotes."""
 _UNDEFINED = re.compile(r"undefined reference to `([^']+)'|undefined symbol:? (\S+)")
 
 
@@ -36,14 +41,22 @@ def trim_log(text: str) -> str:
     return kept.encode()[: LOG_BYTES - len(marker.encode())].decode(errors="ignore") + marker
 
 
-def explain(log: str) -> tuple[ReasonCode, str]:
-    """Return whether the compiler or the linker refused, and the first error in one line."""
+def explain(log: str, entry: str) -> tuple[ReasonCode, str]:
+    """Return whether the compiler or the linker refused, and the first error in one line.
+
+    `entry` is the declaration of what the source has to define; it is quoted when the source defines another.
+    """
     missing = _UNDEFINED.search(log)
     if missing:
-        return ReasonCode.LINK_FAILED, _explain_missing(missing[1] or missing[2])
+        return ReasonCode.LINK_FAILED, _explain_missing(missing[1] or missing[2], entry)
     if "collect2:" in log and not re.search(r"^\S+:\d+:\d+: error", log, re.MULTILINE):
         return ReasonCode.LINK_FAILED, _first_error(log) or "the linker failed"
-    return ReasonCode.COMPILER_FAILED, _first_error(log) or "the compiler failed without a message"
+    first = _first_error(log)
+    if first.startswith("binding.h") and "unresolved overloaded function" in first:  # two functions called forward
+        return ReasonCode.COMPILER_FAILED, _explain_missing("forward", entry)
+    if first and _OTHER_ENTRY.search("\n".join(log[log.index(first) :].splitlines()[:2])):
+        return ReasonCode.COMPILER_FAILED, f"{first}; it has to be `{entry}`"
+    return ReasonCode.COMPILER_FAILED, first or "the compiler failed without a message"
 
 
 def _rank(block: str) -> int:
@@ -52,11 +65,10 @@ def _rank(block: str) -> int:
     return 0 if _ERROR.search(block) else 1
 
 
-def _explain_missing(symbol: str) -> str:
-    if symbol == "run":
-        return 'the source does not define `extern "C" void run(…)` with the signature that problem.h declares'
-    if symbol.startswith("forward"):
-        return "the source does not define `forward` with the signature that problem.h declares"
+def _explain_missing(symbol: str, entry: str) -> str:
+    name = symbol.partition("(")[0]
+    if name in ("run", "forward"):
+        return f"the source defines no `{name}` with this problem's parameters; it has to be `{entry}`"
     return f"undefined symbol {symbol}: a kernel is linked with the C++, math and OpenMP libraries only"
 
 

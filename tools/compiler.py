@@ -219,4 +219,4 @@ def _failure(outcome: BuildOutcome, log: str, recipe: Recipe) -> tuple[ReasonCod
         return ReasonCode.COMPILER_TIMEOUT, f"the compiler was stopped after {recipe.cpu_s} s: simplify the source"
     if outcome.exit_code == _PAST_LIMIT:
         return ReasonCode.COMPILER_FAILED, f"the compiler was stopped: {last.removeprefix('sandbox: killed: ')} reached"
-    return explain(log)
+    return explain(log, recipe.entry)

@@ -8,7 +8,6 @@ one for each candidate. Everything ends when stdin closes or the parent dies.
 from __future__ import annotations
 
 import argparse
-import errno
 import json
 import logging
 import os
@@ -34,6 +33,7 @@ from ridgeline.tools.engine import (
     VerifyTask,
 )
 from ridgeline.tools.errors import DeviceError, EngineError, JudgeCrashed, RidgelineError, StorageError
+from ridgeline.tools.faults import LOG_FORMAT, is_users_to_mend
 from ridgeline.tools.gpu_monitor import GpuMonitor
 from ridgeline.tools.graph_timing import time_graph
 from ridgeline.tools.judge_process import JudgeProcess
@@ -67,7 +67,6 @@ from ridgeline.tools.verify import verify_candidate
 logger = logging.getLogger(__name__)
 
 RUNNER_LOG_VARIABLE = "RIDGELINE_RUNNER_LOG"
-LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"  # as run.log has it, where the engine sends stderr
 
 
 class Evaluator:
@@ -342,7 +341,6 @@ _TASKS: dict[str, tuple[type[Task[Any]], Callable[[Evaluator, Any], Record]]] = 
 # What this process itself may run into: a full disk, a program that hangs, a figure nobody expected. One task's
 # failure must not end the device's evaluator; a fault in its logic (TypeError, AttributeError, …) still does.
 _OURS = (subprocess.SubprocessError, ValueError)
-_USERS_TO_MEND = (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT)
 
 
 def answer(evaluator: Evaluator, request: dict[str, Any]) -> dict[str, Any]:
@@ -350,22 +348,23 @@ def answer(evaluator: Evaluator, request: dict[str, Any]) -> dict[str, Any]:
     try:
         kind, handle = _TASKS[request["task"]]
         return {"id": request["id"], "result": handle(evaluator, kind.from_json(request["body"])).to_json()}
-    except JudgeCrashed as error:
-        evaluator.forget_judge()
-        return {"id": request["id"], "error": {"type": "JudgeCrashed", "message": str(error)}}
-    except RidgelineError as error:
-        return {"id": request["id"], "error": {"type": type(error).__name__, "message": str(error)}}
-    except OSError as error:
-        logger.exception("%s failed", request.get("task"))
-        evaluator.forget_judge()
-        message = f"{error.filename or request.get('task')}: {error.strerror or error}"
-        kind_of_error = StorageError if error.errno in _USERS_TO_MEND else EngineError
-        return {"id": request["id"], "error": {"type": kind_of_error.__name__, "message": message}}
-    except _OURS as error:
-        logger.exception("%s failed", request.get("task"))
-        evaluator.forget_judge()  # whatever state it is in
-        message = f"{request.get('task')}: {type(error).__name__}: {error}"
-        return {"id": request["id"], "error": {"type": EngineError.__name__, "message": message}}
+    except (RidgelineError, OSError, *_OURS) as error:
+        if not isinstance(error, RidgelineError):
+            logger.exception("%s failed", request.get("task"))
+        if not isinstance(error, RidgelineError) or isinstance(error, JudgeCrashed):
+            evaluator.forget_judge()  # whatever state it is in
+        told = _as_told(error, request.get("task"))
+        return {"id": request["id"], "error": {"type": type(told).__name__, "message": str(told)}}
+
+
+def _as_told(error: Exception, task: str | None) -> RidgelineError:
+    """Return an error as the engine's process is told of it: one of ours, with what it was about."""
+    if isinstance(error, RidgelineError):
+        return error
+    if isinstance(error, OSError):
+        kind = StorageError if is_users_to_mend(error, names_paths=False) else EngineError
+        return kind(f"{error.filename or task}: {error.strerror or error}")
+    return EngineError(f"{task}: {type(error).__name__}: {error}")
 
 
 def serve(evaluator: Evaluator, requests: IO[str], answers: IO[str]) -> None:

@@ -52,7 +52,7 @@ def detect_device(spec: str = "cpu") -> Device:
     """
     match = re.fullmatch(r"(cpu|cuda)(?::(\d+))?", spec)
     if match is None or (match[1] == "cpu" and match[2] not in (None, "0")):
-        raise DeviceError(f"device {spec!r}: unknown; use cpu, cuda or cuda:N")
+        raise DeviceError(f"device {spec!r}: unknown; {_advice(spec)}")
     return _cpu() if match[1] == "cpu" else _gpu(int(match[2] or 0))
 
 
@@ -73,6 +73,12 @@ def same_gpus(device: Device) -> tuple[Device, ...]:
     alike = (device.name, device.arch, device.memory_bytes, device.cores)
     others = [g for g in all_gpus() if g.uuid != device.uuid and (g.name, g.arch, g.memory_bytes, g.cores) == alike]
     return (device, *others)
+
+
+def _advice(spec: str) -> str:
+    if re.search(r"\.(cpp|cu|cc|yaml|yml)$", spec):
+        return f"that is a file: --device takes cpu, cuda or cuda:N, and {spec} stands without --device"
+    return "use cpu, cuda or cuda:N; ridgeline doctor says what is here"
 
 
 def toolchain() -> Toolchain:

@@ -68,6 +68,13 @@ def problem_header(signature: Signature, kind: DeviceKind, interface: Interface 
     return f"#ifndef RIDGELINE_PROBLEM_H\n#define RIDGELINE_PROBLEM_H\n\n{body}\n#endif\n"
 
 
+def entry_declaration(signature: Signature, kind: DeviceKind, interface: Interface | str = Interface.C) -> str:
+    """Return in one line what a candidate has to define: `run`, or `forward` for interface `torch`."""
+    if interface == Interface.TORCH:
+        return forward_prototype(signature)
+    return f'extern "C" void run({", ".join(_run_parameters(signature, kind))})'
+
+
 def forward_prototype(signature: Signature) -> str:
     """Return the C++ declaration of interface `torch`'s `forward`, without a semicolon."""
     outputs = len(signature.with_role(Role.OUTPUT))
@@ -206,11 +213,13 @@ def _parameter(arg: ArgSpec) -> str:
     return f"{const}{_c_type(arg)}* __restrict__ {_parameter_name(arg)}"
 
 
-def _prototype(signature: Signature, kind: DeviceKind) -> str:
+def _run_parameters(signature: Signature, kind: DeviceKind) -> list[str]:
     parameters = [_parameter(arg) for arg in passed_arguments(signature)] + ["void* workspace"]
-    if kind is DeviceKind.CUDA:
-        parameters.append("cudaStream_t stream")
-    listed = ",\n    ".join(parameters)
+    return [*parameters, "cudaStream_t stream"] if kind is DeviceKind.CUDA else parameters
+
+
+def _prototype(signature: Signature, kind: DeviceKind) -> str:
+    listed = ",\n    ".join(_run_parameters(signature, kind))
     return (
         f'extern "C" __attribute__((visibility("default"))) void run(\n    {listed});\n\n'
         "// Optional: how many bytes of scratch memory `workspace` points to; without it, none.\n"

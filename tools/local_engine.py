@@ -40,6 +40,7 @@ from ridgeline.tools.records import (
     Verdict,
 )
 from ridgeline.tools.sandbox import UNSAFE_VARIABLE, Sandbox, probe_sandbox
+from ridgeline.tools.waits import Listener, Waits
 
 if TYPE_CHECKING:
     from ridgeline.problems.spec import ProblemSpec
@@ -88,6 +89,7 @@ class LocalEngine:
         cache_dir: Path | None = None,
         log: Path | None = None,
         allow_unsafe: bool = False,
+        on_wait: Listener | None = None,
         evaluator: Callable[[Device], Sequence[str]] = evaluator_command,
         alike: Sequence[Device] = (),
     ) -> None:
@@ -97,10 +99,12 @@ class LocalEngine:
             cache_dir: builds and baselines; None: the default folder.
             log: gets what evaluators print on stderr.
             allow_unsafe: run without a sandbox where none works.
+            on_wait: hears when another process has a device.
             evaluator: gives an evaluator's command for a device.
             alike: devices that may stand in for each other; a candidate is measured on whichever is free.
         """
         self._alike = tuple(alike)
+        self._waits = Waits(on_wait)
         self._cache_dir = cache_dir or default_cache_dir()
         self._log = log
         self._allow_unsafe = allow_unsafe
@@ -158,7 +162,8 @@ class LocalEngine:
             environment |= {"RIDGELINE_CACHE_DIR": str(self._cache_dir)}
             environment |= {UNSAFE_VARIABLE: "1"} if self._allow_unsafe else {}
             evaluator = EvaluatorProcess(self._evaluator(device), environment, self._log)
-            self._slots[device.uuid] = _Slot(evaluator, device)
+            lock = DeviceLock(device.uuid, waits=self._waits)
+            self._slots[device.uuid] = _Slot(evaluator, device, lock)
         return self._slots[device.uuid]
 
     async def _builder(self, device: Device) -> _Builder:
@@ -166,18 +171,20 @@ class LocalEngine:
             report = await asyncio.to_thread(probe_sandbox, allow_unsafe=self._allow_unsafe)
             self._sandbox = await asyncio.to_thread(Sandbox, report.tier)
         if device.arch not in self._builders:
-            self._builders[device.arch] = _Builder(Compiler(self._sandbox, self._cache_dir, device))
+            self._builders[device.arch] = _Builder(
+                Compiler(self._sandbox, self._cache_dir, device), DeviceLock(_BUILD_LOCK, waits=self._waits)
+            )
         return self._builders[device.arch]
 
 
 class _Slot:
     """One device: its evaluator, and the two locks that make every measurement the only one."""
 
-    def __init__(self, evaluator: EvaluatorProcess, device: Device) -> None:
+    def __init__(self, evaluator: EvaluatorProcess, device: Device, lock: DeviceLock) -> None:
         self.evaluator = evaluator
         self.device = device
         self.waiting = 0  # tasks here, the running one included
-        self._lock = DeviceLock(device.uuid)
+        self._lock = lock
         self._turn = asyncio.Lock()
 
     async def ask(self, task: Task[Any]) -> dict[str, Any]:
@@ -193,9 +200,9 @@ class _Slot:
 class _Builder:
     """Gathers builds that are asked for together into one batch."""
 
-    def __init__(self, compiler: Compiler) -> None:
+    def __init__(self, compiler: Compiler, lock: DeviceLock) -> None:
         self._compiler = compiler
-        self._lock = DeviceLock(_BUILD_LOCK)
+        self._lock = lock
         self._waiting: list[tuple[CompileTask, asyncio.Future[Build]]] = []
         self._slots = asyncio.Semaphore(_BATCHES_AT_ONCE)
         self._running: set[asyncio.Task[None]] = set()

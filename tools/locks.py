@@ -10,20 +10,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fcntl
-import logging
-import math
 import os
 import re
 import tempfile
-import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 from ridgeline.tools.errors import DeviceError
+from ridgeline.tools.waits import Waits, Watch
 
-logger = logging.getLogger(__name__)
-
-TELL_AFTER_S = 30.0  # one measurement of a certificate takes about as long
 _SYSTEM_FOLDER = Path("/run/lock/ridgeline")
 _FIRST_POLL_S = 0.001
 _SLOWEST_POLL_S = 0.02  # a wait may end this much later than it could: small beside any measurement
@@ -47,12 +42,15 @@ def lock_dir() -> Path:
 class DeviceLock:
     """The lock of one device, named by its UUID ("cpu" for the processor)."""
 
-    def __init__(self, uuid: str, folder: Path | None = None) -> None:
+    def __init__(self, uuid: str, folder: Path | None = None, *, waits: Waits | None = None) -> None:
+        """Make the lock's files; `waits` hears of it when another process holds it."""
         if folder is None:
             folder = lock_dir()
         else:
             _make_shared_folder(folder)
         name = re.sub(r"[^A-Za-z0-9_.-]", "_", uuid) or "_"
+        self._device = name
+        self._waits = waits or Waits()
         self._lock = folder / f"{name}.lock"
         self._turnstile = folder / f"{name}.turn"
 
@@ -72,39 +70,29 @@ class DeviceLock:
     async def _held(self, mode: int) -> AsyncIterator[None]:
         with _opened(self._lock) as lock:
             with _opened(self._turnstile) as turnstile:
-                await _take(turnstile, fcntl.LOCK_EX, self._turnstile)
-                await _take(lock, mode, self._lock)
+                await _take(turnstile, fcntl.LOCK_EX, self._watch(turnstile))
+                await _take(lock, mode, self._watch(lock))
             yield
 
+    def _watch(self, descriptor: int) -> Watch:
+        return Watch(descriptor, self._device, self._waits)
 
-async def _take(descriptor: int, mode: int, path: Path) -> None:
+
+async def _take(descriptor: int, mode: int, watch: Watch) -> None:
     """Wait for the lock by asking again and again: a blocked flock call could not be cancelled."""
     pause_s = _FIRST_POLL_S
-    tell_at = time.monotonic() + TELL_AFTER_S
-    while True:
-        try:
-            fcntl.flock(descriptor, mode | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > tell_at:
-                tell_at = math.inf
-                logger.info("waiting for %s, held by %s, for %.0f s", path, _holders(descriptor), TELL_AFTER_S)
-            await asyncio.sleep(pause_s)
-            pause_s = min(2 * pause_s, _SLOWEST_POLL_S)
-        else:
-            return
-
-
-def _holders(descriptor: int) -> str:
-    """Return who holds the file's lock, as far as the kernel tells: "pid 12", "somebody" from another container."""
-    inode = f":{os.fstat(descriptor).st_ino}"
     try:
-        lines = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
-    except OSError:
-        return "somebody"
-    # "1: FLOCK  ADVISORY  WRITE 715 08:02:1234 0 EOF"; a waiter's line has "->" second, a foreign pid is 0
-    held = [words for words in lines if len(words) > 5 and words[1] == "FLOCK" and words[5].endswith(inode)]
-    pids = dict.fromkeys(words[4] for words in held if words[4].isdigit() and words[4] != "0")
-    return f"pid {', '.join(pids)}" if pids else "somebody"
+        while True:
+            try:
+                fcntl.flock(descriptor, mode | fcntl.LOCK_NB)
+            except BlockingIOError:
+                watch.look()
+                await asyncio.sleep(pause_s)
+                pause_s = min(2 * pause_s, _SLOWEST_POLL_S)
+            else:
+                return
+    finally:
+        watch.end()
 
 
 @contextlib.contextmanager

@@ -11,8 +11,8 @@ from pathlib import Path
 from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.flags import base_flags, diagnostic_flags, link_flags, refused_flags, requested_flags
-from ridgeline.tools.header import problem_header
-from ridgeline.tools.records import Interface, ReasonCode
+from ridgeline.tools.header import entry_declaration, problem_header
+from ridgeline.tools.records import Interface, ReasonCode, Signature
 from ridgeline.tools.toolchain import Toolchain
 from ridgeline.tools.torch_paths import TorchPaths
 
@@ -32,6 +32,7 @@ class Recipe:
     """One build, ready to run in any folder."""
 
     key: str
+    entry: str  # what the source has to define, in one line
     flags: tuple[str, ...]  # what decides the code, without paths
     files: dict[str, str]
     command: tuple[str, ...]  # run in the folder of the files, leaves OUTPUT there
@@ -87,6 +88,7 @@ def c_recipe(task: CompileTask, toolchain: Toolchain) -> Recipe:
     files = {source: _with_line_end(task.candidate.source), HEADER: _header(task)}
     return Recipe(
         key=_key(task, toolchain, files, flags),
+        entry=_entry(task),
         flags=flags,
         files=files,
         command=(str(toolchain.compiler), *arguments),
@@ -121,6 +123,7 @@ def torch_recipe(task: CompileTask, toolchain: Toolchain, paths: TorchPaths) -> 
     files = {source: _with_line_end(task.candidate.source) + _binding(), HEADER: _header(task)}
     return Recipe(
         key=_key(task, toolchain, files, (*flags, paths.version)),
+        entry=_entry(task),
         flags=flags,
         files=files,
         command=(str(toolchain.compiler), *arguments),
@@ -145,10 +148,18 @@ def _flags(task: CompileTask) -> tuple[str, ...]:
 
 
 def _header(task: CompileTask) -> str:
+    return problem_header(_signature(task), task.problem.device.kind, task.problem.interface)
+
+
+def _entry(task: CompileTask) -> str:
+    return entry_declaration(_signature(task), task.problem.device.kind, task.problem.interface)
+
+
+def _signature(task: CompileTask) -> Signature:
     description = task.problem.description
     if description is None:
         raise EngineError(f"{task.problem.name}: a candidate was to be built before the problem was described")
-    return problem_header(description.signature, task.problem.device.kind, task.problem.interface)
+    return description.signature
 
 
 def _with_line_end(source: str) -> str:

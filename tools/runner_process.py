@@ -12,11 +12,13 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from ridgeline.tools.arena import LoopTime
+from ridgeline.tools.counted import counted
 from ridgeline.tools.dtypes import element_bytes
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.judge_process import LoadedProblem, Place
@@ -82,6 +84,7 @@ class RunnerProcess:
         self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  closed with the process
         self._pending = b""
         self._phase = "while it was loaded"
+        self._called_set: int | None = None  # of the last request, when it was for one set only
         self._socket, theirs = socket.socketpair()
         try:
             self._process = self._start(sandbox, theirs)
@@ -117,6 +120,7 @@ class RunnerProcess:
         Raises:
             RunnerFailure: it died, hung or broke the protocol.
         """
+        self._called_set = set_index
         return self._request(f"run {{nonce}} {set_index}", self._plan.call_timeout_s)
 
     def loop(self, first_set: int, calls: int, keep: tuple[int, ...] = ()) -> LoopTime:
@@ -125,6 +129,7 @@ class RunnerProcess:
         Raises:
             RunnerFailure: it died, hung or broke the protocol.
         """
+        self._called_set = None
         kept = ",".join(str(k) for k in keep) or "-"
         return self._request(f"loop {{nonce}} {first_set} {calls} {kept}", 2 * self._plan.call_timeout_s)
 
@@ -288,10 +293,10 @@ class RunnerProcess:
             hint = " (a null pointer; a failed allocation?)" if offset.removeprefix("0x") in ("0", "") else ""
             return f"killed by {name} {self._phase}, {verb} address {offset}{hint}"
         places = [p for p in self._problem.places if p.region == int(region)]
-        where = describe_offset(places, int(offset), self._problem.regions[int(region)].size_bytes)
-        if access == "write" and "past" not in where and "before" not in where:
-            return f"it wrote to {where}, which is read-only"
-        return f"killed by {name} {self._phase}, {verb} {where}"
+        spot = locate(places, int(offset), n_sets=self._problem.n_sets, called_set=self._called_set)
+        if access == "write" and spot.is_inside and not self._problem.regions[int(region)].writable:
+            return f"it wrote to {spot.words}, which is read-only"
+        return f"killed by {name} {self._phase}, {verb} {spot.words}"
 
     def _ended(self) -> RunnerFailure:
         """Explain a runner that closed its connection."""
@@ -323,21 +328,42 @@ class RunnerProcess:
         return (found or lines[-1:] or [""])[0].strip()[:300]
 
 
-def describe_offset(places: list[Place], offset: int, region_bytes: int) -> str:
-    """Return where an offset of a region lies in words: "`x` (set 3)", "8 bytes past the end of `x`"."""
-    if offset < 0:
-        return f"{-offset} bytes before `{places[0].spec.name}`" if places else f"offset {offset}"
-    best: tuple[int, str] | None = None
-    for place in places:
-        stride = place.set_stride or region_bytes
-        inside = (offset - place.offset) % stride if offset >= place.offset else -1
-        if inside < 0:
-            continue
-        past = inside - _size_bytes(place.spec)
-        words = f"`{place.spec.name}`" if past < 0 else f"{past + 1} bytes past the end of `{place.spec.name}`"
-        if best is None or max(past, -1) < best[0]:
-            best = (max(past, -1), words)
-    return best[1] if best else f"offset {offset}"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spot:
+    """Where an address lies among the tensors of its region, in words."""
+
+    words: str  # "`x`", "8 bytes past the end of `out`"
+    is_inside: bool  # of a tensor
+
+
+def locate(places: Sequence[Place], offset: int, *, n_sets: int, called_set: int | None = None) -> Spot:
+    """Return where an offset of a region lies; `places` are the region's tensors.
+
+    A set follows the one before it, so what runs past the end of a set's last tensor lies in the next set's first:
+    with `called_set`, the only set that the candidate was called on, that is told as what it is.
+    """
+    if not places:
+        return Spot(words="memory that belongs to no tensor", is_inside=False)
+    stride = places[0].set_stride  # the same for every tensor of a region; 0 where all sets share them
+    set_index = called_set if called_set is not None else min(max(offset // (stride or 1), 0), n_sets - 1)
+    inside = offset - set_index * stride
+    ordered = sorted((p for p in places if _size_bytes(p.spec)), key=lambda p: p.offset) or places
+    begun = [place for place in ordered if place.offset <= inside]
+    if not begun:
+        return Spot(
+            words=f"{counted(ordered[0].offset - inside, 'byte')} before `{ordered[0].spec.name}`", is_inside=False
+        )
+    past = inside - begun[-1].offset - _size_bytes(begun[-1].spec)
+    name = f"`{begun[-1].spec.name}`"
+    if past >= 0:
+        return Spot(words=f"{counted(past + 1, 'byte')} past the end of {name}", is_inside=False)
+    behind = begun[-2] if len(begun) > 1 and inside == begun[-1].offset == _end(begun[-2]) else None
+    hint = f" (its start, right behind the end of `{behind.spec.name}`)" if behind else ""
+    return Spot(words=name + hint, is_inside=True)
+
+
+def _end(place: Place) -> int:
+    return place.offset + _size_bytes(place.spec)
 
 
 def _size_bytes(spec: ArgSpec) -> int:

@@ -28,7 +28,7 @@ from ridgeline.tools.records import Build, Candidate, Profile, Purpose, Record, 
 RecordT = TypeVar("RecordT", bound=Record)
 Step = Callable[[str], Awaitable[str]]
 
-REASON_CHARS = 400
+REASON_CHARS = 1000  # a wrong signature is answered with the right one
 
 
 def make_toolbox(
@@ -79,58 +79,51 @@ class Steps:
 
     async def compile(self, candidate_id: str) -> str:
         """Compile the candidate, or take it from the build cache."""
-        candidate = await self._candidate(candidate_id)
-        if candidate is None:
-            return _unknown(candidate_id)
-        build = await self._build(candidate)
-        return _result(candidate_id, build, build.key, build, build_s=build.build_s, cached=build.cached)
+        return await self._once_built(candidate_id, self._told_of_build)
 
     async def verify(self, candidate_id: str) -> str:
         """Check the candidate against the reference."""
-        candidate = await self._candidate(candidate_id)
-        if candidate is None:
-            return _unknown(candidate_id)
-        build = await self._build(candidate)
-        if build.status is not Status.OK:
-            return _result(candidate_id, build, build.key, build)
-        verdict = await self._verdict(candidate, build)
-        numbers = {"rel_error": verdict.rel_error, "precision_class": verdict.precision_class}
-        return _result(candidate_id, build, self._key(build), verdict, **numbers, labels=list(verdict.labels))
+        return await self._once_built(candidate_id, self._verified)
 
     async def benchmark(self, candidate_id: str) -> str:
         """Time the candidate against eager PyTorch; one that is not correct is not timed."""
-        candidate = await self._candidate(candidate_id)
-        if candidate is None:
-            return _unknown(candidate_id)
-        build = await self._build(candidate)
-        if build.status is not Status.OK:
-            return _result(candidate_id, build, build.key, build)
-        verdict = await self._verdict(candidate, build)
-        if verdict.status is not Status.OK:
-            return _result(candidate_id, build, self._key(build), verdict)
-        timing = await self._timing(candidate, build, verdict)
-        numbers = {name: getattr(timing, name) for name in ("median_ms", "reference_ms", "speedup", "speedup_ci95")}
-        return _result(candidate_id, build, self._key(build), timing, **numbers, labels=list(timing.labels))
+        return await self._once_built(candidate_id, self._benchmarked)
 
     async def profile(self, candidate_id: str) -> str:
         """Say what limits the candidate."""
-        candidate = await self._candidate(candidate_id)
-        if candidate is None:
+        return await self._once_built(candidate_id, self._profiled)
+
+    async def _once_built(self, candidate_id: str, step: Callable[[Candidate, Build], Awaitable[str]]) -> str:
+        """Return the step's answer, or why there is nothing to take it on."""
+        try:
+            candidate = await asyncio.to_thread(self._store.candidate, candidate_id)
+        except KeyError:
             return _unknown(candidate_id)
         build = await self._build(candidate)
-        if build.status is not Status.OK:
-            return _result(candidate_id, build, build.key, build)
+        return await (step if build.status is Status.OK else self._told_of_build)(candidate, build)
+
+    async def _told_of_build(self, candidate: Candidate, build: Build) -> str:
+        return _result(candidate.id, build, build.key, build, build_s=build.build_s, cached=build.cached)
+
+    async def _verified(self, candidate: Candidate, build: Build) -> str:
+        verdict = await self._verdict(candidate, build)
+        numbers = {"rel_error": verdict.rel_error, "precision_class": verdict.precision_class}
+        return _result(candidate.id, build, self._key(build), verdict, **numbers, labels=list(verdict.labels))
+
+    async def _benchmarked(self, candidate: Candidate, build: Build) -> str:
+        verdict = await self._verdict(candidate, build)
+        if verdict.status is not Status.OK:
+            return _result(candidate.id, build, self._key(build), verdict)
+        timing = await self._timing(candidate, build, verdict)
+        numbers = {name: getattr(timing, name) for name in ("median_ms", "reference_ms", "speedup", "speedup_ci95")}
+        return _result(candidate.id, build, self._key(build), timing, **numbers, labels=list(timing.labels))
+
+    async def _profiled(self, candidate: Candidate, build: Build) -> str:
         profile = await self._profile(candidate, build)
-        return json.dumps({"candidate_id": candidate_id, "status": "ok", "key": self._key(build), **profile.to_json()})
+        return json.dumps({"candidate_id": candidate.id, "status": "ok", "key": self._key(build), **profile.to_json()})
 
     def _key(self, build: Build) -> str:
         return evaluation_key(build.key, self._target, self._purpose)
-
-    async def _candidate(self, candidate_id: str) -> Candidate | None:
-        try:
-            return await asyncio.to_thread(self._store.candidate, candidate_id)
-        except KeyError:
-            return None
 
     async def _build(self, candidate: Candidate) -> Build:
         """Return the candidate's build: asked of the compiler, whose cache alone knows whether the toolchain changed."""

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ridgeline.tools.counted import counted
 from ridgeline.tools.judge_process import JudgeProcess
 from ridgeline.tools.precision import REPEAT_LIMIT, strictness
 from ridgeline.tools.process_usage import busy_seconds, thread_count
@@ -172,7 +173,7 @@ class Verification:
         warm = self._threads
         self._threads = max(threads, warm)
         if warm and threads > warm:
-            reason = f"{threads - warm} new threads after the first calls: start threads once, or use OpenMP"
+            reason = f"{counted(threads - warm, 'new thread')} after the first calls: start threads once, or use OpenMP"
             return Failure(status=Status.UNTRUSTED, code=ReasonCode.NEW_THREAD, reason=reason)
         return None
 
@@ -268,7 +269,8 @@ def explain(trial: Trial, facts: Facts, tolerance: str) -> Failure:
         )
         return Failure(status=Status.WRONG, code=ReasonCode.STALE_OUTPUT, reason=reason)
     if facts.get("wrong_integers"):
-        reason = f"{trial.name}: {facts['wrong_integers']} elements of {output} differ; {where}; integers must be exact"
+        wrong = counted(facts["wrong_integers"], "element")
+        reason = f"{trial.name}: {output} differs in {wrong}; {where}; integers must be exact"
         return Failure(status=Status.WRONG, code=ReasonCode.WRONG_VALUES, reason=reason)
     error = f"error {trial.rel_error:.2g}, gate {trial.gate:.2g}"
     if facts.get("measured"):
@@ -296,7 +298,7 @@ def _not_written(name: str, missing: Facts) -> Failure:
     share = missing["missing"] / missing["total"]
     row = missing["first"] // max(missing["width"], 1)
     reason = (
-        f"{name}: {share:.3g} of `{missing['output']}` ({missing['missing']} elements) was never written; "
+        f"{name}: {share:.3g} of `{missing['output']}` ({counted(missing['missing'], 'element')}) was never written; "
         f"the first missing is element {missing['first']} (row {row})"
     )
     return Failure(status=Status.WRONG, code=ReasonCode.OUTPUT_NOT_WRITTEN, reason=reason)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ridgeline.checkpoints.clean import choose_old, list_runs, remove_run
 from ridgeline.tools.cache import BuildCache, CacheUse, default_cache_dir
+from ridgeline.tools.counted import counted
 
 SECONDS_A_DAY = 86400
 
@@ -41,7 +42,7 @@ def _clean_cache(args: argparse.Namespace) -> None:
 
 
 def _size(use: CacheUse) -> str:
-    return f"{use.entries} builds, {_megabytes(use.size_bytes)}"
+    return f"{counted(use.entries, 'build')}, {_megabytes(use.size_bytes)}"
 
 
 def _megabytes(size_bytes: int) -> str:

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ridgeline.tools.cache import default_cache_dir
+from ridgeline.tools.counted import counted
 from ridgeline.tools.errors import DeviceError, RidgelineError
 from ridgeline.tools.hardware import detect_device, toolchain
 from ridgeline.tools.sandbox import Tier, probe_sandbox
@@ -89,7 +90,7 @@ def _compilers() -> Iterator[Finding]:
 
 def _devices() -> Iterator[Finding]:
     cpu = detect_device("cpu")
-    detail = f"{cpu.name}, {cpu.cores} cores, {cpu.memory_bytes >> 30} GiB"
+    detail = f"{cpu.name}, {counted(cpu.cores, 'core')}, {cpu.memory_bytes >> 30} GiB"
     yield Finding(item="CPU", is_fine=True, detail=detail)
     try:
         gpu = detect_device("cuda")

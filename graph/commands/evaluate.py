@@ -24,8 +24,12 @@ def execute(args: argparse.Namespace) -> int:
         else:
             console.print(describe(line), markup=False, soft_wrap=True)
 
+    def tell(text: str) -> None:
+        sys.stderr.write(f"ridgeline: {text}\n")
+
     files = [Path(file) for file in args.files]
-    evaluate(args.problem, files, device=args.device, allow_unsafe=args.unsafe_no_sandbox, on_line=show)
+    unsafe = args.unsafe_no_sandbox
+    evaluate(args.problem, files, device=args.device, allow_unsafe=unsafe, on_line=show, on_wait=tell)
     return 0
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from ridgeline.checkpoints.export import export_archive, export_jsonl, jsonl_lines
 from ridgeline.checkpoints.runs import find_run
 from ridgeline.graph.embed import RUNS
+from ridgeline.tools.counted import counted
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -22,5 +23,5 @@ def execute(args: argparse.Namespace) -> int:
         sys.stdout.writelines(f"{line}\n" for line in jsonl_lines(run))
         return 0
     count = export_jsonl(run, Path(args.out))
-    sys.stdout.write(f"wrote {count} candidates to {args.out}\n")
+    sys.stdout.write(f"wrote {counted(count, 'candidate')} to {args.out}\n")
     return 0

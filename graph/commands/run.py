@@ -173,7 +173,7 @@ def _resumed(args: argparse.Namespace) -> Path | None:
     if args.run_dir:
         return find_run(runs, args.run_dir)
     if args.problem is None:
-        raise ProblemError("run: name a problem.yaml, or a run with --resume ID")
+        raise ProblemError("run: --resume needs to know of what: ridgeline run problem.yaml --resume, or --resume RUN")
     name = find_problem(args.problem).name
     found = newest_unfinished(runs, name)
     if found is None:
@@ -189,7 +189,10 @@ def _problem(args: argparse.Namespace, resumed: Path | None) -> ProblemSpec:
     if args.problem is not None:
         return find_problem(args.problem)
     if resumed is None:
-        raise ProblemError("run: name a problem.yaml or a shipped problem (ridgeline problems lists them)")
+        raise ProblemError(
+            "run: no problem was named; try ridgeline run quickstart, or ridgeline run path/to/problem.yaml "
+            "(ridgeline problems lists what ships, ridgeline new makes one of your own module)"
+        )
     path = (read_run(resumed) or {}).get("problem_path")
     if not path:
         raise RunError(f"{resumed}: does not say which problem it searched; name its problem.yaml too")

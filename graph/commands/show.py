@@ -15,6 +15,7 @@ from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.result import show_run
 from ridgeline.checkpoints.runs import find_run
 from ridgeline.graph.embed import RUNS
+from ridgeline.tools.counted import counted
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -79,7 +80,7 @@ def _print_cost(console: Console, cost: dict[str, Any]) -> None:
     calls = cost["model_calls"]
     on_gpu = f" and {cost['gpu_seconds']:.0f} s on the GPU" if cost["gpu_seconds"] else ""
     console.print(
-        f"cost: {calls['calls']} model calls, {cost['tokens']:,} tokens, ${cost['usd']:.2f}; "
+        f"cost: {counted(calls['calls'], 'model call')}, {counted(cost['tokens'], 'token')}, ${cost['usd']:.2f}; "
         f"judging took {cost['cpu_seconds']:.0f} s on the CPU{on_gpu}; "
         f"{cost['wall_s'] or 0:.0f} s in all",
         markup=False,

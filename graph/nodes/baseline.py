@@ -7,6 +7,7 @@ import dataclasses
 import logging
 from typing import TYPE_CHECKING
 
+from ridgeline.graph.coverage import ensure_covered
 from ridgeline.graph.elites import choose_elites, read_standings
 from ridgeline.graph.events import emit
 from ridgeline.graph.measuring import evaluate, measure_again
@@ -51,8 +52,12 @@ async def baseline(state: SearchState, context: SearchContext) -> SearchState:
 
 
 async def _describe(context: SearchContext) -> None:
-    if await asyncio.to_thread(context.archive.description) is None:
+    stored = await asyncio.to_thread(context.archive.description)
+    if stored is not None:
+        ensure_covered(context, stored)
+    else:
         description = await context.engine.submit(DescribeTask(problem=context.target))
+        ensure_covered(context, description)  # before anything is stored: a new search then leaves no run folder
         await asyncio.to_thread(context.archive.save_description, description)
     await context.described()
 

@@ -22,8 +22,9 @@ logger = logging.getLogger(__name__)
 async def certify(state: SearchState, context: SearchContext) -> SearchState:
     """Certify the fastest elite that passes, store its certificate, and give the bank the elites that stand.
 
-    A search in which none is certified faster than eager ends `no_gain`, whatever stopped it; only one that stopped
-    because nothing was left to gain over PyTorch, with no kernel that failed, stays `at_floor`.
+    A search in which none is certified faster than eager ends `no_gain`, with two exceptions: one whose budget is spent
+    stays `budget`, because a larger one lets it go on, and one that stopped because nothing was left to gain over
+    PyTorch, with no kernel that failed, stays `at_floor`.
     """
     await measure_again(context)
     standings = await asyncio.to_thread(read_standings, context.archive)
@@ -63,7 +64,7 @@ async def certify(state: SearchState, context: SearchContext) -> SearchState:
 def _outcome(stopped_by: str, *, is_certified: bool, has_failures: bool) -> str:
     """Return how the search ended: why it stopped, unless nothing faster than eager was certified where that counts."""
     is_pytorch_at_floor = stopped_by == "at_floor" and not has_failures
-    return stopped_by if is_certified or is_pytorch_at_floor else "no_gain"
+    return stopped_by if is_certified or is_pytorch_at_floor or stopped_by == "budget" else "no_gain"
 
 
 def _bank(context: SearchContext, elites: list[Standing], winner: Standing | None) -> None:

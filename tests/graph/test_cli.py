@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -264,3 +265,56 @@ def test_resume_says_which_options_it_ignores_and_finds_the_problem_from_another
     assert (
         "ignored, a search keeps what it began with: --ideas 7 (it has 4), --rng-seed 3 (it has 0)\n" in resumed.stdout
     )
+
+
+@pytest.mark.parametrize("command", ["evaluate", "run"])
+def test_a_wait_for_another_process_is_told_and_names_it(problem: Path, tmp_path: Path, command: str) -> None:
+    (tmp_path / "kernel.cpp").write_text("void run(const float* x, float* out, void*) {}\n")
+    (tmp_path / "locks").mkdir()
+    words = {"evaluate": ["kernel.cpp"], "run": ["--run-dir", "run"]}[command]
+    line_of = "import sys; from ridgeline.graph.cli import main; sys.exit(main())"
+    with (tmp_path / "locks" / "cpu.lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with subprocess.Popen(
+            [sys.executable, "-c", line_of, command, str(problem), *words],
+            env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "RIDGELINE_LOCK_DIR": str(tmp_path / "locks")},
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as process:
+            assert process.stdout is not None
+            told = next(line for line in process.stdout if "waiting for" in line)
+            process.send_signal(signal.SIGKILL)
+    assert f"waiting for cpu: pid {os.getpid()} (" in told
+
+
+def test_run_without_a_problem_says_what_to_type(tmp_path: Path) -> None:
+    assert_one_line(ridgeline("run", cwd=tmp_path), "ridgeline run quickstart", "ridgeline problems", "ridgeline new")
+    assert_one_line(ridgeline("run", "--resume", cwd=tmp_path), "ridgeline run problem.yaml --resume")
+
+
+@pytest.mark.parametrize(
+    ("device", "words"),
+    [
+        ("kernel.cpp", ("is a file", "kernel.cpp stands without --device")),
+        ("gpu", ("use cpu, cuda or cuda:N", "ridgeline doctor")),
+    ],
+)
+@pytest.mark.parametrize("command", ["run", "evaluate"])
+def test_unknown_device_is_answered_with_what_to_type(
+    problem: Path, tmp_path: Path, command: str, device: str, words: tuple[str, ...]
+) -> None:
+    (tmp_path / "kernel.cpp").write_text("")
+    files = ["kernel.cpp"] if command == "evaluate" else []
+    done = ridgeline(command, str(problem), *files, "--device", device, cwd=tmp_path)
+    assert_one_line(done, repr(device), *words)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_offline_says_what_it_does_not_cover_before_pytorch_is_timed(problem: Path, tmp_path: Path) -> None:
+    (tmp_path / "reference.py").write_text(REFERENCE.replace("torch.softmax(x, dim=-1)", "torch.cumsum(x, dim=-1)"))
+    done = ridgeline("run", str(problem), cwd=tmp_path)
+    assert_one_line(done, "not covered", "--model openai:o3", "seeds:")
+    assert "PyTorch:" not in done.stdout
+    assert not list((tmp_path / "runs").glob("*"))

@@ -21,13 +21,15 @@ from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.journal import Journal
 from ridgeline.checkpoints.runs import lock_run
 from ridgeline.graph.driver import SearchOptions, run_search
+from ridgeline.graph.offline import OfflineModel
 from ridgeline.problems.spec import Budget
+from ridgeline.tools.engine import DescribeTask
 from ridgeline.tools.errors import ModelError, ProblemError, RunError
-from ridgeline.tools.records import Origin
+from ridgeline.tools.records import Description, Origin
 
 from .conftest import write_problem
 from .loopback import Answer, Server, serve
-from .memory_engine import MemoryEngine
+from .memory_engine import DESCRIPTION, MemoryEngine
 from .scripted_model import ScriptedModel
 
 SETTINGS: dict[str, Any] = {
@@ -136,6 +138,7 @@ CHILD = """
 import asyncio, sys
 from pathlib import Path
 from ridgeline.graph.driver import SearchOptions, run_search
+from ridgeline.graph.offline import OfflineModel
 from ridgeline.graph.retry import RetryPolicy
 from ridgeline.graph.models import make_model
 from ridgeline.problems.spec import load_problem
@@ -288,3 +291,23 @@ async def test_run_record_says_what_was_searched_and_with_what(tmp_path: Path) -
     assert run["strategy"] == "branch"
     assert run["sandbox_tier"] == "A"
     assert "g++" in run["versions"]["compiler"] or "GCC" in run["versions"]["compiler"]
+
+
+class _Unexportable(MemoryEngine):
+    """A machine on which torch cannot export the reference."""
+
+    def _describe(self, _: DescribeTask) -> Description:
+        return dataclasses.replace(DESCRIPTION, reference_graph=None)
+
+
+async def test_reference_that_offline_does_not_cover_is_told_before_anything_is_measured(tmp_path: Path) -> None:
+    engine = _Unexportable()
+    with pytest.raises(ModelError, match=r"(?i)not covered: .*two other ways on: .*--model openai:o3.*seeds:"):
+        await run_search(options(tmp_path), engine=engine, models=[OfflineModel()])
+    assert engine.counts == {"DescribeTask": 1}
+    assert not (tmp_path / "run").exists()
+
+
+async def test_offline_beside_another_model_may_meet_a_reference_that_it_does_not_cover(tmp_path: Path) -> None:
+    result = await run_search(options(tmp_path), engine=_Unexportable(), models=[ScriptedModel(), OfflineModel()])
+    assert (result.state, result.certified) == ("finished", True)

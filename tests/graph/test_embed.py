@@ -163,12 +163,40 @@ async def test_evaluate_gives_each_line_before_the_next_file_is_judged(tmp_path:
     files = [tmp_path / "first.cpp", tmp_path / "second.cpp"]
     for file in files:
         file.write_text("// speed 2.0\n")
-    built: list[int] = []
+    verified: list[int] = []
     lines = await evaluate_async(
-        problem, files, engine=engine, on_line=lambda line: built.append(engine.counts["CompileTask:file-second"])
+        problem, files, engine=engine, on_line=lambda line: verified.append(engine.counts["VerifyTask:file-second"])
     )
-    assert built == [0, 1]
+    assert verified == [0, 1]
     assert len(lines) == 2
+
+
+def write_kernels(folder: Path, *texts: str) -> list[Path]:
+    files = [folder / f"kernel{number}.cpp" for number, _ in enumerate(texts)]
+    for file, text in zip(files, texts, strict=True):
+        file.write_text(f"// {text}\n")
+    return files
+
+
+async def test_evaluate_times_nothing_when_no_file_builds(tmp_path: Path) -> None:
+    problem, engine = write_problem(tmp_path / "problem"), MemoryEngine()
+    lines = await evaluate_async(problem, write_kernels(tmp_path, "fails compile", "fails compile "), engine=engine)
+    assert [line["status"] for line in lines] == ["compile_error", "compile_error"]
+    assert [(line["baselines"], line["floor_ms"]) for line in lines] == [([], None)] * 2
+    assert engine.counts["BaselineTask"] == 0
+
+
+async def test_evaluate_tells_a_compile_error_before_pytorch_is_timed_and_keeps_the_order(tmp_path: Path) -> None:
+    problem, engine = write_problem(tmp_path / "problem"), MemoryEngine()
+    files = write_kernels(tmp_path, "fails compile", "speed 2.0", "fails compile ", "speed 3.0")
+    timed: list[int] = []
+    lines = await evaluate_async(
+        problem, files, engine=engine, on_line=lambda line: timed.append(engine.counts["BaselineTask"])
+    )
+    assert [line["file"] for line in lines] == [str(file) for file in files]
+    assert [line["status"] for line in lines] == ["compile_error", "ok", "compile_error", "ok"]
+    assert timed == [0, 1, 1, 1]
+    assert [bool(line["baselines"]) for line in lines] == [False, True, False, True]
 
 
 async def test_missing_file_is_found_before_anything_is_measured(tmp_path: Path) -> None:

@@ -311,6 +311,16 @@ async def test_search_without_a_faster_kernel_ends_without_gain(search: Search) 
     assert search.archive.run()["state"] == "no_gain"
 
 
+async def test_search_that_its_budget_ended_says_so_without_a_gain_too(search: Search) -> None:
+    context = search.context(rounds=9, budget=Budget(tokens=100))
+    (context.problem.path.parent / "seeds" / "naive.cpp").write_text("// speed 0.7\n")
+    search.model = ScriptedModel(kernel=lambda r: {"source": f"// {r.idea.title} {r.variation}\n// speed 0.9\n"})
+    context.models = ModelPool([search.model])
+    output = await search.run(context)
+    assert (output["outcome"], output["certified"]) == ("budget", False)
+    assert search.archive.run()["state"] == "budget"
+
+
 async def test_winner_that_fails_its_certificate_gives_way_to_the_next_elite(search: Search) -> None:
     def kernel(request: KernelRequest) -> dict[str, Any]:
         first = request.variation == 0 and request.idea.title.startswith("foxtrot")

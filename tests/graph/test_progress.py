@@ -16,7 +16,8 @@ from rich.console import Console
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.graph.board import Board, recall
-from ridgeline.graph.closing import resume_command
+from ridgeline.graph.closing import closing_lines, resume_command, resume_line
+from ridgeline.graph.driver import SearchResult
 from ridgeline.graph.progress import Drawing, LiveView, PlainView, quiet_terminal
 
 from .conftest import Search
@@ -237,6 +238,28 @@ def test_time_left_stays_once_it_is_known() -> None:
     assert "almost done" in "\n".join(drawn(board))
 
 
+def waiting(holder: str, *, is_news: bool = True) -> dict[str, Any]:
+    return {"event": "waiting", "device": "cpu" if holder else "", "holder": holder, "is_news": is_news}
+
+
+def test_a_wait_for_another_process_stands_on_the_board_until_it_is_over() -> None:
+    board = make_board()
+    board.apply(waiting("pid 12 (ridgeline run softmax)", is_news=False))
+    assert "waiting for cpu: pid 12 (ridgeline run softmax) holds it" in "\n".join(drawn(board))
+    board.apply(waiting("", is_news=False))
+    assert "pid 12" not in "\n".join(drawn(board))
+
+
+def test_plain_lines_tell_a_wait_when_it_is_news() -> None:
+    text = io.StringIO()
+    view = PlainView(make_board(), Console(file=text))
+    view.show(waiting("pid 12 (sh)"))
+    view.show(waiting(""))
+    view.show(waiting("pid 12 (sh)", is_news=False))
+    [line] = text.getvalue().splitlines()
+    assert line.endswith("waiting for cpu: pid 12 (sh) holds it")
+
+
 def test_one_kernel_is_not_called_kernels() -> None:
     board, text = make_board(), io.StringIO()
     PlainView(board, Console(file=text, width=200)).show(round_started(1))
@@ -292,3 +315,45 @@ def test_resume_command_works_where_ridgeline_is_not_on_the_path(
     for executable, word in ((".venv/bin/python", ".venv/bin/python"), ("python", "./python")):
         monkeypatch.setattr("sys.executable", str(tmp_path / executable))
         assert resume_command(Path("runs/a")) == f"{word} -m ridgeline.graph.run --resume runs/a"
+
+
+def test_end_with_a_winner_says_how_to_call_it(tmp_path: Path) -> None:
+    best = {"id": "r1i0v0a0", "idea": None, "speedup": 2.0, "median_ms": 1.0, "precision_class": "fp32"}
+    result = SearchResult(
+        run_dir=tmp_path,
+        state="finished",
+        rounds=1,
+        best_id="r1i0v0a0",
+        best_source="",
+        best_source_path=tmp_path / "best.cpp",
+        speedup=2.0,
+        certified=True,
+        report={"best": best},
+    )
+    lines = closing_lines(result)
+    assert lines.index(f"         certified; source {tmp_path / 'best.cpp'}") + 1 == next(
+        number for number, line in enumerate(lines) if "docs/use-the-kernel.md" in line
+    )
+
+
+async def test_one_finished_round_is_not_called_rounds(search: Search) -> None:
+    await search.run(search.context(rounds=1))
+    assert resume_line(search.archive).startswith("skipped, because it is stored: 1 finished round, ")
+
+
+@pytest.mark.parametrize(("certified", "told"), [(True, False), (False, True)])
+def test_end_by_a_budget_says_when_nothing_was_gained(tmp_path: Path, certified: bool, told: bool) -> None:
+    result = SearchResult(
+        run_dir=tmp_path,
+        state="budget",
+        rounds=1,
+        best_id=None,
+        best_source=None,
+        best_source_path=None,
+        speedup=None,
+        certified=certified,
+        report={},
+    )
+    lines = closing_lines(result)
+    assert "finished: the budget is spent" in lines
+    assert any("no kernel was certified as faster" in line for line in lines) is told

@@ -53,7 +53,7 @@ async def test_a_batch_builds_good_sources_beside_broken_ones(
     )
     assert (good.status, broken.status, unlinked.status) == (Status.OK, Status.COMPILE_ERROR, Status.COMPILE_ERROR)
     assert (broken.reason_code, unlinked.reason_code) == (ReasonCode.COMPILER_FAILED, ReasonCode.LINK_FAILED)
-    assert "does not define" in unlinked.reason
+    assert "defines no `run`" in unlinked.reason
     assert good.build_s > 0
 
 
@@ -255,6 +255,52 @@ async def test_a_batch_of_an_undescribed_problem_is_our_own_fault(compiler: Comp
         await compiler.compile_batch([replace(task, problem=replace(task.problem, description=None))])
 
 
+RIGHT = 'extern "C" void run(const float* __restrict__ x, float* __restrict__ out, void* workspace)'
+OTHER_SIGNATURES = {
+    "": (ReasonCode.LINK_FAILED, "defines no `run`"),
+    "void walk(const float* x, float* out, void*) {}": (ReasonCode.LINK_FAILED, "defines no `run`"),
+    "void run(const float* x, float* out, int n) {}": (ReasonCode.LINK_FAILED, "defines no `run`"),
+    "void run(float* x, float* out, void*) {}": (ReasonCode.LINK_FAILED, "defines no `run`"),
+    'extern "C" void run(const float* x, float* out, int n) {}': (ReasonCode.COMPILER_FAILED, "conflicting"),
+    "int run(const float* x, float* out, void*) { return 0; }": (ReasonCode.COMPILER_FAILED, "ambiguating"),
+    "static void run(const float* x, float* out, void*) {}": (ReasonCode.COMPILER_FAILED, "and later"),
+}
+ITS_OWN_FAULT = """
+int own(int);
+float own(int);
+void run(const float* x, float* out, void*) {}
+"""
+
+
+async def test_a_run_of_another_signature_is_answered_with_the_right_one(
+    compiler: Compiler, make_task: MakeTask
+) -> None:
+    builds = await compiler.compile_batch([make_task(source) for source in OTHER_SIGNATURES])
+    for build, (reason_code, words) in zip(builds, OTHER_SIGNATURES.values(), strict=True):
+        assert (build.status, build.reason_code) == (Status.COMPILE_ERROR, reason_code)
+        assert words in build.reason
+        assert build.reason.endswith(f"it has to be `{RIGHT}`")
+    (own,) = await compiler.compile_batch([make_task(ITS_OWN_FAULT)])
+    assert "ambiguating" in own.reason
+    assert "it has to be" not in own.reason
+
+
+@needs_nvcc
+async def test_a_cuda_run_of_another_signature_is_answered_with_the_right_one(
+    tmp_path: Path, sandbox: Sandbox, make_task: MakeTask, make_problem: MakeProblem
+) -> None:
+    problem = make_problem(kind=DeviceKind.CUDA)
+    sources = (
+        "void run(const float* x, float* out, void*) {}",
+        'extern "C" void run(const float* x, float* out, void*) {}',
+        'extern "C" int run(const float* x, float* out, void*, cudaStream_t) { return 0; }',
+    )
+    compiler = Compiler(sandbox, tmp_path / "cache", problem.device)
+    for build in await compiler.compile_batch([make_task(source, problem) for source in sources]):
+        assert build.status is Status.COMPILE_ERROR
+        assert build.reason.endswith(f"it has to be `{RIGHT.removesuffix(')')}, cudaStream_t stream)`")
+
+
 @needs_nvcc
 async def test_cuda_goes_through_the_same_path(
     tmp_path: Path, sandbox: Sandbox, make_task: MakeTask, make_problem: MakeProblem
@@ -289,6 +335,8 @@ async def test_a_torch_extension_builds_with_the_appended_binding(
     (build,) = await compiler.compile_batch([make_task(source, problem)])
     assert build.status is Status.OK, build.log
     assert "PyInit_ridgeline_candidate" in dynamic_symbols(build.library_path)
+    (other,) = await compiler.compile_batch([make_task(source.replace("x)", "x, double)", 1), problem)])
+    assert other.reason.endswith("it has to be `torch::Tensor forward(torch::Tensor x)`")
 
 
 def test_an_evaluations_key_changes_with_purpose_problem_and_device(make_problem: MakeProblem) -> None:

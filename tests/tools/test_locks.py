@@ -138,17 +138,3 @@ def test_an_unusable_lock_folder_is_one_clear_line(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("RIDGELINE_LOCK_DIR", "/dev/null/locks")
     with pytest.raises(DeviceError, match="set RIDGELINE_LOCK_DIR"):
         lock_dir()
-
-
-async def test_a_long_wait_names_the_lock_and_its_holder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr("ridgeline.tools.locks.TELL_AFTER_S", 0.05)
-    caplog.set_level("INFO", logger="ridgeline")
-    holder = start_holder(tmp_path, "exclusive")
-    try:
-        assert not await is_free(DeviceLock("cpu", tmp_path), "shared")
-    finally:
-        end(holder)
-    (line,) = caplog.messages
-    assert f"waiting for {tmp_path / 'cpu.lock'}, held by pid {holder.pid}" in line

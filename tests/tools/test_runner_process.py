@@ -12,7 +12,7 @@ from ridgeline.tools.errors import EngineError
 from ridgeline.tools.hardware import detect_device
 from ridgeline.tools.judge_process import JudgeProcess, LoadedProblem
 from ridgeline.tools.records import ArgSpec, Description, Role, Signature
-from ridgeline.tools.runner_process import Place, RunnerPlan, RunnerProcess, describe_offset
+from ridgeline.tools.runner_process import Place, RunnerPlan, RunnerProcess, Spot, locate
 from ridgeline.tools.sandbox import Confined, Sandbox
 
 
@@ -62,7 +62,42 @@ def test_judge_that_cannot_start_leaves_no_descriptor_and_no_process(
     assert (open_descriptors(), children()) == (before, born_before)
 
 
+def place(name: str, offset: int, numel: int, *, stride: int = 0, dtype: str = "float32") -> Place:
+    spec = ArgSpec(name=name, role=Role.INPUT, dtype=dtype, shape=(numel,), strides=(1,))
+    return Place(spec=spec, region=0, offset=offset, set_stride=stride)
+
+
 def test_offset_in_a_tensor_of_eight_bit_floats_is_placed_by_its_size() -> None:
-    spec = ArgSpec(name="x", role=Role.INPUT, dtype="float8_e4m3fn", shape=(64,), strides=(1,))
-    places = [Place(spec=spec, region=0, offset=0, set_stride=4096)]
-    assert describe_offset(places, 70, 4096) == "7 bytes past the end of `x`"
+    places = [place("x", 0, 64, stride=4096, dtype="float8_e4m3fn")]
+    assert locate(places, 70, n_sets=3).words == "7 bytes past the end of `x`"
+
+
+def test_offset_is_placed_among_the_tensors_of_its_set() -> None:
+    places = [place("x", 0, 100, stride=12288), place("past", 4096, 2048, stride=12288)]
+    assert locate(places, 399, n_sets=3) == Spot(words="`x`", is_inside=True)
+    assert locate(places, 400, n_sets=3) == Spot(words="1 byte past the end of `x`", is_inside=False)
+    assert locate(places, 12288 + 4100, n_sets=3) == Spot(words="`past`", is_inside=True)
+    assert locate(places, -8, n_sets=3) == Spot(words="8 bytes before `x`", is_inside=False)
+
+
+def test_offset_behind_the_last_set_is_past_the_end_of_its_last_tensor() -> None:
+    places = [place("x", 0, 1024, stride=8192), place("y", 4096, 1024, stride=8192)]
+    assert locate(places, 3 * 8192, n_sets=3).words == "1 byte past the end of `y`"
+    assert locate([place("w", 0, 1024)], 4096 + 7, n_sets=3).words == "8 bytes past the end of `w`"
+
+
+def test_offset_in_the_next_set_is_past_the_end_of_the_set_that_was_called() -> None:
+    places = [place("x", 0, 1024, stride=4096)]
+    assert locate(places, 4096, n_sets=3) == Spot(words="`x`", is_inside=True)
+    assert locate(places, 4096, n_sets=3, called_set=0).words == "1 byte past the end of `x`"
+    assert locate(places, 4095, n_sets=3, called_set=1).words == "1 byte before `x`"
+
+
+def test_offset_at_the_start_of_a_tensor_names_the_one_it_may_have_run_out_of() -> None:
+    places = [place("x", 0, 1024, stride=8192), place("y", 4096, 1024, stride=8192)]
+    spot = locate(places, 4096, n_sets=3)
+    assert spot == Spot(words="`y` (its start, right behind the end of `x`)", is_inside=True)
+
+
+def test_offset_in_a_region_without_tensors_is_nobodys() -> None:
+    assert locate([], 12, n_sets=3) == Spot(words="memory that belongs to no tensor", is_inside=False)

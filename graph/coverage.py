@@ -1,0 +1,26 @@
+"""Whether the keyless model can work on a reference at all: asked before PyTorch is timed, which takes up to a minute."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from ridgeline.graph.models import OFFLINE
+from ridgeline.tools.records import Baselines, Floor
+
+if TYPE_CHECKING:
+    from ridgeline.graph.context import SearchContext
+    from ridgeline.tools.records import Description
+
+_UNMEASURED = Floor(floor_ms=0.0, compute_floor_ms=0.0, bound="", bandwidth_gbps=0.0, gflops=0.0)
+
+
+def ensure_covered(context: SearchContext, description: Description) -> None:
+    """Raise ModelError, with the other ways on, when `offline` alone is to work on a reference it does not cover."""
+    if context.models.names != [OFFLINE]:
+        return
+    from ridgeline.graph.offline.model import composer_for
+
+    target = dataclasses.replace(context.target, description=description)
+    baselines = Baselines(device=target.device, entries=(), floor=_UNMEASURED)
+    composer_for(context.subject_of(target, description, baselines))

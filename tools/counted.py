@@ -1,0 +1,13 @@
+"""A number with its noun, in the singular when it is one."""
+
+from __future__ import annotations
+
+import re
+
+
+def counted(number: int, noun: str) -> str:
+    """Return "1 kernel", "3 branches", "2 replies", "4,200 tokens"; `noun` is the singular."""
+    if number == 1:
+        return f"1 {noun}"
+    plural = re.sub(r"([^aeiou])y$", r"\1ie", noun) + ("es" if noun.endswith(("ch", "sh", "x")) else "s")
+    return f"{number:,} {plural}"
