@@ -1,0 +1,123 @@
+"""The problem of the planted bottlenecks and mistakes: out = 2 x on (1024, 1024), and how its candidates are built."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from ridgeline.tools.errors import DeviceError
+from ridgeline.tools.flags import base_flags, diagnostic_flags, link_flags
+from ridgeline.tools.hardware import detect_device
+from ridgeline.tools.header import problem_header
+from ridgeline.tools.records import ArgSpec, Description, Device, DeviceKind, Role, Signature
+from ridgeline.tools.sandbox import Sandbox, probe_sandbox
+from ridgeline.tools.sandbox_rules import Confined
+from ridgeline.tools.toolchain import find_toolchain
+
+SHAPE = (1024, 1024)
+SIGNATURE = Signature(
+    args=(
+        ArgSpec(name="x", role=Role.INPUT, shape=SHAPE, strides=(1024, 1)),
+        ArgSpec(name="out", role=Role.OUTPUT, shape=SHAPE, strides=(1024, 1)),
+    )
+)
+DESCRIPTION = Description(
+    signature=SIGNATURE,
+    reference_graph=None,
+    compulsory_bytes=2 * 4 * 1024 * 1024,
+    flops=1024 * 1024,
+    reference_sha256="",
+    torch_version="",
+)
+HOPPER = Device(
+    kind=DeviceKind.CUDA,
+    name="a Hopper GPU",
+    arch="sm_90a",
+    uuid="GPU-0",
+    cores=132,
+    memory_bytes=140 << 30,
+    cache_bytes=60 << 20,
+)
+
+
+@dataclass(frozen=True)
+class Built:
+    library: Path
+    log: str
+
+
+@pytest.fixture(scope="session")
+def sandbox() -> Sandbox:
+    return Sandbox(probe_sandbox().tier)
+
+
+@pytest.fixture(scope="session")
+def nvcc() -> str:
+    try:
+        return str(find_toolchain(DeviceKind.CUDA).compiler)
+    except DeviceError as missing:
+        pytest.skip(str(missing))
+
+
+@pytest.fixture(scope="session")
+def gpu() -> Device:
+    try:
+        return detect_device("cuda")
+    except DeviceError as missing:
+        pytest.skip(str(missing))
+
+
+@pytest.fixture(scope="session")
+def built(nvcc: str, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Built]:
+    """Return how a planted source is built: once for an architecture, with the flags of every candidate."""
+    folder = tmp_path_factory.mktemp("gpu")
+    folder.chmod(0o755)
+    for parent in folder.parents[:2]:
+        parent.chmod(0o755)  # confined code reads the libraries
+    known: dict[tuple[str, str], Built] = {}
+
+    def build(name: str, device: Device = HOPPER) -> Built:
+        if (name, device.arch) not in known:
+            place = folder / f"{name}-{device.arch}"
+            place.mkdir()
+            (place / "problem.h").write_text(problem_header(SIGNATURE, DeviceKind.CUDA))
+            shutil.copyfile(Path(__file__).parent / "sources" / f"{name}.cu", place / "kernel.cu")
+            flags = (*base_flags(device), *link_flags(DeviceKind.CUDA), *diagnostic_flags(DeviceKind.CUDA))
+            command = [nvcc, *flags, "-I.", "-include", "problem.h", "kernel.cu", "-o", "kernel.so"]
+            done = subprocess.run(command, cwd=place, capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
+            known[name, device.arch] = Built(place / "kernel.so", done.stdout + done.stderr)
+        return known[name, device.arch]
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def runner(nvcc: str, gpu: Device, tmp_path_factory: pytest.TempPathFactory) -> Confined:
+    """Return how a candidate's runner is confined here, with a host that has the alone mode only."""
+    folder = tmp_path_factory.mktemp("host")
+    for path in (folder, *folder.parents[:2]):
+        path.chmod(0o755)
+    source = Path(__file__).parent / "alone.cu"
+    subprocess.run([nvcc, "-std=c++17", "-O1", str(source), "-o", str(folder / "host"), "-ldl"], check=True)
+    nodes = [*sorted(Path("/dev").glob("nvidia[0-9]*")), *map(Path, ("/dev/nvidiactl", "/dev/nvidia-uvm"))]
+    nodes.append(Path("/dev/nvidia-uvm-tools"))
+    driver = driver_folder()
+    return Confined(
+        command=(str(folder / "host"),),
+        readable=(folder / "host", *(() if driver.is_relative_to("/usr") else (driver,))),
+        env={"CUDA_VISIBLE_DEVICES": gpu.uuid, "LD_LIBRARY_PATH": str(driver)},
+        devices=tuple(str(node) for node in nodes if node.exists()),
+    )
+
+
+def driver_folder() -> Path:
+    ctypes.CDLL("libcuda.so.1")
+    lines = (line.split(maxsplit=5) for line in Path("/proc/self/maps").read_text().splitlines())
+    return next(Path(words[5].strip()).parent for words in lines if len(words) > 5 and "/libcuda.so" in words[5])
