@@ -443,7 +443,7 @@ async def test_sanitizer_step_that_an_interface_does_not_have_is_skipped_and_sai
 
 
 async def test_gpu_winner_is_sanitized_in_its_own_build(search: Search) -> None:
-    search.engine = engine = MemoryEngine()
+    search.engine = MemoryEngine()
     context = search.context(rounds=1)
     device = dataclasses.replace(context.target.device, kind=DeviceKind.CUDA, arch="sm_90a", uuid="GPU-1")
     context.target = dataclasses.replace(context.target, device=device)
