@@ -59,14 +59,14 @@ def multiprocessor(arch: str) -> Multiprocessor | None:
 def occupancy(limits: Multiprocessor, *, threads: int, registers: int, shared_bytes: int) -> Occupancy:
     """Return how many blocks of this size are resident; `shared_bytes` is static plus dynamic memory of a block.
 
-    When several limits are equal, the one that a kernel's author can move most easily is named: shared memory, then
-    registers.
+    When several limits are equal, the multiprocessor's own is named, since nothing is to be gained then; next the one
+    that a kernel's author moves most easily.
     """
     warps = -(-threads // WARP)
     per_block = {
+        "warps": limits.warps // warps,
         "shared memory": _shared_blocks(limits, shared_bytes),
         "registers": register_warps(limits, registers) // warps,
-        "warps": limits.warps // warps,
         "blocks": limits.blocks,
     }
     limited_by = min(per_block, key=lambda name: per_block[name])

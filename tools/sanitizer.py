@@ -172,7 +172,8 @@ def _is_the_tools_own(block: list[str]) -> bool:
 
 def _one_line(block: list[str]) -> str:
     """Join a finding's head with its place and with what its address is; threads and addresses differ, so they go."""
-    parts = [_without_numbers(block[0].removeprefix("Error: "))]
+    head = block[0].removeprefix("Error: ")
+    parts = [_without_numbers(head) if " access at " in head else head.strip()]
     for line in block[1:]:
         text = line.strip()
         if text.startswith(("at ", "in ", "and Read access", "and Write access", "and Atomic access")):

@@ -1,21 +1,71 @@
-"""What every test on a GPU shares: the GPU itself, a sandbox, a judge that stays up, builds from one cache."""
+"""The problem of the planted bottlenecks and mistakes: out = 2 x on (1024, 1024), and how its candidates are built."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from ridgeline.tools.compiler import Compiler
-from ridgeline.tools.engine import BenchmarkTask, CompileTask, DescribeTask, ProblemOnDevice, ProfileTask, VerifyTask
+from ridgeline.tools.engine import ProblemOnDevice
 from ridgeline.tools.errors import DeviceError
-from ridgeline.tools.evaluator import Evaluator
+from ridgeline.tools.flags import base_flags, diagnostic_flags, link_flags
 from ridgeline.tools.hardware import detect_device
-from ridgeline.tools.records import Build, Candidate, Device, Origin, Profile, Purpose, Status, Timing, Verdict
+from ridgeline.tools.header import problem_header
+from ridgeline.tools.records import ArgSpec, Build, Description, Device, DeviceKind, Role, Signature, Status
+from ridgeline.tools.runner_plans import runner_plan
 from ridgeline.tools.sandbox import Sandbox, probe_sandbox
+from ridgeline.tools.sandbox_rules import Confined
+from ridgeline.tools.toolchain import find_toolchain
+
+from .bench import Bench
+
+SHAPE = (1024, 1024)
+SIGNATURE = Signature(
+    args=(
+        ArgSpec(name="x", role=Role.INPUT, shape=SHAPE, strides=(1024, 1)),
+        ArgSpec(name="out", role=Role.OUTPUT, shape=SHAPE, strides=(1024, 1)),
+    )
+)
+DESCRIPTION = Description(
+    signature=SIGNATURE,
+    reference_graph=None,
+    compulsory_bytes=2 * 4 * 1024 * 1024,
+    flops=1024 * 1024,
+    reference_sha256="",
+    torch_version="",
+)
+HOPPER = Device(
+    kind=DeviceKind.CUDA,
+    name="a Hopper GPU",
+    arch="sm_90a",
+    uuid="GPU-0",
+    cores=132,
+    memory_bytes=140 << 30,
+    cache_bytes=60 << 20,
+)
+
+
+@dataclass(frozen=True)
+class Built:
+    library: Path
+    log: str
+
+
+@pytest.fixture(scope="session")
+def sandbox() -> Sandbox:
+    return Sandbox(probe_sandbox().tier)
+
+
+@pytest.fixture(scope="session")
+def nvcc() -> str:
+    try:
+        return str(find_toolchain(DeviceKind.CUDA).compiler)
+    except DeviceError as missing:
+        pytest.skip(str(missing))
 
 
 @pytest.fixture(scope="session")
@@ -26,87 +76,49 @@ def gpu() -> Device:
         pytest.skip(str(missing))
 
 
-@dataclass
-class Outcome:
-    """How far one source came."""
+@pytest.fixture(scope="session")
+def built(nvcc: str, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Built]:
+    """Return how a planted source is built: once for an architecture, with the flags of every candidate."""
+    folder = tmp_path_factory.mktemp("gpu")
+    folder.chmod(0o755)
+    for parent in folder.parents[:2]:
+        parent.chmod(0o755)  # confined code reads the libraries
+    known: dict[tuple[str, str], Built] = {}
 
-    build: Build
-    verdict: Verdict | None = None
-    timing: Timing | None = None
+    def build(name: str, device: Device = HOPPER) -> Built:
+        if (name, device.arch) not in known:
+            place = folder / f"{name}-{device.arch}"
+            place.mkdir()
+            (place / "problem.h").write_text(problem_header(SIGNATURE, DeviceKind.CUDA))
+            shutil.copyfile(Path(__file__).parent / "sources" / f"{name}.cu", place / "kernel.cu")
+            flags = (*base_flags(device), *link_flags(DeviceKind.CUDA), *diagnostic_flags(DeviceKind.CUDA))
+            command = [nvcc, *flags, "-I.", "-include", "problem.h", "kernel.cu", "-o", "kernel.so"]
+            done = subprocess.run(command, cwd=place, capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
+            known[name, device.arch] = Built(place / "kernel.so", done.stdout + done.stderr)
+        return known[name, device.arch]
 
-    @property
-    def last(self) -> Build | Verdict | Timing:
-        return self.timing or self.verdict or self.build
-
-    def said(self) -> str:
-        return f"{self.last.status} {self.last.reason_code} {self.last.reason}"
+    return build
 
 
-@dataclass
-class Bench:
-    """One evaluator for the whole session; it keeps the judge of the problem at hand."""
-
-    device: Device
-    folder: Path
-    evaluator: Evaluator = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.sandbox = Sandbox(probe_sandbox(allow_unsafe=False).tier)
-        self.evaluator = Evaluator(self.device, cache_dir=self.folder, sandbox=self.sandbox)
-        (self.folder / "tmp").mkdir(exist_ok=True)
-
-    def problem(self, reference: str, tolerance: str = "fp32", name: str = "probe") -> ProblemOnDevice:
-        bare = ProblemOnDevice(
-            name=name, reference_source=reference, interface="c", tolerance=tolerance, device=self.device
-        )
-        bare = replace(bare, call_timeout_s=10.0)
-        return replace(bare, description=self.evaluator.describe(DescribeTask(problem=bare)))
-
-    def build(self, problem: ProblemOnDevice, sources: dict[str, str]) -> dict[str, tuple[Candidate, Build]]:
-        candidates = [
-            Candidate(id=name, origin=Origin.SEED, round=0, idea_id=None, parent_id=None, source=source, language="cu")
-            for name, source in sources.items()
-        ]
-        compiler = Compiler(self.sandbox, self.folder, self.device)
-        tasks = [CompileTask(problem=problem, candidate=candidate) for candidate in candidates]
-        builds = asyncio.run(compiler.compile_batch(tasks))
-        return {c.id: (c, b) for c, b in zip(candidates, builds, strict=True)}
-
-    def judge(
-        self,
-        problem: ProblemOnDevice,
-        candidate: Candidate,
-        build: Build,
-        *,
-        timed: bool = True,
-        purpose: Purpose = Purpose.SEARCH,
-    ) -> Outcome:
-        outcome = Outcome(build)
-        if build.status is not Status.OK:
-            return outcome
-        outcome.verdict = self.evaluator.verify(VerifyTask(problem=problem, candidate=candidate, build=build))
-        if outcome.verdict.status is not Status.OK or not timed:
-            return outcome
-        task = BenchmarkTask(
-            problem=problem, candidate=candidate, build=build, verdict=outcome.verdict, purpose=purpose
-        )
-        outcome.timing = self.evaluator.benchmark(task)
-        return outcome
-
-    def run(self, problem: ProblemOnDevice, sources: dict[str, str], *, timed: bool = True) -> dict[str, Outcome]:
-        built = self.build(problem, sources)
-        return {name: self.judge(problem, *pair, timed=timed) for name, pair in built.items()}
-
-    def profile(self, problem: ProblemOnDevice, candidate: Candidate, outcome: Outcome) -> Profile:
-        task = ProfileTask(problem=problem, candidate=candidate, build=outcome.build, timing=outcome.timing)
-        return self.evaluator.profile(task)
+@pytest.fixture(scope="session")
+def runner(gpu: Device, tmp_path_factory: pytest.TempPathFactory) -> Confined:
+    """Return how a candidate's runner is confined here."""
+    folder = opened(tmp_path_factory.mktemp("host"))
+    problem = ProblemOnDevice(name="planted", reference_source="", interface="c", tolerance="fp32", device=gpu)
+    build = Build(key="planted", status=Status.OK, library_path=str(folder / "kernel.so"))
+    return runner_plan(problem, build, folder).confined
 
 
 @pytest.fixture(scope="session")
 def bench(gpu: Device, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    folder = tmp_path_factory.mktemp("gpu-cache")
-    for parent in (folder, *folder.parents[:2]):
-        parent.chmod(0o755)
-    made = Bench(gpu, folder)
+    made = Bench(gpu, opened(tmp_path_factory.mktemp("gpu-cache")))
     yield made
     made.evaluator.close()
+
+
+def opened(folder: Path) -> Path:
+    """Let confined code read what lies in a folder of pytest's."""
+    for path in (folder, *folder.parents[:2]):
+        path.chmod(0o755)
+    return folder

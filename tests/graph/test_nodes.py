@@ -16,7 +16,7 @@ from ridgeline.graph.requests import IdeationRequest, KernelRequest
 from ridgeline.graph.retry import ModelUnavailable
 from ridgeline.problems.spec import Budget
 from ridgeline.tools.errors import EngineError, ModelError
-from ridgeline.tools.records import Origin, Purpose, ReasonCode, Status
+from ridgeline.tools.records import DeviceKind, Origin, Purpose, ReasonCode, Status
 
 from .conftest import Search
 from .memory_engine import MemoryEngine
@@ -450,6 +450,17 @@ async def test_sanitizer_step_that_an_interface_does_not_have_is_skipped_and_sai
     certificate = search.archive.certificate()
     assert certificate is not None and certificate["sanitizer"]["verdict"] is None
     assert certificate["sanitizer"]["skipped"] == "an extension of torch has no sanitizer build"
+
+
+async def test_gpu_winner_is_sanitized_in_its_own_build(search: Search) -> None:
+    search.engine = MemoryEngine()
+    context = search.context(rounds=1)
+    device = dataclasses.replace(context.target.device, kind=DeviceKind.CUDA, arch="sm_90a", uuid="GPU-1")
+    context.target = dataclasses.replace(context.target, device=device)
+    assert (await search.run(context))["certified"]
+    certificate = search.archive.certificate()
+    assert certificate is not None and certificate["sanitizer"]["build"] == "compute-sanitizer"
+    assert certificate["sanitizer"]["verdict"]["status"] == "ok"
 
 
 async def test_seed_that_does_not_build_again_costs_only_the_comparison(search: Search) -> None:

@@ -37,9 +37,11 @@ inline int landlock_abi() { return static_cast<int>(syscall(444, nullptr, 0, 1u)
 
 class Landlock {
  public:
-  explicit Landlock(int abi) : abi_(abi) {
+  // `own_network`: the network namespace is ours alone, so TCP is left to it and sockets may lie in writable folders.
+  Landlock(int abi, bool own_network) : abi_(abi), own_network_(own_network) {
     files_ = kAllOfAbi1 | (abi >= 2 ? kRefer : 0) | (abi >= 3 ? kTruncate : 0) | (abi >= 5 ? kIoctlDevice : 0);
-    RulesetAttributes attributes{files_, kBindTcp | kConnectTcp, kScopeAbstractSockets | kScopeSignals};
+    const uint64_t tcp = own_network ? 0 : kBindTcp | kConnectTcp;
+    RulesetAttributes attributes{files_, tcp, kScopeAbstractSockets | kScopeSignals};
     const size_t size = abi >= 6 ? 24 : abi >= 4 ? 16 : 8;
     ruleset_ = static_cast<int>(syscall(444, &attributes, size, 0u));
   }
@@ -62,7 +64,8 @@ class Landlock {
 
   // Everything but new sockets and device nodes.
   bool allow_writing(const std::string& path) {
-    return allow(path, ~(kMakeCharacterDevice | kMakeBlockDevice | kMakeSocket | kIoctlDevice));
+    const uint64_t sockets = own_network_ ? 0 : kMakeSocket;
+    return allow(path, ~(kMakeCharacterDevice | kMakeBlockDevice | sockets | kIoctlDevice));
   }
 
   bool allow_device(const std::string& path) { return allow(path, kReadFile | kWriteFile | kTruncate | kIoctlDevice); }
@@ -75,15 +78,19 @@ class Landlock {
 
  private:
   int abi_;
+  bool own_network_;
   uint64_t files_;
   int ruleset_;
 };
 
 inline bool restrict_files(const Options& o, int abi) {
-  Landlock landlock(abi);
+  const bool own_network = o.own_network && o.namespaced;
+  Landlock landlock(abi, own_network);
   bool ok = true;
-  // cuInit writes below its own /proc/self and fails when it cannot (driver 580); it is this process's folder alone.
-  if (o.uses_devices) ok = landlock.allow("/proc/self", kReadFile | kReadDir | kWriteFile | kTruncate);
+  // cuInit writes below its own /proc/self and fails when it cannot (driver 580); it is this process's folder alone. The
+  // program that a tool watches is another process than the tool: with namespaces of its own, /proc holds these only.
+  const char* own_processes = own_network ? "/proc" : "/proc/self";
+  if (o.uses_devices) ok = landlock.allow(own_processes, kReadFile | kReadDir | kWriteFile | kTruncate);
   for (const auto& path : o.readable) ok = ok && landlock.allow_reading(path);
   for (const auto& path : o.writable) ok = ok && landlock.allow_writing(path);
   for (const auto& path : o.devices) ok = ok && landlock.allow_device(path);

@@ -1,0 +1,52 @@
+"""Three planted mistakes, each found by the tool that is for it; an honest kernel passes all four."""
+
+from collections.abc import Callable
+
+import pytest
+
+from ridgeline.tools.alone import find_tool
+from ridgeline.tools.records import Device
+from ridgeline.tools.sandbox import Sandbox
+from ridgeline.tools.sandbox_rules import Confined, Tier
+from ridgeline.tools.sanitizer import TOOLS, SanitizerReport, examine
+
+from .conftest import SIGNATURE, Built
+
+pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
+
+
+@pytest.fixture
+def examined(
+    sandbox: Sandbox, gpu: Device, runner: Confined, built: Callable[..., Built]
+) -> Callable[..., SanitizerReport]:
+    if find_tool("compute-sanitizer") is None:
+        pytest.skip("needs compute-sanitizer")
+    if sandbox.tier is not Tier.BUBBLEWRAP:
+        pytest.skip("needs sandbox tier A (bubblewrap)")
+
+    def of(name: str, *tools: str) -> SanitizerReport:
+        report = examine(
+            runner, signature=SIGNATURE, library=built(name, gpu).library, sandbox=sandbox, tools=tools or TOOLS
+        )
+        print(name, report)
+        return report
+
+    return of
+
+
+@pytest.mark.parametrize(
+    ("name", "tool", "said"),
+    [
+        ("out_of_bounds", "memcheck", "Invalid __global__ write of size 4 bytes"),
+        ("race", "racecheck", "Race reported between"),
+        ("uninitialised", "initcheck", "Uninitialized __global__ memory read"),
+    ],
+)
+def test_planted_mistake_is_found(examined: Callable[..., SanitizerReport], name: str, tool: str, said: str) -> None:
+    report = examined(name, tool)
+    assert report.reason.startswith(f"{tool}: {said}"), report
+    assert name in report.reason
+
+
+def test_honest_kernel_passes_every_tool(examined: Callable[..., SanitizerReport]) -> None:
+    assert examined("honest").clean_tools == TOOLS
