@@ -17,6 +17,7 @@ from ridgeline.graph.offline.ideas import named_structures
 from ridgeline.graph.offline.ir import NotCovered
 from ridgeline.graph.offline.proposals import propose_ideas
 from ridgeline.graph.offline.rowwise import RowwiseCpp
+from ridgeline.graph.offline.rowwise_cuda import RowwiseCuda
 from ridgeline.graph.requests import IdeaList, IdeationRequest, KernelDraft, KernelRequest, Reply, Subject
 from ridgeline.tools.errors import ModelError
 
@@ -27,9 +28,7 @@ def rowwise(subject: Subject) -> Composer:
     Raises:
         NotCovered: it has none for this reference or target.
     """
-    if subject.language != "cpp":
-        raise NotCovered("CUDA targets")
-    return RowwiseCpp(subject)
+    return RowwiseCuda(subject) if subject.language == "cu" else RowwiseCpp(subject)
 
 
 FAMILIES: Mapping[str, Callable[[Subject], Composer]] = {
