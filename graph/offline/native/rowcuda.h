@@ -150,7 +150,7 @@ __device__ __forceinline__ T rl_all(T value, [[maybe_unused]] T* scratch) {
 //: cluster words
 // Blocks of a cluster write their values into each other's shared memory. Two boards in turn: one barrier a reduction.
 __device__ __forceinline__ void rl_cluster_sync() {
-  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+  asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
 }
 template <int CLUSTER, class T>
 __device__ __forceinline__ T rl_cluster(T value, T* board, int part) {
