@@ -100,7 +100,10 @@ def _block_source(kernel: CudaKernel) -> str:
     is_tensor = kernel.has(TENSOR)
     lines = _head(kernel)
     lines += _tiles(kernel) + _panels(kernel)
-    lines += [kernel.choose("SPLITS", (4, 2, 8), (2, 4, 8, 16)) if kernel.has(SPLIT) else "constexpr int SPLITS = 1;", ""]
+    lines += [
+        kernel.choose("SPLITS", (4, 2, 8), (2, 4, 8, 16)) if kernel.has(SPLIT) else "constexpr int SPLITS = 1;",
+        "",
+    ]
     sums = native["fragments"] if is_tensor else native["registers"]
     each = native["fragments_each_wide" if kernel.has(WIDE) else "fragments_each"]
     sums = sums.replace("@SHAPE@", SHAPES[contraction.dtype]).replace("@EACH@", each.rstrip())
