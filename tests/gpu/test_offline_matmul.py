@@ -15,6 +15,7 @@ from ridgeline.graph.offline.composer import compatible, with_added
 from ridgeline.graph.offline.matmul.cuda import MatmulCuda
 from ridgeline.graph.offline.matmul.cuda_text import (
     ASYNC,
+    CLUSTER,
     GROUPED,
     PERSISTENT,
     SPLIT,
@@ -105,7 +106,9 @@ COMPOSITIONS = (
     (WARPGROUP, WIDE),
     (WARPGROUP, GROUPED),
     (WARPGROUP, PERSISTENT),
+    (WARPGROUP, CLUSTER),
     (WARPGROUP, GROUPED, PERSISTENT, WIDE),
+    (WARPGROUP, GROUPED, PERSISTENT, WIDE, CLUSTER),
 )
 
 
@@ -123,6 +126,7 @@ def composer_of(problem) -> MatmulCuda:
 def sources_of(composer: MatmulCuda, variations=(0, 1, 2)) -> dict[str, str]:
     """Return the source of each composition that applies, in each variation."""
     usable = {*composer.applicable(), GROUPED, PERSISTENT, WIDE}
+    usable |= {CLUSTER} if WARPGROUP in usable else set()
     chosen = [c for c in COMPOSITIONS if set(c) <= usable and compatible(composer, c)]
     return {f"{'+'.join(c) or 'none'}/{v}": composer.emit(frozenset(c), v) for c in chosen for v in variations}
 
@@ -153,7 +157,8 @@ def test_headline_sizes_are_timed(bench, name: str) -> None:
     composer = composer_of(problem)
     units = {"fp32": ((ASYNC,), (ASYNC, GROUPED, PERSISTENT))}.get(
         name,
-        ((TENSOR, ASYNC, GROUPED), (WARPGROUP,), (WARPGROUP, GROUPED), (WARPGROUP, GROUPED, PERSISTENT, WIDE)),
+        ((TENSOR, ASYNC, GROUPED), (WARPGROUP,), (WARPGROUP, GROUPED), (WARPGROUP, GROUPED, PERSISTENT, WIDE),
+         (WARPGROUP, GROUPED, PERSISTENT, WIDE, CLUSTER)),
     )
     sources = {f"{'+'.join(c)}/{v}": composer.emit(frozenset(c), v) for c in units for v in (0, 1)}
     outcomes = bench.run(problem, sources)

@@ -13,6 +13,7 @@ from ridgeline.graph.offline.matmul.contraction import recognise
 from ridgeline.graph.offline.matmul.cuda_ideas import TEXTS
 from ridgeline.graph.offline.matmul.cuda_text import (
     ASYNC,
+    CLUSTER,
     GROUPED,
     PERSISTENT,
     SPLIT,
@@ -33,6 +34,10 @@ CONFLICTS = (
     frozenset({ASYNC, WARPGROUP}),
     frozenset({VECTOR, WARPGROUP}),
     frozenset({SPLIT, WARPGROUP}),
+    frozenset({CLUSTER, TENSOR}),  # only the copy engine delivers to several blocks
+    frozenset({CLUSTER, ASYNC}),
+    frozenset({CLUSTER, VECTOR}),
+    frozenset({CLUSTER, SPLIT}),
     frozenset({VECTOR, ASYNC}),  # asynchronous copies move 16 bytes wherever that is aligned
 )
 MAX_BATCHES = 65535
@@ -41,11 +46,11 @@ MAX_WORKSPACE_BYTES = 1 << 30
 WARPGROUP_ARCHITECTURES = ("sm_90a",)
 SUSPECTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"compil|ptxas|regist|assembl", (WARPGROUP, TENSOR, ASYNC)),
-    (r"illegal|address|memory|crash|launch|signal", (SPLIT, WARPGROUP, ASYNC, VECTOR)),
-    (r"wrong|error|precision|nan|inf|finite|differ|written", (WARPGROUP, TENSOR, SPLIT, WIDE)),
-    (r"time|slow|endless", (PERSISTENT, WARPGROUP, SPLIT)),
+    (r"illegal|address|memory|crash|launch|signal", (CLUSTER, SPLIT, WARPGROUP, ASYNC, VECTOR)),
+    (r"wrong|error|precision|nan|inf|finite|differ|written", (CLUSTER, WARPGROUP, TENSOR, SPLIT, WIDE)),
+    (r"time|slow|endless|hang", (CLUSTER, PERSISTENT, WARPGROUP, SPLIT)),
 )
-LAST_SUSPECTS = (WARPGROUP, TENSOR, SPLIT, ASYNC, PERSISTENT, WIDE, VECTOR, GROUPED)
+LAST_SUSPECTS = (CLUSTER, WARPGROUP, TENSOR, SPLIT, ASYNC, PERSISTENT, WIDE, VECTOR, GROUPED)
 
 
 class MatmulCuda:
@@ -86,6 +91,7 @@ class MatmulCuda:
             VECTOR: any(is_chunked(o, contraction) for o in operands),
             GROUPED: math.ceil(contraction.m / 128) >= 4 and tiles >= 16,
             PERSISTENT: tiles > cores,
+            CLUSTER: reduced and self._has_warpgroups() and tiles >= cores,
             WIDE: reduced and contraction.n % 4 == 0,
             SPLIT: tiles < cores and contraction.k >= 512 and self._output_bytes() * 16 <= MAX_WORKSPACE_BYTES,
         }
@@ -105,6 +111,7 @@ class MatmulCuda:
             VECTOR: 1.0 if on_warpgroups else 1.1,
             GROUPED: 1.08,
             PERSISTENT: 1.06,
+            CLUSTER: 1.04,
             WIDE: 1.03,
             SPLIT: min(self._subject.device.cores / self._tiles(), 3.0),
         }

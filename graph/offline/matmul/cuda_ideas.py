@@ -5,6 +5,7 @@ from __future__ import annotations
 from ridgeline.graph.offline.composer import Text
 from ridgeline.graph.offline.matmul.cuda_text import (
     ASYNC,
+    CLUSTER,
     GROUPED,
     PERSISTENT,
     SPLIT,
@@ -63,6 +64,14 @@ TEXTS: dict[str, Text] = {
         "sums of one are written, and no multiprocessor waits for blocks to start.",
         category=Category.PARALLELISM,
         keywords=r"persist|resident|grid.?stride|tile scheduler|wave",
+    ),
+    CLUSTER: Text(
+        title="Let pairs of blocks share panels through cluster multicast",
+        phrase="cluster multicast",
+        mechanism="Two blocks of a cluster take tiles below each other. Each copies half of the panel that both need and "
+        "the copy engine delivers it to both, which takes a third of the traffic off the L2 cache.",
+        category=Category.MEMORY_ACCESS,
+        keywords=r"cluster|multicast|distributed shared",
     ),
     WIDE: Text(
         title="Exchange sums between lanes so that each writes four neighbours",
