@@ -21,7 +21,7 @@ def write_constants(text: CudaText, device: Device) -> None:
     """Write everything before the native helpers."""
     for line in ('#include "problem.h"', "", "#include <cstdint>", "#include <cstring>", ""):
         text.line(line)
-    text.line("#define RL_INFINITY __int_as_float(0x7f800000)")
+    text.line("#define RL_INFINITY __builtin_inff()")
     text.line(f"#define RL_EXP {'rl_exp' if text.has(CudaStructure.FAST) else 'expf'}")
     if text.has(CudaStructure.FAST) and text.has(CudaStructure.ONLINE):
         text.line("__device__ __forceinline__ float rl_exp(float x);")

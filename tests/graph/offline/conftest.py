@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -77,6 +77,39 @@ def bench(tmp_path_factory):
     return Bench(tmp_path_factory.mktemp("kernels"), Sandbox(probe_sandbox().tier))
 
 
+@pytest.fixture(scope="session")
+def cuda_bench(tmp_path_factory):
+    """Builds CUDA sources in one batch, as the product does; no GPU is needed for that."""
+    folder = tmp_path_factory.mktemp("cuda")
+    folder.chmod(0o755)
+    gpu = replace(DEVICE, kind=DeviceKind.CUDA, name="gpu", arch="sm_90a", uuid="GPU-0", cores=132)
+    compiler = Compiler(Sandbox(probe_sandbox().tier), folder / "cache", gpu)
+
+    def build(reference, sources):
+        problem = replace(problem_of(reference), device=gpu)
+        return asyncio.run(compiler.compile_batch([task_of(problem, i, s, "cu") for i, s in enumerate(sources)]))
+
+    return build
+
+
+def problem_of(reference):
+    return ProblemOnDevice(
+        name=reference.name,
+        reference_source="",
+        interface="c",
+        tolerance="fp32",
+        device=DEVICE,
+        description=reference.description,
+    )
+
+
+def task_of(problem, number, source, language):
+    candidate = Candidate(
+        id=f"k{number}", origin=Origin.MODEL, round=1, idea_id=None, parent_id=None, source=source, language=language
+    )
+    return CompileTask(problem=problem, candidate=candidate)
+
+
 class Bench:
     """Builds kernels in one batch and runs them in one confined process."""
 
@@ -86,19 +119,8 @@ class Bench:
         self.compiler = Compiler(sandbox, folder / "cache", DEVICE)
 
     def build(self, reference, sources):
-        problem = ProblemOnDevice(
-            name=reference.name,
-            reference_source="",
-            interface="c",
-            tolerance="fp32",
-            device=DEVICE,
-            description=reference.description,
-        )
-        candidates = [
-            Candidate(id=f"k{i}", origin=Origin.MODEL, round=1, idea_id=None, parent_id=None, source=s, language="cpp")
-            for i, s in enumerate(sources)
-        ]
-        tasks = [CompileTask(problem=problem, candidate=c) for c in candidates]
+        problem = problem_of(reference)
+        tasks = [task_of(problem, i, s, "cpp") for i, s in enumerate(sources)]
         builds = asyncio.run(self.compiler.compile_batch(tasks))
         for build, source in zip(builds, sources, strict=True):
             assert build.library_path, f"{reference.name}: {build.reason}\n{build.log}\n{source}"

@@ -9,6 +9,7 @@ from ridgeline.graph.offline import OfflineModel
 from ridgeline.graph.offline.composer import structures_of
 from ridgeline.graph.offline.ideas import named_structures
 from ridgeline.graph.offline.rowwise import RowwiseCpp
+from ridgeline.graph.offline.rowwise_cuda import RowwiseCuda
 from ridgeline.graph.offline.structures import Structure
 from ridgeline.graph.requests import (
     Elite,
@@ -162,7 +163,9 @@ def test_uncovered_reference_is_a_model_error_with_ways_on(references, name):
         propose(references[name])
 
 
-def test_cuda_target_is_a_model_error(quickstart):
-    request = IdeationRequest(subject=subject_of(quickstart, "cu"), round=1, count=1, rng_seed=0)
-    with pytest.raises(ModelError, match="CUDA"):
-        asyncio.run(OfflineModel().propose(request))
+def test_cuda_target_gets_cuda(quickstart):
+    request = IdeationRequest(subject=subject_of(quickstart, "cu"), round=1, count=3, rng_seed=0)
+    ideas = IdeaList.model_validate_json(asyncio.run(OfflineModel().propose(request)).text).ideas
+    draft = write(quickstart, ideas[0], subject=request.subject)
+    assert len(ideas) == 3 and "__global__" in draft.source
+    assert structures_of(draft.source) == named_structures(RowwiseCuda(request.subject), ideas[0].mechanism)
