@@ -157,8 +157,13 @@ def test_headline_sizes_are_timed(bench, name: str) -> None:
     composer = composer_of(problem)
     units = {"fp32": ((ASYNC,), (ASYNC, GROUPED, PERSISTENT))}.get(
         name,
-        ((TENSOR, ASYNC, GROUPED), (WARPGROUP,), (WARPGROUP, GROUPED), (WARPGROUP, GROUPED, PERSISTENT, WIDE),
-         (WARPGROUP, GROUPED, PERSISTENT, WIDE, CLUSTER)),
+        (
+            (TENSOR, ASYNC, GROUPED),
+            (WARPGROUP,),
+            (WARPGROUP, GROUPED),
+            (WARPGROUP, GROUPED, PERSISTENT, WIDE),
+            (WARPGROUP, GROUPED, PERSISTENT, WIDE, CLUSTER),
+        ),
     )
     sources = {f"{'+'.join(c)}/{v}": composer.emit(frozenset(c), v) for c in units for v in (0, 1)}
     outcomes = bench.run(problem, sources)

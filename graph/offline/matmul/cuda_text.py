@@ -64,7 +64,6 @@ def _head(kernel: CudaKernel) -> list[str]:
     is_small = contraction.batch * contraction.m * contraction.n < 1 << 31
     group = kernel.choose("GROUP", (8, 16, 4), (4, 8, 16, 32)) if kernel.has(GROUPED) else "constexpr int GROUP = 1;"
     lines = ['#include "problem.h"', "", "#include <cmath>", "#include <cstdint>", ""]
-    lines += [f"#define HALF_OPERANDS {contraction.element_bytes}"] if contraction.element_bytes == 2 else []
     lines += ["#define HALF_OUTPUT"] if output != "float32" else []
     lines += [f"using Element = {TENSOR_TYPES[contraction.dtype]};", f"using Output = {TENSOR_TYPES[output]};"]
     lines += [f"using Index = {'int32_t' if is_small else 'int64_t'};", *extents(contraction, "int"), group]
@@ -262,7 +261,9 @@ def _warpgroup_source(kernel: CudaKernel) -> str:
     body += [native["wgmma_registers"]] if from_registers else [native["wgmma_descriptors"]]
     body += [] if from_registers else [native["wgmma_each_wide" if wide else "wgmma_each"]]
     place = "place_swapped" if is_swapped else "place_rows" if from_registers else "place_lines"
-    entry = native["wgmma_entry"].replace("@CLUSTER@", "__cluster_dims__(CLUSTER, 1, 1) " if kernel.has(CLUSTER) else "")
+    entry = native["wgmma_entry"].replace(
+        "@CLUSTER@", "__cluster_dims__(CLUSTER, 1, 1) " if kernel.has(CLUSTER) else ""
+    )
     # A block that ended could not be told of stages any more.
     entry = entry.replace("@END@", "  meet();\n" if kernel.has(CLUSTER) else "")
     body += [native[place], entry, _warpgroup_run(kernel, first, second)]

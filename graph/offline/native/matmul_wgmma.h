@@ -181,6 +181,7 @@ constexpr int STAGES = MAX_STAGES < FITTING ? MAX_STAGES : FITTING;
 static_assert(STAGES > 1, "a panel is copied while another is multiplied");
 constexpr int SHARED_BYTES = STAGES * STAGE_BYTES + 1024;
 constexpr int THREADS = (CONSUMERS + 1) * 128;
+constexpr bool TRADES_REGISTERS = CONSUMERS > 1;  // with one consumer every thread may have 255 as it is
 // Blocks of a cluster take tiles below each other, so they share SECOND's panels.
 constexpr int TILE_ROWS = (FIRST_OUTER + BM * CLUSTER - 1) / (BM * CLUSTER), TILE_COLS = (SECOND_OUTER + BN - 1) / BN;
 constexpr int TILES = BATCH * TILE_ROWS * TILE_COLS, STEPS = (K + BK - 1) / BK;
@@ -379,10 +380,10 @@ __global__ void @CLUSTER@__launch_bounds__(THREADS, 1) matmul(
   }
   meet();
   if (threadIdx.x < 128) {
-    if constexpr (CONSUMERS == 2) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+    if constexpr (TRADES_REGISTERS) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
     if (threadIdx.x == 0) produce(shared, full, empty, &first, &second);
   } else {
-    if constexpr (CONSUMERS == 2) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+    if constexpr (TRADES_REGISTERS) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
     const int consumer = static_cast<int>(threadIdx.x) / 128 - 1;
     Ring ring;
     const int rank = cluster_rank();
