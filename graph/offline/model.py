@@ -15,6 +15,8 @@ from ridgeline.graph.offline.composer import (
 )
 from ridgeline.graph.offline.ideas import named_structures
 from ridgeline.graph.offline.ir import NotCovered
+from ridgeline.graph.offline.matmul.cpu import MatmulCpu
+from ridgeline.graph.offline.matmul.cuda import MatmulCuda
 from ridgeline.graph.offline.proposals import propose_ideas
 from ridgeline.graph.offline.rowwise import RowwiseCpp
 from ridgeline.graph.offline.rowwise_cuda import RowwiseCuda
@@ -31,8 +33,18 @@ def rowwise(subject: Subject) -> Composer:
     return RowwiseCuda(subject) if subject.language == "cu" else RowwiseCpp(subject)
 
 
+def matmul(subject: Subject) -> Composer:
+    """Return the contraction family's composer for the subject's target.
+
+    Raises:
+        NotCovered: it has none for this reference or target.
+    """
+    return MatmulCuda(subject) if subject.language == "cu" else MatmulCpu(subject)
+
+
 FAMILIES: Mapping[str, Callable[[Subject], Composer]] = {
     "row-wise": rowwise,
+    "matmul": matmul,
 }
 """Operation families by name, tried in this order; each raises NotCovered for a reference that is not its own."""
 

@@ -20,6 +20,7 @@ from ridgeline.tools.records import Signature
 VECTOR, ASYNC, GROUPED = "vector-loads", "async-copies", "grouped-blocks"
 TENSOR, WARPGROUP = "tensor-cores", "warpgroup-mma"
 PERSISTENT, WIDE, SPLIT = "persistent-blocks", "wide-stores", "split-k"
+CLUSTER = "cluster-multicast"
 
 SHARED_BYTES = 232448 - 1024
 """What a block may have on compute capability 9.0, less what barriers take."""
@@ -63,7 +64,6 @@ def _head(kernel: CudaKernel) -> list[str]:
     is_small = contraction.batch * contraction.m * contraction.n < 1 << 31
     group = kernel.choose("GROUP", (8, 16, 4), (4, 8, 16, 32)) if kernel.has(GROUPED) else "constexpr int GROUP = 1;"
     lines = ['#include "problem.h"', "", "#include <cmath>", "#include <cstdint>", ""]
-    lines += [f"#define HALF_OPERANDS {contraction.element_bytes}"] if contraction.element_bytes == 2 else []
     lines += ["#define HALF_OUTPUT"] if output != "float32" else []
     lines += [f"using Element = {TENSOR_TYPES[contraction.dtype]};", f"using Output = {TENSOR_TYPES[output]};"]
     lines += [f"using Index = {'int32_t' if is_small else 'int64_t'};", *extents(contraction, "int"), group]
@@ -256,11 +256,17 @@ def _warpgroup_source(kernel: CudaKernel) -> str:
     body += [shared["tiles"], shared["store"], native["barriers"], native["tensor_maps"], native["warpgroup"]]
     body += [multiply_text(contraction.dtype, _widths(from_registers), from_registers=from_registers)]
     body += [shared["exchange"]] if wide else []
-    body += [native["wgmma_kernel"]]
+    body += [native["wgmma_kernel"], native["cluster_barriers" if kernel.has(CLUSTER) else "single_barriers"]]
+    body += [native["wgmma_produce"]]
     body += [native["wgmma_registers"]] if from_registers else [native["wgmma_descriptors"]]
     body += [] if from_registers else [native["wgmma_each_wide" if wide else "wgmma_each"]]
     place = "place_swapped" if is_swapped else "place_rows" if from_registers else "place_lines"
-    body += [native[place], native["wgmma_entry"], _warpgroup_run(kernel, first, second)]
+    entry = native["wgmma_entry"].replace(
+        "@CLUSTER@", "__cluster_dims__(CLUSTER, 1, 1) " if kernel.has(CLUSTER) else ""
+    )
+    # A block that ended could not be told of stages any more.
+    entry = entry.replace("@END@", "  meet();\n" if kernel.has(CLUSTER) else "")
+    body += [native[place], entry, _warpgroup_run(kernel, first, second)]
     return "\n".join([*lines, *body])
 
 
@@ -275,6 +281,7 @@ def _warpgroup_constants(kernel: CudaKernel, first: Side, second: Side, *, from_
     width = 128 if from_registers or tiles < kernel.cores else 256
     lines = [kernel.choose("BN", (width, 128, 192), _widths(from_registers))]
     lines += [kernel.choose("CONSUMERS", (2, 2, 2), (1, 2)), kernel.choose("MAX_STAGES", (8, 4, 3), (3, 4, 8))]
+    lines += [f"constexpr int CLUSTER = {2 if kernel.has(CLUSTER) else 1};"]
     lines += [f"constexpr int BLOCKS = {2 if from_registers else 1}, SHARED_LIMIT = {SHARED_BYTES};"]
     lines += [f"[[maybe_unused]] constexpr int64_t PACKED_PITCH = {pitch};"]
     lines += [f"constexpr auto TENSOR_TYPE = CU_TENSOR_MAP_DATA_TYPE_{MAP_TYPES[contraction.dtype]};"]
@@ -322,12 +329,13 @@ def _warpgroup_run(kernel: CudaKernel, first: Side, second: Side) -> str:
     contraction = kernel.contraction
     lines = [prototype(kernel.signature, cuda=True), _attribute("matmul")]
     used = "0"
-    for name, side, lines_in_box in (("first", first, "BM"), ("second", second, "BN")):
+    for name, side, lines_in_box in (("first", first, "BM"), ("second", second, "BN / CLUSTER")):
         lines += _map_lines(kernel, name, side, lines_in_box, used)
         used = f"{used} + {_packed_elements(contraction, side)}" if side.is_repacked else used
-    blocks = f"TILES < {kernel.cores} ? TILES : {kernel.cores}" if kernel.has(PERSISTENT) else "TILES"
+    most = f"{kernel.cores} / CLUSTER"
+    blocks = f"(TILES < {most} ? TILES : {most})" if kernel.has(PERSISTENT) else "TILES"
     out = contraction.epilogue.output.argument
-    lines += [f"  matmul<<<{blocks}, THREADS, SHARED_BYTES, stream>>>("]
+    lines += [f"  matmul<<<{blocks} * CLUSTER, THREADS, SHARED_BYTES, stream>>>("]
     lines += [f"      first, second, {epilogue_made(contraction.epilogue)}, {out}_data);", "}", ""]
     if first.is_repacked or second.is_repacked:
         lines += [f'extern "C" size_t workspace_bytes() {{ return ({used}) * sizeof(Element); }}', ""]

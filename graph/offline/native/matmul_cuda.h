@@ -49,11 +49,6 @@ __device__ __forceinline__ unsigned shared_address(const void* pointer) {
   return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
 }
 
-__device__ __forceinline__ float widened(float value) { return value; }
-#ifdef HALF_OPERANDS
-__device__ __forceinline__ float widened(Element value) { return static_cast<float>(value); }
-#endif
-
 __device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
 template <int PENDING>

@@ -40,10 +40,6 @@ __device__ __forceinline__ void expect_bytes(uint64_t* barrier, int bytes) {
                : "memory");
 }
 
-__device__ __forceinline__ void arrive(uint64_t* barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
-}
-
 __device__ __forceinline__ void wait_for(uint64_t* barrier, unsigned parity) {
   unsigned is_done;
   do {
@@ -63,6 +59,67 @@ __device__ __forceinline__ void copy_box(
       "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5}], [%2];"
       ::"r"(shared_address(to)), "l"(map), "r"(shared_address(barrier)), "r"(inner), "r"(line), "r"(batch)
       : "memory");
+}
+
+//: cluster_barriers
+// Both blocks of a cluster hear that a warp has read a stage, since either may write into both.
+__device__ __forceinline__ void release(uint64_t* barrier) {
+#pragma unroll
+  for (int rank = 0; rank < CLUSTER; ++rank)
+    asm volatile(
+        "{\n.reg .b32 there;\n"
+        "mapa.shared::cluster.u32 there, %0, %1;\n"
+        "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n}"
+        ::"r"(shared_address(barrier)), "r"(rank)
+        : "memory");
+}
+
+__device__ __forceinline__ void meet() {
+  asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
+}
+
+__device__ __forceinline__ int cluster_rank() {
+  unsigned rank;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return static_cast<int>(rank);
+}
+
+// Copies a box to the same place in both blocks, and tells both.
+__device__ __forceinline__ void copy_box_to_all(
+    unsigned char* to, const CUtensorMap* map, uint64_t* barrier, int inner, int line, int batch) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+      "[%0], [%1, {%3, %4, %5}], [%2], %6;"
+      ::"r"(shared_address(to)), "l"(map), "r"(shared_address(barrier)), "r"(inner), "r"(line), "r"(batch),
+      "h"(static_cast<uint16_t>((1 << CLUSTER) - 1))
+      : "memory");
+}
+
+// Each block copies its share of an operand that both multiply.
+template <bool ALONG_K, int OUTER>
+__device__ __forceinline__ void copy_shared_operand(
+    unsigned char* to, const CUtensorMap* map, uint64_t* barrier, int outer, int k, int batch, int rank) {
+  if constexpr (ALONG_K) {
+    constexpr int SHARE = OUTER / CLUSTER;
+    copy_box_to_all(to + rank * SHARE * LINE_BYTES, map, barrier, k, outer + rank * SHARE, batch);
+  } else {
+    for (int group = rank; group < OUTER / BK; group += CLUSTER)
+      copy_box_to_all(to + group * GROUP_BYTES, map, barrier, outer + group * BK, k, batch);
+  }
+}
+
+//: single_barriers
+__device__ __forceinline__ void release(uint64_t* barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
+}
+
+__device__ __forceinline__ void meet() { __syncthreads(); }
+__device__ __forceinline__ int cluster_rank() { return 0; }
+
+template <bool ALONG_K, int OUTER>
+__device__ __forceinline__ void copy_shared_operand(
+    unsigned char* to, const CUtensorMap* map, uint64_t* barrier, int outer, int k, int batch, int) {
+  copy_operand<ALONG_K, OUTER>(to, map, barrier, outer, k, batch);
 }
 
 //: tensor_maps
@@ -124,7 +181,9 @@ constexpr int STAGES = MAX_STAGES < FITTING ? MAX_STAGES : FITTING;
 static_assert(STAGES > 1, "a panel is copied while another is multiplied");
 constexpr int SHARED_BYTES = STAGES * STAGE_BYTES + 1024;
 constexpr int THREADS = (CONSUMERS + 1) * 128;
-constexpr int TILE_ROWS = (FIRST_OUTER + BM - 1) / BM, TILE_COLS = (SECOND_OUTER + BN - 1) / BN;
+constexpr bool TRADES_REGISTERS = CONSUMERS > 1;  // with one consumer every thread may have 255 as it is
+// Blocks of a cluster take tiles below each other, so they share SECOND's panels.
+constexpr int TILE_ROWS = (FIRST_OUTER + BM * CLUSTER - 1) / (BM * CLUSTER), TILE_COLS = (SECOND_OUTER + BN - 1) / BN;
 constexpr int TILES = BATCH * TILE_ROWS * TILE_COLS, STEPS = (K + BK - 1) / BK;
 constexpr int GROUP_BYTES = BK * LINE_BYTES;  // BK lines of one group of BK outer elements
 
@@ -152,10 +211,13 @@ __device__ __forceinline__ void copy_operand(
   }
 }
 
+//: wgmma_produce
+// One thread asks for panels as stages become free.
 __device__ __forceinline__ void produce(
     unsigned char* shared, uint64_t* full, uint64_t* empty, const CUtensorMap* first, const CUtensorMap* second) {
   Ring ring;
-  for (int index = static_cast<int>(blockIdx.x); index < TILES; index += static_cast<int>(gridDim.x)) {
+  const int rank = cluster_rank();
+  for (int index = static_cast<int>(blockIdx.x) / CLUSTER; index < TILES; index += static_cast<int>(gridDim.x) / CLUSTER) {
     const Tile tile = tile_at(index, TILE_ROWS, TILE_COLS);
     for (int step = 0; step < STEPS; ++step, ring.advance()) {
       uint64_t* const barrier = full + ring.stage;
@@ -163,9 +225,9 @@ __device__ __forceinline__ void produce(
       expect_bytes(barrier, STAGE_BYTES);
       unsigned char* const stage = shared + ring.stage * STAGE_BYTES;
       copy_operand<FIRST_ALONG_K, BM>(
-          stage, first, barrier, tile.row * BM, step * BK, FIRST_BATCHED ? tile.batch : 0);
-      copy_operand<SECOND_ALONG_K, BN>(
-          stage + FIRST_BYTES, second, barrier, tile.col * BN, step * BK, SECOND_BATCHED ? tile.batch : 0);
+          stage, first, barrier, (tile.row * CLUSTER + rank) * BM, step * BK, FIRST_BATCHED ? tile.batch : 0);
+      copy_shared_operand<SECOND_ALONG_K, BN>(
+          stage + FIRST_BYTES, second, barrier, tile.col * BN, step * BK, SECOND_BATCHED ? tile.batch : 0, rank);
     }
   }
 }
@@ -193,13 +255,13 @@ __device__ __forceinline__ void consume(
     commit_products();
     wait_products<1>();
     // Each warp tells for itself that the products before these no longer read their stage.
-    if (step > 0 && threadIdx.x % 32 == 0) arrive(empty + (ring.stage == 0 ? STAGES - 1 : ring.stage - 1));
+    if (step > 0 && threadIdx.x % 32 == 0) release(empty + (ring.stage == 0 ? STAGES - 1 : ring.stage - 1));
     ring.advance();
   }
   wait_products<0>();
 #pragma unroll
   for (int block = 0; block < BLOCKS; ++block) settle(sums[block]);
-  if (threadIdx.x % 32 == 0) arrive(empty + (ring.stage == 0 ? STAGES - 1 : ring.stage - 1));
+  if (threadIdx.x % 32 == 0) release(empty + (ring.stage == 0 ? STAGES - 1 : ring.stage - 1));
 }
 
 //: wgmma_each
@@ -280,7 +342,7 @@ __device__ __forceinline__ void consume(
         multiply(sums[block], parts[k][block], descriptor(second + k * 32, GROUP_BYTES), (step | k) != 0);
     commit_products();
     wait_products<0>();
-    if (threadIdx.x % 32 == 0) arrive(empty + ring.stage);
+    if (threadIdx.x % 32 == 0) release(empty + ring.stage);
     ring.advance();
   }
   settle(sums[0]);
@@ -303,7 +365,7 @@ __device__ __forceinline__ void each(const Sums& sums, int consumer, Take take) 
 
 //: wgmma_entry
 // One warpgroup copies, CONSUMERS warpgroups multiply; full and empty stages are announced through barriers.
-__global__ void __launch_bounds__(THREADS, 1) matmul(
+__global__ void @CLUSTER@__launch_bounds__(THREADS, 1) matmul(
     const __grid_constant__ CUtensorMap first, const __grid_constant__ CUtensorMap second, Epilogue epilogue,
     Output* __restrict__ out) {
   extern __shared__ unsigned char memory[];
@@ -312,28 +374,30 @@ __global__ void __launch_bounds__(THREADS, 1) matmul(
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < STAGES; ++stage) {
       init_barrier(full + stage, 1);
-      init_barrier(empty + stage, CONSUMERS * 4);
+      init_barrier(empty + stage, CONSUMERS * 4 * CLUSTER);
     }
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
-  __syncthreads();
+  meet();
   if (threadIdx.x < 128) {
-    if constexpr (CONSUMERS == 2) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+    if constexpr (TRADES_REGISTERS) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
     if (threadIdx.x == 0) produce(shared, full, empty, &first, &second);
   } else {
-    if constexpr (CONSUMERS == 2) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+    if constexpr (TRADES_REGISTERS) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
     const int consumer = static_cast<int>(threadIdx.x) / 128 - 1;
     Ring ring;
-    for (int index = static_cast<int>(blockIdx.x); index < TILES; index += static_cast<int>(gridDim.x)) {
+    const int rank = cluster_rank();
+    for (int index = static_cast<int>(blockIdx.x) / CLUSTER; index < TILES;
+         index += static_cast<int>(gridDim.x) / CLUSTER) {
       const Tile tile = tile_at(index, TILE_ROWS, TILE_COLS);
       Sums sums;
       consume(sums, shared, full, empty, ring, consumer);
       each(sums, consumer, [&](int row, int col, const auto& values) {
-        place(epilogue, out, tile.batch, tile.row * BM + row, tile.col * BN + col, values);
+        place(epilogue, out, tile.batch, (tile.row * CLUSTER + rank) * BM + row, tile.col * BN + col, values);
       });
     }
   }
-}
+@END@}
 
 //: place_swapped
 // The tensor cores' rows are the output's columns.

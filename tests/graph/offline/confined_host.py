@@ -22,11 +22,19 @@ def main(folder):
         outputs = [aligned(b"\xff" * size) for size in job["outputs"]]
         tensors = [inputs[n] for n in job["inputs"]] + outputs
         pointers = (ctypes.c_void_p * len(tensors))(*[address for _, address, _ in tensors])
-        call = ctypes.CDLL(f"./{library}.so").ridgeline_call
-        call(pointers, scalars, None, None)
+        loaded = ctypes.CDLL(f"./{library}.so")
+        _kept, workspace, _ = aligned(b"\xff" * workspace_bytes(loaded))
+        loaded.ridgeline_call(pointers, scalars, ctypes.c_void_p(workspace), None)
         for i, (_, address, size) in enumerate(outputs):
             with open(f"{library}.out{i}", "wb") as file:
                 file.write(ctypes.string_at(address, size))
+
+
+def workspace_bytes(library):
+    if not hasattr(library, "workspace_bytes"):
+        return 0
+    library.workspace_bytes.restype = ctypes.c_size_t
+    return library.workspace_bytes()
 
 
 def aligned(data):

@@ -1,0 +1,107 @@
+"""CUDA for contractions: what fits together, and that nvcc takes it without a warning or a spill."""
+
+import asyncio
+import dataclasses
+import shutil
+
+import pytest
+
+from ridgeline.graph.offline.composer import merge, structures_of
+from ridgeline.graph.offline.matmul.cuda import MatmulCuda
+from ridgeline.graph.offline.matmul.cuda_text import (
+    ASYNC,
+    CLUSTER,
+    GROUPED,
+    PERSISTENT,
+    SPLIT,
+    TENSOR,
+    VECTOR,
+    WARPGROUP,
+    WIDE,
+    sides_of,
+)
+from ridgeline.graph.tuning import parse_tunables
+from ridgeline.tools.compiler import Compiler
+from ridgeline.tools.engine import CompileTask, ProblemOnDevice
+from ridgeline.tools.records import Candidate, Origin, Status
+
+from .subjects import HOPPER, subject_of
+
+needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
+FULL = frozenset({WARPGROUP, GROUPED, PERSISTENT, WIDE, CLUSTER})
+BUILT = (
+    ("odd", "fp32", {VECTOR}),
+    ("linear", "fp32", {ASYNC, GROUPED, PERSISTENT}),
+    ("left_turned", "tf32", {TENSOR, ASYNC}),
+    ("fp16", "fp16", {TENSOR, ASYNC, WIDE}),
+    ("bf16", "bf16", {TENSOR, SPLIT}),
+    ("square", "tf32", FULL),
+    ("fp16", "fp16", FULL),
+    ("bf16_turned", "bf16", {WARPGROUP}),
+    ("odd", "tf32", {WARPGROUP, WIDE}),
+)
+
+
+def composer_of(reference, tolerance="tf32", device=HOPPER):
+    return MatmulCuda(subject_of(reference, device, tolerance))
+
+
+def test_fp32_tolerance_keeps_fp32_products_off_the_tensor_cores(products):
+    assert not {TENSOR, WARPGROUP} & set(composer_of(products["square"], "fp32").applicable())
+    assert {TENSOR, WARPGROUP} <= set(composer_of(products["square"]).applicable())
+    assert WARPGROUP in composer_of(products["fp16"], "fp32").applicable()
+
+
+def test_warpgroups_need_their_architecture(products):
+    ampere = dataclasses.replace(HOPPER, arch="sm_80")
+    assert composer_of(products["square"], device=ampere).base() == {TENSOR}
+
+
+def test_operand_that_tf32_descriptors_do_not_read_comes_from_registers(products):
+    first, second, from_registers = sides_of(composer_of(products["square"]).contraction)
+    assert not first.is_left and from_registers and not second.is_repacked
+
+
+def test_operand_at_an_odd_pitch_is_repacked(products):
+    composer = composer_of(products["odd"])
+    assert all(side.is_repacked for side in sides_of(composer.contraction)[:2])
+    assert "workspace_bytes" in composer.emit(frozenset({WARPGROUP}), 0)
+
+
+def test_a_unit_replaces_what_feeds_another(products):
+    merged = merge(composer_of(products["fp16"], "fp16"), {TENSOR, ASYNC, GROUPED}, {WARPGROUP})
+    assert merged == {WARPGROUP, GROUPED}
+
+
+def test_source_says_what_it_is_composed_of(products):
+    source = composer_of(products["square"]).emit(FULL, 0)
+    assert structures_of(source) == FULL
+    assert {"BN", "CONSUMERS", "MAX_STAGES", "GROUP"} == {t.name for t in parse_tunables(source)}
+
+
+def test_variations_start_their_tunables_elsewhere(products):
+    composer = composer_of(products["fp16"], "fp16")
+    assert len({composer.emit(frozenset({TENSOR, ASYNC}), v) for v in range(3)}) == 3
+
+
+@needs_nvcc
+@pytest.mark.timeout(300)
+def test_nvcc_builds_every_unit_without_a_warning(bench, products):
+    tasks = []
+    for number, (name, tolerance, composition) in enumerate(BUILT):
+        problem = ProblemOnDevice(
+            name=name, reference_source="", interface="c", tolerance=tolerance, device=HOPPER,
+            description=products[name].description,
+        )  # fmt: skip
+        source = composer_of(products[name], tolerance).emit(frozenset(composition), number % 3)
+        candidate = Candidate(
+            id=f"c{number}", origin=Origin.MODEL, round=1, idea_id=None, parent_id=None, source=source, language="cu"
+        )
+        tasks.append(CompileTask(problem=problem, candidate=candidate))
+    compiler = Compiler(bench.sandbox, bench.folder / "cuda", HOPPER)
+    builds = asyncio.run(compiler.compile_batch(tasks))
+    said = {b: f"{build.status} {build.reason} {build.log}" for b, build in zip(BUILT_NAMES, builds, strict=True)}
+    assert all(build.status is Status.OK and not build.log for build in builds), said
+
+
+BUILT_NAMES = tuple(f"{name} {tolerance} {' '.join(sorted(c))}" for name, tolerance, c in BUILT)
