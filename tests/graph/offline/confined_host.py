@@ -22,11 +22,21 @@ def main(folder):
         outputs = [aligned(b"\xff" * size) for size in job["outputs"]]
         tensors = [inputs[n] for n in job["inputs"]] + outputs
         pointers = (ctypes.c_void_p * len(tensors))(*[address for _, address, _ in tensors])
-        call = ctypes.CDLL(f"./{library}.so").ridgeline_call
-        call(pointers, scalars, None, None)
+        loaded = ctypes.CDLL(f"./{library}.so")
+        scratch = workspace_of(loaded)
+        loaded.ridgeline_call(pointers, scalars, ctypes.c_void_p(scratch[1]), None)
         for i, (_, address, size) in enumerate(outputs):
             with open(f"{library}.out{i}", "wb") as file:
                 file.write(ctypes.string_at(address, size))
+
+
+def workspace_of(loaded):
+    try:
+        wanted = loaded.workspace_bytes
+    except AttributeError:
+        return None, None, 0
+    wanted.restype = ctypes.c_size_t
+    return aligned(b"\xff" * wanted())
 
 
 def aligned(data):
