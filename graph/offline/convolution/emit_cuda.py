@@ -113,6 +113,7 @@ def _cut(cut: Tiling, chosen: Chosen, cores: int) -> list[str]:
         constant("RESIDENT", flag(is_set=cut.is_resident), "bool"),
         constant("FUSED_POOL", flag(is_set=cut.is_pooled), "bool"),
         constant("ROUND_STAGED", flag(is_set=cut.use_tensor_cores and Gpu.ASYNC not in chosen), "bool"),
+        constant("OTHER_REGISTERS", cut.lane_registers),
         constant("PROCESSORS", cores),
         constant("INFINITE", "__builtin_inff()", "float"),
         f"using Index = {'int32_t' if is_small else 'int64_t'};",

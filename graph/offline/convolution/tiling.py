@@ -10,7 +10,6 @@ from ridgeline.graph.offline.ir import NotCovered
 
 SHARED_LIMIT = 232448  # bytes of one block on compute capability 9.0
 STAGE_TARGET = 100_000  # bytes of one stage: two blocks fit a multiprocessor
-LANE_REGISTERS = 60  # of a lane beside its sums
 SLAB = 4  # sums of a lane that pass through shared memory together on their way to the pool
 NO_POOL = Pool(kernel=(1, 1), stride=(1, 1), padding=(0, 0), dilation=(1, 1), size=(0, 0))
 
@@ -112,7 +111,12 @@ class Tiling:
     @property
     def registers(self) -> int:
         """Return the registers of a block: each quarter of a multiprocessor holds whole warps."""
-        return 32 * (-(-self.warps // 4) * 4) * (self.warp_groups * self.warp_filters // 4 + LANE_REGISTERS)
+        return 32 * (-(-self.warps // 4) * 4) * (self.warp_groups * self.warp_filters // 4 + self.lane_registers)
+
+    @property
+    def lane_registers(self) -> int:
+        """Return the registers of a lane beside its sums, without which the compiler spills."""
+        return 90 if self.is_pooled and not self.use_tensor_cores else 60
 
     @property
     def fits(self) -> bool:

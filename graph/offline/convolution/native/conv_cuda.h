@@ -23,7 +23,7 @@ constexpr int POOL_FLOATS = FUSED_POOL ? 4 * SLAB * FILTER_WARPS * POOL_PITCH : 
 constexpr int STAGED = STAGES * STAGE + (RESIDENT ? CHUNKS * CHUNK_WEIGHTS : 0);
 constexpr bool POOL_APART = STAGES > 1 || RESIDENT;  // the next tile is being staged while this one is pooled
 constexpr int SHARED_BYTES = 4 * (POOL_APART ? STAGED + POOL_FLOATS : STAGED > POOL_FLOATS ? STAGED : POOL_FLOATS);
-constexpr int LANE_REGISTERS = WARP_GROUPS * LANE_FILTERS + 60;  // fewer beside the sums make the compiler spill
+constexpr int LANE_REGISTERS = WARP_GROUPS * LANE_FILTERS + OTHER_REGISTERS;
 constexpr int REGISTER_WARPS = (WARPS + 3) / 4 * 4;  // each quarter of a multiprocessor has registers of its own
 constexpr bool TWO_FIT = 64 * REGISTER_WARPS * LANE_REGISTERS <= 65536 && 2 * (SHARED_BYTES + 1024) <= 233472;
 static_assert(SHARED_BYTES <= 232448, "the tile does not fit into shared memory: fewer TILE_ROWS");
