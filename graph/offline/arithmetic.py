@@ -96,9 +96,9 @@ def literal(value: float, ctype: str = "float") -> str:
     return f"({text}f)" if value < 0 else f"{text}f"
 
 
-def sections(names: list[str]) -> str:
-    """Return the native sections of these names and what they build on, each once, in the file's order."""
-    text = resources.files("ridgeline.graph.offline").joinpath("native/rowmath.h").read_text(encoding="utf-8")
+def sections(names: list[str], file: str = "rowmath.h") -> str:
+    """Return the sections of a native file of these names and what they build on, each once, in the file's order."""
+    text = resources.files("ridgeline.graph.offline").joinpath("native", file).read_text(encoding="utf-8")
     bodies: dict[str, tuple[list[str], str]] = {}
     for part in text.split("//: ")[1:]:
         title, body = part.split("\n", 1)

@@ -65,7 +65,7 @@ def _tunables(text: KernelText) -> list[str]:
         Structure.DYNAMIC: ("CHUNK", choices.chunk, [4, 16, 64]),
     }
     return [
-        _tunable(
+        tunable_line(
             name, value, [o for o in values if name not in ("ONLINE_BLOCK", "STREAM_TILE") or o < 2 * program.cols]
         )
         for structure, (name, value, values) in options.items()
@@ -74,7 +74,7 @@ def _tunables(text: KernelText) -> list[str]:
 
 
 def _prototype(text: KernelText) -> str:
-    parameters = [_parameter(a) for a in text.signature.args if a.kind is not ArgKind.NONE]
+    parameters = [parameter(a) for a in text.signature.args if a.kind is not ArgKind.NONE]
     listed = ",\n    ".join([*parameters, "void*"])
     return f'extern "C" void run(\n    {listed})'
 
@@ -139,7 +139,7 @@ def _row_pointers(text: KernelText) -> None:
         start = f"{load.argument}_data"
         if load.dtype == "bool":
             start = f"reinterpret_cast<const uint8_t*>({start})"
-        text.line(f"{declared}{name}{suffix} = {start} + {_row_offset(load, text.plan.program.rows)};")
+        text.line(f"{declared}{name}{suffix} = {start} + {row_offset(load, text.plan.program.rows)};")
     for argument, ctype in outputs:
         declared = "" if text.blocked else f"{ctype}* "
         text.line(f"{declared}{argument}_to{suffix} = {argument}_data + row * COLS;")
@@ -197,12 +197,14 @@ def _row_outputs(text: KernelText) -> None:
         text.end_per_row()
 
 
-def _tunable(name: str, value: int, values: list[int]) -> str:
+def tunable_line(name: str, value: int, values: list[int], ctype: str = "int64_t") -> str:
+    """Return the declaration of a constant whose values the tuner may try."""
     chosen = value if value in values else values[-1]
-    return f"constexpr int64_t {name} = {chosen};  // tune: {name} = {' | '.join(map(str, values))}"
+    return f"constexpr {ctype} {name} = {chosen};  // tune: {name} = {' | '.join(map(str, values))}"
 
 
-def _parameter(arg: ArgSpec) -> str:
+def parameter(arg: ArgSpec) -> str:
+    """Return one parameter of `run`."""
     if arg.kind is ArgKind.SCALAR:
         return f"{SCALAR_TYPES[arg.dtype]} {arg.name}_value"
     const = "" if arg.role is Role.OUTPUT else "const "
@@ -215,7 +217,8 @@ def _memory_type(load: Load) -> str:
     return "uint8_t" if load.dtype == "bool" else C_TYPES[load.dtype]
 
 
-def _row_offset(load: Load, rows: int) -> str:
+def row_offset(load: Load, rows: int) -> str:
+    """Return C++ for where the row `row` of an argument begins."""
     terms = [str(load.offset)] if load.offset or not load.row_terms else []
     for divisor, size, stride in load.row_terms:
         index = "row" if divisor == 1 else f"row / {divisor}"

@@ -117,7 +117,8 @@ def epilogue_text(epilogue: Epilogue, *, cuda: bool, inline: bool = False) -> st
     index = "int32_t" if cuda and epilogue.program.rows * epilogue.program.cols < 1 << 31 else "int64_t"
     qualifier = "__device__ __forceinline__ " if cuda else ""
     body = [
-        f"    const {arithmetic.register_type(v.ctype)} v{v.id} = {_expression(v, epilogue, inline=inline)};" for v in values
+        f"    const {arithmetic.register_type(v.ctype)} v{v.id} = {_expression(v, epilogue, inline=inline)};"
+        for v in values
     ]
     if any(v.op == "literal" and math.isinf(float(v.literal)) for v in epilogue.program.values()):
         body.insert(0, "    const float infinite = __builtin_inff();")

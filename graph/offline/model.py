@@ -15,8 +15,11 @@ from ridgeline.graph.offline.composer import (
 )
 from ridgeline.graph.offline.ideas import named_structures
 from ridgeline.graph.offline.ir import NotCovered
+from ridgeline.graph.offline.matmul.cpu import MatmulCpu
+from ridgeline.graph.offline.matmul.cuda import MatmulCuda
 from ridgeline.graph.offline.proposals import propose_ideas
 from ridgeline.graph.offline.rowwise import RowwiseCpp
+from ridgeline.graph.offline.rowwise_cuda import RowwiseCuda
 from ridgeline.graph.requests import IdeaList, IdeationRequest, KernelDraft, KernelRequest, Reply, Subject
 from ridgeline.tools.errors import ModelError
 
@@ -27,13 +30,21 @@ def rowwise(subject: Subject) -> Composer:
     Raises:
         NotCovered: it has none for this reference or target.
     """
-    if subject.language != "cpp":
-        raise NotCovered("CUDA targets")
-    return RowwiseCpp(subject)
+    return RowwiseCuda(subject) if subject.language == "cu" else RowwiseCpp(subject)
+
+
+def matmul(subject: Subject) -> Composer:
+    """Return the contraction family's composer for the subject's target.
+
+    Raises:
+        NotCovered: it has none for this reference or target.
+    """
+    return MatmulCuda(subject) if subject.language == "cu" else MatmulCpu(subject)
 
 
 FAMILIES: Mapping[str, Callable[[Subject], Composer]] = {
     "row-wise": rowwise,
+    "matmul": matmul,
 }
 """Operation families by name, tried in this order; each raises NotCovered for a reference that is not its own."""
 

@@ -23,20 +23,18 @@ def main(folder):
         tensors = [inputs[n] for n in job["inputs"]] + outputs
         pointers = (ctypes.c_void_p * len(tensors))(*[address for _, address, _ in tensors])
         loaded = ctypes.CDLL(f"./{library}.so")
-        scratch = workspace_of(loaded)
-        loaded.ridgeline_call(pointers, scalars, ctypes.c_void_p(scratch[1]), None)
+        _kept, workspace, _ = aligned(b"\xff" * workspace_bytes(loaded))
+        loaded.ridgeline_call(pointers, scalars, ctypes.c_void_p(workspace), None)
         for i, (_, address, size) in enumerate(outputs):
             with open(f"{library}.out{i}", "wb") as file:
                 file.write(ctypes.string_at(address, size))
 
 
-def workspace_of(loaded):
-    try:
-        wanted = loaded.workspace_bytes
-    except AttributeError:
-        return None, None, 0
-    wanted.restype = ctypes.c_size_t
-    return aligned(b"\xff" * wanted())
+def workspace_bytes(library):
+    if not hasattr(library, "workspace_bytes"):
+        return 0
+    library.workspace_bytes.restype = ctypes.c_size_t
+    return library.workspace_bytes()
 
 
 def aligned(data):

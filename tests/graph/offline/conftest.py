@@ -19,7 +19,7 @@ from ridgeline.tools.records import Candidate, Description, Device, DeviceKind, 
 from ridgeline.tools.sandbox import Confined, Limits, Sandbox, claim_workdir, probe_sandbox
 
 HERE = Path(__file__).parent
-BFLOAT16_ERROR = 8e-3
+ERRORS = {"bfloat16": 8e-3, "float16": 1e-3}
 FLOAT32_ERROR = 1e-5
 DEVICE = Device(
     kind=DeviceKind.CPU, name="cpu", arch="native", uuid="cpu", cores=2, memory_bytes=1 << 33, cache_bytes=1 << 25
@@ -57,9 +57,18 @@ def load_reference(folder, name):
 
 @pytest.fixture(scope="session")
 def references(tmp_path_factory):
-    out = tmp_path_factory.mktemp("references")
+    return exported("references.py", tmp_path_factory.mktemp("references"))
+
+
+@pytest.fixture(scope="session")
+def products(tmp_path_factory):
+    return exported("matmul_references.py", tmp_path_factory.mktemp("products"))
+
+
+def exported(script, out):
+    """Return the references that a script beside this file exports, by name."""
     environment = {**os.environ, "PYTHONPATH": str(HERE.parents[2] / "src")}
-    subprocess.run([sys.executable, str(HERE / "references.py"), str(out)], check=True, env=environment)
+    subprocess.run([sys.executable, str(HERE / script), str(out)], check=True, env=environment)
     return {path.stem: load_reference(out, path.stem) for path in sorted(out.glob("*.json"))}
 
 
@@ -103,7 +112,7 @@ class Bench:
         folder.mkdir()
         tensors, scalars = inputs_of(reference)
         for name, data in tensors.items():
-            (folder / name).write_bytes(data.tobytes())
+            (folder / name).write_bytes(data.tobytes(order="A"))  # as it lies in memory, transposed or not
         sizes = [int(np.prod(o.shape)) * np.dtype(storage(o.dtype)).itemsize for o in reference.outputs]
         for i, library in enumerate(libraries):
             shutil.copy(library, folder / f"k{i}.so")
@@ -124,7 +133,7 @@ class Bench:
 
     def check(self, reference, sources):
         """Run the sources and assert that each computes what the reference does."""
-        allowed = BFLOAT16_ERROR if any(o.dtype == "bfloat16" for o in reference.outputs) else FLOAT32_ERROR
+        allowed = max(ERRORS.get(o.dtype, FLOAT32_ERROR) for o in reference.outputs)
         for outputs, source in zip(self.run(reference, sources), sources, strict=True):
             error = worst_error(reference, outputs)
             assert error < allowed, f"{reference.name}: relative error {error}\n{source}"

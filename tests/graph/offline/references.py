@@ -176,7 +176,7 @@ def stored(value):
     if isinstance(value, float):
         return np.float64(value)
     value = value.detach()
-    return value.view(torch.int16).numpy() if value.dtype is torch.bfloat16 else value.numpy().copy()
+    return value.view(torch.int16).numpy() if value.dtype is torch.bfloat16 else value.numpy().copy(order="K")
 
 
 def describe(module, inputs):

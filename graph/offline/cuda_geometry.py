@@ -1,0 +1,196 @@
+"""How a row program is laid over threads, blocks and memory: what the structures ask for, made to fit the device."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ridgeline.graph.offline.cuda_structures import CudaStructure as S
+from ridgeline.graph.offline.ir import Load, NotCovered, RowProgram, Space
+from ridgeline.tools.records import Device
+
+ELEMENT_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "bool": 1, "int64": 8, "int32": 4, "uint8": 1}
+SHARED_BYTES = 200 * 1024
+"""Of the 227 KB that a block may have on Hopper; the rest is for scratch and for a second block's."""
+REGISTER_FLOATS = 32 * 1024
+"""Elements of a row that a block keeps in registers at most: half of the register file."""
+ROOMY_FLOATS = REGISTER_FLOATS // 2
+"""... and preferably, so that two blocks share a multiprocessor and one loads while the other waits."""
+WARP_COLUMNS = 2048
+MAX_CLUSTER = 8
+MAX_COLUMNS = 1 << 30
+"""Column indices are 32-bit."""
+MAX_VECTOR = 8
+SPLIT_COLUMNS = 2048
+GRID_THREADS = 1024
+"""Threads of a multiprocessor when the grid waits for itself: 64 registers each."""
+VARIED_THREADS = {"warp": (128, 256, 64), "block": (512, 256, 1024)}
+
+
+class Mode(StrEnum):
+    """Who shares a row."""
+
+    WARP = "warp"
+    BLOCK = "block"
+    CLUSTER = "cluster"
+    SPLIT = "split"
+    GRID = "grid"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Geometry:
+    """Defaults of one kernel's constants."""
+
+    mode: Mode
+    threads: int
+    vector: int
+    parts: int  # blocks that share a row; of a cluster, a constant the tuner may change
+    unroll: int
+    stages: int = 0  # rows' inputs in shared memory ahead, 0 without bulk copies
+    teams: int = 1  # groups of blocks with a row each, when the grid waits for itself
+    row_block: int = 1  # rows that a block of a split row's kernel takes one after another
+    least_parts: int = 1  # fewer do not hold the row on the chip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """What a composition keeps on the chip for each column of a row."""
+
+    register_slots: int = 0
+    shared_slots: int = 0
+    staged_bytes: int = 0
+
+    def fits(self, width: int, floats: int) -> bool:
+        """Tell whether a block holds `width` columns, with at most `floats` elements in registers."""
+        in_shared = width * (4 * self.shared_slots + self.staged_bytes)
+        return self.register_slots * width <= floats and in_shared <= SHARED_BYTES
+
+
+def has_clusters(device: Device) -> bool:
+    """Tell whether the architecture has block clusters and bulk copies: Hopper and later."""
+    number = "".join(c for c in device.arch.removeprefix("sm_") if c.isdigit())
+    return bool(number) and int(number) >= 90
+
+
+def full_loads(program: RowProgram) -> list[Load]:
+    """Return the loads of the full grid whose elements lie side by side."""
+    return [v.load for v in program.values() if v.load is not None and v.space is Space.FULL and v.load.col_stride == 1]
+
+
+def alignment(load: Load) -> int:
+    """Return the largest power of two up to 16 of which every row's start is a multiple, in bytes."""
+    size = ELEMENT_BYTES[load.dtype]
+    steps = [load.offset, *(stride for _, _, stride in load.row_terms), 16]
+    return min(16, size * math.gcd(*steps) & -(size * math.gcd(*steps)))
+
+
+def output_alignment(program: RowProgram, dtype: str) -> int:
+    """Return the same for an output, whose rows follow each other without gaps."""
+    step = ELEMENT_BYTES[dtype] * math.gcd(program.cols, 16)
+    return min(16, step & -step)
+
+
+def vectors(program: RowProgram) -> list[int]:
+    """Return the numbers of elements a thread may take at once, the default first; [1] when rows are not aligned."""
+    sizes = [ELEMENT_BYTES[o.dtype] for o in program.outputs if o.value.space & Space.COL]
+    sizes += [ELEMENT_BYTES[load.dtype] for load in full_loads(program)]
+    if not sizes:
+        return [1]
+    floats = [s for s in sizes if s > 1] or sizes
+    widest = min(max(16 // max(floats), 1), MAX_VECTOR)
+    usable = [v for v in (1, 2, 4, 8) if program.cols % v == 0]
+    default = max(v for v in usable if v <= widest)
+    return [default, *(v for v in usable if v != default and v > 1)]
+
+
+def staged(program: RowProgram) -> list[Load]:
+    """Return the loads that the bulk copy engine can fetch: rows that start at multiples of 16 bytes."""
+    whole = [load for load in full_loads(program) if program.cols * ELEMENT_BYTES[load.dtype] % 16 == 0]
+    return list(dict.fromkeys(load for load in whole if alignment(load) == 16))
+
+
+def width_of(cols: int, parts: int) -> int:
+    """Return the columns of each part; of several, whole cache lines."""
+    return cols if parts == 1 else -(-cols // (32 * parts)) * 32
+
+
+def fit(program: RowProgram, structures: Iterable[str], demand: Demand, device: Device, variation: int = 0) -> Geometry:
+    """Return the geometry of a composition.
+
+    Raises:
+        NotCovered: the device cannot hold a row on the chip, however many blocks share it.
+    """
+    chosen = frozenset(structures)
+    vector = vectors(program)[0] if S.VECTOR in chosen else 1
+    if S.WARP in chosen:
+        threads = VARIED_THREADS["warp"][variation % 3]
+        return Geometry(mode=Mode.WARP, threads=threads, vector=vector, parts=1, unroll=4)
+    if S.SPLIT in chosen:
+        return _split(program, device, vector, variation)
+    if S.GRID in chosen:
+        return _grid(program, demand, device, vector, variation)
+    blocks = _blocks(program, chosen, demand, device, variation)
+    return blocks or _grid(program, demand, device, vector, variation)
+
+
+def _split(program: RowProgram, device: Device, vector: int, variation: int) -> Geometry:
+    target = SPLIT_COLUMNS * (1, 2, 4)[variation % 3]
+    parts = 1 << max((program.cols // target).bit_length() - 1, 0)
+    enough = 4 * device.cores
+    blocks = [r for r in (16, 8, 4, 2, 1) if program.rows % r == 0 and program.rows // r * parts >= enough]
+    row_block = (blocks or [1])[0]
+    return Geometry(mode=Mode.SPLIT, threads=256, vector=vector, parts=max(parts, 1), unroll=4, row_block=row_block)
+
+
+def _grid(program: RowProgram, demand: Demand, device: Device, vector: int, variation: int) -> Geometry:
+    holds = bool(demand.register_slots or demand.shared_slots or demand.staged_bytes)
+    if not holds:
+        threads, teams = ((512, 2), (512, 1), (256, 4))[variation % 3]
+        parts = device.cores * (GRID_THREADS // threads) // teams
+        return Geometry(mode=Mode.GRID, threads=threads, vector=vector, parts=parts, unroll=4, teams=teams)
+    parts = device.cores
+    if not demand.fits(width_of(program.cols, parts), REGISTER_FLOATS):
+        raise NotCovered(f"rows of {program.cols} elements kept on the chip")
+    stages = 1 if demand.staged_bytes else 0
+    return Geometry(mode=Mode.GRID, threads=GRID_THREADS, vector=vector, parts=parts, unroll=4, stages=stages)
+
+
+def _blocks(
+    program: RowProgram, chosen: frozenset[str], demand: Demand, device: Device, variation: int
+) -> Geometry | None:
+    """Return a block or a cluster of as many as hold the row on the chip, or None when no cluster does."""
+    vector = vectors(program)[0] if S.VECTOR in chosen else 1
+    options = [p for p in (1, 2, 4, MAX_CLUSTER) if p == 1 or has_clusters(device)]
+    fitting = [p for p in options if demand.fits(width_of(program.cols, p), REGISTER_FLOATS)]
+    if not fitting:
+        return None
+    roomy = [p for p in fitting if demand.fits(width_of(program.cols, p), ROOMY_FLOATS)]
+    parts = (roomy or fitting)[0]
+    if S.CLUSTER in chosen:
+        parts = max(parts, (4, 2, 8)[variation % 3])
+    threads = _threads(program, demand, parts, vector, variation)
+    mode = Mode.BLOCK if parts == 1 else Mode.CLUSTER
+    stages = _stages(program, demand, parts)
+    return Geometry(
+        mode=mode, threads=threads, vector=vector, parts=parts, unroll=4, stages=stages, least_parts=fitting[0]
+    )
+
+
+def _stages(program: RowProgram, demand: Demand, parts: int) -> int:
+    if not demand.staged_bytes:
+        return 0
+    return 2 if 2 * demand.staged_bytes * width_of(program.cols, parts) <= SHARED_BYTES else 1
+
+
+def _threads(program: RowProgram, demand: Demand, parts: int, vector: int, variation: int) -> int:
+    """Return a block size that leaves no warp without work and no thread with more than 128 kept elements."""
+    width = width_of(program.cols, parts)
+    least = 64
+    while least < 1024 and demand.register_slots * width > 64 * least:
+        least *= 2
+    most = 64
+    while most < 1024 and most * vector < width:
+        most *= 2
+    return min(max(VARIED_THREADS["block"][variation % 3], least), max(most, least))

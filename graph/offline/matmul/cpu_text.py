@@ -1,0 +1,144 @@
+"""C++ for a contraction: packed panels, sums in vector registers, tiles shared among threads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ridgeline.graph.offline.epilogue import epilogue_made, epilogue_text
+from ridgeline.graph.offline.matmul.contraction import Contraction
+from ridgeline.graph.offline.matmul.frame import (
+    TENSOR_TYPES,
+    batch_offset,
+    extents,
+    native_sections,
+    prototype,
+    tunable,
+)
+from ridgeline.tools.records import Signature
+
+PANELS, DEPTHS, TILES, DOT = "packed-panels", "cache-blocks", "thread-tiles", "bf16-dot"
+PREFETCH, SPLIT, DYNAMIC, POLY = "prefetch", "split-k", "dynamic-schedule", "poly-math"
+
+NO_LIMIT = 1 << 30
+AHEAD_LINES = "__builtin_prefetch(right + (k + PREFETCH_STEPS) * NR);"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpuKernel:
+    """One kernel to be written."""
+
+    contraction: Contraction
+    signature: Signature
+    structures: frozenset[str]
+    variation: int = 0
+
+    def has(self, structure: str) -> bool:
+        """Tell whether the kernel is composed of it."""
+        return structure in self.structures
+
+    @property
+    def has_pairs(self) -> bool:
+        """Tell whether panels hold pairs of bf16."""
+        return self.has(DOT) and self.contraction.dtype == "bfloat16"
+
+    def choose(self, name: str, defaults: tuple[int, ...], values: tuple[int, ...]) -> str:
+        """Return a tunable's line; variations start at its defaults in turn."""
+        return tunable(name, defaults[self.variation % len(defaults)], values)
+
+    def source(self) -> str:
+        """Return the whole source but its first line."""
+        native = native_sections("matmul_cpu.h")
+        epilogue = self.contraction.epilogue
+        parts = [*_head(self), "", epilogue_text(epilogue, cuda=False, inline=self.has(POLY)), *_offsets(self)]
+        parts += [native["finish"]]
+        parts += _tiled(self, native) if self.has(PANELS) else [native["rows"]]
+        return "\n".join([*parts, _run(self)])
+
+
+def _head(kernel: CpuKernel) -> list[str]:
+    contraction = kernel.contraction
+    lines = ['#include "problem.h"', "", "#include <omp.h>", "", "#include <algorithm>", "#include <cmath>"]
+    lines += ["#include <cstdint>"]
+    lines += ["#include <immintrin.h>"] if kernel.has(PANELS) and kernel.has_pairs else []
+    lines += ["", f"using Element = {TENSOR_TYPES[contraction.dtype]};"]
+    lines += [f"using Output = {TENSOR_TYPES[contraction.epilogue.output.dtype]};"]
+    lines += extents(contraction, "int64_t")
+    return lines
+
+
+def _offsets(kernel: CpuKernel) -> list[str]:
+    lines = []
+    for name, operand in (("left", kernel.contraction.left), ("right", kernel.contraction.right)):
+        parameter = "int64_t batch" if operand.batch_terms else "int64_t"
+        value = batch_offset(operand, kernel.contraction.batch)
+        lines.append(f"static inline int64_t {name}_offset({parameter}) {{ return {value}; }}")
+    return [*lines, ""]
+
+
+def _tiled(kernel: CpuKernel, native: dict[str, str]) -> list[str]:
+    right_batches = "BATCH" if kernel.contraction.right.batch_terms else "1"
+    lines = [f"using Packed = {'uint32_t' if kernel.has_pairs else 'float'};"]
+    lines += [f"constexpr int64_t PER_PACKED = {2 if kernel.has_pairs else 1}, RIGHT_BATCHES = {right_batches};"]
+    lines += [kernel.choose("VECTORS", (2, 3, 4), (1, 2, 3, 4)), *_tile_sizes(kernel)]
+    ahead = kernel.has(PREFETCH)
+    lines += [kernel.choose("PREFETCH_STEPS", (8, 16, 32), (4, 8, 16, 32))] if ahead else []
+    pairs = "_pairs" if kernel.has_pairs else ""
+    products = native[f"products{pairs}"].replace("    @PREFETCH@\n", f"    {AHEAD_LINES}\n" if ahead else "")
+    return [*lines, "", native["vectors"], products, native[f"pack{pairs}"], native["sizes"], _product(kernel, native)]
+
+
+def _tile_sizes(kernel: CpuKernel) -> list[str]:
+    has_depths, has_tiles = kernel.has(DEPTHS), kernel.has(TILES)
+    lines = [kernel.choose("K_BLOCK", (384, 256, 768), (128, 256, 384, 512, 768)) if has_depths else _free("K_BLOCK")]
+    lines += [
+        kernel.choose("TILE_PANELS", (8, 4, 16), (2, 4, 8, 16)) if has_depths or has_tiles else _one("TILE_PANELS")
+    ]
+    lines += [kernel.choose("TILE_COL_PANELS", (8, 16, 4), (4, 8, 16, 32)) if has_tiles else _free("TILE_COL_PANELS")]
+    lines += [kernel.choose("SPLITS", (2, 4, 8), (2, 4, 8)) if kernel.has(SPLIT) else _one("SPLITS")]
+    return lines + ([kernel.choose("CHUNK", (1, 2, 4), (1, 2, 4))] if kernel.has(DYNAMIC) else [])
+
+
+def _free(name: str) -> str:
+    return f"constexpr int {name} = {NO_LIMIT};"
+
+
+def _one(name: str) -> str:
+    return f"constexpr int {name} = 1;"
+
+
+def _product(kernel: CpuKernel, native: dict[str, str]) -> str:
+    is_split = kernel.has(SPLIT)
+    threads = "static_cast<size_t>(omp_get_max_threads())"
+    parts = f"reinterpret_cast<float*>(workspace + RIGHT_BYTES + LEFT_BYTES * {threads})"
+    own = "reinterpret_cast<float*>(own + LEFT_BYTES)"
+    filled = {
+        "@OWN_SUMS@": "0" if is_split else "SUMS_BYTES",
+        "@SCHEDULE@": "dynamic, CHUNK" if kernel.has(DYNAMIC) else "static",
+        "@SUMS@": "parts + task * TM * TN" if is_split else own,
+        "      @FINISH@\n": "" if is_split else native["finish_tile"],
+        "    @ADD@\n": native["add_parts"] if is_split else "",
+    }
+    text = native["tiled"]
+    for mark, value in filled.items():
+        text = text.replace(mark, value)
+    if is_split:
+        first = "  Packed* const packed_right"
+        text = text.replace(first, f"  float* const parts = {parts};\n{first}", 1)
+    return text
+
+
+def _run(kernel: CpuKernel) -> str:
+    contraction = kernel.contraction
+    epilogue = contraction.epilogue
+    arguments = [f"{contraction.left.argument}_data", f"{contraction.right.argument}_data", epilogue_made(epilogue)]
+    arguments += [f"{epilogue.output.argument}_data"]
+    arguments += ["static_cast<char*>(workspace)"] if kernel.has(PANELS) else []
+    head = prototype(kernel.signature, cuda=False)
+    lines = [head if kernel.has(PANELS) else head.replace("void* workspace", "void*")]
+    lines += [f"  product({', '.join(arguments)});", "}", ""]
+    if kernel.has(PANELS):
+        own = "LEFT_BYTES" if kernel.has(SPLIT) else "(LEFT_BYTES + SUMS_BYTES)"
+        size = f"RIGHT_BYTES + {own} * static_cast<size_t>(omp_get_max_threads())"
+        size += " + SUMS_BYTES * TILES * SPLITS" if kernel.has(SPLIT) else ""
+        lines += [f'extern "C" size_t workspace_bytes() {{ return {size}; }}', ""]
+    return "\n".join(lines)

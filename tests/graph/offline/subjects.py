@@ -1,0 +1,22 @@
+"""Subjects of requests, made of exported references."""
+
+from ridgeline.graph.requests import Subject
+from ridgeline.tools.records import Baseline, Baselines, Device, DeviceKind, Floor, PrecisionClass
+
+CPU = Device(
+    kind=DeviceKind.CPU, name="cpu", arch="native", uuid="cpu", cores=2, memory_bytes=1 << 33, cache_bytes=1 << 25
+)
+HOPPER = Device(
+    kind=DeviceKind.CUDA, name="NVIDIA H200", arch="sm_90a", uuid="GPU-0", cores=132, memory_bytes=141 << 30,
+    cache_bytes=50 << 20,
+)  # fmt: skip
+
+
+def subject_of(reference, device=CPU, tolerance="fp32"):
+    floor = Floor(floor_ms=0.3, compute_floor_ms=0.1, bound="memory", bandwidth_gbps=50.0, gflops=100.0)
+    eager = Baseline(name="eager", precision_class=PrecisionClass.FP32, median_ms=9.0)
+    return Subject(
+        problem_name=reference.name, reference_source="", header="", interface="c",
+        language="cpp" if device.kind is DeviceKind.CPU else "cu", tolerance=tolerance, device=device,
+        description=reference.description, baselines=Baselines(device=device, entries=(eager,), floor=floor),
+    )  # fmt: skip
