@@ -18,12 +18,14 @@ EXACT_IN_TF32 = ("float16", "bfloat16")
 """TF32 has 10 bits of mantissa as fp16 has, so their products are exact."""
 MAX_RING_BYTES = 4 << 20
 
-CPU_SUSPECTS: tuple[tuple[str, tuple[str, ...]], ...] = (
+Pointers = tuple[tuple[str, tuple[str, ...]], ...]
+
+CPU_SUSPECTS: Pointers = (
     (r"crash|segmentation|written|signal|memory|stack", (Cpu.POOL, Cpu.ROWS)),
     (r"wrong|error|precision|nan|inf|finite|differ", (Cpu.POOL, Cpu.PANEL)),
     (r"time|slow", (Cpu.DYNAMIC, Cpu.PREFETCH)),
 )
-GPU_SUSPECTS: tuple[tuple[str, tuple[str, ...]], ...] = (
+GPU_SUSPECTS: Pointers = (
     (r"shared memory|register|launch|resource", (Gpu.RESIDENT, Gpu.ASYNC)),
     (r"illegal|crash|align|written|signal", (Gpu.VECTOR, Gpu.ASYNC, Gpu.RESIDENT)),
     (r"precision|wrong|error|nan|inf|finite|differ", (Gpu.WGMMA, Gpu.POOL, Gpu.MMA)),
@@ -155,8 +157,8 @@ class ConvolutionCuda:
         return True
 
     def base(self) -> Composition:
-        """Return nothing: fp32 register blocks over staged rows, a pool of its own."""
-        return frozenset()
+        """Return what hardly ever loses: tensor cores where the tolerance has them, wide copies, a pool in the tile."""
+        return frozenset({Gpu.MMA, Gpu.VECTOR, Gpu.POOL}) & frozenset(self.applicable())
 
     def expected_gain(self, structure: str) -> float:
         gains = {
@@ -172,7 +174,7 @@ class ConvolutionCuda:
     def emit(self, composition: Composition, variation: int) -> str:
         """Return a whole source; what does not fit together gives way to the smaller of the two."""
         kept = set(composition)
-        for structure in (Gpu.RESIDENT, Gpu.ASYNC, Gpu.POOL):
+        for structure in (Gpu.RESIDENT, Gpu.ASYNC, Gpu.POOL, Gpu.VECTOR):
             if not self._fits({Gpu(s) for s in kept}):
                 kept.discard(structure)
         header = header_line(self, composition)
@@ -196,6 +198,6 @@ def _stored_share(layer: Convolution, subject: Subject, *, flops_per_byte: int) 
     return min(1.0, stored * flops_per_byte / max(layer.flops, 1))
 
 
-def _suspects(failure: str, pointers: tuple[tuple[str, tuple[str, ...]], ...], texts: Mapping[str, Text]) -> tuple[str, ...]:
+def _suspects(failure: str, pointers: Pointers, texts: Mapping[str, Text]) -> tuple[str, ...]:
     pointed = [s for pattern, group in pointers if re.search(pattern, failure, re.IGNORECASE) for s in group]
     return tuple(dict.fromkeys([*pointed, *texts]))

@@ -104,7 +104,7 @@ def _run(layer: Convolution, signature: Signature, chosen: Chosen) -> str:
     between = "static_cast<size_t>(IMAGES) * FILTERS * OUT_ROWS * OUT_COLS * sizeof(float)"
     out = f"{layer.output.name}_data"
     is_apart = layer.pool is not None and not is_fused
-    sizes = [f"PACKED_BYTES"] if is_packed else []
+    sizes = ["PACKED_BYTES"] if is_packed else []
     sizes += [between] if is_apart else []
     lines = []
     if is_packed:
@@ -113,7 +113,7 @@ def _run(layer: Convolution, signature: Signature, chosen: Chosen) -> str:
         lines.append("alignas(64) static thread_local float ring[FILTERS * TARGET_ROWS * OUT_COLS];\n")
     if sizes:
         lines.append(f'extern "C" size_t workspace_bytes() {{ return {" + ".join(sizes)}; }}\n')
-    lines.append(f"{prototype(signature, '[[maybe_unused]] void* workspace')} {{")
+    lines.append(f"{prototype(signature, 'void* workspace')} {{")
     lines.append(f"  const Epilogue epilogue{epilogue_made(layer.epilogue).removeprefix('Epilogue')};")
     weights = "static_cast<float*>(workspace)" if is_packed else f"{layer.weight.name}_data"
     lines.append(f"  {'float' if is_packed else 'const Element'}* const weights = {weights};")

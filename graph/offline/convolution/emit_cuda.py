@@ -86,7 +86,11 @@ def _cut(cut: Tiling, chosen: Chosen, cores: int) -> list[str]:
     layer = cut.layer
     results = window.size if cut.is_pooled else layer.out_size
     is_small = layer.images * layer.filters * math.prod(layer.out_size) < 1 << 31
-    chunks = [c for c in (cut.unit, 2 * cut.unit, 4 * cut.unit, cut.chunk) if replace(cut, chunk=c).fits and c < 2 * layer.channels]
+    chunks = [
+        c
+        for c in (cut.unit, 2 * cut.unit, 4 * cut.unit, cut.chunk)
+        if replace(cut, chunk=c).fits and c < 2 * layer.channels
+    ]
     lines = [
         tunable("TILE_RESULT_ROWS", cut.rows, cuts.row_choices(cut)),
         tunable("WARP_GROUPS", cut.warp_groups, cuts.group_choices(cut)),
@@ -100,7 +104,9 @@ def _cut(cut: Tiling, chosen: Chosen, cores: int) -> list[str]:
         constant("RESULT_STEP_X", window.stride[1]),
         constant("RESULT_PAD_Y", window.padding[0]),
         constant("RESULT_PAD_X", window.padding[1]),
-        constant("TILE_ROWS", f"(TILE_RESULT_ROWS - 1) * RESULT_STEP_Y + {(window.kernel[0] - 1) * window.dilation[0] + 1}"),
+        constant(
+            "TILE_ROWS", f"(TILE_RESULT_ROWS - 1) * RESULT_STEP_Y + {(window.kernel[0] - 1) * window.dilation[0] + 1}"
+        ),
         constant("WARP_FILTERS", cut.warp_filters),
         constant("FILTER_WARPS", cut.filter_warps),
         constant("WARP_MULTIPLE", 4 if cut.use_wgmma else 1),

@@ -130,7 +130,7 @@ def _operands(
     signature = description.signature
     inputs = [a for a in signature.with_role(Role.INPUT) if a.kind is not ArgKind.NONE]
     named = {a.name: a for a in signature.args}
-    specs = dict(zip(graph["inputs"], inputs, strict=True))
+    specs: dict[str, ArgSpec] = dict(zip(graph["inputs"], inputs, strict=True))
     specs |= {at: named[name] for at, name in graph["parameters"].items() if name in named}
 
     def read(argument: Any) -> ArgSpec:
@@ -161,14 +161,16 @@ def _pool_of(graph: dict[str, Any], nodes: dict[str, Node]) -> Node | None:
         node = nodes[node["args"][0]["node"]]
     if len(pools) > 1 or node["op"] != "getitem" or node["args"] != [{"node": pools[0]["name"]}, 0]:
         raise NotCovered("something else than a reshape after the max pool")
-    return pools[0]
+    pool: Node = pools[0]
+    return pool
 
 
 def _pool(nodes: dict[str, Node], graph: dict[str, Any], node: Node, convolution: Node) -> Pool:
     if nodes[node["args"][0]["node"]]["shape"] != convolution["shape"]:
         raise NotCovered("a max pool over another shape than the convolution's")
     values = next(n for n in nodes.values() if n["op"] == "getitem" and n["args"] == [{"node": node["name"]}, 0])
-    _, kernel, stride, padding, dilation, *_ = [*node["args"], *([None] * 5)]
+    given: list[Any] = node["args"]
+    kernel, stride, padding, dilation = (given[i] if i < len(given) else None for i in range(1, 5))
     return Pool(
         kernel=_pair(kernel),
         stride=_pair(stride or kernel),

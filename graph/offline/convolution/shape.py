@@ -29,4 +29,8 @@ def shape_constants(layer: Convolution) -> list[str]:
     lines += [
         constant(name, value) for names, values in pairs.items() for name, value in zip(names, values, strict=True)
     ]
-    return [*lines, f"using Element = {MEMORY_TYPES[layer.x.dtype]};", f"using Result = {MEMORY_TYPES[layer.output.dtype]};"]
+    return [
+        *lines,
+        f"using Element = {MEMORY_TYPES[layer.x.dtype]};",
+        f"using Result = {MEMORY_TYPES[layer.output.dtype]};",
+    ]

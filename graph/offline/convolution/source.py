@@ -6,10 +6,8 @@ import re
 from collections.abc import Iterable
 from importlib import resources
 
-from ridgeline.graph.offline.epilogue import MEMORY_TYPES
-from ridgeline.tools.records import ArgKind, ArgSpec, Role, Signature
-
-SCALAR_TYPES = {"float64": "double", "int64": "int64_t", "bool": "bool"}
+from ridgeline.graph.offline.emit_cpp import parameter
+from ridgeline.tools.records import ArgKind, Signature
 
 
 def sections(file: str, names: Iterable[str]) -> str:
@@ -21,7 +19,7 @@ def sections(file: str, names: Iterable[str]) -> str:
 
 def prototype(signature: Signature, *more: str) -> str:
     """Return `run` with its parameters, called NAME_data and NAME_value, and what the target adds."""
-    parameters = [_parameter(a) for a in signature.args if a.kind is not ArgKind.NONE]
+    parameters = [parameter(a) for a in signature.args if a.kind is not ArgKind.NONE]
     listed = ",\n    ".join([*parameters, *more])
     return f'extern "C" void run(\n    {listed})'
 
@@ -52,10 +50,3 @@ def used(definitions: list[str], text: str) -> list[str]:
 def flag(*, is_set: bool) -> str:
     """Return a C++ truth value."""
     return "true" if is_set else "false"
-
-
-def _parameter(arg: ArgSpec) -> str:
-    if arg.kind is ArgKind.SCALAR:
-        return f"[[maybe_unused]] {SCALAR_TYPES[arg.dtype]} {arg.name}_value"
-    const = "" if arg.role is Role.OUTPUT else "const "
-    return f"[[maybe_unused]] {const}{MEMORY_TYPES.get(arg.dtype, 'void')}* __restrict__ {arg.name}_data"

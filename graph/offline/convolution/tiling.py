@@ -127,7 +127,9 @@ class Tiling:
         """Return computed over wanted outputs."""
         rows, cols = self.window.size if self.is_pooled else self.layer.out_size
         tiles = -(-rows // self.rows) * -(-cols // self.cols)
-        return tiles * -(-self.groups // self.warp_groups) * self.warp_groups * 8 / max(math.prod(self.layer.out_size), 1)
+        return (
+            tiles * -(-self.groups // self.warp_groups) * self.warp_groups * 8 / max(math.prod(self.layer.out_size), 1)
+        )
 
     def with_chunk(self) -> Tiling:
         """Return the cut with as many channels in a stage as are good for it."""
@@ -218,7 +220,7 @@ def unit_channels(layer: Convolution, *, of_channels: bool) -> int:
     base = 4 if of_channels else 1
     quads = layer.taps[0] * (layer.taps[1] if of_channels else -(-layer.taps[1] // 4))
     unit = 1
-    while ((quads * unit) % 2 and quads * unit < 32 or quads * unit < 8) and base * unit * 2 < 2 * layer.channels:
+    while (((quads * unit) % 2 and quads * unit < 32) or quads * unit < 4) and base * unit * 2 < 2 * layer.channels:
         unit *= 2
     return base * unit
 

@@ -299,6 +299,10 @@ __device__ __forceinline__ void multiply(float (&sums)[WARP_GROUPS][LANE_FILTERS
       asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
     }
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+#pragma unroll
+    for (int i = 0; i < WARP_GROUPS * LANE_FILTERS; ++i) {
+      asm volatile("" : "+f"(sums[i / LANE_FILTERS][i % LANE_FILTERS])::"memory");  // sums are read only from here on
+    }
   }
 }
 //: multiply_taps
