@@ -13,6 +13,7 @@ from ridgeline.graph.offline.composer import (
     ordered,
     structures_of,
 )
+from ridgeline.graph.offline.convolution.composers import convolution
 from ridgeline.graph.offline.ideas import named_structures
 from ridgeline.graph.offline.ir import NotCovered
 from ridgeline.graph.offline.matmul.cpu import MatmulCpu
@@ -45,6 +46,7 @@ def matmul(subject: Subject) -> Composer:
 FAMILIES: Mapping[str, Callable[[Subject], Composer]] = {
     "row-wise": rowwise,
     "matmul": matmul,
+    "convolution": convolution,
 }
 """Operation families by name, tried in this order; each raises NotCovered for a reference that is not its own."""
 

@@ -65,6 +65,11 @@ def products(tmp_path_factory):
     return exported("matmul_references.py", tmp_path_factory.mktemp("products"))
 
 
+@pytest.fixture(scope="session")
+def convolutions(tmp_path_factory):
+    return exported("conv_references.py", tmp_path_factory.mktemp("convolutions"))
+
+
 def exported(script, out):
     """Return the references that a script beside this file exports, by name."""
     environment = {**os.environ, "PYTHONPATH": str(HERE.parents[2] / "src")}

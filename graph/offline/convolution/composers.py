@@ -1,0 +1,203 @@
+"""The convolution family on its two targets, as the offline search sees it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from ridgeline.graph.offline.composer import Composer, Composition, Text, header_line
+from ridgeline.graph.offline.convolution import emit_cpp, emit_cuda
+from ridgeline.graph.offline.convolution.layer import Convolution, recognise
+from ridgeline.graph.offline.convolution.structures import CPU_TEXTS, GPU_TEXTS, Cpu, Gpu
+from ridgeline.graph.offline.ideas import within_roofline
+from ridgeline.graph.offline.ir import NotCovered
+from ridgeline.graph.requests import Subject
+
+TF32_TOLERANCES = ("tf32", "fp16", "bf16", "fp8", "crfm")
+EXACT_IN_TF32 = ("float16", "bfloat16")
+"""TF32 has 10 bits of mantissa as fp16 has, so their products are exact."""
+MAX_RING_BYTES = 4 << 20
+
+Pointers = tuple[tuple[str, tuple[str, ...]], ...]
+
+CPU_SUSPECTS: Pointers = (
+    (r"crash|segmentation|written|signal|memory|stack", (Cpu.POOL, Cpu.ROWS)),
+    (r"wrong|error|precision|nan|inf|finite|differ", (Cpu.POOL, Cpu.PANEL)),
+    (r"time|slow", (Cpu.DYNAMIC, Cpu.PREFETCH)),
+)
+GPU_SUSPECTS: Pointers = (
+    (r"shared memory|register|launch|resource", (Gpu.RESIDENT, Gpu.ASYNC)),
+    (r"illegal|crash|align|written|signal", (Gpu.VECTOR, Gpu.ASYNC, Gpu.RESIDENT)),
+    (r"precision|wrong|error|nan|inf|finite|differ", (Gpu.WGMMA, Gpu.POOL, Gpu.MMA)),
+    (r"time|slow", (Gpu.WGMMA, Gpu.RESIDENT)),
+)
+"""Which structures a failure points at, most likely first."""
+
+
+def convolution(subject: Subject) -> Composer:
+    """Return the convolution family's composer for the subject's target.
+
+    Raises:
+        NotCovered: the interface, the reference or its layout is outside the family.
+    """
+    if subject.interface != "c":
+        raise NotCovered(f"interface {subject.interface}")
+    layer = recognise(subject.description)
+    return ConvolutionCpp(layer, subject) if subject.language == "cpp" else ConvolutionCuda(layer, subject)
+
+
+class ConvolutionCpp:
+    """A convolution for one CPU; a Composer."""
+
+    def __init__(self, layer: Convolution, subject: Subject) -> None:
+        """Take a recognised convolution.
+
+        Raises:
+            NotCovered: the rows of one output do not fit a thread's buffer.
+        """
+        if emit_cpp.buffer_bytes(layer, 1) > emit_cpp.MAX_BUFFER_BYTES:
+            raise NotCovered("a convolution whose input rows exceed a thread's buffer")
+        self.layer, self._subject = layer, subject
+
+    @property
+    def texts(self) -> Mapping[str, Text]:
+        return CPU_TEXTS
+
+    @property
+    def conflicts(self) -> tuple[Composition, ...]:
+        return ()
+
+    def applicable(self) -> tuple[str, ...]:
+        layer = self.layer
+        pool = layer.pool
+        ring_rows = pool.kernel[0] * pool.dilation[0] + 8 if pool else 0
+        tests = {
+            Cpu.FILTERS: True,
+            Cpu.POOL: 0 < 4 * layer.filters * ring_rows * layer.out_size[1] <= MAX_RING_BYTES,
+            Cpu.PANEL: layer.channels > 1,
+            Cpu.ROWS: layer.out_size[0] > 1 and emit_cpp.buffer_bytes(layer, 2) <= emit_cpp.MAX_BUFFER_BYTES,
+            Cpu.PREFETCH: True,
+            Cpu.DYNAMIC: layer.images * layer.out_size[0] > 1,
+        }
+        return tuple(s for s in CPU_TEXTS if tests[Cpu(s)])
+
+    def base(self) -> Composition:
+        """Return nothing: outputs of a row in vectors, the weights as they lie."""
+        return frozenset()
+
+    def expected_gain(self, structure: str) -> float:
+        cols = self.layer.out_size[1]
+        filled = cols / (-(-cols // 16) * 16)
+        gains = {
+            Cpu.FILTERS: 1.15 / filled,
+            Cpu.POOL: 1 + _stored_share(self.layer, self._subject, flops_per_byte=20),
+            Cpu.PANEL: 1.05,
+            Cpu.ROWS: 1.1,
+            Cpu.PREFETCH: 1.02,
+            Cpu.DYNAMIC: 1.03,
+        }
+        return within_roofline(gains[Cpu(structure)], self._subject)
+
+    def emit(self, composition: Composition, variation: int) -> str:
+        header = header_line(self, composition)
+        signature, cores = self._subject.description.signature, self._subject.device.cores
+        return emit_cpp.emit(self.layer, signature, composition, header, cores=cores, variation=variation)
+
+    def tunable(self) -> Composition:
+        return frozenset({Cpu.FILTERS, Cpu.PANEL, Cpu.ROWS})
+
+    def varying(self) -> tuple[str, ...]:
+        return (Cpu.ROWS, Cpu.FILTERS, Cpu.PREFETCH, Cpu.DYNAMIC)
+
+    def suspects(self, failure: str) -> tuple[str, ...]:
+        return _suspects(failure, CPU_SUSPECTS, CPU_TEXTS)
+
+
+class ConvolutionCuda:
+    """A convolution for one GPU; a Composer."""
+
+    def __init__(self, layer: Convolution, subject: Subject) -> None:
+        """Take a recognised convolution.
+
+        Raises:
+            NotCovered: not even the smallest tile fits shared memory.
+        """
+        self.layer, self._subject = layer, subject
+        emit_cuda.tiling_of(layer, frozenset())
+
+    @property
+    def texts(self) -> Mapping[str, Text]:
+        return GPU_TEXTS
+
+    @property
+    def conflicts(self) -> tuple[Composition, ...]:
+        """Return the two tensor-core instructions: one kernel has one of them."""
+        return (frozenset({Gpu.MMA, Gpu.WGMMA}),)
+
+    def applicable(self) -> tuple[str, ...]:
+        layer, subject = self.layer, self._subject
+        may_round = subject.tolerance in TF32_TOLERANCES or layer.x.dtype in EXACT_IN_TF32
+        is_hopper = subject.device.arch == "sm_90a"
+        tests = {
+            Gpu.MMA: may_round and self._fits({Gpu.MMA}),
+            Gpu.WGMMA: may_round and is_hopper and self._fits({Gpu.WGMMA}),
+            Gpu.POOL: layer.pool is not None and self._fits({Gpu.POOL}),
+            Gpu.RESIDENT: self._fits({Gpu.RESIDENT}),
+            Gpu.ASYNC: layer.x.dtype == "float32",
+            Gpu.VECTOR: emit_cuda.can_vectorise(layer, is_pooled=False)
+            and (layer.pool is None or emit_cuda.can_vectorise(layer, is_pooled=True)),
+        }
+        return tuple(s for s in GPU_TEXTS if tests[Gpu(s)])
+
+    def _fits(self, structures: set[Gpu]) -> bool:
+        try:
+            emit_cuda.tiling_of(self.layer, frozenset(structures))
+        except NotCovered:
+            return False
+        return True
+
+    def base(self) -> Composition:
+        """Return what hardly ever loses: tensor cores where the tolerance has them, wide copies, a pool in the tile."""
+        return frozenset({Gpu.MMA, Gpu.VECTOR, Gpu.POOL}) & frozenset(self.applicable())
+
+    def expected_gain(self, structure: str) -> float:
+        gains = {
+            Gpu.MMA: 3.0,
+            Gpu.WGMMA: 3.2,
+            Gpu.POOL: 1 + _stored_share(self.layer, self._subject, flops_per_byte=30),
+            Gpu.RESIDENT: 1.15,
+            Gpu.ASYNC: 1.2,
+            Gpu.VECTOR: 1.05,
+        }
+        return within_roofline(gains[Gpu(structure)], self._subject)
+
+    def emit(self, composition: Composition, variation: int) -> str:
+        """Return a whole source; what does not fit together gives way to the smaller of the two."""
+        kept = set(composition)
+        for structure in (Gpu.RESIDENT, Gpu.ASYNC, Gpu.POOL, Gpu.VECTOR):
+            if not self._fits({Gpu(s) for s in kept}):
+                kept.discard(structure)
+        header = header_line(self, composition)
+        signature, cores = self._subject.description.signature, self._subject.device.cores
+        return emit_cuda.emit(self.layer, signature, frozenset(kept), header, cores=cores, variation=variation)
+
+    def tunable(self) -> Composition:
+        """Return all structures: each kernel's tile may start elsewhere."""
+        return frozenset(GPU_TEXTS)
+
+    def varying(self) -> tuple[str, ...]:
+        return (Gpu.ASYNC, Gpu.VECTOR, Gpu.RESIDENT)
+
+    def suspects(self, failure: str) -> tuple[str, ...]:
+        return _suspects(failure, GPU_SUSPECTS, GPU_TEXTS)
+
+
+def _stored_share(layer: Convolution, subject: Subject, *, flops_per_byte: int) -> float:
+    """Return the time of writing and reading the convolution's output over that of its arithmetic, at most 1."""
+    stored = 8 * layer.images * layer.filters * layer.out_size[0] * layer.out_size[1]
+    return min(1.0, stored * flops_per_byte / max(layer.flops, 1))
+
+
+def _suspects(failure: str, pointers: Pointers, texts: Mapping[str, Text]) -> tuple[str, ...]:
+    pointed = [s for pattern, group in pointers if re.search(pattern, failure, re.IGNORECASE) for s in group]
+    return tuple(dict.fromkeys([*pointed, *texts]))

@@ -1,0 +1,107 @@
+"""Convolutions for a GPU where there is none: they build without a warning, and emulated they compute the right thing."""
+
+import asyncio
+import itertools
+import shutil
+
+import numpy as np
+import pytest
+
+from ridgeline.graph.offline.convolution.composers import ConvolutionCuda, convolution
+from ridgeline.graph.offline.convolution.structures import Gpu
+from ridgeline.graph.tuning import parse_tunables, with_values
+from ridgeline.tools.compiler import Compiler
+from ridgeline.tools.engine import CompileTask, ProblemOnDevice
+from ridgeline.tools.records import Candidate, Origin
+from ridgeline.tools.sandbox import Sandbox, probe_sandbox
+
+from .conftest import worst_error
+from .conv_emulation import on_cpu
+from .subjects import HOPPER, subject_of
+
+COPIES = {Gpu.ASYNC, Gpu.VECTOR, Gpu.RESIDENT}
+EMULATED = {
+    "square": [(set(), 0), ({Gpu.MMA, Gpu.VECTOR}, 1), ({Gpu.WGMMA, *COPIES}, 0)],
+    "pointwise": [({Gpu.MMA, Gpu.ASYNC}, 0)],
+    "dilated": [({Gpu.ASYNC}, 2), ({Gpu.WGMMA, Gpu.RESIDENT}, 1)],
+    "wide": [({Gpu.MMA}, 2), ({Gpu.WGMMA, Gpu.POOL}, 0)],
+    "ceiling": [({Gpu.MMA, Gpu.POOL, Gpu.ASYNC}, 1), ({Gpu.POOL}, 0)],
+    "spread_pool": [({Gpu.POOL, Gpu.MMA, *COPIES}, 0)],
+    "residual": [({Gpu.MMA}, 1)],
+    "brain": [({Gpu.MMA, Gpu.RESIDENT}, 0), (set(), 1)],
+    "alexnet_relu_pool": [({Gpu.MMA, Gpu.POOL, *COPIES}, 0), ({Gpu.WGMMA, Gpu.POOL}, 0)],
+}
+ROUNDED_ERROR = 1e-3
+
+
+def composer_of(reference, tolerance="tf32"):
+    composer = convolution(subject_of(reference, HOPPER, tolerance))
+    assert isinstance(composer, ConvolutionCuda)
+    return composer
+
+
+@pytest.mark.parametrize("name", EMULATED)
+def test_emulated_compositions_are_correct(bench, convolutions, name):
+    composer = composer_of(convolutions[name])
+    sources = [composer.emit(frozenset(c), variation) for c, variation in EMULATED[name]]
+    outputs = bench.run(convolutions[name], [on_cpu(s) for s in sources])
+    for (composition, variation), made in zip(EMULATED[name], outputs, strict=True):
+        allowed = ROUNDED_ERROR if composition & {Gpu.MMA, Gpu.WGMMA} else 1e-5
+        error = worst_error(convolutions[name], made)
+        assert error < (8e-3 if name == "brain" else allowed), f"{composition} {variation}: relative error {error}"
+
+
+def test_emulated_tunables_are_correct(bench, convolutions):
+    composer = composer_of(convolutions["ceiling"])
+    source = composer.emit(frozenset({Gpu.MMA, Gpu.POOL}), 0)
+    points = [{t.name: v} for t in parse_tunables(source) for v in t.values]
+    assert len(points) > 3
+    outputs = bench.run(convolutions["ceiling"], [on_cpu(with_values(source, p)) for p in points])
+    assert max(worst_error(convolutions["ceiling"], made) for made in outputs) < ROUNDED_ERROR
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no CUDA toolkit")
+def test_sources_build_without_a_warning(convolutions, tmp_path):
+    tasks = [*tasks_for(convolutions, "alexnet_relu_pool"), *tasks_for(convolutions, "brain")]
+    tmp_path.chmod(0o755)
+    compiler = Compiler(Sandbox(probe_sandbox().tier), tmp_path / "cache", HOPPER)
+    builds = asyncio.run(compiler.compile_batch(tasks))
+    assert [b.log for b in builds if b.log or not b.library_path] == []
+
+
+def tasks_for(convolutions, name):
+    reference = convolutions[name]
+    composer = composer_of(reference)
+    problem = ProblemOnDevice(
+        name=name, reference_source="", interface="c", tolerance="tf32", device=HOPPER, description=reference.description
+    )  # fmt: skip
+    usable = set(composer.applicable())
+    chosen = [usable - {Gpu.WGMMA}, usable - {Gpu.MMA}, usable - {Gpu.MMA, Gpu.WGMMA, Gpu.POOL, Gpu.RESIDENT}]
+    return [
+        CompileTask(
+            problem=problem,
+            candidate=Candidate(
+                id=f"{name}-{i}", origin=Origin.MODEL, round=1, idea_id=None, parent_id=None,
+                source=composer.emit(frozenset(c), 0), language="cu",
+            ),
+        )
+        for i, c in enumerate(chosen)
+    ]  # fmt: skip
+
+
+def test_every_pair_of_structures_is_emitted(convolutions):
+    composer = composer_of(convolutions["alexnet_relu_pool"])
+    pairs = [frozenset(p) for p in itertools.combinations(composer.applicable(), 2)]
+    kept = [p for p in pairs if p not in composer.conflicts]
+    assert len({composer.emit(p, 0) for p in kept}) == len(kept)
+
+
+def test_tunables_default_to_one_of_their_values(convolutions):
+    source = composer_of(convolutions["alexnet"]).emit(frozenset({Gpu.WGMMA, Gpu.ASYNC}), 0)
+    tunables = {t.name: t for t in parse_tunables(source)}
+    assert {"TILE_RESULT_ROWS", "BATCH"} <= set(tunables)
+    assert all(t.current in t.values for t in tunables.values())
+
+
+def test_references_are_not_all_zero(convolutions):
+    assert all(np.abs(convolutions[n].arrays["out_0"]).max() > 0.1 for n in EMULATED)
