@@ -9,11 +9,13 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from ridgeline.problems.files import as_words
+from ridgeline.problems.syntax import DTYPE_NAMES
 
 _PLAIN_TYPES = {
     "string_type": "text",
     "int_type": "a whole number",
     "float_type": "a number",
+    "size_type": f"a number or one of {', '.join(DTYPE_NAMES)}",
     "bool_type": "true or false",
     "list_type": "a list",
     "dict_type": "a mapping",

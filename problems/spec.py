@@ -28,7 +28,7 @@ from pydantic_core import PydanticCustomError
 
 from ridgeline.problems.files import read_text, read_yaml
 from ridgeline.problems.mistakes import explain
-from ridgeline.problems.syntax import parse_reference, substitute_sizes
+from ridgeline.problems.syntax import DTYPE_NAMES, parse_reference, substitute_sizes
 from ridgeline.tools.errors import ProblemError
 
 SCHEMA_VERSION = 1
@@ -42,10 +42,12 @@ Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 Positive = Annotated[FiniteFloat, Field(gt=0)]
 
 
-def _as_size(value: object) -> int | float:
+def _as_size(value: object) -> int | float | str:
     if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
         return value
-    raise PydanticCustomError("float_type", "must be a number")
+    if isinstance(value, str) and value in DTYPE_NAMES:
+        return value
+    raise PydanticCustomError("size_type", "must be a number or a type's name")
 
 
 def _as_interface(value: object) -> object:
@@ -55,7 +57,11 @@ def _as_interface(value: object) -> object:
 
 
 # One type instead of a union of two, whose messages would name both members.
-Size = Annotated[int | float, PlainValidator(_as_size), WithJsonSchema({"type": "number"})]
+Size = Annotated[
+    int | float | str,
+    PlainValidator(_as_size),
+    WithJsonSchema({"anyOf": [{"type": "number"}, {"enum": list(DTYPE_NAMES)}]}),
+]
 
 SOURCE_SUFFIX: dict[TargetKind, str] = {"cpu": ".cpp", "cuda": ".cu"}
 """What a source for a target is called."""

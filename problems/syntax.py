@@ -13,6 +13,9 @@ from ridgeline.tools.errors import ProblemError
 
 Number = int | float
 
+DTYPE_NAMES = ("float32", "float16", "bfloat16")
+"""The texts that `sizes` may set: a reference says `getattr(torch, DTYPE)` where a target needs another type."""
+
 REQUIRED_NAMES = {
     "Model": "define `class Model(torch.nn.Module)` at the top level",
     "get_inputs": "define `def get_inputs()` at the top level; it returns the list of arguments of forward",
@@ -42,13 +45,14 @@ def parse_reference(source: str, where: str) -> ast.Module:
     return tree
 
 
-def substitute_sizes(source: str, sizes: Mapping[str, Number], where: str) -> str:
+def substitute_sizes(source: str, sizes: Mapping[str, Number | str], where: str) -> str:
     """Return the reference with other values in its top-level assignments; every other character stays.
 
     What the reference computes from a replaced constant follows by itself, since only the constant's own value changes.
 
     Raises:
-        ProblemError: a name that is not assigned at the top level exactly once, or only together with another.
+        ProblemError: a name that is not assigned at the top level exactly once, or only together with another, or a
+            number where the reference has a text, or the reverse.
     """
     tree = ast.parse(source)
     values = _assigned_values(tree)
@@ -61,6 +65,9 @@ def substitute_sizes(source: str, sizes: Mapping[str, Number], where: str) -> st
         node = values[name][0]
         if node is None:
             raise ProblemError(f"{where}: the reference assigns `{name}` together with other names; give it a line")
+        if isinstance(value, str) != _is_text(node):
+            remedy = f"one of {', '.join(DTYPE_NAMES)}" if _is_text(node) else "a number"
+            raise ProblemError(f"{where}.{name}: must be {remedy} as in the reference, got {value!r}")
         edits.append((node, repr(value)))
     return _replace(source, edits)
 
@@ -122,6 +129,10 @@ def _pairs(target: ast.expr, value: ast.expr | None) -> list[tuple[str, ast.expr
     if isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(parts) and not is_starred:
         parts = list(value.elts)
     return [pair for element, part in zip(target.elts, parts, strict=True) for pair in _pairs(element, part)]
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def _near(name: str, known: Mapping[str, object]) -> str:
