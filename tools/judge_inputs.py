@@ -12,8 +12,9 @@ import torch
 
 from ridgeline.tools.judge_reference import Reference, Tensors
 
-_POOL = 8  # different draws of integer and bool tensors, dealt over the sets
-_MIXTURE = (0.15, 0.85)  # weight of the first draw: never one draw alone, so every set has contents of its own
+_POOL = 8  # different draws of integer and bool tensors beside floating ones, dealt over the sets
+_MIXTURE = (0.15, 0.85)  # weight of the second draw: never one draw alone, so every set has contents of its own
+_OFFSETS = 1 << 16  # where a set's weights may begin in the table of weights
 _ROW_SCALE_BITS = 5.0  # row scales are 2^U(-5, 5)
 _STRUCTURE = 0.2  # this share of exact zeros is no accident
 _INTEGER_RANGE = 4  # small integers are exact in every class down to fp8
@@ -26,7 +27,10 @@ class SecretSource:
         self._reference = reference
         self._secret = secret
         self._defaults = {n: t.detach().clone() for n, t in reference.named_tensors().items()}
-        self._ignores_seed = _all_equal(reference.draw_inputs(1), reference.draw_inputs(2))
+        first = reference.draw_inputs(1)
+        self._ignores_seed = _all_equal(first, reference.draw_inputs(2))
+        floating = [t.numel() for t in first if t.is_floating_point()]
+        self._weights = self._mixing_weights(_OFFSETS + max(floating)) if floating else torch.empty(0)
 
     def nominal(self, label: str) -> Tensors:
         """Return inputs as `get_inputs` gives them; rows are shuffled where it always gives the same ones."""
@@ -66,26 +70,45 @@ class SecretSource:
         return tuple(_whole(t, generator) if t.is_floating_point() else t for t in self.nominal(label))
 
     def refill(self, sets: tuple[Tensors, ...], label: str) -> None:
-        """Give every set new contents, each its own mixture of two fresh draws."""
+        """Give every set new contents: its own mixture of two fresh draws, with a weight of its own for each element.
+
+        With one weight for a set all contents would lie on a line, and all outputs of a linear reference too: two
+        calls would be enough to know every other.
+        """
         first, second = self.nominal(label + ":a"), self.nominal(label + ":b")
-        if not all(t.is_floating_point() for t in first):
-            pool = [self.nominal(f"{label}:{i}") for i in range(min(_POOL, len(sets)))]
-        else:
-            pool = [first]
-        generator = self._generator(label + ":weights")
-        for i, views in enumerate(sets):
-            weight = _MIXTURE[0] + (_MIXTURE[1] - _MIXTURE[0]) * torch.rand((), generator=generator).item()
-            for view, a, b, whole in zip(views, first, second, pool[i % len(pool)], strict=True):
+        pool = self._pool(first, len(sets), label)
+        mirrored = [_is_symmetric(t) for t in first]
+        offsets = torch.randperm(_OFFSETS, generator=self._generator(label + ":weights"))[: len(sets)].tolist()
+        for i, (views, offset) in enumerate(zip(sets, offsets, strict=True)):
+            draws = zip(views, first, second, pool[i % len(pool)], mirrored, strict=True)
+            for view, a, b, whole, is_mirrored in draws:
                 if view.is_floating_point():
-                    torch.lerp(a, b, weight, out=view)
+                    weights = self._weights[offset : offset + view.numel()].view(view.shape).to(view.dtype)
+                    torch.lerp(a, b, _mirrored(weights) if is_mirrored else weights, out=view)
                 else:
                     view.copy_(whole)
+
+    def _pool(self, first: Tensors, n_sets: int, label: str) -> list[Tensors]:
+        """Return the draws whose integers and bools are dealt over the sets: one for each set where nothing else differs."""
+        floating = [t.is_floating_point() for t in first]
+        if all(floating):
+            return [first]
+        count = min(_POOL, n_sets) if any(floating) else n_sets
+        return [self.nominal(f"{label}:{i}") for i in range(count)]
+
+    def _mixing_weights(self, count: int) -> torch.Tensor:
+        low, high = _MIXTURE
+        return torch.rand(count, generator=self._generator("mixture")) * (high - low) + low
 
     def _seed(self, label: str) -> int:
         return int.from_bytes(hashlib.sha256(self._secret + label.encode()).digest()[:7], "big")
 
     def _generator(self, label: str) -> torch.Generator:
         return torch.Generator().manual_seed(self._seed(label))
+
+
+def _mirrored(weights: torch.Tensor) -> torch.Tensor:
+    return weights.tril() + weights.tril(-1).mT
 
 
 def _all_equal(first: Tensors, second: Tensors) -> bool:
