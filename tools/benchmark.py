@@ -95,7 +95,6 @@ def time_candidate(
         watch = _warm_up(ours, theirs, settings)
         inspect = Inspector(arena=arena, settings=settings, collects={id(candidate): collect}, threads=watch)
         measured = _alternate(ours, theirs, inspect, settings)
-        candidate.resume()
         _expect_idle(candidate, settings.idle_s)
         _expect_consistent(ours, theirs)
         timing = _timing(ours, theirs, measured, floor)
@@ -200,12 +199,9 @@ class Inspector:
                 f"{more} thread(s) appeared after the warm-up; start every thread in the first call",
             )
         collect = self.collects.get(id(side))
-        if collect is not None:
-            side.resume()
-            for index in chosen:
-                collect(index)
-            side.pause()
         for index in chosen:
+            if collect is not None:
+                collect(index)
             trial = self.arena.check(index)
             if not trial.passed:
                 raise _wrong_output(trial, index)
@@ -225,7 +221,6 @@ def _warm_up(ours: Lane, theirs: Lane, settings: TimingSettings) -> dict[int, in
     threads: dict[int, int] = {}
     for lane, other in ((theirs, ours), (ours, theirs)):
         other.side.pause()
-        lane.side.resume()
         lane.warm_up(settings.warm_up, loop_s=settings.loop_s)
         threads[id(lane.side)] = lane.side.threads()
         if lane.is_tracked:
@@ -253,7 +248,6 @@ def _one_block(lane: Lane, other: Lane, inspector: Inspector) -> None:
         other.side.resume()  # the judge refills, and is the other side
     lane.rotation.renew()
     other.side.pause()
-    lane.side.resume()
     chosen = lane.run_block(inspector.choose if lane.is_tracked else lambda sets: ())
     lane.side.pause()
     if not lane.is_tracked:
@@ -264,7 +258,8 @@ def _one_block(lane: Lane, other: Lane, inspector: Inspector) -> None:
 
 
 def _expect_idle(side: Side, idle_s: float) -> None:
-    """Watch a running side that has nothing to do."""
+    """Watch a side that may run and has nothing to do."""
+    side.resume()
     before, started = side.cpu_seconds(), time.perf_counter()
     time.sleep(idle_s)
     used, waited = side.cpu_seconds() - before, time.perf_counter() - started
