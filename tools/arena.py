@@ -125,8 +125,8 @@ class EagerSide:
 
     def loop(self, first_set: int, calls: int) -> LoopTime:
         """Time `calls` rotating calls of the reference in the judge, which goes on running: it is trusted."""
-        self.resume()
         start = time.perf_counter()
+        self.resume()  # within the clock, as for a candidate: going on is what waits for a core on a busy machine
         reply = self._judge.request("loop", mode=self.mode, first_set=first_set, calls=calls)
         return LoopTime(parent_s=time.perf_counter() - start, own_s=float(reply["own_s"]))
 

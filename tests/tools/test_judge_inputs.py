@@ -41,7 +41,7 @@ def test_contents_of_a_block_are_no_mixtures_of_a_few() -> None:
 
 def test_contents_stay_within_the_range_of_the_draws() -> None:
     for (x,) in refilled("torch.rand(16, 64)"):
-        assert 0 <= float(x.min()) and float(x.max()) <= 1
+        assert float(x.min()) >= 0 and float(x.max()) <= 1
 
 
 def test_symmetric_inputs_stay_symmetric() -> None:
