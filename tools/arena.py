@@ -29,10 +29,10 @@ class LoopTime:
 class Side(Protocol):
     """One of the two programs that alternate: a candidate's runner, or the reference in the judge."""
 
-    def loop(self, first_set: int, calls: int, keep: tuple[int, ...] = ()) -> LoopTime:
-        """Call the kernel `calls` times; call i uses set (first_set + i) % n_sets.
+    def loop(self, first_set: int, calls: int) -> LoopTime:
+        """Let a paused process go on and call the kernel `calls` times; call i uses set (first_set + i) % n_sets.
 
-        `keep` are the sets whose output must survive the loop (only a runner of torch tensors needs to be told).
+        A candidate is paused again before its clock stops, so that it never runs while the clock does not.
         """
         ...
 
@@ -93,13 +93,13 @@ class RunnerSide:
     def __init__(self, runner: RunnerProcess) -> None:
         self._runner = runner
 
-    def loop(self, first_set: int, calls: int, keep: tuple[int, ...] = ()) -> LoopTime:
-        """Time `calls` rotating calls in the runner.
+    def loop(self, first_set: int, calls: int) -> LoopTime:
+        """Time `calls` rotating calls in the runner, which is stopped before and after.
 
         Raises:
             RunnerFailure: the runner died, hung or broke the protocol; holds the status and the reason.
         """
-        return self._runner.loop(first_set, calls, keep)
+        return self._runner.loop(first_set, calls)
 
     def collect(self, set_index: int) -> None:
         """Bring a kept output into the set's memory (a native host wrote it there already)."""
@@ -133,10 +133,10 @@ class EagerSide:
         self._judge = judge
         self.mode = mode
 
-    def loop(self, first_set: int, calls: int, keep: tuple[int, ...] = ()) -> LoopTime:
-        """Time `calls` rotating calls of the reference in the judge; nothing is kept, it is trusted."""
-        self.resume()
+    def loop(self, first_set: int, calls: int) -> LoopTime:
+        """Time `calls` rotating calls of the reference in the judge, which goes on running: it is trusted."""
         start = time.perf_counter()
+        self.resume()  # within the clock, as for a candidate: going on is what waits for a core on a busy machine
         reply = self._judge.request("loop", mode=self.mode, first_set=first_set, calls=calls)
         return LoopTime(parent_s=time.perf_counter() - start, own_s=float(reply["own_s"]))
 

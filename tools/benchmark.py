@@ -109,7 +109,6 @@ def time_candidate(
         watch = _warm_up(ours, theirs, settings)
         inspect = Inspector(arena=arena, settings=settings, collects={id(candidate): collect}, threads=watch)
         measured = _alternate(ours, theirs, inspect, settings)
-        candidate.resume()
         _expect_idle(candidate, settings.idle_s)
         _expect_consistent(ours, theirs)
         _expect_drained(inspect)
@@ -220,12 +219,9 @@ class Inspector:
                 f"{more} thread(s) appeared after the warm-up; start every thread in the first call",
             )
         collect = self.collects.get(id(side))
-        if collect is not None:
-            side.resume()
-            for index in chosen:
-                collect(index)
-            side.pause()
         for index in chosen:
+            if collect is not None:
+                collect(index)
             if not self.arena.is_intact(index):
                 reason = f"it wrote to an input of set {index}: inputs are read-only"
                 raise Distrusted(Status.RUNTIME_ERROR, ReasonCode.INPUT_WRITTEN, reason)
@@ -248,7 +244,6 @@ def _warm_up(ours: Lane, theirs: Lane, settings: TimingSettings) -> dict[int, in
     threads: dict[int, int] = {}
     for lane, other in ((theirs, ours), (ours, theirs)):
         other.side.pause()
-        lane.side.resume()
         lane.warm_up(settings.warm_up, loop_s=settings.loop_s)
         threads[id(lane.side)] = lane.side.threads()
         if lane.is_tracked:
@@ -297,7 +292,6 @@ def _one_block(lane: Lane, other: Lane, inspector: Inspector) -> None:
         other.side.resume()  # the judge refills, and is the other side
     lane.rotation.renew()
     other.side.pause()
-    lane.side.resume()
     chosen = lane.run_block(inspector.choose if lane.is_tracked else lambda sets: ())
     lane.side.pause()
     if not lane.is_tracked:
@@ -308,7 +302,8 @@ def _one_block(lane: Lane, other: Lane, inspector: Inspector) -> None:
 
 
 def _expect_idle(side: Side, idle_s: float) -> None:
-    """Watch a running side that has nothing to do."""
+    """Watch a side that may run and has nothing to do."""
+    side.resume()
     before, started = side.cpu_seconds(), time.perf_counter()
     time.sleep(idle_s)
     used, waited = side.cpu_seconds() - before, time.perf_counter() - started

@@ -13,8 +13,9 @@ import torch
 
 from ridgeline.tools.judge_reference import Reference, Tensors
 
-_POOL = 8  # different draws of integer and bool tensors, dealt over the sets
-_MIXTURE = (0.15, 0.85)  # weight of the first draw: never one draw alone, so every set has contents of its own
+_POOL = 8  # different draws of integer and bool tensors beside floating ones, dealt over the sets
+_MIXTURE = (0.15, 0.85)  # weight of the second draw: never one draw alone, so every set has contents of its own
+_OFFSETS = 1 << 16  # where a set's weights may begin in the table of weights
 _ROW_SCALE_BITS = 5.0  # row scales are 2^U(-5, 5)
 _STRUCTURE = 0.2  # this share of exact zeros is no accident
 _INTEGER_RANGE = 4  # small integers are exact in every class down to fp8
@@ -27,7 +28,10 @@ class SecretSource:
         self._reference = reference
         self._secret = secret
         self._defaults = {n: t.detach().clone() for n, t in reference.named_tensors().items()}
-        self._ignores_seed = _all_equal(reference.draw_inputs(1), reference.draw_inputs(2))
+        first = reference.draw_inputs(1)
+        self._ignores_seed = _all_equal(first, reference.draw_inputs(2))
+        floating = [t.numel() for t in first if t.is_floating_point()]
+        self._weights = self._mixing_weights(_OFFSETS + max(floating)) if floating else torch.empty(0)
 
     def nominal(self, label: str) -> Tensors:
         """Return inputs as `get_inputs` gives them; rows are shuffled where it always gives the same ones."""
@@ -67,21 +71,42 @@ class SecretSource:
         return tuple(_whole(t, generator) if t.is_floating_point() else t for t in self.nominal(label))
 
     def fill(self, label: str, n_sets: int) -> Filling:
-        """Return contents for every set, drawn now; each set's are its own mixture of two fresh draws."""
+        """Return contents for every set, drawn now: its own mixture of two fresh draws, with a weight for each element.
+
+        With one weight for a set all contents would lie on a line, and all outputs of a linear reference too: two
+        calls would be enough to know every other.
+        """
         first, second = self.nominal(label + ":a"), self.nominal(label + ":b")
-        if not all(t.is_floating_point() for t in first):
-            pool = [self.nominal(f"{label}:{i}") for i in range(min(_POOL, n_sets))]
-        else:
-            pool = [first]
-        drawn = torch.rand(n_sets, generator=torch.Generator().manual_seed(self._seed(label + ":weights")))
-        weights = (_MIXTURE[0] + (_MIXTURE[1] - _MIXTURE[0]) * drawn).tolist()
-        return Filling(first=first, second=second, pool=pool, weights=weights)
+        return Filling(
+            first=first,
+            second=second,
+            pool=self._pool(first, n_sets, label),
+            mirrored=tuple(_is_symmetric(t) for t in first),
+            weights=self._weights,
+            offsets=torch.randperm(_OFFSETS, generator=self._cpu_generator(label + ":weights"))[:n_sets].tolist(),
+        )
+
+    def _pool(self, first: Tensors, n_sets: int, label: str) -> list[Tensors]:
+        """Return the draws whose integers and bools are dealt over the sets: one for each set where nothing else differs."""
+        floating = [t.is_floating_point() for t in first]
+        if all(floating):
+            return [first]
+        count = min(_POOL, n_sets) if any(floating) else n_sets
+        return [self.nominal(f"{label}:{i}") for i in range(count)]
+
+    def _mixing_weights(self, count: int) -> torch.Tensor:
+        low, high = _MIXTURE
+        generator = self._generator("mixture")
+        return torch.rand(count, generator=generator, device=generator.device) * (high - low) + low
 
     def _seed(self, label: str) -> int:
         return int.from_bytes(hashlib.sha256(self._secret + label.encode()).digest()[:7], "big")
 
     def _generator(self, label: str) -> torch.Generator:
         return torch.Generator(self._reference.device).manual_seed(self._seed(label))
+
+    def _cpu_generator(self, label: str) -> torch.Generator:
+        return torch.Generator().manual_seed(self._seed(label))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,23 +115,31 @@ class Filling:
 
     first: Tensors
     second: Tensors
-    pool: list[Tensors]
-    weights: list[float]
+    pool: list[Tensors]  # of integers and bools
+    mirrored: tuple[bool, ...]  # which inputs are symmetric matrices, and stay so
+    weights: torch.Tensor  # a table that every set reads from another offset on
+    offsets: list[int]
 
     def write(self, index: int, views: Tensors) -> None:
         """Fill the views of one set."""
         whole = self.pool[index % len(self.pool)]
-        for view, a, b, other in zip(views, self.first, self.second, whole, strict=True):
-            if view.is_floating_point():
-                torch.lerp(a, b, self.weights[index], out=view)
-            else:
+        for view, a, b, other, mirrored in zip(views, self.first, self.second, whole, self.mirrored, strict=True):
+            if not view.is_floating_point():
                 view.copy_(other)
+                continue
+            start = self.offsets[index]
+            weights = self.weights[start : start + view.numel()].view(view.shape).to(view.dtype)
+            torch.lerp(a, b, _mirrored(weights) if mirrored else weights, out=view)
 
     def is_intact(self, index: int, views: Tensors) -> bool:
         """Return whether the views of a set still hold what `write` put there, bit by bit."""
         expected = tuple(torch.empty_like(view) for view in views)
         self.write(index, expected)
         return all(torch.equal(view, fresh) for view, fresh in zip(views, expected, strict=True))
+
+
+def _mirrored(weights: torch.Tensor) -> torch.Tensor:
+    return weights.tril() + weights.tril(-1).mT
 
 
 def _all_equal(first: Tensors, second: Tensors) -> bool:

@@ -68,7 +68,6 @@ def _block_s(runner: RunnerProcess, judge: JudgeProcess) -> float:
     runner.stop()
     judge.request("idle")
     judge.stop()
-    runner.cont()
     return runner.loop(0, 1).parent_s + runner.loop(1, 1).parent_s
 
 

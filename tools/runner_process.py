@@ -123,15 +123,14 @@ class RunnerProcess:
         self._called_set = set_index
         return self._request(f"run {{nonce}} {set_index}", self._plan.call_timeout_s)
 
-    def loop(self, first_set: int, calls: int, keep: tuple[int, ...] = ()) -> LoopTime:
+    def loop(self, first_set: int, calls: int) -> LoopTime:
         """Call the candidate `calls` times over rotating sets.
 
         Raises:
             RunnerFailure: it died, hung or broke the protocol.
         """
         self._called_set = None
-        kept = ",".join(str(k) for k in keep) or "-"
-        return self._request(f"loop {{nonce}} {first_set} {calls} {kept}", 2 * self._plan.call_timeout_s)
+        return self._request(f"loop {{nonce}} {first_set} {calls}", 2 * self._plan.call_timeout_s)
 
     def capture(self, first_set: int, calls: int) -> bool:
         """Record `calls` rotating calls into a CUDA graph without running them; False where they cannot be recorded.
@@ -227,12 +226,19 @@ class RunnerProcess:
             raise EngineError(f"a runner could not be made ready: it said {' '.join(words)!r}")
 
     def _request(self, line: str, timeout_s: float) -> LoopTime:
+        """Carry out one request; the process runs while the clock does and is stopped before and after.
+
+        Between going on and the request, or between the answer and the stop, its threads could work unmeasured: for long
+        when there are enough of them to keep this process off the cores.
+        """
         self.expect_silence()
         nonce = secrets.token_hex(8)
         request = line.format(nonce=nonce) + "\n"
         start = time.perf_counter()
+        self.cont()
         self._send(request)
         words = self._reply(timeout_s, ReasonCode.CALL_TIMEOUT)
+        self.stop()
         elapsed_s = time.perf_counter() - start
         if words[:2] != ["done", nonce] or len(words) != 3 or not words[2].isdigit():
             raise self._violation(f"{' '.join(words)!r} is not the answer to this request")

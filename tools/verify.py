@@ -149,7 +149,6 @@ class Verification:
         low, high = _LATE_CALLS
         calls = low + secrets.randbelow(high - low)
         for _ in range(min(calls, int(_LATE_CALLS_S / max(self._call_s, 1e-6)))):
-            self._runner.cont()
             self._runner.run(self._set)
         self._judge.request("prepare", trial=name, set=self._set, nan=True)
         self._call()
@@ -161,9 +160,7 @@ class Verification:
         return Failure(status=failure.status, code=failure.code, reason=reason)
 
     def _call(self) -> None:
-        self._runner.cont()
         self._call_s = self._runner.run(self._set).parent_s
-        self._runner.stop()
         self._runner.expect_silence()
 
     # ---------------------------------------------------------------------------------------------- behind the clock
@@ -191,8 +188,8 @@ class Verification:
     def _look_at_idling(self, name: str) -> Failure | None:
         """Watch what the process does right after a call and when it has nothing to do."""
         self._judge.request("prepare", trial=name, set=self._set, nan=True)
-        self._runner.cont()
         self._runner.run(self._set)
+        self._runner.cont()
         shares = [self._idle_share(max(_SHORTEST_WINDOW_S, 3 * self._call_s)), self._idle_share(_IDLE_WINDOW_S)]
         self._runner.stop()
         if max(shares) <= _IDLE_SHARE:

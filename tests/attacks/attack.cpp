@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -115,6 +116,17 @@ void molest(pid_t victim, uintptr_t address) {
   if (memory >= 0) (void)!pwrite(memory, "OWNED", 5, static_cast<off_t>(address));
   std::printf("bytes %s\n", bytes);
   say("ptrace", ptrace(PTRACE_ATTACH, victim, nullptr, nullptr));
+  say("setpriority", setpriority(PRIO_PROCESS, victim, 19));
+  say("setpriority of the user", setpriority(PRIO_USER, 0, 19));
+  cpu_set_t first;
+  CPU_ZERO(&first);
+  CPU_SET(0, &first);
+  say("sched_setaffinity", sched_setaffinity(victim, sizeof first, &first));
+  const sched_param none{};
+  say("sched_setscheduler", sched_setscheduler(victim, SCHED_IDLE, &none));
+  const rlimit64 little{64, 64};
+  say("prlimit", syscall(SYS_prlimit64, victim, RLIMIT_NOFILE, &little, nullptr));
+  say("ioprio_set", syscall(SYS_ioprio_set, 1, victim, 3 << 13));
   for (int number : {SIGSTOP, SIGTERM, SIGKILL}) say("kill", kill(victim, number));
   say("tgkill", syscall(SYS_tgkill, victim, victim, SIGKILL));
   say("pidfd_open", syscall(434, victim, 0));

@@ -142,6 +142,10 @@ def test_a_process_of_the_same_user_is_not_touched(sandbox: Sandbox, confine: Co
         assert victim.poll() is None
         state = Path(f"/proc/{victim.pid}/stat").read_text().split()[2]
         assert state == "S"  # neither stopped nor traced
+        assert os.getpriority(os.PRIO_PROCESS, victim.pid) == os.getpriority(os.PRIO_PROCESS, 0)
+        assert os.sched_getaffinity(victim.pid) == os.sched_getaffinity(0)
+        assert os.sched_getscheduler(victim.pid) == os.SCHED_OTHER
+        assert Path(f"/proc/{victim.pid}/limits").read_text() == Path("/proc/self/limits").read_text()
         victim.kill()
 
 

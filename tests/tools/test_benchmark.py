@@ -52,13 +52,14 @@ class ProcessSide:
         self.pauses = 0
         self.paused = False
 
-    def loop(self, first_set: int, calls: int, keep: tuple[int, ...] = ()) -> LoopTime:
-        assert not self.paused
+    def loop(self, first_set: int, calls: int) -> LoopTime:
         assert self.process.stdin and self.process.stdout
         start = time.perf_counter()
+        self.resume()
         self.process.stdin.write(f"loop {first_set} {calls}\n")
         self.process.stdin.flush()
         answer = self.process.stdout.readline().split()
+        self.pause()
         return LoopTime(parent_s=time.perf_counter() - start, own_s=int(answer[1]) / 1e9)
 
     def pause(self) -> None:
@@ -290,15 +291,14 @@ class KeepingSide:
     def __getattr__(self, name: str):
         return getattr(self.side, name)
 
-    def loop(self, first_set: int, calls: int, keep: tuple[int, ...] = ()) -> LoopTime:
-        time_ = self.side.loop(first_set, calls, keep)
-        for index in keep:
-            self.kept[index] = self.arena.memory[index, 1].copy()
+    def loop(self, first_set: int, calls: int) -> LoopTime:
+        time_ = self.side.loop(first_set, calls)
+        for index in range(first_set, first_set + calls):
+            self.kept[index % N_SETS] = self.arena.memory[index % N_SETS, 1].copy()
         self.arena.memory[:, 1] = np.nan
         return time_
 
     def collect(self, set_index: int) -> None:
-        assert not self.side.paused
         self.arena.memory[set_index, 1] = self.kept[set_index]
 
 

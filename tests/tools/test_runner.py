@@ -189,7 +189,7 @@ def test_an_honest_extension_runs_loops_and_hands_over_its_kept_outputs(honest: 
         assert honest.ask(f"run n{i} {i}").startswith(f"done n{i} ")
         assert set(honest.memory.output(i)) == {2.0 * (i + 1) + 1}
     honest.memory.maps[2][:] = bytes(len(honest.memory.maps[2]))
-    word, nonce, elapsed_ns = honest.ask("loop abc 1 7 0,1").split()
+    word, nonce, elapsed_ns = honest.ask("loop abc 1 7").split()
     assert (word, nonce) == ("done", "abc")
     assert int(elapsed_ns) > 0
     assert set(honest.memory.output(1)) == {0.0}  # nothing is copied while the clock runs

@@ -13,6 +13,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -151,6 +152,17 @@ inline void refuse_file_attributes(Filter& filter) {
   for (int call : {kFchmodat2, kSetxattrat, kRemovexattrat, kFileSetattr}) filter.refuse(call);
 }
 
+// Whose cores, priority and limits may be changed: one's own. A candidate that slows the process it is measured against
+// gains by it, and without a PID namespace every process of our user can be named. Landlock has no rule for this.
+inline void refuse_to_slow_others(Filter& filter) {
+  for (int call : {SYS_sched_setaffinity, SYS_sched_setscheduler, SYS_sched_setparam, SYS_sched_setattr, SYS_prlimit64,
+                   SYS_move_pages, SYS_migrate_pages})
+    filter.refuse_unless(call, 0, ~0u, 0);
+  filter.refuse_unless(SYS_setpriority, 0, ~0u, PRIO_PROCESS);
+  filter.refuse_unless(SYS_setpriority, 1, ~0u, 0);
+  filter.refuse(SYS_ioprio_set);
+}
+
 // Landlock governs truncation from ABI 3 on only.
 inline void refuse_truncation_by_name(Filter& filter) {
   filter.refuse(SYS_truncate);
@@ -182,7 +194,10 @@ inline bool forbid_system_calls(const Calls& calls) {
        {CLONE_NEWUSER, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWNET, CLONE_NEWIPC, CLONE_NEWUTS, CLONE_NEWCGROUP})
     filter.refuse_if(SYS_clone, 0, space, space);
   if (!calls.uses_devices) filter.refuse(SYS_memfd_create);  // memory that no limit of ours counts
-  if (calls.shares_files) refuse_file_attributes(filter);
+  if (calls.shares_files) {
+    refuse_file_attributes(filter);
+    refuse_to_slow_others(filter);
+  }
   if (!calls.shares_memory) filter.refuse_if(SYS_mmap, 3, MAP_SHARED | MAP_ANONYMOUS, MAP_SHARED | MAP_ANONYMOUS);
   if (calls.truncates_freely) refuse_truncation_by_name(filter);
   if (const auto self = static_cast<uint32_t>(calls.only_target); self != 0) {

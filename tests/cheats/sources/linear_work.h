@@ -1,0 +1,12 @@
+// Prepended to the kernels of the linear problem: its work, done honestly.
+#define SIGNATURE const float *x, const float *weight, float *out, void *
+static void work(SIGNATURE) {
+#pragma omp parallel for
+    for (int64_t row = 0; row < X_SHAPE_0; ++row) {
+        float y[X_SHAPE_1] = {};
+        for (int64_t k = 0; k < X_SHAPE_1; ++k)
+            for (int64_t i = 0; i < X_SHAPE_1; ++i) y[i] += x[row * X_SHAPE_1 + k] * weight[k * X_SHAPE_1 + i];
+        for (int64_t i = 0; i < X_SHAPE_1; ++i) out[row * X_SHAPE_1 + i] = y[i];
+    }
+}
+#define WORK() work(x, weight, out, nullptr)

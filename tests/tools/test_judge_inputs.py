@@ -1,0 +1,66 @@
+"""The contents that timed calls meet: new in every set, of the inputs' own kind, and not a few draws in disguise."""
+
+from __future__ import annotations
+
+import torch
+
+from ridgeline.tools.judge_inputs import SecretSource
+from ridgeline.tools.judge_reference import Reference, Tensors
+
+REFERENCE = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, {names}):
+        return {body}
+
+
+def get_inputs():
+    return [{inputs}]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+def refilled(inputs: str, *, names: str = "x", body: str = "x * 2", n_sets: int = 24) -> list[Tensors]:
+    reference = Reference(REFERENCE.format(names=names, body=body, inputs=inputs))
+    sets = tuple(tuple(t.clone() for t in reference.draw_inputs(0)) for _ in range(n_sets))
+    SecretSource(reference, b"secret").refill(sets, "refill:1")
+    return list(sets)
+
+
+def test_contents_of_a_block_are_no_mixtures_of_a_few() -> None:
+    contents = torch.stack([x.flatten().double() for (x,) in refilled("torch.randn(16, 64)")])
+    singular = torch.linalg.svdvals(contents)
+    assert float(singular[-1]) > 0.05 * float(singular[2])  # every set adds a direction of its own
+
+
+def test_contents_stay_within_the_range_of_the_draws() -> None:
+    for (x,) in refilled("torch.rand(16, 64)"):
+        assert float(x.min()) >= 0 and float(x.max()) <= 1
+
+
+def test_symmetric_inputs_stay_symmetric() -> None:
+    for (x,) in refilled("(lambda a: a + a.mT)(torch.randn(16, 16))"):
+        assert torch.equal(x, x.mT)
+
+
+def test_zeros_that_are_structure_stay_zero() -> None:
+    for (x,) in refilled("torch.randn(16, 16).tril()"):
+        assert torch.equal(x, x.tril())
+
+
+def test_integers_alone_differ_in_every_set() -> None:
+    contents = {tuple(x.tolist()) for (x,) in refilled("torch.randint(0, 1000, (64,))")}
+    assert len(contents) == 24
+
+
+def test_reduced_types_and_single_numbers_are_refilled() -> None:
+    body = "x.float() * y"
+    for x, y in refilled("torch.randn(4, 8).bfloat16(), torch.randn(())", names="x, y", body=body):
+        assert x.dtype == torch.bfloat16
+        assert bool(torch.isfinite(x).all()) and bool(torch.isfinite(y))
