@@ -41,7 +41,7 @@ class Judge:
     def __init__(self, request: Request) -> None:
         source = str(request["reference_source"])
         torch.set_float32_matmul_precision("highest")
-        self.reference = Reference(source)
+        self.reference = Reference(source, call_limit_s=float(request["call_limit_s"]))
         check_usable(self.reference, str(request["interface"]))
         signature = self.reference.signature
         accepted_classes(str(request["tolerance"]), tuple(s.dtype for s in signature.with_role(Role.OUTPUT)))
