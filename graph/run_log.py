@@ -10,7 +10,10 @@ from pathlib import Path
 
 from ridgeline.tools.errors import EngineError, RidgelineError
 
-_USERS_TO_MEND = {errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EPERM, errno.EDQUOT, errno.ENOENT, errno.EISDIR}
+_USERS_TO_MEND = {
+    errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EPERM, errno.EDQUOT, errno.ENOENT, errno.EISDIR, errno.ENOTDIR,
+    errno.ENAMETOOLONG, errno.ELOOP, errno.EFBIG, errno.EMFILE, errno.ENFILE,
+}  # fmt: skip
 
 
 def is_users_to_mend(error: OSError) -> bool:

@@ -23,7 +23,7 @@ from ridgeline.checkpoints.runs import UNFINISHED, find_run, newest_unfinished, 
 from ridgeline.graph.board import Board, recall
 from ridgeline.graph.closing import closing_lines, resume_command, resume_line
 from ridgeline.graph.driver import SearchOptions, SearchResult, make_models_for, run_search, with_begun
-from ridgeline.graph.embed import RUNS, default_run_dir, find_problem
+from ridgeline.graph.embed import RUNS, changed_settings, default_run_dir, find_problem
 from ridgeline.graph.engines import target_of
 from ridgeline.graph.models import OFFLINE
 from ridgeline.graph.progress import LiveView, PlainView, View
@@ -130,7 +130,7 @@ def _options(args: argparse.Namespace) -> SearchOptions:
         run_dir=resumed or (Path(args.run_dir) if args.run_dir else default_run_dir(problem)),
         device=args.device or "cpu",
         models=tuple(args.model or ()),
-        settings=problem.search.model_validate(problem.search.model_dump() | changes),
+        settings=changed_settings(problem, changes),
         budget=Budget(usd=args.max_usd, tokens=args.max_tokens, wall_s=args.max_wall_s, gpu_s=args.max_gpu_s),
         rng_seed=args.rng_seed or 0,
         resume=resumed is not None,
