@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
@@ -26,9 +27,14 @@ def target_of(problem: ProblemSpec, device: str) -> ProblemOnDevice:
 
 @contextlib.asynccontextmanager
 async def open_engine(*, log: Path | None = None, allow_unsafe: bool = False) -> AsyncIterator[Engine]:
-    """Give the local engine; every process it started ends with the block."""
+    """Give the local engine; every process it started ends with the block.
+
+    Raises StorageError when builds cannot be kept.
+    """
+    from ridgeline.tools.cache import check_writable, default_cache_dir
     from ridgeline.tools.local_engine import LocalEngine
 
+    await asyncio.to_thread(check_writable, default_cache_dir())
     engine = LocalEngine(log=log, allow_unsafe=allow_unsafe)
     try:
         yield engine
