@@ -54,8 +54,12 @@ def test_a_full_disk_drops_lines_without_a_word_and_keeps_what_ended_the_run(
 ) -> None:
     (tmp_path / "run.log").symlink_to("/dev/full")
     fault = StorageError("archive.sqlite: the disk is full; free some space and resume")
-    with pytest.raises(StorageError) as caught, log_to(tmp_path / "run.log"):
+
+    def search() -> None:
         logging.getLogger("ridgeline.graph").info("round 1")
         raise fault
+
+    with pytest.raises(StorageError) as caught, log_to(tmp_path / "run.log"):
+        search()
     assert caught.value is fault
     assert capsys.readouterr().err == ""
