@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
@@ -153,9 +153,20 @@ def _ignored(args: argparse.Namespace, options: SearchOptions) -> list[str]:
         if getattr(args, name) not in (None, kept.get(name))
     ]
     lines = [f"warning: ignored, a search keeps what it began with: {', '.join(differing)}"] if differing else []
+    lines += _changed_keys(begun.get("problem") or {}, options.problem)
     if args.rounds and begun.get("state") in UNFINISHED:
         lines.append("warning: --rounds is ignored until the search is finished; then --resume --rounds N extends it")
     return lines
+
+
+def _changed_keys(was: dict[str, Any], problem: ProblemSpec) -> list[str]:
+    """Return a line on what problem.yaml says otherwise now and a search keeps (what it may not change ends it)."""
+    now = problem.model_dump(mode="json")
+    keys = [key for key in ("seeds", "ideas", "search", "models", "budget") if key in was and was[key] != now[key]]
+    if not keys:
+        return []
+    said = "changed in problem.yaml since this search began, which keeps its settings and what it took from there"
+    return [f"warning: {', '.join(keys)} {said}; options change models, budget and, once it is over, rounds"]
 
 
 def _resumed(args: argparse.Namespace) -> Path | None:
@@ -190,7 +201,8 @@ def _problem(args: argparse.Namespace, resumed: Path | None) -> ProblemSpec:
         return find_problem(args.problem)
     if resumed is None:
         raise ProblemError("run: name a problem.yaml or a shipped problem (ridgeline problems lists them)")
-    path = (read_run(resumed) or {}).get("problem_path")
+    with Archive.open_read_only(resumed) as archive:
+        path = archive.run().get("problem_path")
     if not path:
         raise RunError(f"{resumed}: does not say which problem it searched; name its problem.yaml too")
     return find_problem(str(path))
