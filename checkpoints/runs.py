@@ -139,6 +139,8 @@ def find_run(runs_dir: Path, id_or_path: str | Path) -> Path:
         return matches[0]
     if matches:
         raise RunError(f"{wanted}: several runs match: {', '.join(f.name for f in matches)}; name one in full")
+    if (path / LOCK_NAME).exists():
+        raise RunError(f"{wanted}: its {FILE_NAME} is gone, so it cannot go on; restore it or start a new run")
     near = difflib.get_close_matches(wanted, [f.name for f in folders], n=3, cutoff=0.4)
     hint = (
         f"; did you mean {' or '.join(near)}?"

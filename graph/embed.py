@@ -67,7 +67,7 @@ def search(
         run_dir=Path(run_dir) if run_dir else default_run_dir(spec),
         device=device,
         models=tuple(models),
-        settings=_settings(spec, given),
+        settings=changed_settings(spec, given),
         budget=budget,
         rng_seed=rng_seed,
         resume=resume,
@@ -152,7 +152,7 @@ def search_tool(*, device: str = "cpu", models: Sequence[str] = (), runs_dir: Pa
             run_dir=default_run_dir(spec, Path(runs_dir)),
             device=device,
             models=tuple(models),
-            settings=_settings(spec, {"rounds": rounds}),
+            settings=changed_settings(spec, {"rounds": rounds}),
         )
         result = await run_search(options)
         return json.dumps(result.report)
@@ -175,7 +175,7 @@ def find_problem(problem: str | Path | ProblemSpec) -> ProblemSpec:
     return load_problem(path)
 
 
-def _settings(problem: ProblemSpec, changes: dict[str, Any]) -> SearchSettings:
+def changed_settings(problem: ProblemSpec, changes: dict[str, Any]) -> SearchSettings:
     """Return the problem's search settings with these changes; ProblemError for one that is out of range."""
     try:
         return problem.search.model_validate(problem.search.model_dump() | changes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
@@ -32,10 +33,14 @@ async def open_engine(
     """Give the local engine; every process it started ends with the block.
 
     "cuda" is every GPU like the first, "cuda:1" that one alone.
+
+    Raises StorageError when builds cannot be kept.
     """
+    from ridgeline.tools.cache import check_writable, default_cache_dir
     from ridgeline.tools.hardware import detect_device, same_gpus
     from ridgeline.tools.local_engine import LocalEngine
 
+    await asyncio.to_thread(check_writable, default_cache_dir())
     alike = same_gpus(detect_device(device)) if device == "cuda" else ()
     engine = LocalEngine(log=log, allow_unsafe=allow_unsafe, on_wait=on_wait, alike=alike)
     try:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.result import evaluation_line
+from ridgeline.problems.files import read_text
 from ridgeline.tools.compiler import evaluation_key
 from ridgeline.tools.engine import BaselineTask, BenchmarkTask, CompileTask, DescribeTask, VerifyTask
 from ridgeline.tools.errors import ProblemError
@@ -46,18 +47,10 @@ class JudgedFile:
 
 def read_sources(files: Sequence[Path], language: str) -> list[tuple[Path, str]]:
     """Return the files' texts; ProblemError for one that is missing, no text, or of another device's language."""
-    found = []
     for file in files:
-        try:
-            source = file.read_text(encoding="utf-8")
-        except FileNotFoundError:
-            raise ProblemError(f"{file}: no such file; name a kernel source") from None
-        except (OSError, UnicodeDecodeError) as error:
-            raise ProblemError(f"{file}: cannot be read: {error}") from error
         if file.suffix != f".{language}":
             raise ProblemError(f"{file}: this device takes .{language} files; choose another --device")
-        found.append((file, source))
-    return found
+    return [(file, read_text(file, "kernel")) for file in files]
 
 
 async def evaluate_files(

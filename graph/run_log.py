@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +27,16 @@ class RunLog(logging.FileHandler):
         """Write one line."""
         if self._folder.is_dir():
             super().emit(record)
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  logging's name
+        """Drop a line that a full disk refuses: what ends the search for it says so itself, in one line."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handleError(record)
+
+    def close(self) -> None:
+        """Close the file; what the disk would not take is lost."""
+        with contextlib.suppress(OSError):
+            super().close()
 
 
 @contextmanager

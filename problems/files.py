@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,9 @@ from typing import Any
 import yaml
 
 from ridgeline.tools.errors import ProblemError
+
+LARGEST_BYTES = 32 << 20
+"""No text of a problem is near it; a device or a core dump is beyond."""
 
 
 def read_text(path: Path, where: str) -> str:
@@ -19,13 +24,28 @@ def read_text(path: Path, where: str) -> str:
         ProblemError: `where` says for whom it was read.
     """
     try:
-        return path.read_text(encoding="utf-8-sig")
+        with open(path, "rb", opener=_without_waiting) as file:
+            status = os.fstat(file.fileno())
+            data = file.read(LARGEST_BYTES + 1) if stat.S_ISREG(status.st_mode) else None
     except FileNotFoundError:
         raise ProblemError(f"{where}: {path} does not exist; mend the path") from None
-    except UnicodeDecodeError:
-        raise ProblemError(f"{where}: {path} is not UTF-8 text; save it as UTF-8") from None
     except OSError as error:
         raise ProblemError(f"{where}: {path} cannot be read ({error.strerror}); mend the path or its rights") from None
+    except ValueError as error:  # a null byte in the path
+        raise ProblemError(f"{where}: {as_words(str(path))} is no path ({error}); mend it") from None
+    if data is None:
+        raise ProblemError(f"{where}: {path} is not a file; mend the path")
+    if len(data) > LARGEST_BYTES:
+        raise ProblemError(f"{where}: {path} is larger than {LARGEST_BYTES >> 20} MiB; mend the path")
+    try:
+        return data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError:
+        raise ProblemError(f"{where}: {path} is not UTF-8 text; save it as UTF-8") from None
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Open a pipe that nobody writes to as everything else, at once."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -40,7 +60,9 @@ def read_yaml(path: Path) -> dict[str, Any]:
         mark = error.problem_mark
         line = f"line {mark.line + 1}: " if mark else ""
         raise ProblemError(f"{path}: {line}{error.problem}; mend the YAML") from None
-    except yaml.YAMLError as error:
+    except RecursionError:
+        raise ProblemError(f"{path}: lists or mappings are nested too deeply; mend the YAML") from None
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date or a number that cannot be
         raise ProblemError(f"{path}: {' '.join(str(error).split())}; mend the YAML") from None
     if not isinstance(data, dict):
         found = "nothing" if data is None else as_words(data)

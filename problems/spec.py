@@ -32,6 +32,9 @@ from ridgeline.problems.syntax import DTYPE_NAMES, parse_reference, substitute_s
 from ridgeline.tools.errors import ProblemError
 
 SCHEMA_VERSION = 1
+MOST = 1_000_000
+"""Of anything counted: beyond it is a slip of the hand, and a checkpoint's whole numbers have 64 bits."""
+
 NAME_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,63}$"
 
 TargetKind = Literal["cpu", "cuda"]
@@ -79,18 +82,21 @@ class Section(BaseModel):
 class SearchSettings(Section):
     """How far the search goes."""
 
-    rounds: int = Field(default=5, ge=1, description="Rounds of ideas before the search ends.")
-    ideas: int = Field(default=4, ge=1, description="New ideas a round.")
-    implementations: int = Field(default=2, ge=1, description="Kernels written for each idea, side by side.")
-    repairs: int = Field(default=2, ge=0, description="Further attempts after a kernel fails, each shown the error.")
+    rounds: int = Field(default=5, ge=1, le=MOST, description="Rounds of ideas before the search ends.")
+    ideas: int = Field(default=4, ge=1, le=MOST, description="New ideas a round.")
+    implementations: int = Field(default=2, ge=1, le=MOST, description="Kernels written for each idea, side by side.")
+    repairs: int = Field(
+        default=2, ge=0, le=MOST, description="Further attempts after a kernel fails, each shown the error."
+    )
     strategy: Literal["branch", "revision"] = Field(
         default="branch",
         description="`branch`: many ideas a round; `revision`: one lineage, one idea at a time, no idea memory.",
     )
-    elites: int = Field(default=4, ge=1, description="Fastest correct kernels that seed the next round.")
+    elites: int = Field(default=4, ge=1, le=MOST, description="Fastest correct kernels that seed the next round.")
     tune_trials: int = Field(
         default=24,
         ge=0,
+        le=MOST,
         description="Tunable values tried after a round, over all elites together; 0 turns tuning off.",
     )
     floor_margin: Annotated[FiniteFloat, Field(ge=0)] | None = Field(
@@ -266,7 +272,10 @@ def _matches(glob: str, problem: Path) -> list[Path]:
     folder = problem.parent.resolve()
     if Path(glob).is_absolute() or ".." in Path(glob).parts:
         raise ProblemError(f"{where}: `{glob}` leaves the problem's folder; copy the kernels into it")
-    paths = sorted(path for path in folder.glob(glob) if path.is_file())
+    try:
+        paths = sorted(path for path in folder.glob(glob) if path.is_file())
+    except ValueError as error:
+        raise ProblemError(f"{where}: `{glob}` is no glob ({error}); mend it") from None
     if not paths:
         raise ProblemError(f"{where}: `{glob}` matches no file in {problem.parent}; mend the glob or remove it")
     for path in paths:

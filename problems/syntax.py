@@ -35,9 +35,12 @@ def parse_reference(source: str, where: str) -> ast.Module:
     try:
         tree = ast.parse(source)
     except SyntaxError as error:
-        raise ProblemError(f"{where}: line {error.lineno}: {error.msg}; mend the Python syntax") from None
-    except ValueError as error:  # a null byte
+        line = f"line {error.lineno}: " if error.lineno else ""
+        raise ProblemError(f"{where}: {line}{error.msg}; mend the Python syntax") from None
+    except ValueError as error:  # a null byte, in a Python older than 3.12
         raise ProblemError(f"{where}: {error}; save it as plain UTF-8 text") from None
+    except (RecursionError, MemoryError):  # how CPython's parser says that its stack is spent
+        raise ProblemError(f"{where}: an expression is nested too deeply; split it") from None
     defined = set(_defined_names(tree))
     for name, remedy in REQUIRED_NAMES.items():
         if name not in defined:

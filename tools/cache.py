@@ -26,6 +26,7 @@ logger = logging.getLogger(__name__)
 
 DEFAULT_LIMIT_BYTES = 2 * 2**30
 LARGEST_LIBRARY_BYTES = 256 * 2**20
+LEAST_FREE_BYTES = 64 * 2**20  # a round of extension builds; torch.compile's cache lies there too
 IN_USE_S = 3600.0  # an entry used this recently may be about to be loaded: never evicted
 STALE_S = 24 * 3600.0  # temporary folders older than this belong to a process that was killed
 EVICT_EVERY = 64  # publications between two looks at the cache's size, which reads the whole folder
@@ -61,6 +62,23 @@ def default_cache_dir() -> Path:
         return Path("/var/cache/ridgeline")
     home = os.environ.get("XDG_CACHE_HOME")
     return (Path(home).absolute() if home else Path.home() / ".cache") / "ridgeline"
+
+
+def check_writable(folder: Path) -> None:
+    """Make the folder and see that builds can be kept there, before anything that needs one begins.
+
+    Raises:
+        StorageError: it is read-only or as good as full; one line that says so.
+    """
+    remedy = "free some space (ridgeline clean --cache) or set RIDGELINE_CACHE_DIR to a folder of yours"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            free = shutil.disk_usage(folder).free
+    except OSError as error:
+        raise StorageError(f"build cache {folder}: {(error.strerror or str(error)).lower()}; {remedy}") from error
+    if free < LEAST_FREE_BYTES:
+        raise StorageError(f"build cache {folder}: only {free >> 20} MiB free; {remedy}")
 
 
 class BuildCache:

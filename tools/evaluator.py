@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from ridgeline.tools.arena import Arena, EagerSide, RunnerSide
 from ridgeline.tools.cache import default_cache_dir
@@ -60,11 +60,13 @@ from ridgeline.tools.records import (
 )
 from ridgeline.tools.request_cost import empty_plan, nothing_library, usual_request_s
 from ridgeline.tools.runner_plans import runner_plan
-from ridgeline.tools.runner_process import RunnerFailure, RunnerProcess
+from ridgeline.tools.runner_process import RunnerFailure, RunnerProcess, was_killed
 from ridgeline.tools.sandbox import UNSAFE_VARIABLE, Confined, Sandbox, Tier, probe_sandbox
 from ridgeline.tools.verify import verify_candidate
 
 logger = logging.getLogger(__name__)
+
+M = TypeVar("M", Verdict, Timing)
 
 RUNNER_LOG_VARIABLE = "RIDGELINE_RUNNER_LOG"
 
@@ -94,12 +96,14 @@ class Evaluator:
         started = time.perf_counter()
         if task.sanitized and self._device.kind is DeviceKind.CUDA:
             return self._examine(task, judge.problem.description)
-        verdict = verify_candidate(
-            judge,
-            lambda: self._runner(task, task.candidate, task.build, task.purpose, sanitized=task.sanitized),
-            tolerance=task.problem.tolerance,
-            extra_trials=task.extra_trials,
-            is_judged=not task.sanitized,
+        verdict = _again_if_killed(
+            lambda: verify_candidate(
+                judge,
+                lambda: self._runner(task, task.candidate, task.build, task.purpose, sanitized=task.sanitized),
+                tolerance=task.problem.tolerance,
+                extra_trials=task.extra_trials,
+                is_judged=not task.sanitized,
+            )
         )
         tier = self._find_sandbox().tier
         labels = (*verdict.labels, Label.NO_SANDBOX) if tier is Tier.NONE else verdict.labels
@@ -114,7 +118,7 @@ class Evaluator:
         from ridgeline.tools.roofline import ceilings
 
         judge = self._judge_for(task.problem)
-        timing = self._time(task, judge)
+        timing = _again_if_killed(lambda: self._time(task, judge))
         if timing.reason_code is not ReasonCode.BELOW_FLOOR:
             return timing
         before = self._floor(task.problem, judge)
@@ -306,6 +310,15 @@ class Evaluator:
 def eager_mode(kind: DeviceKind, measured: PrecisionClass | None) -> str:
     """Return how the reference runs beside a candidate of this class: a GPU's reduced one faces eager with TF32 on."""
     return "eager_tf32" if kind is DeviceKind.CUDA and measured in REDUCED else "eager"
+
+
+def _again_if_killed(measure: Callable[[], M]) -> M:
+    """Return what `measure` finds, asked once more when its runner was killed as nobody but the machine should."""
+    result = measure()
+    if not was_killed(result.status, result.reason):
+        return result
+    logger.warning("a runner was %s: measuring again", result.reason)
+    return measure()
 
 
 def _collect(side: RunnerSide, problem: ProblemOnDevice) -> Callable[[int], None] | None:

@@ -6,8 +6,10 @@ import errno
 
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
-_SPACE_AND_RIGHTS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES})
-_NAMED_PATHS = frozenset({errno.EPERM, errno.ENOENT, errno.EISDIR})
+_SPACE_AND_RIGHTS = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EMFILE, errno.ENFILE}
+)
+_NAMED_PATHS = frozenset({errno.EPERM, errno.ENOENT, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP})
 
 
 def is_users_to_mend(error: OSError, *, names_paths: bool) -> bool:

@@ -39,13 +39,19 @@ _ERROR_TEXT = (
     'extern "C" __attribute__((visibility("default"))) const char* ridgeline_error(int error) {\n'
     "  return cudaGetErrorString(static_cast<cudaError_t>(error));\n}\n"
 )
-_RESERVED_WORDS = (
-    "alignas alignof and asm auto bool break case catch char class const constexpr continue default delete do double "
-    "else enum explicit export extern false float for friend goto if inline int long mutable namespace new not "
-    "nullptr operator or private protected public register restrict return short signed sizeof static struct switch "
-    "template this throw true try typedef typename union unsigned using virtual void volatile while xor "
-    "workspace stream fp16 bf16 run"
+_KEYWORDS = (
+    "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class co_await "
+    "co_return co_yield compl concept const const_cast consteval constexpr constinit continue decltype default delete do "
+    "double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable "
+    "namespace new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast "
+    "requires restrict return short signed sizeof static static_assert static_cast struct switch template this "
+    "thread_local throw true try typedef typeid typename typeof union unsigned using virtual void volatile wchar_t while "
+    "xor xor_eq"
 )
+_MACROS = "NULL EOF INFINITY NAN I linux unix errno assert stdin stdout stderr"
+_TYPES = "size_t int8_t int16_t int32_t int64_t uint8_t torch std cudaStream_t dim3"
+_OURS = "workspace stream fp16 bf16 run ridgeline_call workspace_bytes pointers scalars"
+_RESERVED_WORDS = frozenset(f"{_KEYWORDS} {_MACROS} {_TYPES} {_OURS}".split())
 _LARGEST_EXACT_INT = 2**53  # scalars reach the entry point as doubles
 
 
@@ -100,6 +106,11 @@ def _check_names(signature: Signature) -> None:
         other = seen.setdefault(arg.name.upper(), arg.name)
         if other != arg.name:
             raise ProblemError(f"reference: arguments {other!r} and {arg.name!r} differ only in case: rename one")
+    for name in set(seen.values()) & _RESERVED_WORDS:
+        if f"{name}_" in seen.values():
+            raise ProblemError(
+                f"reference: arguments {name!r} and '{name}_' would both be `{name}_` in C++: rename one"
+            )
 
 
 def _preamble(signature: Signature, kind: DeviceKind, interface: Interface) -> str:
@@ -203,7 +214,7 @@ def _list_counts(signature: Signature) -> str:
 
 
 def _parameter_name(arg: ArgSpec) -> str:
-    return f"{arg.name}_" if arg.name in _RESERVED_WORDS.split() else arg.name
+    return f"{arg.name}_" if arg.name in _RESERVED_WORDS else arg.name
 
 
 def _parameter(arg: ArgSpec) -> str:

@@ -46,7 +46,8 @@ class Judge:
         source = str(request["reference_source"])
         kind = DeviceKind(request["device"])
         use_tf32(on=False)
-        self.reference = Reference(source, "cuda" if kind is DeviceKind.CUDA else "cpu")
+        device = "cuda" if kind is DeviceKind.CUDA else "cpu"
+        self.reference = Reference(source, device, call_limit_s=float(request["call_limit_s"]))
         check_usable(self.reference, str(request["interface"]))
         signature = self.reference.signature
         accepted_classes(str(request["tolerance"]), tuple(s.dtype for s in signature.with_role(Role.OUTPUT)))

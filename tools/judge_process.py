@@ -18,9 +18,13 @@ import ridgeline
 from ridgeline.tools import errors
 from ridgeline.tools.engine import ProblemOnDevice
 from ridgeline.tools.errors import EngineError, JudgeCrashed, ProblemError, RidgelineError
+from ridgeline.tools.hang_limit import hung_line, reference_limit_s
 from ridgeline.tools.hardware import measurement_cores
 from ridgeline.tools.measuring_environment import compute_environment
 from ridgeline.tools.records import ArgSpec, Description, Device, DeviceKind
+
+LOAD_LIMIT_S = 480.0
+"""For all that the judge does with a reference before the first kernel: some 30 calls. Below the task's own limit."""
 
 _MAX_DESCRIPTORS = 8
 _KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "CXX", "CC", "CUDA_HOME")
@@ -112,8 +116,11 @@ class JudgeProcess:
         return self._process.pid
 
     def _load(self, problem: ProblemOnDevice, secret: bytes) -> LoadedProblem:
+        self._call_limit_s = reference_limit_s(problem.call_timeout_s)
         reply = self.request(
             "load",
+            timeout_s=LOAD_LIMIT_S,
+            call_limit_s=self._call_limit_s,
             reference_source=problem.reference_source,
             interface=problem.interface,
             tolerance=problem.tolerance,
@@ -155,7 +162,7 @@ class JudgeProcess:
             line = self._receive_line()
         except TimeoutError as error:
             self._process.kill()
-            raise JudgeCrashed(f"the judge did not answer {op} within {timeout_s:.0f} s") from error
+            raise _too_late(op, timeout_s) from error
         except (BrokenPipeError, ConnectionResetError) as error:
             raise self._crashed(op) from error
         if not line:
@@ -205,12 +212,29 @@ class JudgeProcess:
         self._log.seek(0)
         lines = self._log.read()[-4000:].decode(errors="replace").strip().splitlines()
         how = f"killed by signal {-code}" if code < 0 else f"exit status {code}"
+        where = hung_line("\n".join(lines), "reference.py")
+        if op == "load" and where is not None:
+            return _hung(where, self._call_limit_s)
         if op == "load":
             last = f"; it last said: {lines[-1]}" if lines else ""
             return ProblemError(
                 f"reference: it ended the process that ran it ({how}){last}; it may neither exit nor crash"
             )
         return JudgeCrashed(f"the judge died during {op} ({how}){': ' + lines[-1] if lines else ''}")
+
+
+def _too_late(op: str, timeout_s: float) -> RidgelineError:
+    if op == "load":
+        return ProblemError(
+            f"reference: not judged within {timeout_s:.0f} s: it is too slow here; make its sizes smaller"
+        )
+    return JudgeCrashed(f"the judge did not answer {op} within {timeout_s:.0f} s")
+
+
+def _hung(where: str, limit_s: float) -> ProblemError:
+    part = f"reference.py: {where}" if where else "reference.py"
+    remedy = "mend an endless loop, make its sizes smaller, or raise call_timeout_s above"
+    return ProblemError(f"{part}: did not end within {limit_s:.0f} s; {remedy} {limit_s / 2:.0f} in problem.yaml")
 
 
 def _environment(problem: ProblemOnDevice, cache_dir: Path) -> dict[str, str]:

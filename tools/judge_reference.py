@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import inspect
 import linecache
+import os
 import re
 import sys
 import types
@@ -18,6 +19,7 @@ from typing import Any, TypeVar
 import torch
 
 from ridgeline.tools.errors import ProblemError
+from ridgeline.tools.hang_limit import SHORTEST_S, hang_limit
 from ridgeline.tools.judge_memory import storage_elements
 from ridgeline.tools.records import ArgKind, ArgSpec, Role, Signature
 
@@ -26,6 +28,8 @@ Tensors = tuple[torch.Tensor, ...]
 
 _MODULE = "ridgeline_reference"
 _FILE = "reference.py"
+_LONGEST_MESSAGE = 300
+_LARGEST_INT = 2**53  # scalars travel as doubles
 _SCALARS: tuple[tuple[type, str], ...] = ((bool, "bool"), (int, "int64"), (float, "float64"))
 _DTYPES = frozenset({"float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "bool"})
 
@@ -40,17 +44,19 @@ class _Slot:
 class Reference:
     """The reference's model in eval mode, its signature, and ways to call it on flat tuples of input tensors."""
 
-    def __init__(self, source: str, device: str = "cpu") -> None:
-        self.device = device  # as torch names it: "cpu" or "cuda"
-        self._module = _load(source)
-        init = _own("get_init_inputs", _attribute(self._module, "get_init_inputs"))
-        torch.manual_seed(0)
-        self.model: torch.nn.Module = _own("Model()", lambda: _attribute(self._module, "Model")(*init))
-        self.model.eval().requires_grad_(False)
-        _own("Model().to(device)", lambda: self.model.to(device))
+    def __init__(self, source: str, device: str = "cpu", *, call_limit_s: float = SHORTEST_S) -> None:
+        """Run the module and its parts, each for at most `call_limit_s`, after which this process ends.
+
+        `device` is as torch names it: "cpu" or "cuda".
+        """
+        self.device = device
+        self._call_limit_s = call_limit_s
+        self._module = self._own("module", lambda: _load(source))
+        self.model = self._make_model()
+        self._own("Model().to(device)", lambda: self.model.to(device))
         self._arguments: list[Any] = []
-        specs = self._describe_inputs(self._get_inputs(0))
-        taken = {s.name for s in specs}
+        taken: set[str] = set()
+        specs = self._describe_inputs(self._get_inputs(0), taken)
         for kind, named in ((Role.PARAMETER, self.model.named_parameters()), (Role.BUFFER, self.model.named_buffers())):
             specs += [_tensor_spec(_unique(_c_name(n), taken), kind, t, n, keep_strides=False) for n, t in named]
         outputs = self.run(self.draw_inputs(0))
@@ -60,12 +66,25 @@ class Reference:
 
     # -------------------------------------------------------------------------------------------------- description
 
-    def _describe_inputs(self, values: Sequence[Any]) -> list[ArgSpec]:
-        names = list(inspect.signature(self.model.forward).parameters)
+    def _make_model(self) -> torch.nn.Module:
+        init = self._own("get_init_inputs", _attribute(self._module, "get_init_inputs"))
+        if not isinstance(init, list | tuple):
+            raise ProblemError(f"{_FILE}: get_init_inputs() must return a list, got {type(init).__name__}")
+        torch.manual_seed(0)
+        model = self._own("Model()", lambda: _attribute(self._module, "Model")(*init))
+        if not isinstance(model, torch.nn.Module):
+            raise ProblemError(f"{_FILE}: Model() must give a torch.nn.Module, got {type(model).__name__}")
+        lazy = [n for n, t in model.named_parameters() if isinstance(t, torch.nn.parameter.UninitializedParameter)]
+        if lazy:
+            raise ProblemError(f"{_FILE}: parameter {lazy[0]} has no shape yet: give its lazy module a size")
+        return model.eval().requires_grad_(False)
+
+    def _describe_inputs(self, values: Sequence[Any], taken: set[str]) -> list[ArgSpec]:
+        names = _argument_names(self.model.forward)
         specs: list[ArgSpec] = []
         for i, value in enumerate(values):
             name = names[i] if i < len(names) else f"arg_{i}"
-            self._arguments.append(_template(value, _c_name(name), name, specs))
+            self._arguments.append(_template(value, _c_name(name), name, specs, taken))
         if not any(s.kind is ArgKind.TENSOR for s in specs):
             raise ProblemError(f"{_FILE}: get_inputs() gives no tensor: a kernel needs at least one")
         return specs
@@ -83,7 +102,7 @@ class Reference:
         torch.manual_seed(rng_seed)
         draw = _attribute(self._module, "get_inputs")
         with torch.device(self.device):  # drawn on the device, where the reference does not say otherwise
-            values = _own("get_inputs()", draw)
+            values = self._own("get_inputs()", draw)
         if not isinstance(values, list | tuple):
             raise ProblemError(f"{_FILE}: get_inputs() must return a list, got {type(values).__name__}")
         return list(values)
@@ -98,7 +117,7 @@ class Reference:
 
     def run(self, inputs: Tensors) -> Tensors:
         """Call the reference as the user wrote it."""
-        return _own("forward()", lambda: flat_outputs(self.model(*self.arguments(inputs))))
+        return self._own("forward()", lambda: flat_outputs(self.model(*self.arguments(inputs))))
 
     def run_double(self, inputs: Tensors, parameters: dict[str, torch.Tensor]) -> Tensors:
         """Call the reference in float64 with these parameters; in its own type where it refuses float64."""
@@ -129,6 +148,10 @@ class Reference:
         """Return parameters and buffers by their names in the model."""
         return dict(self.model.named_parameters()) | dict(self.model.named_buffers())
 
+    def _own(self, what: str, call: Callable[[], T]) -> T:
+        with hang_limit(self._call_limit_s):
+            return _own(what, call)
+
     def bind(self, views: dict[str, torch.Tensor]) -> None:
         """Let the model's parameters and buffers live in the given memory, which gets their values."""
         for name, tensor in self.named_tensors().items():
@@ -140,12 +163,14 @@ def check_usable(reference: Reference, interface: str) -> None:
     """Run the reference twice on the same inputs.
 
     Raises:
-        ProblemError: it changes its inputs, or its two results differ beyond rounding.
+        ProblemError: it changes its inputs, its two results differ beyond rounding, or other inputs give other shapes.
     """
     inputs = reference.draw_inputs(1)
+    _check_form("get_inputs()", inputs, reference.signature, Role.INPUT)
     before = tuple(t.clone() for t in inputs)
     state = {n: t.clone() for n, t in reference.named_tensors().items()}
     first = tuple(t.clone() for t in reference.run(inputs))
+    _check_form("forward()", first, reference.signature, Role.OUTPUT)
     if not all(torch.equal(_bits(a), _bits(b)) for a, b in zip(inputs, before, strict=True)):
         raise ProblemError(
             f"{_FILE}: forward() works in place on its inputs; interface {interface} does not take that yet"
@@ -155,8 +180,22 @@ def check_usable(reference: Reference, interface: str) -> None:
     for one, two in zip(first, reference.run(inputs), strict=True):
         if not _agree(one, two):
             raise ProblemError(f"{_FILE}: forward() is nondeterministic: two runs on the same inputs differ")
+    if not any(t.numel() for t in first):
+        raise ProblemError(f"{_FILE}: forward() gives only empty tensors: a kernel would have nothing to do")
     if all(t.is_floating_point() and not bool(torch.isfinite(t).any()) for t in first):
         raise ProblemError(f"{_FILE}: forward() gives nothing but NaN or infinity for get_inputs()")
+
+
+def _check_form(what: str, tensors: Tensors, signature: Signature, role: Role) -> None:
+    specs = [s for s in signature.with_role(role) if s.kind is ArgKind.TENSOR]
+    if len(specs) != len(tensors):
+        raise ProblemError(
+            f"{_FILE}: {what} gives {len(specs)} tensors and then {len(tensors)}: a kernel takes one form"
+        )
+    for spec, tensor in zip(specs, tensors, strict=True):
+        one, two = f"{spec.dtype} {spec.shape}", f"{dtype_name(tensor)} {tuple(tensor.shape)}"
+        if one != two:
+            raise ProblemError(f"{_FILE}: {what} gives {one} and then {two}: a kernel takes one form, for any values")
 
 
 def flat_outputs(result: Any) -> Tensors:
@@ -169,9 +208,19 @@ def flat_outputs(result: Any) -> Tensors:
     if not tensors:
         raise ProblemError(f"{_FILE}: forward() must return a tensor, got {type(result).__name__}")
     for tensor in tensors:
-        if dtype_name(tensor) not in _DTYPES:
-            raise ProblemError(f"{_FILE}: forward() returns {dtype_name(tensor)}, which kernels cannot write")
+        strange = _strangeness(tensor)
+        if strange:
+            raise ProblemError(f"{_FILE}: forward() returns {strange}, which kernels cannot write")
     return tensors
+
+
+def _strangeness(tensor: torch.Tensor) -> str:
+    """Return what keeps a tensor from being plain memory of a type that C has; "" for nothing."""
+    if tensor.is_nested or tensor.layout is not torch.strided:
+        return "nested" if tensor.is_nested else str(tensor.layout).removeprefix("torch.").removeprefix("_")
+    if tensor.is_meta:
+        return "on the meta device, without values"
+    return "" if dtype_name(tensor) in _DTYPES else dtype_name(tensor)
 
 
 def dtype_name(tensor: torch.Tensor) -> str:
@@ -181,7 +230,13 @@ def dtype_name(tensor: torch.Tensor) -> str:
 
 def one_line(error: BaseException) -> str:
     """Return an exception's type and the first lines of its message as one short line."""
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001  a class of the user's own, whose __str__ may do anything
+        text = "(its message cannot be shown)"
+    words = " ".join(text.encode(errors="backslashreplace").decode().split())
+    printable = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in words[:_LONGEST_MESSAGE])
+    return f"{type(error).__name__}: {printable}" if printable else type(error).__name__
 
 
 # ------------------------------------------------------------------------------------------------------------ loading
@@ -191,7 +246,10 @@ def _load(source: str) -> types.ModuleType:
     module = types.ModuleType(_MODULE)
     sys.modules[_MODULE] = module  # dataclasses and torch.compile look it up
     linecache.cache[_FILE] = (len(source), None, source.splitlines(keepends=True), _FILE)
-    _own("module", lambda: exec(compile(source, _FILE, "exec"), module.__dict__))  # noqa: S102  the user's own code
+    process = os.getpid()
+    exec(compile(source, _FILE, "exec"), module.__dict__)  # noqa: S102  the user's own code
+    if os.getpid() != process:
+        os._exit(0)  # it forked: only one may answer
     return module
 
 
@@ -210,25 +268,47 @@ def _own(what: str, call: Callable[[], T]) -> T:
             return call()
     except ProblemError:
         raise
-    except Exception as error:  # the user's code may raise anything; the user gets it back in one line
-        raise ProblemError(f"{_FILE}: {what} raised {one_line(error)}") from error
+    except BaseException as error:  # the user's code may raise anything, SystemExit too; it comes back in one line
+        raise ProblemError(f"{_FILE}: {what} raised {one_line(error)}{_remedy(error)}") from error
+
+
+def _remedy(error: BaseException) -> str:
+    if isinstance(error, ImportError):
+        return "; install it beside Ridgeline, or copy it in here: a reference is one file, apart from its folder"
+    if isinstance(error, NameError) and error.name == "__file__":
+        return "; a reference is one file, apart from its folder"
+    return ""
 
 
 # ------------------------------------------------------------------------------------------------------- flattening
 
 
-def _template(value: Any, name: str, source: str, specs: list[ArgSpec]) -> Any:
+def _argument_names(forward: Callable[..., Any]) -> list[str]:
+    """Return the names that positional arguments have; none from `*args` on."""
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    try:
+        return [p.name for p in inspect.signature(forward).parameters.values() if p.kind in positional]
+    except (TypeError, ValueError):  # a callable of some native library
+        return []
+
+
+def _template(value: Any, name: str, source: str, specs: list[ArgSpec], taken: set[str]) -> Any:
+    if isinstance(value, list | tuple):
+        parts = [_template(v, f"{name}_{i}", f"{source}[{i}]", specs, taken) for i, v in enumerate(value)]
+        return _like(value, parts)
+    name = _unique(name, taken)
     if isinstance(value, torch.Tensor):
-        if dtype_name(value) not in _DTYPES:
-            raise ProblemError(f"{_FILE}: input {source} is {dtype_name(value)}, which kernels cannot read")
+        strange = _strangeness(value)
+        if strange:
+            raise ProblemError(f"{_FILE}: input {source} is {strange}, which kernels cannot read")
         index = sum(s.kind is ArgKind.TENSOR for s in specs)
         specs.append(_tensor_spec(name, Role.INPUT, value, source, keep_strides=True))
         return _Slot(index)
-    if isinstance(value, list | tuple):
-        return type(value)(_template(v, f"{name}_{i}", f"{source}[{i}]", specs) for i, v in enumerate(value))
     if value is None:
         specs.append(ArgSpec(name=name, role=Role.INPUT, kind=ArgKind.NONE, source=source))
         return None
+    if isinstance(value, int) and abs(value) > _LARGEST_INT:
+        raise ProblemError(f"{_FILE}: input {source} exceeds 2^53, which a kernel could not get exactly")
     for kind, dtype in _SCALARS:
         if isinstance(value, bool | int | float) and isinstance(value, kind):
             specs.append(
@@ -242,8 +322,13 @@ def _fill(template: Any, inputs: Tensors) -> Any:
     if isinstance(template, _Slot):
         return inputs[template.index]
     if isinstance(template, list | tuple):
-        return type(template)(_fill(t, inputs) for t in template)
+        return _like(template, [_fill(t, inputs) for t in template])
     return template
+
+
+def _like(sequence: Any, parts: list[Any]) -> Any:
+    """Return the parts as a sequence of the same type; a named tuple takes them one by one."""
+    return type(sequence)(*parts) if hasattr(sequence, "_fields") else type(sequence)(parts)
 
 
 def _tensors_in(value: Any) -> list[torch.Tensor]:
@@ -273,9 +358,10 @@ def _c_name(name: str) -> str:
 
 
 def _unique(name: str, taken: set[str]) -> str:
-    while name in taken:
+    """Return a name that no other equals, in upper case either: problem.h has constants by it."""
+    while name.upper() in taken:
         name += "_"
-    taken.add(name)
+    taken.add(name.upper())
     return name
 
 

@@ -90,7 +90,8 @@ async def _run_ninja(folder: Path, jobs: int) -> None:
         await _stop(process)
         raise
     if process.returncode:
-        raise EngineError(f"ninja failed: {output.decode(errors='replace').strip()[-400:]}")
+        said = output.decode(errors="replace").strip()[-400:]
+        raise EngineError(f"ninja failed (status {process.returncode}){f': {said}' if said else ''}")
 
 
 async def _stop(process: asyncio.subprocess.Process) -> None:

@@ -48,6 +48,9 @@ _FAILED: dict[str, tuple[Status, ReasonCode]] = {
 }
 
 
+_KILLED = ("killed by SIGKILL ", "its supervisor was killed ")
+
+
 class RunnerFailure(Exception):
     """A candidate's runner died, hung or broke the protocol: how that counts, and why."""
 
@@ -324,7 +327,8 @@ class RunnerProcess:
         if ended.signal is not None:
             return RunnerFailure(Status.RUNTIME_ERROR, ReasonCode.CRASHED, reason)
         code = ReasonCode.CRASHED if "Sanitizer" in said or "runtime error:" in said else ReasonCode.EXITED
-        return RunnerFailure(Status.RUNTIME_ERROR, code, f"the process ended by itself: {reason}")
+        how = "" if ended.code is None else "the process ended by itself: "
+        return RunnerFailure(Status.RUNTIME_ERROR, code, how + reason)
 
     def _said(self) -> str:
         """Return what is worth quoting of the runner's stderr: a sanitizer's finding, or its last line."""
@@ -332,6 +336,14 @@ class RunnerProcess:
         lines = self._stderr.read(1 << 16).decode(errors="replace").strip().splitlines()
         found = [line for line in lines if "Sanitizer" in line or "runtime error:" in line]
         return (found or lines[-1:] or [""])[0].strip()[:300]
+
+
+def was_killed(status: Status, reason: str) -> bool:
+    """Say whether a failure may be another's doing: the out-of-memory killer's, or that of a person who cleans up.
+
+    A candidate can also do it to itself, so it is worth one repetition and no more.
+    """
+    return status is Status.RUNTIME_ERROR and any(words in reason for words in _KILLED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

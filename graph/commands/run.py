@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
@@ -23,7 +23,7 @@ from ridgeline.checkpoints.runs import UNFINISHED, find_run, newest_unfinished, 
 from ridgeline.graph.board import Board, recall
 from ridgeline.graph.closing import closing_lines, resume_command, resume_line
 from ridgeline.graph.driver import SearchOptions, SearchResult, make_models_for, run_search, with_begun
-from ridgeline.graph.embed import RUNS, default_run_dir, find_problem
+from ridgeline.graph.embed import RUNS, changed_settings, default_run_dir, find_problem
 from ridgeline.graph.engines import target_of
 from ridgeline.graph.models import OFFLINE
 from ridgeline.graph.progress import LiveView, PlainView, View
@@ -130,7 +130,7 @@ def _options(args: argparse.Namespace) -> SearchOptions:
         run_dir=resumed or (Path(args.run_dir) if args.run_dir else default_run_dir(problem)),
         device=args.device or "cpu",
         models=tuple(args.model or ()),
-        settings=problem.search.model_validate(problem.search.model_dump() | changes),
+        settings=changed_settings(problem, changes),
         budget=Budget(usd=args.max_usd, tokens=args.max_tokens, wall_s=args.max_wall_s, gpu_s=args.max_gpu_s),
         rng_seed=args.rng_seed or 0,
         resume=resumed is not None,
@@ -153,9 +153,20 @@ def _ignored(args: argparse.Namespace, options: SearchOptions) -> list[str]:
         if getattr(args, name) not in (None, kept.get(name))
     ]
     lines = [f"warning: ignored, a search keeps what it began with: {', '.join(differing)}"] if differing else []
+    lines += _changed_keys(begun.get("problem") or {}, options.problem)
     if args.rounds and begun.get("state") in UNFINISHED:
         lines.append("warning: --rounds is ignored until the search is finished; then --resume --rounds N extends it")
     return lines
+
+
+def _changed_keys(was: dict[str, Any], problem: ProblemSpec) -> list[str]:
+    """Return a line on what problem.yaml says otherwise now and a search keeps (what it may not change ends it)."""
+    now = problem.model_dump(mode="json")
+    keys = [key for key in ("seeds", "ideas", "search", "models", "budget") if key in was and was[key] != now[key]]
+    if not keys:
+        return []
+    said = "changed in problem.yaml since this search began, which keeps its settings and what it took from there"
+    return [f"warning: {', '.join(keys)} {said}; options change models, budget and, once it is over, rounds"]
 
 
 def _resumed(args: argparse.Namespace) -> Path | None:
@@ -193,7 +204,8 @@ def _problem(args: argparse.Namespace, resumed: Path | None) -> ProblemSpec:
             "run: no problem was named; try ridgeline run quickstart, or ridgeline run path/to/problem.yaml "
             "(ridgeline problems lists what ships, ridgeline new makes one of your own module)"
         )
-    path = (read_run(resumed) or {}).get("problem_path")
+    with Archive.open_read_only(resumed) as archive:
+        path = archive.run().get("problem_path")
     if not path:
         raise RunError(f"{resumed}: does not say which problem it searched; name its problem.yaml too")
     return find_problem(str(path))

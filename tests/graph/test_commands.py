@@ -7,12 +7,16 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.runs import lock_run
+from ridgeline.graph.commands.run import _changed_keys
+from ridgeline.problems.spec import parse_problem
 from ridgeline.tools.records import Candidate, Origin
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -125,3 +129,34 @@ def test_a_damaged_archive_is_said_in_one_line(runs: Path, command: list[str]) -
     done = _ridgeline(runs, *command, "runs/q-1")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "archive.sqlite: the database is damaged" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("harm", "says"),
+    [
+        (lambda archive: os.truncate(archive, 100), "archive.sqlite: the database is damaged"),
+        (lambda archive: os.truncate(archive, 0), "archive.sqlite: not a Ridgeline archive"),
+        (
+            lambda archive: archive.write_bytes(Path(sys.executable).read_bytes()[:4096]),
+            "archive.sqlite: the database is",
+        ),
+        (Path.unlink, "its archive.sqlite is gone"),
+    ],
+)
+def test_resume_of_a_damaged_or_vanished_archive_says_so(runs: Path, harm: Callable[[Path], Any], says: str) -> None:
+    harm(runs / "q-1" / "archive.sqlite")
+    done = _ridgeline(runs, "run", "--resume", "runs/q-1")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert says in done.stderr
+
+
+def test_what_a_resumed_search_does_not_take_from_a_changed_problem_is_named() -> None:
+    problem = parse_problem(
+        {"name": "p", "reference": "r.py", "ideas": ["be fast"], "tolerance": "bf16"}, Path("p.yaml")
+    )
+    was = problem.model_dump(mode="json")
+    assert _changed_keys(was, problem) == []
+    assert _changed_keys({}, problem) == []
+    changed = problem.model_copy(update={"ideas": [], "models": ["offline"]})
+    (line,) = _changed_keys(was, changed)
+    assert line.startswith("warning: ideas, models changed in problem.yaml")

@@ -201,7 +201,7 @@ async def test_evaluate_tells_a_compile_error_before_pytorch_is_timed_and_keeps_
 
 async def test_missing_file_is_found_before_anything_is_measured(tmp_path: Path) -> None:
     engine = MemoryEngine()
-    with pytest.raises(ProblemError, match="absent.cpp: no such file"):
+    with pytest.raises(ProblemError, match="absent.cpp does not exist"):
         await evaluate_async(write_problem(tmp_path / "problem"), [tmp_path / "absent.cpp"], engine=engine)
     assert not engine.counts
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 from pathlib import Path
 
 import pytest
 
 from ridgeline.graph.run_log import log_to
-from ridgeline.tools.errors import EngineError, ModelError
+from ridgeline.tools.errors import EngineError, ModelError, StorageError
 
 
 def test_log_ends_with_the_fault_and_its_traceback(tmp_path: Path) -> None:
@@ -45,3 +46,20 @@ def test_what_the_command_line_knows_how_to_say_passes_through(tmp_path: Path, e
         raise error
     assert caught.value is error
     assert f"ended by {type(error).__name__}" in (tmp_path / "run.log").read_text()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_drops_lines_without_a_word_and_keeps_what_ended_the_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "run.log").symlink_to("/dev/full")
+    fault = StorageError("archive.sqlite: the disk is full; free some space and resume")
+
+    def search() -> None:
+        logging.getLogger("ridgeline.graph").info("round 1")
+        raise fault
+
+    with pytest.raises(StorageError) as caught, log_to(tmp_path / "run.log"):
+        search()
+    assert caught.value is fault
+    assert capsys.readouterr().err == ""

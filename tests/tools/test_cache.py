@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from ridgeline.tools.cache import BuildCache, default_cache_dir
+from ridgeline.tools import cache
+from ridgeline.tools.cache import BuildCache, check_writable, default_cache_dir
 from ridgeline.tools.errors import StorageError
 from ridgeline.tools.records import Build, Status
 
@@ -160,3 +161,16 @@ def test_the_cache_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setenv("XDG_CACHE_HOME", "/elsewhere")
     assert default_cache_dir() == Path("/elsewhere/ridgeline")
+
+
+def test_a_cache_that_cannot_take_builds_is_told_before_one_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_writable(tmp_path / "new" / "cache")
+    assert list((tmp_path / "new" / "cache").iterdir()) == []
+    (tmp_path / "file").touch()
+    with pytest.raises(StorageError, match=r"build cache .*file/cache: not a directory; .*RIDGELINE_CACHE_DIR"):
+        check_writable(tmp_path / "file" / "cache")
+    monkeypatch.setattr(cache, "LEAST_FREE_BYTES", 1 << 62)
+    with pytest.raises(StorageError, match=r"only \d+ MiB free"):
+        check_writable(tmp_path)

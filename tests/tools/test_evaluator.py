@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from ridgeline.tools.engine import DescribeTask, ProblemOnDevice
-from ridgeline.tools.evaluator import _TASKS, Evaluator, answer
+from ridgeline.tools.evaluator import _TASKS, Evaluator, _again_if_killed, answer
 from ridgeline.tools.hardware import detect_device
-from ridgeline.tools.records import Description
+from ridgeline.tools.records import Description, ReasonCode, Status, Timing
 
 REFERENCE = """import torch
 from torch import nn
@@ -154,3 +154,18 @@ def test_evaluators_log_goes_to_stderr_as_run_log_has_it(tmp_path: Path) -> None
     command = [sys.executable, "-c", code, json.dumps(detect_device("cpu").to_json())]
     done = subprocess.run(command, env=environment, input="", capture_output=True, text=True, check=True)
     assert re.fullmatch(r"[-\d]+ [:,\d]+ INFO ridgeline\.tools\.baselines: baseline eager: 1 ms\n", done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("reason", "runs"),
+    [
+        ("killed by SIGKILL during a call", 2),
+        ("its supervisor was killed during a call", 2),
+        ("killed by SIGSEGV during a call", 1),
+    ],
+)
+def test_a_candidate_whose_runner_was_killed_is_measured_once_more(reason: str, runs: int) -> None:
+    killed = Timing(status=Status.RUNTIME_ERROR, reason_code=ReasonCode.CRASHED, reason=reason)
+    results = [killed, killed, killed]
+    assert _again_if_killed(results.pop) is killed
+    assert len(results) == 3 - runs

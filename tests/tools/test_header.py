@@ -157,6 +157,19 @@ def test_names_that_differ_only_in_case_are_refused() -> None:
         problem_header(Signature(args=(tensor("x", (1,)), tensor("X", (1,)))), DeviceKind.CPU)
 
 
+def test_names_that_the_reserved_words_rule_would_make_equal_are_refused() -> None:
+    with pytest.raises(ProblemError, match="would both be `int_`"):
+        problem_header(Signature(args=(tensor("int_", (1,)), tensor("int", (1,)))), DeviceKind.CPU)
+
+
+@pytest.mark.parametrize("name", ["wchar_t", "static_cast", "not_eq", "NULL", "errno", "size_t", "größe", "unix"])
+def test_every_argument_name_of_python_compiles(name: str, tmp_path: Path) -> None:
+    source = tmp_path / "kernel.cpp"
+    signature = Signature(args=(tensor(name, (4,)), scalar("n", "int64", 1), tensor("out", (4,), Role.OUTPUT)))
+    source.write_text("#include <cstdio>\n" + problem_header(signature, DeviceKind.CPU), encoding="utf-8")
+    subprocess.run(["g++", "-std=c++17", "-fsyntax-only", str(source)], check=True, capture_output=True)
+
+
 def test_half_conversion_loops_vectorise_with_the_documented_flags(tmp_path: Path) -> None:
     for dtype in ("fp16", "bf16"):
         signature = Signature(

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ridgeline.tools import hang_limit
 from ridgeline.tools.engine import ProblemOnDevice
 from ridgeline.tools.errors import EngineError, JudgeCrashed, ProblemError
 from ridgeline.tools.hardware import detect_device
@@ -27,11 +28,22 @@ def reference(args: str, body: str, inputs: str) -> str:
 
 @contextmanager
 def judging(
-    source: str, tmp_path: Path, tolerance: str = "fp32", memory_bytes: int | None = None
+    source: str,
+    tmp_path: Path,
+    tolerance: str = "fp32",
+    memory_bytes: int | None = None,
+    call_timeout_s: float = 30.0,
 ) -> Iterator[JudgeProcess]:
     device = detect_device("cpu")
     device = replace(device, memory_bytes=memory_bytes or device.memory_bytes)
-    problem = ProblemOnDevice(name="p", reference_source=source, interface="c", tolerance=tolerance, device=device)
+    problem = ProblemOnDevice(
+        name="p",
+        reference_source=source,
+        interface="c",
+        tolerance=tolerance,
+        device=device,
+        call_timeout_s=call_timeout_s,
+    )
     judge = JudgeProcess(problem, os.urandom(16), tmp_path)
     try:
         yield judge
@@ -51,12 +63,76 @@ def judging(
         (reference("x", "return x", "'text'"), "is a str"),
         (HEAD, "Model is missing"),
         ("import torch\n1 / 0\n", "ZeroDivisionError"),
+        ("raise SystemExit('bye')", "module raised SystemExit: bye"),
+        (reference("x", "raise KeyboardInterrupt", "torch.ones(4, 4)"), "forward.* raised KeyboardInterrupt$"),
+        ("import helper_beside_it", "No module named 'helper_beside_it'; .*a reference is one file"),
+        ("import os; os.listdir(os.path.dirname(__file__))", "'__file__' is not defined; a reference is one file"),
+        ("raise ValueError('\\udcff \\x1b[31m\\nred')", r"ValueError: \\udcff \\x1b\[31m red"),
+        (HEAD + "def Model():\n    return abs\n" + INPUTS.format(inputs="1"), "must give a torch.nn.Module"),
+        (reference("x", "return x", "torch.ones(4, 4).to_sparse()"), "input x is sparse_coo"),
+        (reference("x", "return x.to_sparse()", "torch.ones(4, 4)"), "returns sparse_coo"),
+        (reference("x", "return x", "torch.ones(4, 4, device='meta')"), "input x is on the meta device"),
+        (reference("x", "return x[:0]", "torch.ones(4, 4)"), "only empty tensors"),
+        (reference("x", "return x[x > 0]", "torch.randn(64, 64)"), r"forward\(\) gives float32 .* and then float32"),
+        (reference("x", "return x", "torch.randn(int(torch.randint(9, 99, ())))"), r"get_inputs\(\) gives float32"),
+        (reference("x, n", "return x * n", "torch.ones(4, 4), 10**400"), "input n exceeds 2\\^53"),
     ],
 )
 def test_a_reference_that_cannot_be_judged_gives_one_line(source: str, says: str, tmp_path: Path) -> None:
     with pytest.raises(ProblemError, match=says) as caught, judging(source, tmp_path):
         pass
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("source", "where"),
+    [
+        ("while True:\n    pass\n", "line [12] in <module>"),
+        (reference("x", "while True: pass", "torch.ones(4, 4)"), "line 7 in forward"),
+        ("import time\n\ntime.sleep(1e6)\n", "line 3 in <module>"),
+        ("while True:\n    try:\n        while True: pass\n    except BaseException:\n        pass\n", "line 3"),
+    ],
+)
+def test_a_reference_that_does_not_end_is_named_with_its_line(
+    source: str, where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hang_limit, "SHORTEST_S", 1.0)
+    with (
+        pytest.raises(ProblemError, match=rf"reference.py: {where}.*: did not end within 2 s; mend") as caught,
+        judging(source, tmp_path, call_timeout_s=1.0),
+    ):
+        pass
+    assert "\n" not in str(caught.value)
+
+
+def test_a_reference_that_ends_or_crashes_its_process_gives_one_line(tmp_path: Path) -> None:
+    for source, says in (("import os; os._exit(0)", "exit status 0"), ("import os; os.abort()", "signal 6")):
+        with (
+            pytest.raises(ProblemError, match=rf"ended the process that ran it \(.*{says}\)"),
+            judging(source, tmp_path),
+        ):
+            pass
+
+
+def test_what_a_reference_prints_or_forks_does_not_disturb_the_judge(tmp_path: Path) -> None:
+    noise = "import os, sys\nprint('x' * 10**6, file=sys.stderr)\nprint('{}')\nos.fork()\n"
+    with judging(noise + reference("x", "print('y'); return x * 2 + 1", "torch.randn(8, 8)"), tmp_path) as judge:
+        assert judge.problem.degenerate_code == ""
+        judge.request("refill")
+
+
+def test_arguments_that_would_share_a_name_get_names_of_their_own(tmp_path: Path) -> None:
+    pair = reference("xs, xs_0, X, x, *more", "return xs[0] + xs_0 + X + x + more[0]", "[T()], T(), T(), T(), T()")
+    with judging("import torch\nT = lambda: torch.randn(8, 8)\n" + pair, tmp_path) as judge:
+        names = [a.name for a in judge.problem.description.signature.args]
+    assert names == ["xs_0", "xs_0_", "X", "x_", "arg_4", "out"]
+
+
+def test_named_tuples_reach_forward_as_such(tmp_path: Path) -> None:
+    head = "import torch\nfrom collections import namedtuple\nPair = namedtuple('Pair', 'a b')\n"
+    source = head + reference("pair", "return pair.a * pair.b", "Pair(torch.randn(8, 8), torch.randn(8, 8))")
+    with judging(source, tmp_path) as judge:
+        assert [a.name for a in judge.problem.description.signature.args] == ["pair_0", "pair_1", "out"]
 
 
 def test_description_flattens_lists_scalars_none_and_outputs(tmp_path: Path) -> None:
