@@ -24,6 +24,8 @@ MAX_COLUMNS = 1 << 30
 """Column indices are 32-bit."""
 MAX_VECTOR = 8
 SPLIT_COLUMNS = 2048
+"""Of each part of a split row: their parameters fit the first-level cache."""
+MIN_SPLIT_COLUMNS = 8192
 GRID_THREADS = 1024
 """Threads of a multiprocessor when the grid waits for itself: 64 registers each."""
 VARIED_THREADS = {"warp": (128, 256, 64), "block": (512, 256, 1024)}

@@ -24,7 +24,7 @@ MARKS = {
     "max": "rl_max",
     "min": "rl_min",
     "all": "rl_lanes<",
-    "cluster": "rl_cluster<",
+    "cluster": "rl_cluster",
     "team": "rl_put(",
     "bulk": "rl_bulk(",
     "exp": "rl_exp(",

@@ -7,7 +7,15 @@ from collections.abc import Mapping
 
 from ridgeline.graph.offline import schedule
 from ridgeline.graph.offline.composer import Composition, Text
-from ridgeline.graph.offline.cuda_geometry import MAX_COLUMNS, WARP_COLUMNS, fit, has_clusters, staged, vectors
+from ridgeline.graph.offline.cuda_geometry import (
+    MAX_COLUMNS,
+    MIN_SPLIT_COLUMNS,
+    WARP_COLUMNS,
+    fit,
+    has_clusters,
+    staged,
+    vectors,
+)
 from ridgeline.graph.offline.cuda_structures import CONFLICTS
 from ridgeline.graph.offline.cuda_structures import CudaStructure as S
 from ridgeline.graph.offline.emit_cuda import demand, emit, planned
@@ -129,7 +137,7 @@ class RowwiseCuda:
             S.VECTOR: len(vectors(program)) > 1 or vectors(program)[0] > 1,
             S.WARP: max(keeps.slots, 1) * program.cols <= WARP_COLUMNS and program.rows >= 4,
             S.CLUSTER: has_clusters(device) and program.cols >= 2048,
-            S.SPLIT: program.cols >= 8192,
+            S.SPLIT: program.cols >= MIN_SPLIT_COLUMNS,
             S.GRID: reduces and program.cols >= 64 * device.cores,
             S.REGISTERS: keeps.slots > 0 and self._fits(frozenset({S.REGISTERS})),
             S.SHARED: keeps.slots > 0 and self._fits(frozenset({S.SHARED})),

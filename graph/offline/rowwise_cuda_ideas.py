@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ridgeline.graph.offline.composer import Text
-from ridgeline.graph.offline.cuda_geometry import WARP_COLUMNS, full_loads
+from ridgeline.graph.offline.cuda_geometry import MIN_SPLIT_COLUMNS, WARP_COLUMNS, full_loads
 from ridgeline.graph.offline.cuda_structures import CudaStructure as S
 from ridgeline.graph.offline.ir import RowProgram, Space
 from ridgeline.graph.offline.schedule import COSTLY, make_plan
@@ -130,13 +130,15 @@ def raw_gain(structure: str, program: RowProgram, device: Device) -> float:
     is_cached = program.rows * row_bytes * once < device.cache_bytes
     idle = max(device.cores / program.rows, 1.0)
     held = 1.0 + (repeated / once - 1.0) * (0.3 if is_cached or row_bytes < 1 << 15 else 1.0)
+    splits = idle > 1 and program.cols >= MIN_SPLIT_COLUMNS  # what such a kernel starts from: others replace it
+    shares = min(idle, 4.0) if idle > 1 and not splits else 1.0
     costly = sum(COSTLY.get(v.op, 1) for v in program.values() if v.space & Space.COL)
     return {
         S.VECTOR: 1.4,
         S.WARP: 1.5 if program.cols <= WARP_COLUMNS // 4 else 1.05,
-        S.CLUSTER: min(idle, 8.0) if idle > 1 else 1.15 if row_bytes >= 1 << 16 else 1.01,
-        S.SPLIT: min(idle, 8.0) if idle > 1 else 1.02,
-        S.GRID: min(idle, 8.0) * 1.1 if idle > 1 else 1.01,
+        S.CLUSTER: shares * (1.15 if row_bytes >= 1 << 16 and not splits else 1.01),
+        S.SPLIT: 1.05 if splits else 1.02,
+        S.GRID: 1.25 if splits else 1.01,
         S.REGISTERS: held,
         S.SHARED: 0.95 * held,
         S.ASYNC: 1.2 if row_bytes >= 1 << 13 else 1.05,

@@ -112,14 +112,16 @@ static void emulated_run_block(EmulatedBlock& block, unsigned index, unsigned bl
   }
   for (volatile bool is_left = true; is_left;) {
     is_left = false;
-    for (volatile unsigned i = 0; i < threads; i = i + 1) {
-      if (block.ended[i]) continue;
+    for (volatile unsigned i = 0; i < threads;) {
+      const unsigned own = i;
+      i = own + 1;
+      if (block.ended[own]) continue;
       is_left = true;
-      threadIdx.x = i;
+      threadIdx.x = own;
       if (_setjmp(block.scheduler) != 0) continue;
-      if (block.started[i]) _longjmp(block.places[i], 1);
-      block.started[i] = true;
-      setcontext(&block.contexts[i]);
+      if (block.started[own]) _longjmp(block.places[own], 1);
+      block.started[own] = true;
+      setcontext(&block.contexts[own]);
     }
   }
 }

@@ -21,7 +21,7 @@ COMPOSITIONS = (
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize(("name", "count"), [("mean_pool", 4), ("masked_softmax", 2)])
+@pytest.mark.parametrize(("name", "count"), [("mean_pool", 4), ("masked_softmax", 2), ("swiglu", 2)])
 def test_emulated_kernels_are_correct(bench, references, name, count):
     reference = references[name]
     program, signature = reference.program, reference.description.signature
