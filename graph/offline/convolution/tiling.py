@@ -116,7 +116,9 @@ class Tiling:
     @property
     def lane_registers(self) -> int:
         """Return the registers of a lane beside its sums, without which the compiler spills."""
-        return 90 if self.is_pooled and not self.use_tensor_cores else 60
+        if not self.use_tensor_cores:
+            return 90 if self.is_pooled else 60
+        return 76 if self.stages > 1 and not self.use_wgmma else 60
 
     @property
     def fits(self) -> bool:
