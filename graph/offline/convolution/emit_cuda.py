@@ -43,13 +43,14 @@ def tiling_of(layer: Convolution, chosen: Chosen, variation: int = 0) -> Tiling:
         cols=cuts.tile_cols(layer, is_pooled=is_pooled),
         warp_groups=2,
         warp_filters=filters,
-        filter_warps=1 if use_tensor_cores or layer.filters <= filters else 2,
+        filter_warps=1,
         of_channels=of_channels,
         unit=unit,
         chunk=unit,
     )
-    wider = cuts.warp_filters(layer.filters, 96, 16) if use_tensor_cores else filters
-    return cuts.chosen(cut, (wider, filters), variation)
+    if use_tensor_cores:
+        return cuts.chosen(cut, ((cuts.warp_filters(layer.filters, 96, 16), 1), (filters, 1)), variation)
+    return cuts.chosen(cut, ((filters, 1 if layer.filters <= filters else 2), (filters, 1)), variation)
 
 
 def shift_of(layer: Convolution, *, is_pooled: bool) -> int:

@@ -116,7 +116,9 @@ class Tiling:
     @property
     def lane_registers(self) -> int:
         """Return the registers of a lane beside its sums, without which the compiler spills."""
-        return 90 if self.is_pooled and not self.use_tensor_cores else 60
+        if not self.use_tensor_cores:
+            return 90 if self.is_pooled else 60
+        return 76 if self.stages > 1 and not self.use_wgmma else 60
 
     @property
     def fits(self) -> bool:
@@ -157,15 +159,17 @@ def group_choices(tiling: Tiling) -> list[int]:
     return [g for g in choices if replace(tiling, warp_groups=g).fits and g < 2 * max(tiling.groups, 2)]
 
 
-def chosen(tiling: Tiling, filters: tuple[int, ...], variation: int) -> Tiling:
+def chosen(tiling: Tiling, filters: tuple[Pair, ...], variation: int) -> Tiling:
     """Return the cut with the tile that promises most, or for a variation one of the next.
+
+    `filters` are those of a warp and how many warps share the outputs.
 
     Raises:
         NotCovered: not even the smallest tile fits.
     """
     fitting = []
-    for warp_filters in dict.fromkeys(filters):
-        narrow = replace(tiling, warp_filters=warp_filters)
+    for of_warp, warps in dict.fromkeys(filters):
+        narrow = replace(tiling, warp_filters=of_warp, filter_warps=warps)
         for groups in (2, 4, 6) if tiling.use_tensor_cores else (2, 4, 7, 8):
             wide = replace(narrow, warp_groups=groups)
             fitting += [replace(wide, rows=rows).with_chunk() for rows in row_choices(wide)]
