@@ -96,8 +96,12 @@ def test_a_spec_survives_json(folder: Path) -> None:
         (MINIMAL + "targets: {gpu: {}}\n", "targets.gpu: must be one of cpu, cuda, got 'gpu'"),
         (MINIMAL + "targets: {}\n", "targets: must not be empty"),
         (MINIMAL + "targets: {cpu: {sizes: {ROW: 3}}}\n", "targets.cpu.sizes: the reference assigns no `ROW`"),
-        (MINIMAL + "targets: {cpu: {sizes: {ROWS: big}}}\n", "targets.cpu.sizes.ROWS: must be a number, got 'big'"),
-        (MINIMAL + "targets: {cpu: {sizes: {ROWS: .inf}}}\n", "targets.cpu.sizes.ROWS: must be a number, got inf"),
+        (
+            MINIMAL + "targets: {cpu: {sizes: {ROWS: big}}}\n",
+            "targets.cpu.sizes.ROWS: must be a number or one of float32, ",
+        ),
+        (MINIMAL + "targets: {cpu: {sizes: {ROWS: .inf}}}\n", "float32, float16, bfloat16, got inf"),
+        (MINIMAL + "targets: {cpu: {sizes: {ROWS: bfloat16}}}\n", "targets.cpu.sizes.ROWS: must be a number as in the"),
         (MINIMAL + "seeds: seeds/a.cpp\n", "seeds: must be a list, got 'seeds/a.cpp'"),
         (MINIMAL + "seeds: [seeds/*.cpp]\n", "seeds: `seeds/*.cpp` matches no file in "),
         (MINIMAL + "seeds: [../*.cpp]\n", "seeds: `../*.cpp` leaves the problem's folder"),
@@ -189,7 +193,21 @@ def test_a_number_in_scientific_notation_is_a_number(folder: Path) -> None:
     assert load(folder, MINIMAL + "budget: {usd: 1e3}\n").budget.usd == 1000
 
 
-@pytest.mark.parametrize("name", ["quickstart", "rms_norm_gate_torch", "softmax"])
+SHIPPED = {
+    "attention_fp16",
+    "attention_fp16_d128",
+    "conv2d",
+    "conv2d_relu_maxpool",
+    "layernorm",
+    "matmul",
+    "matmul_fp16",
+    "quickstart",
+    "rms_norm_gate_torch",
+    "softmax",
+}
+
+
+@pytest.mark.parametrize("name", sorted(SHIPPED))
 def test_a_shipped_problem_loads_and_has_a_seed_kernel(name: str) -> None:
     spec = load_problem(shipped_problems()[name])
     assert spec.name == name
@@ -197,7 +215,7 @@ def test_a_shipped_problem_loads_and_has_a_seed_kernel(name: str) -> None:
 
 
 def test_every_shipped_problem_is_tested_here() -> None:
-    assert set(shipped_problems()) == {"quickstart", "rms_norm_gate_torch", "softmax"}
+    assert set(shipped_problems()) == SHIPPED
 
 
 def test_relative_path_is_remembered_as_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,6 +52,13 @@ def test_a_size_that_cannot_be_set_is_refused(source: str, expected: str) -> Non
     assert expected in str(caught.value)
 
 
+def test_a_text_is_replaced_by_a_types_name_and_by_nothing_else() -> None:
+    source = 'DTYPE = "float16"\nN = 4\n'
+    assert substitute_sizes(source, {"DTYPE": "bfloat16", "N": 8}, "here") == "DTYPE = 'bfloat16'\nN = 8\n"
+    with pytest.raises(ProblemError, match="here.DTYPE: must be one of float32, float16, bfloat16 as in the reference"):
+        substitute_sizes(source, {"DTYPE": 16}, "here")
+
+
 def test_the_numbers_that_sizes_may_replace_are_listed() -> None:
     tree = ast.parse("N = 4\nEPS = 1e-5\nNAME = 'x'\nFLAG = True\nM = N * 2\n")
     assert top_level_numbers(tree) == {"N": 4, "EPS": 1e-5}

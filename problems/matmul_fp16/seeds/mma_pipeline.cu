@@ -9,7 +9,7 @@ constexpr int64_t M = A_SHAPE_0;
 constexpr int64_t K = A_SHAPE_1;
 constexpr int64_t N = B_SHAPE_1;
 
-constexpr int BLOCK_M = 128;   // tune: BLOCK_M = 64 | 128 | 256
+constexpr int BLOCK_M = 128;   // tune: BLOCK_M = 64 | 128
 constexpr int DEPTH = 32;      // tune: DEPTH = 32 | 64
 constexpr int STAGES = 4;      // tune: STAGES = 2 | 3 | 4
 constexpr int GROUP_ROWS = 8;  // tune: GROUP_ROWS = 1 | 4 | 8 | 16
