@@ -17,18 +17,18 @@ from ridgeline.tools.records import Origin, Status
 from .scripted_model import ScriptedModel
 
 SHIPPED = "rms_norm_gate_torch"
-OVER_ALL_THREADS = "at::parallel_for(0, rows, 1,"
-ON_ONE_THREAD = "at::parallel_for(0, rows, rows,"
+FAST_EXP = "std::exp(-gate_row[i])"
+SLOW_EXP = "std::exp(static_cast<long double>(-gate_row[i]))"
 
 
 def _problem_with_a_slow_seed(folder: Path) -> tuple[ProblemSpec, str]:
-    """Return the shipped problem, its seed kernel kept on one thread, and that kernel as it ships."""
+    """Return the shipped problem, its seed kernel made slow, and that kernel as it ships."""
     home = find_problem(SHIPPED).path.parent
     (shipped,) = [path.read_text() for path in (home / "seeds").glob("*.cpp")]
-    assert OVER_ALL_THREADS in shipped
+    assert FAST_EXP in shipped
     (folder / "seeds").mkdir(parents=True)
     (folder / "reference.py").write_text((home / "reference.py").read_text())
-    (folder / "seeds" / "slow.cpp").write_text(shipped.replace(OVER_ALL_THREADS, ON_ONE_THREAD))
+    (folder / "seeds" / "slow.cpp").write_text(shipped.replace(FAST_EXP, SLOW_EXP))
     data = {"name": "gate", "reference": "reference.py", "interface": "torch", "seeds": ["seeds/*.cpp"]}
     (folder / "problem.yaml").write_text(yaml.safe_dump(data))
     return load_problem(folder / "problem.yaml"), shipped
@@ -42,7 +42,7 @@ async def test_torch_search_ends_with_a_certified_winner_and_says_what_was_skipp
     options = SearchOptions(
         problem=problem, run_dir=tmp_path / "run", settings=problem.search.model_copy(update=changes)
     )
-    model = ScriptedModel(kernel=lambda _request: {"source": shipped, "notes": "rows shared among the threads"})
+    model = ScriptedModel(kernel=lambda _request: {"source": shipped, "notes": "a vector exp"})
     result = await run_search(options, models=[model])
     with Archive.open(tmp_path / "run", create=False) as archive:
         (written,) = archive.candidates(origin=Origin.MODEL)
