@@ -157,7 +157,7 @@ def test_repair_of_a_bare_kernel_starts_over(quickstart):
     assert structures_of(draft.source) == {Structure.KEEP}
 
 
-@pytest.mark.parametrize("name", ["matmul", "sorted"])
+@pytest.mark.parametrize("name", ["columns", "sorted"])
 def test_uncovered_reference_is_a_model_error_with_ways_on(references, name):
     with pytest.raises(ModelError, match="OPENAI_API_KEY.*seeds: and ideas:"):
         propose(references[name])
