@@ -84,6 +84,7 @@ class Server {
     Server(Device &device, const Setup &setup, const Sets &sets, const Candidate &candidate)
         : device_(device), setup_(setup), sets_(sets), candidate_(candidate) {
         workspace_ = device.allocate(candidate.workspace_bytes());
+        device.spoil(workspace_, candidate.workspace_bytes());
     }
 
     void serve(Lines &lines) {

@@ -99,6 +99,8 @@ class Device {
         return space;
     }
 
+    void spoil(void *, size_t) {}  // fresh pages are zero, as in any program
+
     void upload(void *to, const void *from, size_t bytes) { memcpy(to, from, bytes); }
 
     void ready_for_candidate() {

@@ -47,13 +47,18 @@ class Device {
 
     void expose(char *, size_t) {}
 
+    // Memory as the driver gives it: a sanitizer tells what reads it before anything was written there.
     void *allocate(size_t bytes) {
         if (bytes == 0) return nullptr;
         CUdeviceptr memory = 0;
         if (cuMemAlloc(&memory, bytes) != CUDA_SUCCESS)
             fail("out_of_memory", "cannot allocate " + std::to_string(bytes) + " bytes on the GPU");
-        must(cuMemsetD8(memory, 0xFF, bytes), "filling memory");  // NaN: nobody may count on zeros
         return reinterpret_cast<void *>(memory);
+    }
+
+    // NaN everywhere: nobody may count on zeros.
+    void spoil(void *memory, size_t bytes) {
+        if (bytes > 0) must(cuMemsetD8(reinterpret_cast<CUdeviceptr>(memory), 0xFF, bytes), "filling memory");
     }
 
     void upload(void *to, const void *from, size_t bytes) {
