@@ -20,7 +20,8 @@ from ridgeline.tools.runner_process import RunnerFailure, RunnerPlan, RunnerProc
 from ridgeline.tools.sandbox import Sandbox
 from ridgeline.tools.toolchain import build_trusted, find_toolchain
 
-SAMPLES = 40
+SAMPLES = {DeviceKind.CPU: 40, DeviceKind.CUDA: 15}
+_WORK = {DeviceKind.CPU: "idle", DeviceKind.CUDA: "renew"}  # a CPU takes half a second to renew all contents
 _NATIVE = Path(__file__).parent / "native"
 _SOURCES = {DeviceKind.CPU: _NATIVE / "nothing.cpp", DeviceKind.CUDA: _NATIVE / "nothing.cu"}
 _FLAGS: dict[DeviceKind, tuple[str, ...]] = {
@@ -50,15 +51,15 @@ def nothing_library(cache_dir: Path, device: Device) -> Path:
 def usual_request_s(sandbox: Sandbox, plan: RunnerPlan, judge: JudgeProcess) -> float:
     """Return the seconds that a request of a block usually takes beside the work it asks for.
 
-    A block is two requests right after the judge was at work, which on a GPU has to make room for the runner first; so is
-    each sample here. The plan names the empty library.
+    A block is two requests right after the judge was at work; on a GPU, which then changes over to a process whose
+    caches have gone cold, each sample follows the same work as a block. The plan names the empty library.
 
     Raises:
         EngineError: the runner failed, which no candidate can cause.
     """
     try:
         with RunnerProcess(sandbox, plan, judge.problem) as runner:
-            return median(_block_s(runner, judge) for _ in range(SAMPLES)) / 2
+            return median(_block_s(runner, judge) for _ in range(SAMPLES[judge.device_kind])) / 2
     except RunnerFailure as failure:
         raise EngineError(f"the cost of a request could not be measured: {failure.reason}") from failure
 
@@ -66,7 +67,7 @@ def usual_request_s(sandbox: Sandbox, plan: RunnerPlan, judge: JudgeProcess) -> 
 def _block_s(runner: RunnerProcess, judge: JudgeProcess) -> float:
     """Return what a block of nothing takes, in the order of a real one: see benchmark.py."""
     runner.stop()
-    judge.request("idle")
+    judge.request(_WORK[judge.device_kind])
     judge.stop()
     return runner.loop(0, 1).parent_s + runner.loop(1, 1).parent_s
 
