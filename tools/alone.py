@@ -103,7 +103,7 @@ def _with_room(limits: Limits) -> Limits:
     """Return a runner's limits with room for the tool: it keeps copies of the GPU's memory, tables and a report."""
     return replace(
         limits,
-        wall_s=240.0,
+        wall_s=90.0,
         cpu_s=1200,
         processes=1024,
         open_files=4096,

@@ -36,6 +36,7 @@ from ridgeline.tools.vocabulary import STRICTEST_FIRST
 Facts = dict[str, Any]
 
 _HOPELESS = 10 * NOMINAL_GATE[PrecisionClass.BF16]  # beyond this no class is worth computing for the message
+_NEAR = 1e-2  # of the expected value and the output's rms: an element so close was written, whatever its bits
 _STALE = 1e-2  # so close to another trial's expected output is no coincidence
 
 
@@ -100,7 +101,9 @@ class Examiner:
             mask = missing_elements(view, word)
             if not bool(mask.any()):
                 continue
-            mask &= view.flatten().ne(want.values.to(view.dtype).flatten())  # a bool may rightly equal its poison
+            mask &= _is_far(
+                view.flatten(), want
+            )  # a bool may rightly equal its poison, and so may one of 10^7 fp16 values
             count = int(mask.sum())
             if count:
                 width = view.shape[-1] if view.dim() else 1
@@ -247,6 +250,15 @@ class Examiner:
             if self._snapshot and max(found) < _STALE:
                 return name
         return ""
+
+
+def _is_far(output: torch.Tensor, want: Expected) -> torch.Tensor:
+    """Return a flat mask of what is nowhere near the expected value, NaN included; of integers, what differs."""
+    values = want.values.flatten()
+    if want.is_exact:
+        return output.ne(values.to(output.dtype))
+    bound = _NEAR * (values.abs() + want.rms)
+    return ~((output.double() - values).abs() <= bound)
 
 
 def _worst_json(worst: Worst) -> Facts:

@@ -144,9 +144,10 @@ class Lane:
         """Return every block's seconds per call.
 
         A candidate's are the parent's, less what the block's two requests usually cost: nothing that it could have a
-        say in is taken off. The reference is trusted and its requests cost more, so its own clock counts: what is wrong
-        is wrong in its favour.
+        say in is taken off. Where that leaves less than the candidate's own clock says, the requests were cheaper than
+        usual, and its own clock counts: it can only make it slower. The reference is trusted and its requests cost more,
+        so its own clock counts: what is wrong is wrong in its favour.
         """
         if not self.is_tracked:
             return [b.own_s for b in self.blocks]
-        return [max(b.parent_s - 2 * self.request_s / (3 * b.calls), 1e-9) for b in self.blocks]
+        return [max(b.parent_s - 2 * self.request_s / (3 * b.calls), b.own_s) for b in self.blocks]

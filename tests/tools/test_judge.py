@@ -118,7 +118,7 @@ def test_what_a_reference_prints_or_forks_does_not_disturb_the_judge(tmp_path: P
     noise = "import os, sys\nprint('x' * 10**6, file=sys.stderr)\nprint('{}')\nos.fork()\n"
     with judging(noise + reference("x", "print('y'); return x * 2 + 1", "torch.randn(8, 8)"), tmp_path) as judge:
         assert judge.problem.degenerate_code == ""
-        judge.request("refill")
+        judge.request("renew")
 
 
 def test_arguments_that_would_share_a_name_get_names_of_their_own(tmp_path: Path) -> None:

@@ -152,4 +152,4 @@ def test_nvcc_takes_the_structures_without_a_warning(cuda_bench, references, sof
         sources += [long_rows.emit(merge(long_rows, long_rows.base(), {s}), 0) for s in (S.GRID, S.REGISTERS, S.ONLINE)]
     reference = references[name]
     for build in cuda_bench(reference, sources):
-        assert build.library_path and not build.log.strip(), f"{build.reason}\n{build.log}"
+        assert build.library_path and "warning" not in build.log, f"{build.reason}\n{build.log}"

@@ -101,7 +101,7 @@ def test_nvcc_builds_every_unit_without_a_warning(bench, products):
     compiler = Compiler(bench.sandbox, bench.folder / "cuda", HOPPER)
     builds = asyncio.run(compiler.compile_batch(tasks))
     said = {b: f"{build.status} {build.reason} {build.log}" for b, build in zip(BUILT_NAMES, builds, strict=True)}
-    assert all(build.status is Status.OK and not build.log for build in builds), said
+    assert all(build.status is Status.OK and "warning" not in build.log for build in builds), said
 
 
 BUILT_NAMES = tuple(f"{name} {tolerance} {' '.join(sorted(c))}" for name, tolerance, c in BUILT)
