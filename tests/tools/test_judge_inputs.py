@@ -29,7 +29,10 @@ def get_init_inputs():
 def refilled(inputs: str, *, names: str = "x", body: str = "x * 2", n_sets: int = 24) -> list[Tensors]:
     reference = Reference(REFERENCE.format(names=names, body=body, inputs=inputs))
     sets = tuple(tuple(t.clone() for t in reference.draw_inputs(0)) for _ in range(n_sets))
-    SecretSource(reference, b"secret").refill(sets, "refill:1")
+    filling = SecretSource(reference, b"secret").fill("renewal:1", n_sets)
+    for index, views in enumerate(sets):
+        filling.write(index, views)
+        assert filling.is_intact(index, views)
     return list(sets)
 
 
@@ -64,3 +67,12 @@ def test_reduced_types_and_single_numbers_are_refilled() -> None:
     for x, y in refilled("torch.randn(4, 8).bfloat16(), torch.randn(())", names="x, y", body=body):
         assert x.dtype == torch.bfloat16
         assert bool(torch.isfinite(x).all()) and bool(torch.isfinite(y))
+
+
+def test_a_changed_input_is_noticed() -> None:
+    reference = Reference(REFERENCE.format(names="x", body="x * 2", inputs="torch.randn(16, 64)"))
+    filling = SecretSource(reference, b"secret").fill("renewal:1", 3)
+    views = (torch.empty(16, 64),)
+    filling.write(1, views)
+    views[0][5, 7] += 1
+    assert not filling.is_intact(1, views)
