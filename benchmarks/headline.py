@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from result import RESULTS, write_result
+from result import RESULTS, provenance, write_result
 
 import ridgeline
 from ridgeline.problems.spec import SOURCE_SUFFIX, Budget, shipped_problems
@@ -73,6 +73,7 @@ def measure(path: Path, device_name: str, device: Device, search_s: float) -> di
     best = min(timed, key=lambda line: float(line["median_ms"]), default=None)
     first = next((line for line in lines if line["baselines"]), {"baselines": [], "floor_ms": None})
     entry: dict[str, Any] = {
+        "measured": provenance(),
         "baselines_ms": {b["name"]: b["median_ms"] for b in first["baselines"]},
         "baseline_classes": {b["name"]: b["precision_class"] for b in first["baselines"]},
         "baseline_errors": {b["name"]: b["error"] for b in first["baselines"] if b["error"]},

@@ -24,9 +24,7 @@ def write_result(name: str, figures: Mapping[str, Any], *, device: Device | None
     content = {
         "schema_version": SCHEMA_VERSION,
         "benchmark": name,
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": " ".join(["python", *sys.argv]),
-        "commit": _commit(),
+        **provenance(),
         "device": (device or detect_device("cpu")).to_json(),
         "system": platform.platform(),
         "python": platform.python_version(),
@@ -37,6 +35,15 @@ def write_result(name: str, figures: Mapping[str, Any], *, device: Device | None
     path = RESULTS / f"{name}.json"
     path.write_text(json.dumps(content, indent=2) + "\n")
     return path
+
+
+def provenance() -> dict[str, str]:
+    """Return date, command and commit of a measurement: of a file, or of one entry of a table that several runs fill."""
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": " ".join(["python", *sys.argv]),
+        "commit": _commit(),
+    }
 
 
 def _commit() -> str:
