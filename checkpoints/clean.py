@@ -52,7 +52,8 @@ def choose_old(runs: list[StoredRun], *, older_than_s: float | None = None, keep
     """Return the runs to remove: those unused for longer than `older_than_s` that are not among their problem's `keep`
     last used ones.
 
-    With one limit only, that one decides; without either none is chosen. Running ones are never among them.
+    With one limit only, that one decides; without either none is chosen. Running ones are never among them, and not
+    counted among those kept: one may end without a kernel.
     """
     if older_than_s is None and keep is None:
         return []
@@ -62,7 +63,7 @@ def choose_old(runs: list[StoredRun], *, older_than_s: float | None = None, keep
 
 def _newest_of_each(runs: list[StoredRun], keep: int) -> list[StoredRun]:
     by_problem: dict[str, list[StoredRun]] = defaultdict(list)
-    for run in sorted(runs, key=lambda run: run.age_s):
+    for run in sorted((r for r in runs if not r.is_running), key=lambda run: run.age_s):
         by_problem[run.problem].append(run)
     return [run for group in by_problem.values() for run in group[:keep]]
 

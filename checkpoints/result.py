@@ -36,7 +36,7 @@ STATE_WORDS: dict[str, str] = {
     "stopped": "stopped, and can be resumed",
     "budget": "finished: the budget is spent",
     "at_floor": "finished: at the roofline floor, nothing is left to gain",
-    "stalled": "finished: no round gained any more",
+    "stalled": "finished: rounds gained no more, or no model had a further idea",
     "no_gain": "finished without a gain: no kernel was certified as faster than eager PyTorch",
 }
 """How a search ended, in the words of the command line and of the report."""

@@ -16,6 +16,7 @@ from ridgeline.tools.errors import RunError, StorageError
 
 LOCK_NAME = ".lock"
 UNFINISHED = {None, "", "running", "stopped"}
+RESUMABLE = UNFINISHED | {"budget"}
 
 
 @contextmanager
@@ -112,12 +113,12 @@ def _began_at(run_dir: Path) -> str:
 
 
 def newest_unfinished(runs_dir: Path, problem_name: str) -> Path | None:
-    """Return this problem's newest run folder that was stopped or killed and that no process holds, or None."""
+    """Return this problem's newest run that was stopped, killed or ended by its budget and that no process holds."""
     for run_dir in reversed(run_folders(runs_dir)):
         known = read_run(run_dir)
         if known is None or is_locked(run_dir):
             continue
-        if (known.get("problem") or {}).get("name") == problem_name and known.get("state") in UNFINISHED:
+        if (known.get("problem") or {}).get("name") == problem_name and known.get("state") in RESUMABLE:
             return run_dir
     return None
 

@@ -55,13 +55,15 @@ def closing_lines(result: SearchResult) -> list[str]:
     report = result.report
     lines = ["", STATE_WORDS.get(result.state, result.state)]
     if result.state == "budget" and not result.certified:
-        lines.append("no kernel was certified as faster than eager PyTorch yet; a resume with a larger budget goes on")
+        lines.append("no kernel was certified as faster than eager PyTorch yet")
     lines += _history(report)
     lines += _winner(result, report.get("best"))
     lines.append(f"result:  {result.run_dir / 'result.json'}")
     lines.append(f"report:  {result.run_dir / 'report.html'}")
     if result.state == "stopped":
         lines.append(f"resume:  {resume_command(result.run_dir)}")
+    if result.state == "budget":
+        lines.append(f"go on:   {resume_command(result.run_dir)} with a larger --max-…")
     return lines
 
 

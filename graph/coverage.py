@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
+from ridgeline.graph.events import emit
 from ridgeline.graph.models import OFFLINE
+from ridgeline.tools.errors import ModelError
 from ridgeline.tools.records import Baselines, Floor
 
 if TYPE_CHECKING:
@@ -16,11 +18,19 @@ _UNMEASURED = Floor(floor_ms=0.0, compute_floor_ms=0.0, bound="", bandwidth_gbps
 
 
 def ensure_covered(context: SearchContext, description: Description) -> None:
-    """Raise ModelError, with the other ways on, when `offline` alone is to work on a reference it does not cover."""
+    """Raise ModelError, with the other ways on, when `offline` alone is to work on a reference it does not cover.
+
+    A problem with seed kernels goes on with a warning: they are judged and the best one is certified.
+    """
     if context.models.names != [OFFLINE]:
         return
     from ridgeline.graph.offline.model import composer_for
 
     target = dataclasses.replace(context.target, description=description)
     baselines = Baselines(device=target.device, entries=(), floor=_UNMEASURED)
-    composer_for(context.subject_of(target, description, baselines))
+    try:
+        composer_for(context.subject_of(target, description, baselines))
+    except ModelError as error:
+        if not context.problem.seed_sources(target.device.kind.value):
+            raise
+        emit({"event": "warning", "message": f"{error}; the seed kernels are judged, and nothing is composed"})

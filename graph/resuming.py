@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ridgeline.graph.elites import read_standings
 from ridgeline.graph.rounds import stop_reason
+from ridgeline.graph.unwritten import unwritten_branches
 from ridgeline.tools.errors import RunError
 
 if TYPE_CHECKING:
@@ -44,16 +45,17 @@ async def extension(
     """Return the input that lets a search that is over go on; else None and the rule that keeps it over, if one was asked.
 
     `max_rounds` extends any search, a stalled one too. Without it, one that its budget ended goes on when there is room
-    in the budget now.
+    in the budget now, first with what that left unwritten, which may lie in the last round.
     """
     if max_rounds is None and values["outcome"] != "budget":
         return None, ""
     rounds = max_rounds or values.get("max_rounds") or context.settings.rounds
+    round_ = values.get("round", 0) - (1 if await unwritten_branches(context, values) else 0)
     standings = await asyncio.to_thread(read_standings, context.archive)
     outcome, reason = await stop_reason(
         context,
         context.plan(rounds),
-        round_=values.get("round", 0),
+        round_=round_,
         stalled_rounds=0 if max_rounds else values.get("stalled_rounds", 0),
         best=standings[0] if standings else None,
     )

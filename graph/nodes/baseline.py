@@ -12,7 +12,9 @@ from ridgeline.graph.elites import choose_elites, read_standings
 from ridgeline.graph.events import emit
 from ridgeline.graph.measuring import evaluate, measure_again
 from ridgeline.tools.engine import BaselineTask, DescribeTask
+from ridgeline.tools.entry_types import takes_same_types
 from ridgeline.tools.errors import EngineError
+from ridgeline.tools.header import entry_declaration
 from ridgeline.tools.records import Baselines, Candidate, Interface, Origin, Purpose
 
 if TYPE_CHECKING:
@@ -123,8 +125,12 @@ def _bank_candidates(context: SearchContext) -> list[Candidate]:
     """
     if context.bank is None or context.archive.run().get("bank_read"):
         return context.archive.candidates(origin=Origin.BANK)
-    found = context.bank.seeds(context.family(), context.target.device.arch, BANK_SEEDS)
-    usable = [c for c in found if c.interface == context.target.interface and c.language == context.target.language]
+    target, description = context.target, context.archive.description()
+    found = context.bank.seeds(context.family(), target.device.arch, BANK_SEEDS)
+    usable = [c for c in found if c.interface == target.interface and c.language == target.language]
+    if description is not None:  # a family's kernels take different arguments: x and a mask, x and its weights
+        wanted = entry_declaration(description.signature, target.device.kind, target.interface)
+        usable = [c for c in usable if takes_same_types(c.source, wanted)]
     for candidate in usable:
         bank_kernel = dataclasses.replace(candidate, origin=Origin.BANK, round=0, idea_id=None, parent_id=None)
         context.archive.add_candidate(bank_kernel)

@@ -18,6 +18,7 @@ from ridgeline.graph.history import model_outcomes, tried_ideas
 from ridgeline.graph.novelty import is_repeated
 from ridgeline.graph.requests import IdeaDraft, IdeationRequest, TriedIdea
 from ridgeline.graph.retry import ModelUnavailable
+from ridgeline.graph.unwritten import unwritten_branches
 from ridgeline.graph.user_ideas import user_drafts
 from ridgeline.tools.errors import ModelError
 from ridgeline.tools.records import Idea
@@ -33,21 +34,18 @@ USER = "user"
 
 
 async def ideate(state: SearchState, context: SearchContext) -> SearchState:
-    """Store the next round's ideas and return its branches; without any idea the search is stalled."""
-    round_ = state.get("round", 0) + 1
+    """Store the next round's ideas and return its branches; without any idea the search is stalled.
+
+    Branches of the last round that its budget left unwritten come first, when a resumed search has a larger one.
+    """
     plan = context.plan(state.get("max_rounds"))
+    if left := await unwritten_branches(context, state):
+        return _again(state, plan, left)
+    round_ = state.get("round", 0) + 1
     ideas = await _ideas(context, state, plan, round_)
     await asyncio.to_thread(context.archive.add_ideas, ideas)
     branches = await _branches(context, plan, ideas, round_)
-    emit(
-        {
-            "event": "round_started",
-            "round": round_,
-            "max_rounds": plan.rounds,
-            "ideas": len(ideas),
-            "branches": len(branches),
-        }
-    )
+    _announce_round(plan, round_, ideas=len(ideas), branches=len(branches))
     for idea in ideas:
         _announce(idea)
     if not ideas:
@@ -59,6 +57,30 @@ async def ideate(state: SearchState, context: SearchContext) -> SearchState:
         "finished": Overwrite([]),  # type: ignore[typeddict-item]  # empties a list that otherwise only grows
         "outcome": "" if ideas else "stalled",
     }
+
+
+def _again(state: SearchState, plan: Plan, left: list[BranchPlan]) -> SearchState:
+    """Return the last round's unwritten branches as a round of their own number."""
+    round_ = state.get("round", 0)
+    _announce_round(plan, round_, ideas=len({branch["idea_id"] for branch in left}), branches=len(left))
+    return {
+        "round": round_,
+        "branches": left,
+        "finished": Overwrite([]),  # type: ignore[typeddict-item]  # as in a new round
+        "outcome": "",
+    }
+
+
+def _announce_round(plan: Plan, round_: int, *, ideas: int, branches: int) -> None:
+    emit(
+        {
+            "event": "round_started",
+            "round": round_,
+            "max_rounds": plan.rounds,
+            "ideas": ideas,
+            "branches": branches,
+        }
+    )
 
 
 async def _ideas(context: SearchContext, state: SearchState, plan: Plan, round_: int) -> list[Idea]:

@@ -65,7 +65,13 @@ class OfflineModel:
         Raises:
             ModelError: the reference, the device or the interface is not covered; the message says what else works.
         """
-        ideas = propose_ideas(composer_for(request.subject), request)
+        try:
+            composer = composer_for(request.subject)
+        except ModelError:
+            if not request.elites:
+                raise
+            return Reply(text=IdeaList(ideas=[]).model_dump_json())  # kernels of the user's own are all there is
+        ideas = propose_ideas(composer, request)
         return Reply(text=IdeaList(ideas=ideas).model_dump_json())
 
     async def write(self, request: KernelRequest) -> Reply:
@@ -98,7 +104,7 @@ def composer_for(subject: Subject) -> Composer:
     raise ModelError(
         f"{subject.problem_name}: offline composes {', '.join(FAMILIES)} kernels; not covered: {'; '.join(refusals)}. "
         "Two other ways on: a language model (--model openai:o3 with OPENAI_API_KEY, or any provider:name), or kernel "
-        "files and ideas of your own (seeds: and ideas: in problem.yaml)"
+        "files of your own (seeds: in problem.yaml), which are judged and certified"
     )
 
 

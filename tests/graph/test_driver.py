@@ -247,6 +247,17 @@ async def test_search_ended_by_its_budget_pays_nothing_more_until_the_budget_has
     assert (last.state, last.rounds) == ("finished", 3)
 
 
+async def test_branches_that_a_spent_budget_left_unwritten_come_first_when_there_is_room(tmp_path: Path) -> None:
+    engine, model = MemoryEngine(), ScriptedModel()
+    limited = options(tmp_path, search={"rounds": 1}, budget=Budget(usd=0.001))
+    first = await run_search(limited, engine=engine, models=[model])
+    assert (first.state, len(model.proposals), len(model.writes)) == ("budget", 1, 0)
+    roomy = options(tmp_path, search={"rounds": 1}, resume=True, budget=Budget(usd=20))
+    last = await run_search(roomy, engine=engine, models=[model])
+    assert (last.state, last.rounds, len(model.proposals)) == ("finished", 1, 1)
+    assert len({(w.idea.title, w.variation) for w in model.writes}) == SETTINGS["ideas"] * SETTINGS["implementations"]
+
+
 async def test_extended_search_has_no_certificate_until_it_is_certified_again(tmp_path: Path) -> None:
     await run_search(options(tmp_path), engine=MemoryEngine(), models=[ScriptedModel()])
     refuses = ScriptedModel(kernel=lambda r: ModelError("scripted: the key was refused (HTTP 401)"))
@@ -302,10 +313,21 @@ class _Unexportable(MemoryEngine):
 
 async def test_reference_that_offline_does_not_cover_is_told_before_anything_is_measured(tmp_path: Path) -> None:
     engine = _Unexportable()
+    given = options(tmp_path)
+    without_seeds = dataclasses.replace(given, problem=given.problem.model_copy(update={"seeds": []}))
     with pytest.raises(ModelError, match=r"(?i)not covered: .*two other ways on: .*--model openai:o3.*seeds:"):
-        await run_search(options(tmp_path), engine=engine, models=[OfflineModel()])
+        await run_search(without_seeds, engine=engine, models=[OfflineModel()])
     assert engine.counts == {"DescribeTask": 1}
     assert not (tmp_path / "run").exists()
+
+
+async def test_seed_kernels_of_a_reference_that_offline_does_not_cover_are_judged_and_certified(tmp_path: Path) -> None:
+    events: list[Any] = []
+    result = await run_search(
+        options(tmp_path), engine=_Unexportable(), models=[OfflineModel()], on_event=events.append
+    )
+    assert (result.state, result.certified) == ("stalled", True)
+    assert any("nothing is composed" in event.get("message", "") for event in events)
 
 
 async def test_offline_beside_another_model_may_meet_a_reference_that_it_does_not_cover(tmp_path: Path) -> None:
