@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import NoReturn
 
 from ridgeline import __version__
 
@@ -15,9 +16,17 @@ EXIT_CODES = """exit codes:
   129, 130, 143  stopped by SIGHUP, SIGINT or SIGTERM; `--resume` goes on"""
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, as every other mistake is told."""
+
+    def error(self, message: str) -> NoReturn:
+        """Exit with status 2."""
+        self.exit(2, f"{self.prog}: {message} ({self.prog} --help lists the options)\n")
+
+
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of `ridgeline`; `args.command` names the chosen command."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="ridgeline",
         description=DESCRIPTION,
         epilog=EXIT_CODES,
@@ -36,7 +45,7 @@ def make_parser() -> argparse.ArgumentParser:
 _Commands = argparse._SubParsersAction  # noqa: SLF001 - argparse gives this type no public name
 
 
-def _add_run(commands: _Commands[argparse.ArgumentParser]) -> None:
+def _add_run(commands: _Commands[_Parser]) -> None:
     run = commands.add_parser(
         "run",
         help="search for a faster kernel, or go on with a search",
@@ -91,7 +100,7 @@ def _add_budget(run: argparse.ArgumentParser) -> None:
     budget.add_argument("--max-gpu-s", type=_amount, metavar="S")
 
 
-def _add_evaluate(commands: _Commands[argparse.ArgumentParser]) -> None:
+def _add_evaluate(commands: _Commands[_Parser]) -> None:
     evaluate = commands.add_parser("evaluate", help="judge kernel files: compile, verify, time")
     evaluate.add_argument("problem", help="a problem.yaml, or the name of a shipped problem")
     evaluate.add_argument("files", nargs="+", metavar="FILE", help="kernel sources")
@@ -100,7 +109,7 @@ def _add_evaluate(commands: _Commands[argparse.ArgumentParser]) -> None:
     _add_unsafe(evaluate)
 
 
-def _add_reading(commands: _Commands[argparse.ArgumentParser]) -> None:
+def _add_reading(commands: _Commands[_Parser]) -> None:
     show = commands.add_parser("show", help="what a run found: rounds, ideas, lineage of the best, cost")
     show.add_argument("run", help="a run's folder or its folder's name")
     show.add_argument("--json", action="store_true")
@@ -112,7 +121,7 @@ def _add_reading(commands: _Commands[argparse.ArgumentParser]) -> None:
     new.add_argument("--out", default=".", metavar="DIR", help="writes DIR/NAME/problem.yaml (default .)")
 
 
-def _add_archives(commands: _Commands[argparse.ArgumentParser]) -> None:
+def _add_archives(commands: _Commands[_Parser]) -> None:
     export = commands.add_parser("export", help="take a run's archive along, or its training data")
     export.add_argument("run", help="a run's folder or its folder's name")
     export.add_argument("--jsonl", action="store_true", help="one JSON line a candidate instead of a database")
@@ -122,7 +131,7 @@ def _add_archives(commands: _Commands[argparse.ArgumentParser]) -> None:
     merge.add_argument("sources", nargs="+", help="archives or run folders")
 
 
-def _add_housekeeping(commands: _Commands[argparse.ArgumentParser]) -> None:
+def _add_housekeeping(commands: _Commands[_Parser]) -> None:
     clean = commands.add_parser("clean", help="empty the build cache, remove old runs")
     clean.add_argument("--runs", metavar="DIR", default="runs", help="the folder of runs (default runs)")
     clean.add_argument("--older-than-days", type=_amount, metavar="D", help="remove runs older than this")
@@ -142,21 +151,28 @@ def _add_unsafe(command: argparse.ArgumentParser) -> None:
 
 
 def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be 1 or more, got {text}")
-    return value
+    return _whole(text, least=1)
 
 
 def _natural(text: str) -> int:
-    value = int(text)
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"must be 0 or more, got {text}")
+    return _whole(text, least=0)
+
+
+def _whole(text: str, *, least: int) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        value = least - 1
+    if value < least:
+        raise argparse.ArgumentTypeError(f"must be a whole number, {least} or more, got {text}")
     return value
 
 
 def _amount(text: str) -> float:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
     if not 0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"must be a number above 0, got {text}")
     return value

@@ -43,6 +43,7 @@ ToleranceClass = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "crfm"]
 
 Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 Positive = Annotated[FiniteFloat, Field(gt=0)]
+CallTimeout = Annotated[FiniteFloat, Field(ge=0.1, le=3600)]  # a runner needs some 50 ms to start
 
 
 def _as_size(value: object) -> int | float | str:
@@ -162,7 +163,7 @@ class ProblemSpec(Section):
         default_factory=list, description="Models as `provider:name`, or `offline`; --model overrides."
     )
     budget: Budget = Field(default_factory=Budget, description="What the search may consume.")
-    call_timeout_s: Positive = Field(default=30.0, description="Longest single call of a kernel, in seconds.")
+    call_timeout_s: CallTimeout = Field(default=30.0, description="Longest single call of a kernel, in seconds.")
     prices: dict[str, Price] = Field(default_factory=dict, description="Prices of models that Ridgeline cannot know.")
 
     _path: Path = PrivateAttr(default_factory=Path)

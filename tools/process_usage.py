@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+_AT_REST = "TtZX"  # stopped, traced, ended
 _AFTER_COMMAND = 3  # proc_pid_stat(5): the list that follows "pid (command) " starts at field 3
 
 
@@ -24,6 +25,27 @@ def thread_count(pid: int) -> int:
     """Return how many threads a process has; 0 when it is gone."""
     fields = _stat_fields(pid)
     return int(fields[20 - _AFTER_COMMAND]) if fields else 0
+
+
+def is_stopped(pid: int) -> bool:
+    """Return whether no thread of a process can run: all are stopped, or the process is gone.
+
+    A signal stops a thread when it returns from the kernel; one inside a long system call works on until then, also
+    after the process as a whole counts as stopped.
+    """
+    try:
+        states = [_state(task / "stat") for task in Path(f"/proc/{pid}/task").iterdir()]
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return all(state in _AT_REST for state in states)
+
+
+def _state(stat: Path) -> str:
+    try:
+        text = stat.read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return "X"
+    return text[text.rindex(")") + 2]
 
 
 def _stat_fields(pid: int) -> list[str]:

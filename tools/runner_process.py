@@ -22,6 +22,7 @@ from ridgeline.tools.counted import counted
 from ridgeline.tools.dtypes import element_bytes
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.judge_process import LoadedProblem, Place
+from ridgeline.tools.process_usage import is_stopped
 from ridgeline.tools.records import ArgKind, ArgSpec, ReasonCode, Status
 from ridgeline.tools.sandbox import Confined, Sandbox, SandboxedProcess
 
@@ -176,8 +177,18 @@ class RunnerProcess:
             raise self._violation(f"an answer that nobody asked for: {_shown(self._pending)}")
 
     def stop(self) -> None:
-        """Stop the process: none of its threads can finish an output now."""
+        """Stop the process and wait until every thread has: none can finish an output, or take a core, now.
+
+        Raises:
+            RunnerFailure: a thread stays in the kernel for longer than a call may take.
+        """
         self._process.stop()
+        deadline = time.monotonic() + self._plan.call_timeout_s
+        while not is_stopped(self.pid):
+            if time.monotonic() > deadline:
+                self._process.kill()
+                reason = "a thread went on in a system call after the answer: finish all work before returning"
+                raise RunnerFailure(Status.UNTRUSTED, ReasonCode.BACKGROUND_WORK, reason)
 
     def cont(self) -> None:
         """Let the process go on."""

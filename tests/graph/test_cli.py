@@ -246,7 +246,7 @@ def test_interrupted_command_ends_without_a_traceback(command: str) -> None:
 def test_zero_rounds_get_exit_code_two(problem: Path) -> None:
     done = ridgeline("run", str(problem), "--rounds", "0", cwd=problem.parent)
     assert done.returncode == 2
-    assert "must be 1 or more, got 0" in done.stderr
+    assert "must be a whole number, 1 or more, got 0" in done.stderr
 
 
 def test_resume_says_which_options_it_ignores_and_finds_the_problem_from_another_folder(

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,7 @@ from ridgeline.tools.engine import ProblemOnDevice
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.hardware import detect_device
 from ridgeline.tools.judge_process import JudgeProcess, LoadedProblem
+from ridgeline.tools.process_usage import is_stopped
 from ridgeline.tools.records import ArgSpec, Description, Role, Signature
 from ridgeline.tools.runner_process import Place, RunnerPlan, RunnerProcess, Spot, locate
 from ridgeline.tools.sandbox import Confined, Sandbox
@@ -101,3 +105,32 @@ def test_offset_at_the_start_of_a_tensor_names_the_one_it_may_have_run_out_of() 
 
 def test_offset_in_a_region_without_tensors_is_nobodys() -> None:
     assert locate([], 12, n_sets=3) == Spot(words="memory that belongs to no tensor", is_inside=False)
+
+
+def test_thread_in_a_long_system_call_is_not_stopped_yet(tmp_path: Path) -> None:
+    """A stopped process whose thread is still in the kernel keeps a core from the side that is timed next."""
+    source = tmp_path / "long_call.c"
+    source.write_text(
+        "#define _GNU_SOURCE\n#include <sys/mman.h>\n#include <pthread.h>\n#include <stdio.h>\n#include <stdlib.h>\n"
+        "#include <unistd.h>\n"
+        'static void *busy(void *m) { unsigned char *v = malloc(1ul << 24); puts("go"); fflush(stdout);\n'
+        "  for (int i = 0; i < 40; ++i) mincore(m, 1ul << 36, v); return 0; }\n"
+        "int main() { void *m = mmap(0, 1ul << 36, PROT_READ, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);\n"
+        "  pthread_t t; pthread_create(&t, 0, busy, m); pause(); }\n"
+    )
+    program = tmp_path / "long_call"
+    subprocess.run(["gcc", "-O1", "-pthread", str(source), "-o", str(program)], check=True)
+    with subprocess.Popen([str(program)], stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            process.stdout.readline()
+            time.sleep(0.05)
+            process.send_signal(signal.SIGSTOP)
+            seen = {is_stopped(process.pid)}
+            deadline = time.monotonic() + 20
+            while not is_stopped(process.pid) and time.monotonic() < deadline:
+                time.sleep(0.001)
+            assert is_stopped(process.pid)
+            assert seen == {False}
+        finally:
+            process.kill()
