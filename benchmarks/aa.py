@@ -4,10 +4,10 @@
 
 A form is a kernel of `aa/`: `affine` only moves memory, `chain` is bound by arithmetic. MB are what a call reads and
 writes: on an H200 affine:800 and affine:4000 take about 0.2 and 1 ms, chain:4000 about 3 ms (chain.cu says how that was
-estimated; moving 12000 MB takes as long but leaves no room for the judge's float64 copies). Each repeat is one alternating
-run of two fresh processes. What is true is a ratio of 1, so the figures say how far a measurement here can be trusted: how
-many ratios lie within 1 % and 5 % of 1, and how many of the 95 % intervals hold 1. Each entry is written as it ends, beside
-those that the file holds already.
+estimated; moving 12000 MB takes as long but leaves no room for the judge's float64 copies). Each repeat is one
+alternating run of two fresh processes. What is true is a ratio of 1, so the figures say how far a measurement here can
+be trusted: how many ratios lie within 1 % and 5 % of 1, and how many of the 95 % intervals hold 1. Each entry is
+written as it ends, beside those that the file holds already.
 """
 
 from __future__ import annotations
