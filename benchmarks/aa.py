@@ -1,10 +1,13 @@
 """A/A: a kernel against itself, through the engine, sandbox and judge that every candidate goes through.
 
-    PYTHONPATH=src python benchmarks/aa.py [--device cpu|cuda] [--mb 16 …] [--repeats 20]
+    PYTHONPATH=src python benchmarks/aa.py [FORM:MB …] [--device cpu|cuda] [--repeats 20]
 
-The kernel reads and writes so many megabytes: on an H200 800, 4000 and 12000 take about 0.2, 1 and 3 ms. Each repeat
-is one alternating run of two fresh processes. What is true is a ratio of 1, so the figures say how far a measurement here
-can be trusted: how many ratios lie within 1 % and 5 % of 1, and how many of the 95 % intervals hold 1.
+A form is a kernel of `aa/`: `affine` only moves memory, `chain` is bound by arithmetic. MB are what a call reads and
+writes: on an H200 affine:800 and affine:4000 take about 0.2 and 1 ms, chain:4000 about 3 ms (chain.cu says how that was
+estimated; moving 12000 MB takes as long but leaves no room for the judge's float64 copies). Each repeat is one
+alternating run of two fresh processes. What is true is a ratio of 1, so the figures say how far a measurement here can
+be trusted: how many ratios lie within 1 % and 5 % of 1, and how many of the 95 % intervals hold 1. Each entry is
+written as it ends, beside those that the file holds already.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from result import write_result
+from result import merge_result, provenance
 
 from ridgeline.tools.engine import CompareTask, CompileTask, DescribeTask, ProblemOnDevice
 from ridgeline.tools.hardware import detect_device
@@ -26,15 +29,21 @@ from ridgeline.tools.records import Candidate, Comparison, Device, DeviceKind, O
 from ridgeline.tools.statistics import percentile
 
 FOLDER = Path(__file__).parent / "aa"
-DEFAULT_MB = {DeviceKind.CPU: [16.0], DeviceKind.CUDA: [800.0, 4000.0, 12000.0]}
+DEFAULT = {DeviceKind.CPU: ["affine:16"], DeviceKind.CUDA: ["affine:800", "affine:4000", "chain:4000"]}
 ROW_BYTES = 4096 * 4
 
 
 async def compare_with_itself(engine: LocalEngine, problem: ProblemOnDevice, repeats: int) -> list[Comparison]:
     """Return the comparisons of the kernel with itself."""
-    source = (FOLDER / f"affine.{problem.language}").read_text()
+    source = (FOLDER / f"{problem.name}.{problem.language}").read_text()
     kernel = Candidate(
-        id="affine", origin=Origin.SEED, round=0, idea_id=None, parent_id=None, source=source, language=problem.language
+        id=problem.name,
+        origin=Origin.SEED,
+        round=0,
+        idea_id=None,
+        parent_id=None,
+        source=source,
+        language=problem.language,
     )
     build = await engine.submit(CompileTask(problem=problem, candidate=kernel))
     if build.status is not Status.OK:
@@ -63,37 +72,39 @@ def figures(comparisons: list[Comparison], seconds: float) -> dict[str, Any]:
     }
 
 
-async def run(device: Device, megabytes: list[float], repeats: int) -> dict[str, Any]:
-    """Return the figures of each size."""
-    reference = (FOLDER / "reference.py").read_text()
-    found: dict[str, Any] = {}
+async def run(device: Device, cases: list[str], repeats: int) -> None:
+    """Measure each case and write its entry."""
     engine = LocalEngine()
     try:
-        for size in megabytes:
-            rows = max(int(size * 1e6 / 2 / ROW_BYTES), 1)
-            sized = reference.replace("ROWS = 2048", f"ROWS = {rows}")
-            problem = ProblemOnDevice(name="aa", reference_source=sized, interface="c", tolerance="fp32", device=device)
+        for case in cases:
+            form, size = case.split(":")
+            rows = max(int(float(size) * 1e6 / 2 / ROW_BYTES), 1)
+            reference = (FOLDER / f"{form}.py").read_text().replace("ROWS = 2048", f"ROWS = {rows}")
+            problem = ProblemOnDevice(
+                name=form, reference_source=reference, interface="c", tolerance="fp32", device=device
+            )
             problem = replace(problem, description=await engine.submit(DescribeTask(problem=problem)))
             started = time.perf_counter()
             comparisons = await compare_with_itself(engine, problem, repeats)
-            entry = figures(comparisons, time.perf_counter() - started)
-            found[f"{size:g} MB"] = entry
-            print(f"{size:g} MB: {entry['median_ms']:.4g} ms, {entry['within_1_percent']:.0%} within 1 %", flush=True)
+            entry = {"measured": provenance(), **figures(comparisons, time.perf_counter() - started)}
+            path = merge_result(f"aa-{device.kind.value}", {case: entry}, device=device)
+            print(
+                f"{case}: {entry['median_ms']:.4g} ms, {entry['within_1_percent']:.0%} within 1 %, in {path}",
+                flush=True,
+            )
     finally:
         await engine.aclose()
-    return found
 
 
 def main() -> None:
-    """Read the arguments, run, write the result."""
+    """Read the arguments and run."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("cases", nargs="*", metavar="FORM:MB", help="affine or chain, and megabytes read and written")
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--mb", type=float, nargs="+", help="megabytes read and written by a call")
     parser.add_argument("--repeats", type=int, default=20)
     arguments = parser.parse_args()
     device = detect_device(arguments.device)
-    found = asyncio.run(run(device, arguments.mb or DEFAULT_MB[device.kind], arguments.repeats))
-    print(write_result(f"aa-{device.kind.value}", found, device=device))
+    asyncio.run(run(device, arguments.cases or DEFAULT[device.kind], arguments.repeats))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from result import RESULTS, provenance, write_result
+from result import RESULTS, best_of, merge_result, provenance
 
 import ridgeline
 from ridgeline.problems.spec import SOURCE_SUFFIX, Budget, shipped_problems
@@ -34,16 +34,6 @@ HEADLINE = (
     "attention_fp16",
     "attention_fp16_d128",
 )
-KEPT = (
-    "idea",
-    "speedup",
-    "speedup_ci95",
-    "speedup_vs_best",
-    "speedup_vs_seed",
-    "median_ms",
-    "precision_class",
-    "labels",
-)
 INDEPENDENT = Path(__file__).parent / "independent.py"
 INDEPENDENT_LIMIT_S = 240
 
@@ -59,9 +49,7 @@ def main() -> None:
     name = f"headline-{device.kind.value}"
     for problem in arguments.problems:
         entry = measure(shipped_problems()[problem], arguments.device, device, arguments.search_s)
-        known = RESULTS / f"{name}.json"
-        figures = json.loads(known.read_text())["figures"] if known.exists() else {}
-        write_result(name, figures | {problem: entry}, device=device)
+        merge_result(name, {problem: entry}, device=device)
         print(json.dumps({problem: entry}), flush=True)
 
 
@@ -93,8 +81,8 @@ def _seed(line: dict[str, Any]) -> dict[str, Any]:
     return {key: line[key] for key in kept}
 
 
-def independent(path: Path) -> dict[str, float | None] | str:
-    """Return Triton's figures of the same reference, or why there are none."""
+def independent(path: Path) -> dict[str, float | str] | str:
+    """Return Triton's figures of the same reference, for a mode that PyTorch refuses its words, or why there are none."""
     try:
         done = subprocess.run(
             [sys.executable, str(INDEPENDENT), str(path)],
@@ -104,10 +92,11 @@ def independent(path: Path) -> dict[str, float | None] | str:
             check=True,
         )
     except subprocess.CalledProcessError as error:
-        return str(error.stderr).strip().splitlines()[-1] if error.stderr else str(error)
+        said = str(error.stderr).strip().splitlines()
+        return said[-1] if said else str(error)
     except subprocess.TimeoutExpired as error:
         return str(error)
-    found: dict[str, float | None] = json.loads(done.stdout.splitlines()[-1])
+    found: dict[str, float | str] = json.loads(done.stdout.splitlines()[-1])
     return found
 
 
@@ -135,7 +124,7 @@ def search(path: Path, device_name: str, seconds: float) -> dict[str, Any]:
     return {
         "state": result.state,
         "certified": result.certified,
-        "best": {key: found.get(key) for key in KEPT} if found else None,
+        "best": best_of(report),
         "rounds": report["rounds"],
         "candidates": report["candidates"],
         "tuned": report["tuned"],

@@ -16,6 +16,17 @@ from ridgeline.tools.records import Device
 
 RESULTS = Path(__file__).parent / "results"
 SCHEMA_VERSION = 1
+KEPT = (
+    "idea",
+    "speedup",
+    "speedup_ci95",
+    "speedup_vs_best",
+    "speedup_vs_seed",
+    "median_ms",
+    "precision_class",
+    "labels",
+)
+"""What a table keeps of a search's winner."""
 
 
 def write_result(name: str, figures: Mapping[str, Any], *, device: Device | None = None) -> Path:
@@ -35,6 +46,19 @@ def write_result(name: str, figures: Mapping[str, Any], *, device: Device | None
     path = RESULTS / f"{name}.json"
     path.write_text(json.dumps(content, indent=2) + "\n")
     return path
+
+
+def merge_result(name: str, entries: Mapping[str, Any], *, device: Device | None = None) -> Path:
+    """Write `entries` beside those that `benchmarks/results/NAME.json` holds already, and return its path."""
+    known = RESULTS / f"{name}.json"
+    figures = json.loads(known.read_text())["figures"] if known.exists() else {}
+    return write_result(name, figures | dict(entries), device=device)
+
+
+def best_of(report: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return what is kept of the winner of a search's report, None when it has none."""
+    best = report["best"]
+    return {key: best.get(key) for key in KEPT} if best else None
 
 
 def provenance() -> dict[str, str]:

@@ -8,18 +8,16 @@ into one file.
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from result import RESULTS, write_result
+from result import best_of, merge_result
 
 import ridgeline
 
 PROBLEMS = Path(__file__).parent / "rowwise"
-KEPT = ("speedup", "speedup_ci95", "speedup_vs_best", "median_ms", "precision_class", "labels", "idea")
 
 
 def main() -> None:
@@ -27,9 +25,7 @@ def main() -> None:
     names = sys.argv[1:] or sorted(path.parent.name for path in PROBLEMS.glob("*/problem.yaml"))
     for name in names:
         entry = search(name)
-        known = RESULTS / "rowwise.json"
-        figures = json.loads(known.read_text())["figures"] if known.exists() else {}
-        write_result("rowwise", figures | {name: entry})
+        merge_result("rowwise", {name: entry})
         print(f"{name}: {entry['state']}, certified {entry['certified']}, {entry['best']}")
 
 
@@ -38,11 +34,10 @@ def search(name: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         result = ridgeline.search(PROBLEMS / name / "problem.yaml", models=["offline"], run_dir=Path(folder) / "run")
     report = result.report
-    best = report["best"] or {}
     return {
         "state": result.state,
         "certified": result.certified,
-        "best": {key: best.get(key) for key in KEPT} if best else None,
+        "best": best_of(report),
         "baselines_ms": {b["name"]: b["median_ms"] for b in report["baselines"]},
         "floor_ms": report["floor_ms"],
         "rounds": report["rounds"],

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ from ridgeline.graph.closing import HOW_TO_CALL
 from ridgeline.problems.spec import load_problem
 from ridgeline.tools.engine import DescribeTask
 from ridgeline.tools.evaluator import Evaluator
-from ridgeline.tools.flags import CPU_FLAGS
+from ridgeline.tools.flags import CPU_FLAGS, base_flags
 from ridgeline.tools.hardware import detect_device
 from ridgeline.tools.header import problem_header
 from ridgeline.tools.local_engine import on_device
@@ -87,6 +88,12 @@ def test_a_search_and_the_readme_lead_to_the_page() -> None:
 def test_page_builds_with_the_flags_that_kernels_are_measured_with() -> None:
     assert set(CPU_FLAGS) <= set(shlex.split(COMMANDS[0]))
     assert set(CPU_FLAGS) <= set(re.findall(r"[-\w=+]+", FILES["load_kernel.py"]))
+
+
+def test_the_cuda_command_has_the_flags_that_a_hopper_kernel_is_measured_with() -> None:
+    (command,) = [shlex.split(line) for line in COMMANDS if line.startswith("nvcc")]
+    hopper = replace(detect_device("cpu"), kind=DeviceKind.CUDA, arch="sm_90a")
+    assert {*base_flags(hopper), "-shared", "-Xcompiler=-fPIC,-fvisibility=hidden"} <= set(command)
 
 
 def test_kernel_is_called_from_cpp(run_folder: Path) -> None:

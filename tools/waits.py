@@ -35,7 +35,8 @@ Listener = Callable[[Wait | None], None]
 class Waits:
     """All waits of one engine for other processes; the listener hears of the oldest."""
 
-    def __init__(self, listener: Listener | None = None) -> None:
+    def __init__(self, listener: Listener | None = None, *, tell_after_s: float = TELL_AFTER_S) -> None:
+        self.tell_after_s = tell_after_s
         self._listener = listener
         self._holders: dict[Watch, str] = {}
         self._told: tuple[str, str] | None = None
@@ -72,7 +73,7 @@ class Watch:
         self.device = device
         self._descriptor = descriptor
         self._waits = waits
-        self._look_at = time.monotonic() + TELL_AFTER_S
+        self._look_at = time.monotonic() + waits.tell_after_s
         self._was_unseen = False
 
     def look(self) -> None:

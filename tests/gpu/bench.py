@@ -3,14 +3,77 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ridgeline.graph.requests import Subject
 from ridgeline.tools.compiler import Compiler
-from ridgeline.tools.engine import BenchmarkTask, CompileTask, DescribeTask, ProblemOnDevice, ProfileTask, VerifyTask
+from ridgeline.tools.engine import (
+    BenchmarkTask,
+    CompareTask,
+    CompileTask,
+    DescribeTask,
+    ProblemOnDevice,
+    VerifyTask,
+)
 from ridgeline.tools.evaluator import Evaluator
-from ridgeline.tools.records import Build, Candidate, Device, Origin, Profile, Purpose, Status, Timing, Verdict
+from ridgeline.tools.records import (
+    Baselines,
+    Build,
+    Candidate,
+    Comparison,
+    Device,
+    DeviceKind,
+    Floor,
+    Origin,
+    Purpose,
+    Status,
+    Timing,
+    Verdict,
+)
 from ridgeline.tools.sandbox import Sandbox, probe_sandbox
+
+HOPPER = Device(
+    kind=DeviceKind.CUDA,
+    name="a Hopper GPU",
+    arch="sm_90a",
+    uuid="GPU-0",
+    cores=132,
+    memory_bytes=140 << 30,
+    cache_bytes=60 << 20,
+)
+
+
+def report(name: str, **facts: object) -> None:
+    """Append figures to the file that a measuring run asks for with RIDGELINE_GPU_REPORT."""
+    path = os.environ.get("RIDGELINE_GPU_REPORT")
+    if path:
+        with open(path, "a", encoding="utf-8") as lines:
+            lines.write(json.dumps({"test": name, **facts}) + "\n")
+
+
+def opened(folder: Path) -> Path:
+    """Let confined code read what lies in a folder of pytest's."""
+    for path in (folder, *folder.parents[:2]):
+        path.chmod(0o755)
+    return folder
+
+
+def subject_of(problem: ProblemOnDevice, floor: Floor) -> Subject:
+    """Return what a composer reads of a problem."""
+    return Subject(
+        problem_name=problem.name,
+        reference_source=problem.reference_source,
+        header="",
+        interface="c",
+        language="cu",
+        tolerance=problem.tolerance,
+        device=problem.device,
+        description=problem.description,
+        baselines=Baselines(device=problem.device, entries=(), floor=floor),
+    )
 
 
 @dataclass
@@ -84,6 +147,40 @@ class Bench:
         built = self.build(problem, sources)
         return {name: self.judge(problem, *pair, timed=timed) for name, pair in built.items()}
 
-    def profile(self, problem: ProblemOnDevice, candidate: Candidate, outcome: Outcome) -> Profile:
-        task = ProfileTask(problem=problem, candidate=candidate, build=outcome.build, timing=outcome.timing)
-        return self.evaluator.profile(task)
+    def compare(
+        self, problem: ProblemOnDevice, first: tuple[Candidate, Build], second: tuple[Candidate, Build]
+    ) -> Comparison:
+        """Time two kernels in one alternating run of two fresh processes."""
+        task = CompareTask(
+            problem=problem,
+            first=first[0],
+            first_build=first[1],
+            second=second[0],
+            second_build=second[1],
+            purpose=Purpose.EVALUATE,
+        )
+        return self.evaluator.compare(task)
+
+    def assert_correct(self, problem: ProblemOnDevice, sources: dict[str, str]) -> None:
+        """Assert that every source is accepted, and report each."""
+        outcomes = self.run(problem, sources, timed=False)
+        for kernel, outcome in outcomes.items():
+            error = outcome.verdict.rel_error if outcome.verdict else None
+            report(problem.name, kernel=kernel, said=outcome.said(), rel_error=error)
+        wrong = [f"{kernel}: {o.said()}" for kernel, o in outcomes.items() if o.last.status is not Status.OK]
+        assert not wrong, "\n".join([f"{problem.name}: {len(wrong)} of {len(sources)}", *wrong])
+
+    def assert_timed(self, problem: ProblemOnDevice, sources: dict[str, str]) -> None:
+        """Assert that every source is accepted and timed, and report its time and eager's."""
+        outcomes = self.run(problem, sources)
+        for kernel, outcome in outcomes.items():
+            timing = outcome.timing
+            report(
+                f"headline_{problem.name}",
+                kernel=kernel,
+                said=outcome.said(),
+                median_ms=timing.median_ms if timing else None,
+                reference_ms=timing.reference_ms if timing else None,
+            )
+        wrong = [f"{kernel}: {o.said()}" for kernel, o in outcomes.items() if o.last.status is not Status.OK]
+        assert not wrong, "\n".join(wrong)

@@ -21,7 +21,7 @@ from ridgeline.tools.sandbox import Sandbox, probe_sandbox
 from ridgeline.tools.sandbox_rules import Confined
 from ridgeline.tools.toolchain import find_toolchain
 
-from .bench import Bench
+from .bench import HOPPER, Bench, opened
 
 SHAPE = (1024, 1024)
 SIGNATURE = Signature(
@@ -38,15 +38,15 @@ DESCRIPTION = Description(
     reference_sha256="",
     torch_version="",
 )
-HOPPER = Device(
-    kind=DeviceKind.CUDA,
-    name="a Hopper GPU",
-    arch="sm_90a",
-    uuid="GPU-0",
-    cores=132,
-    memory_bytes=140 << 30,
-    cache_bytes=60 << 20,
-)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is slow unless `-m` names it: `-m gpu` by itself takes minutes, not a quarter of an hour."""
+    if "slow" in config.option.markexpr:
+        return
+    slow = [item for item in items if item.get_closest_marker("gpu") and item.get_closest_marker("slow")]
+    config.hook.pytest_deselected(items=slow)
+    items[:] = [item for item in items if item not in slow]
 
 
 @dataclass(frozen=True)
@@ -79,10 +79,7 @@ def gpu() -> Device:
 @pytest.fixture(scope="session")
 def built(nvcc: str, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Built]:
     """Return how a planted source is built: once for an architecture, with the flags of every candidate."""
-    folder = tmp_path_factory.mktemp("gpu")
-    folder.chmod(0o755)
-    for parent in folder.parents[:2]:
-        parent.chmod(0o755)  # confined code reads the libraries
+    folder = opened(tmp_path_factory.mktemp("gpu"))
     known: dict[tuple[str, str], Built] = {}
 
     def build(name: str, device: Device = HOPPER) -> Built:
@@ -115,10 +112,3 @@ def bench(gpu: Device, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ben
     made = Bench(gpu, opened(tmp_path_factory.mktemp("gpu-cache")))
     yield made
     made.evaluator.close()
-
-
-def opened(folder: Path) -> Path:
-    """Let confined code read what lies in a folder of pytest's."""
-    for path in (folder, *folder.parents[:2]):
-        path.chmod(0o755)
-    return folder

@@ -12,6 +12,7 @@ from ridgeline.tools.roofline import ceilings, floor_for
 from ridgeline.tools.sandbox import Sandbox
 from ridgeline.tools.sandbox_rules import Confined, Tier
 
+from .bench import report
 from .conftest import DESCRIPTION, Built
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
@@ -37,7 +38,7 @@ def profile(sandbox: Sandbox, gpu: Device, runner: Confined, built: Callable[...
             build_log=found.log,
             runner=runner,
         )
-        print(name, *made.notes, made.details, sep="\n  ")
+        report("bottlenecks", kernel=name, notes=made.notes, details=made.details)
         return made
 
     return of

@@ -19,7 +19,8 @@ from ridgeline.tools.profiler import profile_candidate
 from ridgeline.tools.records import Floor, Status, Timing
 from ridgeline.tools.sandbox import Sandbox
 
-from .conftest import DESCRIPTION, HOPPER, Built
+from .bench import HOPPER
+from .conftest import DESCRIPTION, Built
 
 needs_cuobjdump = pytest.mark.skipif(find_cuobjdump() is None, reason="needs cuobjdump (CUDA toolkit)")
 FLOOR = Floor(floor_ms=0.002, compute_floor_ms=1e-4, bound="memory", bandwidth_gbps=4300.0, gflops=60e3, unit="fp32")

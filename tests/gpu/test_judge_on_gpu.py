@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
 from pathlib import Path
 
 import pytest
 
-from ridgeline.tools.records import PrecisionClass, Purpose, ReasonCode, Status
+from ridgeline.tools.records import PrecisionClass, ReasonCode, Status
+
+from .bench import report
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
 
@@ -29,16 +29,17 @@ def get_init_inputs():
 SOURCE = (Path(__file__).parent / "sources" / "affine.cu").read_text()
 R, S = ReasonCode, Status
 DEFECTS = {
-    "ENDLESS": (S.TIMEOUT, (R.CALL_TIMEOUT,)),
-    "ILLEGAL": (S.RUNTIME_ERROR, (R.CUDA_ERROR,)),
-    "WRITES_INPUT": (S.RUNTIME_ERROR, (R.CUDA_ERROR, R.INPUT_WRITTEN)),
-    "ALLOCATES": (S.RUNTIME_ERROR, (R.OUT_OF_MEMORY, R.CUDA_ERROR)),
-    "BAD_LAUNCH": (S.RUNTIME_ERROR, (R.CUDA_ERROR,)),
-    "HALF": (S.WRONG, (R.OUTPUT_NOT_WRITTEN,)),
-    "EXITS": (S.RUNTIME_ERROR, (R.EXITED,)),
-    "POINTER_CACHE": (S.WRONG, (R.OUTPUT_NOT_WRITTEN, R.STALE_OUTPUT)),
-    "TRAPS": (S.RUNTIME_ERROR, (R.CUDA_ERROR,)),
+    "ENDLESS": (S.TIMEOUT, R.CALL_TIMEOUT, ""),
+    "ILLEGAL": (S.RUNTIME_ERROR, R.CUDA_ERROR, ""),
+    "WRITES_INPUT": (S.RUNTIME_ERROR, R.CUDA_ERROR, ""),
+    "ALLOCATES": (S.RUNTIME_ERROR, R.CUDA_ERROR, "run left an error behind: out of memory"),
+    "BAD_LAUNCH": (S.RUNTIME_ERROR, R.CUDA_ERROR, ""),
+    "HALF": (S.WRONG, R.OUTPUT_NOT_WRITTEN, ""),
+    "EXITS": (S.RUNTIME_ERROR, R.EXITED, ""),
+    "POINTER_CACHE": (S.WRONG, R.STALE_OUTPUT, ""),
+    "TRAPS": (S.RUNTIME_ERROR, R.CUDA_ERROR, ""),
 }
+"""How each ends: status, code and what the reason holds, as on an H200."""
 
 
 def with_defect(name: str) -> str:
@@ -55,14 +56,6 @@ def built(bench, problem):
     return bench.build(problem, {name: with_defect(name) for name in ("HONEST", "SIDE_STREAM", *DEFECTS)})
 
 
-def report(name: str, **facts: object) -> None:
-    """Append figures to the file that a measuring run asks for."""
-    path = os.environ.get("RIDGELINE_GPU_REPORT")
-    if path:
-        with open(path, "a", encoding="utf-8") as lines:
-            lines.write(json.dumps({"test": name, **facts}) + "\n")
-
-
 def test_an_honest_kernel_is_timed_against_eager(bench, problem, built) -> None:
     outcome = bench.judge(problem, *built["HONEST"])
     assert outcome.last.status is S.OK, outcome.said()
@@ -71,40 +64,37 @@ def test_an_honest_kernel_is_timed_against_eager(bench, problem, built) -> None:
     timing = outcome.timing
     assert timing is not None
     report("honest", timing=timing.to_json(), verdict_s=outcome.verdict.verify_s)
-    assert 1.5 < timing.speedup < 6
+    assert timing.speedup > 1
+    assert timing.witness_ms == pytest.approx(timing.median_ms, rel=0.1)
     assert timing.clocks
 
 
 @pytest.mark.parametrize("defect", DEFECTS)
 def test_a_bad_end_is_told_and_leaves_the_next_kernel_unharmed(bench, problem, built, defect: str) -> None:
-    status, codes = DEFECTS[defect]
+    status, code, reason = DEFECTS[defect]
     outcome = bench.judge(problem, *built[defect])
     report(defect, said=outcome.said())
     assert outcome.last.status is status, outcome.said()
-    assert outcome.last.reason_code in codes, outcome.said()
+    assert outcome.last.reason_code is code, outcome.said()
+    assert reason in outcome.last.reason, outcome.said()
     after = bench.judge(problem, *built["HONEST"], timed=False)
     assert after.last.status is S.OK, after.said()
 
 
-def test_the_time_after_bad_ends_is_the_time_alone(bench, problem, built) -> None:
-    alone = bench.judge(problem, *built["HONEST"], purpose=Purpose.EVALUATE).timing
+def test_after_bad_ends_a_kernel_still_takes_as_long_as_itself(bench, problem, built) -> None:
+    def tie(after: str) -> None:
+        found = bench.compare(problem, built["HONEST"], built["HONEST"])
+        report("tie", after=after, ratio=found.ratio, first_ms=found.first_ms)
+        assert found.ratio == pytest.approx(1, abs=0.01), after
+
+    tie("nothing")
     for defect in ("ENDLESS", "ILLEGAL", "ALLOCATES"):
-        bench.judge(problem, *built[defect])
-        after = bench.judge(problem, *built["HONEST"], purpose=Purpose.EVALUATE).timing
-        assert alone is not None
-        assert after is not None
-        ratio = after.median_ms / alone.median_ms
-        report("after", defect=defect, ratio=ratio, alone_ms=alone.median_ms)
-        assert ratio == pytest.approx(1, abs=0.01)
+        assert bench.judge(problem, *built[defect]).last.status is not S.OK
+        tie(defect)
 
 
-def test_work_on_a_side_stream_gains_nothing(bench, problem, built) -> None:
+def test_work_on_a_side_stream_is_told_by_its_witness(bench, problem, built) -> None:
     """The device is drained before the clock stops; the host's events on the given stream then disagree with it."""
     outcome = bench.judge(problem, *built["SIDE_STREAM"])
     report("side_stream", said=outcome.said())
-    honest = bench.judge(problem, *built["HONEST"]).timing
-    if outcome.last.status is S.OK:
-        assert outcome.timing is not None
-        assert outcome.timing.median_ms > 0.97 * honest.median_ms
-    else:
-        assert outcome.last.reason_code is R.WITNESS_DISAGREES, outcome.said()
+    assert outcome.last.reason_code is R.WITNESS_DISAGREES, outcome.said()

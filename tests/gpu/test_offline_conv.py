@@ -1,12 +1,7 @@
-"""Composed convolutions on a GPU, each structure by itself: `pytest -m gpu tests/gpu/test_offline_conv.py`.
-
-With RIDGELINE_GPU_REPORT=FILE every kernel's time is appended to FILE as a line of JSON.
-"""
+"""Composed convolutions on a GPU, each structure by itself."""
 
 from __future__ import annotations
 
-import json
-import os
 from dataclasses import dataclass
 
 import pytest
@@ -14,8 +9,9 @@ import pytest
 from ridgeline.graph.offline.composer import Composer, compatible
 from ridgeline.graph.offline.convolution.composers import convolution
 from ridgeline.graph.offline.convolution.structures import Gpu
-from ridgeline.graph.requests import Subject
-from ridgeline.tools.records import Baselines, Floor, Status
+from ridgeline.tools.records import Floor
+
+from .bench import subject_of
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(600)]
 
@@ -64,6 +60,7 @@ CASES = {
     "bf16": Case("8, 24, 3, stride=2, padding=1", "2, 8, 35, 38", RELU, dtype="bfloat16", tolerance="bf16"),
     "fp16": Case("8, 24, 3, padding=1", "2, 8, 35, 38", POOLED, dtype="float16", tolerance="fp16"),
 }
+ONE_OF_EACH_DTYPE = ("alexnet_pool", "alexnet_pool_fp32", "bf16", "fp16")
 HEADLINE = {
     "conv2d": Case(ALEXNET, "100, 3, 224, 224"),
     "conv2d_fp32": Case(ALEXNET, "100, 3, 224, 224", tolerance="fp32"),
@@ -85,48 +82,39 @@ def compositions_of(composer: Composer) -> list[frozenset[str]]:
 
 
 def composer_of(problem) -> Composer:
+    """Return the problem's composer, which has to offer every unit that this tolerance and architecture allow."""
     floor = Floor(floor_ms=0.04, compute_floor_ms=0.04, bound="memory", bandwidth_gbps=4270.0, gflops=50000.0)
-    return convolution(
-        Subject(
-            problem_name=problem.name, reference_source=problem.reference_source, header="", interface="c",
-            language="cu", tolerance=problem.tolerance, device=problem.device, description=problem.description,
-            baselines=Baselines(device=problem.device, entries=(), floor=floor),
-        )
-    )  # fmt: skip
+    composer = convolution(subject_of(problem, floor))
+    units = set() if problem.tolerance == "fp32" else {Gpu.MMA}
+    if units and problem.device.arch == "sm_90a":
+        units.add(Gpu.WGMMA)
+    assert units == {Gpu.MMA, Gpu.WGMMA} & set(composer.applicable())
+    return composer
 
 
-def report(name: str, **facts: object) -> None:
-    path = os.environ.get("RIDGELINE_GPU_REPORT")
-    if path:
-        with open(path, "a", encoding="utf-8") as lines:
-            lines.write(json.dumps({"test": name, **facts}) + "\n")
+def sources_of(composer: Composer, variations: tuple[int, ...]) -> dict[str, str]:
+    return {
+        f"{'+'.join(sorted(c)) or 'none'}/{v}": composer.emit(c, v)
+        for c in compositions_of(composer)
+        for v in variations
+    }
 
 
-def named(composer: Composer, compositions: list[frozenset[str]], variations: tuple[int, ...]) -> dict[str, str]:
-    return {f"{'+'.join(sorted(c)) or 'none'}/{v}": composer.emit(c, v) for c in compositions for v in variations}
+@pytest.mark.parametrize("name", ONE_OF_EACH_DTYPE)
+def test_each_structure_is_correct_in_each_dtype(bench, name: str) -> None:
+    problem = bench.problem(CASES[name].reference, CASES[name].tolerance, name)
+    bench.assert_correct(problem, sources_of(composer_of(problem), (0,)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_every_composition_is_correct(bench, name: str) -> None:
     problem = bench.problem(CASES[name].reference, CASES[name].tolerance, name)
-    composer = composer_of(problem)
-    outcomes = bench.run(problem, named(composer, compositions_of(composer), (0, 1)), timed=False)
-    wrong = {}
-    for kernel, outcome in outcomes.items():
-        error = outcome.verdict.rel_error if outcome.verdict else None
-        report(name, kernel=kernel, said=outcome.said(), rel_error=error)
-        if outcome.last.status is not Status.OK:
-            wrong[kernel] = outcome.said()
-    assert not wrong, "\n".join(f"{kernel}: {said}" for kernel, said in wrong.items())
+    bench.assert_correct(problem, sources_of(composer_of(problem), (0, 1)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HEADLINE)
 def test_headline_sizes_are_timed(bench, name: str) -> None:
     problem = bench.problem(HEADLINE[name].reference, HEADLINE[name].tolerance, name)
-    composer = composer_of(problem)
-    outcomes = bench.run(problem, named(composer, compositions_of(composer), (0,)))
-    for kernel, outcome in outcomes.items():
-        timing = outcome.timing
-        report(f"headline_{name}", kernel=kernel, said=outcome.said(), median_ms=timing.median_ms if timing else None,
-               reference_ms=timing.reference_ms if timing else None)  # fmt: skip
-    assert all(o.last.status is Status.OK for o in outcomes.values()), [o.said() for o in outcomes.values()]
+    bench.assert_timed(problem, sources_of(composer_of(problem), (0,)))

@@ -1,17 +1,12 @@
-"""Composed contractions on a GPU, each feature by itself: `pytest -m gpu tests/gpu/test_offline_matmul.py`.
-
-With RIDGELINE_GPU_REPORT=FILE every kernel's time is appended to FILE as a line of JSON.
-"""
+"""Composed contractions on a GPU, each feature by itself."""
 
 from __future__ import annotations
 
-import json
-import os
 from dataclasses import dataclass
 
 import pytest
 
-from ridgeline.graph.offline.composer import compatible, with_added
+from ridgeline.graph.offline.composer import compatible
 from ridgeline.graph.offline.matmul.cuda import MatmulCuda
 from ridgeline.graph.offline.matmul.cuda_text import (
     ASYNC,
@@ -24,8 +19,9 @@ from ridgeline.graph.offline.matmul.cuda_text import (
     WARPGROUP,
     WIDE,
 )
-from ridgeline.graph.requests import Subject
-from ridgeline.tools.records import Baselines, Floor, Status
+from ridgeline.tools.records import Floor
+
+from .bench import subject_of
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(600)]
 
@@ -87,6 +83,7 @@ CASES = {
     "fp32_odd": Case(PRODUCT, ("515, 333", "333, 257"), tolerance="fp32"),
     "fp32_linear": Case(LINEAR, ("1000, 500", "1000, 300"), "self.linear = nn.Linear(500, 300)", tolerance="fp32"),
 }
+ONE_OF_EACH_DTYPE = ("fp16_tn", "bf16_odd", "tf32_linear", "fp32_linear")
 HEADLINE = {
     "fp32": Case(PRODUCT, ("4096, 4096", "4096, 4096"), tolerance="fp32"),
     "tf32": Case(PRODUCT, ("4096, 4096", "4096, 4096")),
@@ -112,18 +109,30 @@ COMPOSITIONS = (
 )
 
 
+TIMED = {
+    "fp32": ((ASYNC,), (ASYNC, GROUPED, PERSISTENT)),
+    "tensor cores": (
+        (TENSOR, ASYNC, GROUPED),
+        (WARPGROUP,),
+        (WARPGROUP, GROUPED),
+        (WARPGROUP, GROUPED, PERSISTENT, WIDE),
+        (WARPGROUP, GROUPED, PERSISTENT, WIDE, CLUSTER),
+    ),
+}
+
+
 def composer_of(problem) -> MatmulCuda:
+    """Return the problem's composer, which has to offer every unit that this tolerance and architecture allow."""
     floor = Floor(floor_ms=0.1, compute_floor_ms=0.1, bound="compute", bandwidth_gbps=4270.0, gflops=50000.0)
-    return MatmulCuda(
-        Subject(
-            problem_name=problem.name, reference_source=problem.reference_source, header="", interface="c",
-            language="cu", tolerance=problem.tolerance, device=problem.device, description=problem.description,
-            baselines=Baselines(device=problem.device, entries=(), floor=floor),
-        )
-    )  # fmt: skip
+    composer = MatmulCuda(subject_of(problem, floor))
+    units = set() if problem.tolerance == "fp32" else {TENSOR}
+    if units and problem.device.arch == "sm_90a":
+        units.add(WARPGROUP)
+    assert units == {TENSOR, WARPGROUP} & set(composer.applicable())
+    return composer
 
 
-def sources_of(composer: MatmulCuda, variations=(0, 1, 2)) -> dict[str, str]:
+def sources_of(composer: MatmulCuda, variations: tuple[int, ...]) -> dict[str, str]:
     """Return the source of each composition that applies, in each variation."""
     usable = {*composer.applicable(), GROUPED, PERSISTENT, WIDE}
     usable |= {CLUSTER} if WARPGROUP in usable else set()
@@ -131,50 +140,25 @@ def sources_of(composer: MatmulCuda, variations=(0, 1, 2)) -> dict[str, str]:
     return {f"{'+'.join(c) or 'none'}/{v}": composer.emit(frozenset(c), v) for c in chosen for v in variations}
 
 
-def report(name: str, **facts: object) -> None:
-    path = os.environ.get("RIDGELINE_GPU_REPORT")
-    if path:
-        with open(path, "a", encoding="utf-8") as lines:
-            lines.write(json.dumps({"test": name, **facts}) + "\n")
+@pytest.mark.parametrize("name", ONE_OF_EACH_DTYPE)
+def test_each_structure_is_correct_in_each_dtype(bench, name: str) -> None:
+    problem = bench.problem(CASES[name].reference, CASES[name].tolerance, name)
+    bench.assert_correct(problem, sources_of(composer_of(problem), (0,)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_every_composition_is_correct(bench, name: str) -> None:
     problem = bench.problem(CASES[name].reference, CASES[name].tolerance, name)
-    outcomes = bench.run(problem, sources_of(composer_of(problem)), timed=False)
-    wrong = {}
-    for kernel, outcome in outcomes.items():
-        error = outcome.verdict.rel_error if outcome.verdict else None
-        report(name, kernel=kernel, said=outcome.said(), rel_error=error)
-        if outcome.last.status is not Status.OK:
-            wrong[kernel] = outcome.said()
-    assert not wrong, "\n".join(f"{kernel}: {said}" for kernel, said in wrong.items())
+    bench.assert_correct(problem, sources_of(composer_of(problem), (0, 1, 2)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HEADLINE)
 def test_headline_sizes_are_timed(bench, name: str) -> None:
     problem = bench.problem(HEADLINE[name].reference, HEADLINE[name].tolerance, f"matmul_{name}")
     composer = composer_of(problem)
-    units = {"fp32": ((ASYNC,), (ASYNC, GROUPED, PERSISTENT))}.get(
-        name,
-        (
-            (TENSOR, ASYNC, GROUPED),
-            (WARPGROUP,),
-            (WARPGROUP, GROUPED),
-            (WARPGROUP, GROUPED, PERSISTENT, WIDE),
-            (WARPGROUP, GROUPED, PERSISTENT, WIDE, CLUSTER),
-        ),
+    compositions = TIMED["fp32" if name == "fp32" else "tensor cores"]
+    bench.assert_timed(
+        problem, {f"{'+'.join(c)}/{v}": composer.emit(frozenset(c), v) for c in compositions for v in (0, 1)}
     )
-    sources = {f"{'+'.join(c)}/{v}": composer.emit(frozenset(c), v) for c in units for v in (0, 1)}
-    outcomes = bench.run(problem, sources)
-    for kernel, outcome in outcomes.items():
-        timing = outcome.timing
-        report(f"headline_{name}", kernel=kernel, said=outcome.said(), median_ms=timing.median_ms if timing else None,
-               reference_ms=timing.reference_ms if timing else None)  # fmt: skip
-    assert all(o.last.status is Status.OK for o in outcomes.values()), [o.said() for o in outcomes.values()]
-
-
-def test_a_unit_replaces_another(bench) -> None:
-    problem = bench.problem(CASES["fp16_nn"].reference, "fp16", "fp16_nn")
-    composer = composer_of(problem)
-    assert with_added(composer, {TENSOR, ASYNC, GROUPED}, WARPGROUP) == {WARPGROUP, GROUPED}

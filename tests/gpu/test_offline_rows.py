@@ -8,8 +8,9 @@ import pytest
 
 from ridgeline.graph.offline.composer import compatible, merge
 from ridgeline.graph.offline.rowwise_cuda import RowwiseCuda
-from ridgeline.graph.requests import Subject
-from ridgeline.tools.records import Baselines, Floor, Status
+from ridgeline.tools.records import Floor
+
+from .bench import subject_of
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(900)]
 
@@ -56,16 +57,12 @@ REFERENCES = {
     "plain": reference("F.silu(x) * 2", "torch.randn(333, 10007)"),
 }
 THOROUGH = ("softmax", "block_wide")
+ONE_OF_EACH_DTYPE = ("block_wide", "bfloat16")
 
 
 def composer_of(problem):
     floor = Floor(floor_ms=0.01, compute_floor_ms=0.001, bound="memory", bandwidth_gbps=4000.0, gflops=1e5)
-    subject = Subject(
-        problem_name=problem.name, reference_source="", header="", interface="c", language="cu",
-        tolerance=problem.tolerance, device=problem.device, description=problem.description,
-        baselines=Baselines(device=problem.device, entries=(), floor=floor),
-    )  # fmt: skip
-    return RowwiseCuda(subject)
+    return RowwiseCuda(subject_of(problem, floor))
 
 
 def largest(composer, start):
@@ -84,16 +81,24 @@ def compositions(composer, *, thorough: bool):
     return list(dict.fromkeys(found))
 
 
-@pytest.mark.parametrize("name", REFERENCES)
-def test_every_composition_is_correct(bench, name):
+def check(bench, name, *, thorough, variations):
     tolerance = "bf16" if name == "bfloat16" else "fp32"
     problem = bench.problem(REFERENCES[name], tolerance, name)
     composer = composer_of(problem)
     sources = {
         f"{'+'.join(sorted(c)) or 'none'}:{variation}": composer.emit(c, variation)
-        for c in compositions(composer, thorough=name in THOROUGH)
-        for variation in ((0, 1, 2) if len(c) > 3 else (0,))
+        for c in compositions(composer, thorough=thorough)
+        for variation in (variations if len(c) > 3 else (0,))
     }
-    outcomes = bench.run(problem, sources, timed=False)
-    wrong = {key: outcome.said() for key, outcome in outcomes.items() if outcome.last.status is not Status.OK}
-    assert not wrong, f"{name}: {len(wrong)} of {len(sources)}: {wrong}"
+    bench.assert_correct(problem, sources)
+
+
+@pytest.mark.parametrize("name", ONE_OF_EACH_DTYPE)
+def test_each_structure_is_correct_in_each_dtype(bench, name):
+    check(bench, name, thorough=False, variations=(0,))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", REFERENCES)
+def test_every_composition_is_correct(bench, name):
+    check(bench, name, thorough=name in THOROUGH, variations=(0, 1, 2))

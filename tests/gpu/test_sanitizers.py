@@ -10,6 +10,7 @@ from ridgeline.tools.sandbox import Sandbox
 from ridgeline.tools.sandbox_rules import Confined, Tier
 from ridgeline.tools.sanitizer import TOOLS, SanitizerReport, examine
 
+from .bench import report
 from .conftest import SIGNATURE, Built
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
@@ -25,11 +26,11 @@ def examined(
         pytest.skip("needs sandbox tier A (bubblewrap)")
 
     def of(name: str, *tools: str) -> SanitizerReport:
-        report = examine(
+        found = examine(
             runner, signature=SIGNATURE, library=built(name, gpu).library, sandbox=sandbox, tools=tools or TOOLS
         )
-        print(name, report)
-        return report
+        report("sanitizers", kernel=name, reason=found.reason, clean_tools=found.clean_tools)
+        return found
 
     return of
 
@@ -43,9 +44,9 @@ def examined(
     ],
 )
 def test_planted_mistake_is_found(examined: Callable[..., SanitizerReport], name: str, tool: str, said: str) -> None:
-    report = examined(name, tool)
-    assert report.reason.startswith(f"{tool}: {said}"), report
-    assert name in report.reason
+    found = examined(name, tool)
+    assert found.reason.startswith(f"{tool}: {said}"), found
+    assert name in found.reason
 
 
 def test_honest_kernel_passes_every_tool(examined: Callable[..., SanitizerReport]) -> None:

@@ -42,3 +42,10 @@ def test_a_seed_kernel_compiles_without_a_warning(name: str, tmp_path: Path) -> 
             check=False,
         )
         assert done.returncode == 0, done.stderr
+
+
+def test_both_attention_problems_ship_the_same_kernels() -> None:
+    """A seed has to lie in its problem's folder, so what is mended in one has to be mended in the other."""
+    here, there = (shipped_problems()[name].parent / "seeds" for name in ("attention_fp16", "attention_fp16_d128"))
+    kernels = [{path.name: path.read_text() for path in folder.iterdir()} for folder in (here, there)]
+    assert kernels[0] == kernels[1] != {}

@@ -1,4 +1,4 @@
-"""Waiting for a device that another process has is told within two seconds, and only then."""
+"""Waiting for a device that another process has is told after a while, and only then."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from ridgeline.tools.locks import DeviceLock
-from ridgeline.tools.waits import Wait, Waits, describe_wait, name_process
+from ridgeline.tools.waits import LOOK_EVERY_S, TELL_AFTER_S, Wait, Waits, describe_wait, name_process
+
+SOON_S = 0.1
 
 HOLDER = """
 import asyncio, sys
@@ -47,44 +49,53 @@ async def hold(lock: DeviceLock) -> None:
         pass
 
 
-async def test_a_wait_for_another_process_is_told_within_two_seconds_and_when_it_is_over(
+async def test_a_wait_for_another_process_is_told_after_a_while_and_when_it_is_over(
     holder: subprocess.Popen[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", logger="ridgeline")
-    told: list[tuple[float, Wait | None]] = []
+    told: asyncio.Queue[Wait | None] = asyncio.Queue()
     began = time.monotonic()
-    lock = DeviceLock("cpu", tmp_path, waits=Waits(lambda wait: told.append((time.monotonic() - began, wait))))
+    lock = DeviceLock("cpu", tmp_path, waits=Waits(told.put_nowait, tell_after_s=SOON_S))
     waiting = asyncio.create_task(hold(lock))
-    await asyncio.sleep(2.0)
-    [(after_s, wait)] = told
+    wait = await told.get()
+    assert time.monotonic() - began >= SOON_S
     assert wait is not None
-    assert after_s <= 2.0
     assert wait.holder.startswith(f"pid {holder.pid} ({Path(sys.executable).name} -c")
     assert (wait.device, wait.is_news) == ("cpu", True)
     assert caplog.messages == [f"waiting for cpu, held by {wait.holder}"]
     assert holder.stdin is not None
     holder.stdin.close()
     await waiting
-    assert told[1][1] is None
+    assert told.get_nowait() is None
+    assert told.empty()
+
+
+def test_a_wait_is_told_within_two_seconds() -> None:
+    assert Waits().tell_after_s == TELL_AFTER_S < 2
 
 
 async def test_the_same_holder_is_news_once_a_minute(holder: subprocess.Popen[str], tmp_path: Path) -> None:
-    told: list[Wait | None] = []
-    lock = DeviceLock("cpu", tmp_path, waits=Waits(told.append))
+    told: asyncio.Queue[Wait | None] = asyncio.Queue()
+    lock = DeviceLock("cpu", tmp_path, waits=Waits(told.put_nowait, tell_after_s=SOON_S))
+    news = []
     for _ in range(2):
         waiting = asyncio.create_task(hold(lock))
-        await asyncio.sleep(1.8)
+        wait = await told.get()
+        assert wait is not None
+        news.append(wait.is_news)
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
-    assert [wait and wait.is_news for wait in told] == [True, None, False, None]
+        assert told.get_nowait() is None
+    assert news == [True, False]
 
 
 async def test_a_wait_for_this_process_itself_is_not_told(tmp_path: Path) -> None:
     told: list[Wait | None] = []
-    first, second = (DeviceLock("cpu", tmp_path, waits=Waits(told.append)) for _ in range(2))
+    waits = Waits(told.append, tell_after_s=SOON_S)
+    first, second = (DeviceLock("cpu", tmp_path, waits=waits) for _ in range(2))
     async with first.exclusive():
         waiting = asyncio.create_task(hold(second))
-        await asyncio.sleep(2.2)
+        await asyncio.sleep(SOON_S + LOOK_EVERY_S + 0.1)  # two looks: the second is the one that would tell
     await waiting
     assert told == []
 
@@ -92,7 +103,11 @@ async def test_a_wait_for_this_process_itself_is_not_told(tmp_path: Path) -> Non
 def test_a_process_is_named_by_its_number_and_command_in_one_short_line() -> None:
     assert name_process(os.getpid()).startswith(f"pid {os.getpid()} ({Path(sys.executable).name} ")
     assert name_process(2**22) == f"pid {2**22}"
-    with subprocess.Popen([sys.executable, "-c", "import sys\nsys.stdin.read()"], stdin=subprocess.PIPE) as process:
+    program = "import sys\nprint(flush=True)\nsys.stdin.read()"
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()  # a process has no command line yet while it is being started
         named = name_process(process.pid)
-    assert named == f"pid {process.pid} ({Path(sys.executable).name} -c import sys sys.stdin.read())"
+    assert named == f"pid {process.pid} ({Path(sys.executable).name} -c import sys print(flush=True) sys.stdin.read())"
     assert describe_wait("cpu", named) == f"waiting for cpu: {named} holds it"

@@ -8,9 +8,9 @@ from ridgeline.graph.offline.cuda_structures import CudaStructure as S
 from ridgeline.graph.offline.emit_cuda import emit
 
 from .cuda_emulation import on_cpu
-from .test_emit_cuda import H200
+from .subjects import HOPPER
 
-SMALL = dataclasses.replace(H200, cores=3)
+SMALL = dataclasses.replace(HOPPER, cores=3)
 COMPOSITIONS = (
     {S.WARP, S.REGISTERS, S.VECTOR, S.ONLINE, S.MOMENTS, S.FAST},
     {S.CLUSTER, S.REGISTERS, S.ASYNC, S.VECTOR},

@@ -13,18 +13,15 @@ from ridgeline.graph.offline.ir import Load, NotCovered
 from ridgeline.graph.offline.rowwise_cuda import RowwiseCuda
 from ridgeline.graph.offline.schedule import make_plan
 from ridgeline.graph.tuning import parse_tunables
-from ridgeline.tools.records import Device, DeviceKind, Signature
+from ridgeline.tools.records import Signature
 
+from .subjects import HOPPER
 from .test_model import subject_of
 
-H200 = Device(
-    kind=DeviceKind.CUDA, name="NVIDIA H200", arch="sm_90a", uuid="GPU-0", cores=132, memory_bytes=141 << 30,
-    cache_bytes=50 << 20,
-)  # fmt: skip
 needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
 
 
-def composer_of(reference, *, rows=None, cols=None, device=H200):
+def composer_of(reference, *, rows=None, cols=None, device=HOPPER):
     """Return the composer of a reference, its rows made longer or more where the graph allows."""
     subject = dataclasses.replace(subject_of(resized(reference, rows, cols), "cu"), device=device)
     return RowwiseCuda(subject)
@@ -82,7 +79,7 @@ def test_odd_columns_leave_nothing_to_load_as_vectors(references):
 
 
 def test_older_architecture_has_no_clusters_and_no_bulk_copies(references):
-    device = dataclasses.replace(H200, arch="sm_80", cores=108)
+    device = dataclasses.replace(HOPPER, arch="sm_80", cores=108)
     composer = composer_of(references["softmax"], rows=4096, cols=65536, device=device)
     assert not {S.CLUSTER, S.ASYNC} & set(composer.applicable())
     assert "__cluster_dims__" not in composer.emit(frozenset({S.REGISTERS}), 0)

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from ridgeline.graph.offline.composer import merge, structures_of
+from ridgeline.graph.offline.composer import merge, structures_of, with_added
 from ridgeline.graph.offline.matmul.cuda import MatmulCuda
 from ridgeline.graph.offline.matmul.cuda_text import (
     ASYNC,
@@ -71,6 +71,7 @@ def test_operand_at_an_odd_pitch_is_repacked(products):
 def test_a_unit_replaces_what_feeds_another(products):
     merged = merge(composer_of(products["fp16"], "fp16"), {TENSOR, ASYNC, GROUPED}, {WARPGROUP})
     assert merged == {WARPGROUP, GROUPED}
+    assert with_added(composer_of(products["fp16"], "fp16"), {TENSOR, ASYNC, GROUPED}, WARPGROUP) == merged
 
 
 def test_source_says_what_it_is_composed_of(products):
