@@ -147,12 +147,19 @@ class Evaluator:
             return Timing(status=fault.status, reason_code=fault.reason_code, reason=fault.reason)
 
     def _with_graph_time(self, timing: Timing, runner: RunnerProcess, judge: JudgeProcess) -> Timing:
-        """Add what a call takes in a CUDA graph, for a kernel whose launch takes longer than its work."""
+        """Add what a call takes in a CUDA graph, for a kernel whose launch takes longer than its work.
+
+        Raises:
+            RunnerFailure: a call crashed, hung or broke out where it was captured or replayed.
+        """
         if judge.device_kind is not DeviceKind.CUDA or Label.LAUNCH_BOUND not in timing.labels:
             return timing
         try:
             return replace(timing, graph_ms=time_graph(runner, _arena(judge)))
-        except RunnerFailure as fault:  # it synchronises or allocates, which a capture forbids: no fault of a kernel
+        except RunnerFailure as fault:
+            if fault.reason_code is not ReasonCode.CUDA_ERROR:
+                raise
+            # it synchronises or allocates, which a capture forbids: no fault of a kernel
             logger.info("no CUDA graph of this kernel: %s", fault.reason)
             return timing
 
