@@ -12,6 +12,7 @@ from ridgeline.graph.offline.convolution.structures import CPU_TEXTS, GPU_TEXTS,
 from ridgeline.graph.offline.ideas import within_roofline
 from ridgeline.graph.offline.ir import NotCovered
 from ridgeline.graph.requests import Subject
+from ridgeline.tools.occupancy import has_wgmma
 
 TF32_TOLERANCES = ("tf32", "fp16", "bf16", "fp8", "crfm")
 EXACT_IN_TF32 = ("float16", "bfloat16")
@@ -137,10 +138,9 @@ class ConvolutionCuda:
     def applicable(self) -> tuple[str, ...]:
         layer, subject = self.layer, self._subject
         may_round = subject.tolerance in TF32_TOLERANCES or layer.x.dtype in EXACT_IN_TF32
-        is_hopper = subject.device.arch == "sm_90a"
         tests = {
             Gpu.MMA: may_round and self._fits({Gpu.MMA}),
-            Gpu.WGMMA: may_round and is_hopper and self._fits({Gpu.WGMMA}),
+            Gpu.WGMMA: may_round and has_wgmma(subject.device.arch) and self._fits({Gpu.WGMMA}),
             Gpu.POOL: layer.pool is not None and self._fits({Gpu.POOL}),
             Gpu.RESIDENT: self._fits({Gpu.RESIDENT}),
             Gpu.ASYNC: layer.x.dtype == "float32",

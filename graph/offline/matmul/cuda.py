@@ -26,6 +26,7 @@ from ridgeline.graph.offline.matmul.cuda_text import (
     sides_of,
 )
 from ridgeline.graph.requests import Subject
+from ridgeline.tools.occupancy import has_wgmma
 from ridgeline.tools.precision import accepted_classes, strictness
 from ridgeline.tools.records import PrecisionClass
 
@@ -43,7 +44,6 @@ CONFLICTS = (
 MAX_BATCHES = 65535
 """A grid's extent in z."""
 MAX_WORKSPACE_BYTES = 1 << 30
-WARPGROUP_ARCHITECTURES = ("sm_90a",)
 SUSPECTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"compil|ptxas|regist|assembl", (WARPGROUP, TENSOR, ASYNC)),
     (r"illegal|address|memory|crash|launch|signal", (CLUSTER, SPLIT, WARPGROUP, ASYNC, VECTOR)),
@@ -152,7 +152,7 @@ class MatmulCuda:
             for side in (first, second)
             if side.is_repacked
         )
-        return self._subject.device.arch in WARPGROUP_ARCHITECTURES and packed <= MAX_WORKSPACE_BYTES
+        return has_wgmma(self._subject.device.arch) and packed <= MAX_WORKSPACE_BYTES
 
     def _tiles(self) -> int:
         contraction = self.contraction
