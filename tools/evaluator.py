@@ -200,7 +200,7 @@ class Evaluator:
         return measure_baselines(
             problem,
             self._judge_for(problem).problem.description,
-            start_judge=lambda: JudgeProcess(problem, os.urandom(16), self._cache_dir),
+            start_judge=lambda: self._another_judge(problem),
             cache_dir=self._cache_dir,
             compile_modes=task.compile_modes,
         )
@@ -267,6 +267,15 @@ class Evaluator:
         self._judge = JudgeProcess(problem, secret, self._cache_dir)
         self._judge_key = key
         return self._judge
+
+    def _another_judge(self, problem: ProblemOnDevice) -> JudgeProcess:
+        """Return a judge with secrets of its own, alone on a GPU: a large problem does not fit there twice.
+
+        The next task starts ours again, with the same secret.
+        """
+        if problem.device.kind is DeviceKind.CUDA:
+            self._end_judge()
+        return JudgeProcess(problem, os.urandom(16), self._cache_dir)
 
     def _expect_free(self) -> None:
         """Refuse a GPU that other processes use, before anything of ours runs on it.
