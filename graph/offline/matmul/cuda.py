@@ -27,8 +27,7 @@ from ridgeline.graph.offline.matmul.cuda_text import (
 )
 from ridgeline.graph.requests import Subject
 from ridgeline.tools.occupancy import has_wgmma
-from ridgeline.tools.precision import accepted_classes, strictness
-from ridgeline.tools.records import PrecisionClass
+from ridgeline.tools.precision import allows_tf32
 
 CONFLICTS = (
     frozenset({TENSOR, WARPGROUP}),
@@ -139,10 +138,8 @@ class MatmulCuda:
 
     def _is_reduced(self) -> bool:
         """Tell whether the tensor cores are precise enough: half operands are what they are."""
-        if self.contraction.element_bytes == 2:
-            return True
-        accepted = accepted_classes(self._subject.tolerance, (self.contraction.epilogue.output.dtype,))
-        return strictness(accepted[-1]) >= strictness(PrecisionClass.TF32)
+        contraction = self.contraction
+        return allows_tf32(self._subject.tolerance, (contraction.dtype,), (contraction.epilogue.output.dtype,))
 
     def _has_warpgroups(self) -> bool:
         contraction = self.contraction
