@@ -147,12 +147,19 @@ class Evaluator:
             return Timing(status=fault.status, reason_code=fault.reason_code, reason=fault.reason)
 
     def _with_graph_time(self, timing: Timing, runner: RunnerProcess, judge: JudgeProcess) -> Timing:
-        """Add what a call takes in a CUDA graph, for a kernel whose launch takes longer than its work."""
+        """Add what a call takes in a CUDA graph, for a kernel whose launch takes longer than its work.
+
+        Raises:
+            RunnerFailure: a call crashed, hung or broke out where it was captured or replayed.
+        """
         if judge.device_kind is not DeviceKind.CUDA or Label.LAUNCH_BOUND not in timing.labels:
             return timing
         try:
             return replace(timing, graph_ms=time_graph(runner, _arena(judge)))
-        except RunnerFailure as fault:  # it synchronises or allocates, which a capture forbids: no fault of a kernel
+        except RunnerFailure as fault:
+            if fault.reason_code is not ReasonCode.CUDA_ERROR:
+                raise
+            # it synchronises or allocates, which a capture forbids: no fault of a kernel
             logger.info("no CUDA graph of this kernel: %s", fault.reason)
             return timing
 
@@ -193,7 +200,7 @@ class Evaluator:
         return measure_baselines(
             problem,
             self._judge_for(problem).problem.description,
-            start_judge=lambda: JudgeProcess(problem, os.urandom(16), self._cache_dir),
+            start_judge=lambda: self._another_judge(problem),
             cache_dir=self._cache_dir,
             compile_modes=task.compile_modes,
         )
@@ -260,6 +267,15 @@ class Evaluator:
         self._judge = JudgeProcess(problem, secret, self._cache_dir)
         self._judge_key = key
         return self._judge
+
+    def _another_judge(self, problem: ProblemOnDevice) -> JudgeProcess:
+        """Return a judge with secrets of its own, alone on a GPU: a large problem does not fit there twice.
+
+        The next task starts ours again, with the same secret.
+        """
+        if problem.device.kind is DeviceKind.CUDA:
+            self._end_judge()
+        return JudgeProcess(problem, os.urandom(16), self._cache_dir)
 
     def _expect_free(self) -> None:
         """Refuse a GPU that other processes use, before anything of ours runs on it.

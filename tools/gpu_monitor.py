@@ -70,6 +70,10 @@ class GpuState(Record):
         return known | {f"slowed by {reason}": 1.0 for reason in self.slowed_by}
 
 
+UNCOUNTED = GpuProcess(pid=0, name="an unknown number of processes")
+"""In place of the processes when the driver has more than fit its list: the GPU is busy, with whom is not known."""
+
+
 class _ProcessInfo(ctypes.Structure):
     """nvmlProcessInfo_t of version 2 and 3 of nvmlDeviceGetComputeRunningProcesses."""
 
@@ -114,10 +118,16 @@ class GpuMonitor:
         )
 
     def processes(self) -> tuple[GpuProcess, ...]:
-        """Return the processes that hold a context on this GPU; none where the driver does not say."""
+        """Return the processes that hold a context on this GPU; none where the driver does not say.
+
+        When there are more than fit the list, it has one entry, `UNCOUNTED`, that stands for them all.
+        """
         for name in ("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2"):
             count, found = ctypes.c_uint(_MOST_PROCESSES), (_ProcessInfo * _MOST_PROCESSES)()
-            if self._call(name, self._handle, ctypes.byref(count), found):
+            code = _status(self._nvml, name, self._handle, ctypes.byref(count), found)
+            if code == _INSUFFICIENT_SIZE:
+                return (UNCOUNTED,)
+            if code == _SUCCESS:
                 return tuple(_process(found[i]) for i in range(min(count.value, _MOST_PROCESSES)))
         return ()
 
@@ -215,13 +225,18 @@ def _open_nvml() -> ctypes.CDLL | None:
 
 def _call(nvml: ctypes.CDLL | None, name: str, *arguments: object) -> bool:
     """Return whether NVML has this function and it succeeded; how a driver says that a figure is not supported."""
+    return _status(nvml, name, *arguments) == _SUCCESS
+
+
+def _status(nvml: ctypes.CDLL | None, name: str, *arguments: object) -> int | None:
+    """Return what an NVML function returns, None where there is no such function."""
     function: Callable[..., int] | None = getattr(nvml, name, None)
     if function is None:
-        return False
+        return None
     code = function(*arguments)
     if code not in {_SUCCESS, _INSUFFICIENT_SIZE}:
         logger.debug("%s: NVML error %d", name, code)
-    return code == _SUCCESS
+    return code
 
 
 def _process(info: _ProcessInfo) -> GpuProcess:
@@ -246,6 +261,8 @@ def _parent(entry: Path) -> int:
 
 
 def _in_words(process: GpuProcess) -> str:
+    if process == UNCOUNTED:
+        return process.name
     name = f" ({process.name})" if process.name else ""
     used = f", {process.memory_bytes / 2**20:.0f} MiB" if process.memory_bytes else ""
     return f"pid {process.pid}{name}{used}"

@@ -19,7 +19,7 @@ from ridgeline.tools.gpu_counters import (
     counter_notes,
     last_launches,
 )
-from ridgeline.tools.occupancy import LARGEST_BLOCK, WARP, multiprocessor, occupancy, register_warps
+from ridgeline.tools.occupancy import LARGEST_BLOCK, WARP, has_wgmma, multiprocessor, occupancy, register_warps
 from ridgeline.tools.records import Description, Device, Floor
 from ridgeline.tools.sandbox import Sandbox
 from ridgeline.tools.sandbox_rules import Confined, Limits, claim_workdir
@@ -166,7 +166,7 @@ def _stack_notes(kernel: KernelCode) -> list[str]:
 def _tensor_notes(kernel: KernelCode, arch: str, floor: Floor | None) -> list[str]:
     used = kernel.tensor_cores
     if used:
-        slower = arch.startswith("sm_90") and "wgmma" not in " ".join(used)
+        slower = has_wgmma(arch) and "wgmma" not in " ".join(used)
         return [f"tensor cores by {', '.join(used)}" + ("; wgmma is faster on this architecture" if slower else "")]
     is_compute_bound = floor is not None and floor.bound == "compute" and floor.unit not in {"", "fp32"}
     if is_compute_bound and kernel.instructions:

@@ -15,7 +15,11 @@ class Capturing(Protocol):
     """A runner that can record calls and replay them."""
 
     def capture(self, first_set: int, calls: int) -> bool:
-        """Record rotating calls; False where they cannot be recorded."""
+        """Record rotating calls; False where they cannot be recorded.
+
+        A call that does what a capture forbids (it synchronises, allocates, or launches to another stream) gets an error
+        of CUDA's, which ends the host: the runner is of no use after it.
+        """
         ...
 
     def replay(self) -> LoopTime:
@@ -29,7 +33,7 @@ def time_graph(runner: Capturing, arena: Arena) -> float | None:
     Contents are renewed before every replay, so a graph of stale data gives a wrong output. The time is the runner's own
     clock: it informs, and is never a score.
 
-    Raises whatever the runner raises when it dies.
+    Raises whatever the runner raises when it dies; a capture error inside a call ends the host too, as a CUDA error.
     """
     calls = min(CALLS, arena.n_sets)
     if not runner.capture(0, calls):

@@ -21,11 +21,11 @@ import torch
 
 from ridgeline.tools.errors import EngineError, ProblemError, RidgelineError
 from ridgeline.tools.judge_cases import NOMINAL, CaseBook
-from ridgeline.tools.judge_device import settle, time_nothing, use_tf32
+from ridgeline.tools.judge_device import give_back, settle, time_nothing, use_tf32
 from ridgeline.tools.judge_inputs import Filling, SecretSource
 from ridgeline.tools.judge_memory import ArenaMemory
 from ridgeline.tools.judge_modes import ReferenceModes
-from ridgeline.tools.judge_reference import Reference, check_usable, one_line
+from ridgeline.tools.judge_reference import NO_ROOM, Reference, check_usable, one_line
 from ridgeline.tools.judge_trials import Examiner
 from ridgeline.tools.lifeline import end_with_parent
 from ridgeline.tools.precision import accepted_classes
@@ -34,6 +34,11 @@ from ridgeline.tools.reference_graph import GraphExportError, compulsory_bytes, 
 
 _KEPT_SHARE = {DeviceKind.CPU: 8, DeviceKind.CUDA: 4}
 """Trials are kept within this part of the memory: 1 / 8 of a CPU's, 1 / 4 of a GPU's."""
+_WORKING_SETS = 8
+"""A GPU's memory that grading needs, in sets of inputs and outputs: draws and mixing weights (2), what the reference's
+loop holds (1.5), float64 inputs, outputs and one more in between (3), a snapshot and a native output (1)."""
+_SPARE_SHARE = 8
+"""PyTorch keeps up to 1 / 8 of a GPU's memory for its next use while a candidate runs."""
 
 Request = dict[str, Any]
 Reply = dict[str, Any]
@@ -57,12 +62,15 @@ class Judge:
         self._secret = bytes.fromhex(request["secret"])
         secrets = SecretSource(self.reference, self._secret)
         cache_bytes = int(request["cache_bytes"])
+        give_back(kind)  # the sets are not PyTorch's: they find no room in what it keeps
         self.memory = ArenaMemory(signature, kind=kind, cache_bytes=cache_bytes, memory_bytes=memory_bytes)
         self.reference.bind(self.memory.parameters)
         self._secrets = secrets
-        self._book = CaseBook(self.reference, secrets, self.memory, budget_bytes=memory_bytes // _KEPT_SHARE[kind])
+        self._book = CaseBook(self.reference, secrets, self.memory, budget_bytes=_kept_bytes(self.memory, memory_bytes))
         self._examiner = Examiner(self._book, self.memory, self.reference, str(request["tolerance"]))
         self._modes = ReferenceModes(self.reference, self.memory)
+        self._spare_bytes = memory_bytes // _SPARE_SHARE
+        give_back(kind)
         self._renewals = 0
         self._filling: Filling | None = None
         self.description = Description(
@@ -99,7 +107,11 @@ class Judge:
 
     def prepare(self, request: Request) -> Reply:
         """Put a trial into a set and poison its outputs."""
+        self._filling = None  # what a timing left is of no use to a trial
+        if self.memory.kind is DeviceKind.CUDA:
+            self._modes.forget_results()
         self._examiner.prepare(request["trial"], request["set"], nan=request["nan"])
+        give_back(self.memory.kind, beyond_bytes=self._spare_bytes)  # the runner has the GPU next
         return {}
 
     def poison(self, request: Request) -> Reply:
@@ -121,6 +133,7 @@ class Judge:
 
     def renew(self, _request: Request) -> Reply:
         """Give every set new inputs and poisoned outputs, and new parameters to all."""
+        self._filling = None  # before there are new draws beside it
         self._renewals += 1
         label = f"renewal:{self._renewals}"
         self._book.place_parameters(self._book.parameters(label))
@@ -155,6 +168,14 @@ class Judge:
     def loop(self, request: Request) -> Reply:
         """Time the reference over rotating sets."""
         return {"own_s": self._modes.loop(request["mode"], request["first_set"], request["calls"])}
+
+
+def _kept_bytes(memory: ArenaMemory, memory_bytes: int) -> int:
+    """Return how much of the memory may hold trials, beside the sets and what grading needs."""
+    share = memory_bytes // _KEPT_SHARE[memory.kind]
+    if memory.kind is DeviceKind.CPU:
+        return share
+    return max(0, min(share, memory_bytes - (memory.n_sets + _WORKING_SETS) * memory.set_bytes))
 
 
 OPERATIONS: dict[str, Callable[[Judge, Request], Reply]] = {
@@ -198,6 +219,8 @@ def _described(error: Exception, op: str) -> dict[str, str]:
     if isinstance(error, EngineError):
         return {"type": type(error).__name__, "message": str(error)}
     message = str(error) if isinstance(error, RidgelineError) else f"reference: {one_line(error)}"
+    if isinstance(error, torch.OutOfMemoryError):
+        message += f"; {NO_ROOM}"
     if op == "load" and not isinstance(error, MemoryError):
         kind = type(error) if isinstance(error, RidgelineError) else ProblemError
         return {"type": kind.__name__, "message": message}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import torch
@@ -60,6 +61,9 @@ class CaseBook:
         self.skipped: dict[str, str] = {}
         self.default_parameters = False
         self._settle_parameters()
+        nominal = self.case(NOMINAL[0])
+        self._is_nominal_finite, self._fits_nominally = _all_finite(nominal), nominal.fits
+        del nominal  # the largest cases are not kept
         self.names = (*NOMINAL, *(n for n in TRANSFORMED if self._is_in_domain(n)))
 
     def case(self, name: str) -> Case:
@@ -93,13 +97,28 @@ class CaseBook:
             case.own[precision] = self._measure_own(case, precision)
         return case.own[precision]
 
+    def own_of(self, name: str, precisions: tuple[PrecisionClass, ...]) -> dict[PrecisionClass, Errors | None]:
+        """Return these classes' own errors on a case, which is made only for those that are not known yet."""
+        own = self._own.setdefault(name, {})
+        if any(p not in own for p in precisions):
+            with self._parameters_kept():
+                case = self.case(name)
+                for precision in precisions:
+                    self.own_errors(case, precision)
+        return own
+
     # --------------------------------------------------------------------------------------------------------- making
 
     def _make(self, name: str) -> Case:
-        """Compute a case, leaving the parameters in the memory as they were: an output may still be graded by them."""
+        with self._parameters_kept():
+            return self._computed(name)
+
+    @contextlib.contextmanager
+    def _parameters_kept(self) -> Iterator[None]:
+        """Leave the parameters in the memory as they were: an output may still be graded by them."""
         placed = {name: view.clone() for name, view in self._memory.parameters.items()}
         try:
-            return self._computed(name)
+            yield
         finally:
             self.place_parameters(placed)
 
@@ -114,12 +133,7 @@ class CaseBook:
         parameters = self.parameters(NOMINAL[1] if name in TWEAKED else name)  # tweaked inputs, nothing else
         self.place_parameters(parameters)
         native = self._reference.run(inputs)
-        with torch.no_grad():
-            doubles = self._reference.run_double(inputs, parameters)
-        expected = tuple(
-            expect(d if d.is_floating_point() and n.is_floating_point() else n.clone())
-            for d, n in zip(doubles, native, strict=True)
-        )
+        expected = expected_of(self._reference, inputs, parameters, tuple(n.clone() for n in exact_of(native)))
         own = self._own.setdefault(name, {})
         own.setdefault(PrecisionClass.FP32, _errors_of(native, expected))
         return Case(name, inputs, parameters, expected, own, fits=_fits(native, expected))
@@ -143,11 +157,11 @@ class CaseBook:
         except ProblemError as error:
             self.skipped[name] = str(error).removeprefix("reference.py: ")
             return False
-        if _all_finite(self.case(NOMINAL[0])) and not _all_finite(case):
+        if self._is_nominal_finite and not _all_finite(case):
             self.skipped[name] = "outside the reference's domain: its output is not finite"
             self._kept.pop(name, None)
             return False
-        if self.case(NOMINAL[0]).fits and not case.fits:
+        if self._fits_nominally and not case.fits:
             self.skipped[name] = "its output is beyond the range of the output's type"
             self._kept.pop(name, None)
             return False
@@ -179,9 +193,30 @@ class CaseBook:
         return _errors_of(outputs, case.expected)
 
 
+def exact_of(native: Tensors) -> Tensors:
+    """Return the reference's outputs as `expected_of` needs them: integers and bools, and nothing of floating ones."""
+    return tuple(n.new_empty(0) if n.is_floating_point() else n for n in native)
+
+
+def expected_of(
+    reference: Reference, inputs: Tensors, parameters: dict[str, torch.Tensor], exact: Tensors
+) -> tuple[Expected, ...]:
+    """Return the expected outputs: in float64, or what `exact` has of integers and bools."""
+    with torch.no_grad():
+        doubles = reference.run_double(inputs, parameters)
+    pairs = zip(doubles, exact, strict=True)
+    return tuple(expect(d if d.is_floating_point() and n.is_floating_point() else n) for d, n in pairs)
+
+
 def _fits(outputs: Tensors, expected: tuple[Expected, ...]) -> bool:
     pairs = [(o, e) for o, e in zip(outputs, expected, strict=True) if o.is_floating_point()]
-    return all(bool((torch.isfinite(o) | ~torch.isfinite(e.values)).all()) for o, e in pairs)
+    return all(bool((torch.isfinite(o) | ~_is_finite(e)).all()) for o, e in pairs)
+
+
+def _is_finite(expected: Expected) -> torch.Tensor:
+    """Return which elements are finite; one word where all are."""
+    values = expected.values
+    return torch.ones((), dtype=torch.bool, device=values.device) if expected.all_finite else torch.isfinite(values)
 
 
 def _errors_of(outputs: Tensors, expected: tuple[Expected, ...]) -> Errors | None:
@@ -195,7 +230,7 @@ def _errors_of(outputs: Tensors, expected: tuple[Expected, ...]) -> Errors | Non
 
 
 def _all_finite(case: Case) -> bool:
-    return all(bool(torch.isfinite(e.values).all()) for e in case.expected if not e.is_exact)
+    return all(e.all_finite for e in case.expected)
 
 
 def _rounded(tensor: torch.Tensor, precision: PrecisionClass) -> torch.Tensor:

@@ -71,14 +71,17 @@ def expect(values: torch.Tensor) -> Expected:
     if not values.is_floating_point():
         return Expected(values.contiguous(), 0.0, 0.0, 0.0, 0.0)
     values = values.double().contiguous()
-    finite = torch.where(torch.isfinite(values), values, 0.0)
-    count = max(int(torch.isfinite(values).sum()), 1)
-    mean = float(finite.sum()) / count
+    total, count, finite = float(values.sum()), values.numel(), values
+    if not math.isfinite(total):  # only then a copy without infinities and NaN: it is as large as the output in float64
+        known = torch.isfinite(values)
+        count, finite = int(known.sum()), torch.where(known, values, 0.0)
+        total = float(finite.sum())
+    mean = total / max(count, 1)
     norm = float(torch.linalg.vector_norm(finite))
     spread = math.sqrt(max(norm**2 - count * mean**2, 0.0))
     if spread < 1e-4 * norm:  # the difference of two squares has no digits left
         spread = float(torch.linalg.vector_norm(torch.where(torch.isfinite(values), values - mean, 0.0)))
-    rms = norm / math.sqrt(count)
+    rms = norm / math.sqrt(max(count, 1))
     return Expected(values, mean, spread, norm, rms, count == values.numel(), _row_norms(finite, rms))
 
 
@@ -144,7 +147,7 @@ def _chunks(
     """Yield (first element, output rows in float64, expected rows, what their errors are taken over)."""
     width = max(output.shape[-1] if output.dim() else 1, 1)
     got, want = output.reshape(-1, width), expected.values.reshape(-1, width)
-    rows = max((_CHUNK_ON_GPU if output.is_cuda else _CHUNK) // width, 1)
+    rows = _rows_at_once(output)
     for row in range(0, got.shape[0], rows):
         over = None if expected.row_norms is None else expected.row_norms[row : row + rows]
         yield row * width, got[row : row + rows].double(), want[row : row + rows], over
@@ -163,11 +166,18 @@ def _row_norms(values: torch.Tensor, rms: float) -> torch.Tensor | None:
     """Return what each row's error is taken over, or None when rows are too short to be judged by themselves."""
     if values.dim() == 0 or values.shape[-1] < MIN_ROW_ELEMENTS or values.numel() == 0:
         return None
-    rows = values.reshape(-1, values.shape[-1])
-    norm = torch.linalg.vector_norm(rows, dim=-1)
-    spread = torch.linalg.vector_norm(rows - rows.mean(dim=-1, keepdim=True), dim=-1)
     floor = ROW_SCALE_FLOOR * rms * math.sqrt(values.shape[-1])
-    return torch.maximum(spread, norm * ROW_NORM_FLOOR).clamp_(min=floor or 1.0)
+    chunks = []
+    for rows in torch.split(values.reshape(-1, values.shape[-1]), _rows_at_once(values)):
+        norm = torch.linalg.vector_norm(rows, dim=-1)
+        spread = torch.linalg.vector_norm(rows - rows.mean(dim=-1, keepdim=True), dim=-1)
+        chunks.append(torch.maximum(spread, norm * ROW_NORM_FLOOR).clamp_(min=floor or 1.0))
+    return torch.cat(chunks)
+
+
+def _rows_at_once(values: torch.Tensor) -> int:
+    width = max(values.shape[-1] if values.dim() else 1, 1)
+    return max((_CHUNK_ON_GPU if values.is_cuda else _CHUNK) // width, 1)
 
 
 def _located(output: torch.Tensor, start: int, index: int, want: torch.Tensor) -> Worst:

@@ -21,6 +21,12 @@ def settle(kind: DeviceKind) -> None:
         torch.cuda.synchronize()
 
 
+def give_back(kind: DeviceKind, *, beyond_bytes: int = 0) -> None:
+    """Return the GPU's memory that PyTorch keeps for later, when it is more than this: others allocate on the device too."""
+    if kind is DeviceKind.CUDA and torch.cuda.memory_reserved() - torch.cuda.memory_allocated() > beyond_bytes:
+        torch.cuda.empty_cache()
+
+
 def time_nothing(kind: DeviceKind) -> float:
     """Return the seconds that a trivial piece of work takes on the device; 0.0 on a CPU.
 

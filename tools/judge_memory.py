@@ -110,8 +110,8 @@ class ArenaMemory:
             region = self._region_of(spec.role)
             starts.append((region, offsets[region]))
             offsets[region] += _aligned(storage_elements(spec) * torch_dtype(spec.dtype).itemsize)
-        set_bytes = offsets[self.INPUTS] + offsets[self.OUTPUTS]
-        self.n_sets = count_sets(set_bytes, kind=kind, cache_bytes=cache_bytes, memory_bytes=memory_bytes)
+        self.set_bytes = offsets[self.INPUTS] + offsets[self.OUTPUTS]
+        self.n_sets = count_sets(self.set_bytes, kind=kind, cache_bytes=cache_bytes, memory_bytes=memory_bytes)
         self.regions = (
             _region(kind, "inputs", offsets[self.INPUTS] * self.n_sets, writable_by_runner=False),
             _region(kind, "parameters", offsets[self.PARAMETERS], writable_by_runner=False),

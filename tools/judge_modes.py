@@ -69,6 +69,10 @@ class ReferenceModes:
                 results[i % n] = call(*arguments[i % n])
             return watch.seconds()
 
+    def forget_results(self) -> None:
+        """Let go of the results that the last loop left."""
+        self._results = [None] * self._memory.n_sets
+
     @contextlib.contextmanager
     def _as(self, mode: str) -> Iterator[None]:
         """Set what the mode needs of torch's global state, and put it back: the judge's own arithmetic is exact."""

@@ -13,8 +13,6 @@ from ridgeline.tools.judge_compare import Expected
 from ridgeline.tools.judge_reference import Tensors
 from ridgeline.tools.precision import CONSTANT_SPREAD
 
-Passes = Callable[[Tensors], bool]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
@@ -26,13 +24,15 @@ class Probe:
 
 
 def probes(case: Case, other: Case, dtypes: tuple[torch.dtype, ...]) -> Iterator[Probe]:
-    """Yield zeros, ones, the mean, another seed's output, and each input itself and its best affine map."""
+    """Yield zeros, ones, the mean, another seed's output, and each input itself and its best affine map.
+
+    Each is made when it is asked for: together they may be more than the device holds.
+    """
     yield Probe(name="zeros", outputs=_each(case, dtypes, lambda e: torch.zeros_like(e.values)))
     yield Probe(name="ones", outputs=_each(case, dtypes, lambda e: torch.ones_like(e.values)))
     if all(e.values.numel() > 1 for e in case.expected):
         yield Probe(name="the mean", outputs=_each(case, dtypes, lambda e: torch.full_like(e.values, e.mean)))
-    others = tuple(e.values.to(d) for e, d in zip(other.expected, dtypes, strict=True))
-    yield Probe(name="another input's output", outputs=others)
+    yield Probe(name="another input's output", outputs=_each(other, dtypes, lambda e: e.values))
     for index, given in enumerate(case.inputs):
         if all(given.shape == e.values.shape and not e.is_exact for e in case.expected) and given.numel() > 1:
             yield Probe(name=f"input {index} itself", outputs=tuple(given.to(d) for d in dtypes))
@@ -59,8 +59,8 @@ def _each(case: Case, dtypes: tuple[torch.dtype, ...], make: Callable[[Expected]
 
 
 def _affine(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    x = x.double()
-    centered = x - x.mean()
-    variance = float((centered**2).sum()) or 1.0
-    slope = float((centered * (y - y.mean())).sum()) / variance
-    return centered * slope + y.mean()
+    centered = x.double()
+    centered = centered - centered.mean()
+    variance = float(torch.linalg.vector_norm(centered)) ** 2 or 1.0
+    slope = float((y - y.mean()).mul_(centered).sum()) / variance
+    return centered.mul_(slope).add_(y.mean())

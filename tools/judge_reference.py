@@ -28,6 +28,7 @@ Tensors = tuple[torch.Tensor, ...]
 
 _MODULE = "ridgeline_reference"
 _FILE = "reference.py"
+NO_ROOM = "the problem does not fit this GPU beside what judges it: choose smaller sizes (targets.cuda.sizes)"
 _LONGEST_MESSAGE = 300
 _LARGEST_INT = 2**53  # scalars travel as doubles
 _SCALARS: tuple[tuple[type, str], ...] = ((bool, "bool"), (int, "int64"), (float, "float64"))
@@ -127,6 +128,8 @@ class Reference:
         doubled = tuple(t.double() if t.is_floating_point() else t for t in inputs)
         try:
             return flat_outputs(model(*self.arguments(doubled)))
+        except torch.OutOfMemoryError:
+            raise  # expected outputs of the reference's own type would be taken for those of float64
         except (RuntimeError, TypeError, ValueError):  # an operation without float64, or a type written into forward
             return self.run(inputs)
 
@@ -275,6 +278,8 @@ def _own(what: str, call: Callable[[], T]) -> T:
 def _remedy(error: BaseException) -> str:
     if isinstance(error, ImportError):
         return "; install it beside Ridgeline, or copy it in here: a reference is one file, apart from its folder"
+    if isinstance(error, torch.OutOfMemoryError):
+        return f"; {NO_ROOM}"
     if isinstance(error, NameError) and error.name == "__file__":
         return "; a reference is one file, apart from its folder"
     return ""

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from ridgeline.tools.judge_cases import NOMINAL, Case, CaseBook
+from ridgeline.tools.judge_cases import NOMINAL, Case, CaseBook, exact_of, expected_of
 from ridgeline.tools.judge_compare import (
     Difference,
     Expected,
@@ -75,16 +75,22 @@ class Examiner:
         case, other = self._book.case(NOMINAL[0]), self._book.case(NOMINAL[1])
         if is_constant(case):
             return ReasonCode.CONSTANT_OUTPUT, "the reference's output is one number everywhere"
-        found = list(probes(case, other, self._dtypes))
-        if any(self._grade(p.outputs, case).passed for p in found):
-            self._is_crfm, self._tightened = False, not self._is_crfm
-        passing = [p.name for p in found if not p.is_work and self._grade(p.outputs, case).passed]
-        if passing and not self._tightened:
-            self._tightened = True
-            passing = [p.name for p in found if not p.is_work and self._grade(p.outputs, case).passed]
+        passing = self._passing(case, other)
         if passing:
-            return ReasonCode.TRIVIAL_OUTPUT_PASSES, f"an output of {', '.join(passing)} passes the comparison"
+            self._is_crfm, self._tightened = False, not self._is_crfm
+            passing = self._passing(case, other)
+        if any(not is_work for is_work in passing.values()) and not self._tightened:
+            self._tightened = True
+            passing = self._passing(case, other)
+        trivial = [name for name, is_work in passing.items() if not is_work]
+        if trivial:
+            return ReasonCode.TRIVIAL_OUTPUT_PASSES, f"an output of {', '.join(trivial)} passes the comparison"
         return None
+
+    def _passing(self, case: Case, other: Case) -> dict[str, bool]:
+        """Return the probes that pass now, and whether each is work."""
+        found = probes(case, other, self._dtypes)
+        return {p.name: p.is_work for p in found if self._grade(p.outputs, case).passed}
 
     # --------------------------------------------------------------------------------------------------------- poison
 
@@ -166,21 +172,14 @@ class Examiner:
 
     def check(self, set_index: int) -> Trial:
         """Grade what lies in a set now against the expected output for the inputs that lie there now."""
+        # nominal mixtures: the classes' own errors are those of the nominal trial
+        own = self._book.own_of(NOMINAL[0], self._accepted)
         inputs, parameters = self._memory.inputs[set_index], self._memory.parameters
-        native = self._reference.run(inputs)
-        with torch.no_grad():
-            doubles = self._reference.run_double(inputs, parameters)
-        expected = tuple(
-            expect(d if d.is_floating_point() and n.is_floating_point() else n)
-            for d, n in zip(doubles, native, strict=True)
-        )
+        expected = expected_of(self._reference, inputs, parameters, exact_of(self._reference.run(inputs)))
         name = f"set_{set_index}"
         if set_index in self._words and self._missing(set_index, expected) is not None:
             return Trial(name=name, rel_error=_finite(math.inf), gate=0.0, passed=False)
-        # nominal mixtures: the classes' own errors are those of the nominal trial
-        case = Case(name, inputs, parameters, expected, self._book.case(NOMINAL[0]).own)
-        for precision in self._accepted:
-            self._book.own_errors(self._book.case(NOMINAL[0]), precision)
+        case = Case(name, inputs, parameters, expected, own)
         grade = self._grade(self._memory.outputs[set_index], case)
         return Trial(name=name, rel_error=_finite(grade.errors.overall), gate=grade.gate, passed=grade.passed)
 

@@ -1,4 +1,7 @@
-"""How many warps of a kernel fit on one multiprocessor, and what keeps more away; computed, no GPU needed."""
+"""What a multiprocessor of each architecture holds, how many warps of a kernel fit, and what keeps more away.
+
+Computed, no GPU needed.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ _REGISTERS = 64 << 10  # of one multiprocessor, and the allocation unit of a war
 _REGISTER_UNIT = 256
 _SHARED_UNIT = 128
 _RESERVED_SHARED = 1024  # the system's own, in each block, since 8.0
+_LEAST_SHARED_BYTES = 48 << 10  # what every architecture gives a block
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +58,17 @@ class Occupancy:
 def multiprocessor(arch: str) -> Multiprocessor | None:
     """Return the limits of an architecture ("sm_90a"), None for one that is not known here."""
     return _BY_ARCHITECTURE.get(arch.removeprefix("sm_").rstrip("af"))
+
+
+def block_shared_bytes(arch: str) -> int:
+    """Return the most shared memory that one block may ask for; 48 KiB, which every one has, where `arch` is not known."""
+    limits = multiprocessor(arch)
+    return limits.shared_bytes - limits.reserved_shared if limits else _LEAST_SHARED_BYTES
+
+
+def has_wgmma(arch: str) -> bool:
+    """Return whether a GPU has the warpgroup-wide tensor core instructions: compute capability 9.0 alone, as "sm_90a"."""
+    return arch == "sm_90a"
 
 
 def occupancy(limits: Multiprocessor, *, threads: int, registers: int, shared_bytes: int) -> Occupancy:

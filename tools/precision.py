@@ -11,7 +11,7 @@ kernel alike.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from ridgeline.tools.errors import ProblemError
@@ -69,7 +69,7 @@ REPEAT_LIMIT: float = 1.0
 """Two runs on the same inputs may differ by this x the trial's gate (atomics), or the kernel is wrong, not just
 nondeterministic."""
 
-REDUCED = frozenset({PrecisionClass.TF32, PrecisionClass.FP16, PrecisionClass.BF16, PrecisionClass.FP8})
+REDUCED = frozenset(STRICTEST_FIRST[1:])
 """Classes looser than fp32's arithmetic."""
 
 _OUTPUT_CLASS = {"bfloat16": PrecisionClass.BF16, "float16": PrecisionClass.FP16}
@@ -131,6 +131,19 @@ def accepted_classes(tolerance: str, output_dtypes: tuple[str, ...]) -> tuple[Pr
     stored = max((strictness(_OUTPUT_CLASS.get(d, PrecisionClass.FP32)) for d in output_dtypes), default=0)
     last = max(stored, strictness(loosest))
     return STRICTEST_FIRST[stored : last + 1]
+
+
+def allows_tf32(tolerance: str, operand_dtypes: Collection[str], output_dtypes: tuple[str, ...]) -> bool:
+    """Return whether products may be taken as tf32: a class as loose is accepted, or every operand is stored in 16 bits.
+
+    fp16 and bf16 have no more mantissa than tf32, so their products are exact on a tensor core that adds in fp32.
+
+    Raises:
+        ProblemError: the tolerance is not a class.
+    """
+    if operand_dtypes and all(d in _OUTPUT_CLASS for d in operand_dtypes):
+        return True
+    return strictness(accepted_classes(tolerance, output_dtypes)[-1]) >= strictness(PrecisionClass.TF32)
 
 
 def strictness(precision: PrecisionClass) -> int:

@@ -27,7 +27,9 @@ from ridgeline.tools.atomic_file import replace_json
 from ridgeline.tools.cache import default_cache_dir
 from ridgeline.tools.dtypes import element_bytes
 from ridgeline.tools.errors import EngineError
+from ridgeline.tools.flags import architecture_flags
 from ridgeline.tools.hardware import check_driver, measurement_cores
+from ridgeline.tools.occupancy import has_wgmma
 from ridgeline.tools.precision import accepted_classes, strictness
 from ridgeline.tools.records import (
     ArgKind,
@@ -279,9 +281,8 @@ def _probe(device: Device) -> Path:
 def _probe_flags(device: Device) -> tuple[str, ...]:
     if device.kind is DeviceKind.CPU:
         return CPU_PROBE_FLAGS
-    number = device.arch.removeprefix("sm_")
-    wgmma = ("-DRIDGELINE_WGMMA",) if number == "90a" else ()  # compute capability 9.0 alone has it
-    return (*CUDA_PROBE_FLAGS, *wgmma, f"-gencode=arch=compute_{number},code=sm_{number}")
+    wgmma = ("-DRIDGELINE_WGMMA",) if has_wgmma(device.arch) else ()
+    return (*CUDA_PROBE_FLAGS, *wgmma, *architecture_flags(device))
 
 
 def _slug(device: Device) -> str:

@@ -27,7 +27,10 @@ def count_sets(set_bytes: int, *, kind: DeviceKind = DeviceKind.CPU, cache_bytes
 
 
 def rotating_limit(*, kind: DeviceKind = DeviceKind.CPU, cache_bytes: int, memory_bytes: int) -> int:
-    """Return the most bytes that the sets of a problem take, but for one whose fewest sets take more."""
+    """Return twice the last-level cache, within the limits: the first size at which memory itself is measured.
+
+    What a problem rotates over (`rotating_bytes`) may be more, and is less where 512 sets of it are less.
+    """
     return min(2 * cache_bytes, MAX_BYTES[kind], memory_bytes // 8)
 
 

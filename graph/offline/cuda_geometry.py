@@ -9,11 +9,12 @@ from enum import StrEnum
 
 from ridgeline.graph.offline.cuda_structures import CudaStructure as S
 from ridgeline.graph.offline.ir import Load, NotCovered, RowProgram, Space
+from ridgeline.tools.occupancy import block_shared_bytes
 from ridgeline.tools.records import Device
 
 ELEMENT_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "bool": 1, "int64": 8, "int32": 4, "uint8": 1}
-SHARED_BYTES = 200 * 1024
-"""Of the 227 KB that a block may have on Hopper; the rest is for scratch and for a second block's."""
+SHARED_BYTES = block_shared_bytes("sm_90a") - (27 << 10)
+"""What rows take of a block's on Hopper, 200 KiB; the rest is for scratch and for a second block's."""
 REGISTER_FLOATS = 32 * 1024
 """Elements of a row that a block keeps in registers at most: half of the register file."""
 ROOMY_FLOATS = REGISTER_FLOATS // 2

@@ -4,8 +4,10 @@ import json
 import math
 import subprocess
 import sys
+from enum import StrEnum
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import jsonschema
 import pytest
@@ -23,6 +25,7 @@ from ridgeline.checkpoints.result import (
 )
 from ridgeline.tools.errors import StorageError
 from ridgeline.tools.records import Comparison, Purpose, ReasonCode, Status, Verdict
+from ridgeline.tools.vocabulary import Label, PrecisionClass
 
 EVALUATE_FIELDS = (
     "file", "status", "reason_code", "reason", "labels", "rel_error", "precision_class", "median_ms", "speedup",
@@ -179,3 +182,37 @@ print((folder / "result.json").read_text(), [f.name for f in folder.iterdir()])
 def test_a_folder_that_cannot_be_written_is_one_line() -> None:
     with pytest.raises(StorageError, match="/proc/result.json"):
         replace_file(Path("/proc/result.json"), "{}")
+
+
+WORDS: dict[str, type[StrEnum]] = {
+    "status": Status,
+    "reason_code": ReasonCode,
+    "labels": Label,
+    "precision_class": PrecisionClass,
+}
+
+
+def enums_in(schema: Any, name: str = "") -> list[tuple[str, list[str]]]:
+    """Return (field, values) of every enumeration of a schema that has a StrEnum, null left out."""
+    if not isinstance(schema, dict):
+        return []
+    own = [(name, [v for v in schema["enum"] if v is not None])] if "enum" in schema and name in WORDS else []
+    fields = [*schema.get("properties", {}).items(), (name, schema.get("items"))]
+    inner = [found for field, part in (*fields, *schema.get("$defs", {}).items()) for found in enums_in(part, field)]
+    parts = [p for key in ("anyOf", "oneOf", "allOf") for p in schema.get(key, [])]
+    return own + inner + [found for part in parts for found in enums_in(part, name)]
+
+
+@pytest.mark.parametrize(
+    ("schema", "fields"),
+    [
+        ("evaluation", {"status", "reason_code", "labels", "precision_class"}),
+        ("candidate", {"status", "reason_code", "precision_class"}),
+        ("result", {"labels", "precision_class"}),
+    ],
+)
+def test_schema_lists_every_word_of_its_enumerations(schema: str, fields: set[str]) -> None:
+    found = enums_in(read_schema(schema))
+    assert {name for name, _ in found} == fields
+    for name, values in found:
+        assert values == [word.value for word in WORDS[name]], name

@@ -18,10 +18,15 @@ import pytest
 
 from ridgeline.tools.arena import LoopTime
 from ridgeline.tools.benchmark import (
+    BUSY_S,
     Distrusted,
+    Inspector,
     TimingSettings,
     _expect_consistent,
+    _expect_drained,
+    _usual_clocks,
     compare_sides,
+    steady_pairs,
     time_alone,
     time_candidate,
 )
@@ -324,3 +329,46 @@ def test_baseline_alone_reports_ordered_percentiles(start, arena) -> None:
 def test_every_purpose_has_settings_that_make_five_rounds() -> None:
     for purpose in Purpose:
         assert TimingSettings.for_purpose(purpose).rule.smallest >= 10
+
+
+def blocks_at(*clocks: float | None, **figures: float) -> list[Block]:
+    """Return blocks of equal length at these clocks of the multiprocessors; None: the driver did not say."""
+    took = LoopTime(parent_s=1e-3, own_s=1e-3)
+    known = [({} if mhz is None else {"sm_mhz": float(mhz)}) | figures for mhz in clocks]
+    return [Block(calls=1, short=took, long=took, page_faults=0, clocks=figures) for figures in known]
+
+
+def test_pairs_without_clocks_all_count() -> None:
+    assert steady_pairs(blocks_at(*[None] * 4), blocks_at(*[None] * 4)) == [0, 1, 2, 3]
+
+
+def test_a_pair_with_either_block_at_another_clock_does_not_count() -> None:
+    first = blocks_at(1980, 1980, 1500, 1980, 1980, 1980, 1980, 1980, 1980)
+    second = blocks_at(1980, 1980, 1980, 1980, 2100, 1980, None, 1980, 1930)
+    assert steady_pairs(first, second) == [0, 1, 3, 5, 6, 7, 8]
+
+
+def test_where_too_few_pairs_would_be_left_all_count() -> None:
+    wandering = blocks_at(1000, 1200, 1400, 1600, 1800, 1980, 1980)
+    assert steady_pairs(wandering, wandering) == list(range(7))
+
+
+def test_a_timing_keeps_the_median_of_figures_and_the_share_of_reasons_to_slow_down() -> None:
+    blocks = [*blocks_at(1980, 1980, 1900), *blocks_at(1700, **{"slowed by software power cap": 1.0})]
+    found = _usual_clocks([*blocks, *blocks_at(None)])
+    assert found == {"sm_mhz": 1940.0, "slowed by software power cap": 0.2}
+    assert _usual_clocks(blocks_at(None, None)) == {}
+
+
+def waited(arena: FileArena, *waits_s: float) -> Inspector:
+    return Inspector(arena=arena, settings=SETTINGS, threads={}, waits_s=list(waits_s))
+
+
+def test_a_gpu_that_is_usually_busy_after_a_block_has_work_left_behind(arena) -> None:
+    with pytest.raises(Distrusted, match="busy for 3 ms: work goes on") as raised:
+        _expect_drained(waited(arena, 3 * BUSY_S, 3 * BUSY_S, 0.0))
+    assert (raised.value.status, raised.value.reason_code) == (Status.UNTRUSTED, ReasonCode.BACKGROUND_WORK)
+
+
+def test_a_single_wait_for_a_gpu_blames_nobody(arena) -> None:
+    _expect_drained(waited(arena, 50e-6, 1.0, 50e-6))

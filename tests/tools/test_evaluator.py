@@ -7,13 +7,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from ridgeline.tools.engine import DescribeTask, ProblemOnDevice
 from ridgeline.tools.evaluator import _TASKS, Evaluator, _again_if_killed, answer
 from ridgeline.tools.hardware import detect_device
-from ridgeline.tools.records import Description, ReasonCode, Status, Timing
+from ridgeline.tools.records import Description, DeviceKind, Label, ReasonCode, Status, Timing
+from ridgeline.tools.runner_process import RunnerFailure
 
 REFERENCE = """import torch
 from torch import nn
@@ -169,3 +171,34 @@ def test_a_candidate_whose_runner_was_killed_is_measured_once_more(reason: str, 
     results = [killed, killed, killed]
     assert _again_if_killed(results.pop) is killed
     assert len(results) == 3 - runs
+
+
+class _EndsWhenCaptured:
+    """A runner whose host ends in the capture."""
+
+    def __init__(self, reason_code: ReasonCode) -> None:
+        self.reason_code = reason_code
+
+    def capture(self, first_set: int, calls: int) -> bool:
+        raise RunnerFailure(Status.RUNTIME_ERROR, self.reason_code, "ended in the capture")
+
+
+def timed_in_a_graph(tmp_path: Path, reason_code: ReasonCode) -> Timing:
+    judge = SimpleNamespace(device_kind=DeviceKind.CUDA, problem=SimpleNamespace(n_sets=8))
+    timing = Timing(status=Status.OK, median_ms=0.01, labels=(Label.LAUNCH_BOUND,))
+    evaluator = Evaluator(detect_device("cpu"), cache_dir=tmp_path)
+    return evaluator._with_graph_time(timing, _EndsWhenCaptured(reason_code), judge)
+
+
+def test_a_kernel_that_cannot_be_captured_has_a_time_and_no_graph_time(tmp_path: Path) -> None:
+    timing = timed_in_a_graph(tmp_path, ReasonCode.CUDA_ERROR)
+    assert (timing.status, timing.median_ms, timing.graph_ms) == (Status.OK, 0.01, None)
+
+
+@pytest.mark.parametrize(
+    "reason_code", [ReasonCode.CRASHED, ReasonCode.CALL_TIMEOUT, ReasonCode.PROTOCOL_VIOLATED, ReasonCode.EXITED]
+)
+def test_a_kernel_that_dies_otherwise_in_a_capture_has_failed(tmp_path: Path, reason_code: ReasonCode) -> None:
+    with pytest.raises(RunnerFailure) as failure:
+        timed_in_a_graph(tmp_path, reason_code)
+    assert failure.value.reason_code is reason_code

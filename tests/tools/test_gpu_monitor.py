@@ -4,10 +4,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from ridgeline.tools.gpu_monitor import (
+    UNCOUNTED,
     GpuMonitor,
     GpuProcess,
     GpuState,
@@ -79,6 +81,17 @@ def test_gpu_busy_with_another_process_is_said_in_one_line_with_the_remedy() -> 
     assert line.startswith("GPU GPU-1 is busy with another process: pid 1 (train), 3072 MiB;")
     assert "\n" not in line
     assert monitor.busy_with(own_pids=(1,)) == ""
+
+
+def test_more_processes_than_the_list_holds_are_not_nobody() -> None:
+    monitor = GpuMonitor("GPU-1")
+    monitor._nvml = SimpleNamespace(
+        nvmlDeviceGetComputeRunningProcesses_v3=lambda handle, count, found: 7,  # NVML_ERROR_INSUFFICIENT_SIZE
+        nvmlShutdown=lambda: 0,
+    )
+    assert monitor.processes() == (UNCOUNTED,)
+    assert monitor.busy_with().startswith("GPU GPU-1 is busy with another process: an unknown number of processes;")
+    monitor.close()
 
 
 @pytest.mark.gpu

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,8 +15,9 @@ from ridgeline.tools import hang_limit
 from ridgeline.tools.engine import ProblemOnDevice
 from ridgeline.tools.errors import EngineError, JudgeCrashed, ProblemError
 from ridgeline.tools.hardware import detect_device
+from ridgeline.tools.judge import _kept_bytes
 from ridgeline.tools.judge_process import JudgeProcess, SharedRegion
-from ridgeline.tools.records import ArgKind, Role, Trial
+from ridgeline.tools.records import ArgKind, DeviceKind, Role, Trial
 
 HEAD = "import torch\nfrom torch import nn\ndef get_init_inputs():\n    return []\n"
 MODEL = "class Model(nn.Module):\n    def forward(self, {args}):\n        {body}\n"
@@ -262,3 +264,39 @@ def test_checks_of_one_block_use_the_parameters_that_the_candidate_saw(tmp_path:
 def _floats(region: SharedRegion) -> np.ndarray:
     access = mmap.PROT_READ | (mmap.PROT_WRITE if region.writable else 0)
     return np.frombuffer(mmap.mmap(region.fd, region.size_bytes, prot=access), dtype=np.float32)
+
+
+@pytest.mark.parametrize(
+    ("body", "what"),
+    [
+        ("raise torch.OutOfMemoryError('CUDA out of memory. Tried to allocate 12.00 GiB.')", "forward"),
+        (
+            "if x.dtype is torch.float64: raise torch.OutOfMemoryError('Tried to allocate 24 GiB.')\n        return x * x",
+            "",
+        ),
+    ],
+)
+def test_a_problem_that_does_not_fit_the_gpu_is_one_line_with_the_remedy(body: str, what: str, tmp_path: Path) -> None:
+    with (
+        pytest.raises(
+            ProblemError, match=rf"{what}.*Tried to allocate.*smaller sizes \(targets.cuda.sizes\)$"
+        ) as raised,
+        judging(reference("x", body, "torch.randn(8, 8)"), tmp_path),
+    ):
+        pass
+    assert "\n" not in str(raised.value)
+    assert str(raised.value).count("smaller sizes") == 1
+
+
+@pytest.mark.parametrize(
+    ("set_gb", "kept_gb"),
+    [(0.1, 35), (4, 35), (10, 30), (12, 8), (14, 0)],  # of a GPU of 140 GB
+)
+def test_a_large_problem_leaves_room_to_grade_beside_the_trials_kept(set_gb: float, kept_gb: float) -> None:
+    memory = SimpleNamespace(kind=DeviceKind.CUDA, n_sets=max(3, int(16 / set_gb)), set_bytes=int(set_gb * 1e9))
+    assert _kept_bytes(memory, 140 * 10**9) == pytest.approx(kept_gb * 1e9)
+
+
+def test_a_cpu_keeps_an_eighth_of_its_memory_of_trials() -> None:
+    memory = SimpleNamespace(kind=DeviceKind.CPU, n_sets=24, set_bytes=1 << 30)
+    assert _kept_bytes(memory, 64 << 30) == 8 << 30

@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 
+from ridgeline.tools import judge_compare
 from ridgeline.tools.judge_compare import compare, expect, fill_words, missing_elements, poison_word
 
 
@@ -94,3 +95,18 @@ def test_integers_get_two_patterns(dtype: torch.dtype) -> None:
     word = poison_word(dtype, nan=True)
     fill_words(tensor, word)
     assert int(missing_elements(tensor, word).sum()) == 8
+
+
+def test_rows_are_judged_alike_in_one_piece_and_in_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = torch.randn(37, 64, dtype=torch.float64)
+    whole = expect(values).row_norms
+    monkeypatch.setattr(judge_compare, "_CHUNK", 5 * 64)
+    assert torch.equal(expect(values).row_norms, whole)
+
+
+def test_figures_leave_out_what_is_not_finite() -> None:
+    values = torch.tensor([1.0, 3.0, math.inf, math.nan, -math.inf], dtype=torch.float64)
+    found = expect(values)
+    assert (found.mean, found.all_finite) == (2.0, False)
+    assert found.norm == pytest.approx(math.sqrt(10))
+    assert expect(values[:2]).all_finite

@@ -42,7 +42,7 @@ def test_very_slow_kernel_needs_three_calls_a_block() -> None:
     assert make_plan(2.0, 51, loop_s=0.01).sets_used == 3
 
 
-def lane_with(blocks: list[tuple[float, float]], calls: int, *, is_tracked: bool) -> Lane:
+def lane_with(blocks: list[tuple[float, float]], calls: int, *, is_tracked: bool, request_s: float = 0.0) -> Lane:
     timed = [
         Block(
             calls=calls,
@@ -52,7 +52,13 @@ def lane_with(blocks: list[tuple[float, float]], calls: int, *, is_tracked: bool
         )
         for short, long in blocks
     ]
-    return Lane(side=None, rotation=Rotation(arena=CountingArena()), is_tracked=is_tracked, blocks=timed)
+    return Lane(
+        side=None,
+        rotation=Rotation(arena=CountingArena()),
+        is_tracked=is_tracked,
+        blocks=timed,
+        request_s=request_s,
+    )
 
 
 def test_every_second_of_a_candidates_block_counts_by_the_parents_clock() -> None:
@@ -67,3 +73,19 @@ def test_dawdling_in_either_loop_only_costs() -> None:
 
 def test_the_trusted_references_own_clock_counts() -> None:
     assert lane_with([(0.010, 0.020)] * 6, calls=10, is_tracked=False).per_call_s() == pytest.approx([0.5e-3] * 6)
+
+
+def test_what_two_requests_usually_cost_is_taken_off_a_candidates_block() -> None:
+    lane = lane_with([(0.010 + 40e-6, 0.020 + 40e-6)] * 6, calls=10, is_tracked=True, request_s=40e-6)
+    assert lane.per_call_s() == pytest.approx([1e-3] * 6)
+
+
+def test_a_candidate_never_counts_below_its_own_clock() -> None:
+    lane = lane_with([(0.010, 0.020)] * 6, calls=10, is_tracked=True, request_s=0.012)
+    assert lane.per_call_s() == pytest.approx([0.5e-3] * 6)  # 0.2 ms by the parent's, 0.5 ms by its own
+
+
+def test_nothing_is_taken_off_the_trusted_reference() -> None:
+    assert lane_with([(0.010, 0.020)], calls=10, is_tracked=False, request_s=1.0).per_call_s() == pytest.approx(
+        [0.5e-3]
+    )

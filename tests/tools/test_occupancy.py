@@ -2,7 +2,7 @@
 
 import pytest
 
-from ridgeline.tools.occupancy import multiprocessor, occupancy, register_warps
+from ridgeline.tools.occupancy import block_shared_bytes, has_wgmma, multiprocessor, occupancy, register_warps
 
 
 @pytest.mark.parametrize(
@@ -35,3 +35,19 @@ def test_smaller_multiprocessors_hold_fewer_warps() -> None:
 
 def test_unknown_architecture_has_no_limits() -> None:
     assert multiprocessor("sm_999") is None
+
+
+@pytest.mark.parametrize(
+    ("arch", "kib"), [("sm_70", 96), ("sm_75", 64), ("sm_80", 163), ("sm_86", 99), ("sm_90a", 227), ("sm_120a", 99)]
+)
+def test_a_block_may_have_the_shared_memory_that_nvidia_gives(arch: str, kib: int) -> None:
+    assert block_shared_bytes(arch) == kib << 10
+
+
+def test_a_block_of_an_unknown_architecture_has_what_all_have() -> None:
+    assert block_shared_bytes("sm_999") == 48 << 10
+
+
+@pytest.mark.parametrize(("arch", "has"), [("sm_90a", True), ("sm_90", False), ("sm_100a", False), ("sm_80", False)])
+def test_only_hopper_has_wgmma(arch: str, has: bool) -> None:
+    assert has_wgmma(arch) is has

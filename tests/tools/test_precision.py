@@ -3,7 +3,7 @@
 import pytest
 
 from ridgeline.tools.errors import ProblemError
-from ridgeline.tools.precision import Errors, accepted_classes, gate_for, strictness
+from ridgeline.tools.precision import Errors, accepted_classes, allows_tf32, gate_for, strictness
 from ridgeline.tools.records import PrecisionClass
 
 
@@ -37,3 +37,25 @@ def test_tolerance_accepts_every_stricter_class() -> None:
 def test_unknown_tolerance_is_the_users_error() -> None:
     with pytest.raises(ProblemError, match="fp33"):
         accepted_classes("fp33", ("float32",))
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "operands", "output", "allowed"),
+    [
+        ("fp32", "float32", "float32", False),
+        ("tf32", "float32", "float32", True),
+        ("crfm", "float32", "float32", True),
+        ("fp32", "float32", "float16", True),  # no fp16 output is better than fp16
+        ("fp32", "float16", "float32", True),  # exact products
+        ("fp32", "bfloat16", "bfloat16", True),
+        ("fp32", "float64", "float64", False),
+    ],
+)
+def test_tf32_is_allowed_by_tolerance_output_or_operands(
+    tolerance: str, operands: str, output: str, allowed: bool
+) -> None:
+    assert allows_tf32(tolerance, (operands,), (output,)) is allowed
+
+
+def test_one_wide_operand_is_not_exact_in_tf32() -> None:
+    assert not allows_tf32("fp32", ("float16", "float32"), ("float32",))

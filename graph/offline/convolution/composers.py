@@ -12,10 +12,10 @@ from ridgeline.graph.offline.convolution.structures import CPU_TEXTS, GPU_TEXTS,
 from ridgeline.graph.offline.ideas import within_roofline
 from ridgeline.graph.offline.ir import NotCovered
 from ridgeline.graph.requests import Subject
+from ridgeline.tools.occupancy import has_wgmma
+from ridgeline.tools.precision import allows_tf32
+from ridgeline.tools.records import Role
 
-TF32_TOLERANCES = ("tf32", "fp16", "bf16", "fp8", "crfm")
-EXACT_IN_TF32 = ("float16", "bfloat16")
-"""TF32 has 10 bits of mantissa as fp16 has, so their products are exact."""
 MAX_RING_BYTES = 4 << 20
 
 Pointers = tuple[tuple[str, tuple[str, ...]], ...]
@@ -136,11 +136,11 @@ class ConvolutionCuda:
 
     def applicable(self) -> tuple[str, ...]:
         layer, subject = self.layer, self._subject
-        may_round = subject.tolerance in TF32_TOLERANCES or layer.x.dtype in EXACT_IN_TF32
-        is_hopper = subject.device.arch == "sm_90a"
+        outputs = tuple(s.dtype for s in subject.description.signature.with_role(Role.OUTPUT))
+        may_round = allows_tf32(subject.tolerance, (layer.x.dtype,), outputs)
         tests = {
             Gpu.MMA: may_round and self._fits({Gpu.MMA}),
-            Gpu.WGMMA: may_round and is_hopper and self._fits({Gpu.WGMMA}),
+            Gpu.WGMMA: may_round and has_wgmma(subject.device.arch) and self._fits({Gpu.WGMMA}),
             Gpu.POOL: layer.pool is not None and self._fits({Gpu.POOL}),
             Gpu.RESIDENT: self._fits({Gpu.RESIDENT}),
             Gpu.ASYNC: layer.x.dtype == "float32",

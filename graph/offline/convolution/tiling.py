@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 from ridgeline.graph.offline.convolution.layer import Convolution, Pair, Pool
 from ridgeline.graph.offline.ir import NotCovered
+from ridgeline.tools.occupancy import block_shared_bytes
 
-SHARED_LIMIT = 232448  # bytes of one block on compute capability 9.0
+SHARED_LIMIT = block_shared_bytes("sm_90a")
 STAGE_TARGET = 100_000  # bytes of one stage: two blocks fit a multiprocessor
 SLAB = 4  # sums of a lane that pass through shared memory together on their way to the pool
 NO_POOL = Pool(kernel=(1, 1), stride=(1, 1), padding=(0, 0), dilation=(1, 1), size=(0, 0))

@@ -26,8 +26,8 @@ from ridgeline.graph.offline.matmul.cuda_text import (
     sides_of,
 )
 from ridgeline.graph.requests import Subject
-from ridgeline.tools.precision import accepted_classes, strictness
-from ridgeline.tools.records import PrecisionClass
+from ridgeline.tools.occupancy import has_wgmma
+from ridgeline.tools.precision import allows_tf32
 
 CONFLICTS = (
     frozenset({TENSOR, WARPGROUP}),
@@ -43,7 +43,6 @@ CONFLICTS = (
 MAX_BATCHES = 65535
 """A grid's extent in z."""
 MAX_WORKSPACE_BYTES = 1 << 30
-WARPGROUP_ARCHITECTURES = ("sm_90a",)
 SUSPECTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"compil|ptxas|regist|assembl", (WARPGROUP, TENSOR, ASYNC)),
     (r"illegal|address|memory|crash|launch|signal", (CLUSTER, SPLIT, WARPGROUP, ASYNC, VECTOR)),
@@ -139,10 +138,8 @@ class MatmulCuda:
 
     def _is_reduced(self) -> bool:
         """Tell whether the tensor cores are precise enough: half operands are what they are."""
-        if self.contraction.element_bytes == 2:
-            return True
-        accepted = accepted_classes(self._subject.tolerance, (self.contraction.epilogue.output.dtype,))
-        return strictness(accepted[-1]) >= strictness(PrecisionClass.TF32)
+        contraction = self.contraction
+        return allows_tf32(self._subject.tolerance, (contraction.dtype,), (contraction.epilogue.output.dtype,))
 
     def _has_warpgroups(self) -> bool:
         contraction = self.contraction
@@ -152,7 +149,7 @@ class MatmulCuda:
             for side in (first, second)
             if side.is_repacked
         )
-        return self._subject.device.arch in WARPGROUP_ARCHITECTURES and packed <= MAX_WORKSPACE_BYTES
+        return has_wgmma(self._subject.device.arch) and packed <= MAX_WORKSPACE_BYTES
 
     def _tiles(self) -> int:
         contraction = self.contraction

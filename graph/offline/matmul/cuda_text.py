@@ -15,6 +15,7 @@ from ridgeline.graph.offline.matmul.frame import (
     prototype,
     tunable,
 )
+from ridgeline.tools.occupancy import block_shared_bytes
 from ridgeline.tools.records import Signature
 
 VECTOR, ASYNC, GROUPED = "vector-loads", "async-copies", "grouped-blocks"
@@ -22,7 +23,7 @@ TENSOR, WARPGROUP = "tensor-cores", "warpgroup-mma"
 PERSISTENT, WIDE, SPLIT = "persistent-blocks", "wide-stores", "split-k"
 CLUSTER = "cluster-multicast"
 
-SHARED_BYTES = 232448 - 1024
+SHARED_BYTES = block_shared_bytes("sm_90a") - 1024
 """What a block may have on compute capability 9.0, less what barriers take."""
 SHAPES = {
     "float32": "m16n8k8.row.col.f32.tf32.tf32.f32",
