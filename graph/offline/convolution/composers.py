@@ -172,12 +172,12 @@ class ConvolutionCuda:
         return within_roofline(gains[Gpu(structure)], self._subject)
 
     def emit(self, composition: Composition, variation: int) -> str:
-        """Return a whole source; what does not fit together gives way to the smaller of the two."""
+        """Return a whole source; what does not fit together gives way, and the header names what stayed."""
         kept = set(composition)
         for structure in (Gpu.RESIDENT, Gpu.ASYNC, Gpu.POOL, Gpu.VECTOR):
             if not self._fits({Gpu(s) for s in kept}):
                 kept.discard(structure)
-        header = header_line(self, composition)
+        header = header_line(self, kept)
         signature, cores = self._subject.description.signature, self._subject.device.cores
         return emit_cuda.emit(self.layer, signature, frozenset(kept), header, cores=cores, variation=variation)
 
