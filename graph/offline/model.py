@@ -106,7 +106,7 @@ def _target(composer: Composer, request: KernelRequest) -> Composition:
     """Return what the idea composes: as it names it, else the parents' structures and those its words suggest."""
     named = named_structures(composer, f"{request.idea.title}\n{request.idea.mechanism}") & set(composer.applicable())
     if "Composition:" in request.idea.mechanism:
-        return named
+        return merge(composer, frozenset(), named)  # a line by another author may name what does not go together
     start = composition_of(composer, request.parent.source if request.parent else None)
     if request.second_parent is not None:
         start = merge(composer, start, composition_of(composer, request.second_parent.source))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from ridgeline.graph.offline import schedule
-from ridgeline.graph.offline.composer import Composition, Text
+from ridgeline.graph.offline.composer import Composition, Text, compatible
 from ridgeline.graph.offline.cuda_geometry import (
     MAX_COLUMNS,
     MIN_SPLIT_COLUMNS,
@@ -100,7 +100,11 @@ class RowwiseCuda:
         return within_roofline(raw_gain(structure, self.program, self._subject.device), self._subject)
 
     def emit(self, composition: Composition, variation: int) -> str:
-        """Return a whole source; what does not fit together on this device's chip goes, the costliest first."""
+        """Return a whole source; what does not fit together goes, the costliest first, and the header says what stayed.
+
+        A row in shared memory and the ring of rows that bulk copies fill would both start where a block's shared
+        memory does: the copy of a later row would overwrite the row that is kept.
+        """
         signature, device = self._subject.description.signature, self._subject.device
         for dropped in ((), (S.ASYNC,), (S.ASYNC, S.SHARED, S.REGISTERS)):
             chosen = composition - set(dropped)
@@ -119,6 +123,8 @@ class RowwiseCuda:
         return tuple(dict.fromkeys([*pointed, *LAST_SUSPECTS]))
 
     def _fits(self, composition: Composition) -> bool:
+        if not compatible(self, composition):
+            return False
         _, keeps = planned(self.program, composition)
         wanted = demand(self.program, composition, keeps)
         try:

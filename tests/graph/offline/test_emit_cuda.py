@@ -101,6 +101,13 @@ def test_source_names_its_structures_and_declares_tunables(softmax):
     assert {"THREADS", "VEC", "UNROLL", "CLUSTER", "AHEAD"} == {t.name for t in parse_tunables(source)}
 
 
+def test_kept_row_and_ring_of_copied_rows_are_never_in_one_kernel(softmax):
+    """Both would start where shared memory does; of rows shared by a cluster the ring overwrote the kept row."""
+    source = softmax.emit(frozenset({S.SHARED, S.VECTOR, S.ASYNC, S.ONLINE, S.STREAM, S.FAST}), 0)
+    assert structures_of(source) == {S.SHARED, S.VECTOR, S.ONLINE, S.STREAM, S.FAST}
+    assert "keep0" in source and "rl_bulk" not in source
+
+
 def test_variations_start_their_tunables_elsewhere(softmax):
     assert len({softmax.emit(softmax.base(), v) for v in range(3)}) == 3
 

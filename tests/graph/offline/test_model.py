@@ -139,6 +139,12 @@ def test_foreign_idea_is_mapped_by_its_words(quickstart):
     assert Structure.LANES in structures_of(write(quickstart, idea).source)
 
 
+def test_a_line_that_names_structures_in_conflict_is_written_without_one_of_them(quickstart):
+    idea = propose(quickstart)[0]
+    idea = idea.model_copy(update={"mechanism": "Composition: row-block, accumulators, prefetch."})
+    assert structures_of(write(quickstart, idea).source) == {Structure.ROWS, Structure.PREFETCH}
+
+
 def test_variations_differ(quickstart):
     for idea in propose(quickstart, count=8):
         sources = [write(quickstart, idea, variation=v).source for v in range(2)]
