@@ -89,14 +89,20 @@ def composer_for(subject: Subject) -> Composer:
     Raises:
         ModelError: none does; the message says what each family lacks and what else works.
     """
+    if subject.interface != "c":
+        raise _uncovered(subject, f"interface {subject.interface}")
     refusals = []
     for family, compose in FAMILIES.items():
         try:
             return compose(subject)
         except NotCovered as refusal:
             refusals.append(f"{family}: {refusal}")
-    raise ModelError(
-        f"{subject.problem_name}: offline composes {', '.join(FAMILIES)} kernels; not covered: {'; '.join(refusals)}. "
+    raise _uncovered(subject, "; ".join(refusals))
+
+
+def _uncovered(subject: Subject, why: str) -> ModelError:
+    return ModelError(
+        f"{subject.problem_name}: offline composes {', '.join(FAMILIES)} kernels; not covered: {why}. "
         "Two other ways on: a language model (--model openai:o3 with OPENAI_API_KEY, or any provider:name), or kernel "
         "files and ideas of your own (seeds: and ideas: in problem.yaml)"
     )

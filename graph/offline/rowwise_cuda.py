@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from ridgeline.graph.offline import schedule
-from ridgeline.graph.offline.composer import Composition, Text, compatible
+from ridgeline.graph.offline.composer import Composition, Pointers, Text, compatible, pointed_at
 from ridgeline.graph.offline.cuda_geometry import (
     MAX_COLUMNS,
     MIN_SPLIT_COLUMNS,
@@ -31,7 +30,7 @@ MIN_STREAM_BYTES = 1 << 20
 TUNABLE = frozenset({S.VECTOR, S.CLUSTER, S.SPLIT, S.GRID, S.ASYNC, S.WARP, S.REGISTERS, S.SHARED})
 VARYING = (S.STREAM, S.PERSIST, S.FAST)
 
-SUSPECTS: tuple[tuple[str, tuple[S, ...]], ...] = (
+SUSPECTS: Pointers = (
     (r"cooperative|too large|co.?resident|workspace", (S.GRID, S.SPLIT)),
     (r"illegal|misaligned|address|alignment", (S.ASYNC, S.VECTOR, S.CLUSTER, S.SHARED)),
     (r"launch|resource|shared memory|register|invalid", (S.GRID, S.CLUSTER, S.ASYNC, S.SHARED, S.REGISTERS)),
@@ -63,10 +62,8 @@ class RowwiseCuda:
         """Read a reference.
 
         Raises:
-            NotCovered: the interface, an operation or a layout is outside the family.
+            NotCovered: an operation or a layout is outside the family.
         """
-        if subject.interface != "c":
-            raise NotCovered(f"interface {subject.interface}")
         self.program = recognise(subject.description)
         if self.program.cols > MAX_COLUMNS:
             raise NotCovered(f"rows of {self.program.cols} elements")
@@ -119,8 +116,7 @@ class RowwiseCuda:
         return VARYING
 
     def suspects(self, failure: str) -> tuple[str, ...]:
-        pointed = [s for pattern, group in SUSPECTS if re.search(pattern, failure, re.IGNORECASE) for s in group]
-        return tuple(dict.fromkeys([*pointed, *LAST_SUSPECTS]))
+        return pointed_at(failure, SUSPECTS, LAST_SUSPECTS)
 
     def _fits(self, composition: Composition) -> bool:
         if not compatible(self, composition):

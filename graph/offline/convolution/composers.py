@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
-from ridgeline.graph.offline.composer import Composer, Composition, Text, header_line
+from ridgeline.graph.offline.composer import Composer, Composition, Pointers, Text, header_line, pointed_at
 from ridgeline.graph.offline.convolution import emit_cpp, emit_cuda
 from ridgeline.graph.offline.convolution.layer import Convolution, recognise
 from ridgeline.graph.offline.convolution.structures import CPU_TEXTS, GPU_TEXTS, Cpu, Gpu
@@ -17,8 +16,6 @@ TF32_TOLERANCES = ("tf32", "fp16", "bf16", "fp8", "crfm")
 EXACT_IN_TF32 = ("float16", "bfloat16")
 """TF32 has 10 bits of mantissa as fp16 has, so their products are exact."""
 MAX_RING_BYTES = 4 << 20
-
-Pointers = tuple[tuple[str, tuple[str, ...]], ...]
 
 CPU_SUSPECTS: Pointers = (
     (r"crash|segmentation|written|signal|memory|stack", (Cpu.POOL, Cpu.ROWS)),
@@ -38,10 +35,8 @@ def convolution(subject: Subject) -> Composer:
     """Return the convolution family's composer for the subject's target.
 
     Raises:
-        NotCovered: the interface, the reference or its layout is outside the family.
+        NotCovered: the reference or its layout is outside the family.
     """
-    if subject.interface != "c":
-        raise NotCovered(f"interface {subject.interface}")
     layer = recognise(subject.description)
     return ConvolutionCpp(layer, subject) if subject.language == "cpp" else ConvolutionCuda(layer, subject)
 
@@ -110,7 +105,7 @@ class ConvolutionCpp:
         return (Cpu.ROWS, Cpu.FILTERS, Cpu.PREFETCH, Cpu.DYNAMIC)
 
     def suspects(self, failure: str) -> tuple[str, ...]:
-        return _suspects(failure, CPU_SUSPECTS, CPU_TEXTS)
+        return pointed_at(failure, CPU_SUSPECTS, CPU_TEXTS)
 
 
 class ConvolutionCuda:
@@ -189,15 +184,10 @@ class ConvolutionCuda:
         return (Gpu.ASYNC, Gpu.VECTOR, Gpu.RESIDENT)
 
     def suspects(self, failure: str) -> tuple[str, ...]:
-        return _suspects(failure, GPU_SUSPECTS, GPU_TEXTS)
+        return pointed_at(failure, GPU_SUSPECTS, GPU_TEXTS)
 
 
 def _stored_share(layer: Convolution, subject: Subject, *, flops_per_byte: int) -> float:
     """Return the time of writing and reading the convolution's output over that of its arithmetic, at most 1."""
     stored = 8 * layer.images * layer.filters * layer.out_size[0] * layer.out_size[1]
     return min(1.0, stored * flops_per_byte / max(layer.flops, 1))
-
-
-def _suspects(failure: str, pointers: Pointers, texts: Mapping[str, Text]) -> tuple[str, ...]:
-    pointed = [s for pattern, group in pointers if re.search(pattern, failure, re.IGNORECASE) for s in group]
-    return tuple(dict.fromkeys([*pointed, *texts]))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 
-from ridgeline.graph.offline.composer import Composition, Text, header_line
+from ridgeline.graph.offline.composer import Composition, Pointers, Text, header_line, pointed_at
 from ridgeline.graph.offline.ideas import within_roofline
 from ridgeline.graph.offline.ir import NotCovered
 from ridgeline.graph.offline.matmul.contraction import recognise
@@ -44,7 +43,7 @@ MAX_BATCHES = 65535
 """A grid's extent in z."""
 MAX_WORKSPACE_BYTES = 1 << 30
 WARPGROUP_ARCHITECTURES = ("sm_90a",)
-SUSPECTS: tuple[tuple[str, tuple[str, ...]], ...] = (
+SUSPECTS: Pointers = (
     (r"compil|ptxas|regist|assembl", (WARPGROUP, TENSOR, ASYNC)),
     (r"illegal|address|memory|crash|launch|signal", (CLUSTER, SPLIT, WARPGROUP, ASYNC, VECTOR)),
     (r"wrong|error|precision|nan|inf|finite|differ|written", (CLUSTER, WARPGROUP, TENSOR, SPLIT, WIDE)),
@@ -60,10 +59,8 @@ class MatmulCuda:
         """Read a reference.
 
         Raises:
-            NotCovered: the interface, an operation or a layout is outside the family.
+            NotCovered: an operation or a layout is outside the family.
         """
-        if subject.interface != "c":
-            raise NotCovered(f"interface {subject.interface}")
         self.contraction = recognise(subject.description)
         if self.contraction.batch > MAX_BATCHES or max(self._extents()) >= 1 << 30:
             raise NotCovered("a product of more than 65535 matrices, or of more than 2^30 rows")
@@ -134,8 +131,7 @@ class MatmulCuda:
         return GROUPED, PERSISTENT, ASYNC, WIDE
 
     def suspects(self, failure: str) -> tuple[str, ...]:
-        pointed = [s for pattern, group in SUSPECTS if re.search(pattern, failure, re.IGNORECASE) for s in group]
-        return tuple(dict.fromkeys([*pointed, *LAST_SUSPECTS]))
+        return pointed_at(failure, SUSPECTS, LAST_SUSPECTS)
 
     def _is_reduced(self) -> bool:
         """Tell whether the tensor cores are precise enough: half operands are what they are."""

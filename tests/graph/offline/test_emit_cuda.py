@@ -9,7 +9,7 @@ from ridgeline.graph.offline.composer import compatible, merge, structures_of
 from ridgeline.graph.offline.cuda_geometry import alignment, width_of
 from ridgeline.graph.offline.cuda_keeps import keep_row
 from ridgeline.graph.offline.cuda_structures import CudaStructure as S
-from ridgeline.graph.offline.ir import Load, NotCovered
+from ridgeline.graph.offline.ir import Load
 from ridgeline.graph.offline.rowwise_cuda import RowwiseCuda
 from ridgeline.graph.offline.schedule import make_plan
 from ridgeline.graph.tuning import parse_tunables
@@ -134,12 +134,6 @@ def test_alignment_is_what_every_row_starts_at():
     assert alignment(Load(argument="x", dtype="float32", offset=4, row_terms=((1, 8, 64),), col_stride=1)) == 16
     assert alignment(Load(argument="m", dtype="bool", row_terms=((1, 8, 100),), col_stride=1)) == 4
     assert width_of(4194304, 132) == 31776 and width_of(1001, 1) == 1001
-
-
-def test_interface_torch_is_not_covered(references):
-    subject = dataclasses.replace(subject_of(references["softmax"], "cu"), interface="torch")
-    with pytest.raises(NotCovered, match="interface torch"):
-        RowwiseCuda(subject)
 
 
 def largest(composer, start):

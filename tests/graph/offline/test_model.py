@@ -1,6 +1,7 @@
 """The offline model as the graph's nodes see it."""
 
 import asyncio
+import dataclasses
 import itertools
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from ridgeline.graph.offline import OfflineModel
 from ridgeline.graph.offline.composer import structures_of
 from ridgeline.graph.offline.ideas import named_structures
+from ridgeline.graph.offline.model import composer_for
 from ridgeline.graph.offline.rowwise import RowwiseCpp
 from ridgeline.graph.offline.rowwise_cuda import RowwiseCuda
 from ridgeline.graph.offline.structures import Structure
@@ -167,6 +169,13 @@ def test_repair_of_a_bare_kernel_starts_over(quickstart):
 def test_uncovered_reference_is_a_model_error_with_ways_on(references, name):
     with pytest.raises(ModelError, match="OPENAI_API_KEY.*seeds: and ideas:"):
         propose(references[name])
+
+
+@pytest.mark.parametrize("language", ["cpp", "cu"])
+def test_interface_torch_is_not_covered(quickstart, language):
+    subject = dataclasses.replace(subject_of(quickstart, language), interface="torch")
+    with pytest.raises(ModelError, match="not covered: interface torch"):
+        composer_for(subject)
 
 
 def test_cuda_target_gets_cuda(quickstart):
