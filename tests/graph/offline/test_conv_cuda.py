@@ -94,6 +94,12 @@ def tasks_for(convolutions, name):
     ]  # fmt: skip
 
 
+def test_warpgroups_are_where_a_kernel_starts_on_hopper(convolutions):
+    composer = composer_of(convolutions["alexnet_relu_pool"])
+    assert composer.base() == {Gpu.WGMMA, Gpu.VECTOR, Gpu.POOL}
+    assert composer.expected_gain(Gpu.WGMMA) > composer.expected_gain(Gpu.MMA)
+
+
 def test_every_pair_of_structures_is_emitted(convolutions):
     composer = composer_of(convolutions["alexnet_relu_pool"])
     pairs = [frozenset(p) for p in itertools.combinations(composer.applicable(), 2)]

@@ -116,6 +116,17 @@ def test_gains_stay_between_one_and_the_roofline(softmax):
     assert all(1.0 <= softmax.expected_gain(s) <= 4.0 for s in softmax.applicable())
 
 
+def test_where_registers_hold_a_long_row_cheaper_arithmetic_is_expected_to_bring_more_than_saved_sweeps(softmax):
+    assert {S.VECTOR, S.REGISTERS} == softmax.base()
+    small = [softmax.expected_gain(s) for s in (S.FAST, S.STREAM, S.PERSIST)]
+    assert min(small) > max(softmax.expected_gain(s) for s in (S.ONLINE, S.ASYNC, S.CLUSTER))
+
+
+def test_split_rows_are_expected_to_gain_most_by_fewer_sweeps(long_rows):
+    others = (S.GRID, S.REGISTERS, S.SHARED, S.CLUSTER)
+    assert long_rows.expected_gain(S.ONLINE) > max(long_rows.expected_gain(s) for s in others)
+
+
 def test_failure_points_at_structures_and_names_all_in_the_end(softmax):
     assert softmax.suspects("illegal memory access")[0] == S.ASYNC
     assert softmax.suspects("wrong values: nan")[0] == S.MOMENTS

@@ -97,6 +97,12 @@ def test_first_round_proposes_diverse_single_structures(quickstart):
     assert all(len(a) == 1 for a in added) and len(set(added)) == 4
 
 
+def test_base_by_itself_comes_after_what_should_improve_it(quickstart):
+    ideas = propose(quickstart, count=60)
+    bare = [structures_named(quickstart, i.mechanism) for i in ideas].index({Structure.KEEP})
+    assert bare > 4 and "row's intermediate result" in ideas[bare].title
+
+
 def test_proposals_are_deterministic(quickstart):
     assert propose(quickstart) == propose(quickstart)
 
