@@ -85,7 +85,12 @@ def pointed_at(failure: str, pointers: Pointers, last: Iterable[str]) -> tuple[s
 
 def header_line(composer: Composer, composition: Iterable[str]) -> str:
     """Return the line by which a source says what it is composed of."""
-    return f"// ridgeline-offline: {' '.join(ordered(composer, composition))}".rstrip()
+    return header_of(ordered(composer, composition))
+
+
+def header_of(structures: Iterable[str]) -> str:
+    """Return the same of structures that stand in their family's order already."""
+    return f"// ridgeline-offline: {' '.join(structures)}".rstrip()
 
 
 def structures_of(source: str) -> Composition | None:
