@@ -18,7 +18,7 @@ from ridgeline.tools.records import ArgKind, ArgSpec, DeviceKind, Interface, Rol
 ALIGNMENT_BYTES = 64
 """Every tensor starts at a multiple of this: a cache line, and the widest CPU vector."""
 
-_C_TYPES = {
+C_TYPES = {
     "float32": "float",
     "float64": "double",
     "float16": "fp16",
@@ -30,7 +30,9 @@ _C_TYPES = {
     "uint8": "uint8_t",
     "bool": "bool",
 }
-_SCALAR_TYPES = {"float64": "double", "int64": "int64_t", "bool": "bool"}
+"""What a tensor of a dtype points to in a kernel."""
+SCALAR_TYPES = {"float64": "double", "int64": "int64_t", "bool": "bool"}
+"""What a scalar of a dtype is in a kernel."""
 _CUDA_HALF = {
     "float16": "#include <cuda_fp16.h>\nusing fp16 = __half;\n",
     "bfloat16": "#include <cuda_bf16.h>\nusing bf16 = __nv_bfloat16;\n",
@@ -190,16 +192,16 @@ def _integer_literal(name: str, value: float) -> str:
 
 
 def _scalar_type(arg: ArgSpec) -> str:
-    if arg.dtype not in _SCALAR_TYPES:
+    if arg.dtype not in SCALAR_TYPES:
         raise ProblemError(f"reference: scalar argument {arg.name!r} is a {arg.dtype}: use a float, an int or a bool")
-    return _SCALAR_TYPES[arg.dtype]
+    return SCALAR_TYPES[arg.dtype]
 
 
 def _c_type(arg: ArgSpec) -> str:
-    if arg.dtype not in _C_TYPES:
-        known = ", ".join(_C_TYPES)
+    if arg.dtype not in C_TYPES:
+        known = ", ".join(C_TYPES)
         raise ProblemError(f"reference: tensor {arg.name!r} is {arg.dtype}, which has no C form (known: {known})")
-    return _C_TYPES[arg.dtype]
+    return C_TYPES[arg.dtype]
 
 
 def _list_counts(signature: Signature) -> str:

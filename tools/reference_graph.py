@@ -30,6 +30,7 @@ from torch.export.graph_signature import InputKind, OutputKind
 
 from ridgeline.tools.dtypes import element_bytes
 from ridgeline.tools.errors import ProblemError
+from ridgeline.tools.operations import base_name
 from ridgeline.tools.records import ArgKind, Role, Signature
 
 GRAPH_SCHEMA_VERSION = 1
@@ -229,18 +230,13 @@ def flop_count(graph: Graph) -> int:
 
 
 def _node_flops(node: Node, by_name: dict[str, Node]) -> int:
-    operation = _base_name(node["op"])
+    operation = base_name(node["op"])
     operands = [by_name[name] for name in node_names(node["args"]) if name in by_name]
     if operation in CONTRACTIONS:
         return CONTRACTIONS[operation](node, operands)
     if operation in REDUCTION_FLOPS and operands:
         return REDUCTION_FLOPS[operation] * math.prod(operands[0]["shape"])
     return ELEMENTWISE_FLOPS.get(operation, 0) * math.prod(node["shape"])
-
-
-def _base_name(op: str) -> str:
-    parts = op.split(".")
-    return parts[1] if len(parts) > 1 and parts[0] == "aten" else op
 
 
 def _matmul_flops(node: Node, operands: list[Node]) -> int:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from importlib import resources
 
-REDUCTION_OPS = ("sum", "max", "min", "prod", "m2")
+from ridgeline.graph.offline.source_frame import native_sections
+
 INLINE = ("exp", "log", "erf", "gelu", "sigmoid", "silu", "tanh")
-SECTION_NAMES = ("exp", "log", "erf", "gelu", "sigmoid", "silu", "tanh", "stream")
+"""Operations that have an inline polynomial."""
+SECTION_NAMES = (*INLINE, "stream")
 
 FORMS = {
     "add": "{0} + {1}",
@@ -98,12 +99,10 @@ def literal(value: float, ctype: str = "float") -> str:
 
 def sections(names: list[str], file: str = "rowmath.h") -> str:
     """Return the sections of a native file of these names and what they build on, each once, in the file's order."""
-    text = resources.files("ridgeline.graph.offline").joinpath("native", file).read_text(encoding="utf-8")
     bodies: dict[str, tuple[list[str], str]] = {}
-    for part in text.split("//: ")[1:]:
-        title, body = part.split("\n", 1)
+    for title, body in native_sections(f"native/{file}").items():
         name, *needed = title.split()
-        bodies[name] = (needed, body.rstrip() + "\n")
+        bodies[name] = (needed, body)
     wanted = set(names)
     for name in reversed(list(bodies)):
         if name in wanted:

@@ -17,6 +17,9 @@ HEADER = re.compile(r"^// ridgeline-offline:(.*)$", re.MULTILINE)
 Composition = frozenset[str]
 """Names of the structures of one kernel."""
 
+Pointers = tuple[tuple[str, tuple[str, ...]], ...]
+"""Regular expressions of what a failure says, each with the structures that it points at, most likely first."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
@@ -74,9 +77,20 @@ class Composer(Protocol):
         ...
 
 
+def pointed_at(failure: str, pointers: Pointers, last: Iterable[str]) -> tuple[str, ...]:
+    """Return the structures that a failure points at, most likely first, then those of `last`, each once."""
+    pointed = [s for pattern, group in pointers if re.search(pattern, failure, re.IGNORECASE) for s in group]
+    return tuple(dict.fromkeys([*pointed, *last]))
+
+
 def header_line(composer: Composer, composition: Iterable[str]) -> str:
     """Return the line by which a source says what it is composed of."""
-    return f"// ridgeline-offline: {' '.join(ordered(composer, composition))}".rstrip()
+    return header_of(ordered(composer, composition))
+
+
+def header_of(structures: Iterable[str]) -> str:
+    """Return the same of structures that stand in their family's order already."""
+    return f"// ridgeline-offline: {' '.join(structures)}".rstrip()
 
 
 def structures_of(source: str) -> Composition | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ridgeline.graph.offline.cuda_geometry import (
-    ELEMENT_BYTES,
     GRID_THREADS,
     MAX_CLUSTER,
     SHARED_BYTES,
@@ -13,7 +12,8 @@ from ridgeline.graph.offline.cuda_geometry import (
 )
 from ridgeline.graph.offline.cuda_structures import CudaStructure
 from ridgeline.graph.offline.cuda_text import CudaText
-from ridgeline.graph.offline.emit_cpp import tunable_line
+from ridgeline.graph.offline.source_frame import choice
+from ridgeline.tools.dtypes import element_bytes
 from ridgeline.tools.records import Device
 
 
@@ -54,10 +54,7 @@ def _tunables(text: CudaText) -> None:
 
 
 def _tunable(text: CudaText, name: str, value: int, values: list[int]) -> None:
-    if len(values) > 1:
-        text.line(tunable_line(name, value, values, "int"))
-    else:
-        text.line(f"constexpr int {name} = {values[0] if values else value};")
+    text.line(choice(name, value, values))
 
 
 def _holds(text: CudaText) -> bool:
@@ -123,7 +120,7 @@ def _on_chip(text: CudaText) -> None:
     for load in text.staged:
         name = text.pointers[load]
         text.line(f"constexpr int {name}_byte = {at};")
-        at = f"{name}_byte + (WIDTH * {ELEMENT_BYTES[load.dtype]} + 127) / 128 * 128"
+        at = f"{name}_byte + (WIDTH * {element_bytes(load.dtype)} + 127) / 128 * 128"
     if text.staged:
         text.line(f"constexpr int STAGE_BYTES = {at};")
         ahead = f"AHEAD * STAGE_BYTES <= {SHARED_BYTES} ? AHEAD : 1"

@@ -9,10 +9,10 @@ from enum import StrEnum
 
 from ridgeline.graph.offline.cuda_structures import CudaStructure as S
 from ridgeline.graph.offline.ir import Load, NotCovered, RowProgram, Space
+from ridgeline.tools.dtypes import element_bytes
 from ridgeline.tools.occupancy import block_shared_bytes
 from ridgeline.tools.records import Device
 
-ELEMENT_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "bool": 1, "int64": 8, "int32": 4, "uint8": 1}
 SHARED_BYTES = block_shared_bytes("sm_90a") - (27 << 10)
 """What rows take of a block's on Hopper, 200 KiB; the rest is for scratch and for a second block's."""
 REGISTER_FLOATS = 32 * 1024
@@ -84,21 +84,21 @@ def full_loads(program: RowProgram) -> list[Load]:
 
 def alignment(load: Load) -> int:
     """Return the largest power of two up to 16 of which every row's start is a multiple, in bytes."""
-    size = ELEMENT_BYTES[load.dtype]
+    size = element_bytes(load.dtype)
     steps = [load.offset, *(stride for _, _, stride in load.row_terms), 16]
     return min(16, size * math.gcd(*steps) & -(size * math.gcd(*steps)))
 
 
 def output_alignment(program: RowProgram, dtype: str) -> int:
     """Return the same for an output, whose rows follow each other without gaps."""
-    step = ELEMENT_BYTES[dtype] * math.gcd(program.cols, 16)
+    step = element_bytes(dtype) * math.gcd(program.cols, 16)
     return min(16, step & -step)
 
 
 def vectors(program: RowProgram) -> list[int]:
     """Return the numbers of elements a thread may take at once, the default first; [1] when rows are not aligned."""
-    sizes = [ELEMENT_BYTES[o.dtype] for o in program.outputs if o.value.space & Space.COL]
-    sizes += [ELEMENT_BYTES[load.dtype] for load in full_loads(program)]
+    sizes = [element_bytes(o.dtype) for o in program.outputs if o.value.space & Space.COL]
+    sizes += [element_bytes(load.dtype) for load in full_loads(program)]
     if not sizes:
         return [1]
     floats = [s for s in sizes if s > 1] or sizes
@@ -110,7 +110,7 @@ def vectors(program: RowProgram) -> list[int]:
 
 def staged(program: RowProgram) -> list[Load]:
     """Return the loads that the bulk copy engine can fetch: rows that start at multiples of 16 bytes."""
-    whole = [load for load in full_loads(program) if program.cols * ELEMENT_BYTES[load.dtype] % 16 == 0]
+    whole = [load for load in full_loads(program) if program.cols * element_bytes(load.dtype) % 16 == 0]
     return list(dict.fromkeys(load for load in whole if alignment(load) == 16))
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ridgeline.graph.offline.arithmetic import REDUCTION_OPS, literal
-from ridgeline.graph.offline.cuda_geometry import ELEMENT_BYTES, Mode
+from ridgeline.graph.offline.arithmetic import literal
+from ridgeline.graph.offline.cuda_geometry import Mode
 from ridgeline.graph.offline.cuda_structures import CudaStructure
 from ridgeline.graph.offline.cuda_sweeps import write_sweep
-from ridgeline.graph.offline.cuda_text import CudaText, memory_type
-from ridgeline.graph.offline.emit_cpp import parameter, row_offset
-from ridgeline.graph.offline.ir import Load, Space, Value
-from ridgeline.graph.offline.kernel_text import C_TYPES
+from ridgeline.graph.offline.cuda_text import CudaText
+from ridgeline.graph.offline.emit_cpp import row_offset
+from ridgeline.graph.offline.ir import REDUCTIONS, Load, Space, Value
 from ridgeline.graph.offline.schedule import evaluated
-from ridgeline.tools.records import ArgKind
+from ridgeline.graph.offline.source_frame import memory_type, parameters
+from ridgeline.tools.dtypes import element_bytes
+from ridgeline.tools.header import C_TYPES
 
 ROW_LOOPS = {
     Mode.WARP: "blockIdx.x * static_cast<int64_t>(THREADS / 32) + threadIdx.x / 32",
@@ -44,8 +45,7 @@ def write_kernels(text: CudaText) -> None:
 
 def kernel_parameters(text: CudaText) -> str:
     """Return the parameters that every kernel of a source has."""
-    given = [parameter(a) for a in text.signature.args if a.kind is not ArgKind.NONE]
-    return ",\n    ".join([*given, "float* board"])
+    return ",\n    ".join([*parameters(text.signature), "float* board"])
 
 
 def board_values(text: CudaText) -> list[Value]:
@@ -149,13 +149,13 @@ def _write_first_fetches(text: CudaText) -> None:
     text.line("__syncthreads();")
     text.open("auto fetch = [&](int64_t row, int stage)")
     text.line("const unsigned count = static_cast<unsigned>(end - begin);")
-    per_column = sum(ELEMENT_BYTES[load.dtype] for load in text.staged)
+    per_column = sum(element_bytes(load.dtype) for load in text.staged)
     text.line(f"rl_barrier_expect(&full[stage], count * {per_column});")
     text.open("if (count > 0)")
     for load in text.staged:
         at = f"shared + stage * STAGE_BYTES + {text.pointers[load]}_byte"
         start = f"{load.argument}_data + {row_offset(load, text.program.rows)} + begin"
-        text.line(f"rl_bulk({at}, {start}, count * {ELEMENT_BYTES[load.dtype]}, &full[stage]);")
+        text.line(f"rl_bulk({at}, {start}, count * {element_bytes(load.dtype)}, &full[stage]);")
     text.close()
     text.close(";")
     text.open("if (threadIdx.x == 0)")
@@ -296,7 +296,7 @@ def _write_row_values(text: CudaText, level: int, done: Iterable[int]) -> None:
     """Write what is known once a row before the sweep numbered `level`."""
     for value in text.plan.row_values:
         is_here = text.plan.level[value.id] == level and value.id not in done
-        if not is_here or value.op in ("literal", "scalar") or value.op in REDUCTION_OPS:
+        if not is_here or value.op in ("literal", "scalar") or value.op in REDUCTIONS:
             continue
         if value.load is not None:
             text.declare(value, text.converted(value.load, f"{text.pointers[value.load]}[0]"))

@@ -6,7 +6,7 @@ from ridgeline.graph.offline.cuda_geometry import Mode
 from ridgeline.graph.offline.cuda_kernels import board_values
 from ridgeline.graph.offline.cuda_structures import CudaStructure
 from ridgeline.graph.offline.cuda_text import CudaText
-from ridgeline.graph.offline.emit_cpp import parameter
+from ridgeline.graph.offline.source_frame import prototype
 from ridgeline.tools.records import ArgKind
 
 WORKSPACE = 'extern "C" size_t workspace_bytes() { return BOARD_FLOATS * sizeof(float); }'
@@ -37,9 +37,7 @@ def write_run(text: CudaText) -> None:
     has_board = text.is_mode(Mode.GRID, Mode.SPLIT) and any(s.reductions for s in text.plan.sweeps)
     if has_board:
         text.line(WORKSPACE)
-    given = [parameter(a) for a in text.signature.args if a.kind is not ArgKind.NONE]
-    listed = ",\n    ".join([*given, "[[maybe_unused]] void* workspace", "cudaStream_t stream"])
-    text.open(f'extern "C" void run(\n    {listed})')
+    text.open(prototype(text.signature, "[[maybe_unused]] void* workspace", "cudaStream_t stream"))
     text.line(f"float* board = {'static_cast<float*>(workspace)' if has_board else 'nullptr'};")
     if text.is_mode(Mode.SPLIT):
         _write_split(text)

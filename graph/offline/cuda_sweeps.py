@@ -5,10 +5,11 @@ from __future__ import annotations
 from ridgeline.graph.offline.arithmetic import register_type
 from ridgeline.graph.offline.cuda_geometry import output_alignment
 from ridgeline.graph.offline.cuda_structures import CudaStructure
-from ridgeline.graph.offline.cuda_text import CudaText, memory_type
+from ridgeline.graph.offline.cuda_text import CudaText
 from ridgeline.graph.offline.ir import Load, Output, Space, Value
-from ridgeline.graph.offline.kernel_text import C_TYPES
 from ridgeline.graph.offline.schedule import Reduction, evaluated
+from ridgeline.graph.offline.source_frame import memory_type
+from ridgeline.tools.header import C_TYPES
 
 TYPES = {"moments": "rl_moments", "online": "rl_online"}
 COLUMN = "const int c = at + (base + u) * (GROUP * VEC);"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ridgeline.graph.offline.arithmetic import FORMS, LIBRARY, REDUCTION_OPS, literal, register_type
+from ridgeline.graph.offline.arithmetic import FORMS, LIBRARY, literal, register_type
 from ridgeline.graph.offline.cuda_geometry import Geometry, Mode, alignment
 from ridgeline.graph.offline.cuda_keeps import Keeps
 from ridgeline.graph.offline.cuda_structures import CudaStructure
-from ridgeline.graph.offline.ir import Load, Output, RowProgram, Space, Value
-from ridgeline.graph.offline.kernel_text import C_TYPES, INDENT
+from ridgeline.graph.offline.ir import REDUCTIONS, Load, Output, RowProgram, Space, Value
+from ridgeline.graph.offline.kernel_text import INDENT
 from ridgeline.graph.offline.schedule import Plan
+from ridgeline.tools.header import C_TYPES
 from ridgeline.tools.records import Signature
 
 INFINITY = "RL_INFINITY"
@@ -99,7 +100,7 @@ class CudaText:
         stack = [value]
         while stack:
             current = stack.pop()
-            is_inner = not current.is_leaf and current.op not in REDUCTION_OPS
+            is_inner = not current.is_leaf and current.op not in REDUCTIONS
             if is_inner and self.plan.level[current.id] == level and current.id not in found:
                 found[current.id] = current
                 stack.extend(current.args)
@@ -124,8 +125,3 @@ class CudaText:
     def close(self, tail: str = "") -> None:
         self.depth -= 1
         self.line("}" + tail)
-
-
-def memory_type(load: Load) -> str:
-    """Return what a load is read as; truth is one byte of 0 or 1."""
-    return "uint8_t" if load.dtype == "bool" else C_TYPES[load.dtype]

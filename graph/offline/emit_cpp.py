@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 
 from ridgeline.graph.offline import arithmetic
-from ridgeline.graph.offline.ir import Load, RowProgram, Space
-from ridgeline.graph.offline.kernel_text import C_TYPES, KernelText
+from ridgeline.graph.offline.composer import header_of
+from ridgeline.graph.offline.ir import REDUCTIONS, Load, RowProgram, Space
+from ridgeline.graph.offline.kernel_text import KernelText
 from ridgeline.graph.offline.schedule import make_plan
+from ridgeline.graph.offline.source_frame import memory_type, prototype, tunable
 from ridgeline.graph.offline.structures import Choices, Structure
 from ridgeline.graph.offline.sweeps import write_sweep
-from ridgeline.tools.records import ArgKind, ArgSpec, Role, Signature
-
-SCALAR_TYPES = {"float64": "double", "int64": "int64_t", "bool": "bool"}
+from ridgeline.tools.header import C_TYPES
+from ridgeline.tools.records import Signature
 
 
 def emit(
@@ -33,7 +34,7 @@ def _source(text: KernelText) -> str:
     _name_loads(text)
     body = _body(text)
     native = arithmetic.sections(_native_names(text, "\n".join(body)))
-    parts = [_header(text), native, _prototype(text) + " {", *body, "}"]
+    parts = [_header(text), native, prototype(text.signature, "void*") + " {", *body, "}"]
     return "\n".join(p for p in parts if p) + "\n"
 
 
@@ -43,7 +44,7 @@ def _native_names(text: KernelText, body: str) -> list[str]:
 
 def _header(text: KernelText) -> str:
     program = text.plan.program
-    lines = [f"// ridgeline-offline: {' '.join(s.value for s in Structure if s in text.structures)}".rstrip()]
+    lines = [header_of(s for s in Structure if s in text.structures)]
     if text.has(Structure.NARROW):
         lines.append("// flags: -mprefer-vector-width=256")
     lines += ['#include "problem.h"', "", "#include <cmath>", "#include <cstdint>", ""]
@@ -65,18 +66,15 @@ def _tunables(text: KernelText) -> list[str]:
         Structure.DYNAMIC: ("CHUNK", choices.chunk, [4, 16, 64]),
     }
     return [
-        tunable_line(
-            name, value, [o for o in values if name not in ("ONLINE_BLOCK", "STREAM_TILE") or o < 2 * program.cols]
+        tunable(
+            name,
+            value,
+            [o for o in values if name not in ("ONLINE_BLOCK", "STREAM_TILE") or o < 2 * program.cols],
+            "int64_t",
         )
         for structure, (name, value, values) in options.items()
         if text.has(structure)
     ]
-
-
-def _prototype(text: KernelText) -> str:
-    parameters = [parameter(a) for a in text.signature.args if a.kind is not ArgKind.NONE]
-    listed = ",\n    ".join([*parameters, "void*"])
-    return f'extern "C" void run(\n    {listed})'
 
 
 def _body(text: KernelText) -> list[str]:
@@ -130,12 +128,12 @@ def _row_pointers(text: KernelText) -> None:
     outputs = [(o.argument, C_TYPES[o.dtype]) for o in text.full_outputs()]
     if text.blocked:
         for load, name in loads:
-            text.line(f"const {_memory_type(load)}* {name}[ROW_BLOCK];")
+            text.line(f"const {memory_type(load)}* {name}[ROW_BLOCK];")
         for argument, ctype in outputs:
             text.line(f"{ctype}* {argument}_to[ROW_BLOCK];")
     suffix = text.per_row()
     for load, name in loads:
-        declared = "" if text.blocked else f"const {_memory_type(load)}* "
+        declared = "" if text.blocked else f"const {memory_type(load)}* "
         start = f"{load.argument}_data"
         if load.dtype == "bool":
             start = f"reinterpret_cast<const uint8_t*>({start})"
@@ -165,7 +163,7 @@ def _row_values(text: KernelText, level: int) -> None:
         v
         for v in text.plan.row_values
         if text.plan.level[v.id] == level
-        and v.op not in arithmetic.REDUCTION_OPS
+        and v.op not in REDUCTIONS
         and v.op != "literal"
         and not text.is_const_scalar(v)
     ]
@@ -195,26 +193,6 @@ def _row_outputs(text: KernelText) -> None:
         for output in per_row:
             text.line(f"{output.argument}_data[row] = {text.stored(output)};")
         text.end_per_row()
-
-
-def tunable_line(name: str, value: int, values: list[int], ctype: str = "int64_t") -> str:
-    """Return the declaration of a constant whose values the tuner may try."""
-    chosen = value if value in values else values[-1]
-    return f"constexpr {ctype} {name} = {chosen};  // tune: {name} = {' | '.join(map(str, values))}"
-
-
-def parameter(arg: ArgSpec) -> str:
-    """Return one parameter of `run`."""
-    if arg.kind is ArgKind.SCALAR:
-        return f"{SCALAR_TYPES[arg.dtype]} {arg.name}_value"
-    const = "" if arg.role is Role.OUTPUT else "const "
-    ctype = C_TYPES.get(arg.dtype, {"float64": "double", "int8": "int8_t", "int16": "int16_t"}.get(arg.dtype, "void"))
-    return f"{const}{ctype}* __restrict__ {arg.name}_data"
-
-
-def _memory_type(load: Load) -> str:
-    """Return what a load is read as: g++ 12 does not vectorise loads of bool, which is one byte of 0 or 1."""
-    return "uint8_t" if load.dtype == "bool" else C_TYPES[load.dtype]
 
 
 def row_offset(load: Load, rows: int) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ridgeline.graph.offline.arithmetic import sections
+from ridgeline.graph.offline.composer import header_of
 from ridgeline.graph.offline.cuda_constants import write_constants
-from ridgeline.graph.offline.cuda_geometry import ELEMENT_BYTES, Demand, fit, staged
+from ridgeline.graph.offline.cuda_geometry import Demand, fit, staged
 from ridgeline.graph.offline.cuda_keeps import Keeps, keep_row, nothing
 from ridgeline.graph.offline.cuda_kernels import write_kernels
 from ridgeline.graph.offline.cuda_launch import write_board, write_run
@@ -13,6 +14,7 @@ from ridgeline.graph.offline.cuda_sweeps import write_sums
 from ridgeline.graph.offline.cuda_text import CudaText
 from ridgeline.graph.offline.ir import NotCovered, RowProgram
 from ridgeline.graph.offline.schedule import Plan, make_plan
+from ridgeline.tools.dtypes import element_bytes
 from ridgeline.tools.records import Device, Signature
 
 MARKS = {
@@ -71,7 +73,7 @@ def demand(program: RowProgram, structures: frozenset[str], keeps: Keeps) -> Dem
     return Demand(
         register_slots=keeps.slots if S.REGISTERS in structures else 0,
         shared_slots=keeps.slots if S.SHARED in structures else 0,
-        staged_bytes=sum(ELEMENT_BYTES[load.dtype] for load in staged(program)) if S.ASYNC in structures else 0,
+        staged_bytes=sum(element_bytes(load.dtype) for load in staged(program)) if S.ASYNC in structures else 0,
     )
 
 
@@ -89,7 +91,7 @@ def _source(text: CudaText, device: Device) -> str:
     names += ["all"] if "rl_all<" in body else []
     if "online" in names and text.has(S.FAST):
         names.append("exp")
-    header = f"// ridgeline-offline: {' '.join(s.value for s in S if s in text.structures)}".rstrip()
+    header = header_of(s for s in S if s in text.structures)
     native = sections(names, "rowcuda.h")
     return "\n".join([header, *constants, "", native, body]) + "\n"
 

@@ -19,19 +19,10 @@ from dataclasses import dataclass
 from ridgeline.graph.offline import arithmetic
 from ridgeline.graph.offline.ir import REDUCTIONS, Builder, Load, NotCovered, Output, RowProgram, Value
 from ridgeline.graph.offline.recognise import Leaf, Node, Reader
+from ridgeline.tools.header import C_TYPES
 from ridgeline.tools.records import Description
 
-MEMORY_TYPES = {
-    "float32": "float",
-    "float16": "fp16",
-    "bfloat16": "bf16",
-    "bool": "bool",
-    "int64": "int64_t",
-    "int32": "int32_t",
-    "uint8": "uint8_t",
-}
 SCALAR_TYPES = {"float": "double", "int64_t": "int64_t", "bool": "bool"}
-POLYNOMIAL_OPS = ("exp", "log", "erf", "gelu", "sigmoid", "silu", "tanh")
 PER_OPERATION = {"exp": 8, "log": 8, "erf": 16, "gelu": 16, "sigmoid": 10, "silu": 12, "tanh": 12, "div": 4, "pow": 16}
 """Instructions of one element, about; what is not named costs one."""
 
@@ -55,7 +46,7 @@ class Epilogue:
     @property
     def has_transcendental(self) -> bool:
         """Tell whether it calls a function that has an inline polynomial."""
-        return any(v.op in POLYNOMIAL_OPS for v in self.program.values())
+        return any(v.op in arithmetic.INLINE for v in self.program.values())
 
     @property
     def cost(self) -> int:
@@ -123,7 +114,7 @@ def epilogue_text(epilogue: Epilogue, *, cuda: bool, inline: bool = False) -> st
     if any(v.op == "literal" and math.isinf(float(v.literal)) for v in epilogue.program.values()):
         body.insert(0, "    const float infinite = __builtin_inff();")
     head = f"  {qualifier}float operator()(float accumulator, {_used('row', body, index)}, {_used('col', body, index)})"
-    sections = arithmetic.sections([n for n in POLYNOMIAL_OPS if inline and f"rl_{n}(" in "\n".join(body)])
+    sections = arithmetic.sections([n for n in arithmetic.INLINE if inline and f"rl_{n}(" in "\n".join(body)])
     result = f"    return static_cast<float>({_name(epilogue.output.value)});"
     text = ["struct Epilogue {", *members, f"{head} const {{", *body, result, "  }", "};"]
     return "\n".join([*([sections] if sections else []), *text]) + "\n"
@@ -139,7 +130,7 @@ def _members(epilogue: Epilogue) -> list[tuple[str, str]]:
     found: dict[str, str] = {}
     for value in epilogue.program.values():
         if value.load is not None:
-            found[f"{value.load.argument}_data"] = f"const {MEMORY_TYPES[value.load.dtype]}*"
+            found[f"{value.load.argument}_data"] = f"const {C_TYPES[value.load.dtype]}*"
         if value.op == "scalar":
             found[f"{value.literal}_value"] = SCALAR_TYPES[value.ctype]
     return [(ctype, name) for name, ctype in found.items()]

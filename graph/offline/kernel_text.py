@@ -6,20 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ridgeline.graph.offline import arithmetic
-from ridgeline.graph.offline.ir import Load, Output, Space, Value
+from ridgeline.graph.offline.ir import REDUCTIONS, Load, Output, Space, Value
 from ridgeline.graph.offline.schedule import Plan, Sweep, evaluated
 from ridgeline.graph.offline.structures import Choices, Structure
+from ridgeline.tools.header import C_TYPES
 from ridgeline.tools.records import Signature
 
-C_TYPES = {
-    "float32": "float",
-    "float16": "fp16",
-    "bfloat16": "bf16",
-    "bool": "bool",
-    "int64": "int64_t",
-    "int32": "int32_t",
-    "uint8": "uint8_t",
-}
 INDENT = "  "
 
 
@@ -75,7 +67,7 @@ class KernelText:
         stack = [value]
         while stack:
             current = stack.pop()
-            is_inner = not current.is_leaf and current.op not in arithmetic.REDUCTION_OPS
+            is_inner = not current.is_leaf and current.op not in REDUCTIONS
             if is_inner and self.plan.level[current.id] == level and current.id not in found:
                 found[current.id] = current
                 stack.extend(current.args)

@@ -95,14 +95,20 @@ def composer_for(subject: Subject) -> Composer:
     Raises:
         ModelError: none does; the message says what each family lacks and what else works.
     """
+    if subject.interface != "c":
+        raise _uncovered(subject, f"interface {subject.interface}")
     refusals = []
     for family, compose in FAMILIES.items():
         try:
             return compose(subject)
         except NotCovered as refusal:
             refusals.append(f"{family}: {refusal}")
-    raise ModelError(
-        f"{subject.problem_name}: offline composes {', '.join(FAMILIES)} kernels; not covered: {'; '.join(refusals)}. "
+    raise _uncovered(subject, "; ".join(refusals))
+
+
+def _uncovered(subject: Subject, why: str) -> ModelError:
+    return ModelError(
+        f"{subject.problem_name}: offline composes {', '.join(FAMILIES)} kernels; not covered: {why}. "
         "Two other ways on: a language model (--model openai:o3 with OPENAI_API_KEY, or any provider:name), or kernel "
         "files of your own (seeds: in problem.yaml), which are judged and certified"
     )
@@ -112,7 +118,7 @@ def _target(composer: Composer, request: KernelRequest) -> Composition:
     """Return what the idea composes: as it names it, else the parents' structures and those its words suggest."""
     named = named_structures(composer, f"{request.idea.title}\n{request.idea.mechanism}") & set(composer.applicable())
     if "Composition:" in request.idea.mechanism:
-        return named
+        return merge(composer, frozenset(), named)  # a line by another author may name what does not go together
     start = composition_of(composer, request.parent.source if request.parent else None)
     if request.second_parent is not None:
         start = merge(composer, start, composition_of(composer, request.second_parent.source))

@@ -15,6 +15,8 @@ from ridgeline.graph.requests import Elite, IdeaDraft, IdeationRequest, TriedIde
 DISAPPOINTING = 0.97
 """Below this share of its parent's speed a structure is not combined further; within it lies noise."""
 MAX_TITLE = 160
+UNCHANGED = 1.01
+"""What the base by itself counts as: it comes after all that should improve it, before what promises nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +102,9 @@ class _History:
         if self.request.tried:
             proposals += self._combinations(singles) + self._recombinations()
         fresh = [p for p in proposals if p.composition != self._start(p.parent)]
+        base = self.composer.base()
+        if base:
+            fresh.append(_Proposal(composition=base, added=base, parent=None, gain=UNCHANGED))
         return sorted(fresh, key=lambda p: (-p.gain, len(p.added), rng.random()))
 
     def _combinations(self, singles: list[str]) -> list[_Proposal]:

@@ -16,6 +16,7 @@ from ridgeline.graph.offline.elementwise import as_bool, rule_for
 from ridgeline.graph.offline.ir import Builder, Load, NotCovered, Output, RowProgram, Space, Value
 from ridgeline.graph.offline.layout import View
 from ridgeline.graph.offline.reductions import COMPOSED, normalized, number
+from ridgeline.tools.operations import base_name
 from ridgeline.tools.records import ArgKind, ArgSpec, Description, Role
 
 Node = dict[str, Any]
@@ -68,12 +69,6 @@ def recognise(description: Description) -> RowProgram:
     if graph.get("mutations"):
         raise NotCovered("a reference that writes its inputs or buffers")
     return Reader.of(graph, description).program()
-
-
-def base_name(op: str) -> str:
-    """Return "mul" of "aten.mul.Tensor", and an operation of another namespace as it is."""
-    parts = op.split(".")
-    return parts[1] if len(parts) > 1 and parts[0] == "aten" else op
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
-from ridgeline.graph.offline.composer import Composition, Text
+from ridgeline.graph.offline.composer import Composition, Pointers, Text, pointed_at
 from ridgeline.graph.offline.emit_cpp import emit
 from ridgeline.graph.offline.ideas import within_roofline
-from ridgeline.graph.offline.ir import NotCovered
 from ridgeline.graph.offline.recognise import recognise
 from ridgeline.graph.offline.rowwise_ideas import TEXTS, raw_gain
 from ridgeline.graph.offline.structures import CONFLICTS, Choices, Structure, applicable
@@ -24,7 +22,7 @@ TUNABLE = frozenset(
 )
 VARYING = (Structure.PREFETCH, Structure.DYNAMIC, Structure.NARROW, Structure.LANES)
 
-SUSPECTS: tuple[tuple[str, tuple[Structure, ...]], ...] = (
+SUSPECTS: Pointers = (
     (r"flag", (Structure.NARROW,)),
     (r"crash|segmentation|written|signal|memory|stack", (Structure.STREAM, Structure.ROWS, Structure.KEEP)),
     (r"wrong|error|precision|nan|inf|finite|differ", (Structure.MOMENTS, Structure.ONLINE, Structure.POLY)),
@@ -52,10 +50,8 @@ class RowwiseCpp:
         """Read a reference.
 
         Raises:
-            NotCovered: the interface, an operation or a layout is outside the family.
+            NotCovered: an operation or a layout is outside the family.
         """
-        if subject.interface != "c":
-            raise NotCovered(f"interface {subject.interface}")
         self.program = recognise(subject.description)
         self._subject = subject
 
@@ -88,5 +84,4 @@ class RowwiseCpp:
         return VARYING
 
     def suspects(self, failure: str) -> tuple[str, ...]:
-        pointed = [s for pattern, group in SUSPECTS if re.search(pattern, failure, re.IGNORECASE) for s in group]
-        return tuple(dict.fromkeys([*pointed, *LAST_SUSPECTS]))
+        return pointed_at(failure, SUSPECTS, LAST_SUSPECTS)

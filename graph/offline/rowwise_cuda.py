@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from ridgeline.graph.offline import schedule
-from ridgeline.graph.offline.composer import Composition, Text
+from ridgeline.graph.offline.composer import Composition, Pointers, Text, compatible, pointed_at
 from ridgeline.graph.offline.cuda_geometry import (
     MAX_COLUMNS,
     MIN_SPLIT_COLUMNS,
@@ -31,7 +30,7 @@ MIN_STREAM_BYTES = 1 << 20
 TUNABLE = frozenset({S.VECTOR, S.CLUSTER, S.SPLIT, S.GRID, S.ASYNC, S.WARP, S.REGISTERS, S.SHARED})
 VARYING = (S.STREAM, S.PERSIST, S.FAST)
 
-SUSPECTS: tuple[tuple[str, tuple[S, ...]], ...] = (
+SUSPECTS: Pointers = (
     (r"cooperative|too large|co.?resident|workspace", (S.GRID, S.SPLIT)),
     (r"illegal|misaligned|address|alignment", (S.ASYNC, S.VECTOR, S.CLUSTER, S.SHARED)),
     (r"launch|resource|shared memory|register|invalid", (S.GRID, S.CLUSTER, S.ASYNC, S.SHARED, S.REGISTERS)),
@@ -63,10 +62,8 @@ class RowwiseCuda:
         """Read a reference.
 
         Raises:
-            NotCovered: the interface, an operation or a layout is outside the family.
+            NotCovered: an operation or a layout is outside the family.
         """
-        if subject.interface != "c":
-            raise NotCovered(f"interface {subject.interface}")
         self.program = recognise(subject.description)
         if self.program.cols > MAX_COLUMNS:
             raise NotCovered(f"rows of {self.program.cols} elements")
@@ -100,7 +97,11 @@ class RowwiseCuda:
         return within_roofline(raw_gain(structure, self.program, self._subject.device), self._subject)
 
     def emit(self, composition: Composition, variation: int) -> str:
-        """Return a whole source; what does not fit together on this device's chip goes, the costliest first."""
+        """Return a whole source; what does not fit together goes, the costliest first, and the header says what stayed.
+
+        A row in shared memory and the ring of rows that bulk copies fill would both start where a block's shared
+        memory does: the copy of a later row would overwrite the row that is kept.
+        """
         signature, device = self._subject.description.signature, self._subject.device
         for dropped in ((), (S.ASYNC,), (S.ASYNC, S.SHARED, S.REGISTERS)):
             chosen = composition - set(dropped)
@@ -115,10 +116,11 @@ class RowwiseCuda:
         return VARYING
 
     def suspects(self, failure: str) -> tuple[str, ...]:
-        pointed = [s for pattern, group in SUSPECTS if re.search(pattern, failure, re.IGNORECASE) for s in group]
-        return tuple(dict.fromkeys([*pointed, *LAST_SUSPECTS]))
+        return pointed_at(failure, SUSPECTS, LAST_SUSPECTS)
 
     def _fits(self, composition: Composition) -> bool:
+        if not compatible(self, composition):
+            return False
         _, keeps = planned(self.program, composition)
         wanted = demand(self.program, composition, keeps)
         try:

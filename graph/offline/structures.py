@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ridgeline.graph.offline import schedule
+from ridgeline.graph.offline.arithmetic import INLINE
 from ridgeline.graph.offline.ir import REDUCTIONS, RowProgram, Space
 
 
@@ -31,7 +32,6 @@ CONFLICTS: tuple[frozenset[str], ...] = (
 )
 """Both would own the same loop."""
 
-POLY_OPS = ("exp", "log", "erf", "gelu", "sigmoid", "silu", "tanh")
 MAX_BUFFER_BYTES = 256 * 1024
 """Row buffers live on a thread's stack and should stay in its L2 cache."""
 MIN_STREAM_BYTES = 1 << 20
@@ -58,7 +58,7 @@ def applicable(program: RowProgram) -> tuple[Structure, ...]:
     has_reduction = any(v.op in REDUCTIONS for v in program.values())
     tests = {
         Structure.KEEP: 0 < plan.buffers * program.cols * 4 <= MAX_BUFFER_BYTES,
-        Structure.POLY: any(v.op in POLY_OPS and v.space & Space.COL for v in program.values()),
+        Structure.POLY: any(v.op in INLINE and v.space & Space.COL for v in program.values()),
         Structure.STREAM: full_bytes >= MIN_STREAM_BYTES,
         Structure.MOMENTS: schedule.has_moments(program),
         Structure.ONLINE: schedule.has_online_pair(program),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from ridgeline.graph.offline.convolution.layer import Convolution
 from ridgeline.graph.offline.convolution.shape import shape_constants
-from ridgeline.graph.offline.convolution.source import constant, prototype, sections, tunable, used
+from ridgeline.graph.offline.convolution.source import sections, tunable, used
 from ridgeline.graph.offline.convolution.structures import Cpu
 from ridgeline.graph.offline.epilogue import epilogue_made, epilogue_text
+from ridgeline.graph.offline.source_frame import constant, prototype
 from ridgeline.tools.records import Signature
 
 Chosen = frozenset[str]

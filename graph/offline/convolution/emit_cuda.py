@@ -8,10 +8,11 @@ from dataclasses import replace
 from ridgeline.graph.offline.convolution import tiling as cuts
 from ridgeline.graph.offline.convolution.layer import Convolution
 from ridgeline.graph.offline.convolution.shape import shape_constants
-from ridgeline.graph.offline.convolution.source import constant, flag, prototype, sections, tunable, used
+from ridgeline.graph.offline.convolution.source import flag, sections, tunable, used
 from ridgeline.graph.offline.convolution.structures import Gpu
 from ridgeline.graph.offline.convolution.tiling import SLAB, Tiling
 from ridgeline.graph.offline.epilogue import epilogue_made, epilogue_text
+from ridgeline.graph.offline.source_frame import constant, prototype
 from ridgeline.tools.records import Signature
 
 Chosen = frozenset[str]

@@ -9,7 +9,8 @@ from typing import Any
 from ridgeline.graph.offline import layout
 from ridgeline.graph.offline.epilogue import Epilogue, recognise_epilogue
 from ridgeline.graph.offline.ir import NotCovered
-from ridgeline.graph.offline.recognise import Node, base_name
+from ridgeline.graph.offline.recognise import Node
+from ridgeline.tools.operations import base_name
 from ridgeline.tools.records import ArgKind, ArgSpec, Description, Role
 
 DTYPES = ("float32", "float16", "bfloat16")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ridgeline.graph.offline.convolution.layer import Convolution
-from ridgeline.graph.offline.convolution.source import constant
-from ridgeline.graph.offline.epilogue import MEMORY_TYPES
+from ridgeline.graph.offline.source_frame import constant
+from ridgeline.tools.header import C_TYPES
 
 
 def shape_constants(layer: Convolution) -> list[str]:
@@ -31,6 +31,6 @@ def shape_constants(layer: Convolution) -> list[str]:
     ]
     return [
         *lines,
-        f"using Element = {MEMORY_TYPES[layer.x.dtype]};",
-        f"using Result = {MEMORY_TYPES[layer.output.dtype]};",
+        f"using Element = {C_TYPES[layer.x.dtype]};",
+        f"using Result = {C_TYPES[layer.output.dtype]};",
     ]

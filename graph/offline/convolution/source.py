@@ -1,39 +1,22 @@
-"""What the sources of both targets share: `run`'s parameters and the sections of native text."""
+"""What the sources of both targets share: this family's native text, its tunables, and constants that are read."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from importlib import resources
 
-from ridgeline.graph.offline.emit_cpp import parameter
-from ridgeline.tools.records import ArgKind, Signature
+from ridgeline.graph.offline.source_frame import choice, native_sections
 
 
 def sections(file: str, names: Iterable[str]) -> str:
     """Return the named sections of a native file, in the order asked for."""
-    text = resources.files("ridgeline.graph.offline.convolution").joinpath(f"native/{file}").read_text("utf-8")
-    bodies = dict(part.split("\n", 1) for part in text.split("//: ")[1:])
-    return "\n".join(bodies[name].rstrip() + "\n" for name in names)
-
-
-def prototype(signature: Signature, *more: str) -> str:
-    """Return `run` with its parameters, called NAME_data and NAME_value, and what the target adds."""
-    parameters = [parameter(a) for a in signature.args if a.kind is not ArgKind.NONE]
-    listed = ",\n    ".join([*parameters, *more])
-    return f'extern "C" void run(\n    {listed})'
-
-
-def constant(name: str, value: int | str, kind: str = "int") -> str:
-    """Return the definition of a constant."""
-    return f"constexpr {kind} {name} = {value};"
+    bodies = native_sections(f"convolution/native/{file}")
+    return "\n".join(bodies[name] for name in names)
 
 
 def tunable(name: str, value: int, values: Iterable[int]) -> str:
     """Return the definition of a constant that a search may set to other values; with one value it stays."""
-    listed = sorted({*values, value})
-    offer = f"  // tune: {name} = {' | '.join(map(str, listed))}" if len(listed) > 1 else ""
-    return constant(name, value) + offer
+    return choice(name, value, sorted({*values, value}))
 
 
 def used(definitions: list[str], text: str) -> list[str]:

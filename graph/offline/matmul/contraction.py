@@ -11,13 +11,14 @@ from ridgeline.graph.offline.elementwise import IDENTITIES
 from ridgeline.graph.offline.epilogue import Epilogue, recognise_epilogue
 from ridgeline.graph.offline.ir import NotCovered, Value
 from ridgeline.graph.offline.layout import View
-from ridgeline.graph.offline.recognise import VIEWS, Node, Reader, base_name
+from ridgeline.graph.offline.recognise import VIEWS, Node, Reader
+from ridgeline.tools.dtypes import element_bytes
+from ridgeline.tools.operations import base_name
 from ridgeline.tools.records import ArgKind, ArgSpec, Description, Role
 
 CONTRACTIONS = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1}
 """Where the left operand stands among the arguments."""
 DTYPES = ("float32", "float16", "bfloat16")
-ELEMENT_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +68,7 @@ class Contraction:
     @property
     def element_bytes(self) -> int:
         """Return the size of an operand's element."""
-        return ELEMENT_BYTES[self.dtype]
+        return element_bytes(self.dtype)
 
     @property
     def flops(self) -> int:

@@ -6,9 +6,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from ridgeline.graph.offline.composer import Composition, Text, header_line
+from ridgeline.graph.offline.composer import Composition, Pointers, Text, header_line, pointed_at
 from ridgeline.graph.offline.ideas import within_roofline
-from ridgeline.graph.offline.ir import NotCovered
 from ridgeline.graph.offline.matmul.contraction import recognise
 from ridgeline.graph.offline.matmul.cpu_ideas import TEXTS
 from ridgeline.graph.offline.matmul.cpu_text import (
@@ -26,7 +25,7 @@ from ridgeline.graph.requests import Subject
 
 MAX_WORKSPACE_BYTES = 1 << 30
 CPU_FLAGS = Path("/proc/cpuinfo")
-SUSPECTS: tuple[tuple[str, tuple[str, ...]], ...] = (
+SUSPECTS: Pointers = (
     (r"compil|target|inlin", (DOT,)),
     (r"crash|segmentation|written|signal|memory|stack|illegal", (SPLIT, DOT, TILES, PANELS)),
     (r"wrong|error|precision|nan|inf|finite|differ", (DOT, SPLIT, POLY, DEPTHS)),
@@ -42,10 +41,8 @@ class MatmulCpu:
         """Read a reference.
 
         Raises:
-            NotCovered: the interface, an operation or a layout is outside the family.
+            NotCovered: an operation or a layout is outside the family.
         """
-        if subject.interface != "c":
-            raise NotCovered(f"interface {subject.interface}")
         self.contraction = recognise(subject.description)
         self._subject = subject
 
@@ -112,8 +109,7 @@ class MatmulCpu:
         return PREFETCH, DYNAMIC, TILES
 
     def suspects(self, failure: str) -> tuple[str, ...]:
-        pointed = [s for pattern, group in SUSPECTS if re.search(pattern, failure, re.IGNORECASE) for s in group]
-        return tuple(dict.fromkeys([*pointed, *LAST_SUSPECTS]))
+        return pointed_at(failure, SUSPECTS, LAST_SUSPECTS)
 
 
 def has_bf16_products() -> bool:

@@ -6,14 +6,9 @@ from dataclasses import dataclass
 
 from ridgeline.graph.offline.epilogue import epilogue_made, epilogue_text
 from ridgeline.graph.offline.matmul.contraction import Contraction
-from ridgeline.graph.offline.matmul.frame import (
-    TENSOR_TYPES,
-    batch_offset,
-    extents,
-    native_sections,
-    prototype,
-    tunable,
-)
+from ridgeline.graph.offline.matmul.frame import batch_offset, extents
+from ridgeline.graph.offline.source_frame import native_sections, prototype, tunable
+from ridgeline.tools.header import C_TYPES
 from ridgeline.tools.records import Signature
 
 PANELS, DEPTHS, TILES, DOT = "packed-panels", "cache-blocks", "thread-tiles", "bf16-dot"
@@ -47,7 +42,7 @@ class CpuKernel:
 
     def source(self) -> str:
         """Return the whole source but its first line."""
-        native = native_sections("matmul_cpu.h")
+        native = native_sections("native/matmul_cpu.h")
         epilogue = self.contraction.epilogue
         parts = [*_head(self), "", epilogue_text(epilogue, cuda=False, inline=self.has(POLY)), *_offsets(self)]
         parts += [native["finish"]]
@@ -60,8 +55,8 @@ def _head(kernel: CpuKernel) -> list[str]:
     lines = ['#include "problem.h"', "", "#include <omp.h>", "", "#include <algorithm>", "#include <cmath>"]
     lines += ["#include <cstdint>"]
     lines += ["#include <immintrin.h>"] if kernel.has(PANELS) and kernel.has_pairs else []
-    lines += ["", f"using Element = {TENSOR_TYPES[contraction.dtype]};"]
-    lines += [f"using Output = {TENSOR_TYPES[contraction.epilogue.output.dtype]};"]
+    lines += ["", f"using Element = {C_TYPES[contraction.dtype]};"]
+    lines += [f"using Output = {C_TYPES[contraction.epilogue.output.dtype]};"]
     lines += extents(contraction, "int64_t")
     return lines
 
@@ -133,8 +128,8 @@ def _run(kernel: CpuKernel) -> str:
     arguments = [f"{contraction.left.argument}_data", f"{contraction.right.argument}_data", epilogue_made(epilogue)]
     arguments += [f"{epilogue.output.argument}_data"]
     arguments += ["static_cast<char*>(workspace)"] if kernel.has(PANELS) else []
-    head = prototype(kernel.signature, cuda=False)
-    lines = [head if kernel.has(PANELS) else head.replace("void* workspace", "void*")]
+    workspace = "void* workspace" if kernel.has(PANELS) else "void*"
+    lines = [prototype(kernel.signature, workspace) + " {"]
     lines += [f"  product({', '.join(arguments)});", "}", ""]
     if kernel.has(PANELS):
         own = "LEFT_BYTES" if kernel.has(SPLIT) else "(LEFT_BYTES + SUMS_BYTES)"

@@ -6,15 +6,11 @@ import math
 from dataclasses import dataclass
 
 from ridgeline.graph.offline.epilogue import epilogue_made, epilogue_text
-from ridgeline.graph.offline.matmul.contraction import ELEMENT_BYTES, Contraction, Operand
-from ridgeline.graph.offline.matmul.frame import (
-    TENSOR_TYPES,
-    batch_offset,
-    extents,
-    native_sections,
-    prototype,
-    tunable,
-)
+from ridgeline.graph.offline.matmul.contraction import Contraction, Operand
+from ridgeline.graph.offline.matmul.frame import batch_offset, extents
+from ridgeline.graph.offline.source_frame import native_sections, prototype, tunable
+from ridgeline.tools.dtypes import element_bytes
+from ridgeline.tools.header import C_TYPES
 from ridgeline.tools.occupancy import block_shared_bytes
 from ridgeline.tools.records import Signature
 
@@ -66,7 +62,7 @@ def _head(kernel: CudaKernel) -> list[str]:
     group = kernel.choose("GROUP", (8, 16, 4), (4, 8, 16, 32)) if kernel.has(GROUPED) else "constexpr int GROUP = 1;"
     lines = ['#include "problem.h"', "", "#include <cmath>", "#include <cstdint>", ""]
     lines += ["#define HALF_OUTPUT"] if output != "float32" else []
-    lines += [f"using Element = {TENSOR_TYPES[contraction.dtype]};", f"using Output = {TENSOR_TYPES[output]};"]
+    lines += [f"using Element = {C_TYPES[contraction.dtype]};", f"using Output = {C_TYPES[output]};"]
     lines += [f"using Index = {'int32_t' if is_small else 'int64_t'};", *extents(contraction, "int"), group]
     return lines
 
@@ -96,7 +92,7 @@ def is_chunked(operand: Operand, contraction: Contraction) -> bool:
 
 
 def _block_source(kernel: CudaKernel) -> str:
-    native = native_sections("matmul_cuda.h")
+    native = native_sections("native/matmul_cuda.h")
     contraction = kernel.contraction
     is_tensor = kernel.has(TENSOR)
     lines = _head(kernel)
@@ -162,7 +158,7 @@ def _block_run(kernel: CudaKernel) -> str:
     out, made = contraction.epilogue.output.argument, epilogue_made(contraction.epilogue)
     left, right = contraction.left.argument, contraction.right.argument
     workspace = "static_cast<float*>(workspace)" if kernel.has(SPLIT) else "nullptr"
-    lines = [prototype(kernel.signature, cuda=True), _attribute("matmul")]
+    lines = [prototype(kernel.signature, "void* workspace", "cudaStream_t stream") + " {", _attribute("matmul")]
     lines += [f"  const Epilogue epilogue = {made};"]
     blocks = "TILES"
     if kernel.has(PERSISTENT):
@@ -243,7 +239,7 @@ def _is_mapped(operand: Operand, contraction: Contraction) -> bool:
 
 
 def _warpgroup_source(kernel: CudaKernel) -> str:
-    native, shared = native_sections("matmul_wgmma.h"), native_sections("matmul_cuda.h")
+    native, shared = native_sections("native/matmul_wgmma.h"), native_sections("native/matmul_cuda.h")
     contraction = kernel.contraction
     first, second, from_registers = sides_of(contraction)
     is_swapped = not first.is_left
@@ -300,13 +296,13 @@ def multiply_text(dtype: str, widths: tuple[int, ...], *, from_registers: bool) 
 
 
 def _multiply(dtype: str, width: int, from_registers: bool) -> str:  # noqa: FBT001
-    kind, depth = WARPGROUP_TYPES[dtype], 32 // ELEMENT_BYTES[dtype]
+    kind, depth = WARPGROUP_TYPES[dtype], 32 // element_bytes(dtype)
     count = width // 2
     sums = ", ".join(f"%{i}" for i in range(count))
     outputs = ", ".join(f'"+f"(sums[{i}])' for i in range(count))
     first = f"{{%{count}, %{count + 1}, %{count + 2}, %{count + 3}}}" if from_registers else f"%{count}"
     second = count + (4 if from_registers else 1)
-    has_orders = ELEMENT_BYTES[dtype] == 2
+    has_orders = element_bytes(dtype) == 2
     orders = f", %{second + 2}, %{second + 3}" if has_orders else ""
     inputs = ['"r"(first[0]), "r"(first[1]), "r"(first[2]), "r"(first[3])' if from_registers else '"l"(first)']
     inputs += ['"l"(second)', '"r"(static_cast<int>(accumulates))']
@@ -328,7 +324,7 @@ def _multiply(dtype: str, width: int, from_registers: bool) -> str:  # noqa: FBT
 
 def _warpgroup_run(kernel: CudaKernel, first: Side, second: Side) -> str:
     contraction = kernel.contraction
-    lines = [prototype(kernel.signature, cuda=True), _attribute("matmul")]
+    lines = [prototype(kernel.signature, "void* workspace", "cudaStream_t stream") + " {", _attribute("matmul")]
     used = "0"
     for name, side, lines_in_box in (("first", first, "BM"), ("second", second, "BN / CLUSTER")):
         lines += _map_lines(kernel, name, side, lines_in_box, used)

@@ -1,14 +1,19 @@
 """Convolutions for a GPU where there is none: they build without a warning, and emulated they compute the right thing."""
 
 import asyncio
+import dataclasses
 import itertools
 import shutil
 
 import numpy as np
 import pytest
 
+from ridgeline.graph.offline.composer import structures_of
 from ridgeline.graph.offline.convolution.composers import ConvolutionCuda, convolution
 from ridgeline.graph.offline.convolution.structures import Gpu
+from ridgeline.graph.offline.ideas import composition_line, named_structures
+from ridgeline.graph.offline.proposals import propose_ideas
+from ridgeline.graph.requests import Elite, IdeationRequest, TriedIdea
 from ridgeline.graph.tuning import parse_tunables, with_values
 from ridgeline.tools.compiler import Compiler
 from ridgeline.tools.engine import CompileTask, ProblemOnDevice
@@ -89,6 +94,12 @@ def tasks_for(convolutions, name):
     ]  # fmt: skip
 
 
+def test_warpgroups_are_where_a_kernel_starts_on_hopper(convolutions):
+    composer = composer_of(convolutions["alexnet_relu_pool"])
+    assert composer.base() == {Gpu.WGMMA, Gpu.VECTOR, Gpu.POOL}
+    assert composer.expected_gain(Gpu.WGMMA) > composer.expected_gain(Gpu.MMA)
+
+
 def test_every_pair_of_structures_is_emitted(convolutions):
     composer = composer_of(convolutions["alexnet_relu_pool"])
     pairs = [frozenset(p) for p in itertools.combinations(composer.applicable(), 2)]
@@ -105,3 +116,34 @@ def test_tunables_default_to_one_of_their_values(convolutions):
 
 def test_references_are_not_all_zero(convolutions):
     assert all(np.abs(convolutions[n].arrays["out_0"]).max() > 0.1 for n in EMULATED)
+
+
+@pytest.fixture
+def crowded(convolutions):
+    """Return a composer for whose tile a second stage does not fit beside the pool, and its subject."""
+    subject = subject_of(convolutions["alexnet_relu_pool"], HOPPER, "tf32")
+    layer = dataclasses.replace(composer_of(convolutions["alexnet_relu_pool"]).layer, channels=4)
+    return ConvolutionCuda(layer, subject), subject
+
+
+ASKED = frozenset({Gpu.ASYNC, Gpu.POOL, Gpu.MMA})
+
+
+def test_header_names_what_was_emitted_where_not_all_fits(crowded):
+    source = crowded[0].emit(ASKED, 0)
+    assert structures_of(source) == {Gpu.POOL, Gpu.MMA} and "cp.async" not in source
+
+
+def test_a_composition_that_lost_structures_is_not_proposed_again(crowded):
+    composer, subject = crowded
+    asked = TriedIdea(
+        id="r1i0", title="copy ahead", mechanism=composition_line(composer, ASKED), category="memory_access",
+        parent_id=None, best_candidate_id="r1i0v0a0", best_speedup=2.0, failure="",
+    )  # fmt: skip
+    emitted = Elite(
+        candidate_id="r1i0v0a0", idea_title="copy ahead", source=composer.emit(ASKED, 0), median_ms=0.5, speedup=2.0
+    )
+    request = IdeationRequest(subject=subject, round=2, count=100, rng_seed=1, tried=(asked,), elites=(emitted,))
+    proposed = [named_structures(composer, idea.mechanism) for idea in propose_ideas(composer, request)]
+    assert len(proposed) > 10
+    assert not {ASKED, structures_of(emitted.source)} & set(proposed)

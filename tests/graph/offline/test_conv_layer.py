@@ -52,7 +52,7 @@ def test_products_are_no_convolutions(references):
 def test_tensor_cores_need_a_tolerance_that_rounds(convolutions):
     exact, rounded = (convolution(subject_of(convolutions["alexnet"], HOPPER, t)) for t in ("fp32", "tf32"))
     assert Gpu.MMA not in exact.applicable() and {Gpu.MMA, Gpu.WGMMA} <= {*rounded.applicable()}
-    assert Gpu.POOL not in rounded.applicable() and rounded.base() == {Gpu.MMA, Gpu.VECTOR}
+    assert Gpu.POOL not in rounded.applicable() and rounded.base() == {Gpu.WGMMA, Gpu.VECTOR}
 
 
 def test_structures_of_the_pool_need_a_pool(convolutions):

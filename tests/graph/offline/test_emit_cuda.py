@@ -9,7 +9,7 @@ from ridgeline.graph.offline.composer import compatible, merge, structures_of
 from ridgeline.graph.offline.cuda_geometry import alignment, width_of
 from ridgeline.graph.offline.cuda_keeps import keep_row
 from ridgeline.graph.offline.cuda_structures import CudaStructure as S
-from ridgeline.graph.offline.ir import Load, NotCovered
+from ridgeline.graph.offline.ir import Load
 from ridgeline.graph.offline.rowwise_cuda import RowwiseCuda
 from ridgeline.graph.offline.schedule import make_plan
 from ridgeline.graph.tuning import parse_tunables
@@ -98,12 +98,30 @@ def test_source_names_its_structures_and_declares_tunables(softmax):
     assert {"THREADS", "VEC", "UNROLL", "CLUSTER", "AHEAD"} == {t.name for t in parse_tunables(source)}
 
 
+def test_kept_row_and_ring_of_copied_rows_are_never_in_one_kernel(softmax):
+    """Both would start where shared memory does; of rows shared by a cluster the ring overwrote the kept row."""
+    source = softmax.emit(frozenset({S.SHARED, S.VECTOR, S.ASYNC, S.ONLINE, S.STREAM, S.FAST}), 0)
+    assert structures_of(source) == {S.SHARED, S.VECTOR, S.ONLINE, S.STREAM, S.FAST}
+    assert "keep0" in source and "rl_bulk" not in source
+
+
 def test_variations_start_their_tunables_elsewhere(softmax):
     assert len({softmax.emit(softmax.base(), v) for v in range(3)}) == 3
 
 
 def test_gains_stay_between_one_and_the_roofline(softmax):
     assert all(1.0 <= softmax.expected_gain(s) <= 4.0 for s in softmax.applicable())
+
+
+def test_where_registers_hold_a_long_row_cheaper_arithmetic_is_expected_to_bring_more_than_saved_sweeps(softmax):
+    assert {S.VECTOR, S.REGISTERS} == softmax.base()
+    small = [softmax.expected_gain(s) for s in (S.FAST, S.STREAM, S.PERSIST)]
+    assert min(small) > max(softmax.expected_gain(s) for s in (S.ONLINE, S.ASYNC, S.CLUSTER))
+
+
+def test_split_rows_are_expected_to_gain_most_by_fewer_sweeps(long_rows):
+    others = (S.GRID, S.REGISTERS, S.SHARED, S.CLUSTER)
+    assert long_rows.expected_gain(S.ONLINE) > max(long_rows.expected_gain(s) for s in others)
 
 
 def test_failure_points_at_structures_and_names_all_in_the_end(softmax):
@@ -124,12 +142,6 @@ def test_alignment_is_what_every_row_starts_at():
     assert alignment(Load(argument="x", dtype="float32", offset=4, row_terms=((1, 8, 64),), col_stride=1)) == 16
     assert alignment(Load(argument="m", dtype="bool", row_terms=((1, 8, 100),), col_stride=1)) == 4
     assert width_of(4194304, 132) == 31776 and width_of(1001, 1) == 1001
-
-
-def test_interface_torch_is_not_covered(references):
-    subject = dataclasses.replace(subject_of(references["softmax"], "cu"), interface="torch")
-    with pytest.raises(NotCovered, match="interface torch"):
-        RowwiseCuda(subject)
 
 
 def largest(composer, start):

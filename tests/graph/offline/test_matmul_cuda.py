@@ -57,6 +57,13 @@ def test_warpgroups_need_their_architecture(products):
     assert composer_of(products["square"], device=ampere).base() == {TENSOR}
 
 
+def test_many_tiles_on_warpgroups_start_grouped_with_wide_stores_and_stay_resident_next(products):
+    composer = composer_of(products["fp16"], "fp16")
+    composer.contraction = dataclasses.replace(composer.contraction, m=4096, n=4096, k=4096)
+    assert composer.base() == {WARPGROUP, GROUPED, WIDE}
+    assert composer.expected_gain(PERSISTENT) > composer.expected_gain(CLUSTER) == 1.0
+
+
 def test_operand_that_tf32_descriptors_do_not_read_comes_from_registers(products):
     first, second, from_registers = sides_of(composer_of(products["square"]).contraction)
     assert not first.is_left and from_registers and not second.is_repacked

@@ -1,6 +1,7 @@
 """The offline model as the graph's nodes see it."""
 
 import asyncio
+import dataclasses
 import itertools
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from ridgeline.graph.offline import OfflineModel
 from ridgeline.graph.offline.composer import structures_of
 from ridgeline.graph.offline.ideas import named_structures
+from ridgeline.graph.offline.model import composer_for
 from ridgeline.graph.offline.rowwise import RowwiseCpp
 from ridgeline.graph.offline.rowwise_cuda import RowwiseCuda
 from ridgeline.graph.offline.structures import Structure
@@ -95,6 +97,12 @@ def test_first_round_proposes_diverse_single_structures(quickstart):
     assert all(len(a) == 1 for a in added) and len(set(added)) == 4
 
 
+def test_base_by_itself_comes_after_what_should_improve_it(quickstart):
+    ideas = propose(quickstart, count=60)
+    bare = [structures_named(quickstart, i.mechanism) for i in ideas].index({Structure.KEEP})
+    assert bare > 4 and "row's intermediate result" in ideas[bare].title
+
+
 def test_proposals_are_deterministic(quickstart):
     assert propose(quickstart) == propose(quickstart)
 
@@ -139,6 +147,12 @@ def test_foreign_idea_is_mapped_by_its_words(quickstart):
     assert Structure.LANES in structures_of(write(quickstart, idea).source)
 
 
+def test_a_line_that_names_structures_in_conflict_is_written_without_one_of_them(quickstart):
+    idea = propose(quickstart)[0]
+    idea = idea.model_copy(update={"mechanism": "Composition: row-block, accumulators, prefetch."})
+    assert structures_of(write(quickstart, idea).source) == {Structure.ROWS, Structure.PREFETCH}
+
+
 def test_variations_differ(quickstart):
     for idea in propose(quickstart, count=8):
         sources = [write(quickstart, idea, variation=v).source for v in range(2)]
@@ -161,6 +175,13 @@ def test_repair_of_a_bare_kernel_starts_over(quickstart):
 def test_uncovered_reference_is_a_model_error_with_ways_on(references, name):
     with pytest.raises(ModelError, match="OPENAI_API_KEY.*seeds:"):
         propose(references[name])
+
+
+@pytest.mark.parametrize("language", ["cpp", "cu"])
+def test_interface_torch_is_not_covered(quickstart, language):
+    subject = dataclasses.replace(subject_of(quickstart, language), interface="torch")
+    with pytest.raises(ModelError, match="not covered: interface torch"):
+        composer_for(subject)
 
 
 def test_cuda_target_gets_cuda(quickstart):
