@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ridgeline.tools.dtypes import element_bytes
+from ridgeline.tools.dtypes import element_bytes, spanned_elements
 from ridgeline.tools.records import ArgKind, ArgSpec, Role, Signature
 from ridgeline.tools.sandbox_rules import Confined, Limits, Tier
 
@@ -115,7 +115,5 @@ def _with_room(limits: Limits) -> Limits:
 
 def _region_bytes(arg: ArgSpec) -> int:
     """Return how many bytes a tensor spans, in whole units of a device's alignment."""
-    if 0 in arg.shape:
-        return _ALIGNMENT
-    last = sum((n - 1) * stride for n, stride in zip(arg.shape, arg.strides, strict=True))
-    return -(-(last + 1) * element_bytes(arg.dtype) // _ALIGNMENT) * _ALIGNMENT
+    size_bytes = max(spanned_elements(arg.shape, arg.strides), 1) * element_bytes(arg.dtype)
+    return -(-size_bytes // _ALIGNMENT) * _ALIGNMENT

@@ -16,7 +16,10 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 
 from ridgeline.tools.arena import Arena, Side
+from ridgeline.tools.counted import counted
+from ridgeline.tools.gpu_monitor import SLOWED
 from ridgeline.tools.lane import Block, Lane, Rotation, WarmUp
+from ridgeline.tools.process_usage import IDLE_SHARE
 from ridgeline.tools.records import Comparison, Floor, Label, Purpose, ReasonCode, Status, Timing, Trial
 from ridgeline.tools.statistics import (
     SMALLEST_SAMPLE_95,
@@ -35,10 +38,8 @@ BELOW_FLOOR = 0.95
 """Part of the floor below which a time is not believed: the ceiling itself is a measurement."""
 LAUNCH_BOUND_MS = 0.05
 QUARANTINE_SPEEDUP = 10.0
-IDLE_SHARE = 0.05
 IDLE_TICKS_S = 0.02
 """/proc counts user and system time in ticks of 10 ms: two of them may be rounding."""
-SLOWED = "slowed by "
 CLOCK_SPREAD = 0.03
 """A pair of blocks whose clock is further than this from the median does not count."""
 BUSY_S = 1e-3
@@ -216,7 +217,7 @@ class Inspector:
             raise Distrusted(
                 Status.UNTRUSTED,
                 ReasonCode.NEW_THREAD,
-                f"{more} thread(s) appeared after the warm-up; start every thread in the first call",
+                f"{counted(more, 'thread')} appeared after the warm-up; start every thread in the first call",
             )
         collect = self.collects.get(id(side))
         for index in chosen:

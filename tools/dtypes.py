@@ -1,6 +1,8 @@
-"""The size of a dtype's element, for those who must not import torch."""
+"""The size of a dtype's element and of a strided tensor, for those who must not import torch."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 _NAMES_OF_SIZE = {
     1: "bool int8 uint8 float8_e4m3fn float8_e5m2",
@@ -19,3 +21,10 @@ def element_bytes(dtype: str) -> int:
         KeyError: torch has no such dtype, or no kernel is given one.
     """
     return _SIZES[dtype]
+
+
+def spanned_elements(shape: Sequence[int], strides: Sequence[int]) -> int:
+    """Return how many elements lie between the first and the last one of a strided tensor, both included."""
+    if 0 in shape:
+        return 0
+    return 1 + sum((n - 1) * stride for n, stride in zip(shape, strides, strict=True))

@@ -259,9 +259,7 @@ class Evaluator:
         self._end_judge()
         self._expect_free()
         if problem.device.kind is DeviceKind.CUDA and problem.interface != Interface.C:
-            raise DeviceError(
-                f"interface {problem.interface} runs on CPUs only so far; use --device cpu or interface: c"
-            )
+            raise DeviceError(f"interface {problem.interface} runs on CPUs only; use --device cpu or interface: c")
         # one secret for each problem of a run: every candidate faces the same trials, and no rng seed leads to them
         secret = self._secrets.setdefault(key, os.urandom(16))
         self._judge = JudgeProcess(problem, secret, self._cache_dir)

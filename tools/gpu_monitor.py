@@ -25,6 +25,8 @@ _TEMPERATURE_GPU = 0
 _MOST_PROCESSES = 256
 _TEXT_BYTES = 96
 
+SLOWED = "slowed by "
+"""What a figure's name begins with where it stands for a reason to slow down."""
 SLOWED_BY = {
     0x02: "clocks set by an application",
     0x04: "software power cap",
@@ -67,7 +69,7 @@ class GpuState(Record):
             "temperature_c": self.temperature_c,
         }
         known = {name: value for name, value in figures.items() if value is not None}
-        return known | {f"slowed by {reason}": 1.0 for reason in self.slowed_by}
+        return known | {SLOWED + reason: 1.0 for reason in self.slowed_by}
 
 
 UNCOUNTED = GpuProcess(pid=0, name="an unknown number of processes")
@@ -97,11 +99,6 @@ class GpuMonitor:
         )
         if not found:
             self.close()
-
-    @property
-    def is_available(self) -> bool:
-        """Say whether anything can be known of this GPU here."""
-        return self._nvml is not None
 
     def sample(self) -> GpuState:
         """Return the GPU's state now (about 1 ms)."""

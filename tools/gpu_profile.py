@@ -9,7 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ridgeline.tools.errors import EngineError
-from ridgeline.tools.gpu_code import KernelCode, find_cuobjdump, merged, read_ptxas, read_resource_usage, read_sass
+from ridgeline.tools.gpu_code import (
+    TENSOR_OPCODES,
+    KernelCode,
+    find_cuobjdump,
+    merged,
+    read_ptxas,
+    read_resource_usage,
+    read_sass,
+)
 from ridgeline.tools.gpu_counters import (
     ACHIEVED_PCT,
     DURATION_NS,
@@ -196,7 +204,7 @@ def _details(kernels: Sequence[KernelCode], launches: Sequence[KernelCounters]) 
             "spill_load_bytes": sum((k.spill_load_bytes or 0) for k in kernels),
             "stack_bytes": max(k.stack_bytes for k in kernels),
             "static_shared_bytes": max(k.shared_bytes for k in kernels),
-            "tensor_instructions": sum(k.count(op) for k in kernels for op in ("HGMMA", "QGMMA", "HMMA", "QMMA")),
+            "tensor_instructions": sum(k.count(op) for k in kernels for op in TENSOR_OPCODES),
             "ffma_instructions": sum(k.count("FFMA") for k in kernels),
             "widest_global_load_bits": max(k.widest("LDG") for k in kernels),
         }

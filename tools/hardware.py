@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from ridgeline.tools.counted import counted
 from ridgeline.tools.errors import DeviceError
 from ridgeline.tools.gpu_monitor import installed_driver
 from ridgeline.tools.records import Device, DeviceKind
@@ -203,7 +204,9 @@ def _gpu(index: int) -> Device:
     driver = _driver()
     count = _gpu_count(driver)
     if index >= count:
-        raise DeviceError(f"device cuda:{index}: this machine has {count} GPU(s); use --device cpu or a lower index")
+        raise DeviceError(
+            f"device cuda:{index}: this machine has {counted(count, 'GPU')}; use --device cpu or a lower index"
+        )
     handle = ctypes.c_int()
     _check(driver.cuDeviceGet(ctypes.byref(handle), index), f"opening GPU {index}")
     name = ctypes.create_string_buffer(256)

@@ -16,6 +16,7 @@ from typing import Protocol
 
 import torch
 
+from ridgeline.tools.dtypes import spanned_elements
 from ridgeline.tools.judge_cuda_memory import DeviceAllocation
 from ridgeline.tools.records import ArgKind, ArgSpec, DeviceKind, Role, Signature
 from ridgeline.tools.rotation import count_sets
@@ -146,9 +147,7 @@ def _region(kind: DeviceKind, name: str, size_bytes: int, *, writable_by_runner:
 
 def storage_elements(spec: ArgSpec) -> int:
     """Return how many elements lie between the first and the last one of a strided tensor, both included."""
-    if 0 in spec.shape:
-        return 0
-    return 1 + sum((n - 1) * s for n, s in zip(spec.shape, spec.strides, strict=True))
+    return spanned_elements(spec.shape, spec.strides)
 
 
 def torch_dtype(name: str) -> torch.dtype:

@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 
 _AT_REST = "TtZX"  # stopped, traced, ended
+IDLE_SHARE = 0.05
+"""Of one core: a process that has nothing to do and uses more is at work behind the clock's back."""
 _AFTER_COMMAND = 3  # proc_pid_stat(5): the list that follows "pid (command) " starts at field 3
 
 

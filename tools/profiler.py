@@ -12,6 +12,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from ridgeline.tools.counted import counted
 from ridgeline.tools.disassembly import LoopFacts, read_listing
 from ridgeline.tools.gpu_profile import look_into
 from ridgeline.tools.records import Description, Device, DeviceKind, Floor, Profile, Timing
@@ -73,7 +74,7 @@ def profile_candidate(
 
 def _measured_notes(description: Description, floor: Floor | None, timing: Timing | None) -> list[str]:
     if timing is None or timing.median_ms is None:
-        return ["not timed yet: only the code was looked at"]
+        return ["not timed: only the code was looked at"]
     notes = []
     if floor is not None:
         gbps = description.compulsory_bytes / timing.median_ms / 1e6
@@ -148,7 +149,8 @@ def loop_notes(facts: LoopFacts, *, device: Device, is_memory_bound: bool) -> li
         )
     if facts.gathers:
         notes.append(
-            f"{facts.gathers} gather instruction(s) in loops: strided or indexed loads; make the inner index contiguous"
+            f"{counted(facts.gathers, 'gather instruction')} in loops: strided or indexed loads; make the inner index "
+            "contiguous"
         )
     if facts.spills:
         notes.append(

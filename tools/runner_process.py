@@ -19,7 +19,7 @@ from typing import IO
 
 from ridgeline.tools.arena import LoopTime
 from ridgeline.tools.counted import counted
-from ridgeline.tools.dtypes import element_bytes
+from ridgeline.tools.dtypes import element_bytes, spanned_elements
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.judge_process import LoadedProblem, Place
 from ridgeline.tools.process_usage import is_stopped
@@ -396,10 +396,7 @@ def _end(place: Place) -> int:
 
 
 def _size_bytes(spec: ArgSpec) -> int:
-    if 0 in spec.shape:
-        return 0
-    last = sum((n - 1) * s for n, s in zip(spec.shape, spec.strides, strict=True))
-    return (last + 1) * element_bytes(spec.dtype)
+    return spanned_elements(spec.shape, spec.strides) * element_bytes(spec.dtype)
 
 
 def _pointer_line(place: Place) -> str:

@@ -16,14 +16,13 @@ from typing import Any
 from ridgeline.tools.counted import counted
 from ridgeline.tools.judge_process import JudgeProcess
 from ridgeline.tools.precision import REPEAT_LIMIT, strictness
-from ridgeline.tools.process_usage import busy_seconds, thread_count
+from ridgeline.tools.process_usage import IDLE_SHARE, busy_seconds, thread_count
 from ridgeline.tools.records import Label, PrecisionClass, ReasonCode, Status, Trial, Verdict
 from ridgeline.tools.runner_process import RunnerFailure, RunnerProcess
 from ridgeline.tools.vocabulary import STRICTEST_FIRST
 
 Facts = dict[str, Any]
 
-_IDLE_SHARE = 0.05  # of one core: an idle runner that uses more is at work behind the clock's back
 _IDLE_WINDOW_S = 0.05
 _SHORTEST_WINDOW_S = 0.005
 _SETTLE_S = 0.05  # for work that went on behind an answer to show in the output
@@ -192,7 +191,7 @@ class Verification:
         self._runner.cont()
         shares = [self._idle_share(max(_SHORTEST_WINDOW_S, 3 * self._call_s)), self._idle_share(_IDLE_WINDOW_S)]
         self._runner.stop()
-        if max(shares) <= _IDLE_SHARE:
+        if max(shares) <= IDLE_SHARE:
             return None
         reason = f"idle between calls it uses {max(shares):.0%} of a core: work goes on behind the clock"
         return Failure(status=Status.UNTRUSTED, code=ReasonCode.BACKGROUND_WORK, reason=reason)
