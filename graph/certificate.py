@@ -37,6 +37,7 @@ from ridgeline.tools.records import (
     Timing,
     Verdict,
 )
+from ridgeline.tools.runner_plans import SANITIZERS
 
 if TYPE_CHECKING:
     from ridgeline.graph.context import SearchContext
@@ -46,7 +47,6 @@ logger = logging.getLogger(__name__)
 CERTIFICATE_SCHEMA_VERSION = 1
 EXTRA_TRIALS = 20
 RETIMINGS = 3
-SANITIZERS = "address,undefined"
 GPU_SPREAD = 0.03
 GPU_SANITIZERS = "compute-sanitizer"
 

@@ -12,11 +12,12 @@ import pytest
 
 from ridgeline.tools.engine import ProblemOnDevice
 from ridgeline.tools.errors import EngineError
+from ridgeline.tools.fault_place import Spot, locate
 from ridgeline.tools.hardware import detect_device
 from ridgeline.tools.judge_process import JudgeProcess, LoadedProblem
 from ridgeline.tools.process_usage import is_stopped
 from ridgeline.tools.records import ArgSpec, Description, Role, Signature
-from ridgeline.tools.runner_process import Place, RunnerPlan, RunnerProcess, Spot, locate
+from ridgeline.tools.runner_process import Place, RunnerPlan, RunnerProcess
 from ridgeline.tools.sandbox import Confined, Sandbox
 
 

@@ -117,8 +117,6 @@ class Device {
 
     int64_t stop() { return now_ns() - began_; }
 
-    void check(int, const char *) {}
-
     bool begin_capture() { return false; }
 
     bool end_capture() { return false; }
