@@ -38,7 +38,7 @@ PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "matmul", "linear", "convolution")
 """Operations that run in tf32 when a GPU's flags allow it."""
 ATTENTION_BACKENDS = ("sdpa_flash", "sdpa_efficient", "sdpa_cudnn", "sdpa_math")
 MODE_NAMES = {"default": "compile", "max-autotune": "compile_max_autotune"}
-SETTINGS = TimingSettings(rule=StoppingRule(smallest=10, largest=60, time_s=3.0, patience_s=20.0), loop_s=0.01)
+SETTINGS = TimingSettings(rule=StoppingRule(smallest=10, largest=60, time_s=3.0, patience_s=20.0), block_s=0.03)
 
 StartJudge = Callable[[], JudgeProcess]
 

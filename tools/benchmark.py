@@ -54,7 +54,7 @@ class TimingSettings:
 
     rule: StoppingRule
     warm_up: WarmUp = field(default_factory=WarmUp)
-    loop_s: float = 0.004  # what the shorter of a block's two loops should last
+    block_s: float = 0.012  # what a block should last
     checks: int = 1  # outputs compared after each candidate block
     idle_s: float = 0.1  # how long a candidate is watched while it has nothing to do
     rng_seed: int | None = None  # which outputs are checked; None: unpredictable
@@ -64,7 +64,7 @@ class TimingSettings:
         """Return the settings of a purpose: search and tune take 2 to 3 s for a kernel of 1 ms, certify about 10 s."""
         if purpose is Purpose.CERTIFY:
             rule = StoppingRule(smallest=20, largest=200, time_s=8.0, patience_s=40.0)
-            return cls(rule=rule, loop_s=0.01, checks=3, idle_s=0.5)
+            return cls(rule=rule, block_s=0.03, checks=3, idle_s=0.5)
         if purpose is Purpose.EVALUATE:
             return cls(rule=StoppingRule(smallest=10, largest=60, time_s=5.0, patience_s=30.0), checks=2)
         rule = StoppingRule(smallest=10, largest=24, time_s=2.0, patience_s=10.0, give_up_below=0.8)
@@ -172,7 +172,7 @@ def time_alone(side: Side, arena: Arena, *, settings: TimingSettings) -> tuple[f
     """Return (median_ms, p10_ms, p90_ms, samples) of one trusted side: a baseline."""
     lane = Lane(side=side, rotation=Rotation(arena=arena), is_tracked=False)
     lane.rotation.renew()
-    lane.warm_up(settings.warm_up, loop_s=settings.loop_s)
+    lane.warm_up(settings.warm_up, block_s=settings.block_s)
     started = time.perf_counter()
     while True:
         lane.rotation.renew()  # as before the blocks of an alternating run
@@ -245,7 +245,7 @@ def _warm_up(ours: Lane, theirs: Lane, settings: TimingSettings) -> dict[int, in
     threads: dict[int, int] = {}
     for lane, other in ((theirs, ours), (ours, theirs)):
         other.side.pause()
-        lane.warm_up(settings.warm_up, loop_s=settings.loop_s)
+        lane.warm_up(settings.warm_up, block_s=settings.block_s)
         threads[id(lane.side)] = lane.side.threads()
         if lane.is_tracked:
             _expect_idle(lane.side, settings.idle_s)
@@ -333,7 +333,7 @@ def _expect_consistent(lane: Lane, other: Lane) -> None:
     """
     per_call = lane.per_call_s()
     typical = median(per_call)
-    waiting = LATENCY_MARGIN * 2 * max(0.0, other.latency_s()) / (3 * lane.plan.calls)
+    waiting = LATENCY_MARGIN * max(0.0, other.latency_s()) / lane.plan.calls
     allowed = WITNESS_RELATIVE * typical + WITNESS_ABSOLUTE_S + waiting
     differences = [b.own_s - t for b, t in zip(lane.blocks, per_call, strict=True)]
     if min(abs(d) for d in differences) > allowed:
@@ -353,7 +353,7 @@ def _timing(ours: Lane, theirs: Lane, measured: PairedRatio, floor: Floor | None
         raise Distrusted(Status.UNTRUSTED, ReasonCode.BELOW_FLOOR, reason)
     labels = [Label.LAUNCH_BOUND] if median_ms < LAUNCH_BOUND_MS else []
     labels += [Label.QUARANTINED] if measured.ratio > QUARANTINE_SPEEDUP else []
-    calls = sum(3 * b.calls for b in ours.blocks)
+    calls = sum(b.calls for b in ours.blocks)
     return Timing(
         status=Status.OK,
         median_ms=median_ms,

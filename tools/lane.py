@@ -1,10 +1,9 @@
 """One side of an alternating measurement: how many calls its blocks have, which sets they use, what they took.
 
-A block is a loop of N calls and one of 2N, timed by the parent from the first request to the last reply. Every call of
-a block meets contents that are new since just before the block, and every call counts: whatever a candidate computes
-ahead, or keeps, is computed while the clock runs and is of no use to another block. A candidate that misleads the
-warm-up changes how long its blocks are, and by that only how much the requests' own cost weighs, which is never
-subtracted from a candidate's time.
+A block is one loop, one request to the side, timed by the parent until the side is at rest again. Every call of a block
+meets contents that are new since just before the block, and every call counts: whatever a candidate computes ahead, or
+keeps, is computed while the clock runs and is of no use to another block. A candidate that misleads the warm-up changes
+how long its blocks are, and by that only how much the request's own cost weighs.
 """
 
 from __future__ import annotations
@@ -14,7 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ridgeline.tools.arena import Arena, LoopTime, Side
+from ridgeline.tools.rotation import MIN_SETS
 from ridgeline.tools.statistics import percentile
+
+LEAST_CALLS = MIN_SETS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,19 +30,17 @@ class WarmUp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The shape of a side's blocks: loops of `calls` (N) and 2N calls, each on a set of its own."""
+    """The shape of a side's blocks: `calls`, each on a set of its own."""
 
     calls: int
 
-    @property
-    def sets_used(self) -> int:
-        """Return how many different sets a block touches."""
-        return 3 * self.calls
 
+def make_plan(per_call_s: float, n_sets: int, *, block_s: float) -> Plan:
+    """Return the blocks' shape for a kernel of this speed: calls that last `block_s`, as far as the sets go round once.
 
-def make_plan(per_call_s: float, n_sets: int, *, loop_s: float) -> Plan:
-    """Return the blocks' shape for a kernel of this speed: N calls last `loop_s`, as far as the sets go round once."""
-    return Plan(calls=max(1, min(math.ceil(loop_s / per_call_s), n_sets // 3)))
+    Three at least: as many sets as there always are.
+    """
+    return Plan(calls=max(LEAST_CALLS, min(math.ceil(block_s / per_call_s), n_sets)))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -70,23 +70,22 @@ class Rotation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """What one block took; `short` is N calls, `long` 2N."""
+    """What one block took."""
 
     calls: int
-    short: LoopTime
-    long: LoopTime
+    took: LoopTime
     page_faults: int
     clocks: dict[str, float] = field(default_factory=dict)  # of a GPU, right after the block
 
     @property
     def own_s(self) -> float:
         """Return the seconds per call by the side's own clock."""
-        return (self.long.own_s + self.short.own_s) / (3 * self.calls)
+        return self.took.own_s / self.calls
 
     @property
     def parent_s(self) -> float:
-        """Return the seconds per call by the parent's clock, the requests' own cost included."""
-        return (self.long.parent_s + self.short.parent_s) / (3 * self.calls)
+        """Return the seconds per call by the parent's clock, the request's own cost included."""
+        return self.took.parent_s / self.calls
 
 
 @dataclass(slots=True, kw_only=True)
@@ -97,11 +96,11 @@ class Lane:
     rotation: Rotation
     is_tracked: bool  # a candidate; the reference is trusted
     request_s: float = 0.0  # what a request costs, however little it asks for: see request_cost.py
-    plan: Plan = Plan(calls=1)
+    plan: Plan = Plan(calls=LEAST_CALLS)
     blocks: list[Block] = field(default_factory=list)
     observe: Callable[[], dict[str, float]] = dict  # a GPU's clocks now; nothing on a CPU
 
-    def warm_up(self, warm_up: WarmUp, *, loop_s: float) -> None:
+    def warm_up(self, warm_up: WarmUp, *, block_s: float) -> None:
         """Run the side until it is warm and has touched every set, then settle its plan."""
         n_sets = self.rotation.arena.n_sets
         spent = last = self.side.loop(0, 1).parent_s
@@ -111,7 +110,7 @@ class Lane:
             last = self.side.loop(done % n_sets, chunk).parent_s
             done += chunk
             spent += last
-        self.plan = make_plan(max(last / chunk, 1e-7), n_sets, loop_s=loop_s)
+        self.plan = make_plan(max(last / chunk, 1e-7), n_sets, block_s=block_s)
 
     @staticmethod
     def _is_warm(warm_up: WarmUp, done: int, spent: float, n_sets: int) -> bool:
@@ -125,29 +124,26 @@ class Lane:
         The sets are given in the order of their use, so the last one is the last call's.
         """
         plan, n_sets = self.plan, self.rotation.arena.n_sets
-        first = self.rotation.take(plan.sets_used)
-        sets = [(first + i) % n_sets for i in range(plan.sets_used)]
+        first = self.rotation.take(plan.calls)
+        sets = [(first + i) % n_sets for i in range(plan.calls)]
         faults = self.side.page_faults()
-        short = self.side.loop(sets[0], plan.calls)
-        long = self.side.loop(sets[plan.calls], 2 * plan.calls)
+        took = self.side.loop(first, plan.calls)
         faults = self.side.page_faults() - faults
-        clocks = self.observe()
-        self.blocks.append(Block(calls=plan.calls, short=short, long=long, page_faults=faults, clocks=clocks))
+        self.blocks.append(Block(calls=plan.calls, took=took, page_faults=faults, clocks=self.observe()))
         return choose(tuple(sets))  # chosen afterwards: nothing that a candidate could read tells which
 
     def latency_s(self) -> float:
         """Return the 90th percentile of what a request takes beyond the side's own clock: waking up, waiting for a core."""
-        beyond = [b.short.parent_s + b.long.parent_s - b.short.own_s - b.long.own_s for b in self.blocks]
-        return percentile(beyond, 90) / 2
+        return percentile([b.took.parent_s - b.took.own_s for b in self.blocks], 90)
 
     def per_call_s(self) -> list[float]:
         """Return every block's seconds per call.
 
-        A candidate's are the parent's, less what the block's two requests usually cost: nothing that it could have a
-        say in is taken off. Where that leaves less than the candidate's own clock says, the requests were cheaper than
-        usual, and its own clock counts: it can only make it slower. The reference is trusted and its requests cost more,
-        so its own clock counts: what is wrong is wrong in its favour.
+        A candidate's are the parent's, less what a block's request usually costs: nothing that it could have a say in
+        is taken off. Where that leaves less than the candidate's own clock says, the request was cheaper than usual, and
+        its own clock counts: it can only make it slower. The reference is trusted and its requests cost more, so its own
+        clock counts: what is wrong is wrong in its favour.
         """
         if not self.is_tracked:
             return [b.own_s for b in self.blocks]
-        return [max(b.parent_s - 2 * self.request_s / (3 * b.calls), b.own_s) for b in self.blocks]
+        return [max(b.parent_s - self.request_s / b.calls, b.own_s) for b in self.blocks]

@@ -15,6 +15,7 @@ from statistics import median
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.flags import architecture_flags
 from ridgeline.tools.judge_process import JudgeProcess
+from ridgeline.tools.lane import LEAST_CALLS
 from ridgeline.tools.records import Device, DeviceKind
 from ridgeline.tools.runner_process import RunnerFailure, RunnerPlan, RunnerProcess
 from ridgeline.tools.sandbox import Sandbox
@@ -51,7 +52,7 @@ def nothing_library(cache_dir: Path, device: Device) -> Path:
 def usual_request_s(sandbox: Sandbox, plan: RunnerPlan, judge: JudgeProcess) -> float:
     """Return the seconds that a request of a block usually takes beside the work it asks for.
 
-    A block is two requests right after the judge was at work; on a GPU, which then changes over to a process whose
+    A block's request comes right after the judge was at work; on a GPU, which then changes over to a process whose
     caches have gone cold, each sample follows the same work as a block. The plan names the empty library.
 
     Raises:
@@ -59,7 +60,7 @@ def usual_request_s(sandbox: Sandbox, plan: RunnerPlan, judge: JudgeProcess) -> 
     """
     try:
         with RunnerProcess(sandbox, plan, judge.problem) as runner:
-            return median(_block_s(runner, judge) for _ in range(SAMPLES[judge.device_kind])) / 2
+            return median(_block_s(runner, judge) for _ in range(SAMPLES[judge.device_kind]))
     except RunnerFailure as failure:
         raise EngineError(f"the cost of a request could not be measured: {failure.reason}") from failure
 
@@ -69,7 +70,7 @@ def _block_s(runner: RunnerProcess, judge: JudgeProcess) -> float:
     runner.stop()
     judge.request(_WORK[judge.device_kind])
     judge.stop()
-    return runner.loop(0, 1).parent_s + runner.loop(1, 1).parent_s
+    return runner.loop(0, LEAST_CALLS).parent_s
 
 
 def empty_plan(plan: RunnerPlan, library: Path) -> RunnerPlan:

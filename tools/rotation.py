@@ -9,9 +9,10 @@ from ridgeline.tools.records import DeviceKind
 MIN_SETS = 3
 MAX_SETS = 512
 """A kernel of 10 us needs hundreds of calls on fresh contents before a request's cost of 30 to 60 us is a few percent."""
-MAX_BYTES = {DeviceKind.CPU: 2 << 30, DeviceKind.CUDA: 16 << 30}
-"""Sets rotate over twice the last-level cache, within these limits and an eighth of the memory. A GPU writes 16 GiB in
-5 ms, and a loop of 5 to 20 ms is what makes a request's cost small beside it."""
+MAX_BYTES = {DeviceKind.CPU: 2 << 30, DeviceKind.CUDA: 32 << 30}
+SHARE = {DeviceKind.CPU: 1 / 8, DeviceKind.CUDA: 1 / 4}
+"""Sets rotate over twice the last-level cache, within these limits and this share of the memory. A GPU writes 32 GiB in
+10 ms, and a block of 10 to 20 ms is what makes the spread of a request's cost small beside it."""
 USUAL_SETS = {DeviceKind.CPU: 24, DeviceKind.CUDA: MAX_SETS}
 """On a CPU enough for a block of 21 calls on contents not seen before, on a GPU as many as there may be."""
 
@@ -22,7 +23,7 @@ def count_sets(set_bytes: int, *, kind: DeviceKind = DeviceKind.CPU, cache_bytes
     More than twice the last-level cache, and on a CPU 24, on a GPU as many as memory allows; at least 3.
     """
     wanted = max(math.ceil(2 * cache_bytes / max(set_bytes, 1)) + 1, USUAL_SETS[kind])
-    affordable = min(MAX_BYTES[kind], memory_bytes // 8) // max(set_bytes, 1)
+    affordable = most_bytes(kind, memory_bytes) // max(set_bytes, 1)
     return max(MIN_SETS, min(wanted, affordable, MAX_SETS))
 
 
@@ -31,7 +32,12 @@ def rotating_limit(*, kind: DeviceKind = DeviceKind.CPU, cache_bytes: int, memor
 
     What a problem rotates over (`rotating_bytes`) may be more, and is less where 512 sets of it are less.
     """
-    return min(2 * cache_bytes, MAX_BYTES[kind], memory_bytes // 8)
+    return min(2 * cache_bytes, most_bytes(kind, memory_bytes))
+
+
+def most_bytes(kind: DeviceKind, memory_bytes: int) -> int:
+    """Return the most that sets may take of a device's memory."""
+    return min(MAX_BYTES[kind], int(memory_bytes * SHARE[kind]))
 
 
 def rotating_bytes(set_bytes: int, *, kind: DeviceKind = DeviceKind.CPU, cache_bytes: int, memory_bytes: int) -> int:

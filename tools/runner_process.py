@@ -20,7 +20,7 @@ from ridgeline.tools.arena import LoopTime
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.fault_place import locate
 from ridgeline.tools.judge_process import LoadedProblem, Place
-from ridgeline.tools.process_usage import is_stopped
+from ridgeline.tools.process_usage import Threads
 from ridgeline.tools.records import ArgKind, ReasonCode, Status
 from ridgeline.tools.sandbox import Confined, Sandbox, SandboxedProcess
 
@@ -69,6 +69,7 @@ class RunnerPlan:
     workspace_bytes: int  # the most that a candidate may ask for
     call_timeout_s: float
     load_timeout_s: float = _LOAD_TIMEOUT_S
+    waits_spinning: bool = False  # for answers: where a core is free for it, waking up would be noise on the clock
 
 
 class RunnerProcess:
@@ -94,6 +95,7 @@ class RunnerProcess:
             self._socket.close()
             self._stderr.close()
             raise
+        self._threads = Threads(self.pid)
         try:
             self._load()
         except BaseException:
@@ -182,7 +184,7 @@ class RunnerProcess:
         """
         self._process.stop()
         deadline = time.monotonic() + self._plan.call_timeout_s
-        while not is_stopped(self.pid):
+        while not self._threads.are_at_rest():
             if time.monotonic() > deadline:
                 self._process.kill()
                 reason = "a thread went on in a system call after the answer: finish all work before returning"
@@ -197,6 +199,7 @@ class RunnerProcess:
         self._socket.close()
         self._process.close()
         self._stderr.close()
+        self._threads.close()
 
     def __enter__(self) -> RunnerProcess:
         return self
@@ -266,9 +269,8 @@ class RunnerProcess:
     def _reply(self, timeout_s: float, on_timeout: ReasonCode) -> list[str]:
         deadline = time.monotonic() + timeout_s
         while b"\n" not in self._pending:
-            self._socket.settimeout(max(deadline - time.monotonic(), 1e-3))
             try:
-                data = self._socket.recv(_LONGEST_LINE)
+                data = self._receive(deadline)
             except TimeoutError as error:
                 self._process.kill()
                 reason = f"no answer within {timeout_s:g} s {self._phase}: stopped"
@@ -287,6 +289,23 @@ class RunnerProcess:
         if words[0] == "failed":
             raise self._failed(words[1:])
         return words
+
+    def _receive(self, deadline: float) -> bytes:
+        """Return what the runner has sent, b"" when it has closed its connection.
+
+        Raises:
+            TimeoutError: nothing came until then.
+        """
+        if not self._plan.waits_spinning:
+            self._socket.settimeout(max(deadline - time.monotonic(), 1e-3))
+            return self._socket.recv(_LONGEST_LINE)
+        self._socket.setblocking(False)
+        while time.monotonic() < deadline:
+            try:
+                return self._socket.recv(_LONGEST_LINE)
+            except BlockingIOError:
+                pass
+        raise TimeoutError
 
     # ------------------------------------------------------------------------------------------------------- failures
 

@@ -32,7 +32,7 @@ def get_inputs():
 def get_init_inputs():
     return []
 """
-QUICK = TimingSettings(rule=StoppingRule(smallest=6, largest=6), warm_up=WarmUp(calls=3, seconds=0.01), loop_s=0.001)
+QUICK = TimingSettings(rule=StoppingRule(smallest=6, largest=6), warm_up=WarmUp(calls=3, seconds=0.01), block_s=0.003)
 
 
 @pytest.fixture(scope="module")

@@ -41,7 +41,7 @@ N_SETS, ELEMENTS = 24, 1 << 16
 SETTINGS = TimingSettings(
     rule=StoppingRule(smallest=8, largest=12, time_s=1.0),
     warm_up=WarmUp(calls=10, seconds=0.03),
-    loop_s=0.002,
+    block_s=0.006,
     idle_s=0.1,
     checks=2,
     rng_seed=7,
@@ -196,7 +196,7 @@ def test_cache_keyed_by_a_fingerprint_gains_nothing(start, arena) -> None:
 def test_block_of_fresh_contents_gives_a_fingerprint_cache_no_advantage(start, arena) -> None:
     """Whatever the warm-up made of it: with a plan that uses no set twice, a cache saves nothing."""
     rotation = Rotation(arena=arena)
-    plan = Plan(calls=5)
+    plan = Plan(calls=15)
     lanes = [Lane(side=start(m, work=20), rotation=rotation, is_tracked=True) for m in ("fingerprint_cache", "honest")]
     for lane in lanes:
         lane.plan = plan
@@ -216,10 +216,10 @@ def test_runner_that_lies_about_its_own_time_is_named_and_never_gains(start, are
 
 
 def lane_of(per_call_s: float, *, own_share: float, latency_s: float) -> Lane:
-    """Return a lane of blocks of 10 and 20 calls whose side reports a share of its time."""
-    lane = Lane(side=None, rotation=Rotation(arena=None), is_tracked=True, plan=Plan(calls=10))
-    short, long = (LoopTime(parent_s=n * per_call_s + latency_s, own_s=own_share * n * per_call_s) for n in (10, 20))
-    lane.blocks = [Block(calls=10, short=short, long=long, page_faults=0)] * 8
+    """Return a lane of blocks of 30 calls whose side reports a share of its time."""
+    lane = Lane(side=None, rotation=Rotation(arena=None), is_tracked=True, plan=Plan(calls=30))
+    took = LoopTime(parent_s=30 * per_call_s + latency_s, own_s=own_share * 30 * per_call_s)
+    lane.blocks = [Block(calls=30, took=took, page_faults=0)] * 8
     return lane
 
 
@@ -237,7 +237,7 @@ def test_waiting_of_one_side_only_is_a_disagreement() -> None:
         _expect_consistent(lane_of(1e-3, own_share=1, latency_s=5e-3), lane_of(1e-3, own_share=1, latency_s=5e-5))
 
 
-def test_dawdling_in_one_of_the_two_loops_gains_nothing(start, arena) -> None:
+def test_dawdling_in_every_third_block_gains_nothing(start, arena) -> None:
     timing = time_candidate(start("dawdles", work=16), start(work=16), arena, settings=SETTINGS, floor=None)
     assert timing.status is Status.UNTRUSTED or timing.speedup < 1.1
 
@@ -335,7 +335,7 @@ def blocks_at(*clocks: float | None, **figures: float) -> list[Block]:
     """Return blocks of equal length at these clocks of the multiprocessors; None: the driver did not say."""
     took = LoopTime(parent_s=1e-3, own_s=1e-3)
     known = [({} if mhz is None else {"sm_mhz": float(mhz)}) | figures for mhz in clocks]
-    return [Block(calls=1, short=took, long=took, page_faults=0, clocks=figures) for figures in known]
+    return [Block(calls=1, took=took, page_faults=0, clocks=figures) for figures in known]
 
 
 def test_pairs_without_clocks_all_count() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from ridgeline.tools.arena import LoopTime
-from ridgeline.tools.lane import Block, Lane, Rotation, make_plan
+from ridgeline.tools.lane import LEAST_CALLS, Block, Lane, Rotation, make_plan
 
 N_SETS = 24
 
@@ -23,9 +23,9 @@ class CountingArena:
 @pytest.mark.parametrize("per_call_s", [1e-6, 1e-4, 6e-4, 1e-2, 1.0])
 @pytest.mark.parametrize("n_sets", [3, 11, 51, 64, 512])
 def test_plan_never_uses_a_set_twice(per_call_s: float, n_sets: int) -> None:
-    plan = make_plan(per_call_s, n_sets, loop_s=0.004)
-    assert 1 <= plan.calls <= n_sets // 3
-    assert plan.calls == n_sets // 3 or plan.calls * per_call_s >= 0.004
+    plan = make_plan(per_call_s, n_sets, block_s=0.012)
+    assert LEAST_CALLS <= plan.calls <= n_sets
+    assert plan.calls == n_sets or plan.calls * per_call_s >= 0.012
 
 
 def test_every_block_of_a_candidate_has_contents_of_its_own() -> None:
@@ -39,19 +39,12 @@ def test_every_block_of_a_candidate_has_contents_of_its_own() -> None:
 
 
 def test_very_slow_kernel_needs_three_calls_a_block() -> None:
-    assert make_plan(2.0, 51, loop_s=0.01).sets_used == 3
+    assert make_plan(2.0, 51, block_s=0.01).calls == 3
 
 
-def lane_with(blocks: list[tuple[float, float]], calls: int, *, is_tracked: bool, request_s: float = 0.0) -> Lane:
-    timed = [
-        Block(
-            calls=calls,
-            short=LoopTime(parent_s=short, own_s=short / 2),
-            long=LoopTime(parent_s=long, own_s=long / 2),
-            page_faults=0,
-        )
-        for short, long in blocks
-    ]
+def lane_with(parent_s: float, *, is_tracked: bool, request_s: float = 0.0) -> Lane:
+    """Return a lane of blocks of thirty calls whose side claims half of what the parent's clock says."""
+    timed = [Block(calls=30, took=LoopTime(parent_s=parent_s, own_s=parent_s / 2), page_faults=0)] * 6
     return Lane(
         side=None,
         rotation=Rotation(arena=CountingArena()),
@@ -62,30 +55,23 @@ def lane_with(blocks: list[tuple[float, float]], calls: int, *, is_tracked: bool
 
 
 def test_every_second_of_a_candidates_block_counts_by_the_parents_clock() -> None:
-    lane = lane_with([(0.010 + 40e-6, 0.020 + 40e-6)] * 6, calls=10, is_tracked=True)
-    assert lane.per_call_s() == pytest.approx([(0.030 + 80e-6) / 30] * 6)
-
-
-def test_dawdling_in_either_loop_only_costs() -> None:
-    for block in ((0.015, 0.020), (0.010, 0.025)):
-        assert min(lane_with([block] * 6, calls=10, is_tracked=True).per_call_s()) > 1.1e-3
+    lane = lane_with(0.030 + 60e-6, is_tracked=True)
+    assert lane.per_call_s() == pytest.approx([(0.030 + 60e-6) / 30] * 6)
 
 
 def test_the_trusted_references_own_clock_counts() -> None:
-    assert lane_with([(0.010, 0.020)] * 6, calls=10, is_tracked=False).per_call_s() == pytest.approx([0.5e-3] * 6)
+    assert lane_with(0.030, is_tracked=False).per_call_s() == pytest.approx([0.5e-3] * 6)
 
 
-def test_what_two_requests_usually_cost_is_taken_off_a_candidates_block() -> None:
-    lane = lane_with([(0.010 + 40e-6, 0.020 + 40e-6)] * 6, calls=10, is_tracked=True, request_s=40e-6)
+def test_what_a_request_usually_costs_is_taken_off_a_candidates_block() -> None:
+    lane = lane_with(0.030 + 60e-6, is_tracked=True, request_s=60e-6)
     assert lane.per_call_s() == pytest.approx([1e-3] * 6)
 
 
 def test_a_candidate_never_counts_below_its_own_clock() -> None:
-    lane = lane_with([(0.010, 0.020)] * 6, calls=10, is_tracked=True, request_s=0.012)
+    lane = lane_with(0.030, is_tracked=True, request_s=0.024)
     assert lane.per_call_s() == pytest.approx([0.5e-3] * 6)  # 0.2 ms by the parent's, 0.5 ms by its own
 
 
 def test_nothing_is_taken_off_the_trusted_reference() -> None:
-    assert lane_with([(0.010, 0.020)], calls=10, is_tracked=False, request_s=1.0).per_call_s() == pytest.approx(
-        [0.5e-3]
-    )
+    assert lane_with(0.030, is_tracked=False, request_s=1.0).per_call_s() == pytest.approx([0.5e-3] * 6)

@@ -15,7 +15,7 @@ from ridgeline.tools.errors import EngineError
 from ridgeline.tools.fault_place import Spot, locate
 from ridgeline.tools.hardware import detect_device
 from ridgeline.tools.judge_process import JudgeProcess, LoadedProblem
-from ridgeline.tools.process_usage import is_stopped
+from ridgeline.tools.process_usage import Threads
 from ridgeline.tools.records import ArgSpec, Description, Role, Signature
 from ridgeline.tools.runner_process import Place, RunnerPlan, RunnerProcess
 from ridgeline.tools.sandbox import Confined, Sandbox
@@ -127,11 +127,13 @@ def test_thread_in_a_long_system_call_is_not_stopped_yet(tmp_path: Path) -> None
             process.stdout.readline()
             time.sleep(0.05)
             process.send_signal(signal.SIGSTOP)
-            seen = {is_stopped(process.pid)}
+            threads = Threads(process.pid)
+            seen = {threads.are_at_rest()}
             deadline = time.monotonic() + 20
-            while not is_stopped(process.pid) and time.monotonic() < deadline:
+            while not threads.are_at_rest() and time.monotonic() < deadline:
                 time.sleep(0.001)
-            assert is_stopped(process.pid)
+            assert threads.are_at_rest()
             assert seen == {False}
+            threads.close()
         finally:
             process.kill()

@@ -1,0 +1,56 @@
+"""What /proc says of a process: whether its threads are at rest."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from ridgeline.tools.process_usage import Threads, thread_count
+
+COMES_AND_GOES = """
+import sys, threading
+for line in sys.stdin:
+    thread = threading.Thread(target=lambda: None)
+    thread.start()
+    thread.join()
+    print("ended", flush=True)
+"""
+
+
+def rests_within(threads: Threads, seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if threads.are_at_rest():
+            return True
+    return False
+
+
+def test_threads_that_come_and_go_leave_neither_a_wrong_state_nor_an_open_file() -> None:
+    open_before = len(os.listdir("/proc/self/fd"))
+    command = [sys.executable, "-c", COMES_AND_GOES]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None and process.stdout is not None
+        threads = Threads(process.pid)
+        for _ in range(5):
+            process.stdin.write("go\n")
+            process.stdin.flush()
+            process.stdout.readline()
+            assert not threads.are_at_rest()
+            process.send_signal(signal.SIGSTOP)
+            assert rests_within(threads, 5)
+            process.send_signal(signal.SIGCONT)
+        assert thread_count(process.pid) == 1
+        process.kill()
+        process.wait()
+        assert threads.are_at_rest()
+        threads.close()
+    assert len(os.listdir("/proc/self/fd")) == open_before
+
+
+def test_a_process_that_is_gone_is_at_rest() -> None:
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    assert Threads(process.pid).are_at_rest()
