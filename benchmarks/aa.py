@@ -4,9 +4,9 @@
 
 A form is a kernel of `aa/` for the reference affine.py: `affine` only moves memory, `padded` is bound by arithmetic. MB
 are what a call reads and writes: on an H200 affine:800, affine:4000 and padded:800 take about 0.2, 1 and 3 ms. Each
-repeat is one alternating run of two fresh processes. What is true is a ratio of 1, so the figures say how far a measurement here can
-be trusted: how many ratios lie within 1 % and 5 % of 1, and how many of the 95 % intervals hold 1. Each entry is
-written as it ends, beside those that the file holds already.
+repeat is one alternating run of two fresh processes. What is true is a ratio of 1, so the figures say how far a
+measurement here can be trusted: how many ratios lie within 1 % and 5 % of 1, and how many of the 95 % intervals hold
+1. Each entry is written as it ends, beside those that the file holds already.
 """
 
 from __future__ import annotations
