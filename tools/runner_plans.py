@@ -86,7 +86,7 @@ def _cuda_plan(problem: ProblemOnDevice, library: Path, cache_dir: Path) -> Runn
         workspace_bytes=problem.device.memory_bytes // 8,
         call_timeout_s=problem.call_timeout_s,
         load_timeout_s=problem.call_timeout_s,
-        waits_spinning=True,  # the candidate works on the GPU
+        uses_gpu=True,
     )
 
 
