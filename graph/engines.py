@@ -18,12 +18,18 @@ if TYPE_CHECKING:
 def target_of(problem: ProblemSpec, device: str) -> ProblemOnDevice:
     """Return the problem on the device called `device`: "cpu", "cuda", "cuda:1".
 
-    Raises DeviceError when there is no such device, ProblemError when the problem has no such target.
+    Raises DeviceError when there is no such device or no compiler that builds for this GPU, ProblemError when the
+    problem has no such target.
     """
+    from ridgeline.tools.device_toolchain import toolchain_for
     from ridgeline.tools.hardware import detect_device
     from ridgeline.tools.local_engine import on_device
+    from ridgeline.tools.records import DeviceKind
 
-    return on_device(problem, detect_device(device))
+    found = detect_device(device)
+    if found.kind is DeviceKind.CUDA:  # told before PyTorch starts; a search that is over needs no g++
+        toolchain_for(found)
+    return on_device(problem, found)
 
 
 @contextlib.asynccontextmanager

@@ -5,17 +5,24 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from ridgeline.tools.architecture import explain_missing, explain_shared
 from ridgeline.tools.records import ReasonCode
 
 LOG_BYTES = 4000
 REASON_BYTES = 300
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _ERROR = re.compile(
-    r": (fatal )?error[: ]|(nvcc|ptxas) (fatal|error)|undefined reference|undefined symbol|multiple definition|out of memory"
+    r": (fatal )?error[: ]|(nvcc|ptxas) (fatal|error)|^ptxas .*; error\s*:"
+    r"|undefined reference|undefined symbol|multiple definition|out of memory",
+    re.MULTILINE,
 )
 _LINKER_SUMMARY = "collect2: "  # says only that the linker failed
 _TEMPORARY = re.compile(r"(?:/\S*/)?\b(?:cc\w{6}|tmpxft_\w+-\d+_\w+(?:\.cudafe1)?)\.(?:o|cpp)\b")
-_START = re.compile(r"^\S+[:(]\d+\)?[:,]?.*\b(error|warning|note|remark)\b|^\S*ld:|^collect2:|^nvcc |^In file included")
+_ASSEMBLY = re.compile(r"(?:/\S*/)?\btmpxft_\w+-\d+_\w+\.ptx\b")
+_START = re.compile(
+    r"^\S+[:(]\d+\)?[:,]?.*\b(error|warning|note|remark)\b|^\S*ld:|^collect2:|^nvcc "
+    r"|^ptxas .*(error|fatal)\s*:|^In file included"
+)
 _OTHER_ENTRY = re.compile(
     r"declaration of .*\b(run|forward)\(|\b(run|forward)\([^)]*\). was declared"
     r'|"(run|forward)" has "C" linkage|return type alone\n.*\b(run|forward)\s*\('  # nvcc
@@ -28,7 +35,7 @@ def plain_log(raw: bytes, workdir: Path) -> str:
     """Return the compiler's output without colours, with paths of the build folder cut to file names."""
     text = _ANSI.sub("", raw.decode("utf-8", errors="replace")).replace("\r", "")
     text = text.replace(f"{workdir}/", "").replace(str(workdir), ".").replace("\0", "")
-    return _TEMPORARY.sub("kernel.o", text)
+    return _ASSEMBLY.sub("kernel.ptx", _TEMPORARY.sub("kernel.o", text))
 
 
 def trim_log(text: str) -> str:
@@ -41,11 +48,15 @@ def trim_log(text: str) -> str:
     return kept.encode()[: LOG_BYTES - len(marker.encode())].decode(errors="ignore") + marker
 
 
-def explain(log: str, entry: str) -> tuple[ReasonCode, str]:
+def explain(log: str, entry: str, arch: str = "") -> tuple[ReasonCode, str]:
     """Return whether the compiler or the linker refused, and the first error in one line.
 
-    `entry` is the declaration of what the source has to define; it is quoted when the source defines another.
+    `entry` is the declaration of what the source has to define; it is quoted when the source defines another. `arch` is
+    the GPU's: instructions and shared memory that it lacks are told as such.
     """
+    lacking = explain_missing(log, arch) or explain_shared(log, arch)
+    if lacking:
+        return ReasonCode.COMPILER_FAILED, lacking[:REASON_BYTES]
     missing = _UNDEFINED.search(log)
     if missing:
         return ReasonCode.LINK_FAILED, _explain_missing(missing[1] or missing[2], entry)

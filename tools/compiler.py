@@ -17,6 +17,7 @@ from pathlib import Path
 
 from ridgeline.tools.build_log import explain, plain_log, trim_log
 from ridgeline.tools.cache import BuildCache
+from ridgeline.tools.device_toolchain import toolchain_for
 from ridgeline.tools.engine import CompileTask, ProblemOnDevice
 from ridgeline.tools.errors import EngineError, StorageError
 from ridgeline.tools.ninja_batch import BuildCommand, BuildOutcome, run_batch
@@ -31,7 +32,7 @@ from ridgeline.tools.records import (
     Status,
 )
 from ridgeline.tools.sandbox import Confined, Limits, Sandbox, claim_workdir
-from ridgeline.tools.toolchain import Toolchain, find_toolchain
+from ridgeline.tools.toolchain import Toolchain
 from ridgeline.tools.torch_paths import find_torch_paths
 
 logger = logging.getLogger(__name__)
@@ -66,7 +67,7 @@ class Compiler:
         """Build every task and return the builds in order; equal sources are built once.
 
         Raises:
-            DeviceError: this machine has no compiler for the device.
+            DeviceError: this machine has no compiler for the device, or none that fits it.
             EngineError: ninja failed, or torch does not import.
             StorageError: the cache's disk is full or read-only.
         """
@@ -100,7 +101,7 @@ class Compiler:
 
     async def _find_toolchain(self) -> Toolchain:
         if self._toolchain is None:
-            self._toolchain = await asyncio.to_thread(find_toolchain, self._device.kind)
+            self._toolchain = await asyncio.to_thread(toolchain_for, self._device)
         return self._toolchain
 
     async def _build(self, recipes: list[Recipe]) -> dict[str, Build]:
@@ -169,7 +170,7 @@ class Compiler:
         library = job.folder / OUTPUT
         if outcome.exit_code == 0 and library.is_file() and not library.is_symlink():
             return self._cache.publish(build, library)
-        reason_code, reason = _failure(outcome, log, recipe)
+        reason_code, reason = _failure(outcome, log, recipe, self._device.arch)
         return replace(build, status=Status.COMPILE_ERROR, reason_code=reason_code, reason=reason)
 
 
@@ -206,7 +207,7 @@ def _lay_out(recipe: Recipe, batch: Path, name: str) -> _Job:
     return _Job(recipe=recipe, folder=folder, name=name)
 
 
-def _failure(outcome: BuildOutcome, log: str, recipe: Recipe) -> tuple[ReasonCode, str]:
+def _failure(outcome: BuildOutcome, log: str, recipe: Recipe, arch: str) -> tuple[ReasonCode, str]:
     """Return why a command left no library.
 
     Raises:
@@ -219,4 +220,4 @@ def _failure(outcome: BuildOutcome, log: str, recipe: Recipe) -> tuple[ReasonCod
         return ReasonCode.COMPILER_TIMEOUT, f"the compiler was stopped after {recipe.cpu_s} s: simplify the source"
     if outcome.exit_code == _PAST_LIMIT:
         return ReasonCode.COMPILER_FAILED, f"the compiler was stopped: {last.removeprefix('sandbox: killed: ')} reached"
-    return explain(log, recipe.entry)
+    return explain(log, recipe.entry, arch)

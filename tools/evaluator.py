@@ -22,6 +22,7 @@ from typing import IO, Any, TypeVar
 
 from ridgeline.tools.arena import Arena, EagerSide, RunnerSide
 from ridgeline.tools.cache import default_cache_dir
+from ridgeline.tools.device_toolchain import toolchain_for
 from ridgeline.tools.engine import (
     BaselineTask,
     BenchmarkTask,
@@ -257,7 +258,7 @@ class Evaluator:
         if self._judge is not None and self._judge_key == key:
             return self._judge
         self._end_judge()
-        self._expect_free()
+        self._expect_ready()
         if problem.device.kind is DeviceKind.CUDA and problem.interface != Interface.C:
             raise DeviceError(f"interface {problem.interface} runs on CPUs only; use --device cpu or interface: c")
         # one secret for each problem of a run: every candidate faces the same trials, and no rng seed leads to them
@@ -275,12 +276,14 @@ class Evaluator:
             self._end_judge()
         return JudgeProcess(problem, os.urandom(16), self._cache_dir)
 
-    def _expect_free(self) -> None:
-        """Refuse a GPU that other processes use, before anything of ours runs on it.
+    def _expect_ready(self) -> None:
+        """Refuse a GPU that nothing built here runs on or that other processes use, before anything of ours does.
 
         Raises:
-            DeviceError: it is busy; one line says with what.
+            DeviceError: there is no fitting compiler, its driver is too old, or it is busy; one line says with what.
         """
+        if self._device.kind is DeviceKind.CUDA:
+            toolchain_for(self._device)
         busy = self._monitor.busy_with() if self._monitor is not None else ""
         if busy:
             raise DeviceError(busy)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ridgeline.tools.architecture import has_wgmma
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.gpu_code import (
     TENSOR_OPCODES,
@@ -27,7 +28,7 @@ from ridgeline.tools.gpu_counters import (
     counter_notes,
     last_launches,
 )
-from ridgeline.tools.occupancy import LARGEST_BLOCK, WARP, has_wgmma, multiprocessor, occupancy, register_warps
+from ridgeline.tools.occupancy import LARGEST_BLOCK, WARP, multiprocessor, occupancy, register_warps
 from ridgeline.tools.records import Description, Device, Floor
 from ridgeline.tools.sandbox import Sandbox
 from ridgeline.tools.sandbox_rules import Confined, Limits, claim_workdir

@@ -197,6 +197,12 @@ def _line(path: Path) -> str:
 # -------------------------------------------------------------------------------------------------------------- GPU
 
 _SHARED_NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools")
+_DRIVER_REFUSALS = {  # of cuda.h
+    100: "the driver shows no GPU: see nvidia-smi and what CUDA_VISIBLE_DEVICES hides",
+    802: "the driver is not ready: start nvidia-fabricmanager, which GPUs behind NVSwitch wait for",
+    803: "libcuda.so.1 is of another version than the kernel's driver: restart the machine, or install one version",
+    804: "libcuda.so.1 is a compatibility package's, which this GPU does not take: remove cuda-compat from the path",
+}
 _ATTRIBUTES = {"multiprocessors": 16, "l2_bytes": 38, "major": 75, "minor": 76}  # CUdevice_attribute in cuda.h
 
 
@@ -266,26 +272,6 @@ def driver_text(version: str, cuda: int) -> str:
     return f"{version}, {newest}" if version else newest
 
 
-def check_driver(device: Device, compiler: str) -> None:
-    """Refuse a driver that cannot run what this nvcc builds; `compiler` is its `--version` line.
-
-    Within one major version of CUDA every driver runs what every toolkit builds for the GPU at hand (minor version
-    compatibility, CUDA 11 and later); a driver of an earlier major version runs none of it. A newer driver always does.
-
-    Raises:
-        DeviceError: the driver is too old; one line says what to do.
-    """
-    offered = re.search(r"CUDA (\d+)\.(\d+)", device.driver)
-    built = re.search(r"release (\d+)\.(\d+)", compiler) or re.search(r"cuda_(\d+)\.(\d+)", compiler)
-    if device.kind is not DeviceKind.CUDA or offered is None or built is None:
-        return
-    if int(offered[1]) < int(built[1]):
-        raise DeviceError(
-            f"{device.name}: its driver ({device.driver}) is older than the toolkit (CUDA {built[1]}.{built[2]}): install "
-            f"a driver for CUDA {built[1]}, or put the nvcc of a CUDA {offered[1]} toolkit first in PATH"
-        )
-
-
 def _driver() -> ctypes.CDLL:
     try:
         driver = ctypes.CDLL("libcuda.so.1")
@@ -303,7 +289,8 @@ def _gpu_count(driver: ctypes.CDLL) -> int:
 
 def _check(code: int, doing: str) -> None:
     if code != 0:
-        raise DeviceError(f"device cuda: {doing} failed with CUDA error {code}; see nvidia-smi, or use --device cpu")
+        why = _DRIVER_REFUSALS.get(code, f"{doing} failed with CUDA error {code}: see nvidia-smi")
+        raise DeviceError(f"device cuda: {why}, or use --device cpu")
 
 
 def _attribute(driver: ctypes.CDLL, number: int, handle: ctypes.c_int) -> int:

@@ -21,16 +21,17 @@ import torch
 
 from ridgeline.tools.errors import EngineError, ProblemError, RidgelineError
 from ridgeline.tools.judge_cases import NOMINAL, CaseBook
-from ridgeline.tools.judge_device import give_back, settle, time_nothing, use_tf32
+from ridgeline.tools.judge_device import expect_torch_on, give_back, remedy_for_memory, settle, time_nothing, use_tf32
 from ridgeline.tools.judge_inputs import Filling, SecretSource
 from ridgeline.tools.judge_memory import ArenaMemory
 from ridgeline.tools.judge_modes import ReferenceModes
-from ridgeline.tools.judge_reference import NO_ROOM, Reference, check_usable, one_line
+from ridgeline.tools.judge_reference import Reference, check_usable, one_line
 from ridgeline.tools.judge_trials import Examiner
 from ridgeline.tools.lifeline import end_with_parent
 from ridgeline.tools.precision import accepted_classes
 from ridgeline.tools.records import Description, DeviceKind, Role
 from ridgeline.tools.reference_graph import GraphExportError, compulsory_bytes, export_graph, flop_count
+from ridgeline.tools.room import check_room
 
 _KEPT_SHARE = {DeviceKind.CPU: 8, DeviceKind.CUDA: 4}
 """Trials are kept within this part of the memory: 1 / 8 of a CPU's, 1 / 4 of a GPU's."""
@@ -51,14 +52,16 @@ class Judge:
         source = str(request["reference_source"])
         kind = DeviceKind(request["device"])
         use_tf32(on=False)
+        memory_bytes = int(request["memory_bytes"])
         device = "cuda" if kind is DeviceKind.CUDA else "cpu"
+        expect_torch_on(kind)
         self.reference = Reference(source, device, call_limit_s=float(request["call_limit_s"]))
-        check_usable(self.reference, str(request["interface"]))
         signature = self.reference.signature
+        check_room(signature, kind=kind, memory_bytes=memory_bytes)
+        check_usable(self.reference, str(request["interface"]))
         accepted_classes(str(request["tolerance"]), tuple(s.dtype for s in signature.with_role(Role.OUTPUT)))
         self._source_sha256 = hashlib.sha256(source.encode()).hexdigest()
         graph, graph_error = self._export()
-        memory_bytes = int(request["memory_bytes"])
         self._secret = bytes.fromhex(request["secret"])
         secrets = SecretSource(self.reference, self._secret)
         cache_bytes = int(request["cache_bytes"])
@@ -218,11 +221,10 @@ def _described(error: Exception, op: str) -> dict[str, str]:
     """
     if isinstance(error, EngineError):
         return {"type": type(error).__name__, "message": str(error)}
-    message = str(error) if isinstance(error, RidgelineError) else f"reference: {one_line(error)}"
-    if isinstance(error, torch.OutOfMemoryError):
-        message += f"; {NO_ROOM}"
-    if op == "load" and not isinstance(error, MemoryError):
-        kind = type(error) if isinstance(error, RidgelineError) else ProblemError
+    known = isinstance(error, RidgelineError)
+    message = str(error) if known else f"reference: {one_line(error)}{remedy_for_memory(error)}"
+    if op == "load":
+        kind = type(error) if known else ProblemError
         return {"type": kind.__name__, "message": message}
     return {"type": EngineError.__name__, "message": f"{op}: {message}"}
 

@@ -6,13 +6,45 @@ import time
 
 import torch
 
+from ridgeline.tools.errors import DeviceError
 from ridgeline.tools.records import DeviceKind
+from ridgeline.tools.room import no_room
 
 
 def use_tf32(*, on: bool) -> None:
     """Let fp32 matrix products and convolutions run in tf32, or not; PyTorch's defaults differ between the two."""
     torch.backends.cuda.matmul.allow_tf32 = on
     torch.backends.cudnn.allow_tf32 = on
+
+
+def expect_torch_on(kind: DeviceKind) -> None:
+    """Refuse a PyTorch that cannot use the GPU, which the driver itself may well show.
+
+    Raises:
+        DeviceError: it is built without CUDA, or for a newer CUDA than the driver's.
+    """
+    if kind is DeviceKind.CPU:
+        return
+    if torch.version.cuda is None:
+        raise DeviceError(
+            f"device cuda: this PyTorch ({torch.__version__}) is built without CUDA: install one that is built with it, "
+            "or use --device cpu"
+        )
+    try:
+        torch.cuda.init()  # type: ignore[no-untyped-call]
+    except RuntimeError as error:  # its own words: too old a driver, no GPU shown
+        raise DeviceError(
+            f"device cuda: this PyTorch ({torch.__version__}) does not start on it: {' '.join(str(error).split())[:200]}; "
+            "install one for the driver's CUDA, or use --device cpu"
+        ) from error
+
+
+def remedy_for_memory(error: BaseException) -> str:
+    """Return what to add to an error's message when it says that memory ran out, "" otherwise."""
+    if isinstance(error, torch.OutOfMemoryError):
+        return f"; {no_room(DeviceKind.CUDA)}"
+    is_allocator = isinstance(error, RuntimeError) and "can't allocate memory" in str(error)  # torch's own, on a CPU
+    return f"; {no_room(DeviceKind.CPU)}" if is_allocator or isinstance(error, MemoryError) else ""
 
 
 def settle(kind: DeviceKind) -> None:

@@ -217,9 +217,10 @@ class JudgeProcess:
             return _hung(where, self._call_limit_s)
         if op == "load":
             last = f"; it last said: {lines[-1]}" if lines else ""
-            return ProblemError(
-                f"reference: it ended the process that ran it ({how}){last}; it may neither exit nor crash"
-            )
+            remedy = "it may neither exit nor crash"
+            if code == -signal.SIGKILL:  # the kernel's choice when memory runs out
+                remedy = "memory probably ran out: choose smaller sizes (targets in problem.yaml)"
+            return ProblemError(f"reference: it ended the process that ran it ({how}){last}; {remedy}")
         return JudgeCrashed(f"the judge died during {op} ({how}){': ' + lines[-1] if lines else ''}")
 
 

@@ -20,6 +20,7 @@ import torch
 
 from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.hang_limit import SHORTEST_S, hang_limit
+from ridgeline.tools.judge_device import remedy_for_memory
 from ridgeline.tools.judge_memory import storage_elements
 from ridgeline.tools.records import ArgKind, ArgSpec, Role, Signature
 
@@ -28,7 +29,6 @@ Tensors = tuple[torch.Tensor, ...]
 
 _MODULE = "ridgeline_reference"
 _FILE = "reference.py"
-NO_ROOM = "the problem does not fit this GPU beside what judges it: choose smaller sizes (targets.cuda.sizes)"
 _LONGEST_MESSAGE = 300
 _LARGEST_INT = 2**53  # scalars travel as doubles
 _SCALARS: tuple[tuple[type, str], ...] = ((bool, "bool"), (int, "int64"), (float, "float64"))
@@ -278,11 +278,9 @@ def _own(what: str, call: Callable[[], T]) -> T:
 def _remedy(error: BaseException) -> str:
     if isinstance(error, ImportError):
         return "; install it beside Ridgeline, or copy it in here: a reference is one file, apart from its folder"
-    if isinstance(error, torch.OutOfMemoryError):
-        return f"; {NO_ROOM}"
     if isinstance(error, NameError) and error.name == "__file__":
         return "; a reference is one file, apart from its folder"
-    return ""
+    return remedy_for_memory(error)
 
 
 # ------------------------------------------------------------------------------------------------------- flattening

@@ -11,24 +11,28 @@ WARP = 32
 LARGEST_BLOCK = 1024
 _REGISTERS = 64 << 10  # of one multiprocessor, and the allocation unit of a warp, since compute capability 5.0
 _REGISTER_UNIT = 256
-_SHARED_UNIT = 128
 _RESERVED_SHARED = 1024  # the system's own, in each block, since 8.0
-_LEAST_SHARED_BYTES = 48 << 10  # what every architecture gives a block
+LEAST_SHARED_BYTES = 48 << 10  # what every architecture gives a block, and the most that is static
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Multiprocessor:
-    """What one multiprocessor holds ("Technical Specifications per Compute Capability", CUDA C++ Programming Guide)."""
+    """What one multiprocessor holds, of 64 Ki registers and blocks of 1024 threads at most on each architecture here.
+
+    From "Technical Specifications per Compute Capability" of the CUDA C++ Programming Guide 13.0 and the toolkit's
+    cuda_occupancy.h.
+    """
 
     warps: int
     blocks: int
     shared_bytes: int
     reserved_shared: int = _RESERVED_SHARED
+    shared_unit: int = 128  # a block's shared memory is a multiple of it
 
 
 _BY_ARCHITECTURE = {
-    "70": Multiprocessor(warps=64, blocks=32, shared_bytes=96 << 10, reserved_shared=0),
-    "75": Multiprocessor(warps=32, blocks=16, shared_bytes=64 << 10, reserved_shared=0),
+    "70": Multiprocessor(warps=64, blocks=32, shared_bytes=96 << 10, reserved_shared=0, shared_unit=256),
+    "75": Multiprocessor(warps=32, blocks=16, shared_bytes=64 << 10, reserved_shared=0, shared_unit=256),
     "80": Multiprocessor(warps=64, blocks=32, shared_bytes=164 << 10),
     "86": Multiprocessor(warps=48, blocks=16, shared_bytes=100 << 10),
     "87": Multiprocessor(warps=48, blocks=16, shared_bytes=164 << 10),
@@ -36,7 +40,9 @@ _BY_ARCHITECTURE = {
     "90": Multiprocessor(warps=64, blocks=32, shared_bytes=228 << 10),
     "100": Multiprocessor(warps=64, blocks=32, shared_bytes=228 << 10),
     "103": Multiprocessor(warps=64, blocks=32, shared_bytes=228 << 10),
+    "110": Multiprocessor(warps=48, blocks=24, shared_bytes=228 << 10),
     "120": Multiprocessor(warps=48, blocks=24, shared_bytes=100 << 10),
+    "121": Multiprocessor(warps=48, blocks=24, shared_bytes=100 << 10),
 }
 
 
@@ -63,12 +69,7 @@ def multiprocessor(arch: str) -> Multiprocessor | None:
 def block_shared_bytes(arch: str) -> int:
     """Return the most shared memory that one block may ask for; 48 KiB, which every one has, where `arch` is not known."""
     limits = multiprocessor(arch)
-    return limits.shared_bytes - limits.reserved_shared if limits else _LEAST_SHARED_BYTES
-
-
-def has_wgmma(arch: str) -> bool:
-    """Return whether a GPU has the warpgroup-wide tensor core instructions: compute capability 9.0 alone, as "sm_90a"."""
-    return arch == "sm_90a"
+    return limits.shared_bytes - limits.reserved_shared if limits else LEAST_SHARED_BYTES
 
 
 def occupancy(limits: Multiprocessor, *, threads: int, registers: int, shared_bytes: int) -> Occupancy:
@@ -96,5 +97,5 @@ def register_warps(limits: Multiprocessor, registers: int) -> int:
 
 
 def _shared_blocks(limits: Multiprocessor, shared_bytes: int) -> int:
-    of_a_block = -(-(shared_bytes + limits.reserved_shared) // _SHARED_UNIT) * _SHARED_UNIT
+    of_a_block = -(-(shared_bytes + limits.reserved_shared) // limits.shared_unit) * limits.shared_unit
     return limits.shared_bytes // of_a_block if of_a_block else limits.blocks

@@ -23,13 +23,14 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
+from ridgeline.tools.architecture import has_wgmma
 from ridgeline.tools.atomic_file import replace_json
 from ridgeline.tools.cache import default_cache_dir
+from ridgeline.tools.device_toolchain import toolchain_for
 from ridgeline.tools.dtypes import element_bytes
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.flags import architecture_flags
-from ridgeline.tools.hardware import check_driver, measurement_cores
-from ridgeline.tools.occupancy import has_wgmma
+from ridgeline.tools.hardware import measurement_cores
 from ridgeline.tools.precision import accepted_classes, strictness
 from ridgeline.tools.records import (
     ArgKind,
@@ -44,7 +45,7 @@ from ridgeline.tools.records import (
     Signature,
 )
 from ridgeline.tools.rotation import rotating_bytes, rotating_limit
-from ridgeline.tools.toolchain import build_trusted, find_toolchain
+from ridgeline.tools.toolchain import build_trusted
 from ridgeline.tools.vocabulary import STRICTEST_FIRST
 
 logger = logging.getLogger(__name__)
@@ -263,8 +264,7 @@ def stored_bytes(arg: ArgSpec) -> int:
 
 def _probe(device: Device) -> Path:
     """Return the compiled probe, from the cache where it has been built for this compiler and architecture."""
-    compiler = find_toolchain(device.kind)
-    check_driver(device, compiler.version)
+    compiler = toolchain_for(device)
     sources, flags = PROBE_SOURCES[device.kind], _probe_flags(device)
     text = "\0".join((*(source.read_text() for source in sources), compiler.version, device.arch, *flags))
     path = default_cache_dir() / "native" / f"ceilings-{hashlib.sha256(text.encode()).hexdigest()[:16]}"

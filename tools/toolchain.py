@@ -15,7 +15,7 @@ from ridgeline.tools.records import DeviceKind
 
 _ADVICE = {
     DeviceKind.CPU: ("g++", "install it (Debian, Ubuntu: apt install g++; Fedora: dnf install gcc-c++)"),
-    DeviceKind.CUDA: ("nvcc", "install the CUDA toolkit, or put its bin folder into PATH"),
+    DeviceKind.CUDA: ("nvcc", "install the CUDA toolkit, put its bin folder into PATH, or use --device cpu"),
 }
 
 _NVCC_FOLDER = "/usr/local/cuda/bin"

@@ -17,8 +17,11 @@ from rich.table import Table
 
 from ridgeline.tools.cache import default_cache_dir
 from ridgeline.tools.counted import counted
+from ridgeline.tools.device_toolchain import toolchain_for
 from ridgeline.tools.errors import DeviceError, RidgelineError
+from ridgeline.tools.gpu_monitor import GpuMonitor
 from ridgeline.tools.hardware import detect_device, toolchain
+from ridgeline.tools.records import Device
 from ridgeline.tools.sandbox import Tier, probe_sandbox
 
 KEYS = {"OPENAI_API_KEY": "openai:…", "GOOGLE_API_KEY": "google_genai:…"}
@@ -98,7 +101,18 @@ def _devices() -> Iterator[Finding]:
         yield Finding(item="GPU", is_fine=False, detail=str(error), is_needed=False)
     else:
         detail = f"{gpu.name}, {gpu.arch}, {gpu.memory_bytes >> 30} GiB, {gpu.driver}"
-        yield Finding(item="GPU", is_fine=True, detail=detail, is_needed=False)
+        remedy = _against_gpu(gpu)
+        yield Finding(item="GPU", is_fine=not remedy, detail=detail, remedy=remedy, is_needed=False)
+
+
+def _against_gpu(gpu: Device) -> str:
+    """Return why nothing built here would run on this GPU now, "" when it would."""
+    try:
+        toolchain_for(gpu)
+    except DeviceError as error:
+        return str(error)
+    with GpuMonitor(gpu.uuid) as monitor:
+        return monitor.busy_with()
 
 
 def _sandbox() -> Iterator[Finding]:

@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,7 +14,7 @@ import pytest
 
 from ridgeline.tools import hang_limit
 from ridgeline.tools.engine import ProblemOnDevice
-from ridgeline.tools.errors import EngineError, JudgeCrashed, ProblemError
+from ridgeline.tools.errors import DeviceError, EngineError, JudgeCrashed, ProblemError
 from ridgeline.tools.hardware import detect_device
 from ridgeline.tools.judge import _kept_bytes
 from ridgeline.tools.judge_process import JudgeProcess, SharedRegion
@@ -114,6 +115,47 @@ def test_a_reference_that_ends_or_crashes_its_process_gives_one_line(tmp_path: P
             judging(source, tmp_path),
         ):
             pass
+
+
+def test_a_reference_that_the_kernel_ends_is_told_of_memory(tmp_path: Path) -> None:
+    line = r"killed by signal 9\); memory probably ran out: choose smaller sizes \(targets in problem.yaml\)$"
+    with pytest.raises(ProblemError, match=line), judging("import os; os.kill(os.getpid(), 9)", tmp_path):
+        pass
+
+
+def test_a_problem_that_does_not_fit_the_memory_is_refused_before_it_is_judged(tmp_path: Path) -> None:
+    """3 x 2 x 4 MiB of sets and 2 x 8 MiB in float64."""
+    line = (
+        r"^reference.py: judging it takes at least 0.0419 GB \(3 sets of inputs and outputs, and one in float64\), "
+        r"this machine has 0.0419 GB: choose smaller sizes \(targets.cpu.sizes\)$"
+    )
+    source = reference("x", "return x * 2", "torch.randn(1024, 1024)")
+    with pytest.raises(ProblemError, match=line), judging(source, tmp_path, memory_bytes=(40 << 20) - 1):
+        pass
+
+
+def test_inputs_that_memory_does_not_hold_are_one_line_with_the_remedy(tmp_path: Path) -> None:
+    source = reference("x", "return x * 2", "torch.empty(1 << 50)")
+    with (
+        pytest.raises(ProblemError, match=r"can't allocate memory.*smaller sizes \(targets.cpu.sizes\)$") as raised,
+        judging(source, tmp_path),
+    ):
+        pass
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.skipif("+cpu" not in metadata.version("torch"), reason="this PyTorch is built with CUDA")
+def test_a_pytorch_without_cuda_is_told_from_a_reference_that_fails(tmp_path: Path) -> None:
+    device = replace(detect_device("cpu"), kind=DeviceKind.CUDA, arch="sm_90a", uuid="GPU-1")
+    problem = ProblemOnDevice(
+        name="p",
+        reference_source=reference("x", "return x * 2", "torch.randn(8, 8)"),
+        interface="c",
+        tolerance="fp32",
+        device=device,
+    )
+    with pytest.raises(DeviceError, match=r"^device cuda: this PyTorch \(.*\) is built without CUDA: install one"):
+        JudgeProcess(problem, os.urandom(16), tmp_path)
 
 
 def test_what_a_reference_prints_or_forks_does_not_disturb_the_judge(tmp_path: Path) -> None:
@@ -249,7 +291,7 @@ def test_checks_of_one_block_use_the_parameters_that_the_candidate_saw(tmp_path:
         + "    def forward(self, x):\n        return x * self.gain\n"
         + INPUTS.format(inputs="torch.randn(64, 64)")
     )
-    with judging(source, tmp_path, memory_bytes=8000) as judge:
+    with judging(source, tmp_path, memory_bytes=200_000) as judge:
         inputs, parameters, outputs = (_floats(region) for region in judge.problem.regions)
         judge.request("renew")
         gain = parameters[:64].copy()

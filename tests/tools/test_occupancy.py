@@ -2,7 +2,7 @@
 
 import pytest
 
-from ridgeline.tools.occupancy import block_shared_bytes, has_wgmma, multiprocessor, occupancy, register_warps
+from ridgeline.tools.occupancy import block_shared_bytes, multiprocessor, occupancy, register_warps
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,18 @@ def test_unknown_architecture_has_no_limits() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arch", "kib"), [("sm_70", 96), ("sm_75", 64), ("sm_80", 163), ("sm_86", 99), ("sm_90a", 227), ("sm_120a", 99)]
+    ("arch", "kib"),
+    [
+        ("sm_70", 96),
+        ("sm_75", 64),
+        ("sm_80", 163),
+        ("sm_86", 99),
+        ("sm_89", 99),
+        ("sm_90a", 227),
+        ("sm_100a", 227),
+        ("sm_110a", 227),
+        ("sm_120a", 99),
+    ],
 )
 def test_a_block_may_have_the_shared_memory_that_nvidia_gives(arch: str, kib: int) -> None:
     assert block_shared_bytes(arch) == kib << 10
@@ -48,6 +59,12 @@ def test_a_block_of_an_unknown_architecture_has_what_all_have() -> None:
     assert block_shared_bytes("sm_999") == 48 << 10
 
 
-@pytest.mark.parametrize(("arch", "has"), [("sm_90a", True), ("sm_90", False), ("sm_100a", False), ("sm_80", False)])
-def test_only_hopper_has_wgmma(arch: str, has: bool) -> None:
-    assert has_wgmma(arch) is has
+@pytest.mark.parametrize(
+    ("arch", "warps", "blocks"),
+    [("sm_75", 32, 16), ("sm_80", 64, 32), ("sm_86", 48, 16), ("sm_89", 48, 24), ("sm_90a", 64, 32), ("sm_100a", 64, 32),
+     ("sm_120a", 48, 24)],
+)  # fmt: skip
+def test_a_multiprocessor_holds_what_the_programming_guide_says(arch: str, warps: int, blocks: int) -> None:
+    limits = multiprocessor(arch)
+    assert limits is not None
+    assert (limits.warps, limits.blocks) == (warps, blocks)

@@ -11,7 +11,7 @@ from ridgeline.graph.offline.convolution.structures import CPU_TEXTS, GPU_TEXTS,
 from ridgeline.graph.offline.ideas import within_roofline
 from ridgeline.graph.offline.ir import NotCovered
 from ridgeline.graph.requests import Subject
-from ridgeline.tools.occupancy import has_wgmma
+from ridgeline.tools.architecture import has_wgmma
 from ridgeline.tools.precision import allows_tf32
 from ridgeline.tools.records import Role
 

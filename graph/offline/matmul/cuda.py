@@ -25,7 +25,7 @@ from ridgeline.graph.offline.matmul.cuda_text import (
     sides_of,
 )
 from ridgeline.graph.requests import Subject
-from ridgeline.tools.occupancy import has_wgmma
+from ridgeline.tools.architecture import has_wgmma
 from ridgeline.tools.precision import allows_tf32
 
 CONFLICTS = (

@@ -1,0 +1,51 @@
+"""Whether a device has the memory that judging a problem takes, told before any of it is allocated."""
+
+from __future__ import annotations
+
+from ridgeline.tools.dtypes import element_bytes, spanned_elements
+from ridgeline.tools.errors import ProblemError
+from ridgeline.tools.records import ArgKind, ArgSpec, DeviceKind, Role, Signature
+from ridgeline.tools.rotation import MIN_SETS
+
+_FLOAT64_BYTES = 8
+_OWNER = {DeviceKind.CPU: "this machine", DeviceKind.CUDA: "this GPU"}
+
+
+def no_room(kind: DeviceKind) -> str:
+    """Return what to do about a problem for which memory ran out."""
+    return f"the problem does not fit {_OWNER[kind]} beside what judges it: choose smaller sizes (targets.{kind.value}.sizes)"
+
+
+def least_bytes(signature: Signature) -> int:
+    """Return what the judge holds at once at the very least: its rotating sets, and one of them in float64.
+
+    A lower bound: what the reference needs in between comes on top, and more sets where there is room.
+    """
+    tensors = [arg for arg in signature.args if arg.kind is ArgKind.TENSOR]
+    parameters = sum(_stored(arg) for arg in tensors if arg.role not in (Role.INPUT, Role.OUTPUT))
+    set_bytes = sum(_stored(arg) for arg in tensors if arg.role in (Role.INPUT, Role.OUTPUT))
+    doubled = sum(_FLOAT64_BYTES * _elements(arg) for arg in tensors if "float" in arg.dtype)
+    return MIN_SETS * set_bytes + parameters + doubled
+
+
+def check_room(signature: Signature, *, kind: DeviceKind, memory_bytes: int) -> None:
+    """Refuse a problem that this device cannot hold.
+
+    Raises:
+        ProblemError: not even the least fits; one line with both figures and the remedy.
+    """
+    least = least_bytes(signature)
+    if least > memory_bytes:
+        raise ProblemError(
+            f"reference.py: judging it takes at least {least / 1e9:.3g} GB ({MIN_SETS} sets of inputs and outputs, and one "
+            f"in float64), {_OWNER[kind]} has {memory_bytes / 1e9:.3g} GB: choose smaller sizes "
+            f"(targets.{kind.value}.sizes)"
+        )
+
+
+def _elements(arg: ArgSpec) -> int:
+    return spanned_elements(arg.shape, arg.strides)
+
+
+def _stored(arg: ArgSpec) -> int:
+    return _elements(arg) * element_bytes(arg.dtype)
