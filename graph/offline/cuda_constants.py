@@ -5,8 +5,8 @@ from __future__ import annotations
 from ridgeline.graph.offline.cuda_geometry import (
     GRID_THREADS,
     MAX_CLUSTER,
-    SHARED_BYTES,
     Mode,
+    row_bytes,
     vectors,
     width_of,
 )
@@ -28,14 +28,14 @@ def write_constants(text: CudaText, device: Device) -> None:
     text.line("")
     text.line(f"constexpr int64_t ROWS = {text.program.rows};")
     text.line(f"constexpr int COLS = {text.program.cols};")
-    _tunables(text)
+    _tunables(text, device)
     _layout(text, device)
-    _on_chip(text)
+    _on_chip(text, device)
 
 
-def _tunables(text: CudaText) -> None:
+def _tunables(text: CudaText, device: Device) -> None:
     geometry = text.geometry
-    _tunable(text, "THREADS", geometry.threads, _thread_options(text))
+    _tunable(text, "THREADS", geometry.threads, _thread_options(text, device))
     if text.has(CudaStructure.VECTOR):
         _tunable(text, "VEC", geometry.vector, sorted(v for v in vectors(text.program) if v > 1))
     else:
@@ -61,11 +61,11 @@ def _holds(text: CudaText) -> bool:
     return bool(text.keeps.slots or text.staged)
 
 
-def _thread_options(text: CudaText) -> list[int]:
+def _thread_options(text: CudaText, device: Device) -> list[int]:
     geometry = text.geometry
     if geometry.mode is Mode.WARP:
         in_shared = text.keeps.slots * text.program.cols * 4 if text.has(CudaStructure.SHARED) else 0
-        return [t for t in (64, 128, 256) if t // 32 * in_shared <= SHARED_BYTES]
+        return [t for t in (64, 128, 256) if t // 32 * in_shared <= row_bytes(device)]
     if geometry.mode is Mode.GRID:
         return [GRID_THREADS] if _holds(text) else [256, 512, 1024]
     width = width_of(text.program.cols, geometry.least_parts)
@@ -112,7 +112,7 @@ def _is_resident(text: CudaText) -> bool:
     return bool(text.staged) or text.has(CudaStructure.PERSIST)
 
 
-def _on_chip(text: CudaText) -> None:
+def _on_chip(text: CudaText, device: Device) -> None:
     if text.has(CudaStructure.REGISTERS) and not text.is_mode(Mode.WARP, Mode.GRID):
         text.line(f"constexpr int KEPT = {text.keeps.slots} * STEPS * VEC;  // registers of each thread")
         text.line("constexpr int BLOCKS_EACH = KEPT <= 32 && THREADS < 1024 ? 1024 / THREADS : 1;")
@@ -123,7 +123,7 @@ def _on_chip(text: CudaText) -> None:
         at = f"{name}_byte + (WIDTH * {element_bytes(load.dtype)} + 127) / 128 * 128"
     if text.staged:
         text.line(f"constexpr int STAGE_BYTES = {at};")
-        ahead = f"AHEAD * STAGE_BYTES <= {SHARED_BYTES} ? AHEAD : 1"
+        ahead = f"AHEAD * STAGE_BYTES <= {row_bytes(device)} ? AHEAD : 1"
         text.line(f"constexpr int STAGES = {'1' if text.is_mode(Mode.GRID) else ahead};")
     shared = "0"
     if text.staged:

@@ -9,12 +9,13 @@ from enum import StrEnum
 
 from ridgeline.graph.offline.cuda_structures import CudaStructure as S
 from ridgeline.graph.offline.ir import Load, NotCovered, RowProgram, Space
+from ridgeline.tools.architecture import has_clusters
 from ridgeline.tools.dtypes import element_bytes
 from ridgeline.tools.occupancy import block_shared_bytes
 from ridgeline.tools.records import Device
 
-SHARED_BYTES = block_shared_bytes("sm_90a") - (27 << 10)
-"""What rows take of a block's on Hopper, 200 KiB; the rest is for scratch and for a second block's."""
+SCRATCH_BYTES = 27 << 10
+"""What a block leaves to scratch and to a second block of its shared memory; on smaller ones an eighth is left."""
 REGISTER_FLOATS = 32 * 1024
 """Elements of a row that a block keeps in registers at most: half of the register file."""
 ROOMY_FLOATS = REGISTER_FLOATS // 2
@@ -65,16 +66,16 @@ class Demand:
     shared_slots: int = 0
     staged_bytes: int = 0
 
-    def fits(self, width: int, floats: int) -> bool:
+    def fits(self, width: int, floats: int, device: Device) -> bool:
         """Tell whether a block holds `width` columns, with at most `floats` elements in registers."""
         in_shared = width * (4 * self.shared_slots + self.staged_bytes)
-        return self.register_slots * width <= floats and in_shared <= SHARED_BYTES
+        return self.register_slots * width <= floats and in_shared <= row_bytes(device)
 
 
-def has_clusters(device: Device) -> bool:
-    """Tell whether the architecture has block clusters and bulk copies: Hopper and later."""
-    number = "".join(c for c in device.arch.removeprefix("sm_") if c.isdigit())
-    return bool(number) and int(number) >= 90
+def row_bytes(device: Device) -> int:
+    """Return the shared memory that rows may take of a block's: 200 KiB on Hopper."""
+    most = block_shared_bytes(device.arch)
+    return most - min(SCRATCH_BYTES, most // 8)
 
 
 def full_loads(program: RowProgram) -> list[Load]:
@@ -129,6 +130,8 @@ def fit(program: RowProgram, structures: Iterable[str], demand: Demand, device: 
     vector = vectors(program)[0] if S.VECTOR in chosen else 1
     if S.WARP in chosen:
         threads = VARIED_THREADS["warp"][variation % 3]
+        while threads > 32 and not demand.fits(threads // 32 * program.cols, REGISTER_FLOATS * threads, device):
+            threads //= 2
         return Geometry(mode=Mode.WARP, threads=threads, vector=vector, parts=1, unroll=4)
     if S.SPLIT in chosen:
         return _split(program, device, vector, variation)
@@ -154,7 +157,7 @@ def _grid(program: RowProgram, demand: Demand, device: Device, vector: int, vari
         parts = device.cores * (GRID_THREADS // threads) // teams
         return Geometry(mode=Mode.GRID, threads=threads, vector=vector, parts=parts, unroll=4, teams=teams)
     parts = device.cores
-    if not demand.fits(width_of(program.cols, parts), REGISTER_FLOATS):
+    if not demand.fits(width_of(program.cols, parts), REGISTER_FLOATS, device):
         raise NotCovered(f"rows of {program.cols} elements kept on the chip")
     stages = 1 if demand.staged_bytes else 0
     return Geometry(mode=Mode.GRID, threads=GRID_THREADS, vector=vector, parts=parts, unroll=4, stages=stages)
@@ -165,26 +168,26 @@ def _blocks(
 ) -> Geometry | None:
     """Return a block or a cluster of as many as hold the row on the chip, or None when no cluster does."""
     vector = vectors(program)[0] if S.VECTOR in chosen else 1
-    options = [p for p in (1, 2, 4, MAX_CLUSTER) if p == 1 or has_clusters(device)]
-    fitting = [p for p in options if demand.fits(width_of(program.cols, p), REGISTER_FLOATS)]
+    options = [p for p in (1, 2, 4, MAX_CLUSTER) if p == 1 or has_clusters(device.arch)]
+    fitting = [p for p in options if demand.fits(width_of(program.cols, p), REGISTER_FLOATS, device)]
     if not fitting:
         return None
-    roomy = [p for p in fitting if demand.fits(width_of(program.cols, p), ROOMY_FLOATS)]
+    roomy = [p for p in fitting if demand.fits(width_of(program.cols, p), ROOMY_FLOATS, device)]
     parts = (roomy or fitting)[0]
     if S.CLUSTER in chosen:
         parts = max(parts, (4, 2, 8)[variation % 3])
     threads = _threads(program, demand, parts, vector, variation)
     mode = Mode.BLOCK if parts == 1 else Mode.CLUSTER
-    stages = _stages(program, demand, parts)
+    stages = _stages(program, demand, parts, device)
     return Geometry(
         mode=mode, threads=threads, vector=vector, parts=parts, unroll=4, stages=stages, least_parts=fitting[0]
     )
 
 
-def _stages(program: RowProgram, demand: Demand, parts: int) -> int:
+def _stages(program: RowProgram, demand: Demand, parts: int, device: Device) -> int:
     if not demand.staged_bytes:
         return 0
-    return 2 if 2 * demand.staged_bytes * width_of(program.cols, parts) <= SHARED_BYTES else 1
+    return 2 if 2 * demand.staged_bytes * width_of(program.cols, parts) <= row_bytes(device) else 1
 
 
 def _threads(program: RowProgram, demand: Demand, parts: int, vector: int, variation: int) -> int:

@@ -11,7 +11,6 @@ from ridgeline.graph.offline.cuda_geometry import (
     MIN_SPLIT_COLUMNS,
     WARP_COLUMNS,
     fit,
-    has_clusters,
     staged,
     vectors,
 )
@@ -23,6 +22,7 @@ from ridgeline.graph.offline.ir import REDUCTIONS, NotCovered
 from ridgeline.graph.offline.recognise import recognise
 from ridgeline.graph.offline.rowwise_cuda_ideas import TEXTS, raw_gain
 from ridgeline.graph.requests import Subject
+from ridgeline.tools.architecture import has_clusters
 
 FAST_OPS = ("exp", "div", "reciprocal", "sigmoid", "silu", "sqrt")
 MIN_STREAM_BYTES = 1 << 20
@@ -138,12 +138,12 @@ class RowwiseCuda:
         tests = {
             S.VECTOR: len(vectors(program)) > 1 or vectors(program)[0] > 1,
             S.WARP: max(keeps.slots, 1) * program.cols <= WARP_COLUMNS and program.rows >= 4,
-            S.CLUSTER: has_clusters(device) and program.cols >= 2048,
+            S.CLUSTER: has_clusters(device.arch) and program.cols >= 2048,
             S.SPLIT: program.cols >= MIN_SPLIT_COLUMNS,
             S.GRID: reduces and program.cols >= 64 * device.cores,
             S.REGISTERS: keeps.slots > 0 and self._fits(frozenset({S.REGISTERS})),
             S.SHARED: keeps.slots > 0 and self._fits(frozenset({S.SHARED})),
-            S.ASYNC: has_clusters(device)
+            S.ASYNC: has_clusters(device.arch)
             and bool(staged(program))
             and program.cols >= 512
             and program.rows >= 2

@@ -11,7 +11,7 @@ from ridgeline.graph.offline.convolution.structures import CPU_TEXTS, GPU_TEXTS,
 from ridgeline.graph.offline.ideas import within_roofline
 from ridgeline.graph.offline.ir import NotCovered
 from ridgeline.graph.requests import Subject
-from ridgeline.tools.architecture import has_wgmma
+from ridgeline.tools.architecture import has_async_copies, has_reduced_products, has_wgmma
 from ridgeline.tools.precision import allows_tf32
 from ridgeline.tools.records import Role
 
@@ -118,7 +118,7 @@ class ConvolutionCuda:
             NotCovered: not even the smallest tile fits shared memory.
         """
         self.layer, self._subject = layer, subject
-        emit_cuda.tiling_of(layer, frozenset())
+        emit_cuda.tiling_of(layer, frozenset(), subject.device)
 
     @property
     def texts(self) -> Mapping[str, Text]:
@@ -132,13 +132,14 @@ class ConvolutionCuda:
     def applicable(self) -> tuple[str, ...]:
         layer, subject = self.layer, self._subject
         outputs = tuple(s.dtype for s in subject.description.signature.with_role(Role.OUTPUT))
-        may_round = allows_tf32(subject.tolerance, (layer.x.dtype,), outputs)
+        arch = subject.device.arch
+        may_round = has_reduced_products(arch) and allows_tf32(subject.tolerance, (layer.x.dtype,), outputs)
         tests = {
             Gpu.MMA: may_round and self._fits({Gpu.MMA}),
-            Gpu.WGMMA: may_round and has_wgmma(subject.device.arch) and self._fits({Gpu.WGMMA}),
+            Gpu.WGMMA: may_round and has_wgmma(arch) and self._fits({Gpu.WGMMA}),
             Gpu.POOL: layer.pool is not None and self._fits({Gpu.POOL}),
             Gpu.RESIDENT: self._fits({Gpu.RESIDENT}),
-            Gpu.ASYNC: layer.x.dtype == "float32",
+            Gpu.ASYNC: has_async_copies(arch) and layer.x.dtype == "float32",
             Gpu.VECTOR: emit_cuda.can_vectorise(layer, is_pooled=False)
             and (layer.pool is None or emit_cuda.can_vectorise(layer, is_pooled=True)),
         }
@@ -146,7 +147,7 @@ class ConvolutionCuda:
 
     def _fits(self, structures: set[Gpu]) -> bool:
         try:
-            emit_cuda.tiling_of(self.layer, frozenset(structures))
+            emit_cuda.tiling_of(self.layer, frozenset(structures), self._subject.device)
         except NotCovered:
             return False
         return True
@@ -181,8 +182,8 @@ class ConvolutionCuda:
             if not self._fits({Gpu(s) for s in kept}):
                 kept.discard(structure)
         header = header_line(self, kept)
-        signature, cores = self._subject.description.signature, self._subject.device.cores
-        return emit_cuda.emit(self.layer, signature, frozenset(kept), header, cores=cores, variation=variation)
+        signature, device = self._subject.description.signature, self._subject.device
+        return emit_cuda.emit(self.layer, signature, frozenset(kept), header, device=device, variation=variation)
 
     def tunable(self) -> Composition:
         """Return all structures: each kernel's tile may start elsewhere."""

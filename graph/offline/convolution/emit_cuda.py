@@ -13,14 +13,14 @@ from ridgeline.graph.offline.convolution.structures import Gpu
 from ridgeline.graph.offline.convolution.tiling import SLAB, Tiling
 from ridgeline.graph.offline.epilogue import epilogue_made, epilogue_text
 from ridgeline.graph.offline.source_frame import constant, prototype
-from ridgeline.tools.records import Signature
+from ridgeline.tools.occupancy import block_shared_bytes, multiprocessor
+from ridgeline.tools.records import Device, Signature
 
 Chosen = frozenset[str]
-HOPPER_PROCESSORS = 132
 
 
-def tiling_of(layer: Convolution, chosen: Chosen, variation: int = 0) -> Tiling:
-    """Return the cut of a convolution that a kernel of these structures starts with.
+def tiling_of(layer: Convolution, chosen: Chosen, device: Device, variation: int = 0) -> Tiling:
+    """Return the cut of a convolution that a kernel of these structures starts with on a GPU.
 
     Raises:
         NotCovered: no tile fits shared memory.
@@ -33,6 +33,8 @@ def tiling_of(layer: Convolution, chosen: Chosen, variation: int = 0) -> Tiling:
     is_resident = Gpu.RESIDENT in chosen
     cut = Tiling(
         layer=layer,
+        shared_limit=block_shared_bytes(device.arch),
+        processors=device.cores,
         use_tensor_cores=use_tensor_cores,
         use_wgmma=Gpu.WGMMA in chosen,
         is_pooled=is_pooled,
@@ -69,9 +71,11 @@ def can_vectorise(layer: Convolution, *, is_pooled: bool) -> bool:
     return layer.x.dtype == "float32" and layer.size[1] % 4 == 0 and is_fixed
 
 
-def emit(layer: Convolution, signature: Signature, chosen: Chosen, header: str, *, cores: int, variation: int) -> str:
+def emit(
+    layer: Convolution, signature: Signature, chosen: Chosen, header: str, *, device: Device, variation: int
+) -> str:
     """Return the whole source of a kernel with these structures."""
-    cut = tiling_of(layer, chosen, variation)
+    cut = tiling_of(layer, chosen, device, variation)
     parts = [
         f'{header}\n#include "problem.h"\n\n#include <cmath>\n#include <cstdint>\n',
         sections("conv_cuda.h", ["tile"]),
@@ -79,13 +83,13 @@ def emit(layer: Convolution, signature: Signature, chosen: Chosen, header: str, 
         _body(layer, cut, chosen),
         _run(layer, signature, chosen),
     ]
-    defined = used([*shape_constants(layer), *_cut(cut, chosen, cores or HOPPER_PROCESSORS)], "\n".join(parts))
+    defined = used([*shape_constants(layer), *_cut(cut, chosen, device)], "\n".join(parts))
     return "\n".join([parts[0], "\n".join(defined) + "\n", *parts[1:]])
 
 
-def _cut(cut: Tiling, chosen: Chosen, cores: int) -> list[str]:
+def _cut(cut: Tiling, chosen: Chosen, device: Device) -> list[str]:
     window = cut.window
-    layer = cut.layer
+    layer, limits = cut.layer, multiprocessor(device.arch)
     results = window.size if cut.is_pooled else layer.out_size
     is_small = layer.images * layer.filters * math.prod(layer.out_size) < 1 << 31
     chunks = [
@@ -122,7 +126,10 @@ def _cut(cut: Tiling, chosen: Chosen, cores: int) -> list[str]:
         constant("FUSED_POOL", flag(is_set=cut.is_pooled), "bool"),
         constant("ROUND_STAGED", flag(is_set=cut.use_tensor_cores and Gpu.ASYNC not in chosen), "bool"),
         constant("OTHER_REGISTERS", cut.lane_registers),
-        constant("PROCESSORS", cores),
+        constant("PROCESSORS", cut.processors),
+        constant("SHARED_LIMIT", cut.shared_limit),
+        constant("MULTIPROCESSOR_SHARED", limits.shared_bytes if limits else cut.shared_limit),
+        constant("RESERVED_SHARED", limits.reserved_shared if limits else 0),
         constant("INFINITE", "__builtin_inff()", "float"),
         f"using Index = {'int32_t' if is_small else 'int64_t'};",
         f"using Target = {'float' if layer.pool and not cut.is_pooled else 'Result'};",

@@ -1,4 +1,4 @@
-"""How a CUDA kernel cuts a convolution into tiles, and which tiles fit one multiprocessor of Hopper."""
+"""How a CUDA kernel cuts a convolution into tiles, and which tiles fit one multiprocessor."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from dataclasses import dataclass, replace
 
 from ridgeline.graph.offline.convolution.layer import Convolution, Pair, Pool
 from ridgeline.graph.offline.ir import NotCovered
-from ridgeline.tools.occupancy import block_shared_bytes
 
-SHARED_LIMIT = block_shared_bytes("sm_90a")
-STAGE_TARGET = 100_000  # bytes of one stage: two blocks fit a multiprocessor
+STAGE_SHARE = 0.43  # of a block's shared memory for one stage: two blocks fit a multiprocessor
 SLAB = 4  # sums of a lane that pass through shared memory together on their way to the pool
 NO_POOL = Pool(kernel=(1, 1), stride=(1, 1), padding=(0, 0), dilation=(1, 1), size=(0, 0))
 
@@ -20,6 +18,8 @@ class Tiling:
     """One cut of one convolution; the same formulas stand in the source, where tunables may change them."""
 
     layer: Convolution
+    shared_limit: int  # bytes of a block
+    processors: int
     use_tensor_cores: bool
     use_wgmma: bool
     is_pooled: bool  # in the tile
@@ -123,7 +123,7 @@ class Tiling:
 
     @property
     def fits(self) -> bool:
-        return self.shared_bytes <= SHARED_LIMIT and self.warps <= 32 and self.registers <= 65536
+        return self.shared_bytes <= self.shared_limit and self.warps <= 32 and self.registers <= 65536
 
     @property
     def wasted(self) -> float:
@@ -136,7 +136,7 @@ class Tiling:
 
     def with_chunk(self) -> Tiling:
         """Return the cut with as many channels in a stage as are good for it."""
-        target = STAGE_TARGET // self.stages
+        target = STAGE_SHARE * self.shared_limit // self.stages
         chunk = best = self.unit
         while chunk < self.layer.channels:
             chunk = min(2 * chunk, -(-self.layer.channels // self.unit) * self.unit)
@@ -185,9 +185,8 @@ def _cost(tiling: Tiling) -> float:
     layer = tiling.layer
     rows, cols = tiling.window.size if tiling.is_pooled else layer.out_size
     tiles = layer.images * -(-rows // tiling.rows) * -(-cols // tiling.cols) * tiling.filter_blocks
-    processors = 132
-    idle = -(-tiles // processors) * processors / tiles
-    blocks = max(1, min(65536 // tiling.registers, SHARED_LIMIT // max(tiling.shared_bytes, 1), 4))
+    idle = -(-tiles // tiling.processors) * tiling.processors / tiles
+    blocks = max(1, min(65536 // tiling.registers, tiling.shared_limit // max(tiling.shared_bytes, 1), 4))
     busy = min(1.0, tiling.warps * blocks / 12)
     computed = tiling.filter_blocks * tiling.warp_filters * tiling.filter_warps / layer.filters
     return tiling.wasted * computed * idle * (1 + _shared_reads(tiling)) / busy

@@ -25,7 +25,7 @@ from ridgeline.graph.offline.matmul.cuda_text import (
     sides_of,
 )
 from ridgeline.graph.requests import Subject
-from ridgeline.tools.architecture import has_wgmma
+from ridgeline.tools.architecture import has_async_copies, has_reduced_products, has_wgmma
 from ridgeline.tools.precision import allows_tf32
 
 CONFLICTS = (
@@ -77,13 +77,13 @@ class MatmulCuda:
         return CONFLICTS
 
     def applicable(self) -> tuple[str, ...]:
-        contraction, cores = self.contraction, self._subject.device.cores
+        contraction, cores, arch = self.contraction, self._subject.device.cores, self._subject.device.arch
         reduced, tiles = self._is_reduced(), self._tiles()
         operands = (contraction.left, contraction.right)
         tests = {
             WARPGROUP: reduced and self._has_warpgroups(),
             TENSOR: reduced,
-            ASYNC: reduced or contraction.element_bytes == 4,
+            ASYNC: has_async_copies(arch) and (reduced or contraction.element_bytes == 4),
             VECTOR: any(is_chunked(o, contraction) for o in operands),
             GROUPED: math.ceil(contraction.m / 128) >= 4 and tiles >= 16,
             PERSISTENT: tiles > cores,
@@ -128,6 +128,7 @@ class MatmulCuda:
             contraction=self.contraction,
             signature=self._subject.description.signature,
             cores=self._subject.device.cores,
+            arch=self._subject.device.arch,
             structures=composition,
             variation=variation,
         )
@@ -143,9 +144,11 @@ class MatmulCuda:
         return pointed_at(failure, SUSPECTS, LAST_SUSPECTS)
 
     def _is_reduced(self) -> bool:
-        """Tell whether the tensor cores are precise enough: half operands are what they are."""
+        """Tell whether there are tensor cores that are precise enough: half operands are what they are."""
         contraction = self.contraction
-        return allows_tf32(self._subject.tolerance, (contraction.dtype,), (contraction.epilogue.output.dtype,))
+        return has_reduced_products(self._subject.device.arch) and allows_tf32(
+            self._subject.tolerance, (contraction.dtype,), (contraction.epilogue.output.dtype,)
+        )
 
     def _has_warpgroups(self) -> bool:
         contraction = self.contraction

@@ -19,8 +19,6 @@ TENSOR, WARPGROUP = "tensor-cores", "warpgroup-mma"
 PERSISTENT, WIDE, SPLIT = "persistent-blocks", "wide-stores", "split-k"
 CLUSTER = "cluster-multicast"
 
-SHARED_BYTES = block_shared_bytes("sm_90a") - 1024
-"""What a block may have on compute capability 9.0, less what barriers take."""
 SHAPES = {
     "float32": "m16n8k8.row.col.f32.tf32.tf32.f32",
     "float16": "m16n8k16.row.col.f32.f16.f16.f32",
@@ -39,6 +37,7 @@ class CudaKernel:
     contraction: Contraction
     signature: Signature
     cores: int
+    arch: str
     structures: frozenset[str]
     variation: int = 0
 
@@ -51,8 +50,9 @@ class CudaKernel:
         return _warpgroup_source(self) if self.has(WARPGROUP) else _block_source(self)
 
     def choose(self, name: str, defaults: tuple[int, ...], values: tuple[int, ...]) -> str:
-        """Return a tunable's line; variations start at its defaults in turn."""
-        return tunable(name, defaults[self.variation % len(defaults)], values)
+        """Return a tunable's line; variations start at its defaults in turn, or at the largest value that there is."""
+        default = defaults[self.variation % len(defaults)]
+        return tunable(name, default if default in values else max(values), values)
 
 
 def _head(kernel: CudaKernel) -> list[str]:
@@ -120,17 +120,31 @@ def _without_splits(text: str) -> str:
     return text[:start] + "\n".join(line[2:] for line in kept.split("\n")) + text[end + len("    }\n") :]
 
 
+def _fitting(kernel: CudaKernel, widths: tuple[int, ...], depths: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    """Return the values of BN and BK of which every pair leaves room for two panels of each operand.
+
+    The widest tiles go first, then the deepest: 99 KiB hold no two panels of 128 + 256 lines of 32 floats.
+    """
+    size, pad = (kernel.contraction.element_bytes, 8) if kernel.has(TENSOR) else (4, 4)
+    limit = block_shared_bytes(kernel.arch)
+    while 2 * size * (128 + max(widths) + 2 * pad) * (max(depths) + pad) > limit and len(widths) + len(depths) > 2:
+        widths, depths = (widths[:-1], depths) if max(widths) > 128 else (widths, depths[:-1])
+    return widths, depths
+
+
 def _tiles(kernel: CudaKernel) -> list[str]:
     contraction = kernel.contraction
     is_small = math.ceil(contraction.m / 128) * math.ceil(contraction.n / 128) * contraction.batch < kernel.cores
     wide = 64 if is_small else 128
     if not kernel.has(TENSOR):
-        lines = [kernel.choose("BM", (wide, 128, 64), (64, 128)), kernel.choose("BN", (wide, 128, 128), (64, 128))]
-        lines += [kernel.choose("BK", (16, 8, 32), (8, 16, 32)), "constexpr int THREADS = BM / 8 * (BN / 8);"]
+        widths, depths = _fitting(kernel, (64, 128), (8, 16, 32))
+        lines = [kernel.choose("BM", (wide, 128, 64), (64, 128)), kernel.choose("BN", (wide, 128, 128), widths)]
+        lines += [kernel.choose("BK", (16, 8, 32), depths), "constexpr int THREADS = BM / 8 * (BN / 8);"]
         return lines
-    depths = (32, 64) if contraction.element_bytes == 2 else (16, 32)
+    starts = (32, 64) if contraction.element_bytes == 2 else (16, 32)
+    widths, depths = _fitting(kernel, (64, 128, 256), starts)
     lines = [kernel.choose("BM", (wide, 128, 128), (64, 128))]
-    lines += [kernel.choose("BN", (wide, 256, 128), (64, 128, 256)), kernel.choose("BK", depths, depths)]
+    lines += [kernel.choose("BN", (wide, 256, 128), widths), kernel.choose("BK", starts, depths)]
     lines += [kernel.choose("WM", (wide // 2, 64, 64), (32, 64)), kernel.choose("WN", (32, 64, 64), (32, 64))]
     return [*lines, "constexpr int THREADS = BM / WM * (BN / WN) * 32;"]
 
@@ -138,7 +152,8 @@ def _tiles(kernel: CudaKernel) -> list[str]:
 def _panels(kernel: CudaKernel) -> list[str]:
     contraction, is_tensor = kernel.contraction, kernel.has(TENSOR)
     copies_async = kernel.has(ASYNC) and (is_tensor or contraction.element_bytes == 4)
-    stages = kernel.choose("STAGES", (3, 4, 2), (2, 3, 4)) if copies_async else "constexpr int STAGES = 2;"
+    stages = kernel.choose("MAX_STAGES", (3, 4, 2), (2, 3, 4)) if copies_async else "constexpr int MAX_STAGES = 2;"
+    stages += f"\nconstexpr int SHARED_LIMIT = {block_shared_bytes(kernel.arch)};  // of a block on {kernel.arch}"
     pads = (16 // contraction.element_bytes, 8) if is_tensor else (4, 4)
     lines = [stages, f"constexpr bool ASYNC = {str(copies_async).lower()};"]
     lines += [f"constexpr int CHUNK = 16 / sizeof(Element), PAD_K = {pads[0]}, PAD_OUTER = {pads[1]};"]
@@ -278,8 +293,9 @@ def _warpgroup_constants(kernel: CudaKernel, first: Side, second: Side, *, from_
     width = 128 if from_registers or tiles < kernel.cores else 256
     lines = [kernel.choose("BN", (width, 128, 192), _widths(from_registers))]
     lines += [kernel.choose("CONSUMERS", (2, 2, 2), (1, 2)), kernel.choose("MAX_STAGES", (8, 4, 3), (3, 4, 8))]
+    most = block_shared_bytes(kernel.arch) - 1024  # less what barriers take
     lines += [f"constexpr int CLUSTER = {2 if kernel.has(CLUSTER) else 1};"]
-    lines += [f"constexpr int BLOCKS = {2 if from_registers else 1}, SHARED_LIMIT = {SHARED_BYTES};"]
+    lines += [f"constexpr int BLOCKS = {2 if from_registers else 1}, SHARED_LIMIT = {most};"]
     lines += [f"[[maybe_unused]] constexpr int64_t PACKED_PITCH = {pitch};"]
     lines += [f"constexpr auto TENSOR_TYPE = CU_TENSOR_MAP_DATA_TYPE_{MAP_TYPES[contraction.dtype]};"]
     for name, side in (("FIRST", first), ("SECOND", second)):

@@ -49,11 +49,13 @@ __device__ __forceinline__ unsigned shared_address(const void* pointer) {
   return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
 }
 
-__device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+__device__ __forceinline__ void commit_copies() {
+  if constexpr (ASYNC) asm volatile("cp.async.commit_group;" ::: "memory");
+}
 
 template <int PENDING>
 __device__ __forceinline__ void wait_copies() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+  if constexpr (ASYNC) asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
 }
 
 // Copies 16 bytes, of which the first `valid` elements exist; the others become zero.
@@ -115,7 +117,11 @@ constexpr int LEFT_PITCH = LEFT_ALONG_K ? BK + PAD_K : BM + PAD_OUTER;
 constexpr int RIGHT_PITCH = RIGHT_ALONG_K ? BK + PAD_K : BN + PAD_OUTER;
 constexpr int LEFT_SIZE = LEFT_ALONG_K ? BM * LEFT_PITCH : BK * LEFT_PITCH;
 constexpr int RIGHT_SIZE = RIGHT_ALONG_K ? BN * RIGHT_PITCH : BK * RIGHT_PITCH;
-constexpr int SHARED_BYTES = STAGES * (LEFT_SIZE + RIGHT_SIZE) * static_cast<int>(sizeof(Shared));
+constexpr int STAGE_BYTES = (LEFT_SIZE + RIGHT_SIZE) * static_cast<int>(sizeof(Shared));
+constexpr int FITTING = SHARED_LIMIT / STAGE_BYTES;
+constexpr int STAGES = MAX_STAGES < FITTING ? MAX_STAGES : FITTING;
+constexpr int SHARED_BYTES = STAGES * STAGE_BYTES;
+static_assert(STAGES >= 2, "no two panels fit into shared memory: a smaller BN or BK");
 constexpr int TILE_ROWS = (M + BM - 1) / BM, TILE_COLS = (N + BN - 1) / BN, TILES_K = (K + BK - 1) / BK;
 constexpr int STEPS = (TILES_K + SPLITS - 1) / SPLITS, TILES = BATCH * TILE_ROWS * TILE_COLS;
 

@@ -25,8 +25,9 @@ constexpr bool POOL_APART = STAGES > 1 || RESIDENT;  // the next tile is being s
 constexpr int SHARED_BYTES = 4 * (POOL_APART ? STAGED + POOL_FLOATS : STAGED > POOL_FLOATS ? STAGED : POOL_FLOATS);
 constexpr int LANE_REGISTERS = WARP_GROUPS * LANE_FILTERS + OTHER_REGISTERS;
 constexpr int REGISTER_WARPS = (WARPS + 3) / 4 * 4;  // each quarter of a multiprocessor has registers of its own
-constexpr bool TWO_FIT = 64 * REGISTER_WARPS * LANE_REGISTERS <= 65536 && 2 * (SHARED_BYTES + 1024) <= 233472;
-static_assert(SHARED_BYTES <= 232448, "the tile does not fit into shared memory: fewer TILE_ROWS");
+constexpr bool TWO_FIT = 64 * REGISTER_WARPS * LANE_REGISTERS <= 65536 &&
+                         2 * (SHARED_BYTES + RESERVED_SHARED) <= MULTIPROCESSOR_SHARED;
+static_assert(SHARED_BYTES <= SHARED_LIMIT, "the tile does not fit into shared memory: fewer TILE_ROWS");
 static_assert(32 * REGISTER_WARPS * LANE_REGISTERS <= 65536, "too many registers");
 static_assert(THREADS <= 1024, "too many threads");
 
