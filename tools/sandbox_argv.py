@@ -14,6 +14,10 @@ _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc
 _MACHINE = ("/sys/devices/system/cpu", "/sys/devices/system/node")  # how many cores there are, and where
 # Tier B has no /proc of its own: these files describe the machine, and /proc/self is the command's own folder.
 _PROC = tuple(f"/proc/{name}" for name in ("self", "cpuinfo", "meminfo", "stat", "version", "filesystems", "sys"))
+_PROC_OF_DEVICES = (
+    "/proc/devices",
+    "/proc/driver/nvidia",
+)  # what a GPU's driver asks of itself; tier A shows all of /proc
 _DEV_READ = ("/dev/urandom", "/dev/random")
 _DEV_WRITE = ("/dev/null", "/dev/zero", "/dev/full")
 _SHM_BYTES = 16 << 20
@@ -97,7 +101,7 @@ def _rules_inside(confined: Confined) -> list[str]:
 
 
 def _rules_outside(confined: Confined, readable: list[Path], tier: Tier) -> list[str]:
-    reads = [*_SYSTEM, *_MACHINE, *_PROC, *_DEV_READ, *readable]
+    reads = [*_SYSTEM, *_MACHINE, *_PROC, *(_PROC_OF_DEVICES if confined.devices else ()), *_DEV_READ, *readable]
     writable = [confined.workdir] if confined.workdir else []
     rules = [*_each("--read", reads), *_each("--write", writable), *_each("--device", [*_DEV_WRITE, *confined.devices])]
     unsafe = ["--unsafe"] if tier is Tier.NONE else []

@@ -33,7 +33,7 @@ from ridgeline.tools.records import (
     Timing,
     Verdict,
 )
-from ridgeline.tools.sandbox import Sandbox, probe_sandbox
+from ridgeline.tools.sandbox import Sandbox, Tier, probe_sandbox
 
 HOPPER = Device(
     kind=DeviceKind.CUDA,
@@ -98,10 +98,11 @@ class Bench:
 
     device: Device
     folder: Path
+    tier: Tier | None = None  # None: the best one here
     evaluator: Evaluator = field(init=False)
 
     def __post_init__(self) -> None:
-        self.sandbox = Sandbox(probe_sandbox(allow_unsafe=False).tier)
+        self.sandbox = Sandbox(self.tier or probe_sandbox(allow_unsafe=False).tier)
         self.evaluator = Evaluator(self.device, cache_dir=self.folder, sandbox=self.sandbox)
         (self.folder / "tmp").mkdir(exist_ok=True)
 

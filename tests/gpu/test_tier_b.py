@@ -1,0 +1,105 @@
+"""A CUDA runner without bubblewrap: it computes, it ends badly without harm, and reaches its own GPU's nodes alone."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ridgeline.tools.hardware import device_nodes
+from ridgeline.tools.records import Device, Label
+from ridgeline.tools.sandbox import Confined, Tier, reason_against
+
+from .bench import Bench, opened, report
+from .test_judge_on_gpu import DEFECTS, REFERENCE, R, S, with_defect
+
+pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
+
+OPENS = r"""
+#include <cerrno>
+#include <cstdio>
+#include <fcntl.h>
+#include <unistd.h>
+int main(int count, char** paths) {
+  for (int i = 1; i < count; ++i) {
+    const int fd = open(paths[i], O_RDONLY | O_NONBLOCK);
+    std::printf("%d\n", fd < 0 ? errno : 0);
+    if (fd >= 0) close(fd);
+  }
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def tier_b(gpu: Device, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    reason = reason_against(Tier.LANDLOCK)
+    if reason:
+        pytest.skip(f"tier B: {reason}")
+    made = Bench(gpu, opened(tmp_path_factory.mktemp("tier-b")), Tier.LANDLOCK)
+    yield made
+    made.evaluator.close()
+
+
+@pytest.fixture(scope="module")
+def problem(tier_b):
+    return tier_b.problem(REFERENCE)
+
+
+@pytest.fixture(scope="module")
+def built(tier_b, problem):
+    return tier_b.build(problem, {name: with_defect(name) for name in ("HONEST", "ILLEGAL")})
+
+
+def test_an_honest_kernel_is_verified_and_timed(tier_b, problem, built) -> None:
+    outcome = tier_b.judge(problem, *built["HONEST"])
+    assert outcome.last.status is S.OK, outcome.said()
+    assert outcome.verdict is not None and outcome.timing is not None
+    assert outcome.verdict.sandbox_tier == "B"
+    assert Label.NO_SANDBOX not in outcome.verdict.labels
+    report("tier_b_honest", median_ms=outcome.timing.median_ms, reference_ms=outcome.timing.reference_ms)
+
+
+def test_an_illegal_address_is_told_and_leaves_the_next_kernel_unharmed(tier_b, problem, built) -> None:
+    outcome = tier_b.judge(problem, *built["ILLEGAL"])
+    assert (outcome.last.status, outcome.last.reason_code) == DEFECTS["ILLEGAL"][:2] == (S.RUNTIME_ERROR, R.CUDA_ERROR)
+    after = tier_b.judge(problem, *built["HONEST"], timed=False)
+    assert after.last.status is S.OK, after.said()
+
+
+def test_a_runner_opens_its_gpus_nodes_and_neither_others_nor_the_home_folder(
+    tier_b, gpu: Device, runner: Confined, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = opened(tmp_path_factory.mktemp("opens"))
+    (folder / "opens.cpp").write_text(OPENS)
+    subprocess.run(["g++", "-O1", "opens.cpp", "-o", "opens"], cwd=folder, check=True)
+    given = device_nodes(gpu)
+    with tempfile.TemporaryDirectory(prefix="ridgeline-open-") as home:
+        Path(home).chmod(0o755)
+        key = Path(home, "id_rsa")
+        key.write_text("swordfish\n")
+        key.chmod(0o644)  # open to everyone: only the sandbox protects it
+        closed = [*others(given), str(Path.home()), home, str(key)]
+        program = folder / "opens"
+        confined = replace(
+            runner, command=(str(program), *given, *closed), readable=(*runner.readable, program)
+        )  # fmt: skip
+        ended, printed = tier_b.sandbox.run(confined)
+    assert ended.is_success, (ended, printed)
+    found = dict(zip((*given, *closed), map(int, printed.split()), strict=True))
+    report("tier_b_opens", found={path: errno.errorcode.get(code, code) for path, code in found.items()})
+    assert {path: found[path] for path in given} == dict.fromkeys(given, 0)
+    assert {path: found[path] for path in closed} == dict.fromkeys(closed, errno.EACCES)
+
+
+def others(given: tuple[str, ...]) -> list[str]:
+    """Return the machine's other GPUs' nodes, and two that every machine has."""
+    nodes = [*Path("/dev").glob("nvidia*"), *Path("/dev/dri").glob("*"), Path("/dev/ptmx"), Path("/dev/tty")]
+    devices = [str(node) for node in nodes if node.exists() and stat.S_ISCHR(os.stat(node).st_mode)]
+    return [node for node in devices if node not in given]
