@@ -102,7 +102,7 @@ def test_what_the_gpu_lacks_is_one_line_with_the_next_step(source: str, arch: st
 @needs_nvcc
 @pytest.mark.parametrize(
     "arch",
-    ["sm_75", "sm_90a", *(pytest.param(a, marks=pytest.mark.slow) for a in ("sm_80", "sm_89", "sm_100a", "sm_120a"))],
+    ["sm_90a", *(pytest.param(a, marks=pytest.mark.slow) for a in ("sm_75", "sm_80", "sm_89", "sm_100a", "sm_120a"))],
 )
 def test_ptxas_takes_exactly_what_an_architecture_is_said_to_have(arch: str, tmp_path: Path) -> None:
     said = [has_async_copies(arch), has_reduced_products(arch), has_clusters(arch), has_wgmma(arch)]
