@@ -137,6 +137,17 @@ def test_nothing_outlives_the_killed_inner_guard(sandbox: Sandbox, confine: Conf
         assert gone(live)
 
 
+def test_nothing_outlives_a_signal_to_the_supervisors_group(sandbox: Sandbox, confine: Confine, live: Live) -> None:
+    argv = sandbox.argv(confine("linger-and-stay", processes=True))
+    with subprocess.Popen(argv, start_new_session=True) as supervisor:
+        deadline = time.monotonic() + 5
+        while len(live()) < 2 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert len(live()) >= 2
+        os.killpg(supervisor.pid, signal.SIGTERM)  # as ninja stops a command
+        assert gone(live)
+
+
 @pytest.mark.parametrize("way", ["start", "argv"])
 def test_nothing_outlives_a_killed_parent(sandbox: Sandbox, confine: Confine, live: Live, way: str) -> None:
     confined = confine("linger-and-stay", processes=True)

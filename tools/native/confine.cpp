@@ -284,6 +284,7 @@ void close_inherited(const std::set<int>& kept) {
   if (inner < 0) fail(o, "cannot", "fork");
   if (inner == 0) {
     close(partner[1]);
+    setsid();  // a signal to the group, as ninja sends one to what it stops, must not reach both guards
     guard_tree(o, partner[0]);
   }
   close_inherited({partner[1]});
