@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ridgeline.graph.requests import Subject
+from ridgeline.problems.spec import load_problem
 from ridgeline.tools.compiler import Compiler
 from ridgeline.tools.engine import (
     BenchmarkTask,
@@ -19,6 +20,7 @@ from ridgeline.tools.engine import (
     VerifyTask,
 )
 from ridgeline.tools.evaluator import Evaluator
+from ridgeline.tools.local_engine import on_device
 from ridgeline.tools.records import (
     Baselines,
     Build,
@@ -110,8 +112,18 @@ class Bench:
         bare = ProblemOnDevice(
             name=name, reference_source=reference, interface="c", tolerance=tolerance, device=self.device
         )
-        bare = replace(bare, call_timeout_s=10.0)
+        return self._described(replace(bare, call_timeout_s=10.0))
+
+    def problem_of_file(self, path: Path) -> ProblemOnDevice:
+        """Return the problem of a problem.yaml at the sizes that it has on a GPU."""
+        return self._described(on_device(load_problem(path), self.device))
+
+    def _described(self, bare: ProblemOnDevice) -> ProblemOnDevice:
         return replace(bare, description=self.evaluator.describe(DescribeTask(problem=bare)))
+
+    def rest(self) -> None:
+        """Leave the GPU to another program, which finds it busy while a judge of ours is there; the next task starts it."""
+        self.evaluator.forget_judge()
 
     def build(self, problem: ProblemOnDevice, sources: dict[str, str]) -> dict[str, tuple[Candidate, Build]]:
         candidates = [
