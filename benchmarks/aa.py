@@ -15,35 +15,24 @@ import argparse
 import asyncio
 import time
 from dataclasses import replace
-from pathlib import Path
 from statistics import median
 from typing import Any
 
+from form import form_kernel, form_problem
 from result import merge_result, provenance
 
 from ridgeline.tools.engine import CompareTask, CompileTask, DescribeTask, ProblemOnDevice
 from ridgeline.tools.hardware import detect_device
 from ridgeline.tools.local_engine import LocalEngine
-from ridgeline.tools.records import Candidate, Comparison, Device, DeviceKind, Origin, Purpose, Status
+from ridgeline.tools.records import Comparison, Device, DeviceKind, Purpose, Status
 from ridgeline.tools.statistics import percentile
 
-FOLDER = Path(__file__).parent / "aa"
 DEFAULT = {DeviceKind.CPU: ["affine:16"], DeviceKind.CUDA: ["affine:800", "affine:4000", "padded:800"]}
-ROW_BYTES = 4096 * 4
 
 
 async def compare_with_itself(engine: LocalEngine, problem: ProblemOnDevice, repeats: int) -> list[Comparison]:
     """Return the comparisons of the kernel with itself."""
-    source = (FOLDER / f"{problem.name}.{problem.language}").read_text()  # named after its form
-    kernel = Candidate(
-        id=problem.name,
-        origin=Origin.SEED,
-        round=0,
-        idea_id=None,
-        parent_id=None,
-        source=source,
-        language=problem.language,
-    )
+    kernel = form_kernel(problem)
     build = await engine.submit(CompileTask(problem=problem, candidate=kernel))
     if build.status is not Status.OK:
         raise SystemExit(f"the kernel does not build: {build.reason}")
@@ -76,12 +65,7 @@ async def run(device: Device, cases: list[str], repeats: int) -> None:
     engine = LocalEngine()
     try:
         for case in cases:
-            form, size = case.split(":")
-            rows = max(int(float(size) * 1e6 / 2 / ROW_BYTES), 1)
-            reference = (FOLDER / "affine.py").read_text().replace("ROWS = 2048", f"ROWS = {rows}")
-            problem = ProblemOnDevice(
-                name=form, reference_source=reference, interface="c", tolerance="fp32", device=device
-            )
+            problem = form_problem(case, device)
             problem = replace(problem, description=await engine.submit(DescribeTask(problem=problem)))
             started = time.perf_counter()
             comparisons = await compare_with_itself(engine, problem, repeats)

@@ -143,7 +143,7 @@ class Evaluator:
                     request_s=self._request_s(task.problem, task.build),
                     observe=self._observe,
                 )
-                return self._with_graph_time(timing, runner, judge)
+                return self._with_graph_time(replace(timing, load_s=runner.load_s), runner, judge)
         except RunnerFailure as fault:
             return Timing(status=fault.status, reason_code=fault.reason_code, reason=fault.reason)
 

@@ -306,7 +306,8 @@ class Verdict(Record):
     trials: tuple[Trial, ...] = ()
     labels: tuple[Label, ...] = ()
     sandbox_tier: str = ""
-    verify_s: float = 0.0
+    verify_s: float = 0.0  # from the start of its runner to the last comparison
+    load_s: float = 0.0  # of it: until the runner stood ready with the candidate loaded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -326,7 +327,8 @@ class Timing(Record):
     witness_ms: float | None = None  # the runner's own clock over the same loops; median_ms is the parent's
     page_faults_per_call: float | None = None
     labels: tuple[Label, ...] = ()
-    benchmark_s: float = 0.0
+    benchmark_s: float = 0.0  # its runner's start not included
+    load_s: float = 0.0  # before it: until a runner of its own stood ready with the candidate loaded
     clocks: dict[str, float] = field(default_factory=dict)  # GPU: sm_mhz, power_w, …; share of blocks "slowed by …"
     graph_ms: float | None = (
         None  # GPU, launch-bound: a call in a replayed CUDA graph; None where it cannot be captured

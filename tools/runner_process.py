@@ -88,6 +88,7 @@ class RunnerProcess:
         self._pending = b""
         self._phase = "while it was loaded"
         self._called_set: int | None = None  # of the last request, when it was for one set only
+        started = time.perf_counter()
         self._socket, theirs = socket.socketpair()
         try:
             self._process = self._start(sandbox, theirs)
@@ -102,6 +103,7 @@ class RunnerProcess:
             self.close()
             raise
         self._phase = "during a call"
+        self.load_s = time.perf_counter() - started  # sandbox, program, on a GPU its context, the candidate's library
 
     def _start(self, sandbox: Sandbox, theirs: socket.socket) -> SandboxedProcess:
         with theirs:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ridgeline.tools.counted import counted
@@ -65,7 +65,8 @@ def verify_candidate(
     try:
         with start() as runner:
             verification = Verification(judge, runner, tolerance)
-            return verification.run(extra_trials) if is_judged else verification.run_unjudged(extra_trials)
+            verdict = verification.run(extra_trials) if is_judged else verification.run_unjudged(extra_trials)
+            return replace(verdict, load_s=runner.load_s)
     except RunnerFailure as fault:
         return Verdict(status=fault.status, reason_code=fault.reason_code, reason=fault.reason)
 

@@ -134,6 +134,7 @@ def test_verify_accepts_lists_scalars_strides_workspace_and_several_outputs(
     assert verdict.status is Status.OK, verdict
     assert verdict.precision_class in (PrecisionClass.EXACT, PrecisionClass.FP32)
     assert [t.name for t in verdict.trials if not t.skipped][-2:] == ["extra_0", "extra_1"]
+    assert 0 < verdict.load_s < verdict.verify_s
     [line] = (tmp_path / "runners").read_text().splitlines()
     assert json.loads(line)["task"] == "VerifyTask"
 

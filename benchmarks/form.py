@@ -1,0 +1,33 @@
+"""The kernels of `aa/` for its one reference, at a chosen size: FORM:MB, megabytes that one call reads and writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ridgeline.tools.engine import ProblemOnDevice
+from ridgeline.tools.records import Candidate, Device, Origin
+
+FOLDER = Path(__file__).parent / "aa"
+ROW_BYTES = 4096 * 4
+
+
+def form_problem(case: str, device: Device) -> ProblemOnDevice:
+    """Return the problem of a case, named after its form and not yet described."""
+    form, size = case.split(":")
+    rows = max(int(float(size) * 1e6 / 2 / ROW_BYTES), 1)
+    reference = (FOLDER / "affine.py").read_text().replace("ROWS = 2048", f"ROWS = {rows}")
+    return ProblemOnDevice(name=form, reference_source=reference, interface="c", tolerance="fp32", device=device)
+
+
+def form_kernel(problem: ProblemOnDevice, *, note: str = "") -> Candidate:
+    """Return the form's kernel; one with another note is another source, which is built by itself."""
+    source = (FOLDER / f"{problem.name}.{problem.language}").read_text()
+    return Candidate(
+        id=problem.name,
+        origin=Origin.SEED,
+        round=0,
+        idea_id=None,
+        parent_id=None,
+        source=f"{source}// {note}\n" if note else source,
+        language=problem.language,
+    )
