@@ -2,11 +2,12 @@
 
     PYTHONPATH=src python benchmarks/throughput.py [PROBLEM …] [--search-s 60] [--device cuda|cpu]
 
-Both searches begin alike: the same random seed, no build in the cache, PyTorch timed and the seed kernels judged before
-the clock starts, and on each GPU the judge up and the ceilings known. Then the candidates are counted whose evaluation
-ended within `--search-s` seconds: sound or not, tuned ones included. Neither search stops at the floor or when rounds
-gain nothing, and neither is certified. `measuring_share` is the part of the window, over all devices, in which a
-candidate was verified or timed: where it is far below 1, builds or the ends of rounds leave the devices waiting.
+Both searches begin alike: the same random seed, no build in the cache, eager PyTorch timed (torch.compile is left out)
+and the seed kernels judged before the clock starts, and on each GPU the judge up and the ceilings known. Then the
+candidates are counted whose evaluation ended within `--search-s` seconds: sound or not, tuned ones included. Neither
+search stops at the floor or when rounds gain nothing, and neither is certified. `measuring_share` is the part of the
+window, over all devices, in which a counted candidate was verified or timed: where it is far below 1, builds or the
+ends of rounds leave the devices waiting.
 
 With `--device cuda:N` or cpu there is one search on that one device. Each problem's entry is written as it ends, beside
 those that the file holds already.
@@ -24,7 +25,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from langgraph.runtime import RunControl
 from result import merge_result, provenance
@@ -34,12 +35,22 @@ from ridgeline.checkpoints.archive import FILE_NAME, Archive
 from ridgeline.graph.driver import SearchOptions, run_search
 from ridgeline.graph.embed import changed_settings, find_problem
 from ridgeline.problems.spec import ProblemSpec
-from ridgeline.tools.engine import BenchmarkTask, CompileTask, DescribeTask, VerifyTask
+from ridgeline.tools.engine import BaselineTask, BenchmarkTask, CompileTask, DescribeTask, Task, VerifyTask
 from ridgeline.tools.hardware import detect_device, same_gpus
 from ridgeline.tools.local_engine import LocalEngine, on_device
 from ridgeline.tools.records import Candidate, Device, Origin, Status
 
+R = TypeVar("R")
+
 ENDLESS = {"rounds": 10_000, "floor_margin": None, "stall_rounds": None}
+
+
+class EagerOnlyEngine(LocalEngine):
+    """The local engine without torch.compile's minute: its times matter to nothing that is counted here."""
+
+    async def submit(self, task: Task[R]) -> R:
+        """Run `task` as the local engine does."""
+        return await super().submit(replace(task, compile_modes=()) if isinstance(task, BaselineTask) else task)
 
 
 async def warm_up(engine: LocalEngine, spec: ProblemSpec, devices: Sequence[Device]) -> None:
@@ -79,7 +90,7 @@ async def search(spec: ProblemSpec, devices: Sequence[Device], name: str, window
         if tally.take(event):
             stop.request_drain("the window is closed")
 
-    engine = LocalEngine(cache_dir=cache, log=folder / "engine.log", alike=devices)
+    engine = EagerOnlyEngine(cache_dir=cache, log=folder / "engine.log", alike=devices)
     try:
         await warm_up(engine, spec, devices)
         options = SearchOptions(

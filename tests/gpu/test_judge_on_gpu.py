@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from ridgeline.tools.records import PrecisionClass, ReasonCode, Status
 
+from .affine import REFERENCE, with_defect
 from .bench import report
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
 
-REFERENCE = """import torch
-from torch import nn
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.scale = nn.Parameter(torch.ones(4096))
-        self.bias = nn.Parameter(torch.zeros(4096))
-    def forward(self, x):
-        return torch.relu(x) * self.scale + self.bias
-def get_inputs():
-    return [torch.randn(32768, 4096)]
-def get_init_inputs():
-    return []
-"""
-SOURCE = (Path(__file__).parent / "sources" / "affine.cu").read_text()
 R, S = ReasonCode, Status
 DEFECTS = {
     "ENDLESS": (S.TIMEOUT, R.CALL_TIMEOUT, ""),
@@ -40,10 +24,6 @@ DEFECTS = {
     "TRAPS": (S.RUNTIME_ERROR, R.CUDA_ERROR, ""),
 }
 """How each ends: status, code and what the reason holds, as on an H200."""
-
-
-def with_defect(name: str) -> str:
-    return SOURCE.replace("#define DEFECT 0", f"#define DEFECT {name}", 1)
 
 
 @pytest.fixture(scope="module")

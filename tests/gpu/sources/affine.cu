@@ -2,8 +2,12 @@
 #ifndef DEFECT
 #define DEFECT 0
 #endif
-enum { HONEST, ENDLESS, ILLEGAL, WRITES_INPUT, ALLOCATES, BAD_LAUNCH, SIDE_STREAM, HALF, EXITS, POINTER_CACHE, TRAPS };
+enum {
+  HONEST, ENDLESS, ILLEGAL, WRITES_INPUT, ALLOCATES, BAD_LAUNCH, SIDE_STREAM, HALF, EXITS, POINTER_CACHE, TRAPS,
+  KILLS_ITSELF, SLOW
+};
 
+#include <signal.h>
 #include <stdlib.h>
 
 __global__ void affine(float* x, const float* scale, const float* bias, float* out, int64_t count, int64_t width) {
@@ -21,6 +25,11 @@ __global__ void affine(float* x, const float* scale, const float* bias, float* o
   }
   if (DEFECT == ILLEGAL) out[int64_t(1) << 40] = 1.0f;
   if (DEFECT == TRAPS) asm volatile("trap;");
+  if (DEFECT == SLOW && blockIdx.x == 0 && threadIdx.x == 0) {
+    const long long start = clock64();
+    while (clock64() - start < 40000000) {  // 20 ms at 2 GHz
+    }
+  }
   if (DEFECT == ENDLESS)
     while (*reinterpret_cast<volatile const float*>(bias) < 1e30f) {
     }
@@ -29,6 +38,7 @@ __global__ void affine(float* x, const float* scale, const float* bias, float* o
 void run(const float* x, const float* scale, const float* bias, float* out, void*, cudaStream_t stream) {
   static float* last_out = nullptr;
   if (DEFECT == EXITS) _Exit(0);
+  if (DEFECT == KILLS_ITSELF) raise(SIGKILL);
   if (DEFECT == POINTER_CACHE && last_out == out) return;
   last_out = out;
   if (DEFECT == ALLOCATES) {

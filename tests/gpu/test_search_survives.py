@@ -1,0 +1,80 @@
+"""A search into whose middle come kernels that end badly: it goes on, and the next kernel takes as long as alone."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+from ridgeline.graph.driver import SearchOptions
+from ridgeline.tools.evaluator import RUNNER_LOG_VARIABLE
+from ridgeline.tools.local_engine import on_device
+from ridgeline.tools.records import ReasonCode, Status
+
+from .affine import REFERENCE, with_defect
+from .bench import report
+from .survival import EagerOnlyEngine, Killer, build_all, candidate_id, search, starts, write_problem
+
+pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300), pytest.mark.usefixtures("nvcc")]
+
+R, S = ReasonCode, Status
+ENDS = {
+    "ENDLESS": (S.TIMEOUT, R.CALL_TIMEOUT, "no answer within 3 s"),
+    "ILLEGAL": (S.RUNTIME_ERROR, R.CUDA_ERROR, ""),
+    "ALLOCATES": (S.RUNTIME_ERROR, R.CUDA_ERROR, "out of memory"),
+    "KILLS_ITSELF": (S.RUNTIME_ERROR, R.CRASHED, "killed by SIGKILL"),
+    "SLOW": (S.OK, R.NONE, ""),
+}
+"""How each ends. SLOW is sound: its runner is killed from outside, and it is measured once more."""
+ALONE = ("HONEST", "HONEST")
+SCRIPT = (*ALONE, *(kernel for defect in ENDS for kernel in (defect, "HONEST")))
+MEASURED_TWICE = ("KILLS_ITSELF", "SLOW")  # whoever was killed is given one repetition, whoever killed it
+
+
+async def test_a_search_goes_on_after_bad_ends_and_the_next_kernel_takes_as_long_as_alone(
+    bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.rest()
+    runner_log = tmp_path / "runners"
+    monkeypatch.setenv(RUNNER_LOG_VARIABLE, str(runner_log))
+    spec = write_problem(tmp_path, REFERENCE)
+    sources = [
+        f"// {place}\n{with_defect(kernel)}" for place, kernel in enumerate(SCRIPT)
+    ]  # each is built and measured
+    options = SearchOptions(problem=spec, run_dir=tmp_path / "run", device="cuda")
+    engine = EagerOnlyEngine(cache_dir=bench.folder, log=tmp_path / "engine.log")
+    began = time.monotonic()
+    try:
+        await build_all(engine, on_device(spec, bench.device), sources)
+        with Killer(runner_log, candidate_id(SCRIPT.index("SLOW"))) as killer:
+            found = await search(options, engine, sources)
+    finally:
+        await engine.aclose()
+
+    honest = [e.timing.median_ms if e.timing else None for e, kernel in zip(found, SCRIPT, strict=True)]
+    alone_ms = median(ms or 0.0 for ms in honest[: len(ALONE)])
+    for place, (evaluation, kernel) in enumerate(zip(found, SCRIPT, strict=True)):
+        report(
+            "search_survives",
+            kernel=kernel,
+            said=f"{evaluation.status} {evaluation.reason_code} {evaluation.reason}",
+            median_ms=honest[place],
+            to_alone=(honest[place] or 0.0) / alone_ms if kernel == "HONEST" and alone_ms else None,
+            total_s=evaluation.total_s,
+            runners=len(starts(runner_log, candidate_id(place))),
+        )
+    report("search_survives", alone_ms=alone_ms, wall_s=time.monotonic() - began, killed=killer.victim)
+
+    for evaluation, kernel in zip(found, SCRIPT, strict=True):
+        status, code, reason = ENDS.get(kernel, (S.OK, R.NONE, ""))
+        assert (evaluation.status, evaluation.reason_code) == (status, code), f"{kernel}: {evaluation.reason}"
+        assert reason in evaluation.reason, f"{kernel}: {evaluation.reason}"
+    assert killer.victim, "no runner was found to be killed from outside"
+    for kernel in MEASURED_TWICE:
+        tasks = [entry["task"] for entry in starts(runner_log, candidate_id(SCRIPT.index(kernel)))]
+        assert tasks.count("VerifyTask") == 2, f"{kernel}: {tasks}"
+    for place, kernel in enumerate(SCRIPT):
+        if kernel == "HONEST":
+            assert honest[place] == pytest.approx(alone_ms, rel=0.01), f"after {SCRIPT[place - 1]}"
