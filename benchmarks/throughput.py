@@ -38,7 +38,7 @@ from ridgeline.problems.spec import ProblemSpec
 from ridgeline.tools.engine import BaselineTask, BenchmarkTask, CompileTask, DescribeTask, Task, VerifyTask
 from ridgeline.tools.hardware import detect_device, same_gpus
 from ridgeline.tools.local_engine import LocalEngine, on_device
-from ridgeline.tools.records import Candidate, Device, Origin, Status
+from ridgeline.tools.records import Candidate, Device, Interface, Origin, Status
 
 R = TypeVar("R")
 
@@ -69,6 +69,7 @@ async def warm_up(engine: LocalEngine, spec: ProblemSpec, devices: Sequence[Devi
             parent_id=None,
             source=source,
             language=problem.language,
+            interface=Interface(problem.interface),
         )
         build = await engine.submit(CompileTask(problem=problem, candidate=seed))
         verify = VerifyTask(problem=problem, candidate=seed, build=build)
