@@ -17,8 +17,9 @@ from ridgeline.tools.hardware import device_nodes
 from ridgeline.tools.records import Device, Label
 from ridgeline.tools.sandbox import Confined, Tier, reason_against
 
+from .affine import REFERENCE, with_defect
 from .bench import Bench, opened, report
-from .test_judge_on_gpu import DEFECTS, REFERENCE, R, S, with_defect
+from .test_judge_on_gpu import DEFECTS, R, S
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
 
@@ -38,10 +39,11 @@ int main(int count, char** paths) {
 
 
 @pytest.fixture(scope="module")
-def tier_b(gpu: Device, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+def tier_b(gpu: Device, bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     reason = reason_against(Tier.LANDLOCK)
     if reason:
         pytest.skip(f"tier B: {reason}")
+    bench.rest()
     made = Bench(gpu, opened(tmp_path_factory.mktemp("tier-b")), Tier.LANDLOCK)
     yield made
     made.evaluator.close()
