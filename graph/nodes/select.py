@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ridgeline.graph.elites import Standing, choose_elites, read_standings
 from ridgeline.graph.events import emit
 from ridgeline.graph.measuring import measure_again
-from ridgeline.graph.profiling import profile
+from ridgeline.graph.profiling import profile_elites
 from ridgeline.graph.rounds import GAIN, save_summary, stop_reason, tell_round
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ async def select(state: SearchState, context: SearchContext) -> SearchState:
     elites = choose_elites(standings, plan.elites)
     best = standings[0] if standings else None
     stalled = 0 if _is_progress(best, state) else state.get("stalled_rounds", 0) + 1
-    await _profile(context, elites)
+    await profile_elites(context, elites)
     entry = await save_summary(context, round_, elites, best)
     outcome, reason = await stop_reason(context, plan, round_=round_, stalled_rounds=stalled, best=best)
     route = _route(outcome, has_trials=bool(best) and plan.trials(round_) > 0)
@@ -63,8 +62,3 @@ def _speedup(best: Standing | None) -> float:
 
 def _is_progress(best: Standing | None, state: SearchState) -> bool:
     return best is not None and best.speedup > GAIN * (state.get("best_speedup") or 0.0)
-
-
-async def _profile(context: SearchContext, elites: Sequence[Standing]) -> None:
-    for standing in elites:
-        await profile(context, standing)

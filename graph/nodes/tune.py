@@ -13,7 +13,7 @@ from ridgeline.graph.budget import exhausted, spent
 from ridgeline.graph.elites import choose_elites, read_standings
 from ridgeline.graph.events import emit
 from ridgeline.graph.measuring import evaluate, measure_again
-from ridgeline.graph.profiling import profile
+from ridgeline.graph.profiling import profile_elites
 from ridgeline.graph.rounds import GAIN, save_summary, stop_reason, tell_round
 from ridgeline.graph.tuning import Trial, Tunable, next_points, parse_tunables, root_id, with_values
 from ridgeline.tools.records import Candidate, Origin, Purpose
@@ -37,8 +37,7 @@ async def tune(state: SearchState, context: SearchContext) -> SearchState:
     standings = await asyncio.to_thread(read_standings, context.archive)
     elites = choose_elites(standings, plan.elites)
     best = standings[0] if standings else None
-    for standing in elites:
-        await profile(context, standing)
+    await profile_elites(context, elites)
     is_progress = best is not None and best.speedup > GAIN * (state.get("best_speedup") or 0.0)
     stalled = 0 if is_progress else state.get("stalled_rounds", 0)
     tell_round(plan, await save_summary(context, round_, elites, best))

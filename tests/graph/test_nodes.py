@@ -9,6 +9,7 @@ import pytest
 from langgraph.graph import START, StateGraph
 
 from ridgeline.checkpoints.bank import Bank
+from ridgeline.graph.elites import read_standings
 from ridgeline.graph.history import model_outcomes, tried_ideas
 from ridgeline.graph.measuring import measure_again, run_step
 from ridgeline.graph.pool import ModelPool
@@ -63,6 +64,16 @@ async def test_failure_goes_back_to_the_model_as_an_interpreted_error(search: Se
     assert [c.id for c in search.archive.candidates(origin=Origin.MODEL)] == ["r1i0v0a0", "r1i0v0a1"]
     evaluation = search.archive.evaluation("r1i0v0a1")
     assert evaluation is not None and evaluation.status is Status.OK
+
+
+@pytest.mark.parametrize(("keyless", "is_profiled"), [("offline", True), ("scripted", False)])
+async def test_elites_are_profiled_only_for_models_that_read_it(
+    search: Search, monkeypatch: pytest.MonkeyPatch, keyless: str, is_profiled: bool
+) -> None:
+    monkeypatch.setattr("ridgeline.graph.profiling.OFFLINE", keyless)
+    await search.run(search.context(rounds=2, ideas=1, implementations=1))
+    standing = read_standings(search.archive)[-1]
+    assert (search.archive.find("profiles", standing.evaluation.key) is not None) == is_profiled
 
 
 async def test_repairs_end_after_the_number_allowed(search: Search) -> None:
