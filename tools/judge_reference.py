@@ -54,7 +54,7 @@ class Reference:
         self._call_limit_s = call_limit_s
         self._module = self._own("module", lambda: _load(source))
         self.model = self._make_model()
-        self._own("Model().to(device)", lambda: self.model.to(device))
+        self._place_model()
         self._arguments: list[Any] = []
         taken: set[str] = set()
         specs = self._describe_inputs(self._get_inputs(0), taken)
@@ -79,6 +79,9 @@ class Reference:
         if lazy:
             raise ProblemError(f"{_FILE}: parameter {lazy[0]} has no shape yet: give its lazy module a size")
         return model.eval().requires_grad_(False)
+
+    def _place_model(self) -> None:
+        self._own("Model().to(device)", lambda: self.model.to(self.device))
 
     def _describe_inputs(self, values: Sequence[Any], taken: set[str]) -> list[ArgSpec]:
         names = _argument_names(self.model.forward)
