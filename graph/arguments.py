@@ -119,6 +119,23 @@ def _add_reading(commands: _Commands[_Parser]) -> None:
     new.add_argument("name", help="the new problem's name: lower-case letters, digits, - and _")
     new.add_argument("--from", dest="reference", required=True, metavar="reference.py", help="Model, get_inputs, …")
     new.add_argument("--out", default=".", metavar="DIR", help="writes DIR/NAME/problem.yaml (default .)")
+    _add_import(commands)
+
+
+def _add_import(commands: _Commands[_Parser]) -> None:
+    command = commands.add_parser("import", help="make problems of another suite's files")
+    command.add_argument("suite", choices=("kernelbench",), help="whose form the files have")
+    command.add_argument("path", help="a copy of its repository, a level's folder or one file")
+    command.add_argument("--level", action="append", type=_positive, metavar="N", help="only this level (repeatable)")
+    command.add_argument(
+        "--out", default="kernelbench-problems", metavar="DIR", help="default kernelbench-problems: DIR/levelN/NAME"
+    )
+    command.add_argument(
+        "--tolerance", choices=("fp32", "tf32", "fp16", "bf16", "fp8", "crfm"), default="fp32", help="default fp32"
+    )
+    command.add_argument("--check", action="store_true", help="say of each whether it runs on the device, and why not")
+    command.add_argument("--device", default="cpu", help="the device that --check is for (default cpu)")
+    command.add_argument("--json", action="store_true", help="one JSON array instead of the table")
 
 
 def _add_archives(commands: _Commands[_Parser]) -> None:

@@ -17,6 +17,9 @@ from ridgeline.tools.faults import is_users_to_mend
 
 EXIT_OK, EXIT_FAULT, EXIT_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
 
+_MODULES = {"import": "import_problems"}  # Python's own word
+"""Where a command's module is not called as it is."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code.
@@ -27,7 +30,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not sys.platform.startswith("linux"):
         return _complain(f"Ridgeline runs on Linux only, this is {sys.platform}: use a Linux machine or container")
     try:
-        command = importlib.import_module(f"ridgeline.graph.commands.{args.command}")
+        module = _MODULES.get(args.command, args.command)
+        command = importlib.import_module(f"ridgeline.graph.commands.{module}")
         return int(command.execute(args))
     except InputError as error:
         return _complain(str(error))

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from ridgeline.problems.files import read_text
-from ridgeline.problems.spec import FILE_NAME, NAME_PATTERN, load_problem
+from ridgeline.problems.spec import FILE_NAME, NAME_PATTERN, ToleranceClass, load_problem
 from ridgeline.problems.syntax import named_dtypes, parse_reference, top_level_numbers
 from ridgeline.tools.errors import ProblemError
 
@@ -31,10 +31,10 @@ search: {{rounds: 5, ideas: 4, implementations: 2, repairs: 2, strategy: branch}
 """
 
 
-def new_problem(name: str, reference: Path, out: Path = Path()) -> Path:
+def new_problem(name: str, reference: Path, out: Path = Path(), *, tolerance: ToleranceClass | None = None) -> Path:
     """Write `out/name/` with a copy of the reference and a problem.yaml that runs; return the latter's path.
 
-    The folder appears whole or not at all.
+    The folder appears whole or not at all. Without a tolerance the reference's own types say it.
 
     Raises:
         ProblemError: a bad name, a reference without its parts, a folder that is already there, or a disk that refuses.
@@ -47,23 +47,26 @@ def new_problem(name: str, reference: Path, out: Path = Path()) -> Path:
     if folder.exists() or folder.is_symlink():
         raise ProblemError(f"{folder}: already exists; choose another name or remove it")
     try:
-        _publish(folder, {REFERENCE_NAME: source, FILE_NAME: _problem_yaml(name, tree)})
+        _publish(folder, {REFERENCE_NAME: source, FILE_NAME: _problem_yaml(name, tree, tolerance)})
     except OSError as error:
         raise ProblemError(f"{folder}: cannot be written ({error.strerror}); choose another --out") from None
     return folder / FILE_NAME
 
 
-def _problem_yaml(name: str, tree: ast.Module) -> str:
-    dtypes = named_dtypes(tree)
-    half = "fp16" if dtypes & {"float16", "half"} else "fp32"
+def _problem_yaml(name: str, tree: ast.Module, tolerance: ToleranceClass | None) -> str:
     numbers = ", ".join(f"{key}: {value}" for key, value in top_level_numbers(tree).items())
     return TEMPLATE.format(
         name=name,
         reference=REFERENCE_NAME,
-        # Outputs of 16 bits cannot be closer than their own rounding.
-        tolerance="bf16" if "bfloat16" in dtypes else half,
+        tolerance=tolerance or _own_tolerance(named_dtypes(tree)),
         constants=f": {numbers}" if numbers else "",
     )
+
+
+def _own_tolerance(dtypes: set[str]) -> str:
+    """Outputs of 16 bits cannot be closer than their own rounding."""
+    half = "fp16" if dtypes & {"float16", "half"} else "fp32"
+    return "bf16" if "bfloat16" in dtypes else half
 
 
 def _publish(folder: Path, files: dict[str, str]) -> None:

@@ -32,12 +32,10 @@ from ridgeline.tools.precision import accepted_classes
 from ridgeline.tools.records import Description, DeviceKind, Role
 from ridgeline.tools.reference_graph import GraphExportError, compulsory_bytes, export_graph, flop_count
 from ridgeline.tools.room import check_room
+from ridgeline.tools.rotation import WORKING_SETS
 
 _KEPT_SHARE = {DeviceKind.CPU: 8, DeviceKind.CUDA: 4}
 """Trials are kept within this part of the memory: 1 / 8 of a CPU's, 1 / 4 of a GPU's."""
-_WORKING_SETS = 8
-"""A GPU's memory that grading needs, in sets of inputs and outputs: draws and mixing weights (2), what the reference's
-loop holds (1.5), float64 inputs, outputs and one more in between (3), a snapshot and a native output (1)."""
 _SPARE_SHARE = 8
 """PyTorch keeps up to 1 / 8 of a GPU's memory for its next use while a candidate runs."""
 
@@ -178,7 +176,7 @@ def _kept_bytes(memory: ArenaMemory, memory_bytes: int) -> int:
     share = memory_bytes // _KEPT_SHARE[memory.kind]
     if memory.kind is DeviceKind.CPU:
         return share
-    return max(0, min(share, memory_bytes - (memory.n_sets + _WORKING_SETS) * memory.set_bytes))
+    return max(0, min(share, memory_bytes - (memory.n_sets + WORKING_SETS) * memory.set_bytes))
 
 
 OPERATIONS: dict[str, Callable[[Judge, Request], Reply]] = {

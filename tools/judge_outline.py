@@ -71,11 +71,11 @@ class _RealModelReference(_FakeReference):
             return super()._make_model()
 
 
-class _Watch(TorchDispatchMode):
+class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch gives these no types, nor those below
     """Sees every operation of a call: which draw random numbers, and how many bytes live at once."""
 
     def __init__(self, held: Tensors) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.random: list[str] = []
         self.peak_bytes = 0
         self._live: dict[StorageWeakRef, int] = {}
@@ -93,12 +93,12 @@ class _Watch(TorchDispatchMode):
     def _note(self, tensors: Tensors) -> None:
         for tensor in tensors:
             storage = tensor.untyped_storage()
-            key = StorageWeakRef(storage)
+            key = StorageWeakRef(storage)  # type: ignore[no-untyped-call]
             if key not in self._live:
                 self._live[key] = storage.nbytes()
                 self._bound_bytes += storage.nbytes()
         if self._bound_bytes > self.peak_bytes:
-            self._live = {key: size for key, size in self._live.items() if not key.expired()}
+            self._live = {k: n for k, n in self._live.items() if not k.expired()}  # type: ignore[no-untyped-call]
             self._bound_bytes = sum(self._live.values())
             self.peak_bytes = max(self.peak_bytes, self._bound_bytes)
 

@@ -15,6 +15,9 @@ SHARE = {DeviceKind.CPU: 1 / 8, DeviceKind.CUDA: 1 / 4}
 10 ms, and a block of 10 to 20 ms is what makes the spread of a request's cost small beside it."""
 USUAL_SETS = {DeviceKind.CPU: 24, DeviceKind.CUDA: MAX_SETS}
 """On a CPU enough for a block of 21 calls on contents not seen before, on a GPU as many as there may be."""
+WORKING_SETS = 8
+"""A GPU's memory that grading needs, in sets of inputs and outputs: draws and mixing weights (2), what the reference's
+loop holds (1.5), float64 inputs, outputs and one more in between (3), a snapshot and a native output (1)."""
 
 
 def count_sets(set_bytes: int, *, kind: DeviceKind = DeviceKind.CPU, cache_bytes: int, memory_bytes: int) -> int:

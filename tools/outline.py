@@ -1,0 +1,138 @@
+"""What keeps a reference from being judged on a device, found without its memory or its time (no torch here)."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import ridgeline
+from ridgeline.tools.dtypes import element_bytes
+from ridgeline.tools.errors import EngineError
+from ridgeline.tools.records import ArgKind, ArgSpec, Device, Record, Role, Signature
+from ridgeline.tools.rotation import WORKING_SETS, count_sets
+
+LIMIT_S = 120.0
+"""For one reference; 512 steps of a recurrent layer take 20 s on an idle core."""
+MEMORY_BYTES = 8 << 30
+"""For what a reference allocates for real: constants, and a model whose constructor reads values."""
+
+_PARAMETER_SETS = 8
+"""Copies of the parameters in the judge: shared, default, drawn, placed, float64 (2), rounded, kept with a trial."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outline(Record):
+    """A reference's signature and its bytes, and what speaks against it: `code` is "" where nothing does.
+
+    Codes: package, form (no tensor in or out, a type that kernels do not take), raised, random, in_place, state, memory,
+    time; and "values", where the outline itself is what cannot be made.
+    """
+
+    code: str = ""
+    reason: str = ""  # one sentence
+    signature: Signature | None = None
+    forward_bytes: int = 0  # the most that lives at once in one forward, its arguments included
+
+    @property
+    def set_bytes(self) -> int:
+        """Return the bytes of one set of inputs and outputs."""
+        return self._bytes_of(Role.INPUT, Role.OUTPUT)
+
+    @property
+    def parameter_bytes(self) -> int:
+        """Return the bytes of parameters and buffers."""
+        return self._bytes_of(Role.PARAMETER, Role.BUFFER)
+
+    def judge_bytes(self, device: Device) -> int:
+        """Return about how much memory judging takes: rotating sets, grading, copies of parameters, float64's values."""
+        cache_bytes, memory_bytes = device.cache_bytes, device.memory_bytes
+        sets = count_sets(self.set_bytes, kind=device.kind, cache_bytes=cache_bytes, memory_bytes=memory_bytes)
+        between = max(0, self.forward_bytes - self.set_bytes - self.parameter_bytes)
+        return (sets + WORKING_SETS) * self.set_bytes + _PARAMETER_SETS * self.parameter_bytes + 2 * between
+
+    def on(self, device: Device) -> Outline:
+        """Return the outline as it is on a device: with a reason where its memory is too small."""
+        needed = self.judge_bytes(device) if self.signature is not None and not self.code else 0
+        if needed <= device.memory_bytes:
+            return self
+        reason = (
+            f"judging it needs about {needed / 2**30:.3g} GiB, this device has {device.memory_bytes / 2**30:.3g}: "
+            f"choose smaller sizes (targets.{device.kind}.sizes)"
+        )
+        return Outline(code="memory", reason=reason, signature=self.signature, forward_bytes=self.forward_bytes)
+
+    def _bytes_of(self, *roles: Role) -> int:
+        args = self.signature.with_role(*roles) if self.signature else ()
+        return sum(_stored_bytes(a) for a in args if a.kind is ArgKind.TENSOR)
+
+
+def _stored_bytes(arg: ArgSpec) -> int:
+    return math.prod(arg.shape) * element_bytes(arg.dtype)
+
+
+class OutlineProcess:
+    """A process that outlines one reference after the other; ends with the block and with this process."""
+
+    def __init__(self, *, limit_s: float = LIMIT_S, memory_bytes: int = MEMORY_BYTES) -> None:
+        """Start it (3 to 6 s: it imports torch); each reference then takes about 0.2 s, within these limits."""
+        self._limits = {"limit_s": limit_s, "memory_bytes": memory_bytes}
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "ridgeline.tools.judge_outline", str(os.getpid())],
+            env=os.environ | {"PYTHONPATH": _import_path(), "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"},
+            cwd="/",
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def outline(self, reference_source: str, tolerance: str = "fp32") -> Outline:
+        """Return what can be said of a reference without running it for real.
+
+        Raises:
+            EngineError: the process went away.
+        """
+        assert self._process.stdin is not None  # noqa: S101  both are pipes
+        assert self._process.stdout is not None  # noqa: S101
+        request = {"source": reference_source, "tolerance": tolerance, **self._limits}
+        try:
+            self._process.stdin.write(json.dumps(request) + "\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            pass  # the empty line below tells the same
+        line = self._process.stdout.readline()
+        if not line:
+            raise EngineError(f"the process that outlines references ended with status {self._process.wait()}")
+        return _outline_of(json.loads(line))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """End the process; its child, if it has one, ends with it."""
+        self._process.kill()
+        self._process.communicate()
+
+
+def _outline_of(answer: dict[str, Any]) -> Outline:
+    refusal = answer.get("reason") or {"code": "", "text": ""}
+    signature = answer.get("signature")
+    return Outline(
+        code=refusal["code"],
+        reason=refusal["text"],
+        signature=Signature.from_json(signature) if signature else None,
+        forward_bytes=int(answer.get("forward_bytes", 0)),
+    )
+
+
+def _import_path() -> str:
+    package = str(Path(ridgeline.__file__).resolve().parent.parent)
+    return os.pathsep.join([package, *(p for p in sys.path if p and Path(p).is_absolute())])
