@@ -35,6 +35,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"ridgeline {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     _add_run(commands)
+    _add_suite(commands)
     _add_evaluate(commands)
     _add_reading(commands)
     _add_archives(commands)
@@ -56,10 +57,39 @@ def _add_run(commands: _Commands[_Parser]) -> None:
     _add_search_shape(run)
     _add_placement(run)
     _add_budget(run)
+    _add_showing(run, "result.json")
+
+
+def _add_showing(run: argparse.ArgumentParser, file_name: str) -> None:
     run.add_argument("--rng-seed", type=int, metavar="N", help="seeds every choice of the search (default 0)")
-    run.add_argument("--json", action="store_true", help="print result.json to standard output; progress to stderr")
+    run.add_argument("--json", action="store_true", help=f"print {file_name} to standard output; progress to stderr")
     run.add_argument("--plain", action="store_true", help="plain lines instead of the live view")
     _add_unsafe(run)
+
+
+def _add_suite(commands: _Commands[_Parser]) -> None:
+    suite = commands.add_parser(
+        "suite",
+        help="search several problems, one after the other",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    suite.add_argument(
+        "problems", nargs="*", metavar="PROBLEM", help="problem.yaml, shipped name, or folder of problems"
+    )
+    _add_search_shape(suite)
+    place = suite.add_argument_group("where")
+    _add_device_and_bank(place)
+    place.add_argument("--out", metavar="DIR", help="the suite's folder (default runs/suite-TIME-PROCESS)")
+    place.add_argument(
+        "--resume",
+        nargs="?",
+        const="",
+        metavar="FOLDER",
+        help="go on with a suite; without FOLDER the newest unfinished one",
+    )
+    _add_budget(suite, "budget of each search: it stops when one is spent")
+    _add_showing(suite, "suite.json")
 
 
 def _add_search_shape(run: argparse.ArgumentParser) -> None:
@@ -80,7 +110,7 @@ def _add_search_shape(run: argparse.ArgumentParser) -> None:
 
 def _add_placement(run: argparse.ArgumentParser) -> None:
     place = run.add_argument_group("where")
-    place.add_argument("--device", help="cpu, cuda or cuda:N (default cpu)")
+    _add_device_and_bank(place)
     place.add_argument("--run-dir", metavar="DIR", help="the run's folder (default runs/PROBLEM-TIME-PROCESS)")
     place.add_argument(
         "--resume",
@@ -89,11 +119,15 @@ def _add_placement(run: argparse.ArgumentParser) -> None:
         metavar="ID",
         help="go on with a run: its folder or its folder's name; without ID this problem's newest unfinished run",
     )
+
+
+def _add_device_and_bank(place: argparse._ArgumentGroup) -> None:
+    place.add_argument("--device", help="cpu, cuda or cuda:N (default cpu)")
     place.add_argument("--bank", metavar="PATH|none", help="the seed bank that outlives runs (default: yours)")
 
 
-def _add_budget(run: argparse.ArgumentParser) -> None:
-    budget = run.add_argument_group("budget: the search stops when one is spent")
+def _add_budget(run: argparse.ArgumentParser, title: str = "budget: the search stops when one is spent") -> None:
+    budget = run.add_argument_group(title)
     budget.add_argument("--max-usd", type=_amount, metavar="USD")
     budget.add_argument("--max-tokens", type=_positive, metavar="N")
     budget.add_argument("--max-wall-s", type=_amount, metavar="S")

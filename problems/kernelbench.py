@@ -24,7 +24,7 @@ FOLDER = "KernelBench"
 DEFAULT_OUT = Path("kernelbench-problems")
 
 _LEVEL = re.compile(r"level(\d+)")
-_FILE = re.compile(r"(\d+)_(\w+)\.py")
+_FILE = re.compile(r"(\d+)_(.+)\.py")
 _LONGEST_NAME = 64
 
 

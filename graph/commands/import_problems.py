@@ -73,7 +73,9 @@ def _checked(imported: list[Imported], device_name: str) -> Iterator[Row]:
 
 def _print(rows: list[Row], out: Path, *, is_checked: bool) -> None:
     console = Console(highlight=False)
-    table = Table("file", "problem", "judging", "runs", "reason", box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False)
+    for name in ("file", "problem", "judging", "runs", "reason"):
+        table.add_column(name, overflow="fold")
     for row in rows:
         name = Path(row["problem"]).parent.name if row["problem"] else Path(row["file"]).name
         runs = {True: "yes", False: "no", None: "not known"}[row["runnable"]]

@@ -8,7 +8,7 @@ import json
 import logging
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,13 +56,27 @@ class Stop:
 
 def execute(args: argparse.Namespace) -> int:
     """Run the search and return 0, or 129, 130 or 143 after a signal."""
-    options = _options(args)
+    options = options_of(args)
     console = Console(stderr=args.json, highlight=False)
+    warnings = _ignored(args, options)
+    result, stop = search_shown(console, options, warnings=warnings, is_plain=args.plain)
+    tell_end(console, options, result)
+    if result is not None and args.json:
+        sys.stdout.write(json.dumps(result.report) + "\n")
+    if stop.number is not None and (result is None or result.state == "stopped"):
+        return SIGNALS[signal.Signals(stop.number)]
+    return 0
+
+
+def search_shown(
+    console: Console, options: SearchOptions, *, warnings: Sequence[str] = (), is_plain: bool
+) -> tuple[SearchResult | None, Stop]:
+    """Run a search in view of the user; None in place of its result when a second signal cut it short."""
     models = make_models_for(options)
     names = tuple(model.name for model in models)
     target_of(options.problem, options.device)  # a device that is not there is told before anything is announced
     _announce(console, options, names, was_named=options.resume or bool(options.models))
-    for warning in _ignored(args, options):
+    for warning in warnings:
         console.print(warning, markup=False, soft_wrap=True)
     board = Board(problem=options.problem.name, device=options.device, models=names)
     if options.resume:
@@ -70,12 +84,12 @@ def execute(args: argparse.Namespace) -> int:
     stop = Stop()
     with ExitStack() as stack:
         stack.enter_context(log_to(options.run_dir / "run.log"))
-        view = _view(board, console, is_plain=args.plain)
+        view = _view(board, console, is_plain=is_plain)
         stack.callback(view.close)
         result = asyncio.run(_search(options, models, view, stop))
         if stop.number is not None:
             board.settle(STATE_WORDS.get(result.state, result.state) if result else AT_ONCE)
-    return _close(console, args, options, result, stop)
+    return result, stop
 
 
 async def _search(options: SearchOptions, models: list[KernelModel], view: View, stop: Stop) -> SearchResult | None:
@@ -121,7 +135,8 @@ def _on_signal(
 # ------------------------------------------------------------------------------------------------------- what to run
 
 
-def _options(args: argparse.Namespace) -> SearchOptions:
+def options_of(args: argparse.Namespace) -> SearchOptions:
+    """Return what the words of the command line ask of a search."""
     resumed = _resumed(args)
     problem = _problem(args, resumed)
     changes = {name: getattr(args, name) for name in SHAPE if getattr(args, name) is not None}
@@ -241,16 +256,10 @@ def _view(board: Board, console: Console, *, is_plain: bool) -> View:
     return LiveView(board, console) if is_live else PlainView(board, console)
 
 
-def _close(
-    console: Console, args: argparse.Namespace, options: SearchOptions, result: SearchResult | None, stop: Stop
-) -> int:
+def tell_end(console: Console, options: SearchOptions, result: SearchResult | None) -> None:
+    """Print how a search ended and where everything lies."""
     for line in closing_lines(result) if result else _cut_short_lines(options.run_dir):
         console.print(line, markup=False, soft_wrap=True)
-    if result is not None and args.json:
-        sys.stdout.write(json.dumps(result.report) + "\n")
-    if stop.number is not None and (result is None or result.state == "stopped"):
-        return SIGNALS[signal.Signals(stop.number)]
-    return 0
 
 
 def _cut_short_lines(run_dir: Path) -> list[str]:

@@ -1,0 +1,169 @@
+"""KernelBench's files as problems: how many parse, how many run on a CPU and on an H200, and the reasons of the rest.
+
+    PYTHONPATH=src python benchmarks/kernelbench_files.py PATH [--level N] [--judge]
+
+PATH is a copy of KernelBench's repository; none of its files is kept. Memory is estimated from each reference's outline
+(`tools/outline.py`), for this machine's CPU and for a GPU of an H200's memory. `--judge` also loads each problem into
+the real judge with its top-level sizes made small: it makes secret inputs, runs every trial in float64 and the probes.
+Ten seconds a file; what is there already is not done again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import secrets
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from result import RESULTS, write_result
+
+from ridgeline.problems.kernelbench import Imported, import_file, kernelbench_files
+from ridgeline.problems.spec import load_problem
+from ridgeline.problems.syntax import substitute_sizes, top_level_numbers
+from ridgeline.tools.engine import ProblemOnDevice
+from ridgeline.tools.errors import RidgelineError
+from ridgeline.tools.hardware import detect_device
+from ridgeline.tools.judge_process import JudgeProcess
+from ridgeline.tools.outline import Outline, OutlineProcess
+from ridgeline.tools.records import Device, DeviceKind
+
+
+NAME = "kernelbench"
+H200_BYTES = 143_771 << 20  # nvidia-smi's total of an H200 SXM
+SMALL_BYTES = 4 << 20
+"""Inputs, outputs and parameters together, of a problem made small."""
+FACTORS = (8, 64, 16, 32, 4, 128, 256, 1024, 4096)
+Entry = dict[str, Any]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("path", type=Path)
+    parser.add_argument("--level", type=int, action="append")
+    parser.add_argument("--judge", action="store_true")
+    args = parser.parse_args()
+    files = kernelbench_files(args.path, tuple(args.level or (1, 2, 3)))
+    entries: dict[str, Entry] = _known()
+    cpu = detect_device("cpu")
+    gpu = replace(cpu, kind=DeviceKind.CUDA, name="NVIDIA H200", memory_bytes=H200_BYTES, cache_bytes=50 << 20)
+    with tempfile.TemporaryDirectory() as out, OutlineProcess() as outlines:
+        for file in files:
+            imported = import_file(file, Path(out))
+            entry = entries.get(file.id, {}) | {"name": file.problem_name, "parsed": imported.problem is not None}
+            entries[file.id] = entry | (_outlined(imported, outlines, cpu, gpu) if imported.problem else {})
+            if args.judge and imported.problem and "judged" not in entry:
+                entries[file.id]["judged"] = _judged(imported, outlines, cpu, Path(out))
+            print(file.id, json.dumps(entries[file.id]), flush=True)
+            _write(entries, cpu)
+
+
+def _known() -> dict[str, Entry]:
+    path = RESULTS / f"{NAME}.json"
+    known: dict[str, Entry] = json.loads(path.read_text())["figures"]["problems"] if path.exists() else {}
+    return known
+
+
+def _write(entries: dict[str, Entry], cpu: Device) -> None:
+    levels = sorted({key.partition("/")[0] for key in entries}, key=int)
+    counts = {
+        f"level{level}": _counts([e for k, e in entries.items() if k.startswith(f"{level}/")]) for level in levels
+    }
+    write_result(NAME, {"counts": counts, "problems": entries}, device=cpu)
+
+
+def _counts(entries: list[Entry]) -> Entry:
+    judged = [entry["judged"] for entry in entries if "judged" in entry]
+    return {
+        "files": len(entries),
+        "parsed": sum(entry["parsed"] for entry in entries),
+        **{
+            place: {
+                "runs": sum(entry.get(place, {}).get("code") == "" for entry in entries),
+                "not": dict(Counter(e[place]["code"] for e in entries if place in e and e[place]["code"])),
+            }
+            for place in ("cpu", "h200")
+        },
+        "judged_small": {
+            "tried": len(judged),
+            "loaded": sum(j["reason"] == "" for j in judged),
+            "degenerate": sum(j["degenerate"] != "" for j in judged),
+        },
+    }
+
+
+def _outlined(imported: Imported, outlines: OutlineProcess, cpu: Device, gpu: Device) -> Entry:
+    assert imported.problem is not None
+    spec = load_problem(imported.problem)
+    outline = outlines.outline(spec.reference_source("cpu"), spec.tolerance)
+    return {
+        "set_gib": round(outline.set_bytes / 2**30, 3),
+        "parameter_gib": round(outline.parameter_bytes / 2**30, 3),
+        "cpu": _fit(outline, cpu),
+        "h200": _fit(outline, gpu),
+    }
+
+
+def _fit(outline: Outline, device: Device) -> Entry:
+    found = outline.on(device)
+    return {"code": found.code, "reason": found.reason, "judge_gib": round(outline.judge_bytes(device) / 2**30, 2)}
+
+
+def _judged(imported: Imported, outlines: OutlineProcess, cpu: Device, cache: Path) -> Entry:
+    assert imported.problem is not None
+    source = load_problem(imported.problem).reference_source("cpu")
+    sizes, small = _made_small(source, outlines)
+    entry: Entry = {"sizes": sizes, "reason": "", "degenerate": "", "trials": 0, "skipped": []}
+    problem = ProblemOnDevice(name="p", reference_source=small, interface="c", tolerance="fp32", device=cpu)
+    began = time.monotonic()
+    try:
+        judge = JudgeProcess(problem, secrets.token_bytes(16), cache)
+    except RidgelineError as error:
+        return entry | {"reason": str(error), "load_s": round(time.monotonic() - began, 1)}
+    try:
+        loaded = judge.problem
+        return entry | {
+            "degenerate": loaded.degenerate_code,
+            "trials": len(loaded.trials),
+            "skipped": list(loaded.description.skipped_trials),
+            "graph": loaded.description.graph_error or "exported",
+            "load_s": round(time.monotonic() - began, 1),
+        }
+    finally:
+        judge.close()
+
+
+def _made_small(source: str, outlines: OutlineProcess) -> tuple[dict[str, Any], str]:
+    """Return the smallest sizes found with which the reference still runs, and its text with them."""
+    best: tuple[int, dict[str, Any], str] | None = None
+    for sizes in _attempts(source):
+        text = substitute_sizes(source, sizes, "sizes")
+        found = outlines.outline(text)
+        if found.code:
+            continue
+        moved = found.forward_bytes
+        if best is None or moved < best[0]:
+            best = (moved, sizes, text)
+        if moved <= SMALL_BYTES:
+            break
+    return (best[1], best[2]) if best else ({}, source)
+
+
+def _attempts(source: str) -> Iterator[dict[str, Any]]:
+    numbers = {name: n for name, n in top_level_numbers(ast.parse(source)).items() if isinstance(n, int)}
+    batch = {name: 2 for name, n in numbers.items() if name == "batch_size" and n > 2}
+    yield {}
+    for least in (64, 256, 1024):
+        for factor in FACTORS:
+            yield {name: max(16, n // factor // 16 * 16) for name, n in numbers.items() if n >= least} | batch
+    yield batch
+
+
+if __name__ == "__main__":
+    main()

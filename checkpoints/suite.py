@@ -1,0 +1,159 @@
+"""suite.json: several searches as one, how each ended, and what they come to together; see docs/contracts.md."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ridgeline.checkpoints.database import storage_errors
+from ridgeline.checkpoints.result import STATES, finite, replace_file
+from ridgeline.checkpoints.runs import is_locked
+from ridgeline.tools.errors import RunError
+
+FILE_NAME = "suite.json"
+SCHEMA_VERSION = 1
+FAST_P = (0.0, 1.0, 1.5, 2.0)
+"""The speedups of KernelBench's figure (Ouyang et al., 2025, arXiv:2502.10517, section 3.3)."""
+
+REFUSED, FAILED = "refused", "failed"
+ROW_STATES = ("planned", "running", REFUSED, FAILED, *STATES)
+"""A search's states, and: not begun; begun; its reference or device was refused; the machine or Ridgeline failed."""
+
+DONE = frozenset(STATES) - {"stopped"}
+"""What a resumed suite does not do again."""
+ENDED = DONE | {REFUSED, FAILED}
+"""What a suite has tried. One that was refused or failed is tried again when the suite is resumed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One problem of a suite: which it is, and how its search ended."""
+
+    name: str
+    problem: str  # its problem.yaml
+    run: str  # the search's folder, relative to the suite's
+    state: str = "planned"
+    reason: str = ""  # why it was refused or failed
+    correct: bool = False  # it has a kernel that passed verification and was timed
+    speedup: float | None = None  # eager PyTorch of the kernel's precision class / kernel
+    speedup_vs_best: float | None = None  # the fastest baseline, torch.compile included / kernel
+    certified: bool = False
+    precision_class: str | None = None
+
+    def ended(self, report: dict[str, Any], *, state: str, certified: bool) -> Row:
+        """Return the row of a search that ended, given its result.json."""
+        best = report.get("best") or {}
+        return replace(
+            self,
+            state=state,
+            reason="",
+            correct=best.get("speedup") is not None,
+            speedup=best.get("speedup"),
+            speedup_vs_best=best.get("speedup_vs_best"),
+            certified=certified,
+            precision_class=best.get("precision_class"),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    """What a suite was asked to do, and how far it is."""
+
+    options: dict[str, Any] = field(default_factory=dict)  # of `ridgeline run`, for every search
+    rows: tuple[Row, ...] = ()
+    state: str = "running"  # running, stopped, finished
+
+    def with_row(self, index: int, row: Row) -> Suite:
+        """Return the suite with another row at this place."""
+        return replace(self, rows=(*self.rows[:index], row, *self.rows[index + 1 :]))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the content of suite.json."""
+        content: dict[str, Any] = finite(
+            {
+                "schema_version": SCHEMA_VERSION,
+                "state": self.state,
+                "options": self.options,
+                "problems": [asdict(row) for row in self.rows],
+                "scores": scores(self.rows),
+            }
+        )
+        return content
+
+
+def scores(rows: Sequence[Row]) -> dict[str, Any]:
+    """Return fast_p and the geometric mean over both baselines.
+
+    fast_p is the share of all problems whose kernel is correct and has a speedup above p; a problem that was refused,
+    failed or has no kernel yet counts as one without. The geometric mean is over the correct kernels alone.
+    """
+    correct = [row for row in rows if row.correct]
+    return {
+        "problems": len(rows),
+        "ended": sum(row.state in DONE for row in rows),
+        "correct": len(correct),
+        "certified": sum(row.certified for row in rows),
+        "over_eager": _score([row.speedup for row in correct], len(rows)),
+        "over_best_baseline": _score([row.speedup_vs_best for row in correct], len(rows)),
+    }
+
+
+def _score(speedups: list[float | None], problems: int) -> dict[str, Any]:
+    known = [s for s in speedups if s is not None and s > 0]
+    mean = math.exp(math.fsum(map(math.log, known)) / len(known)) if known else None
+    shares = {f"{p:g}": sum(s > p for s in known) / problems if problems else 0.0 for p in FAST_P}
+    return {"fast_p": shares, "geometric_mean": mean, "kernels": len(known)}
+
+
+def write_suite(folder: Path, suite: Suite) -> None:
+    """Put suite.json into the suite's folder in one step.
+
+    Raises:
+        StorageError: the folder cannot be written or the disk is full.
+    """
+    replace_file(folder / FILE_NAME, json.dumps(suite.to_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def read_suite(folder: Path) -> Suite:
+    """Return the suite of a folder.
+
+    Raises:
+        RunError: there is none, or of another version.
+    """
+    path = folder / FILE_NAME
+    if not path.is_file():
+        raise RunError(f"{folder}: holds no {FILE_NAME}; name a suite's folder, or begin one without --resume")
+    with storage_errors(path):
+        text = path.read_text(encoding="utf-8")
+    try:
+        content = json.loads(text)
+        if content["schema_version"] != SCHEMA_VERSION:
+            raise RunError(
+                f"{path}: is of version {content['schema_version']}; resume it with the Ridgeline of its own"
+            )
+        rows = tuple(Row(**row) for row in content["problems"])
+        return Suite(options=content["options"], rows=rows, state=content["state"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise RunError(f"{path}: is damaged ({error}); restore it or begin a new suite") from None
+
+
+def find_suite(runs_dir: Path, wanted: str) -> Path:
+    """Return the suite folder that a user means: a path, or a name below `runs_dir`; "" for the newest unfinished one.
+
+    Raises:
+        RunError: there is none.
+    """
+    for folder in (Path(wanted), runs_dir / wanted) if wanted else ():
+        if (folder / FILE_NAME).is_file():
+            return folder
+    if wanted:
+        raise RunError(f"{wanted}: no such suite; name its folder, which holds {FILE_NAME}")
+    found = sorted(runs_dir.glob(f"*/{FILE_NAME}"), key=lambda path: path.stat().st_mtime, reverse=True)
+    for path in found:
+        if not is_locked(path.parent) and read_suite(path.parent).state != "finished":
+            return path.parent
+    raise RunError(f"{runs_dir}: no unfinished suite; leave --resume out to begin one, or name its folder")
