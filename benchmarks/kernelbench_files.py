@@ -5,7 +5,7 @@
 PATH is a copy of KernelBench's repository; none of its files is kept. Memory is estimated from each reference's outline
 (`tools/outline.py`), for this machine's CPU and for a GPU of an H200's memory. `--judge` also loads each problem into
 the real judge with its top-level sizes made small: it makes secret inputs, runs every trial in float64 and the probes.
-Ten seconds a file; what is there already is not done again.
+What is there already is not done again.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import argparse
 import ast
 import json
 import secrets
+import subprocess
+import sys
 import tempfile
 import time
 from collections import Counter
@@ -26,19 +28,17 @@ from result import RESULTS, write_result
 
 from ridgeline.problems.kernelbench import Imported, import_file, kernelbench_files
 from ridgeline.problems.spec import load_problem
-from ridgeline.problems.syntax import substitute_sizes, top_level_numbers
-from ridgeline.tools.engine import ProblemOnDevice
-from ridgeline.tools.errors import RidgelineError
+from ridgeline.problems.syntax import substitute_sizes
 from ridgeline.tools.hardware import detect_device
-from ridgeline.tools.judge_process import JudgeProcess
 from ridgeline.tools.outline import Outline, OutlineProcess
 from ridgeline.tools.records import Device, DeviceKind
-
 
 NAME = "kernelbench"
 H200_BYTES = 143_771 << 20  # nvidia-smi's total of an H200 SXM
 SMALL_BYTES = 4 << 20
 """Inputs, outputs and parameters together, of a problem made small."""
+LARGEST_BYTES = 3 << 29
+"""What judging may take of a machine that others use: a problem that stays larger is not loaded."""
 FACTORS = (8, 64, 16, 32, 4, 128, 256, 1024, 4096)
 Entry = dict[str, Any]
 
@@ -53,13 +53,18 @@ def main() -> None:
     entries: dict[str, Entry] = _known()
     cpu = detect_device("cpu")
     gpu = replace(cpu, kind=DeviceKind.CUDA, name="NVIDIA H200", memory_bytes=H200_BYTES, cache_bytes=50 << 20)
-    with tempfile.TemporaryDirectory() as out, OutlineProcess() as outlines:
+    command = [sys.executable, str(Path(__file__).with_name("kernelbench_judge.py")), str(cpu.cores)]
+    with (
+        tempfile.TemporaryDirectory() as out,
+        OutlineProcess() as outlines,
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as judge,
+    ):
         for file in files:
             imported = import_file(file, Path(out))
             entry = entries.get(file.id, {}) | {"name": file.problem_name, "parsed": imported.problem is not None}
             entries[file.id] = entry | (_outlined(imported, outlines, cpu, gpu) if imported.problem else {})
             if args.judge and imported.problem and "judged" not in entry:
-                entries[file.id]["judged"] = _judged(imported, outlines, cpu, Path(out))
+                entries[file.id]["judged"] = _judged(imported, outlines, cpu, judge)
             print(file.id, json.dumps(entries[file.id]), flush=True)
             _write(entries, cpu)
 
@@ -79,7 +84,7 @@ def _write(entries: dict[str, Entry], cpu: Device) -> None:
 
 
 def _counts(entries: list[Entry]) -> Entry:
-    judged = [entry["judged"] for entry in entries if "judged" in entry]
+    judged = [entry["judged"] for entry in entries if "judged" in entry and entry["judged"]["tried"]]
     return {
         "files": len(entries),
         "parsed": sum(entry["parsed"] for entry in entries),
@@ -115,33 +120,34 @@ def _fit(outline: Outline, device: Device) -> Entry:
     return {"code": found.code, "reason": found.reason, "judge_gib": round(outline.judge_bytes(device) / 2**30, 2)}
 
 
-def _judged(imported: Imported, outlines: OutlineProcess, cpu: Device, cache: Path) -> Entry:
+def _judged(imported: Imported, outlines: OutlineProcess, cpu: Device, judge: subprocess.Popen[str]) -> Entry:
     assert imported.problem is not None
     source = load_problem(imported.problem).reference_source("cpu")
-    sizes, small = _made_small(source, outlines)
-    entry: Entry = {"sizes": sizes, "reason": "", "degenerate": "", "trials": 0, "skipped": []}
-    problem = ProblemOnDevice(name="p", reference_source=small, interface="c", tolerance="fp32", device=cpu)
+    sizes, small, needed = _made_small(source, outlines, cpu)
+    entry: Entry = {"sizes": sizes, "tried": needed <= LARGEST_BYTES, "reason": "", "degenerate": ""}
+    if not entry["tried"]:
+        return entry | {"reason": "its top-level numbers do not make it small"}
+    request = {
+        "reference_source": small,
+        "interface": "c",
+        "tolerance": "fp32",
+        "device": "cpu",
+        "call_limit_s": 60.0,
+        "secret": secrets.token_hex(16),
+        "cache_bytes": cpu.cache_bytes,
+        "memory_bytes": cpu.memory_bytes,
+    }
+    assert judge.stdin is not None
+    assert judge.stdout is not None
     began = time.monotonic()
-    try:
-        judge = JudgeProcess(problem, secrets.token_bytes(16), cache)
-    except RidgelineError as error:
-        return entry | {"reason": str(error), "load_s": round(time.monotonic() - began, 1)}
-    try:
-        loaded = judge.problem
-        return entry | {
-            "degenerate": loaded.degenerate_code,
-            "trials": len(loaded.trials),
-            "skipped": list(loaded.description.skipped_trials),
-            "graph": loaded.description.graph_error or "exported",
-            "load_s": round(time.monotonic() - began, 1),
-        }
-    finally:
-        judge.close()
+    judge.stdin.write(json.dumps(request) + "\n")
+    judge.stdin.flush()
+    return entry | json.loads(judge.stdout.readline()) | {"load_s": round(time.monotonic() - began, 1)}
 
 
-def _made_small(source: str, outlines: OutlineProcess) -> tuple[dict[str, Any], str]:
-    """Return the smallest sizes found with which the reference still runs, and its text with them."""
-    best: tuple[int, dict[str, Any], str] | None = None
+def _made_small(source: str, outlines: OutlineProcess, cpu: Device) -> tuple[dict[str, Any], str, int]:
+    """Return the smallest sizes found with which the reference still runs, its text with them, and what judging takes."""
+    best: tuple[int, dict[str, Any], str, int] | None = None
     for sizes in _attempts(source):
         text = substitute_sizes(source, sizes, "sizes")
         found = outlines.outline(text)
@@ -149,20 +155,40 @@ def _made_small(source: str, outlines: OutlineProcess) -> tuple[dict[str, Any], 
             continue
         moved = found.forward_bytes
         if best is None or moved < best[0]:
-            best = (moved, sizes, text)
+            best = (moved, sizes, text, found.judge_bytes(cpu))
         if moved <= SMALL_BYTES:
             break
-    return (best[1], best[2]) if best else ({}, source)
+    return (best[1], best[2], best[3]) if best else ({}, source, 0)
 
 
 def _attempts(source: str) -> Iterator[dict[str, Any]]:
-    numbers = {name: n for name, n in top_level_numbers(ast.parse(source)).items() if isinstance(n, int)}
-    batch = {name: 2 for name, n in numbers.items() if name == "batch_size" and n > 2}
+    values = _numbers(ast.parse(source))
+    batch = {name: 2 for name, n in values.items() if name == "batch_size" and n > 2}
     yield {}
     for least in (64, 256, 1024):
         for factor in FACTORS:
-            yield {name: max(16, n // factor // 16 * 16) for name, n in numbers.items() if n >= least} | batch
+            smaller = {name: _smaller(value, least, factor) for name, value in values.items()}
+            yield {name: value for name, value in smaller.items() if value != values[name]} | batch
     yield batch
+
+
+def _smaller(value: Any, least: int, factor: int) -> Any:
+    if isinstance(value, list | tuple):
+        return type(value)(_smaller(v, least, factor) for v in value)
+    return max(16, value // factor // 16 * 16) if isinstance(value, int) and value >= least else value
+
+
+def _numbers(tree: ast.Module) -> dict[str, Any]:
+    """Return the top-level names given a number, a product of numbers, or a list or tuple of these."""
+    allowed = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.Tuple, ast.List, ast.operator, ast.unaryop, ast.expr_context)
+    found = {}
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            is_plain = all(isinstance(part, allowed) for part in ast.walk(node.value))
+            value = eval(compile(ast.Expression(node.value), "sizes", "eval"), {}) if is_plain else None
+            if isinstance(value, int | list | tuple) and not isinstance(value, bool):
+                found[node.targets[0].id] = value
+    return found
 
 
 if __name__ == "__main__":
