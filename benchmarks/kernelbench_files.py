@@ -36,10 +36,10 @@ from ridgeline.tools.records import Device, DeviceKind
 NAME = "kernelbench"
 H200_BYTES = 143_771 << 20  # nvidia-smi's total of an H200 SXM
 SMALL_BYTES = 4 << 20
-"""Inputs, outputs and parameters together, of a problem made small."""
+"""What lives at once in one forward of a problem made small."""
 LARGEST_BYTES = 3 << 29
 """What judging may take of a machine that others use: a problem that stays larger is not loaded."""
-FACTORS = (8, 64, 16, 32, 4, 128, 256, 1024, 4096)
+FACTORS = (16, 64, 8, 256, 1024)
 Entry = dict[str, Any]
 
 
@@ -164,31 +164,43 @@ def _made_small(source: str, outlines: OutlineProcess, cpu: Device) -> tuple[dic
 def _attempts(source: str) -> Iterator[dict[str, Any]]:
     values = _numbers(ast.parse(source))
     batch = {name: 2 for name, n in values.items() if name == "batch_size" and n > 2}
-    yield {}
-    for least in (64, 256, 1024):
+    for least in (32, 256):
         for factor in FACTORS:
             smaller = {name: _smaller(value, least, factor) for name, value in values.items()}
-            yield {name: value for name, value in smaller.items() if value != values[name]} | batch
+            changed = {name: value for name, value in smaller.items() if value != values[name]}
+            yield changed | batch
+            yield changed
     yield batch
+    yield {}
 
 
 def _smaller(value: Any, least: int, factor: int) -> Any:
     if isinstance(value, list | tuple):
         return type(value)(_smaller(v, least, factor) for v in value)
-    return max(16, value // factor // 16 * 16) if isinstance(value, int) and value >= least else value
+    return max(16, value // factor // 8 * 8) if isinstance(value, int) and value >= least else value
 
 
 def _numbers(tree: ast.Module) -> dict[str, Any]:
     """Return the top-level names given a number, a product of numbers, or a list or tuple of these."""
     allowed = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.Tuple, ast.List, ast.operator, ast.unaryop, ast.expr_context)
     found = {}
-    for node in tree.body:
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            is_plain = all(isinstance(part, allowed) for part in ast.walk(node.value))
-            value = eval(compile(ast.Expression(node.value), "sizes", "eval"), {}) if is_plain else None
-            if isinstance(value, int | list | tuple) and not isinstance(value, bool):
-                found[node.targets[0].id] = value
+    for name, node in _assigned(tree):
+        is_plain = all(isinstance(part, allowed) for part in ast.walk(node))
+        value = eval(compile(ast.Expression(node), "sizes", "eval"), {}) if is_plain else None
+        if isinstance(value, int | list | tuple) and not isinstance(value, bool):
+            found[name] = value
     return found
+
+
+def _assigned(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    for node in tree.body:
+        if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+            continue
+        target, value = node.targets[0], node.value
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+            yield from ((t.id, v) for t, v in zip(target.elts, value.elts, strict=True) if isinstance(t, ast.Name))
+        elif isinstance(target, ast.Name):
+            yield target.id, value
 
 
 if __name__ == "__main__":

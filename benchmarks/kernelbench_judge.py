@@ -18,7 +18,7 @@ import torch
 from ridgeline.tools.judge import Judge, _described
 from ridgeline.tools.lifeline import end_with_parent
 
-LIMIT_S = 300.0
+LIMIT_S = 120.0
 
 
 def load(request: dict[str, Any]) -> dict[str, Any]:

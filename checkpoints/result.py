@@ -329,7 +329,7 @@ def finite(value: Any) -> Any:
 
 
 def read_schema(name: str) -> dict[str, Any]:
-    """Return a published JSON schema: "result", "evaluation" or "candidate"."""
+    """Return a published JSON schema: "result", "evaluation", "candidate" or "suite"."""
     text = (resources.files("ridgeline.checkpoints") / "schemas" / f"{name}.json").read_text(encoding="utf-8")
     schema: dict[str, Any] = json.loads(text)
     return schema

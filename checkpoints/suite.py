@@ -17,7 +17,7 @@ from ridgeline.tools.errors import RunError
 FILE_NAME = "suite.json"
 SCHEMA_VERSION = 1
 FAST_P = (0.0, 1.0, 1.5, 2.0)
-"""The speedups of KernelBench's figure (Ouyang et al., 2025, arXiv:2502.10517, section 3.3)."""
+"""Speedups p for which fast_p is told, KernelBench's measure (Ouyang et al., 2025, arXiv:2502.10517)."""
 
 REFUSED, FAILED = "refused", "failed"
 ROW_STATES = ("planned", "running", REFUSED, FAILED, *STATES)

@@ -78,8 +78,9 @@ def expect(values: torch.Tensor) -> Expected:
         total = float(finite.sum())
     mean = total / max(count, 1)
     norm = float(torch.linalg.vector_norm(finite))
-    spread = math.sqrt(max(norm**2 - count * mean**2, 0.0))
-    if spread < 1e-4 * norm:  # the difference of two squares has no digits left
+    squares = norm * norm, count * mean * mean  # infinity where `**` would raise OverflowError: float64 goes further
+    spread = math.sqrt(max(squares[0] - squares[1], 0.0)) if math.isfinite(sum(squares)) else 0.0
+    if spread < 1e-4 * norm:  # the difference of two squares has no digits left, or they have no number
         spread = float(torch.linalg.vector_norm(torch.where(torch.isfinite(values), values - mean, 0.0)))
     rms = norm / math.sqrt(max(count, 1))
     return Expected(values, mean, spread, norm, rms, count == values.numel(), _row_norms(finite, rms))

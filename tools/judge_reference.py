@@ -302,6 +302,9 @@ def _template(value: Any, name: str, source: str, specs: list[ArgSpec], taken: s
     if isinstance(value, list | tuple):
         parts = [_template(v, f"{name}_{i}", f"{source}[{i}]", specs, taken) for i, v in enumerate(value)]
         return _like(value, parts)
+    if isinstance(value, dict):
+        named = [(k, _c_name(f"{name}_{k}"), f"{source}[{k!r}]") for k in value]
+        return {k: _template(value[k], inner, place, specs, taken) for k, inner, place in named}
     name = _unique(name, taken)
     if isinstance(value, torch.Tensor):
         strange = _strangeness(value)
@@ -321,7 +324,9 @@ def _template(value: Any, name: str, source: str, specs: list[ArgSpec], taken: s
                 ArgSpec(name=name, role=Role.INPUT, kind=ArgKind.SCALAR, dtype=dtype, value=float(value), source=source)
             )
             return value
-    raise ProblemError(f"{_FILE}: input {source} is a {type(value).__name__}: tensors, numbers, None or lists of them")
+    raise ProblemError(
+        f"{_FILE}: input {source} is a {type(value).__name__}: tensors, numbers, None, or lists and dicts of them"
+    )
 
 
 def _fill(template: Any, inputs: Tensors) -> Any:
@@ -329,6 +334,8 @@ def _fill(template: Any, inputs: Tensors) -> Any:
         return inputs[template.index]
     if isinstance(template, list | tuple):
         return _like(template, [_fill(t, inputs) for t in template])
+    if isinstance(template, dict):
+        return {key: _fill(t, inputs) for key, t in template.items()}
     return template
 
 

@@ -73,7 +73,19 @@ def test_help_takes_less_than_a_second() -> None:
     done = ridgeline("--help")
     assert done.returncode == 0
     assert time.monotonic() - began < 1.0
-    for command in ("run", "evaluate", "show", "problems", "clean", "doctor", "new", "export", "merge"):
+    for command in (
+        "run",
+        "evaluate",
+        "show",
+        "problems",
+        "clean",
+        "doctor",
+        "new",
+        "export",
+        "merge",
+        "import",
+        "suite",
+    ):
         assert command in done.stdout
 
 

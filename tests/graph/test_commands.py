@@ -160,3 +160,36 @@ def test_what_a_resumed_search_does_not_take_from_a_changed_problem_is_named() -
     changed = problem.model_copy(update={"ideas": [], "models": ["offline"]})
     (line,) = _changed_keys(was, changed)
     assert line.startswith("warning: ideas, models changed in problem.yaml")
+
+
+SQUARE = """
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return BODY
+def get_inputs():
+    return [torch.rand(8, 4)]
+"""
+
+
+def test_import_makes_problems_and_says_of_each_whether_it_runs(tmp_path: Path) -> None:
+    level = tmp_path / "repo" / "KernelBench" / "level1"
+    level.mkdir(parents=True)
+    bodies = {"1_Square": "x * x", "2_Noise": "x + torch.randn(8, 4)", "3_Large": "x + torch.ones(1 << 40, 1, 4)"}
+    for name, body in bodies.items():
+        (level / f"{name}.py").write_text(SQUARE.replace("BODY", body))
+    (level / "4_Broken.py").write_text("def (")
+    words = ("import", "kernelbench", "repo", "--level", "1")
+    done = _ridgeline(tmp_path / "runs", *words)
+    assert done.returncode == 0, done.stderr
+    assert "level 1: 4 files, 3 parsed, 0 known to run, 1 form" in done.stdout
+    done = _ridgeline(tmp_path / "runs", *words, "--check", "--json")
+    assert done.returncode == 0, done.stderr
+    rows = {row["id"]: row for row in json.loads(done.stdout)}
+    assert {key: (row["runnable"], row["code"]) for key, row in rows.items()} == {
+        "1/1": (True, ""), "1/2": (False, "random"), "1/3": (False, "memory"), "1/4": (False, "form"),
+    }  # fmt: skip
+    assert (tmp_path / "kernelbench-problems" / "level1" / "kb1_1_square" / "problem.yaml").is_file()
+    assert rows["1/3"]["judge_bytes"] > 11 << 47
+    done = _ridgeline(tmp_path / "runs", "import", "kernelbench", "nowhere")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)

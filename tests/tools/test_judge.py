@@ -150,6 +150,12 @@ def test_what_a_reference_prints_or_forks_does_not_disturb_the_judge(tmp_path: P
         judge.request("renew")
 
 
+def test_a_trial_whose_values_grow_beyond_every_type_is_left_out(tmp_path: Path) -> None:
+    with judging(reference("x", "return torch.cumprod(x, dim=1)", "torch.rand(2, 512)"), tmp_path) as judge:
+        skipped = judge.problem.description.skipped_trials
+    assert any(s.startswith("shifted: ") for s in skipped), "3x + 2 to the power of 512"
+
+
 def test_arguments_that_would_share_a_name_get_names_of_their_own(tmp_path: Path) -> None:
     pair = reference("xs, xs_0, X, x, *more", "return xs[0] + xs_0 + X + x + more[0]", "[T()], T(), T(), T(), T()")
     with judging("import torch\nT = lambda: torch.randn(8, 8)\n" + pair, tmp_path) as judge:
@@ -162,6 +168,17 @@ def test_named_tuples_reach_forward_as_such(tmp_path: Path) -> None:
     source = head + reference("pair", "return pair.a * pair.b", "Pair(torch.randn(8, 8), torch.randn(8, 8))")
     with judging(source, tmp_path) as judge:
         assert [a.name for a in judge.problem.description.signature.args] == ["pair_0", "pair_1", "out"]
+
+
+def test_dicts_reach_forward_as_such_and_are_flattened_by_their_keys(tmp_path: Path) -> None:
+    inputs = "{'q': torch.randn(8, 8), 'deep': [torch.randn(8, 8), {'a.b': torch.randn(8, 8)}], 's': 2.0}"
+    source = reference("batch", "q, (k, m) = batch['q'], batch['deep']; return q - k * batch['s'] + m['a.b']", inputs)
+    with judging(source, tmp_path) as judge:
+        description = judge.problem.description
+    names = [a.name for a in description.signature.args]
+    assert names == ["batch_q", "batch_deep_0", "batch_deep_1_a_b", "batch_s", "out"]
+    assert description.reference_graph is not None
+    assert [n["shape"] for n in description.reference_graph["nodes"] if n["op"] == "placeholder"][:3] == [[8, 8]] * 3
 
 
 def test_description_flattens_lists_scalars_none_and_outputs(tmp_path: Path) -> None:

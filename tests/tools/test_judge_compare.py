@@ -27,6 +27,13 @@ def test_error_is_taken_over_the_spread_not_the_size() -> None:
     assert compare(mean, expect(values)).errors.overall == pytest.approx(1.0, rel=1e-6)
 
 
+def test_values_whose_squares_float64_does_not_hold_have_figures_all_the_same() -> None:
+    values = torch.tensor([[1e200, -2e200, 3.0]], dtype=torch.float64)
+    assert expect(values).all_finite
+    assert expect(values).norm == math.inf
+    assert expect(values * 1e-50).spread == pytest.approx((14 / 3) ** 0.5 * 1e150, rel=1e-6)
+
+
 def test_worst_element_is_named() -> None:
     values = torch.randn(40, 64, dtype=torch.float64)
     output = values.clone()
