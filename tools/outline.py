@@ -7,17 +7,20 @@ import math
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import ridgeline
 from ridgeline.tools.dtypes import element_bytes
-from ridgeline.tools.errors import EngineError
+from ridgeline.tools.errors import EngineError, ProblemError
 from ridgeline.tools.records import ArgKind, ArgSpec, Device, Record, Role, Signature
+from ridgeline.tools.room import check_room
 from ridgeline.tools.rotation import WORKING_SETS, count_sets
 
+OPEN = frozenset({"tight", "values"})
+"""Codes of what only a run can tell."""
 LIMIT_S = 120.0
 """For one reference; 512 steps of a recurrent layer take 20 s on an idle core."""
 MEMORY_BYTES = 8 << 30
@@ -32,7 +35,7 @@ class Outline(Record):
     """A reference's signature and its bytes, and what speaks against it: `code` is "" where nothing does.
 
     Codes: package, form (no tensor in or out, a type that kernels do not take), raised, random, in_place, state, memory,
-    time; and "values", where the outline itself is what cannot be made.
+    time. Two leave it open: "tight", by an estimate too large, and "values", where no outline can be made.
     """
 
     code: str = ""
@@ -58,15 +61,21 @@ class Outline(Record):
         return (sets + WORKING_SETS) * self.set_bytes + _PARAMETER_SETS * self.parameter_bytes + 2 * between
 
     def on(self, device: Device) -> Outline:
-        """Return the outline as it is on a device: with a reason where its memory is too small."""
-        needed = self.judge_bytes(device) if self.signature is not None and not self.code else 0
+        """Return the outline as it is on a device: with a reason where its memory is, or may be, too small."""
+        if self.signature is None or self.code:
+            return self
+        try:
+            check_room(self.signature, kind=device.kind, memory_bytes=device.memory_bytes)
+        except ProblemError as error:
+            return replace(self, code="memory", reason=str(error).removeprefix("reference.py: "))
+        needed = self.judge_bytes(device)
         if needed <= device.memory_bytes:
             return self
         reason = (
-            f"judging it needs about {needed / 2**30:.3g} GiB, this device has {device.memory_bytes / 2**30:.3g}: "
-            f"choose smaller sizes (targets.{device.kind}.sizes)"
+            f"judging it takes about {needed / 1e9:.3g} GB, this device has {device.memory_bytes / 1e9:.3g} GB: only a "
+            f"run can tell, or choose smaller sizes (targets.{device.kind}.sizes)"
         )
-        return Outline(code="memory", reason=reason, signature=self.signature, forward_bytes=self.forward_bytes)
+        return replace(self, code="tight", reason=reason)
 
     def _bytes_of(self, *roles: Role) -> int:
         args = self.signature.with_role(*roles) if self.signature else ()

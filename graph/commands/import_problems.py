@@ -20,8 +20,6 @@ from ridgeline.tools.counted import counted
 
 Row = dict[str, Any]
 
-_MIB, _GIB = 2**20, 2**30
-
 
 def execute(args: argparse.Namespace) -> int:
     """Write a problem folder for each file and print a table, or one JSON array with `--json`."""
@@ -52,7 +50,7 @@ def _row(imported: Imported) -> Row:
 def _checked(imported: list[Imported], device_name: str) -> Iterator[Row]:
     """Yield the rows with each reference outlined for the device; torch is imported in a process of its own."""
     from ridgeline.tools.hardware import detect_device
-    from ridgeline.tools.outline import OutlineProcess
+    from ridgeline.tools.outline import OPEN, OutlineProcess
 
     device = detect_device(device_name)
     with OutlineProcess() as outlines:
@@ -64,7 +62,7 @@ def _checked(imported: list[Imported], device_name: str) -> Iterator[Row]:
             spec = load_problem(each.problem)
             found = outlines.outline(spec.reference_source(device.kind), spec.tolerance).on(device)
             yield row | {
-                "runnable": None if found.code == "values" else not found.code,
+                "runnable": None if found.code in OPEN else not found.code,
                 "code": found.code,
                 "reason": found.reason,
                 "judge_bytes": found.judge_bytes(device) if found.signature else None,
@@ -99,4 +97,4 @@ def _summary(level: int, rows: list[Row]) -> str:
 def _size(size_bytes: int | None) -> str:
     if size_bytes is None:
         return ""
-    return f"{size_bytes / _GIB:.1f} GiB" if size_bytes >= _GIB else f"{size_bytes / _MIB:.0f} MiB"
+    return f"{size_bytes / 1e9:.1f} GB" if size_bytes >= 1e9 else f"{size_bytes / 1e6:.0f} MB"

@@ -14,6 +14,7 @@ from ridgeline.tools.hardware import detect_device
 from ridgeline.tools.judge_process import JudgeProcess
 from ridgeline.tools.outline import Outline, OutlineProcess
 from ridgeline.tools.records import ArgKind, DeviceKind, Role
+from ridgeline.tools.rotation import WORKING_SETS, count_sets
 
 HEAD = "import torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
 GIB = 1 << 30
@@ -96,16 +97,20 @@ def test_a_reference_of_many_gib_is_outlined_without_them(outlines: OutlineProce
     assert found.forward_bytes == 3 * 16 * GIB + 16 * GIB + 4 * 65536, "what relu is given lives beside its result"
 
 
-def test_a_device_too_small_is_named_with_both_figures(outlines: OutlineProcess) -> None:
+def test_a_device_that_is_or_may_be_too_small_is_named_with_both_figures(outlines: OutlineProcess) -> None:
     cpu = detect_device("cpu")
     found = outlines.outline(reference(inputs="torch.rand(1024, 1048576)"))
-    small, large = (replace(cpu, kind=DeviceKind.CUDA, memory_bytes=n * GIB) for n in (80, 141))
+    large, tight, small = (replace(cpu, kind=DeviceKind.CUDA, memory_bytes=n * GIB) for n in (141, 80, 32))
     assert found.on(large) == found
-    assert found.judge_bytes(large) == (3 + 8) * 8 * GIB
-    refused = found.on(small)
-    assert refused.code == "memory"
-    assert refused.reason.startswith("judging it needs about 88 GiB, this device has 80: choose smaller sizes")
-    assert "targets.cuda.sizes" in refused.reason
+    sets = count_sets(8 * GIB, kind=large.kind, cache_bytes=large.cache_bytes, memory_bytes=large.memory_bytes)
+    assert found.judge_bytes(large) == (sets + WORKING_SETS) * 8 * GIB
+    assert found.on(tight).code == "tight"
+    assert re.match(
+        r"judging it takes about [\d.]+ GB, this device has 85.9 GB: only a run can", found.on(tight).reason
+    )
+    assert found.on(small).code == "memory"
+    assert re.match(r"judging it takes at least [\d.]+ GB .* has 34.4 GB: choose smaller", found.on(small).reason)
+    assert "targets.cuda.sizes" in found.on(small).reason
 
 
 def test_a_reference_that_allocates_for_real_meets_its_limit(outlines: OutlineProcess) -> None:
