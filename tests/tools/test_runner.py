@@ -170,7 +170,7 @@ def confined(library: Path) -> Confined:
     paths = [str(package.parent), *(path for path in sys.path if path and Path(path).is_dir())]
     return Confined(
         command=(sys.executable, "-P", "-m", "ridgeline.tools.runner"),
-        readable=(*python_paths(), package, (package / "tools").resolve(), library.parent),
+        readable=(*python_paths(), package.parent, (package / "tools").resolve(), library.parent),
         env={"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "2"},
         limits=Limits(wall_s=120, memory_bytes=4 << 30),
     )
