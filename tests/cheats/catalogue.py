@@ -145,6 +145,8 @@ _AFFINE = "tests/gpu/test_judge_on_gpu.py"
 _SANITIZERS = "tests/gpu/test_sanitizers.py"
 _ATTACKS = "tests/attacks"
 _SECRET = "secret inputs and parameters, new in every trial"
+_NO_GAIN = "timed as what it is: what the library is faster by, nothing over eager PyTorch's own"
+_UNMOVED = (R.WEIGHTS_IGNORED, R.WRONG_VALUES, R.STALE_OUTPUT)
 _IN_PLACE = "contents change in place, outputs are poisoned, timed outputs are looked at"
 
 # fmt: off
@@ -159,13 +161,12 @@ CATALOGUE: tuple[Trick, ...] = (
 
     # ------------------------------------------------------------------------------------------------------- timing
     trick(G.TIMING, "work on a side stream", "every stream is waited for; events on the given stream disagree",
-          cuda("SIDE_STREAM", untrusted(R.WITNESS_DISAGREES, stage=TIME), _AFFINE),
-          module("side_stream", untrusted(R.WITNESS_DISAGREES, R.BACKGROUND_WORK, stage=TIME))),
+          cuda("SIDE_STREAM", untrusted(R.WITNESS_DISAGREES, stage=TIME), _AFFINE)),
     trick(G.TIMING, "a background thread does the work", "the process is stopped at its answer; outputs that go on changing",
           c("background_thread", untrusted(R.BACKGROUND_WORK)),
           cuda("BACKGROUND_LAUNCH", untrusted(R.BACKGROUND_WORK)),
-          torch("background_thread", ended(S.WRONG, R.WRONG_VALUES, R.NON_FINITE_MISMATCH, R.STALE_OUTPUT)),
-          module("background_thread", ended(S.WRONG, R.WRONG_VALUES, R.NON_FINITE_MISMATCH, R.STALE_OUTPUT))),
+          torch("background_thread", wrong(R.WEIGHTS_IGNORED, R.STALE_OUTPUT, R.WRONG_VALUES)),
+          module("background_thread", wrong(R.WEIGHTS_IGNORED, R.STALE_OUTPUT, R.WRONG_VALUES))),
     trick(G.TIMING, "a thread keeps a core busy between calls", "processor time while there is nothing to do",
           c("background_spin", untrusted(R.BACKGROUND_WORK))),
     trick(G.TIMING, "a thread starts when the first calls were checked", "threads are counted after every trial",
@@ -174,9 +175,9 @@ CATALOGUE: tuple[Trick, ...] = (
           torch("lazy_negation", wrong(R.NOT_A_TENSOR)), module("lazy_subclass", wrong(R.NOT_A_TENSOR))),
     trick(G.TIMING, "clocks or `synchronize` patched, also through an alias", "the parent's clock is the score",
           torch("patched_clock", wrong(R.STATE_CHANGED)), module("patched_clock", wrong(R.STATE_CHANGED)),
-          module("patched_clock_alias", ended(S.UNTRUSTED, R.WITNESS_DISAGREES, stage=TIME))),
-    trick(G.TIMING, "a hook on the host's clock or event timer", "the two clocks disagree",
-          c("slow_clock", untrusted(R.WITNESS_DISAGREES, stage=TIME)),
+          module("patched_clock_alias", gainless())),
+    trick(G.TIMING, "a hook on the host's clock or event timer", "the parent's clock is the score",
+          c("slow_clock", gainless()),
           cuda("HOOKED_EVENTS", untrusted(R.WITNESS_DISAGREES, stage=TIME))),
     trick(G.TIMING, "one call does the work of many, the others return at once", "new contents for each block, all timed",
           c("works_ahead", gainless()), cuda("WORKS_AHEAD", gainless("HONEST"))),
@@ -193,7 +194,8 @@ CATALOGUE: tuple[Trick, ...] = (
 
     # ------------------------------------------------------------------------------------------------------- replay
     trick(G.REPLAY, "the freed reference output found in new memory", "results stay in the judge's own memory",
-          c("finds_freed_memory", harmless()), cuda("FREED_MEMORY", harmless()), module("freed_memory", wrong(R.WRONG_VALUES))),
+          c("finds_freed_memory", harmless()), cuda("FREED_MEMORY", harmless()),
+          module("freed_memory", wrong(*_UNMOVED, R.NON_FINITE_MISMATCH))),
     trick(G.REPLAY, "a cache keyed by address, id or `_version`", _IN_PLACE,
           c("pointer_cache", wrong(R.STALE_OUTPUT)), cuda("POINTER_CACHE", wrong(R.STALE_OUTPUT), _AFFINE),
           torch("version_cache", wrong(R.STALE_OUTPUT)), module("id_cache", wrong(R.STALE_OUTPUT))),
@@ -218,12 +220,12 @@ CATALOGUE: tuple[Trick, ...] = (
 
     # ------------------------------------------------------------------------------------------------- wrong but passing
     trick(G.WRONG, "constant outputs", _SECRET, c("constant_output", wrong(R.WRONG_VALUES)),
-          module("constant_output", wrong(R.WRONG_VALUES))),
+          module("constant_output", wrong(*_UNMOVED))),
     trick(G.WRONG, "values below an absolute tolerance are left out", "errors relative to the output's own spread",
           c("values_below_atol", wrong(R.PRECISION_TOO_LOW, R.WRONG_VALUES))),
     trick(G.WRONG, "the identity where the reference is nearly one", "inputs shifted and scaled, random parameters",
           c("identity", wrong(R.WRONG_VALUES)), c("ignores_affine", wrong(R.WRONG_VALUES)),
-          module("identity", wrong(R.WRONG_VALUES, R.OUTPUT_ALIASES_INPUT))),
+          module("identity", wrong(*_UNMOVED))),
     trick(G.WRONG, "statistics of the input distribution hard-coded", "the trials `shifted` and `row_scaled`",
           c("hard_coded_statistics", wrong(R.WRONG_VALUES))),
     trick(G.WRONG, "the last 0.5 % of each sum is skipped", "the gate of the class",
@@ -247,7 +249,7 @@ CATALOGUE: tuple[Trick, ...] = (
             "tests/tools/test_verify.py"),
           cuda("out_of_bounds", fails(R.CRASHED, stage=CERTIFY), _SANITIZERS)),
     trick(G.WRONG, "right for one seed only", "seeds from the system's random source, never from a flag",
-          c("one_seed_only", wrong(R.WRONG_VALUES)), module("one_seed_only", wrong(R.WRONG_VALUES))),
+          c("one_seed_only", wrong(R.WRONG_VALUES)), module("one_seed_only", wrong(*_UNMOVED))),
 
     # ---------------------------------------------------------------------------------------------------------- tampering
     trick(G.TAMPERING, "`torch.matmul` or the reference's globals patched", "the judge is another process; functions compared",
@@ -283,14 +285,14 @@ CATALOGUE: tuple[Trick, ...] = (
 
     # ------------------------------------------------------------------------------------------------------- not a kernel
     trick(G.NO_KERNEL, "`try` a kernel, `except`: PyTorch", "timed as what it is; its kernels are named when it is certified",
-          module("falls_back", gainless("itself"))),
+          module("falls_back", accepted(_NO_GAIN))),
     trick(G.NO_KERNEL, "inheriting the reference", "the reference is not in the candidate's process",
           module("inherits_reference", fails(R.CRASHED, R.LOAD_FAILED))),
     trick(G.NO_KERNEL, "calling `A @ B`, `nn.Linear`, a vendor library", "not linked; named when certified",
           c("calls_blas", ended(S.COMPILE_ERROR, R.LINK_FAILED, stage=BUILD)),
           c("asks_for_a_library", ended(S.REFUSED, R.FLAG_NOT_ALLOWED, stage=BUILD)), c("loads_torch", harmless()),
-          cuda("LOADS_CUBLAS", accepted("none over eager; certification names the library's kernels")),
-          torch("calls_torch", gainless("honest")), module("calls_torch", gainless("itself"))),
+          cuda("LOADS_CUBLAS", accepted(_NO_GAIN)),
+          torch("calls_torch", accepted(_NO_GAIN)), module("calls_torch", accepted(_NO_GAIN))),
     trick(G.NO_KERNEL, "global flags switched", "compared after each call; TF32 set explicitly on both sides",
           torch("switches_flags", wrong(R.STATE_CHANGED)), module("switches_flags", wrong(R.STATE_CHANGED))),
 

@@ -26,7 +26,7 @@ Found = Build | Verdict | Timing
 
 
 class Court:
-    """Judges candidates of one interface; references are told apart by the first word of a candidate's name."""
+    """Judges candidates of one interface. A candidate's first word may name its reference; else it is the last one's."""
 
     def __init__(
         self, folder: Path, interface: Interface = Interface.C, references: Iterable[str] = ("reference",)
@@ -62,7 +62,7 @@ class Court:
         return replace(problem, description=self.evaluator.describe(DescribeTask(problem=problem)))
 
     def problem_of(self, name: str) -> ProblemOnDevice:
-        return self.problems.get(name.partition("_")[0], self.problems["reference"])
+        return self.problems.get(name.partition("_")[0], list(self.problems.values())[-1])
 
     def build(self, sources: Mapping[str, str], language: str = "cpp") -> None:
         """Build all sources in one batch, their aims filled in."""
@@ -77,19 +77,30 @@ class Court:
             source = text
             for word, aim in aims.items():
                 source = source.replace(word, aim)
-            self.candidates[name] = Candidate(
-                id=name,
-                origin=Origin.FILE,
-                round=0,
-                idea_id=None,
-                parent_id=None,
-                source=source,
-                language=language,
-                interface=self.interface,
-            )
+            self.candidates[name] = self._candidate(name, source, language)
         tasks = [CompileTask(problem=self.problem_of(n), candidate=self.candidates[n]) for n in sources]
         builds = asyncio.run(Compiler(self.sandbox, self.folder, self.device).compile_batch(tasks))
         self.builds |= dict(zip(sources, builds, strict=True))
+
+    def _candidate(self, name: str, source: str, language: str) -> Candidate:
+        return Candidate(
+            id=name,
+            origin=Origin.FILE,
+            round=0,
+            idea_id=None,
+            parent_id=None,
+            source=source,
+            language=language,
+            interface=self.interface,
+        )
+
+    def add(self, name: str, build: Build) -> None:
+        """Add a candidate that was built elsewhere."""
+        self.candidates[name] = self._candidate(name, "", "cpp")
+        self.builds[name] = build
+
+    def verify(self, name: str) -> Found:
+        return self.judge(name, Stage.VERIFY)
 
     def judge(self, name: str, stage: Stage) -> Found:
         """Take a candidate as far as the stage, or to where it fails."""
