@@ -87,6 +87,7 @@ class Judge:
         self._spare_bytes = memory_bytes // _SPARE_SHARE
         give_back(kind)
         self._renewals = 0
+        self._has_had_runners = False
         self._filling: Filling | None = None
         self._renewal_s = self._time_renewals() if kind is DeviceKind.CUDA else math.inf
         self.description = Description(
@@ -132,8 +133,10 @@ class Judge:
 
     def wipe(self, _request: Request) -> Reply:
         """Overwrite what earlier runners could write: the next one begins with nothing of theirs."""
-        self.memory.wipe()
-        settle(self.memory.kind)
+        if self._has_had_runners:
+            self.memory.wipe()
+            settle(self.memory.kind)
+        self._has_had_runners = True
         return {}
 
     def poison(self, request: Request) -> Reply:

@@ -305,7 +305,7 @@ CATALOGUE: tuple[Trick, ...] = (
           c("fork_bomb", harmless()), c("thread_bomb", fails(R.SANDBOX_VIOLATION, R.CRASHED)),
           c("memory_bomb", fails(R.OUT_OF_MEMORY, R.CRASHED)), cuda("ALLOCATES", fails(R.CUDA_ERROR), _AFFINE)),
     trick(G.MACHINE, "a disk filled", "tier A: limits on its own folder; tier B: it has none",
-          c("disk_bomb", End(status=S.RUNTIME_ERROR, codes=(R.SANDBOX_VIOLATION, R.NONE)))),
+          c("disk_bomb", fails(R.SANDBOX_VIOLATION))),
     trick(G.MACHINE, "a process of its own session stays behind", "the guard ends the tree", c("orphan", harmless())),
     trick(G.MACHINE, "it never returns, or never finishes loading", "each call has a limit",
           c("spin", ended(S.TIMEOUT, R.CALL_TIMEOUT)), c("sleep_in_constructor", ended(S.TIMEOUT, R.LOAD_TIMEOUT)),
