@@ -12,7 +12,7 @@ help:
 	@echo "make demo    search the quickstart problem on this machine: no key, no GPU"
 	@echo "make test    run the tests"
 	@echo "make check   static checks: format, lint, types, import contracts"
-	@echo "make soak    the long tests: many kills, whole attack suites"
+	@echo "make soak    the long tests: many kills, the attack suite in every tier"
 	@echo "make clean   remove the virtual environment and what tools left behind"
 
 demo: $(RUNTIME)
@@ -22,6 +22,7 @@ test: $(DEV)
 	$(BIN)/python -m pytest
 
 soak: $(DEV)
+	RIDGELINE_ALL_TIERS=1 $(BIN)/python -m pytest tests/attacks
 	$(BIN)/python -m pytest -m slow --timeout 3600
 
 check: $(DEV)

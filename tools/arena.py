@@ -65,12 +65,13 @@ class Arena:
         self._on_gpu = on_gpu
         self.n_sets = n_sets
 
-    def renew(self) -> None:
+    def renew(self) -> float:
         """Put new secret contents into every set and overwrite its outputs, set by set; not while anything is timed.
 
-        Set 0 is written first and so is the coldest.
+        Set 0 is written first and so is the coldest. Returns how many times as long as usual a GPU took for it: more
+        than 1 when it had other work; 0 on a CPU, where a stopped candidate has nothing that could run.
         """
-        self._judge.request("renew")
+        return float(self._judge.request("renew")["slowdown"])
 
     def check(self, set_index: int) -> Trial:
         """Compare the output that lies in a set now with the one expected for that set's inputs."""

@@ -44,8 +44,13 @@ CLOCK_SPREAD = 0.03
 """A pair of blocks whose clock is further than this from the median does not count."""
 BUSY_S = 1e-3
 """Next to nothing takes 20 to 100 us on an idle GPU; beside another process it waits for a time slice of 1 to 2 ms."""
+RENEWAL_SLOWDOWN = 1.2
+"""Work that waits on a GPU for the next block's inputs runs while the judge writes them, and shares its time slices."""
 STALE_ERROR = 10.0
 """Relative error below which a wrong timed output looks like another call's result; an unwritten one is far above."""
+ROUNDED_ERROR = 0.1
+"""... and below which it looks like this call's result in looser arithmetic: fp8 has 7e-2, another call's result 0.2
+and more, whose contents are mixtures of the same draws."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +118,7 @@ def time_candidate(
         _expect_idle(candidate, settings.idle_s)
         _expect_consistent(ours, theirs)
         _expect_drained(inspect)
-        timing = _timing(ours, theirs, measured, floor)
+        timing = _timing(ours, theirs, measured, floor, inspect.slowdown())
     except Distrusted as fault:
         timing = Timing(status=fault.status, reason_code=fault.reason_code, reason=str(fault))
     finally:
@@ -197,10 +202,15 @@ class Inspector:
     collects: dict[int, Collect | None] = field(default_factory=dict)  # by side's identity
     rng: random.Random = field(default_factory=random.SystemRandom)
     waits_s: list[float] = field(default_factory=list)  # for next to nothing on the device, right after each block
+    slowdowns: list[float] = field(default_factory=list)  # of a GPU, while contents were renewed before each block
 
     def __post_init__(self) -> None:
         if self.settings.rng_seed is not None:
             self.rng = random.Random(self.settings.rng_seed)
+
+    def slowdown(self) -> float:
+        """Return how many times as long as usual a GPU took to renew contents; 0 on a CPU."""
+        return median(self.slowdowns)
 
     def choose(self, sets: Sequence[int]) -> tuple[int, ...]:
         """Return the sets to check after a block: the last call's, and random ones; with one check, either."""
@@ -233,6 +243,9 @@ class Inspector:
 
 def _wrong_output(trial: Trial, index: int) -> Distrusted:
     where = f"the timed output of set {index} is wrong (relative error {trial.rel_error:.3g}, allowed {trial.gate:.3g})"
+    if trial.rel_error < ROUNDED_ERROR:
+        reason = f"{where}: it was right when it was verified, so it rounds more, or leaves work out, when it is timed"
+        return Distrusted(Status.WRONG, ReasonCode.PRECISION_TOO_LOW, reason)
     if math.isfinite(trial.rel_error) and trial.rel_error < STALE_ERROR:
         reason = f"{where}: it was right before the inputs changed in place, so a result is kept between calls"
         return Distrusted(Status.WRONG, ReasonCode.STALE_OUTPUT, reason)
@@ -291,7 +304,7 @@ def steady_pairs(first: Sequence[Block], second: Sequence[Block]) -> list[int]:
 def _one_block(lane: Lane, other: Lane, inspector: Inspector) -> None:
     if lane.is_tracked and not other.is_tracked:
         other.side.resume()  # the judge refills, and is the other side
-    lane.rotation.renew()
+    inspector.slowdowns.append(lane.rotation.renew())
     other.side.pause()
     chosen = lane.run_block(inspector.choose if lane.is_tracked else lambda sets: ())
     lane.side.pause()
@@ -317,7 +330,13 @@ def _expect_idle(side: Side, idle_s: float) -> None:
 
 
 def _expect_drained(inspector: Inspector) -> None:
-    """Look at how long the judge waited for a GPU right after blocks: it should have been alone on it."""
+    """Look at how long the judge waited for a GPU right after blocks and before them: it should have been alone on it."""
+    slowdown = inspector.slowdown()
+    if slowdown > RENEWAL_SLOWDOWN:
+        reason = (
+            f"while the next block's inputs were written the GPU was {slowdown:.3g} x as slow as when it is alone: "
+        )
+        raise Distrusted(Status.UNTRUSTED, ReasonCode.BACKGROUND_WORK, reason + "work goes on between calls")
     waited = median(inspector.waits_s)
     if waited > BUSY_S:
         reason = f"after a block the GPU was busy for {1e3 * waited:.3g} ms: work goes on after a call has returned"
@@ -342,7 +361,7 @@ def _expect_consistent(lane: Lane, other: Lane) -> None:
         raise Distrusted(Status.UNTRUSTED, ReasonCode.WITNESS_DISAGREES, reason)
 
 
-def _timing(ours: Lane, theirs: Lane, measured: PairedRatio, floor: Floor | None) -> Timing:
+def _timing(ours: Lane, theirs: Lane, measured: PairedRatio, floor: Floor | None, slowdown: float) -> Timing:
     times = [1e3 * t for t in ours.per_call_s()]
     median_ms = median(times)
     if floor is not None and median_ms < BELOW_FLOOR * floor.floor_ms:
@@ -366,7 +385,7 @@ def _timing(ours: Lane, theirs: Lane, measured: PairedRatio, floor: Floor | None
         witness_ms=1e3 * median(b.own_s for b in ours.blocks),
         page_faults_per_call=sum(b.page_faults for b in ours.blocks) / calls,
         labels=tuple(labels),
-        clocks=_usual_clocks(ours.blocks),
+        clocks=_usual_clocks(ours.blocks) | ({"renewal_slowdown": slowdown} if slowdown else {}),
     )
 
 

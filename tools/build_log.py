@@ -35,6 +35,8 @@ def plain_log(raw: bytes, workdir: Path) -> str:
     """Return the compiler's output without colours, with paths of the build folder cut to file names."""
     text = _ANSI.sub("", raw.decode("utf-8", errors="replace")).replace("\r", "")
     text = text.replace(f"{workdir}/", "").replace(str(workdir), ".").replace("\0", "")
+    # an #error may hold a terminal's commands
+    text = "".join(c if c.isprintable() or c in "\n\t" else " " for c in text)
     return _ASSEMBLY.sub("kernel.ptx", _TEMPORARY.sub("kernel.o", text))
 
 

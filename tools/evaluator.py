@@ -302,6 +302,7 @@ class Evaluator:
         self, task: Task[Any], candidate: Candidate, build: Build, purpose: Purpose, *, sanitized: bool = False
     ) -> RunnerProcess:
         judge = self._judge_for(task.problem)
+        judge.request("wipe")
         plan = runner_plan(task.problem, build, self._cache_dir, sanitized=sanitized)
         _log_runner(candidate, purpose, type(task).__name__)
         return RunnerProcess(self._find_sandbox(), plan, judge.problem)

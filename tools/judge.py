@@ -11,6 +11,7 @@ from __future__ import annotations
 import array
 import hashlib
 import json
+import math
 import signal
 import socket
 import sys
@@ -21,7 +22,16 @@ import torch
 
 from ridgeline.tools.errors import EngineError, ProblemError, RidgelineError
 from ridgeline.tools.judge_cases import NOMINAL, CaseBook
-from ridgeline.tools.judge_device import expect_torch_on, give_back, remedy_for_memory, settle, time_nothing, use_tf32
+from ridgeline.tools.judge_device import (
+    Stopwatch,
+    expect_torch_on,
+    give_back,
+    remedy_for_memory,
+    reset_persisting_lines,
+    settle,
+    time_nothing,
+    use_tf32,
+)
 from ridgeline.tools.judge_inputs import Filling, SecretSource
 from ridgeline.tools.judge_memory import ArenaMemory
 from ridgeline.tools.judge_modes import ReferenceModes
@@ -38,6 +48,8 @@ _KEPT_SHARE = {DeviceKind.CPU: 8, DeviceKind.CUDA: 4}
 """Trials are kept within this part of the memory: 1 / 8 of a CPU's, 1 / 4 of a GPU's."""
 _SPARE_SHARE = 8
 """PyTorch keeps up to 1 / 8 of a GPU's memory for its next use while a candidate runs."""
+_RENEWALS_ALONE = 5
+"""Renewals of all contents before any candidate is there; the first ones load kernels."""
 
 Request = dict[str, Any]
 Reply = dict[str, Any]
@@ -73,7 +85,9 @@ class Judge:
         self._spare_bytes = memory_bytes // _SPARE_SHARE
         give_back(kind)
         self._renewals = 0
+        self._has_had_runners = False
         self._filling: Filling | None = None
+        self._renewal_s = self._time_renewals() if kind is DeviceKind.CUDA else math.inf
         self.description = Description(
             signature=signature,
             reference_graph=graph,
@@ -115,6 +129,14 @@ class Judge:
         give_back(self.memory.kind, beyond_bytes=self._spare_bytes)  # the runner has the GPU next
         return {}
 
+    def wipe(self, _request: Request) -> Reply:
+        """Overwrite what earlier runners could write: the next one begins with nothing of theirs."""
+        if self._has_had_runners:
+            self.memory.wipe()
+            settle(self.memory.kind)
+        self._has_had_runners = True
+        return {}
+
     def poison(self, request: Request) -> Reply:
         """Poison one set's outputs."""
         self._examiner.poison(request["set"], nan=request["nan"])
@@ -133,9 +155,28 @@ class Judge:
         return {"changed": self._examiner.changed(request["set"])}
 
     def renew(self, _request: Request) -> Reply:
-        """Give every set new inputs and poisoned outputs, and new parameters to all."""
+        """Give every set new inputs and poisoned outputs, and new parameters to all.
+
+        The answer says how many times as long that took as before any candidate was there: long, when a GPU did other
+        work meanwhile; 0 on a CPU.
+        """
         self._filling = None  # before there are new draws beside it
         self._renewals += 1
+        reset_persisting_lines(self.memory.kind)
+        watch = Stopwatch(self.memory.kind)
+        watch.start()
+        self._write_new_contents()
+        return {"slowdown": watch.seconds() / self._renewal_s}
+
+    def _time_renewals(self) -> float:
+        """Return the seconds that a renewal takes on a GPU which nobody else uses."""
+        self._renewal_s = 1.0
+        fastest_s = min(float(self.renew({})["slowdown"]) for _ in range(_RENEWALS_ALONE))
+        self._filling = None
+        give_back(self.memory.kind)
+        return max(fastest_s, 1e-6)
+
+    def _write_new_contents(self) -> None:
         label = f"renewal:{self._renewals}"
         self._book.place_parameters(self._book.parameters(label))
         filling = self._secrets.fill(label, self.memory.n_sets)
@@ -143,8 +184,6 @@ class Judge:
             filling.write(index, inputs)
             self._examiner.poison(index, nan=True)
         self._filling = filling if self.memory.kind is DeviceKind.CUDA else None
-        settle(self.memory.kind)
-        return {}
 
     def check(self, request: Request) -> Reply:
         """Grade a set after a timed loop."""
@@ -180,6 +219,7 @@ def _kept_bytes(memory: ArenaMemory, memory_bytes: int) -> int:
 
 
 OPERATIONS: dict[str, Callable[[Judge, Request], Reply]] = {
+    "wipe": Judge.wipe,
     "prepare": Judge.prepare,
     "poison": Judge.poison,
     "examine": Judge.examine,

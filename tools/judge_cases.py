@@ -131,13 +131,19 @@ class CaseBook:
             "integers": self._source.integers,
         }
         inputs = draws.get(name, self._source.nominal)(name)
-        parameters = self.parameters(NOMINAL[1] if name in TWEAKED else name)  # tweaked inputs, nothing else
+        parameters = self._parameters_of(name)
         self.place_parameters(parameters)
         native = self._reference.run(inputs)
         expected = expected_of(self._reference, inputs, parameters, tuple(n.clone() for n in exact_of(native)))
         own = self._own.setdefault(name, {})
         own.setdefault(PrecisionClass.FP32, _errors_of(native, expected))
         return Case(name, inputs, parameters, expected, own, fits=_fits(native, expected))
+
+    def _parameters_of(self, name: str) -> dict[str, torch.Tensor]:
+        """Return a trial's parameters; those of the last tweaked one differ from `nominal_1`'s in a row of each."""
+        if name == TWEAKED[-1] and not self.default_parameters:
+            return self._source.tweaked_parameters(NOMINAL[1], name)
+        return self.parameters(NOMINAL[1] if name in TWEAKED else name)
 
     def _settle_parameters(self) -> None:
         """Fall back on the model's own parameters when random ones leave the reference's domain."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 import time
 
 import torch
 
-from ridgeline.tools.errors import DeviceError
+from ridgeline.tools.errors import DeviceError, EngineError
 from ridgeline.tools.records import DeviceKind
 from ridgeline.tools.room import no_room
+
+_CUDA_SUCCESS, _CUDA_NOT_SUPPORTED = 0, 801  # a GPU before Ampere sets no lines aside
 
 
 def use_tf32(*, on: bool) -> None:
@@ -57,6 +60,19 @@ def give_back(kind: DeviceKind, *, beyond_bytes: int = 0) -> None:
     """Return the GPU's memory that PyTorch keeps for later, when it is more than this: others allocate on the device too."""
     if kind is DeviceKind.CUDA and torch.cuda.memory_reserved() - torch.cuda.memory_allocated() > beyond_bytes:
         torch.cuda.empty_cache()
+
+
+def reset_persisting_lines(kind: DeviceKind) -> None:
+    """Make every line that a process set aside in a GPU's L2 an ordinary one again; nothing on a CPU.
+
+    A candidate that keeps its weights there would find them in its next block, and eager PyTorch a smaller cache.
+    """
+    if kind is DeviceKind.CPU:
+        return
+    torch.cuda.synchronize()  # makes torch's context current in this thread
+    code = ctypes.CDLL("libcuda.so.1").cuCtxResetPersistingL2Cache()
+    if code not in (_CUDA_SUCCESS, _CUDA_NOT_SUPPORTED):
+        raise EngineError(f"resetting the GPU's persisting L2 lines failed with CUDA error {code}")
 
 
 def time_nothing(kind: DeviceKind) -> float:

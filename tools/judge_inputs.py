@@ -7,6 +7,7 @@ is as non-negative, as triangular or as normalised as they are.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -55,6 +56,12 @@ class SecretSource:
         generator = self._generator(label + ":row")
         pairs = zip(self.nominal(base), self.nominal(label), strict=True)
         return tuple(_with_one_row(t, other, generator) if t.is_floating_point() else t for t, other in pairs)
+
+    def tweaked_parameters(self, base: str, label: str) -> dict[str, torch.Tensor]:
+        """Return the parameters of `base` with one secret row of each changed, one element where there are no rows."""
+        generator = self._generator(label + ":parameter rows")
+        values, others = self.parameters(base), self.parameters(label)
+        return {n: _with_one_slice(t, others[n], generator) for n, t in values.items()}
 
     def shifted(self, label: str) -> Tensors:
         """Return 3x + 2; zeros stay zero where they are structure (a triangular matrix)."""
@@ -166,13 +173,24 @@ def _randomized(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tenso
     return tensor + noise.to(tensor.dtype)
 
 
+def _with_one_slice(tensor: torch.Tensor, other: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    if tensor.dim() != 1 or tensor.numel() == 0:
+        return _with_one_row(tensor, other, generator)
+    changed = tensor.clone()
+    index = _random_index(tensor.shape, generator)
+    changed[index] = other[index]
+    return changed
+
+
+def _random_index(shape: Sequence[int], generator: torch.Generator) -> tuple[int, ...]:
+    return tuple(int(torch.randint(size, (), generator=generator, device=generator.device)) for size in shape)
+
+
 def _with_one_row(tensor: torch.Tensor, other: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     if tensor.dim() < 2 or tensor.numel() == 0:
         return other
     changed = tensor.clone()
-    index = tuple(
-        int(torch.randint(size, (), generator=generator, device=generator.device)) for size in tensor.shape[:-1]
-    )
+    index = _random_index(tensor.shape[:-1], generator)
     changed[index] = other[index]
     if _is_symmetric(tensor):
         changed.mT[index] = other[index]

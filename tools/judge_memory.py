@@ -52,6 +52,10 @@ class Region(Protocol):
         """Return a view of the memory with the argument's dtype, shape and strides."""
         ...
 
+    def wipe(self) -> None:
+        """Overwrite every byte, those between the tensors too."""
+        ...
+
 
 class FileRegion:
     """One memfd, mapped for writing by this process."""
@@ -72,6 +76,10 @@ class FileRegion:
             return torch.empty(spec.shape, dtype=torch_dtype(spec.dtype))
         flat = torch.frombuffer(self._map, dtype=torch_dtype(spec.dtype), count=count, offset=offset)
         return flat.as_strided(spec.shape, spec.strides)
+
+    def wipe(self) -> None:
+        """Overwrite every byte, those between the tensors too."""
+        torch.frombuffer(self._map, dtype=torch.uint8).zero_()
 
 
 class DeviceRegion:
@@ -95,6 +103,10 @@ class DeviceRegion:
         if size == 0:
             return torch.empty(spec.shape, dtype=dtype, device="cuda")
         return self._bytes[offset : offset + size].view(dtype).as_strided(spec.shape, spec.strides)
+
+    def wipe(self) -> None:
+        """Overwrite every byte, those between the tensors too."""
+        self._bytes.zero_()
 
 
 class ArenaMemory:
@@ -125,6 +137,10 @@ class ArenaMemory:
         self.parameters = {p.spec.source: self._view(p, 0) for p in self.placements if p.region == self.PARAMETERS}
         self.inputs = tuple(self._views(self.INPUTS, i) for i in range(self.n_sets))
         self.outputs = tuple(self._views(self.OUTPUTS, i) for i in range(self.n_sets))
+
+    def wipe(self) -> None:
+        """Overwrite all that a runner can write: a later one could read there what an earlier one left."""
+        self.regions[self.OUTPUTS].wipe()
 
     @staticmethod
     def _region_of(role: Role) -> int:

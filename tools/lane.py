@@ -56,16 +56,19 @@ class Rotation:
         self.next_set = (first + count) % self.arena.n_sets
         return first
 
-    def renew(self) -> None:
+    def renew(self) -> float:
         """Give every set new contents and poison every output; the set filled first, and so the coldest, comes next.
+
+        Returns how many times as long as usual a GPU took for it.
 
         All of them, before every block: sets that kept their contents for a later block could be worked
         off in one slow block, which a median over blocks forgives. Before the reference's blocks too, which needs no new
         contents: writing a gigabyte leaves the caches full of lines that have yet to reach memory, and both sides shall
         meet them alike.
         """
-        self.arena.renew()
+        slowdown = self.arena.renew()
         self.next_set = 0
+        return slowdown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

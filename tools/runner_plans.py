@@ -97,7 +97,7 @@ def _torch_plan(problem: ProblemOnDevice, library: Path) -> RunnerPlan:
     environment = compute_environment(problem.device) | {"PYTHONPATH": os.pathsep.join([str(package.parent), *paths])}
     confined = Confined(
         command=(sys.executable, "-P", "-m", "ridgeline.tools.runner"),
-        readable=(*python_paths(), package, *rooms, library.parent),
+        readable=(*python_paths(), package.parent, *rooms, library.parent),  # an import lists the folder it looks in
         env=environment,
         limits=_limits(problem, problem.device.memory_bytes // 4 + _TORCH_MEMORY, sanitized=False),
         cpus=measurement_cores(),

@@ -54,10 +54,10 @@ class RunnerFailure(Exception):
     """A candidate's runner died, hung or broke the protocol: how that counts, and why."""
 
     def __init__(self, status: Status, reason_code: ReasonCode, reason: str) -> None:
-        super().__init__(reason)
+        self.reason = "".join(char if char.isprintable() else " " for char in reason)  # some words are the candidate's
+        super().__init__(self.reason)
         self.status = status
         self.reason_code = reason_code
-        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ridgeline.tools.errors import EngineError, SandboxError
+from ridgeline.tools.sandbox_advice import bubblewrap_advice, landlock_advice, no_bubblewrap
 from ridgeline.tools.sandbox_argv import confined_argv
 from ridgeline.tools.sandbox_launcher import build_launcher
 from ridgeline.tools.sandbox_process import ExitStatus, SandboxedProcess, Stream, launch
@@ -150,7 +151,7 @@ def _probe() -> SandboxReport:
 def reason_against(tier: Tier) -> str:
     """Return "" when a command runs in `tier` and reaches neither a listener nor a file of ours, else why not."""
     if tier is Tier.BUBBLEWRAP and shutil.which("bwrap") is None:
-        return "bubblewrap not installed: apt-get install bubblewrap"
+        return no_bubblewrap()
     try:
         launcher = build_launcher()
         with socket.create_server(("127.0.0.1", 0)) as listener, tempfile.NamedTemporaryFile() as secret:
@@ -162,21 +163,8 @@ def reason_against(tier: Tier) -> str:
                 said = process.stdout.read().decode() if process.stdout else ""
                 ended = process.wait(20)
     except (EngineError, SandboxError) as error:
-        return f"{error}{_namespace_advice()}" if tier is Tier.BUBBLEWRAP else str(error)
+        advice = bubblewrap_advice("bwrap") if tier is Tier.BUBBLEWRAP else landlock_advice()
+        return f"{error}{advice}"
     except OSError as error:
         return f"cannot be tried: {error}"
     return "" if said == "inside\n" else f"it does not hold: {said.strip() or ended.message}"
-
-
-def _namespace_advice() -> str:
-    """Name the setting that forbids user namespaces, when one is known to."""
-    for name, forbids in (
-        ("kernel.unprivileged_userns_clone", "0"),
-        ("user.max_user_namespaces", "0"),
-        ("kernel.apparmor_restrict_unprivileged_userns", "1"),
-    ):
-        setting = Path("/proc/sys", *name.split("."))
-        if setting.exists() and setting.read_text().strip() == forbids:
-            wanted = {"user.max_user_namespaces": "15000"}.get(name, "1" if forbids == "0" else "0")
-            return f" (user namespaces are disabled: sysctl -w {name}={wanted})"
-    return ""

@@ -22,7 +22,8 @@ from ridgeline.tools.errors import DeviceError, RidgelineError
 from ridgeline.tools.gpu_monitor import GpuMonitor
 from ridgeline.tools.hardware import detect_device, toolchain
 from ridgeline.tools.records import Device
-from ridgeline.tools.sandbox import Tier, probe_sandbox
+from ridgeline.tools.sandbox import Confined, Sandbox, Tier, probe_sandbox, python_paths
+from ridgeline.tools.sandbox_advice import TIER_WORDS, python_advice
 
 KEYS = {"OPENAI_API_KEY": "openai:…", "GOOGLE_API_KEY": "google_genai:…"}
 LOW_DISK_BYTES = 2 << 30
@@ -121,13 +122,31 @@ def _sandbox() -> Iterator[Finding]:
     except RidgelineError as error:
         yield Finding(item="sandbox", is_fine=False, detail=str(error))
         return
-    detail = f"tier {report.tier.value}"
+    detail = f"tier {report.tier.value}: {TIER_WORDS[report.tier]}"
     reasons = "; ".join(f"tier {tier.value} does not work: {reason}" for tier, reason in report.tiers_tried if reason)
     yield Finding(
         item="sandbox",
         is_fine=report.tier is not Tier.NONE,
         detail=f"{detail} ({reasons})" if reasons else detail,
         remedy=report.advice,
+    )
+    yield _python_inside(report.tier)
+
+
+def _python_inside(tier: Tier) -> Finding:
+    """Try this very Python in the sandbox, as interfaces torch and module do; interface c needs none."""
+    command = (sys.executable, "-I", "-c", "print('inside')")
+    try:
+        ended, said = Sandbox(tier).run(Confined(command=command, readable=python_paths()))
+        fault = "" if ended.is_success and said == "inside\n" else said.strip() or ended.message
+    except RidgelineError as error:
+        fault = str(error)
+    return Finding(
+        item="Python inside",
+        is_fine=not fault,
+        detail=fault or "the sandbox runs it, for interfaces torch and module",
+        remedy=python_advice(python_paths()) if fault else "",
+        is_needed=False,
     )
 
 

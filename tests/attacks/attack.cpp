@@ -214,6 +214,23 @@ void calls() {
 #endif
 }
 
+// As much of everything as an ordinary program takes: what stops a bomb must let this pass.
+void modest(const std::string& folder, bool may_fork) {
+  std::vector<char> memory(32 << 20, 1);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) threads.emplace_back([] { usleep(1000); });
+  for (std::thread& thread : threads) thread.join();
+  const int file = open((folder + "/modest").c_str(), O_WRONLY | O_CREAT, 0644);
+  const ssize_t written = write(file, memory.data(), 4 << 20);
+  int children = 0;
+  for (int i = 0; may_fork && i < 4; ++i) {
+    const pid_t child = fork();
+    if (child == 0) _exit(0);
+    if (child > 0 && waitpid(child, nullptr, 0) == child) ++children;
+  }
+  std::printf("modest: %zu threads, %zd bytes, %d children\n", threads.size(), written, children);
+}
+
 void honest(const std::string& folder) {
   int threads = 0;
 #pragma omp parallel num_threads(4) reduction(+ : threads)
@@ -230,6 +247,7 @@ int main(int argc, char** argv) {
   const std::vector<std::string> a(argv + 1, argv + argc);
   if (a.empty()) return 2;
   if (a[0] == "honest") honest(a.size() > 1 ? a[1] : "");
+  else if (a[0] == "modest") modest(a[1], a[2] == "forks");
   else if (a[0] == "secrets") secrets();
   else if (a[0] == "read") print_file(a[1]);
   else if (a[0] == "network") network(a[1], a[2]);

@@ -39,6 +39,17 @@ def test_a_fork_bomb_is_contained(sandbox: Sandbox, confine: Confine, live: Live
     assert gone(live)
 
 
+@pytest.mark.parametrize("processes", [False, True], ids=["runner", "builder"])
+def test_a_program_within_its_limits_works(sandbox: Sandbox, confine: Confine, workdir: Path, processes: bool) -> None:
+    """The control of every bomb here: threads, memory, files and processes in ordinary amounts."""
+    limits = {"memory_bytes": 128 * MIB, "file_bytes": 16 * MIB, "disk_bytes": 24 * MIB}
+    way = "forks" if processes else "stays"
+    ended, printed = sandbox.run(confine("modest", workdir, way, processes=processes, **limits))
+    assert ended.is_success, (ended, printed)
+    assert printed == f"modest: 8 threads, {4 * MIB} bytes, {4 if processes else 0} children\n"
+    assert (workdir / "modest").stat().st_size == 4 * MIB
+
+
 @pytest.mark.parametrize(("number", "name"), [(40, "signal 40"), (int(signal.SIGSEGV), "SIGSEGV")])
 def test_every_signal_that_a_program_may_raise_is_told(
     sandbox: Sandbox, confine: Confine, number: int, name: str

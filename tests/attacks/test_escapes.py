@@ -77,6 +77,11 @@ def test_no_unix_socket_is_reached(
             listener.listen()
         sandbox.run(replace(confine("network", kind, name), devices=devices))
         assert not was_hit(listener)
+        with socket.socket(socket.AF_UNIX, type_) as outside:  # the control: the listener does hear
+            outside.connect(listener.getsockname())
+            if type_ == socket.SOCK_DGRAM:
+                outside.send(b"hit")
+            assert was_hit(listener)
 
 
 def test_io_uring_is_refused(sandbox: Sandbox, confine: Confine) -> None:
@@ -112,6 +117,20 @@ def test_nothing_is_written_outside_the_workdir(
     ended, printed = sandbox.run(confine("honest", workdir))
     assert ended.is_success and "threads 4" in printed, printed
     assert (workdir / "product").read_text() == "owned"
+
+
+def test_nothing_is_left_for_the_next_program(sandbox: Sandbox) -> None:
+    """Two lives of one candidate must not tell each other anything."""
+    folders = ("/tmp", "/dev/shm", "/var/tmp", "/run", "/dev/mqueue", ".")
+    leave = "; ".join(f"echo {SECRET} > {folder}/left && cat {folder}/left" for folder in folders)
+    find = "; ".join(f"cat {folder}/left" for folder in folders)
+    shell = Confined(command=("/bin/sh", "-c", leave), allow_processes=True)
+    _, wrote = sandbox.run(shell)
+    _, found = sandbox.run(replace(shell, command=("/bin/sh", "-c", find)))
+    assert SECRET not in found
+    assert not [folder for folder in folders if Path(folder, "left").exists()]
+    if sandbox.tier is Tier.BUBBLEWRAP:  # the control: it could be written and read, by that one program
+        assert SECRET in wrote
 
 
 def test_no_other_process_is_touched(sandbox: Sandbox, confine: Confine) -> None:

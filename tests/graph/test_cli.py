@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -218,6 +219,15 @@ def test_doctor_finds_the_compiler_and_a_sandbox_tier() -> None:
     findings = {f["item"]: f for f in json.loads(done.stdout)["findings"]}
     assert findings["g++"]["ok"]
     assert findings["sandbox"]["detail"].startswith("tier ")
+    assert findings["Python inside"]["ok"], findings["Python inside"]
+
+
+def test_doctor_explains_the_tier_and_how_to_reach_a_better_one(tmp_path: Path) -> None:
+    (tmp_path / "g++").symlink_to(shutil.which("g++") or "")
+    done = ridgeline("doctor", "--json", PATH=str(tmp_path))  # a machine without bubblewrap
+    sandbox = next(f for f in json.loads(done.stdout)["findings"] if f["item"] == "sandbox")
+    assert "bubblewrap not installed" in sandbox["detail"]
+    assert "for tier A: bubblewrap not installed: apt-get install bubblewrap" in sandbox["remedy"]
 
 
 def test_doctor_never_prints_a_key() -> None:

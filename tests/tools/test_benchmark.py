@@ -25,6 +25,7 @@ from ridgeline.tools.benchmark import (
     _expect_consistent,
     _expect_drained,
     _usual_clocks,
+    _wrong_output,
     compare_sides,
     steady_pairs,
     time_alone,
@@ -100,12 +101,13 @@ class FileArena:
         self.refills = 0
         self.checked: list[int] = []
 
-    def renew(self) -> None:
+    def renew(self) -> float:
         self.refills += 1
         fresh = self.rng.standard_normal(self.memory.shape[2], dtype=np.float32)
         for i in range(self.n_sets):
             self.memory[i, 0] = np.roll(fresh, i) + self.refills
             self.memory[i, 1] = np.nan
+        return 0.0
 
     def is_intact(self, set_index: int) -> bool:
         return True
@@ -361,7 +363,7 @@ def test_a_timing_keeps_the_median_of_figures_and_the_share_of_reasons_to_slow_d
 
 
 def waited(arena: FileArena, *waits_s: float) -> Inspector:
-    return Inspector(arena=arena, settings=SETTINGS, threads={}, waits_s=list(waits_s))
+    return Inspector(arena=arena, settings=SETTINGS, threads={}, waits_s=list(waits_s), slowdowns=[1.0])
 
 
 def test_a_gpu_that_is_usually_busy_after_a_block_has_work_left_behind(arena) -> None:
@@ -372,3 +374,26 @@ def test_a_gpu_that_is_usually_busy_after_a_block_has_work_left_behind(arena) ->
 
 def test_a_single_wait_for_a_gpu_blames_nobody(arena) -> None:
     _expect_drained(waited(arena, 50e-6, 1.0, 50e-6))
+
+
+def test_a_gpu_that_usually_works_while_contents_are_renewed_has_work_waiting(arena) -> None:
+    inspector = waited(arena, 50e-6)
+    inspector.slowdowns = [1.0, 1.9, 2.1]
+    with pytest.raises(Distrusted, match=r"1\.9 x as slow as when it is alone: work goes on between calls") as raised:
+        _expect_drained(inspector)
+    assert (raised.value.status, raised.value.reason_code) == (Status.UNTRUSTED, ReasonCode.BACKGROUND_WORK)
+    inspector.slowdowns = [1.0, 1.1, 2.1]
+    _expect_drained(inspector)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (3e-3, ReasonCode.PRECISION_TOO_LOW),
+        (0.5, ReasonCode.STALE_OUTPUT),
+        (1e30, ReasonCode.TIMED_OUTPUT_WRONG),
+    ],
+)
+def test_a_wrong_timed_output_is_explained_by_its_error(error: float, code: ReasonCode) -> None:
+    fault = _wrong_output(Trial(name="set_3", rel_error=error, gate=1e-5, passed=False), 3)
+    assert fault.reason_code is code

@@ -16,10 +16,11 @@ class NumberArena:
         self.inputs = [0.0] * n_sets
         self.outputs = [0.0] * n_sets
 
-    def renew(self) -> None:
+    def renew(self) -> float:
         self.renewals += 1
         self.inputs = [100.0 * self.renewals + i for i in range(self.n_sets)]
         self.outputs = [-1.0] * self.n_sets
+        return 0.0
 
     def check(self, set_index: int) -> Trial:
         passed = self.outputs[set_index] == 2 * self.inputs[set_index]

@@ -266,6 +266,17 @@ def test_runner_cannot_write_or_resize_inputs(tmp_path: Path) -> None:
         os.close(reopened)
 
 
+def test_a_wipe_leaves_nothing_that_a_runner_wrote(tmp_path: Path) -> None:
+    with judging(reference("x", "return x * 2", "torch.randn(10, 10)"), tmp_path) as judge:
+        inputs, _, outputs = (_floats(region) for region in judge.problem.regions)
+        judge.request("wipe")  # before the first runner, as before every one
+        judge.request("renew")
+        outputs[:] = 7.0  # between the tensors too: 100 floats end in the middle of a page
+        judge.request("wipe")
+        assert not outputs.any()
+        assert inputs[:100].all()
+
+
 def test_only_loading_blames_the_reference(tmp_path: Path) -> None:
     """One that ran when it was loaded and fails later ran out of something: no reason to end a search."""
     switch = tmp_path / "fails"

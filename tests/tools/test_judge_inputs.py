@@ -69,6 +69,21 @@ def test_reduced_types_and_single_numbers_are_refilled() -> None:
         assert bool(torch.isfinite(x).all()) and bool(torch.isfinite(y))
 
 
+LAYER = """    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(64, 32)
+
+    def forward"""
+
+
+def test_tweaked_parameters_differ_in_one_row_each() -> None:
+    source = REFERENCE.format(names="x", body="self.layer(x)", inputs="torch.randn(4, 64)")
+    secret = SecretSource(Reference(source.replace("    def forward", LAYER)), b"secret")
+    base, tweaked = secret.parameters("nominal_1"), secret.tweaked_parameters("nominal_1", "tweaked_1")
+    assert int((base["layer.weight"] != tweaked["layer.weight"]).any(dim=1).sum()) == 1
+    assert int((base["layer.bias"] != tweaked["layer.bias"]).sum()) == 1
+
+
 def test_a_changed_input_is_noticed() -> None:
     reference = Reference(REFERENCE.format(names="x", body="x * 2", inputs="torch.randn(16, 64)"))
     filling = SecretSource(reference, b"secret").fill("renewal:1", 3)

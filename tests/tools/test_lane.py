@@ -16,8 +16,9 @@ class CountingArena:
     def __init__(self) -> None:
         self.renewals = 0
 
-    def renew(self) -> None:
+    def renew(self) -> float:
         self.renewals += 1
+        return 0.0
 
 
 @pytest.mark.parametrize("per_call_s", [1e-6, 1e-4, 6e-4, 1e-2, 1.0])

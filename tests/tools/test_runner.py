@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import fcntl
 import mmap
 import os
@@ -11,87 +10,21 @@ import struct
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import ridgeline
-from ridgeline.tools.compiler import Compiler
-from ridgeline.tools.engine import CompileTask, ProblemOnDevice
-from ridgeline.tools.records import (
-    ArgKind,
-    ArgSpec,
-    Candidate,
-    Description,
-    Device,
-    DeviceKind,
-    Interface,
-    Origin,
-    Role,
-    Signature,
-    Status,
-)
 from ridgeline.tools.sandbox import Confined, Limits, Sandbox, SandboxedProcess, python_paths
 
 ROWS, COLS, SETS = 4, 8, 3
 X_BYTES, W_BYTES = ROWS * COLS * 4, COLS * 4
 PAGE = 4096
-SOURCE = """
-#include <torch/extension.h>
-
-torch::Tensor forward(torch::Tensor x, int64_t mode, torch::Tensor weight) {
-  static torch::Tensor buffer = torch::empty_like(x);
-  auto right = x * weight + 1;
-  switch (mode) {
-    case 1: x.add_(1); return right;
-    case 2: return x;
-    case 3: buffer.copy_(right); return buffer;
-    case 4: return right.to(torch::kDouble);
-    case 5: TORCH_CHECK(false, "on purpose");
-    case 6: at::globalContext().setDeterministicAlgorithms(true, false); return right;
-    case 7: return x + 1;
-    case 8: return right.t().contiguous().t();
-    case 9: *reinterpret_cast<volatile int*>(8) = 1;
-  }
-  return right;
-}
-"""
-
-
-def arguments() -> Signature:
-    x = ArgSpec(name="x", role=Role.INPUT, shape=(ROWS, COLS), strides=(COLS, 1))
-    mode = ArgSpec(name="mode", role=Role.INPUT, kind=ArgKind.SCALAR, dtype="int64", value=0)
-    weight = ArgSpec(name="weight", role=Role.PARAMETER, shape=(COLS,), strides=(1,), source="weight")
-    return Signature(args=(x, mode, weight, replace(x, name="out", role=Role.OUTPUT)))
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory, sandbox: Sandbox) -> Path:
-    """Build the extension once: 25 s of stock torch headers."""
-    device = Device(kind=DeviceKind.CPU, name="t", arch="t", uuid="cpu", cores=2, memory_bytes=1 << 30, cache_bytes=1)
-    description = Description(
-        signature=arguments(), reference_graph=None, compulsory_bytes=0, flops=0, reference_sha256="", torch_version="2"
-    )
-    problem = ProblemOnDevice(
-        name="t", reference_source="", interface="torch", tolerance="fp32", device=device, description=description
-    )
-    candidate = Candidate(
-        id="seed-t",
-        origin=Origin.SEED,
-        round=0,
-        idea_id=None,
-        parent_id=None,
-        source=SOURCE,
-        language="cpp",
-        interface=Interface.TORCH,
-    )
-    compiler = Compiler(sandbox, tmp_path_factory.mktemp("cache"), device)
-    with asyncio.Runner() as runner:
-        (build,) = runner.run(compiler.compile_batch([CompileTask(problem=problem, candidate=candidate)]))
-    assert build.status is Status.OK, build.log
-    assert build.library_path is not None
-    return Path(build.library_path)
+def library(torch_extension: Path) -> Path:
+    return torch_extension
 
 
 class Memory:
@@ -170,7 +103,7 @@ def confined(library: Path) -> Confined:
     paths = [str(package.parent), *(path for path in sys.path if path and Path(path).is_dir())]
     return Confined(
         command=(sys.executable, "-P", "-m", "ridgeline.tools.runner"),
-        readable=(*python_paths(), package, (package / "tools").resolve(), library.parent),
+        readable=(*python_paths(), package.parent, (package / "tools").resolve(), library.parent),
         env={"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "2"},
         limits=Limits(wall_s=120, memory_bytes=4 << 30),
     )

@@ -1,0 +1,161 @@
+"""One evaluator and compiler for all cheats of a form, and what their attacks are aimed at."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import socket
+import subprocess
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from ridgeline.tools.compiler import Compiler
+from ridgeline.tools.engine import BenchmarkTask, CompileTask, DescribeTask, ProblemOnDevice, VerifyTask
+from ridgeline.tools.evaluator import Evaluator
+from ridgeline.tools.hardware import detect_device
+from ridgeline.tools.records import Build, Candidate, Interface, Origin, Status, Timing, Verdict
+from ridgeline.tools.sandbox import Sandbox, probe_sandbox
+
+from .catalogue import Stage
+
+HERE = Path(__file__).parent
+CALL_TIMEOUT_S = 4.0
+
+Found = Build | Verdict | Timing
+
+
+class Court:
+    """Judges candidates of one interface. A candidate's first word may name its reference; else it is the last one's."""
+
+    def __init__(
+        self, folder: Path, interface: Interface = Interface.C, references: Iterable[str] = ("reference",)
+    ) -> None:
+        self.folder = folder
+        self.interface = interface
+        self.secret = folder / "secret"
+        self.secret.write_text("SECRET_VALUE")
+        self.secret.chmod(0o600)
+        self.writable = folder / "writable"
+        self.writable.mkdir()
+        self.writable.chmod(0o777)
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.listener.setblocking(False)
+        self.keyholder = subprocess.Popen(["sleep", "600"], env={"OPENAI_API_KEY": "SECRET_VALUE"})
+        self.device = replace(detect_device("cpu"), memory_bytes=4 << 30)  # so that a memory bomb ends soon
+        self.sandbox = Sandbox(probe_sandbox().tier)
+        self.evaluator = Evaluator(self.device, cache_dir=folder, sandbox=self.sandbox)
+        self.problems = {name: self._problem(name) for name in references}
+        self.candidates: dict[str, Candidate] = {}
+        self.builds: dict[str, Build] = {}
+        self._timings: dict[str, Found] = {}
+
+    def _problem(self, name: str) -> ProblemOnDevice:
+        problem = ProblemOnDevice(
+            name="cheated",
+            reference_source=(HERE / f"{name}.py").read_text(),
+            interface=self.interface,
+            tolerance="fp32",
+            device=self.device,
+            call_timeout_s=CALL_TIMEOUT_S,
+        )
+        return replace(problem, description=self.evaluator.describe(DescribeTask(problem=problem)))
+
+    def problem_of(self, name: str) -> ProblemOnDevice:
+        return self.problems.get(name.partition("_")[0], list(self.problems.values())[-1])
+
+    def build(self, sources: Mapping[str, str], language: str = "cpp") -> None:
+        """Build all sources in one batch, their aims filled in."""
+        aims = {
+            "SECRET_FILE": str(self.secret),
+            "WRITE_FOLDER": str(self.writable),
+            "LISTENER_PORT": str(self.listener.getsockname()[1]),
+            "TORCH_FOLDER": _folder_of("torch"),
+            "TOOLS_FOLDER": str((Path(_folder_of("ridgeline")) / "tools").resolve()),
+        }
+        for name, text in sources.items():
+            source = text
+            for word, aim in aims.items():
+                source = source.replace(word, aim)
+            self.candidates[name] = self._candidate(name, source, language)
+        tasks = [CompileTask(problem=self.problem_of(n), candidate=self.candidates[n]) for n in sources]
+        builds = asyncio.run(Compiler(self.sandbox, self.folder, self.device).compile_batch(tasks))
+        self.builds |= dict(zip(sources, builds, strict=True))
+
+    def _candidate(self, name: str, source: str, language: str) -> Candidate:
+        return Candidate(
+            id=name,
+            origin=Origin.FILE,
+            round=0,
+            idea_id=None,
+            parent_id=None,
+            source=source,
+            language=language,
+            interface=self.interface,
+        )
+
+    def add(self, name: str, build: Build) -> None:
+        """Add a candidate that was built elsewhere."""
+        self.candidates[name] = self._candidate(name, "", "cpp")
+        self.builds[name] = build
+
+    def verify(self, name: str) -> Found:
+        return self.judge(name, Stage.VERIFY)
+
+    def judge(self, name: str, stage: Stage) -> Found:
+        """Take a candidate as far as the stage, or to where it fails."""
+        build, candidate, problem = self.builds[name], self.candidates[name], self.problem_of(name)
+        if stage is Stage.BUILD or build.status is not Status.OK:
+            return build
+        verdict = self.evaluator.verify(VerifyTask(problem=problem, candidate=candidate, build=build))
+        if stage is Stage.VERIFY or verdict.status is not Status.OK:
+            return verdict
+        task = BenchmarkTask(problem=problem, candidate=candidate, build=build, verdict=verdict)
+        return self.evaluator.benchmark(task)
+
+    def timed(self, name: str, *, again: bool = False) -> Found:
+        """Return a candidate's timing; an honest one's serves every cheat beside it."""
+        if again or name not in self._timings:
+            self._timings[name] = self.judge(name, Stage.TIME)
+        return self._timings[name]
+
+    def timed_honestly(self, name: str, *, attempts: int = 3) -> Found:
+        """Return an honest candidate's timing; a busy machine may put two clocks apart for a whole measurement."""
+        found = self.timed(name)
+        for _ in range(attempts - 1):
+            if found.status is Status.OK:
+                break
+            found = self.timed(name, again=True)
+        return found
+
+    def close(self) -> None:
+        self.evaluator.close()
+        self.listener.close()
+        self.keyholder.kill()
+        self.keyholder.wait()
+
+
+def gains_nothing(
+    timed: Callable[..., Found], name: str, control: str, *, attempts: int = 3, margin: float = 1.3
+) -> Found | None:
+    """Return None when a cheat is no faster than its control, or rejected, else its last timing.
+
+    A busy machine may slow one of four sides down for a whole measurement; a gain would be there every time.
+    """
+    honest: Found | None = None
+    found: Found | None = None
+    for attempt in range(attempts):
+        honest, found = timed(control, again=attempt > 0), timed(name, again=attempt > 0)
+        if found.status is not Status.OK:
+            return None
+        assert isinstance(honest, Timing) and isinstance(found, Timing) and found.speedup_ci95
+        if honest.speedup_ci95 and found.speedup_ci95[0] < margin * honest.speedup_ci95[1]:
+            return None
+    assert honest is not None and honest.status is Status.OK, honest
+    return found
+
+
+def _folder_of(package: str) -> str:
+    spec = importlib.util.find_spec(package)
+    assert spec is not None and spec.origin is not None
+    return str(Path(spec.origin).parent)

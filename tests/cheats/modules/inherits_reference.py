@@ -1,0 +1,7 @@
+"""Is the reference."""
+
+from reference import Model
+
+
+class ModelNew(Model):
+    pass

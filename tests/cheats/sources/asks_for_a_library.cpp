@@ -1,0 +1,2 @@
+// flags: -lopenblas
+void run(SIGNATURE) { WORK(); }

@@ -1,0 +1,82 @@
+"""Every cheat of interface module: Python files with `ModelNew`, judged beside an honest one."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ridgeline.tools.engine import CompileTask, ProblemOnDevice
+from ridgeline.tools.hardware import detect_device
+from ridgeline.tools.recipe import refuse
+from ridgeline.tools.records import Candidate, Interface, Origin, ReasonCode, Status
+
+from .catalogue import Case, Form, cases
+from .court import HERE, Court, gains_nothing
+
+pytestmark = pytest.mark.slow  # a builder and a runner with torch for each: the first of them are in tests/tools
+CASES = cases(Form.MODULE)
+JUDGED = [case for case in CASES if case.end.control in ("", "itself")]
+GAINLESS = [case for case in CASES if case not in JUDGED]
+
+
+def _is_judged() -> bool:
+    """Ask the compiler whether it takes candidates of this interface."""
+    problem = ProblemOnDevice(
+        name="p", reference_source="", interface="module", tolerance="fp32", device=detect_device("cpu")
+    )
+    candidate = Candidate(
+        id="c",
+        origin=Origin.FILE,
+        round=0,
+        idea_id=None,
+        parent_id=None,
+        source=_source("honest"),
+        language="py",
+        interface=Interface.MODULE,
+    )
+    refusal = refuse(CompileTask(problem=problem, candidate=candidate))
+    return refusal is None or refusal.reason_code is not ReasonCode.INTERFACE_UNSUPPORTED
+
+
+def _source(name: str) -> str:
+    honest = (HERE / "modules" / "honest.py").read_text()
+    return honest if name == "honest" else honest + (HERE / "modules" / f"{name}.py").read_text()
+
+
+@pytest.fixture(scope="module")
+def court() -> Iterator[Court]:
+    if not _is_judged():
+        pytest.skip("interface module is not judged by this version: its candidates are refused")
+    with tempfile.TemporaryDirectory(prefix="ridgeline-module-cheats-", dir="/tmp") as folder:
+        os.chmod(folder, 0o755)  # confined code may become another user
+        court = Court(Path(folder), Interface.MODULE)
+        court.build({case.name: _source(case.name) for case in CASES}, language="py")
+        yield court
+        court.close()
+
+
+@pytest.mark.parametrize("case", JUDGED, ids=lambda c: c.name)
+def test_judge_gives_the_right_reason(court: Court, case: Case) -> None:
+    found = court.timed_honestly(case.name) if case.end.control else court.judge(case.name, case.end.stage)
+    assert (found.status, found.reason_code in case.end.codes) == (case.end.status, True), found
+    assert case.end.status is Status.OK or found.reason
+
+
+@pytest.mark.parametrize("case", GAINLESS, ids=lambda c: c.name)
+def test_cheat_within_the_rules_of_the_clock_gains_nothing(court: Court, case: Case) -> None:
+    gain = gains_nothing(court.timed, case.name, case.end.control)
+    assert gain is None, gain
+
+
+def test_nothing_was_dropped(court: Court) -> None:
+    """Runs after the table, on the same court."""
+    assert list(court.writable.iterdir()) == []
+    assert [path for name in ("torch.py", "sitecustomize.py") for path in court.folder.rglob(name)] == []
+
+
+def test_every_file_is_in_the_table() -> None:
+    assert {path.stem for path in (HERE / "modules").glob("*.py")} == {case.name for case in CASES}

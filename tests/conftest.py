@@ -1,0 +1,69 @@
+"""What tests of several rooms share: one torch extension, since stock torch headers take half a minute to compile."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ridgeline.tools.compiler import Compiler
+from ridgeline.tools.engine import CompileTask, ProblemOnDevice
+from ridgeline.tools.records import (
+    ArgKind,
+    ArgSpec,
+    Candidate,
+    Description,
+    Device,
+    DeviceKind,
+    Interface,
+    Origin,
+    Role,
+    Signature,
+    Status,
+)
+from ridgeline.tools.sandbox import Sandbox, probe_sandbox
+
+ROWS, COLS = 4, 8
+
+
+def _arguments() -> Signature:
+    """Return the extension's arguments; it reads every size from its tensors."""
+    x = ArgSpec(name="x", role=Role.INPUT, shape=(ROWS, COLS), strides=(COLS, 1))
+    mode = ArgSpec(name="mode", role=Role.INPUT, kind=ArgKind.SCALAR, dtype="int64", value=0)
+    weight = ArgSpec(name="weight", role=Role.PARAMETER, shape=(COLS,), strides=(1,), source="weight")
+    return Signature(args=(x, mode, weight, replace(x, name="out", role=Role.OUTPUT)))
+
+
+@pytest.fixture(scope="session")
+def torch_extension(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The library of cheats/torch_extension.cpp: `forward(x, mode, weight)`."""
+    device = Device(kind=DeviceKind.CPU, name="t", arch="t", uuid="cpu", cores=2, memory_bytes=1 << 30, cache_bytes=1)
+    description = Description(
+        signature=_arguments(),
+        reference_graph=None,
+        compulsory_bytes=0,
+        flops=0,
+        reference_sha256="",
+        torch_version="2",
+    )
+    problem = ProblemOnDevice(
+        name="t", reference_source="", interface="torch", tolerance="fp32", device=device, description=description
+    )
+    candidate = Candidate(
+        id="seed-t",
+        origin=Origin.SEED,
+        round=0,
+        idea_id=None,
+        parent_id=None,
+        source=(Path(__file__).parent / "cheats" / "torch_extension.cpp").read_text(),
+        language="cpp",
+        interface=Interface.TORCH,
+    )
+    compiler = Compiler(Sandbox(probe_sandbox().tier), tmp_path_factory.mktemp("torch-extension"), device)
+    with asyncio.Runner() as runner:
+        (build,) = runner.run(compiler.compile_batch([CompileTask(problem=problem, candidate=candidate)]))
+    assert build.status is Status.OK, build.log
+    assert build.library_path is not None
+    return Path(build.library_path)

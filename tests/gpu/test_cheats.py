@@ -1,0 +1,81 @@
+"""Every cheat of interface c on CUDA: the table of tests/cheats tells how the judge must end it, beside an honest kernel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ridgeline.tools.records import Build, Status, Timing, Verdict
+
+from ..cheats.catalogue import Case, Form, Stage, cases  # noqa: TID252  tests are no installed package
+from ..cheats.court import gains_nothing  # noqa: TID252  as above
+from .bench import report
+
+pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
+
+REFERENCE = """import torch
+from torch import nn
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(4096))
+        self.bias = nn.Parameter(torch.zeros(4096))
+    def forward(self, x):
+        return torch.relu(x) * self.scale + self.bias
+def get_inputs():
+    return [torch.randn(16384, 4096)]
+def get_init_inputs():
+    return []
+"""
+SOURCE = (Path(__file__).parent / "sources" / "cheats.cu").read_text()
+CASES = cases(Form.CUDA)
+JUDGED = [case for case in CASES if case.end.control in ("", "itself")]
+GAINLESS = [case for case in CASES if case not in JUDGED]
+
+
+class Court:
+    """Judges the cheats by name; an honest kernel's timing serves every cheat beside it."""
+
+    def __init__(self, bench) -> None:
+        self.bench = bench
+        self.problem = bench.problem(REFERENCE, name="cheated")
+        sources = {case.name: SOURCE.replace("#define CHEAT 0", f"#define CHEAT {case.name}", 1) for case in CASES}
+        self.built = bench.build(self.problem, sources)
+        self.timings: dict[str, Build | Verdict | Timing] = {}
+
+    def judge(self, name: str, stage: Stage) -> Build | Verdict | Timing:
+        outcome = self.bench.judge(self.problem, *self.built[name], timed=stage is Stage.TIME)
+        slowdown = outcome.timing.clocks.get("renewal_slowdown") if outcome.timing else None
+        speedup = outcome.timing.speedup if outcome.timing else None
+        report("cheats", cheat=name, said=outcome.said(), speedup=speedup, renewal_slowdown=slowdown)
+        return outcome.last
+
+    def timed(self, name: str, *, again: bool = False) -> Build | Verdict | Timing:
+        if again or name not in self.timings:
+            self.timings[name] = self.judge(name, Stage.TIME)
+        return self.timings[name]
+
+
+@pytest.fixture(scope="module")
+def court(bench) -> Court:
+    return Court(bench)
+
+
+@pytest.mark.parametrize("case", JUDGED, ids=lambda c: c.name)
+def test_judge_gives_the_right_reason(court: Court, case: Case) -> None:
+    found = court.timed(case.name) if case.end.control else court.judge(case.name, case.end.stage)
+    assert (found.status, found.reason_code in case.end.codes) == (case.end.status, True), found
+    assert case.end.status is Status.OK or found.reason
+
+
+@pytest.mark.parametrize("case", GAINLESS, ids=lambda c: c.name)
+def test_cheat_within_the_rules_of_the_clock_gains_nothing(court: Court, case: Case) -> None:
+    gain = gains_nothing(court.timed, case.name, case.end.control, margin=1.05)
+    assert gain is None, gain
+
+
+def test_an_honest_kernel_still_passes_after_all_of_them(court: Court) -> None:
+    found = court.timed("HONEST", again=True)
+    assert isinstance(found, Timing) and found.status is Status.OK, found
+    assert found.clocks["renewal_slowdown"] < 1.2
