@@ -53,14 +53,14 @@ static void call(const float* x, float* out, long number, long loops) {
     memcpy(&bits, x, sizeof bits);
     if (mode == "pointer_cache") return remembered(x, out, (long)x);
     if (mode == "fingerprint_cache") return remembered(x, out, bits);
-    if (mode == "skips_later" && loops > 14) return;
+    if (mode == "skips_later" && loops > 8) return;
     if (mode == "late" && number > 0) {
         handed_in = x;
         handed_out = out;
         return;
     }
     static bool started = false;
-    if (mode == "new_thread" && loops > 14 && !started) {
+    if (mode == "new_thread" && loops > 8 && !started) {
         started = true;
         std::thread([] { sleep(1000); }).detach();
     }
