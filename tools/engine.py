@@ -69,6 +69,7 @@ class BaselineTask(Task[Baselines]):
     """Time PyTorch's own ways to run the reference and measure the device's ceilings (cached)."""
 
     compile_modes: tuple[str, ...] = ("default", "max-autotune")
+    again: bool = False  # certify: measure also what is cached, but for modes that failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -204,6 +204,7 @@ class Evaluator:
             start_judge=lambda: self._another_judge(problem),
             cache_dir=self._cache_dir,
             compile_modes=task.compile_modes,
+            again=task.again,
         )
 
     def profile(self, task: ProfileTask) -> Profile:

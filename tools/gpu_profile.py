@@ -29,7 +29,8 @@ from ridgeline.tools.gpu_counters import (
     last_launches,
 )
 from ridgeline.tools.occupancy import LARGEST_BLOCK, WARP, multiprocessor, occupancy, register_warps
-from ridgeline.tools.records import Description, Device, Floor
+from ridgeline.tools.own_work import gpu_work
+from ridgeline.tools.records import Description, Device, Floor, OwnWork
 from ridgeline.tools.sandbox import Sandbox
 from ridgeline.tools.sandbox_rules import Confined, Limits, claim_workdir
 
@@ -45,6 +46,7 @@ class GpuFindings:
 
     notes: tuple[str, ...]
     details: dict[str, float]
+    own_work: OwnWork
 
 
 def look_into(
@@ -66,7 +68,8 @@ def look_into(
     ceiling = floor.bandwidth_gbps if floor else 0.0
     counted = counter_notes(launches, ceiling_gbps=ceiling, compulsory_bytes=description.compulsory_bytes)
     notes = [*counted, *code_notes(code, device=device, floor=floor), *missing, *([reason] if reason else [])]
-    return GpuFindings(notes=tuple(notes), details=_details(code, launches))
+    own_work = gpu_work(launches, {kernel.name for kernel in code}, reason)
+    return GpuFindings(notes=tuple(notes), details=_details(code, launches), own_work=own_work)
 
 
 def read_code(
