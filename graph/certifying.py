@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.archive import BASELINES_AGAIN, comparison_key
-from ridgeline.graph.audit import needs_audit, run_audit
+from ridgeline.graph.audit import EXTRA_TRIALS, needs_audit, run_audit
 from ridgeline.graph.certificate import Certificate
 from ridgeline.graph.elites import Standing, read_standings
 from ridgeline.graph.events import emit
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-EXTRA_TRIALS = 20
 RETIMINGS = 3
 GPU_SPREAD = 0.03
 GPU_SANITIZERS = "compute-sanitizer"

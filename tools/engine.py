@@ -88,6 +88,7 @@ class VerifyTask(Task[Verdict]):
     build: Build
     purpose: Purpose = Purpose.SEARCH
     extra_trials: int = 0  # certify: further secret seeds
+    first_extra: int = 0  # how many further seeds it has met before
     sanitized: bool = False  # the build is a sanitizer build: run it, do not judge its precision
 
 

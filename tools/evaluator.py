@@ -103,6 +103,7 @@ class Evaluator:
                 lambda: self._runner(task, task.candidate, task.build, task.purpose, sanitized=task.sanitized),
                 tolerance=task.problem.tolerance,
                 extra_trials=task.extra_trials,
+                first_extra=task.first_extra,
                 is_judged=not task.sanitized,
             )
         )

@@ -50,8 +50,8 @@ class Links:
     functions: tuple[str, ...]
 
 
-def gpu_work(launches: Sequence[KernelCounters], own_kernels: Collection[str], missing: str) -> OwnWork:
-    """Return whose kernels ran in one call; `own_kernels` are the names in the candidate's library (empty: unknown).
+def gpu_work(launches: Sequence[KernelCounters], own_kernels: Collection[str] | None, missing: str) -> OwnWork:
+    """Return whose kernels ran in one call; `own_kernels` are the names in the candidate's library, None: unknown.
 
     `missing` says why there are no launches.
     """
@@ -71,8 +71,8 @@ def gpu_work(launches: Sequence[KernelCounters], own_kernels: Collection[str], m
     )
 
 
-def _is_own(name: str, own_kernels: Collection[str]) -> bool:
-    return name in own_kernels if own_kernels else VENDOR.search(name) is None
+def _is_own(name: str, own_kernels: Collection[str] | None) -> bool:
+    return VENDOR.search(name) is None if own_kernels is None else name in own_kernels
 
 
 def cpu_work(links: Links | None, missing: str) -> OwnWork:

@@ -31,9 +31,14 @@ def test_kernel_that_is_not_in_the_library_is_not_its_own_whatever_it_is_called(
     assert gpu_work([launch("softmax", 5.0)] * CALLS, {"softmax_rows"}, "").others == ("softmax",)
 
 
+def test_library_without_a_kernel_of_its_own_does_no_work() -> None:
+    work = gpu_work([launch("geam", 5.0)] * CALLS, (), "")
+    assert (work.share, work.others) == (0.0, ("geam",))
+
+
 def test_vendor_kernels_are_told_by_name_where_the_own_ones_are_unknown() -> None:
     launches = [launch(n, 50.0) for n in ("my_tiles", "sm90_xmma_gemm_f32f32")] * CALLS
-    work = gpu_work(launches, (), "")
+    work = gpu_work(launches, None, "")
     assert (work.share, work.others) == (pytest.approx(0.5), ("sm90_xmma_gemm_f32f32",))
 
 
