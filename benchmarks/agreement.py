@@ -113,7 +113,7 @@ def entry_of(timing: Timing, others: dict[str, Any]) -> dict[str, Any]:
     ours = timing.median_ms or 0.0
     entry = {"measured": provenance(), "ridgeline_ms": ours, "labels": [label.value for label in timing.labels]}
     entry |= {"clocks": timing.clocks, "witness_ms": timing.witness_ms, **others}
-    for name in ("do_bench", "profiler"):
+    for name in ("do_bench", "do_bench_short", "profiler"):
         if others.get(f"{name}_ms"):
             entry[f"ridgeline_over_{name}"] = ours / others[f"{name}_ms"]
     return entry

@@ -351,7 +351,7 @@ def _measured() -> Iterator[str]:
 def _row(threshold: Threshold) -> str:
     cells = [_quoted(threshold, kind) for kind in KINDS]
     name = threshold.name.replace(":", ".")
-    return f"| `{name}` | {_shown(threshold.value)} | {threshold.unit} | {threshold.why} | {' | '.join(cells)} |"
+    return f"| `{name}` | {threshold.value} | {threshold.unit} | {threshold.why} | {' | '.join(cells)} |"
 
 
 def _quoted(threshold: Threshold, kind: str) -> str:

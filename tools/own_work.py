@@ -16,7 +16,7 @@ import shutil
 import tempfile
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ridgeline.tools.gpu_counters import DURATION_NS, KernelCounters, launches_of_a_call
@@ -79,15 +79,28 @@ def cpu_work(links: Links | None, missing: str) -> OwnWork:
     """Return what a CPU candidate has beside its own code; `missing` says why its links are unknown."""
     if links is None:
         return OwnWork(share=None, how=missing)
-    foreign = [name for name in links.libraries if not SYSTEM_LIBRARIES.match(name)]
-    loaders = [name for name in links.functions if name in LOADERS]
-    calls = sorted({f"{ATEN_PREFIX}{name}" for name in map(_aten_operation, links.functions) if name})
-    others = (*foreign, *loaders, *calls)
+    others = (*_borrowed(links), *(name for name in links.functions if name in LOADERS))
     if others:
         how = "it links or calls what is not its own; a CPU has no profile of whose time that is"
         return OwnWork(share=None, how=how, others=others[:MOST_OTHERS])
     system = ", ".join(links.libraries) or "nothing"
     return OwnWork(share=1.0, how=f"it links {system} and imports no loader: nobody else could do its work")
+
+
+def with_links(work: OwnWork, links: Links | None) -> OwnWork:
+    """Return a GPU candidate's work with the libraries and operations that it borrows, where no profile tells.
+
+    Every such library imports a loader: CUDA's own runtime, which is linked into it, does.
+    """
+    if work.share is not None or links is None:
+        return work
+    return replace(work, others=tuple(_borrowed(links))[:MOST_OTHERS])
+
+
+def _borrowed(links: Links) -> list[str]:
+    foreign = [name for name in links.libraries if not SYSTEM_LIBRARIES.match(name)]
+    calls = {f"{ATEN_PREFIX}{name}" for name in map(_aten_operation, links.functions) if name}
+    return [*foreign, *sorted(calls)]
 
 
 def read_links(library: Path, sandbox: Sandbox) -> tuple[Links | None, str]:

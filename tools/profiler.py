@@ -15,7 +15,7 @@ from pathlib import Path
 from ridgeline.tools.counted import counted
 from ridgeline.tools.disassembly import LoopFacts, read_listing
 from ridgeline.tools.gpu_profile import look_into
-from ridgeline.tools.own_work import cpu_work, read_links
+from ridgeline.tools.own_work import cpu_work, read_links, with_links
 from ridgeline.tools.records import Description, Device, DeviceKind, Floor, OwnWork, Profile, Timing
 from ridgeline.tools.sandbox import Sandbox
 from ridgeline.tools.sandbox_rules import Confined, Limits, claim_workdir
@@ -57,7 +57,8 @@ def profile_candidate(
             sandbox=sandbox,
             runner=runner,
         )
-        notes, details, own_work = [*notes, *found.notes], found.details, found.own_work
+        notes, details = [*notes, *found.notes], found.details
+        own_work = with_links(found.own_work, read_links(library, sandbox)[0])
     else:
         facts, missing = _loop_facts(library, sandbox)
         notes += missing

@@ -10,7 +10,7 @@ import pytest
 
 from ridgeline.tools.errors import SandboxError
 from ridgeline.tools.gpu_counters import CALLS, DURATION_NS, KernelCounters
-from ridgeline.tools.own_work import Links, cpu_work, gpu_work, parse_links, read_links
+from ridgeline.tools.own_work import Links, cpu_work, gpu_work, parse_links, read_links, with_links
 from ridgeline.tools.sandbox import Sandbox, probe_sandbox
 
 
@@ -67,6 +67,15 @@ def test_other_code_within_reach_is_named_and_the_share_unknown(links: Links, na
     work = cpu_work(links, "")
     assert work.share is None
     assert named in work.others
+
+
+def test_gpu_kernel_that_no_profile_could_watch_is_told_by_what_it_links() -> None:
+    links = Links(
+        libraries=("libtorch_cuda.so", "libc.so.6"), functions=("dlopen", "_ZN2at4_ops2mm4callERKNS_6TensorES4_")
+    )
+    unknown = gpu_work([], None, "ncu is not installed")
+    assert with_links(unknown, links).others == ("libtorch_cuda.so", "at::_ops::mm")
+    assert with_links(gpu_work([launch("mine", 1.0)] * CALLS, {"mine"}, ""), links).others == ()
 
 
 @pytest.mark.skipif(not shutil.which("objdump") or not shutil.which("g++"), reason="needs g++ and objdump")
