@@ -11,7 +11,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -20,6 +23,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from form import form_kernel, form_problem
 from result import merge_result, provenance
 from thresholds import PAGE, page
 
@@ -35,8 +39,6 @@ from ridgeline.tools.records import (
     Candidate,
     Device,
     DeviceKind,
-    Interface,
-    Origin,
     Purpose,
     Status,
     Timing,
@@ -48,8 +50,9 @@ from ridgeline.tools.runner_plans import runner_plan
 from ridgeline.tools.runner_process import RunnerProcess
 from ridgeline.tools.sandbox import Sandbox, probe_sandbox
 
-KERNELS = Path(__file__).parent / "aa"
-ROWS = {DeviceKind.CPU: 512, DeviceKind.CUDA: 24576}  # affine takes about 0.8 ms on 2 cores, 0.2 ms on an H200
+CASES = {DeviceKind.CPU: ("affine:16", "padded:16"), DeviceKind.CUDA: ("affine:800", "padded:800")}
+"""Some 0.8 ms on 2 cores; 0.2 ms and more on an H200."""
+CLASS_ERRORS = Path(__file__).parent / "class_errors.py"
 IDLE_S = 0.5
 WAITS = 50
 
@@ -62,31 +65,24 @@ class Bench:
     device: Device
     repeats: int
 
-    async def kernel(self, form: str) -> tuple[ProblemOnDevice, Candidate, Build]:
+    @property
+    def cases(self) -> tuple[str, ...]:
+        """Return the kernels of `aa/` that are measured here, the lightest first."""
+        return CASES[self.device.kind]
+
+    async def kernel(self, case: str) -> tuple[ProblemOnDevice, Candidate, Build]:
         """Return one of `aa/`'s problems with its kernel, built."""
-        reference = (KERNELS / f"{form}.py").read_text().replace("ROWS = 2048", f"ROWS = {ROWS[self.device.kind]}")
-        problem = ProblemOnDevice(
-            name=form, reference_source=reference, interface=Interface.C, tolerance="fp32", device=self.device
-        )
+        problem = form_problem(case, self.device)
         problem = replace(problem, description=await self.engine.submit(DescribeTask(problem=problem)))
-        source = (KERNELS / f"{form}.{problem.language}").read_text()
-        candidate = Candidate(
-            id=form,
-            origin=Origin.SEED,
-            round=0,
-            idea_id=None,
-            parent_id=None,
-            source=source,
-            language=problem.language,
-        )
+        candidate = form_kernel(problem)
         build = await self.engine.submit(CompileTask(problem=problem, candidate=candidate))
         if build.status is not Status.OK:
-            raise SystemExit(f"{form} does not build: {build.reason}")
+            raise SystemExit(f"{case} does not build: {build.reason}")
         return problem, candidate, build
 
-    async def timings(self, form: str, purpose: Purpose) -> list[Timing]:
+    async def timings(self, case: str, purpose: Purpose) -> list[Timing]:
         """Return `repeats` timings of a kernel, each in a new process; those that were refused are left out."""
-        problem, candidate, build = await self.kernel(form)
+        problem, candidate, build = await self.kernel(case)
         verdict = await self.engine.submit(VerifyTask(problem=problem, candidate=candidate, build=build))
         task = BenchmarkTask(problem=problem, candidate=candidate, build=build, verdict=verdict, purpose=purpose)
         found = [await self.engine.submit(task) for _ in range(self.repeats)]
@@ -95,7 +91,7 @@ class Bench:
 
 async def measure_aa(bench: Bench) -> dict[str, Any]:
     """A kernel against itself: how far a ratio is from 1."""
-    problem, candidate, build = await bench.kernel("affine")
+    problem, candidate, build = await bench.kernel(bench.cases[0])
     task = CompareTask(problem=problem, first=candidate, first_build=build, second=candidate, second_build=build)
     found = [await bench.engine.submit(replace(task, purpose=Purpose.EVALUATE)) for _ in range(2 * bench.repeats)]
     return {
@@ -107,15 +103,15 @@ async def measure_aa(bench: Bench) -> dict[str, Any]:
 
 async def measure_witness(bench: Bench) -> dict[str, Any]:
     """An honest kernel's two clocks: how far they are apart, as a part of the time."""
-    timings = [t for form in ("affine", "chain") for t in await bench.timings(form, Purpose.SEARCH)]
+    timings = [t for case in bench.cases for t in await bench.timings(case, Purpose.SEARCH)]
     apart = [abs((t.witness_ms or 0.0) / (t.median_ms or 1.0) - 1) for t in timings]
     return {"timings": len(apart), "apart_median": median(apart), "apart_largest": max(apart)}
 
 
 async def measure_retiming(bench: Bench) -> dict[str, Any]:
     """One kernel timed in new processes, as a certificate does: its slowest median over its fastest."""
-    times = [t.median_ms or 0.0 for t in await bench.timings("affine", Purpose.CERTIFY)]
-    ratios = [t.speedup or 0.0 for t in await bench.timings("affine", Purpose.SEARCH)]
+    times = [t.median_ms or 0.0 for t in await bench.timings(bench.cases[0], Purpose.CERTIFY)]
+    ratios = [t.speedup or 0.0 for t in await bench.timings(bench.cases[0], Purpose.SEARCH)]
     return {
         "certify_ms": times,
         "certify_spread": max(times) / min(times) - 1,
@@ -165,20 +161,21 @@ async def measure_ceiling(bench: Bench) -> dict[str, Any]:
 
 async def measure_classes(bench: Bench) -> dict[str, Any]:
     """Errors of each class's arithmetic against float64, by PyTorch alone: see class_errors.py."""
-    from class_errors import class_errors
-
+    command = [sys.executable, str(CLASS_ERRORS), bench.device.kind.value]
     async with DeviceLock(bench.device.uuid).exclusive():
-        return class_errors(bench.device.kind.value)
+        done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=True)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
 
 
 async def measure_trials(bench: Bench) -> dict[str, Any]:
     """Honest fp32 kernels' errors over their gates, trial by trial: the largest part of a gate that one uses."""
     used: dict[str, float] = {}
-    for form in ("affine", "chain"):
-        problem, candidate, build = await bench.kernel(form)
+    for case in bench.cases:
+        problem, candidate, build = await bench.kernel(case)
         task = VerifyTask(problem=problem, candidate=candidate, build=build, purpose=Purpose.CERTIFY, extra_trials=20)
         verdict: Verdict = await bench.engine.submit(task)
-        used[form] = max(t.rel_error / t.gate for t in verdict.trials if t.gate and not t.skipped)
+        used[case] = max(t.rel_error / t.gate for t in verdict.trials if t.gate and not t.skipped)
     return {"largest_part_of_a_gate": max(used.values()), "by_kernel": used}
 
 
@@ -202,10 +199,7 @@ def _nothing(device: Device) -> Iterator[tuple[Sandbox, Any, JudgeProcess]]:
     """Give the sandbox, the plan of a library that does nothing, and a judge with the affine problem."""
     cache = default_cache_dir()
     library = nothing_library(cache, device)
-    source = (KERNELS / "affine.py").read_text()
-    problem = ProblemOnDevice(
-        name="affine", reference_source=source, interface=Interface.C, tolerance="fp32", device=device
-    )
+    problem = form_problem(CASES[device.kind][0], device)
     judge = JudgeProcess(problem, os.urandom(16), cache)
     try:
         build = Build(key="nothing", status=Status.OK, library_path=str(library))

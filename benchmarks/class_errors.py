@@ -1,11 +1,14 @@
 """How wrong each class of arithmetic is against float64, by PyTorch alone: a second opinion on the judge's gates.
 
 Operands are rounded to the class and the operation is computed in float64; fp32 is PyTorch's own result. The error is
-the judge's: |o - o64| / |o64 - mean(o64)|. Nothing of Ridgeline measures here. Run it through calibrate.py.
+the judge's: |o - o64| / |o64 - mean(o64)|. Nothing of Ridgeline measures here. calibrate.py runs it as a process of its
+own (`class_errors.py cpu|cuda`, prints JSON), which leaves the GPU free again.
 """
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -51,3 +54,7 @@ def _tf32(tensor: torch.Tensor) -> torch.Tensor:
     bits = tensor.view(torch.int32)
     half = (1 << (DROPPED_BITS - 1)) - 1 + ((bits >> DROPPED_BITS) & 1)  # to nearest, ties to even
     return ((bits + half) & -(1 << DROPPED_BITS)).view(torch.float32)
+
+
+if __name__ == "__main__":
+    print(json.dumps(class_errors(sys.argv[1])))

@@ -72,7 +72,7 @@ class Threshold:
 def _settings() -> str:
     rules = {p.value: TimingSettings.for_purpose(p) for p in (Purpose.SEARCH, Purpose.EVALUATE, Purpose.CERTIFY)}
     parts = [
-        f"{name} {s.rule.smallest} to {s.rule.largest} pairs, {s.rule.time_s:g} s, loops of {1e3 * s.loop_s:g} ms, "
+        f"{name} {s.rule.smallest} to {s.rule.largest} pairs, {s.rule.time_s:g} s, blocks of {1e3 * s.block_s:g} ms, "
         f"{s.checks} checked a block"
         for name, s in rules.items()
     ]
@@ -240,6 +240,17 @@ THRESHOLDS: tuple[Threshold, ...] = (
         why="A process that has nothing to do and uses more works behind the clock's back.",
         measurement="idle",
         figure="an honest runner: {share_largest:.1%} at most",
+    ),
+    Threshold(
+        name="tools.lane:LEAST_CALLS", unit="calls", why="A block of fewer would be a request's cost and little else."
+    ),
+    Threshold(name="tools.rotation:SHARE", unit="of the memory", why="What the sets may take beside everything else."),
+    Threshold(
+        name="tools.request_cost:PERCENT",
+        unit="percentile",
+        why="Which of the samples is taken off: a GPU's have two values, and below the upper one blocks look slower.",
+        measurement="request",
+        figure="over new processes: {us_median:.0f} us, {us_largest:.0f} us at most",
     ),
     Threshold(name="tools.rotation:MIN_SETS", unit="sets", why="A cache keyed by address must meet other contents."),
     Threshold(
