@@ -293,6 +293,12 @@ REQUIRED: tuple[Step, ...] = (_verify, _sanitize, _time, _baselines, _audit)
 INFORMING: tuple[Step, ...] = (_compare, _own_work, _other_shapes)
 
 
+def _beyond_s(certificate: Certificate) -> float:
+    """Return the seconds of the steps whose results do not hold their own."""
+    steps = (_baselines, *INFORMING)
+    return sum(certificate.seconds.get(step.__name__[1:], 0.0) for step in steps)
+
+
 async def _store(context: SearchContext, certificate: Certificate, build: Build) -> None:
     """Store the certify evaluation."""
     candidate = certificate.standing.candidate
@@ -311,7 +317,7 @@ async def _store(context: SearchContext, certificate: Certificate, build: Build)
         verdict=certificate.verdict,
         timing=dataclasses.replace(timing, labels=tuple(certificate.labels)) if timing else None,
         speedup_vs_best=certificate.speedup_vs_best,
-        total_s=sum(t.benchmark_s for t in timings) + sum(v.verify_s for v in verdicts),
+        total_s=sum(t.benchmark_s for t in timings) + sum(v.verify_s for v in verdicts) + _beyond_s(certificate),
     )
     await asyncio.to_thread(context.archive.add_evaluation, evaluation)
     on_gpu = context.target.device.kind is DeviceKind.CUDA
