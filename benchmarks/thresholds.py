@@ -100,7 +100,7 @@ THRESHOLDS: tuple[Threshold, ...] = (
         unit="x the class's own error",
         why="Another order of summation and one more rounding; an honest kernel stays far inside.",
         measurement="trials",
-        figure="honest fp32 kernels use {largest_part_of_a_gate:.2f} of a gate at most",
+        figure="honest fp32 kernels use {largest_part_of_a_gate:.1e} of a gate at most",
     ),
     Threshold(
         name="tools.precision:ROW_SLACK", unit="x the gate", why="The worst of thousands of rows, not their mean."
