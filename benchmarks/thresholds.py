@@ -235,6 +235,18 @@ THRESHOLDS: tuple[Threshold, ...] = (
         why="A wrong output below it looks like another call's; one never written is far above.",
     ),
     Threshold(
+        name="tools.benchmark:ROUNDED_ERROR",
+        unit="relative error",
+        why="A wrong output below it looks like this call's in looser arithmetic; fp8 has 7e-2, another call's 0.2.",
+        measurement="classes",
+        figure="fp8's own errors: {range[fp8][0]:.1e} to {range[fp8][1]:.1e}",
+    ),
+    Threshold(
+        name="tools.benchmark:RENEWAL_SLOWDOWN",
+        unit="x the usual",
+        why="Work that waits for the next block's inputs shares the GPU while the judge writes them.",
+    ),
+    Threshold(
         name="tools.process_usage:IDLE_SHARE",
         unit="of a core",
         why="A process that has nothing to do and uses more works behind the clock's back.",
@@ -251,6 +263,9 @@ THRESHOLDS: tuple[Threshold, ...] = (
         why="Which of the samples is taken off: a GPU's have two values, and below the upper one blocks look slower.",
         measurement="request",
         figure="over new processes: {us_median:.0f} us, {us_largest:.0f} us at most",
+    ),
+    Threshold(
+        name="tools.rotation:WORKING_SETS", unit="sets", why="What grading needs of a GPU's memory beside the sets."
     ),
     Threshold(name="tools.rotation:MIN_SETS", unit="sets", why="A cache keyed by address must meet other contents."),
     Threshold(
