@@ -33,6 +33,8 @@ from ridgeline.tools.records import (
 )
 
 FILE_NAME = "archive.sqlite"
+BASELINES_AGAIN = "baselines_again"
+"""Where a run's record keeps PyTorch's times as the certificate measured them."""
 PIECES = ("builds", "verdicts", "timings", "profiles", "comparisons")
 
 
@@ -143,12 +145,12 @@ class Archive:
         return self._run_part("certificate")
 
     def forget_winner(self) -> None:
-        """Drop the certificate and `best_id`: the search goes on, and what it certifies next counts."""
+        """Drop the certificate, its baselines and `best_id`: the search goes on, and what it certifies next counts."""
         with self.database.write() as rows:
             known = self._own_run()
             if known is None:
                 return
-            record = {name: value for name, value in known["record"].items() if name != "best_id"}
+            record = {n: value for n, value in known["record"].items() if n not in ("best_id", BASELINES_AGAIN)}
             rows.execute("UPDATE runs SET certificate = NULL, record = ?", [to_text(record)])
 
     def _own_run(self) -> dict[str, Any] | None:

@@ -16,6 +16,7 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.certificate_text import own_work_words, shape_rows
 from ridgeline.checkpoints.lineage import finding, lineage
 from ridgeline.checkpoints.plots import Dot, Line, bars, trajectory
 from ridgeline.tools.records import Baselines, Candidate, Evaluation, Origin, Status
@@ -174,6 +175,11 @@ def _audit_words(audit: Any) -> str:
     return "; ".join([*(str(word) for word in words if word), *(_summary(timing) for timing in audit["timings"])])
 
 
+def _leader_words(leaders: Any) -> str:
+    words = [f"{leader['candidate_id']} {_ratio(leader['ratio'])}" for leader in leaders]
+    return f"of {', '.join(words)} the fastest in alternating runs" if len(words) > 1 else ""
+
+
 def _times_faster(comparison: Any) -> str:
     """Return how many times faster the first of two compared kernels is: the inverse of its time over the second's."""
     low, high = comparison["ratio_ci95"]
@@ -242,5 +248,9 @@ _CERTIFICATE_WORDS: dict[str, Callable[[Any], str]] = {
     "versus_seed": _times_faster,
     "audit": _audit_words,
     "speedup_vs_best": _ratio,
-    "reference_sha256": lambda sha256: f"{sha256[:16]}…",
+    "fraction_of_floor": lambda fraction: f"{fraction:.0%}",
+    "own_work": own_work_words,
+    "other_shapes": lambda found: "; ".join(f"{sizes}: {outcome}" for sizes, outcome in shape_rows(found)),
+    "selection": _leader_words,
+    "hashes": lambda hashes: ", ".join(f"{name} {sha256[:16]}…" for name, sha256 in hashes.items()),
 }

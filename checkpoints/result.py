@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.certificate_text import render_certificate
 from ridgeline.checkpoints.database import storage_errors
 from ridgeline.checkpoints.journal import Journal
 from ridgeline.checkpoints.lineage import finding, history, lineage
@@ -261,7 +262,7 @@ def show_run(archive: Archive) -> dict[str, Any]:
 
 
 def write_run_outputs(run_dir: Path, archive: Archive) -> dict[str, Any]:
-    """Write best.cpp or best.cu, certificate.json, report.html and last result.json, and return result.json's content.
+    """Write best.cpp or best.cu, certificate.json and .md, report.html and last result.json; return the last's content.
 
     Each file is replaced as a whole: a reader, a kill or a full disk never leaves half of one.
 
@@ -274,6 +275,7 @@ def write_run_outputs(run_dir: Path, archive: Archive) -> dict[str, Any]:
         replace_file(run_dir / best.file_name, best.candidate.source)
     if certificate := archive.certificate():
         replace_file(run_dir / "certificate.json", _pretty(finite(certificate)))
+        replace_file(run_dir / "certificate.md", render_certificate(finite(certificate), best=result["best"]))
     replace_file(run_dir / "report.html", render_report(archive, result, state_words=STATE_WORDS[result["state"]]))
     replace_file(run_dir / "result.json", _pretty(result))
     return result
@@ -329,7 +331,7 @@ def finite(value: Any) -> Any:
 
 
 def read_schema(name: str) -> dict[str, Any]:
-    """Return a published JSON schema: "result", "evaluation", "candidate" or "suite"."""
+    """Return a published JSON schema: "result", "certificate", "evaluation", "candidate" or "suite"."""
     text = (resources.files("ridgeline.checkpoints") / "schemas" / f"{name}.json").read_text(encoding="utf-8")
     schema: dict[str, Any] = json.loads(text)
     return schema

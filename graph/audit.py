@@ -25,6 +25,8 @@ AUDIT_ABOVE = 3.0
 """Times the best baseline; most published gains beyond it were errors of a harness."""
 QUARANTINE_ABOVE = 10.0
 """Times eager PyTorch: a gain to be disbelieved until more than one audit timing agrees."""
+EXTRA_TRIALS = 20
+"""Further secret seeds of a winner's verification; the audit's come after them."""
 AUDIT_TRIALS = 40
 AUDIT_RETIMINGS = 1
 LONG_RETIMINGS = 2
@@ -84,7 +86,12 @@ async def run_audit(
 async def _verify(context: SearchContext, audit: Audit, candidate: Candidate, build: Build, before: Verdict) -> None:
     problem = await context.described()
     task = VerifyTask(
-        problem=problem, candidate=candidate, build=build, purpose=Purpose.CERTIFY, extra_trials=AUDIT_TRIALS
+        problem=problem,
+        candidate=candidate,
+        build=build,
+        purpose=Purpose.CERTIFY,
+        extra_trials=AUDIT_TRIALS,
+        first_extra=EXTRA_TRIALS,
     )
     audit.verdict = verdict = await measure_once(context, "audit verify", candidate, build, task, Verdict)
     if verdict.status is not Status.OK:

@@ -83,6 +83,8 @@ def _winner(result: SearchResult, best: dict[str, Any] | None) -> list[str]:
     lines.append(f"         {_ratio(best, 'speedup')} eager PyTorch{_of_best(best)}{_of_seed(best)}")
     lines.append(f"         {best['median_ms']:.4f} ms, {best['precision_class']}{_labels(best)}")
     lines.append(f"         {'certified' if result.certified else 'not certified'}; source {result.best_source_path}")
+    if (proof := result.run_dir / "certificate.md").exists():
+        lines.append(f"         what that rests on: {proof}")
     lines.append(f"         how to call it: {HOW_TO_CALL} in Ridgeline's repository")
     return lines
 

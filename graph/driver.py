@@ -331,7 +331,8 @@ async def _stream(
 
 def _forget_winner(archive: Archive, run_dir: Path) -> None:
     archive.forget_winner()
-    (run_dir / "certificate.json").unlink(missing_ok=True)
+    for name in ("certificate.json", "certificate.md"):
+        (run_dir / name).unlink(missing_ok=True)
 
 
 def _write_header(run_dir: Path, archive: Archive) -> None:

@@ -59,11 +59,13 @@ def measure_baselines(
     cache_dir: Path,
     compile_modes: tuple[str, ...] = ("default", "max-autotune"),
     settings: TimingSettings = SETTINGS,
+    again: bool = False,
 ) -> Baselines:
     """Return PyTorch's times and the floor for a problem; `start_judge` starts a fresh judge with it loaded.
 
     What is on disk for this reference, device and torch is not measured again, failures of a compile mode included; only
-    eager is, once an hour, since a machine's speed changes and every other mode is a ratio to it.
+    eager is, once an hour, since a machine's speed changes and every other mode is a ratio to it. `again` measures
+    everything but the failures.
 
     Raises:
         ProblemError: the reference cannot be judged.
@@ -75,6 +77,8 @@ def measure_baselines(
         path = cache_dir / "baselines" / f"{baseline_key(problem, description, mode)}.json"
         eager = entries[0] if entries else None
         known = None if eager is None and _is_old(path) else _read(path, eager)
+        if again and known is not None and known.median_ms is not None:
+            known = None
         entry = known or _measure(mode, start_judge, settings, eager=eager)
         if known is None:
             _publish(path, entry, eager)

@@ -69,6 +69,7 @@ class BaselineTask(Task[Baselines]):
     """Time PyTorch's own ways to run the reference and measure the device's ceilings (cached)."""
 
     compile_modes: tuple[str, ...] = ("default", "max-autotune")
+    again: bool = False  # certify: measure also what is cached, but for modes that failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +88,7 @@ class VerifyTask(Task[Verdict]):
     build: Build
     purpose: Purpose = Purpose.SEARCH
     extra_trials: int = 0  # certify: further secret seeds
+    first_extra: int = 0  # how many further seeds it has met before
     sanitized: bool = False  # the build is a sanitizer build: run it, do not judge its precision
 
 

@@ -103,6 +103,7 @@ class Evaluator:
                 lambda: self._runner(task, task.candidate, task.build, task.purpose, sanitized=task.sanitized),
                 tolerance=task.problem.tolerance,
                 extra_trials=task.extra_trials,
+                first_extra=task.first_extra,
                 is_judged=not task.sanitized,
             )
         )
@@ -204,6 +205,7 @@ class Evaluator:
             start_judge=lambda: self._another_judge(problem),
             cache_dir=self._cache_dir,
             compile_modes=task.compile_modes,
+            again=task.again,
         )
 
     def profile(self, task: ProfileTask) -> Profile:

@@ -217,9 +217,18 @@ def last_launches(launches: Sequence[KernelCounters]) -> tuple[KernelCounters, .
 
 def bytes_of_a_call(launches: Sequence[KernelCounters]) -> float | None:
     """Return what one call moves through the GPU's memory, None when not every launch was seen."""
-    if len(launches) >= MOST_LAUNCHES or len(launches) % CALLS:
+    if not _are_whole_calls(launches):
         return None
-    return sum(launch.dram_bytes for launch in launches[-(len(launches) // CALLS) :])
+    return sum(launch.dram_bytes for launch in launches_of_a_call(launches))
+
+
+def launches_of_a_call(launches: Sequence[KernelCounters]) -> Sequence[KernelCounters]:
+    """Return the last call's launches, or all that were seen where they cannot be told apart."""
+    return launches[-(len(launches) // CALLS) :] if _are_whole_calls(launches) else launches
+
+
+def _are_whole_calls(launches: Sequence[KernelCounters]) -> bool:
+    return 0 < len(launches) < MOST_LAUNCHES and len(launches) % CALLS == 0
 
 
 def counter_notes(launches: Sequence[KernelCounters], *, ceiling_gbps: float, compulsory_bytes: int) -> list[str]:

@@ -29,12 +29,14 @@ from ridgeline.tools.gpu_counters import (
     last_launches,
 )
 from ridgeline.tools.occupancy import LARGEST_BLOCK, WARP, multiprocessor, occupancy, register_warps
-from ridgeline.tools.records import Description, Device, Floor
+from ridgeline.tools.own_work import gpu_work
+from ridgeline.tools.records import Description, Device, Floor, OwnWork
 from ridgeline.tools.sandbox import Sandbox
 from ridgeline.tools.sandbox_rules import Confined, Limits, claim_workdir
 
 FEW_WARPS = 0.5
 MOST_KERNELS_NAMED = 4
+_PTXAS = "ptxas info"
 _LISTING_BYTES = 64 << 20
 _CUOBJDUMP_LIMITS = Limits(wall_s=60.0, cpu_s=60, memory_bytes=2 << 30, file_bytes=_LISTING_BYTES)
 
@@ -45,6 +47,7 @@ class GpuFindings:
 
     notes: tuple[str, ...]
     details: dict[str, float]
+    own_work: OwnWork
 
 
 def look_into(
@@ -66,7 +69,9 @@ def look_into(
     ceiling = floor.bandwidth_gbps if floor else 0.0
     counted = counter_notes(launches, ceiling_gbps=ceiling, compulsory_bytes=description.compulsory_bytes)
     notes = [*counted, *code_notes(code, device=device, floor=floor), *missing, *([reason] if reason else [])]
-    return GpuFindings(notes=tuple(notes), details=_details(code, launches))
+    is_known = bool(code) or not missing or _PTXAS in build_log  # a library may hold no kernel at all
+    own_work = gpu_work(launches, {kernel.name for kernel in code} if is_known else None, reason)
+    return GpuFindings(notes=tuple(notes), details=_details(code, launches), own_work=own_work)
 
 
 def read_code(

@@ -15,7 +15,8 @@ from pathlib import Path
 from ridgeline.tools.counted import counted
 from ridgeline.tools.disassembly import LoopFacts, read_listing
 from ridgeline.tools.gpu_profile import look_into
-from ridgeline.tools.records import Description, Device, DeviceKind, Floor, Profile, Timing
+from ridgeline.tools.own_work import cpu_work, read_links, with_links
+from ridgeline.tools.records import Description, Device, DeviceKind, Floor, OwnWork, Profile, Timing
 from ridgeline.tools.sandbox import Sandbox
 from ridgeline.tools.sandbox_rules import Confined, Limits, claim_workdir
 
@@ -43,6 +44,7 @@ def profile_candidate(
     """
     seconds = timing.median_ms / 1e3 if timing and timing.median_ms else None
     notes, details = _measured_notes(description, floor, timing), dict[str, float]()
+    own_work: OwnWork | None = None
     if library is None or not library.exists():
         notes.append("no shared object to look at")
     elif device.kind is DeviceKind.CUDA:
@@ -56,12 +58,14 @@ def profile_candidate(
             runner=runner,
         )
         notes, details = [*notes, *found.notes], found.details
+        own_work = with_links(found.own_work, read_links(library, sandbox)[0])
     else:
         facts, missing = _loop_facts(library, sandbox)
         notes += missing
         if facts is not None:
             notes += loop_notes(facts, device=device, is_memory_bound=floor is None or floor.bound == "memory")
             details = _details(facts, timing)
+        own_work = cpu_work(*read_links(library, sandbox))
     return Profile(
         bound=floor.bound if floor else "memory",
         fraction_of_floor=floor.floor_ms / 1e3 / seconds if floor and seconds else None,
@@ -69,6 +73,7 @@ def profile_candidate(
         achieved_gflops=description.flops / seconds / 1e9 if seconds and description.flops else None,
         notes=tuple(notes),
         details=details,
+        own_work=own_work,
     )
 
 

@@ -49,6 +49,7 @@ __all__ = [
     "Interface",
     "Label",
     "Origin",
+    "OwnWork",
     "PrecisionClass",
     "Profile",
     "Purpose",
@@ -347,6 +348,16 @@ class Comparison(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OwnWork(Record):
+    """Whose code a candidate's time is spent in: see own_work.py."""
+
+    share: float | None  # of the device's time, in code of its own; None: unknown
+    how: str  # what says so, or why nothing does
+    kernels_ns: dict[str, float] = field(default_factory=dict)  # GPU: one call's, by name
+    others: tuple[str, ...] = ()  # kernels, libraries and library calls that are not its own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Profile(Record):
     """Where a kernel's time goes, for a person or a model to act on."""
 
@@ -356,6 +367,7 @@ class Profile(Record):
     achieved_gflops: float | None
     notes: tuple[str, ...] = ()  # "vectorised with 512-bit registers", "calls expf: not vectorised"
     details: dict[str, float] = field(default_factory=dict)
+    own_work: OwnWork | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,6 +49,7 @@ def verify_candidate(
     *,
     tolerance: str,
     extra_trials: int = 0,
+    first_extra: int = 0,
     is_judged: bool = True,
 ) -> Verdict:
     """Start a candidate's runner and return whether it does the reference's work.
@@ -58,14 +59,14 @@ def verify_candidate(
     Raises:
         EngineError: judge or sandbox failed, which no candidate can cause.
     """
-    problem = judge.problem
+    problem, extra = judge.problem, range(first_extra, first_extra + extra_trials)
     if problem.degenerate_code:
         reason = f"nothing to measure: {problem.degenerate_reason}"
         return Verdict(status=Status.DEGENERATE, reason_code=ReasonCode(problem.degenerate_code), reason=reason)
     try:
         with start() as runner:
             verification = Verification(judge, runner, tolerance)
-            verdict = verification.run(extra_trials) if is_judged else verification.run_unjudged(extra_trials)
+            verdict = verification.run(extra) if is_judged else verification.run_unjudged(extra)
             return replace(verdict, load_s=runner.load_s)
     except RunnerFailure as fault:
         return Verdict(status=fault.status, reason_code=fault.reason_code, reason=fault.reason)
@@ -85,27 +86,27 @@ class Verification:
         self._threads = 0
         self._call_s = 0.0
 
-    def run(self, extra_trials: int) -> Verdict:
+    def run(self, extra: range) -> Verdict:
         """Run every trial until one fails."""
         try:
-            failure = self._run_trials(self._names(extra_trials))
+            failure = self._run_trials(self._names(extra))
         except RunnerFailure as fault:
             failure = Failure(status=fault.status, code=fault.reason_code, reason=fault.reason)
         return self._verdict(failure)
 
-    def run_unjudged(self, extra_trials: int) -> Verdict:
+    def run_unjudged(self, extra: range) -> Verdict:
         """Call the candidate on every trial without looking at what it wrote.
 
         Raises:
             RunnerFailure: it died; a sanitizer's finding is the reason.
         """
-        for name in self._names(extra_trials):
+        for name in self._names(extra):
             self._judge.request("prepare", trial=name, set=self._set, nan=False)
             self._call()
         return Verdict(status=Status.OK)
 
-    def _names(self, extra_trials: int) -> tuple[str, ...]:
-        return (*self._judge.problem.trials, *(f"extra_{i}" for i in range(extra_trials)))
+    def _names(self, extra: range) -> tuple[str, ...]:
+        return (*self._judge.problem.trials, *(f"extra_{i}" for i in extra))
 
     def _run_trials(self, names: tuple[str, ...]) -> Failure | None:
         for name in names:

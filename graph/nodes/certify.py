@@ -7,9 +7,11 @@ import logging
 from typing import TYPE_CHECKING
 
 from ridgeline.graph.audit import QUARANTINE_ABOVE
-from ridgeline.graph.certificate import Certificate, certify_candidate
+from ridgeline.graph.certificate import Certificate
+from ridgeline.graph.certifying import certify_candidate
 from ridgeline.graph.elites import Standing, choose_elites, read_standings
 from ridgeline.graph.events import emit
+from ridgeline.graph.leaders import Leader, compare_leaders
 from ridgeline.graph.measuring import measure_again
 
 if TYPE_CHECKING:
@@ -20,7 +22,9 @@ logger = logging.getLogger(__name__)
 
 
 async def certify(state: SearchState, context: SearchContext) -> SearchState:
-    """Certify the fastest elite that passes, store its certificate, and give the bank the elites that stand.
+    """Certify the fastest kernel that passes, store its certificate, and give the bank the elites that stand.
+
+    Kernels that the search could not tell apart are compared first: see leaders.py.
 
     A search in which none is certified faster than eager ends `no_gain`, with two exceptions: one whose budget is spent
     stays `budget`, because a larger one lets it go on, and one that stopped because nothing was left to gain over
@@ -28,14 +32,15 @@ async def certify(state: SearchState, context: SearchContext) -> SearchState:
     """
     await measure_again(context)
     standings = await asyncio.to_thread(read_standings, context.archive)
+    leaders = await compare_leaders(context, standings)
     elites = choose_elites(standings, context.plan(state.get("max_rounds")).elites)
     winner: Standing | None = None
     certificate: Certificate | None = None
     failures: list[dict[str, str]] = []
-    for standing in elites:
+    for standing in _in_order(leaders, elites):
         if standing.speedup <= 1:
             break
-        certificate = await certify_candidate(context, standing)
+        certificate = await certify_candidate(context, standing, leaders)
         if certificate.passed:
             winner = standing
             break
@@ -47,7 +52,8 @@ async def certify(state: SearchState, context: SearchContext) -> SearchState:
     if outcome == "no_gain" and state.get("outcome") != "no_gain":
         emit({"event": "stopped", "outcome": outcome, "reason": "no certified kernel is faster than eager PyTorch"})
     failed = {failure["candidate_id"] for failure in failures}
-    await asyncio.to_thread(_bank, context, [e for e in elites if e.candidate.id not in failed], winner)
+    stand = [e for e in elites if e.candidate.id not in failed and e is not winner]
+    await asyncio.to_thread(_bank, context, [*([winner] if winner else []), *stand], winner)
     # nothing stands up when what looked faster failed; a slower kernel is still the best where none looked faster
     best = winner or (standings[0] if standings and not failures else None)
     await asyncio.to_thread(
@@ -59,6 +65,13 @@ async def certify(state: SearchState, context: SearchContext) -> SearchState:
         "best_id": best.candidate.id if best else None,
         "best_speedup": best.speedup if best else None,
     }
+
+
+def _in_order(leaders: list[Leader], elites: list[Standing]) -> list[Standing]:
+    """Return the leaders as their comparison ordered them, then the other elites."""
+    first = [leader.standing for leader in leaders]
+    taken = {standing.candidate.id for standing in first}
+    return [*first, *(standing for standing in elites if standing.candidate.id not in taken)]
 
 
 def _outcome(stopped_by: str, *, is_certified: bool, has_failures: bool) -> str:

@@ -217,7 +217,24 @@ def _certificate(candidate_id: str) -> dict[str, object]:
     timings = [make_ok(candidate_id, speedup).timing for speedup in (2.25, 2.27, 2.30)]
     ratio = Comparison(ratio=0.58, ratio_ci95=(0.565, 0.59), first_ms=0.53, second_ms=0.92, blocks=12)
     return {
-        "schema_version": 1, "outcome": "finished", "passed": True, "reason": "",
+        "schema_version": 1, "outcome": "finished", "passed": True, "reason": "", "reason_code": "none",
+        "quarantined": False, "date": "2026-11-21T10:00:00+00:00", "problem": "quickstart", "tolerance": "fp32",
+        "selection": [
+            {"candidate_id": candidate_id, "speedup": 2.3, "speedup_ci95": [2.1, 2.4], "ratio": 1.04,
+             "ratio_ci95": [1.01, 1.06], "blocks": 40},
+            {"candidate_id": "r4i1v0a0", "speedup": 2.32, "speedup_ci95": [2.2, 2.5], "ratio": 1.0,
+             "ratio_ci95": None, "blocks": None},
+        ],
+        "baselines": [b.to_json() for b in make_baselines().entries], "fraction_of_floor": 0.8, "audit": None,
+        "speedup_vs_best": 1.9, "seconds": {"verify": 4.2, "time": 31.0},
+        "own_work": {"share": 1.0, "how": "it links libc.so.6", "kernels_ns": {}, "others": []},
+        "other_shapes": {
+            "skipped": "", "refused_by_reference": [], "shapes": [
+                {"sizes": {"ROWS": 1024}, "status": "ok", "reason": "", "rel_error": 2e-7},
+                {"sizes": {"COLS": 767}, "status": "compile_error", "reason": "needs | multiples", "rel_error": None},
+            ],
+        },
+        "versions": {"ridgeline": "0.1"}, "hashes": {"source_sha256": "ab" * 32},
         "candidate": {"id": candidate_id, "origin": "tune", "tunables": {"UNROLL": "8"}},
         "build": {"key": "ab" * 32, "flags": ["-O3", "-march=native"], "toolchain": "g++ 12.2.0"},
         "verification": verdict.to_json(), "sanitizer": {"build": "address,undefined", "verdict": verdict.to_json()},

@@ -67,6 +67,10 @@ def test_result_holds_every_field_of_the_contract_and_the_certified_figures(fill
     assert result["history"][0]["elites"] == ["r1i1v1a0"]
 
 
+def test_certificate_of_an_archive_keeps_to_its_schema(filled: Archive) -> None:
+    _check(filled.certificate(), "certificate")
+
+
 def test_result_of_a_search_stopped_before_anything_was_measured(archive: Archive) -> None:
     result = build_result(archive)
     _check(result, "result")
@@ -143,7 +147,7 @@ def test_outputs_are_written_whole_with_nothing_left_beside_them(filled: Archive
     assert json.loads((run_dir / "result.json").read_text()) == result
     assert (run_dir / "best.cpp").read_text() == filled.candidate("r4i1v0a0t3").source
     assert json.loads((run_dir / "certificate.json").read_text())["passed"] is True
-    expected = {"best.cpp", "certificate.json", "report.html", "result.json"}
+    expected = {"best.cpp", "certificate.json", "certificate.md", "report.html", "result.json"}
     assert {f.name for f in run_dir.iterdir()} - {
         "archive.sqlite",
         "archive.sqlite-shm",

@@ -38,6 +38,7 @@ from ridgeline.tools.records import (
     Device,
     DeviceKind,
     Floor,
+    OwnWork,
     PrecisionClass,
     Profile,
     ReasonCode,
@@ -157,7 +158,12 @@ class MemoryEngine:
 
     def _profile(self, task: ProfileTask) -> Profile:
         return Profile(
-            bound="memory", fraction_of_floor=0.5, achieved_gbps=5.0, achieved_gflops=None, notes=("scalar",)
+            bound="memory",
+            fraction_of_floor=0.5,
+            achieved_gbps=5.0,
+            achieved_gflops=None,
+            notes=("scalar",),
+            own_work=OwnWork(share=1.0, how="it links libc.so.6"),
         )
 
 

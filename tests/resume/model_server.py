@@ -3,7 +3,9 @@
 It runs as its own process, so that it survives the kills of the search that talks to it. Every request and every
 answer is a line of the log file: that log, not Ridgeline's database, is what the test counts.
 
-    python model_server.py LOG PORT_FILE MAX_SECONDS
+    python model_server.py LOG PORT_FILE MAX_SECONDS [TYPE]
+
+Kernels take exponentials in TYPE: `float` as a rule; `long double` makes them slower than PyTorch's.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ extern "C" void run(const float* __restrict__ x, float* __restrict__ out, void*)
     float* to = out + row * X_SHAPE_1;
     float top = in[0], sum = 0;
     for (long i = 1; i < X_SHAPE_1; ++i) top = in[i] > top ? in[i] : top;
-    for (long i = 0; i < X_SHAPE_1; ++i) sum += to[i] = std::exp(in[i] - top);
+    for (long i = 0; i < X_SHAPE_1; ++i) sum += to[i] = std::exp(static_cast<{type}>(in[i] - top));
     const float scale = 1 / sum;
 #pragma GCC unroll {unroll}
     for (long i = 0; i < X_SHAPE_1; ++i) to[i] *= scale;
@@ -47,6 +49,7 @@ class Handler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     log_file: Path
+    type_of_exp = "float"
     lock = threading.Lock()
 
     def do_POST(self) -> None:
@@ -56,7 +59,7 @@ class Handler(BaseHTTPRequestHandler):
         self._log("arrived", digest)
         rng = random.Random(digest)
         time.sleep(rng.uniform(0.05, 0.4))
-        payload = json.dumps(_completion(json.loads(body), rng)).encode()
+        payload = json.dumps(_completion(json.loads(body), rng, self.type_of_exp)).encode()
         try:
             self.send_response(200)
             self.send_header("Content-Type", "application/json")
@@ -78,9 +81,9 @@ class Handler(BaseHTTPRequestHandler):
             out.write(line + "\n")
 
 
-def _completion(request: dict[str, Any], rng: random.Random) -> dict[str, Any]:
+def _completion(request: dict[str, Any], rng: random.Random, type_of_exp: str) -> dict[str, Any]:
     wanted = request.get("response_format", {}).get("json_schema", {}).get("name", "")
-    answer = _ideas(rng) if wanted == "IdeaList" else _kernel(rng)
+    answer = _ideas(rng) if wanted == "IdeaList" else _kernel(rng, type_of_exp)
     message = {"role": "assistant", "content": json.dumps(answer)}
     return {
         "id": "chatcmpl-loopback",
@@ -110,14 +113,16 @@ def _ideas(rng: random.Random) -> dict[str, Any]:
     return {"ideas": ideas}
 
 
-def _kernel(rng: random.Random) -> dict[str, Any]:
-    return {"source": KERNEL.format(tag=rng.getrandbits(60), unroll=rng.choice((2, 4, 8))), "notes": "a variant"}
+def _kernel(rng: random.Random, type_of_exp: str) -> dict[str, Any]:
+    source = KERNEL.format(tag=rng.getrandbits(60), unroll=rng.choice((2, 4, 8)), type=type_of_exp)
+    return {"source": source, "notes": "a variant"}
 
 
 def main() -> None:
     """Serve on a free loopback port until the time is over."""
     log_file, port_file, max_seconds = Path(sys.argv[1]), Path(sys.argv[2]), float(sys.argv[3])
     Handler.log_file = log_file
+    Handler.type_of_exp = sys.argv[4] if len(sys.argv) > 4 else Handler.type_of_exp
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     staged = port_file.with_suffix(".tmp")
     staged.write_text(str(server.server_address[1]))

@@ -22,8 +22,11 @@ import pytest
 
 HERE = Path(__file__).parent
 ROUNDS, IDEAS, IMPLEMENTATIONS = 2, 2, 2
-PLANNED = {("certify", "BenchmarkTask"): 3, ("certify", "VerifyTask"): 2}
-"""How often one candidate's runner starts without any kill, where that is more than once: re-timings, sanitizers."""
+PLANNED = {("certify", "BenchmarkTask"): 3, ("certify", "VerifyTask"): 5, ("certify", "CompareTask"): 2}
+"""How often one candidate's runner starts without any kill, where that is more than once: re-timings; verification,
+sanitizers and three other shapes; comparisons of the fastest with two others."""
+TYPE_OF_EXP = {2: "long double", 10: "float"}
+"""A search of two lives ends without a certificate, which takes minutes: its kernels are slower than PyTorch."""
 LEAST_CUT_SHORT = {2: 1, 10: 8}
 """Of so many lives, how many must have ended by the kill; one that finishes first leaves nothing for those after it."""
 KEPT_SECONDS = 1.0
@@ -63,11 +66,12 @@ def get_init_inputs():
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[tuple[str, Path]]:
+def server(tmp_path: Path, kills: int) -> Iterator[tuple[str, Path]]:
     """Yield the URL of a running model server and its log."""
     log, port_file = tmp_path / "server.jsonl", tmp_path / "port"
     log.touch()
-    process = subprocess.Popen([sys.executable, str(HERE / "model_server.py"), str(log), str(port_file), "1800"])
+    script = str(HERE / "model_server.py")
+    process = subprocess.Popen([sys.executable, script, str(log), str(port_file), "1800", TYPE_OF_EXP[kills]])
     try:
         while not port_file.exists():
             time.sleep(0.02)

@@ -104,6 +104,23 @@ def test_compile_that_hangs_becomes_an_entry_with_an_error(problem, folder, star
     assert measured.best() == eager
 
 
+def test_certificate_measures_again_what_is_kept_but_not_what_failed(problem, folder, start) -> None:
+    counted: list[None] = []
+
+    def start_counted() -> JudgeProcess:
+        counted.append(None)
+        return start()
+
+    options = {"cache_dir": folder, "settings": QUICK}
+    measure_baselines(problem, describe(), start_judge=start, compile_modes=(), **options)
+    modes = {"compile_modes": ("max-autotune",)}
+    first = measure_baselines(problem, describe(), start_judge=refuse, **modes, **options)
+    again = measure_baselines(problem, describe(), start_judge=start_counted, again=True, **modes, **options)
+    assert first.entries[1].error
+    assert len(counted) == 1  # eager; the mode that failed keeps its error
+    assert again.entries[1] == first.entries[1]
+
+
 def test_judge_that_dies_fails_only_its_own_compile_mode(problem, folder, start) -> None:
     measure_baselines(problem, describe(), start_judge=start, cache_dir=folder, compile_modes=(), settings=QUICK)
     measured = measure_baselines(

@@ -87,7 +87,7 @@ class Bench:
         self.problem = replace(problem, description=self.evaluator.describe(DescribeTask(problem=problem)))
         self.compiler = Compiler(sandbox, folder, device)
 
-    def verify(self, source: str, *, sanitize: str = "", extra_trials: int = 0) -> Verdict:
+    def verify(self, source: str, *, sanitize: str = "", extra_trials: int = 0, first_extra: int = 0) -> Verdict:
         candidate = Candidate(
             id="c",
             origin=Origin.FILE,
@@ -108,6 +108,7 @@ class Bench:
                 build=build,
                 sanitized=bool(sanitize),
                 extra_trials=extra_trials,
+                first_extra=first_extra,
             )
         )
 
@@ -130,10 +131,10 @@ def test_verify_accepts_lists_scalars_strides_workspace_and_several_outputs(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(RUNNER_LOG_VARIABLE, str(tmp_path / "runners"))
-    verdict = bench.verify(KERNEL.replace("ANY", "any"), extra_trials=2)
+    verdict = bench.verify(KERNEL.replace("ANY", "any"), extra_trials=2, first_extra=20)
     assert verdict.status is Status.OK, verdict
     assert verdict.precision_class in (PrecisionClass.EXACT, PrecisionClass.FP32)
-    assert [t.name for t in verdict.trials if not t.skipped][-2:] == ["extra_0", "extra_1"]
+    assert [t.name for t in verdict.trials if not t.skipped][-2:] == ["extra_20", "extra_21"]
     assert 0 < verdict.load_s < verdict.verify_s
     [line] = (tmp_path / "runners").read_text().splitlines()
     assert json.loads(line)["task"] == "VerifyTask"

@@ -1,0 +1,157 @@
+"""Our times of twenty CUDA kernels beside those of Triton's timer and of PyTorch's profiler.
+
+    PYTHONPATH=src python benchmarks/agreement.py [KERNEL …]    (needs a GPU, torch and triton; about 25 s a kernel)
+
+The kernels are the shipped CUDA seeds, those of `aa/`, and those of `agreement/`: all Ridgeline's own. Each is timed by
+Ridgeline as a candidate is (judge, sandbox, alternation with eager), then the same build by `agreement_timers.py` in a
+process that knows nothing of Ridgeline's timing. `results/agreement-cuda.json` has the times and their ratios; what is
+asked is agreement with the profiler within 3 % on kernels over 100 us.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from form import form_problem
+from result import RESULTS, merge_result, provenance
+
+from ridgeline.problems.spec import load_problem, shipped_problems
+from ridgeline.tools.engine import BenchmarkTask, CompileTask, DescribeTask, ProblemOnDevice, VerifyTask
+from ridgeline.tools.hardware import detect_device
+from ridgeline.tools.local_engine import LocalEngine, on_device
+from ridgeline.tools.locks import DeviceLock
+from ridgeline.tools.records import Build, Candidate, Device, Interface, Origin, Purpose, Status, Timing
+
+HERE = Path(__file__).parent
+TIMERS = HERE / "agreement_timers.py"
+TIMERS_LIMIT_S = 180
+LONG_MS = 0.1
+WANTED = 0.03
+MEGABYTES_OF_AA = 2000  # 0.5 ms for `affine` on an H200
+
+
+def kernels() -> dict[str, Path]:
+    """Return the twenty kernels by name: problem/seed for the shipped ones."""
+    shipped = [
+        (f"{name}/{path.stem}", path)
+        for name, problem in shipped_problems().items()
+        for path in sorted((problem.parent / "seeds").glob("*.cu"))
+    ]
+    own = [(path.stem, path) for folder in ("aa", "agreement") for path in sorted((HERE / folder).glob("*.cu"))]
+    return dict(shipped + own)
+
+
+def problem_of(name: str, path: Path, device: Device) -> ProblemOnDevice:
+    """Return the problem that a kernel solves."""
+    if "/" in name:
+        return on_device(load_problem(shipped_problems()[name.split("/", maxsplit=1)[0]]), device)
+    if path.parent.name == "aa":
+        return form_problem(f"{name}:{MEGABYTES_OF_AA}", device)
+    source = path.with_suffix(".py").read_text()
+    return ProblemOnDevice(name=name, reference_source=source, interface=Interface.C, tolerance="fp32", device=device)
+
+
+def candidate_of(path: Path) -> Candidate:
+    """Return a kernel's file as a candidate."""
+    source = path.read_text()
+    return Candidate(
+        id=path.stem, origin=Origin.SEED, round=0, idea_id=None, parent_id=None, source=source, language="cu"
+    )
+
+
+async def compare(
+    engine: LocalEngine, problem: ProblemOnDevice, candidate: Candidate, device: Device
+) -> dict[str, Any]:
+    """Return one kernel's times by the three timers."""
+    problem = replace(problem, description=await engine.submit(DescribeTask(problem=problem)))
+    build = await engine.submit(CompileTask(problem=problem, candidate=candidate))
+    if build.status is not Status.OK:
+        return {"failed": build.reason}
+    verdict = await engine.submit(VerifyTask(problem=problem, candidate=candidate, build=build))
+    if verdict.status is not Status.OK:
+        return {"failed": f"{verdict.status}: {verdict.reason}"}
+    task = BenchmarkTask(problem=problem, candidate=candidate, build=build, verdict=verdict, purpose=Purpose.EVALUATE)
+    timing = await engine.submit(task)
+    if timing.median_ms is None:
+        return {"failed": f"{timing.status}: {timing.reason}"}
+    await engine.aclose()  # the judge holds gigabytes of the GPU, and the timers shall be alone on it
+    async with DeviceLock(device.uuid).exclusive():
+        others = await asyncio.to_thread(timed_by_others, problem, build)
+    return entry_of(timing, others)
+
+
+def timed_by_others(problem: ProblemOnDevice, build: Build) -> dict[str, Any]:
+    """Return what Triton's timer and the profiler say of the same build."""
+    assert problem.description is not None
+    request = {
+        "library": build.library_path,
+        "reference": problem.reference_source,
+        "signature": problem.description.signature.to_json(),
+        "cache_bytes": problem.device.cache_bytes,
+    }
+    done = subprocess.run(
+        [sys.executable, str(TIMERS)],
+        input=json.dumps(request),
+        capture_output=True,
+        text=True,
+        timeout=TIMERS_LIMIT_S,
+        check=False,
+    )
+    if done.returncode != 0:
+        said = done.stderr.strip().splitlines()
+        return {"failed": said[-1] if said else f"exit status {done.returncode}"}
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def entry_of(timing: Timing, others: dict[str, Any]) -> dict[str, Any]:
+    """Return a kernel's entry with the ratios of our time to the others'."""
+    ours = timing.median_ms or 0.0
+    entry = {"measured": provenance(), "ridgeline_ms": ours, "labels": [label.value for label in timing.labels]}
+    entry |= {"clocks": timing.clocks, "witness_ms": timing.witness_ms, **others}
+    for name in ("do_bench", "do_bench_short", "profiler"):
+        if others.get(f"{name}_ms"):
+            entry[f"ridgeline_over_{name}"] = ours / others[f"{name}_ms"]
+    return entry
+
+
+def summary(entries: dict[str, dict[str, Any]]) -> str:
+    """Return how many of the long kernels agree with the profiler, and which do not."""
+    long = {n: e for n, e in entries.items() if e.get("ridgeline_over_profiler") and e["profiler_ms"] > LONG_MS}
+    apart = {n: e["ridgeline_over_profiler"] for n, e in long.items() if abs(e["ridgeline_over_profiler"] - 1) > WANTED}
+    named = "; ".join(f"{name} {ratio:.3f}" for name, ratio in apart.items())
+    return f"{len(long) - len(apart)} of {len(long)} kernels over {1e3 * LONG_MS:.0f} us within {WANTED:.0%}. {named}"
+
+
+async def run(chosen: dict[str, Path], device: Device) -> None:
+    """Measure each kernel and write its entry as it ends."""
+    for name, path in chosen.items():
+        engine = LocalEngine()
+        try:
+            entry = await compare(engine, problem_of(name, path, device), candidate_of(path), device)
+        finally:
+            await engine.aclose()
+        merge_result("agreement-cuda", {name: entry}, device=device)
+        print(json.dumps({name: entry}), flush=True)
+
+
+def main() -> None:
+    """Measure and print how well the timers agree."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("kernels", nargs="*", help="names as in the results; without any, all")
+    arguments = parser.parse_args()
+    known = kernels()
+    chosen = {name: known[name] for name in arguments.kernels} or known
+    asyncio.run(run(chosen, detect_device("cuda")))
+    print(summary(json.loads((RESULTS / "agreement-cuda.json").read_text())["figures"]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+"""One of Ridgeline's own CUDA kernels, timed by Triton's `do_bench` and by PyTorch's profiler: see agreement.py.
+
+Reads a JSON object on stdin (library, reference, signature, cache_bytes) and prints one. The library is one that
+Ridgeline wrote and built itself, so it is loaded here as it is; a candidate never is.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import math
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+import torch
+from torch.autograd import DeviceType
+from torch.profiler import ProfilerActivity, profile
+from triton.testing import do_bench
+
+WARM_UP_MS, REPEAT_MS = 100, 400
+SHORT_WARM_UP_MS, SHORT_REPEAT_MS = 5, 15
+BURSTS, REST_S = 5, 1.0
+"""Bursts with rests: half a second of calls without a pause lowers an H200's clock under its power limit."""
+BLOCKS, BLOCK_MS, PAUSE_S = 12, 15.0, 0.2
+MOST_SETS, MOST_BYTES = 64, 16 << 30
+NOT_THE_KERNELS = ("at::native", "Memcpy", "Memset")
+"""What renewing the inputs launches, between blocks."""
+LARGEST_ERROR = 2e-2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArgumentSet:
+    """One set of a kernel's tensors, and the arrays that its entry point takes."""
+
+    inputs: list[torch.Tensor]
+    outputs: list[torch.Tensor]
+    pointers: Any
+    keep: list[torch.Tensor]
+
+
+def main() -> None:
+    """Print both timers' medians in milliseconds."""
+    request = json.load(sys.stdin)
+    library = ctypes.CDLL(request["library"])
+    namespace: dict[str, Any] = {"__name__": "reference"}
+    exec(compile(request["reference"], "reference.py", "exec"), namespace)
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    model = namespace["Model"](*namespace.get("get_init_inputs", list)()).eval().requires_grad_(False).cuda()
+    signature = request["signature"]["args"]
+    sets = [argument_set(signature, namespace, model)]
+    enough = math.ceil(4 * request["cache_bytes"] / bytes_of(sets[0])) + 1
+    affordable = MOST_BYTES // bytes_of(sets[0])
+    sets += [argument_set(signature, namespace, model) for _ in range(min(enough, affordable, MOST_SETS) - 1)]
+    call = caller(library, signature)
+    call(sets[0])
+    error = largest_error(model, sets[0])
+    if error > LARGEST_ERROR:
+        raise SystemExit(f"the kernel is wrong here: relative error {error:.3g}")
+    bench_ms = float(do_bench(lambda: call(sets[0]), warmup=WARM_UP_MS, rep=REPEAT_MS, return_mode="median"))
+    bursts = [_burst_ms(lambda: call(sets[0])) for _ in range(BURSTS)]
+    figures = profiled(call, sets, namespace, bench_ms)
+    print(
+        json.dumps(
+            {"do_bench_ms": bench_ms, "do_bench_short_ms": median(bursts), "sets": len(sets), "error": error, **figures}
+        )
+    )
+
+
+def _burst_ms(call: Callable[[], None]) -> float:
+    time.sleep(REST_S)
+    return float(do_bench(call, warmup=SHORT_WARM_UP_MS, rep=SHORT_REPEAT_MS, return_mode="median"))
+
+
+def argument_set(signature: list[dict[str, Any]], namespace: dict[str, Any], model: torch.nn.Module) -> ArgumentSet:
+    """Return fresh inputs and outputs in the order of `run`'s arguments; parameters are the model's own."""
+    inputs = drawn(namespace)
+    stored = dict(model.named_parameters()) | dict(model.named_buffers())
+    given, outputs, tensors = iter(inputs), [], []
+    for arg in signature:
+        if arg["kind"] != "tensor":
+            continue
+        if arg["role"] == "output":
+            dtype = getattr(torch, arg["dtype"])
+            outputs.append(torch.empty_strided(arg["shape"], arg["strides"], dtype=dtype, device="cuda"))
+            tensors.append(outputs[-1])
+        else:
+            tensors.append(next(given) if arg["role"] == "input" else stored[arg["source"] or arg["name"]])
+    pointers = (ctypes.c_void_p * len(tensors))(*(tensor.data_ptr() for tensor in tensors))
+    return ArgumentSet(inputs=inputs, outputs=outputs, pointers=pointers, keep=tensors)
+
+
+def drawn(namespace: dict[str, Any]) -> list[torch.Tensor]:
+    """Return fresh inputs, drawn on the GPU."""
+    with torch.device("cuda"):
+        return [value.cuda() for value in namespace["get_inputs"]() if isinstance(value, torch.Tensor)]
+
+
+def bytes_of(given: ArgumentSet) -> int:
+    """Return what one set's inputs and outputs take."""
+    return sum(tensor.numel() * tensor.element_size() for tensor in (*given.inputs, *given.outputs))
+
+
+def caller(library: ctypes.CDLL, signature: list[dict[str, Any]]) -> Callable[[ArgumentSet], None]:
+    """Return a function that calls the kernel on PyTorch's stream; RuntimeError for a CUDA error."""
+    numbers = [float(arg["value"]) for arg in signature if arg["kind"] == "scalar"]
+    scalars = (ctypes.c_double * max(len(numbers), 1))(*numbers)
+    needed = 0
+    if hasattr(library, "workspace_bytes"):
+        library.workspace_bytes.restype = ctypes.c_size_t
+        needed = library.workspace_bytes()
+    workspace = torch.empty(max(needed, 1), dtype=torch.uint8, device="cuda")
+    stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+
+    def call(given: ArgumentSet) -> None:
+        code = library.ridgeline_call(given.pointers, scalars, ctypes.c_void_p(workspace.data_ptr()), stream)
+        if code != 0:
+            raise RuntimeError(f"CUDA error {code}")
+
+    return call
+
+
+def largest_error(model: torch.nn.Module, given: ArgumentSet) -> float:
+    """Return how far the kernel's outputs are from PyTorch's."""
+    with torch.no_grad():
+        expected = model(*given.inputs)
+    expected = list(expected) if isinstance(expected, tuple | list) else [expected]
+    pairs = zip(given.outputs, expected, strict=True)
+    return max(float((o.float() - e.float()).norm() / (e.float() - e.float().mean()).norm()) for o, e in pairs)
+
+
+def profiled(
+    call: Callable[[ArgumentSet], None], sets: list[ArgumentSet], namespace: dict[str, Any], about_ms: float
+) -> dict[str, Any]:
+    """Return the time of one call's kernels by the profiler, the median over blocks of calls on rotating sets.
+
+    As in Ridgeline's measurement, inputs are written anew before each block and a block lasts some 15 ms and follows a
+    pause, so that the chip's power and clocks are those of its measurement.
+    """
+    calls = max(1, min(math.ceil(BLOCK_MS / about_ms), 512))
+    renew(sets, namespace)
+    for index in range(calls):
+        call(sets[index % len(sets)])
+    torch.cuda.synchronize()
+    with profile(activities=[ProfilerActivity.CUDA]) as recorded:
+        for block in range(BLOCKS):
+            renew(sets, namespace)
+            time.sleep(PAUSE_S)
+            for index in range(calls):
+                call(sets[(block + index) % len(sets)])
+            torch.cuda.synchronize()
+    events = [e for e in recorded.events() if e.device_type == DeviceType.CUDA and not is_renewal(e.name)]
+    kernels = sorted(events, key=lambda e: e.time_range.start)
+    each = len(kernels) // (BLOCKS * calls)
+    if each == 0 or each * BLOCKS * calls != len(kernels):
+        raise SystemExit(f"{len(kernels)} kernels in {BLOCKS * calls} calls: the profiler lost some")
+    times = [k.time_range.elapsed_us() / 1e3 for k in kernels]
+    per_call = [sum(times[i : i + each]) for i in range(0, len(times), each)]
+    blocks = [sum(per_call[i : i + calls]) / calls for i in range(0, len(per_call), calls)]
+    return {"profiler_ms": median(blocks), "kernels_a_call": each, "calls_a_block": calls}
+
+
+def renew(sets: list[ArgumentSet], namespace: dict[str, Any]) -> None:
+    """Write every input anew, as the reference draws them: their values decide what power a product takes."""
+    for given in sets:
+        for tensor, fresh in zip(given.inputs, drawn(namespace), strict=True):
+            tensor.copy_(fresh)
+    torch.cuda.synchronize()
+
+
+def is_renewal(name: str) -> bool:
+    """Say whether an event is not the kernel's own."""
+    return any(part in name for part in NOT_THE_KERNELS)
+
+
+if __name__ == "__main__":
+    main()
