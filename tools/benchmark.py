@@ -44,8 +44,9 @@ CLOCK_SPREAD = 0.03
 """A pair of blocks whose clock is further than this from the median does not count."""
 BUSY_S = 1e-3
 """Next to nothing takes 20 to 100 us on an idle GPU; beside another process it waits for a time slice of 1 to 2 ms."""
-RENEWAL_SLOWDOWN = 1.2
-"""Work that waits on a GPU for the next block's inputs runs while the judge writes them, and shares its time slices."""
+RENEWAL_SLOWDOWN = 1.5
+"""Work that waits on a GPU for the next block's inputs runs while the judge writes them, and shares its time slices. On
+an H200 the average renewals of nine runs of honest kernels were within 3 % of each other."""
 STALE_ERROR = 10.0
 """Relative error below which a wrong timed output looks like another call's result; an unwritten one is far above."""
 ROUNDED_ERROR = 0.1
