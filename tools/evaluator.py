@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any
 
 from ridgeline.tools.arena import Arena, EagerSide, RunnerSide
 from ridgeline.tools.cache import default_cache_dir
@@ -33,8 +33,8 @@ from ridgeline.tools.engine import (
     Task,
     VerifyTask,
 )
-from ridgeline.tools.errors import DeviceError, EngineError, JudgeCrashed, RidgelineError, StorageError
-from ridgeline.tools.faults import LOG_FORMAT, is_users_to_mend
+from ridgeline.tools.errors import DeviceError, EngineError, JudgeCrashed, RidgelineError
+from ridgeline.tools.faults import LOG_FORMAT, as_told
 from ridgeline.tools.gpu_monitor import GpuMonitor
 from ridgeline.tools.graph_timing import time_graph
 from ridgeline.tools.judge_process import JudgeProcess
@@ -43,7 +43,6 @@ from ridgeline.tools.precision import REDUCED
 from ridgeline.tools.records import (
     Baselines,
     Build,
-    Candidate,
     Comparison,
     Description,
     Device,
@@ -53,7 +52,6 @@ from ridgeline.tools.records import (
     Label,
     PrecisionClass,
     Profile,
-    Purpose,
     ReasonCode,
     Record,
     Timing,
@@ -61,15 +59,12 @@ from ridgeline.tools.records import (
 )
 from ridgeline.tools.request_cost import empty_plan, nothing_library, usual_request_s
 from ridgeline.tools.runner_plans import runner_plan
-from ridgeline.tools.runner_process import RunnerFailure, RunnerProcess, was_killed
+from ridgeline.tools.runner_pool import RunnerPool, again_if_killed
+from ridgeline.tools.runner_process import RunnerFailure, RunnerProcess
 from ridgeline.tools.sandbox import UNSAFE_VARIABLE, Confined, Sandbox, Tier, probe_sandbox
 from ridgeline.tools.verify import verify_candidate
 
 logger = logging.getLogger(__name__)
-
-M = TypeVar("M", Verdict, Timing)
-
-RUNNER_LOG_VARIABLE = "RIDGELINE_RUNNER_LOG"
 
 
 class Evaluator:
@@ -83,6 +78,7 @@ class Evaluator:
         self._judge_key: tuple[str, ...] = ()
         self._secrets: dict[tuple[str, ...], bytes] = {}
         self._request_costs: dict[tuple[str, ...], float] = {}
+        self._pool = RunnerPool(self._cache_dir)
         self._monitor = GpuMonitor(device.uuid) if device.kind is DeviceKind.CUDA else None
 
     # ------------------------------------------------------------------------------------------------------------ tasks
@@ -97,10 +93,10 @@ class Evaluator:
         started = time.perf_counter()
         if task.sanitized and self._device.kind is DeviceKind.CUDA:
             return self._examine(task, judge.problem.description)
-        verdict = _again_if_killed(
+        verdict = again_if_killed(
             lambda: verify_candidate(
                 judge,
-                lambda: self._runner(task, task.candidate, task.build, task.purpose, sanitized=task.sanitized),
+                lambda: self._runner(task, then_next=True),
                 tolerance=task.problem.tolerance,
                 extra_trials=task.extra_trials,
                 is_judged=not task.sanitized,
@@ -119,7 +115,8 @@ class Evaluator:
         from ridgeline.tools.roofline import ceilings
 
         judge = self._judge_for(task.problem)
-        timing = _again_if_killed(lambda: self._time(task, judge))
+        timing = again_if_killed(lambda: self._time(task, judge))
+        self._start_ahead(task)
         if timing.reason_code is not ReasonCode.BELOW_FLOOR:
             return timing
         before = self._floor(task.problem, judge)
@@ -131,7 +128,7 @@ class Evaluator:
         from ridgeline.tools.benchmark import TimingSettings, time_candidate
 
         try:
-            with self._runner(task, task.candidate, task.build, task.purpose) as runner:
+            with self._runner(task) as runner:
                 side = RunnerSide(runner)
                 timing = time_candidate(
                     side,
@@ -177,10 +174,14 @@ class Evaluator:
         from ridgeline.tools.benchmark import Distrusted, TimingSettings, compare_sides
 
         judge = self._judge_for(task.problem)
+        pairs = (task.first, task.first_build), (task.second, task.second_build)
+        first_task, second_task = (
+            VerifyTask(problem=task.problem, candidate=c, build=b, purpose=task.purpose) for c, b in pairs
+        )
         try:
             with (
-                self._runner(task, task.first, task.first_build, task.purpose) as first,
-                self._runner(task, task.second, task.second_build, task.purpose) as second,
+                self._runner(first_task) as first,
+                self._runner(second_task) as second,
             ):
                 sides = RunnerSide(first), RunnerSide(second)
                 return compare_sides(
@@ -198,6 +199,7 @@ class Evaluator:
         from ridgeline.tools.baselines import measure_baselines
 
         problem = task.problem
+        self._pool.park()
         return measure_baselines(
             problem,
             self._judge_for(problem).problem.description,
@@ -216,7 +218,7 @@ class Evaluator:
             description=judge.problem.description,
             floor=self._floor(task.problem, judge),
             timing=task.timing,
-            library=Path(task.build.library_path) if task.build.library_path else None,
+            library=_native_library(task),
             sandbox=self._find_sandbox(),
             build_log=task.build.log,
             runner=self._alone(task.problem, task.build),
@@ -247,6 +249,7 @@ class Evaluator:
         self._end_judge()
 
     def _end_judge(self) -> None:
+        self._pool.close()
         if self._judge is not None:
             self._judge.close()
             self._judge = None
@@ -259,8 +262,6 @@ class Evaluator:
             return self._judge
         self._end_judge()
         self._expect_ready()
-        if problem.device.kind is DeviceKind.CUDA and problem.interface != Interface.C:
-            raise DeviceError(f"interface {problem.interface} runs on CPUs only; use --device cpu or interface: c")
         # one secret for each problem of a run: every candidate faces the same trials, and no rng seed leads to them
         secret = self._secrets.setdefault(key, os.urandom(16))
         self._judge = JudgeProcess(problem, secret, self._cache_dir)
@@ -298,17 +299,19 @@ class Evaluator:
             self._sandbox = Sandbox(report.tier)
         return self._sandbox
 
-    def _runner(
-        self, task: Task[Any], candidate: Candidate, build: Build, purpose: Purpose, *, sanitized: bool = False
-    ) -> RunnerProcess:
+    def _runner(self, task: VerifyTask | BenchmarkTask, *, then_next: bool = False) -> RunnerProcess:
         judge = self._judge_for(task.problem)
         judge.request("wipe")
-        plan = runner_plan(task.problem, build, self._cache_dir, sanitized=sanitized)
-        _log_runner(candidate, purpose, type(task).__name__)
-        return RunnerProcess(self._find_sandbox(), plan, judge.problem)
+        runner = self._pool.start(self._find_sandbox(), task, judge.problem)
+        if then_next:
+            self._start_ahead(task)  # nothing is timed meanwhile
+        return runner
+
+    def _start_ahead(self, task: VerifyTask | BenchmarkTask) -> None:
+        self._pool.start_ahead(self._find_sandbox(), task, self._judge_for(task.problem).problem)
 
     def _request_s(self, problem: ProblemOnDevice, build: Build) -> float:
-        """Return what a request costs, measured once for each problem (interface `torch` takes nothing off)."""
+        """Return what a request costs, measured once for each problem (a Python runner's takes nothing off)."""
         if problem.interface != Interface.C:
             return 0.0
         judge = self._judge_for(problem)
@@ -330,31 +333,18 @@ def eager_mode(kind: DeviceKind, measured: PrecisionClass | None) -> str:
     return "eager_tf32" if kind is DeviceKind.CUDA and measured in REDUCED else "eager"
 
 
-def _again_if_killed(measure: Callable[[], M]) -> M:
-    """Return what `measure` finds, asked once more when its runner was killed as nobody but the machine should."""
-    result = measure()
-    if not was_killed(result.status, result.reason):
-        return result
-    logger.warning("a runner was %s: measuring again", result.reason)
-    return measure()
-
-
 def _collect(side: RunnerSide, problem: ProblemOnDevice) -> Callable[[int], None] | None:
-    return side.collect if problem.interface == Interface.TORCH else None
+    return side.collect if problem.interface != Interface.C else None
+
+
+def _native_library(task: ProfileTask) -> Path | None:
+    """Return the candidate's shared object; None for a module, whose build is a bundle of what its file builds."""
+    is_module = task.candidate.interface is Interface.MODULE
+    return Path(task.build.library_path) if task.build.library_path and not is_module else None
 
 
 def _arena(judge: JudgeProcess) -> Arena:
     return Arena(judge, judge.problem.n_sets, on_gpu=judge.device_kind is DeviceKind.CUDA)
-
-
-def _log_runner(candidate: Candidate, purpose: Purpose, task: str) -> None:
-    """Append one line for each runner to the file that a test asks for."""
-    path = os.environ.get(RUNNER_LOG_VARIABLE)
-    if not path:
-        return
-    entry = {"candidate_id": candidate.id, "purpose": purpose, "task": task, "pid": os.getpid(), "time": time.time()}
-    with open(path, "a", encoding="utf-8") as log:
-        log.write(json.dumps(entry) + "\n")
 
 
 # ------------------------------------------------------------------------------------------------------------- serving
@@ -384,18 +374,8 @@ def answer(evaluator: Evaluator, request: dict[str, Any]) -> dict[str, Any]:
             logger.exception("%s failed", request.get("task"))
         if not isinstance(error, RidgelineError) or isinstance(error, JudgeCrashed):
             evaluator.forget_judge()  # whatever state it is in
-        told = _as_told(error, request.get("task"))
+        told = as_told(error, request.get("task"))
         return {"id": request["id"], "error": {"type": type(told).__name__, "message": str(told)}}
-
-
-def _as_told(error: Exception, task: str | None) -> RidgelineError:
-    """Return an error as the engine's process is told of it: one of ours, with what it was about."""
-    if isinstance(error, RidgelineError):
-        return error
-    if isinstance(error, OSError):
-        kind = StorageError if is_users_to_mend(error, names_paths=False) else EngineError
-        return kind(f"{error.filename or task}: {error.strerror or error}")
-    return EngineError(f"{task}: {type(error).__name__}: {error}")
 
 
 def serve(evaluator: Evaluator, requests: IO[str], answers: IO[str]) -> None:

@@ -35,11 +35,12 @@ from ridgeline.tools.judge_device import (
 from ridgeline.tools.judge_inputs import Filling, SecretSource
 from ridgeline.tools.judge_memory import ArenaMemory
 from ridgeline.tools.judge_modes import ReferenceModes
-from ridgeline.tools.judge_reference import Reference, check_usable, one_line
+from ridgeline.tools.judge_own_code import one_line
+from ridgeline.tools.judge_reference import Reference, check_usable
 from ridgeline.tools.judge_trials import Examiner
 from ridgeline.tools.lifeline import end_with_parent
 from ridgeline.tools.precision import accepted_classes
-from ridgeline.tools.records import Description, DeviceKind, Role
+from ridgeline.tools.records import Description, DeviceKind, Interface, Role
 from ridgeline.tools.reference_graph import GraphExportError, compulsory_bytes, export_graph, flop_count
 from ridgeline.tools.room import check_room
 from ridgeline.tools.rotation import WORKING_SETS
@@ -68,12 +69,13 @@ class Judge:
         self.reference = Reference(source, device, call_limit_s=float(request["call_limit_s"]))
         signature = self.reference.signature
         check_room(signature, kind=kind, memory_bytes=memory_bytes)
-        check_usable(self.reference, str(request["interface"]))
+        check_usable(self.reference)
         accepted_classes(str(request["tolerance"]), tuple(s.dtype for s in signature.with_role(Role.OUTPUT)))
         self._source_sha256 = hashlib.sha256(source.encode()).hexdigest()
         graph, graph_error = self._export()
         self._secret = bytes.fromhex(request["secret"])
-        secrets = SecretSource(self.reference, self._secret)
+        is_module = request["interface"] == Interface.MODULE
+        secrets = SecretSource(self.reference, self._secret, self.reference.loaded_names() if is_module else None)
         cache_bytes = int(request["cache_bytes"])
         give_back(kind)  # the sets are not PyTorch's: they find no room in what it keeps
         self.memory = ArenaMemory(signature, kind=kind, cache_bytes=cache_bytes, memory_bytes=memory_bytes)
@@ -96,6 +98,7 @@ class Judge:
             flops=flop_count(graph) if graph else 0,
             reference_sha256=self._source_sha256,
             torch_version=str(torch.__version__),
+            module=self.reference.contract() if is_module else None,
             skipped_trials=tuple(f"{name}: {why}" for name, why in self._book.skipped.items()),
         )
 

@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 
+import ninja
+
+from ridgeline.tools.confined_python import package_paths, python_command, python_path
 from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.flags import base_flags, diagnostic_flags, link_flags, refused_flags, requested_flags
 from ridgeline.tools.header import entry_declaration, problem_header
-from ridgeline.tools.records import Interface, ReasonCode, Signature
+from ridgeline.tools.records import DeviceKind, Interface, ReasonCode, Signature
 from ridgeline.tools.toolchain import Toolchain
 from ridgeline.tools.torch_paths import TorchPaths
 
-RECIPE_VERSION = 2  # raise it when the command changes in a way that the flags do not show
+RECIPE_VERSION = 3  # raise it when the command changes in a way that the flags do not show
 LARGEST_SOURCE_BYTES = 1 << 20
 OUTPUT = "kernel.so"
 HEADER = "problem.h"
 C_CPU_S = 60
 TORCH_CPU_S = 240  # stock torch headers take 30 s of a quiet core
+MODULE_JOBS = 2  # translation units that a module's extension compiles at once
 WALL_PER_CPU = 3.0  # the machine may be busy with measurements and other builds
 C_MEMORY_BYTES = 3 << 30
 TORCH_MEMORY_BYTES = 6 << 30  # g++ needs 1.5 GB for torch/extension.h
@@ -40,6 +47,7 @@ class Recipe:
     pool: str
     cpu_s: int  # of one process of the compiler; the whole may take WALL_PER_CPU times as long
     memory_bytes: int
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +61,7 @@ class Refusal:
 def refuse(task: CompileTask) -> Refusal | None:
     """Return why this candidate may not be built, or None."""
     candidate, problem = task.candidate, task.problem
-    if candidate.interface is Interface.MODULE or candidate.interface != problem.interface:
+    if candidate.interface != problem.interface:
         return Refusal(
             reason_code=ReasonCode.INTERFACE_UNSUPPORTED,
             reason=f"a candidate of interface {candidate.interface} cannot serve this problem's, {problem.interface}",
@@ -73,7 +81,7 @@ def refuse(task: CompileTask) -> Refusal | None:
     if "\0" in candidate.source or any("\ud800" <= char <= "\udfff" for char in candidate.source):
         return Refusal(reason_code=ReasonCode.SOURCE_REJECTED, reason="the source is not text")
     wrong = refused_flags(requested_flags(candidate.source), problem.device.kind)
-    if wrong:
+    if wrong and problem.interface != Interface.MODULE:
         reason = f"`// flags:` may not contain {' '.join(wrong)[:200]}: see docs/interface.md for those that it may"
         return Refusal(reason_code=ReasonCode.FLAG_NOT_ALLOWED, reason=reason)
     return None
@@ -132,6 +140,45 @@ def torch_recipe(task: CompileTask, toolchain: Toolchain, paths: TorchPaths) -> 
         cpu_s=TORCH_CPU_S,
         memory_bytes=TORCH_MEMORY_BYTES,
     )
+
+
+def module_recipe(task: CompileTask, toolchain: Toolchain, host: Toolchain, torch_version: str) -> Recipe:
+    """Return how a file with `ModelNew` is built: imported and made once, so that whatever it builds is there later."""
+    problem = task.problem
+    description = problem.description
+    if description is None or description.module is None:
+        raise EngineError(f"{problem.name}: a candidate was to be built before the problem was described")
+    spec = {"init": description.module["init"], "device": problem.device.kind.value}
+    files = {"candidate.py": _with_line_end(task.candidate.source), "spec.json": json.dumps(spec)}
+    programs = [str(Path(sys.executable).parent), str(Path(ninja.BIN_DIR)), str(toolchain.compiler.parent)]
+    on_gpu = problem.device.kind is DeviceKind.CUDA
+    return Recipe(
+        key=_key(task, toolchain, files, ("module", torch_version)),
+        entry=_entry(task),
+        flags=(),
+        files=files,
+        command=python_command("module_builder", "candidate.py", "spec.json", OUTPUT),
+        readable=(*toolchain.readable, *package_paths(), Path(ninja.BIN_DIR)),
+        pool="torch",
+        cpu_s=TORCH_CPU_S,
+        memory_bytes=TORCH_MEMORY_BYTES,
+        environment={
+            "PYTHONPATH": python_path(),
+            "PATH": os.pathsep.join([*programs, "/usr/local/bin", "/usr/bin", "/bin"]),
+            "MAX_JOBS": str(MODULE_JOBS),
+            "OMP_NUM_THREADS": "1",
+            "CXX": str(host.compiler),
+            **(_cuda_environment(problem.device.arch, toolchain) if on_gpu else {}),
+        },
+    )
+
+
+def _cuda_environment(arch: str, toolchain: Toolchain) -> dict[str, str]:
+    """Return what makes torch's own builder compile for this GPU alone: "9.0a" for sm_90a."""
+    number = arch.removeprefix("sm_")
+    digits = number.rstrip("abcdefghijklmnopqrstuvwxyz")
+    version = f"{digits[:-1]}.{digits[-1]}{number.removeprefix(digits)}"
+    return {"TORCH_CUDA_ARCH_LIST": version, "CUDA_HOME": str(toolchain.compiler.parent.parent)}
 
 
 def _binding() -> str:

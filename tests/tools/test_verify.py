@@ -12,10 +12,11 @@ import pytest
 
 from ridgeline.tools.compiler import Compiler
 from ridgeline.tools.engine import CompileTask, DescribeTask, ProblemOnDevice, VerifyTask
-from ridgeline.tools.evaluator import RUNNER_LOG_VARIABLE, Evaluator
+from ridgeline.tools.evaluator import Evaluator
 from ridgeline.tools.hardware import detect_device
 from ridgeline.tools.records import Candidate, Interface, Label, Origin, PrecisionClass, ReasonCode, Status, Verdict
 from ridgeline.tools.runner_plans import SANITIZERS
+from ridgeline.tools.runner_pool import RUNNER_LOG_VARIABLE
 from ridgeline.tools.sandbox import Sandbox, probe_sandbox
 
 REFERENCE = """import torch
