@@ -34,7 +34,7 @@ from ridgeline.tools.records import (
     Status,
 )
 from ridgeline.tools.sandbox import Confined, Limits, Sandbox, claim_workdir
-from ridgeline.tools.toolchain import Toolchain, find_toolchain
+from ridgeline.tools.toolchain import Toolchain, cuda_home, find_toolchain
 from ridgeline.tools.torch_paths import find_torch_paths
 
 logger = logging.getLogger(__name__)
@@ -94,7 +94,8 @@ class Compiler:
             status = Status.REFUSED
             return Build(key=key, status=status, reason_code=refusal.reason_code, reason=refusal.reason)
         if task.candidate.interface is Interface.TORCH:
-            paths = await find_torch_paths(self._cache_dir, self._device.kind.value)
+            toolkit = str(cuda_home(toolchain.compiler)) if self._device.kind is DeviceKind.CUDA else ""
+            paths = await find_torch_paths(self._cache_dir, self._device.kind.value, toolkit)
             recipe = torch_recipe(task, toolchain, paths)
         elif task.candidate.interface is Interface.MODULE:
             host = await asyncio.to_thread(find_toolchain, DeviceKind.CPU)

@@ -20,8 +20,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
-from ridgeline.tools.arena import Arena, EagerSide, RunnerSide
+from ridgeline.tools.arena import Arena, EagerSide, RunnerSide, eager_mode
 from ridgeline.tools.cache import default_cache_dir
+from ridgeline.tools.collecting import Collector
 from ridgeline.tools.device_toolchain import toolchain_for
 from ridgeline.tools.engine import (
     BaselineTask,
@@ -39,7 +40,6 @@ from ridgeline.tools.gpu_monitor import GpuMonitor
 from ridgeline.tools.graph_timing import time_graph
 from ridgeline.tools.judge_process import JudgeProcess
 from ridgeline.tools.lifeline import end_with_parent
-from ridgeline.tools.precision import REDUCED
 from ridgeline.tools.records import (
     Baselines,
     Build,
@@ -50,10 +50,10 @@ from ridgeline.tools.records import (
     Floor,
     Interface,
     Label,
-    PrecisionClass,
     Profile,
     ReasonCode,
     Record,
+    Status,
     Timing,
     Verdict,
 )
@@ -129,17 +129,21 @@ class Evaluator:
 
         try:
             with self._runner(task) as runner:
-                side = RunnerSide(runner)
+                self._pool.park()
+                collect = _collector(runner, judge, task.problem)
                 timing = time_candidate(
-                    side,
+                    RunnerSide(runner),
                     EagerSide(judge, eager_mode(task.problem.device.kind, task.verdict.precision_class)),
                     _arena(judge),
                     settings=TimingSettings.for_purpose(task.purpose),
                     floor=self._floor(task.problem, judge),
-                    collect=_collect(side, task.problem),
+                    collect=collect,
                     request_s=self._request_s(task.problem, task.build),
                     observe=self._observe,
                 )
+                complaint = collect.complaint((timing.median_ms or 0.0) / 1e3) if collect else ""
+                if complaint and timing.status is Status.OK:
+                    return Timing(status=Status.UNTRUSTED, reason_code=ReasonCode.BACKGROUND_WORK, reason=complaint)
                 return self._with_graph_time(replace(timing, load_s=runner.load_s), runner, judge)
         except RunnerFailure as fault:
             return Timing(status=fault.status, reason_code=fault.reason_code, reason=fault.reason)
@@ -175,20 +179,16 @@ class Evaluator:
 
         judge = self._judge_for(task.problem)
         pairs = (task.first, task.first_build), (task.second, task.second_build)
-        first_task, second_task = (
-            VerifyTask(problem=task.problem, candidate=c, build=b, purpose=task.purpose) for c, b in pairs
-        )
+        tasks = [VerifyTask(problem=task.problem, candidate=c, build=b, purpose=task.purpose) for c, b in pairs]
         try:
-            with (
-                self._runner(first_task) as first,
-                self._runner(second_task) as second,
-            ):
-                sides = RunnerSide(first), RunnerSide(second)
+            with self._runner(tasks[0]) as first, self._runner(tasks[1]) as second:
+                self._pool.park()
                 return compare_sides(
-                    *sides,
+                    RunnerSide(first),
+                    RunnerSide(second),
                     _arena(judge),
                     settings=TimingSettings.for_purpose(task.purpose),
-                    collects=(_collect(sides[0], task.problem), _collect(sides[1], task.problem)),
+                    collects=(_collector(first, judge, task.problem), _collector(second, judge, task.problem)),
                     request_s=self._request_s(task.problem, task.first_build),
                 )
         except (RunnerFailure, Distrusted) as fault:
@@ -328,13 +328,8 @@ class Evaluator:
         return floor_for(judge.problem.description, ceilings(problem.device), problem.tolerance)
 
 
-def eager_mode(kind: DeviceKind, measured: PrecisionClass | None) -> str:
-    """Return how the reference runs beside a candidate of this class: a GPU's reduced one faces eager with TF32 on."""
-    return "eager_tf32" if kind is DeviceKind.CUDA and measured in REDUCED else "eager"
-
-
-def _collect(side: RunnerSide, problem: ProblemOnDevice) -> Callable[[int], None] | None:
-    return side.collect if problem.interface != Interface.C else None
+def _collector(runner: RunnerProcess, judge: JudgeProcess, problem: ProblemOnDevice) -> Collector | None:
+    return Collector(runner, judge) if problem.interface != Interface.C else None
 
 
 def _native_library(task: ProfileTask) -> Path | None:

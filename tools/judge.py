@@ -29,6 +29,7 @@ from ridgeline.tools.judge_device import (
     remedy_for_memory,
     reset_persisting_lines,
     settle,
+    time_copy,
     time_nothing,
     use_tf32,
 )
@@ -197,6 +198,10 @@ class Judge:
         index = int(request["set"])
         return {"intact": self._filling is None or self._filling.is_intact(index, self.memory.inputs[index])}
 
+    def copy(self, request: Request) -> Reply:
+        """Say how long a set's outputs take to be copied into it."""
+        return {"seconds": time_copy(self.memory.kind, self.memory.outputs[request["set"]])}
+
     def idle(self, _request: Request) -> Reply:
         """Say how long the device takes for next to nothing: long, when another process has work on it."""
         return {"seconds": time_nothing(self.memory.kind)}
@@ -230,6 +235,7 @@ OPERATIONS: dict[str, Callable[[Judge, Request], Reply]] = {
     "changed": Judge.changed,
     "renew": Judge.renew,
     "intact": Judge.intact,
+    "copy": Judge.copy,
     "idle": Judge.idle,
     "check": Judge.check,
     "prepare_mode": Judge.prepare_mode,

@@ -125,7 +125,8 @@ def _with_copies(value: Any, copied: Sequence[int], places: Iterator[int], copie
 
 
 def _place(tensor: torch.Tensor) -> tuple[int, torch.Size, tuple[int, ...]]:
-    return tensor.data_ptr(), tensor.shape, tensor.stride()
+    is_plain = tensor.layout is torch.strided and not tensor.is_nested and not tensor.is_meta
+    return (tensor.data_ptr(), tensor.shape, tensor.stride()) if is_plain else (0, tensor.shape, ())
 
 
 def _template(value: Any, slots: Iterator[int]) -> Any:

@@ -14,8 +14,9 @@ from pathlib import Path
 from ridgeline.tools.module_extensions import Packer
 from ridgeline.tools.module_file import FILE, load_file, make_model, told
 
-_NO_GPU = ("no cuda gpus are available", "found no nvidia driver", "no nvidia driver", "cuda driver", "cuda error")
-"""What torch says where a constructor puts tensors on the GPU: a builder has none, and the runner makes it again."""
+_NO_GPU = ("cuda", "nvidia driver", "active drivers")
+"""Words of what torch and Triton raise where a file wants the GPU: a builder has none, and the runner tries again."""
+_FAILED_BUILD = "Error building extension"
 
 
 def main() -> int:
@@ -30,17 +31,22 @@ def main() -> int:
         module = load_file(source.read_text(encoding="utf-8"))
         make_model(module, wanted["init"])
     except BaseException as error:  # noqa: BLE001  a candidate's code: SystemExit too is its failure
-        needs_gpu = wanted["device"] == "cuda" and any(words in str(error).lower() for words in _NO_GPU)
-        if not needs_gpu:
+        if wanted["device"] != "cuda" or not _wants_gpu(error):
             return _tell(error)
     packer.write(output)
     return 0
 
 
+def _wants_gpu(error: BaseException) -> bool:
+    text = str(error)
+    is_torchs = isinstance(error, RuntimeError | AssertionError) and not text.startswith(_FAILED_BUILD)
+    return is_torchs and any(words in text.lower() for words in _NO_GPU)
+
+
 def _tell(error: BaseException) -> int:
     """Print an extension's own messages first: they hold the compiler's errors."""
     text = str(error)
-    if text.startswith("Error building extension"):
+    if text.startswith(_FAILED_BUILD):
         sys.stderr.write(text + "\n")
     line = told(error) if "\n" not in text else told(type(error)(text.partition("\n")[0]))
     place, _, rest = line.partition(": ") if line.startswith(FILE) else (FILE, "", line)

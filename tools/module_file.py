@@ -63,6 +63,8 @@ def told(error: BaseException) -> str:
     if isinstance(error, SyntaxError) and error.filename == FILE:
         frames = [error.lineno or 0]
     where = f"{FILE}:{frames[-1]}: " if frames else ""
+    if isinstance(error, NoModel):
+        return str(error)
     return f"{where}{type(error).__name__}: {' '.join(str(error).split())}"
 
 

@@ -19,7 +19,7 @@ from ridgeline.tools.errors import EngineError
 from ridgeline.tools.flags import base_flags, diagnostic_flags, link_flags, refused_flags, requested_flags
 from ridgeline.tools.header import entry_declaration, problem_header
 from ridgeline.tools.records import DeviceKind, Interface, ReasonCode, Signature
-from ridgeline.tools.toolchain import Toolchain
+from ridgeline.tools.toolchain import Toolchain, cuda_home
 from ridgeline.tools.torch_paths import TorchPaths
 
 RECIPE_VERSION = 3  # raise it when the command changes in a way that the flags do not show
@@ -112,7 +112,8 @@ def torch_recipe(task: CompileTask, toolchain: Toolchain, paths: TorchPaths) -> 
     kind = task.problem.device.kind
     undefined_is_fine = {"-Wl,--no-undefined", "-Xlinker=--no-undefined"}  # Python's symbols come from its program
     linked = tuple(flag for flag in link_flags(kind, task.sanitize) if flag not in undefined_is_fine)
-    flags = (*_flags(task), *linked, *paths.flags)
+    ours = tuple(flag for flag in _flags(task) if not flag.startswith("-std="))  # torch's headers say which they need
+    flags = (*ours, *linked, *paths.flags)
     source = f"kernel.{task.candidate.language}"
     includes = [word for path in paths.include for word in ("-isystem", path)]
     libraries = [*(f"-L{path}" for path in paths.library_folders), *(f"-l{name}" for name in paths.libraries)]
@@ -178,7 +179,7 @@ def _cuda_environment(arch: str, toolchain: Toolchain) -> dict[str, str]:
     number = arch.removeprefix("sm_")
     digits = number.rstrip("abcdefghijklmnopqrstuvwxyz")
     version = f"{digits[:-1]}.{digits[-1]}{number.removeprefix(digits)}"
-    return {"TORCH_CUDA_ARCH_LIST": version, "CUDA_HOME": str(toolchain.compiler.parent.parent)}
+    return {"TORCH_CUDA_ARCH_LIST": version, "CUDA_HOME": str(cuda_home(toolchain.compiler))}
 
 
 def _binding() -> str:

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from ridgeline.tools.engine import BenchmarkTask, VerifyTask
 from ridgeline.tools.errors import EngineError
+from ridgeline.tools.hardware import measurement_cores
 from ridgeline.tools.judge_process import LoadedProblem
 from ridgeline.tools.kernels_ahead import kernels_ahead
 from ridgeline.tools.records import Interface, Timing, Verdict
@@ -26,16 +27,19 @@ logger = logging.getLogger(__name__)
 M = TypeVar("M", Verdict, Timing)
 
 RUNNER_LOG_VARIABLE = "RIDGELINE_RUNNER_LOG"
+_MANY_CORES = 4
 _SHORT_CALL_S = 5.0
 """Below this limit for a call nothing starts beside a candidate: on few cores it would have the candidate stopped."""
 
 
 class RunnerPool:
-    """Starts runners. `close()` ends the one that waits."""
+    """Starts runners. `close()` ends those that wait."""
 
     def __init__(self, cache_dir: Path) -> None:
         self._cache_dir = cache_dir
-        self._waiting: RunnerStart | None = None
+        self._waiting: list[RunnerStart] = []
+        # one for this candidate's timing, one for the next candidate, where they do not take each other's cores
+        self._most = 2 if len(measurement_cores()) >= _MANY_CORES else 1
 
     def start(self, sandbox: Sandbox, task: VerifyTask | BenchmarkTask, problem: LoadedProblem) -> RunnerProcess:
         """Return a runner that holds the task's candidate.
@@ -55,36 +59,32 @@ class RunnerPool:
             kernels=kernels,
         )
         _log_runner(task)
-        ahead, self._waiting = self._waiting, None
-        if ahead is not None and not ahead.fits(plan, problem):
-            ahead.close()
-            ahead = None
-        return RunnerProcess(sandbox, plan, problem, ahead=ahead)
+        if any(not waiting.fits(plan, problem) for waiting in self._waiting):
+            self.close()
+        return RunnerProcess(sandbox, plan, problem, ahead=self._waiting.pop(0) if self._waiting else None)
 
     def start_ahead(self, sandbox: Sandbox, task: VerifyTask | BenchmarkTask, problem: LoadedProblem) -> None:
-        """Start the next runner like this one, while nothing is timed. A fault here comes again where it is needed."""
-        is_python = task.problem.interface != Interface.C
-        if not is_python or self._waiting is not None or task.problem.call_timeout_s < _SHORT_CALL_S:
+        """Start the next runners like this one, while nothing is timed. A fault here comes again where it is needed."""
+        if task.problem.interface == Interface.C or task.problem.call_timeout_s < _SHORT_CALL_S:
             return
         plan = runner_plan(task.problem, task.build, self._cache_dir, candidate=task.candidate)
         with contextlib.suppress(EngineError):
-            self._waiting = RunnerStart(sandbox, plan, problem)
+            while len(self._waiting) < self._most:
+                self._waiting.append(RunnerStart(sandbox, plan, problem))
 
     def park(self) -> None:
-        """Have the waiting runner take no core from a measurement: it finishes its imports and is stopped."""
-        if self._waiting is None:
-            return
+        """Have those that wait take no core from a measurement: they finish their imports and are stopped."""
         try:
-            self._waiting.park()
+            for waiting in self._waiting:
+                waiting.park()
         except EngineError as error:
             logger.info("%s", error)
             self.close()
 
     def close(self) -> None:
-        """End the runner that waits."""
-        waiting, self._waiting = self._waiting, None
-        if waiting is not None:
-            waiting.close()
+        """End the runners that wait."""
+        while self._waiting:
+            self._waiting.pop().close()
 
 
 def _log_runner(task: VerifyTask | BenchmarkTask) -> None:

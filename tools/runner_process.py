@@ -125,13 +125,13 @@ class RunnerProcess:
         """
         return self._request("replay {nonce} 0", 2 * self._plan.call_timeout_s)
 
-    def collect(self, set_index: int) -> None:
+    def collect(self, set_index: int) -> LoopTime:
         """Let the runner put the kept output of a set into the set's memory.
 
         Raises:
             RunnerFailure: it died, hung or broke the protocol.
         """
-        self._request(f"collect {{nonce}} {set_index}", self._plan.call_timeout_s)
+        return self._request(f"collect {{nonce}} {set_index}", self._plan.call_timeout_s)
 
     def expect_silence(self) -> None:
         """Check that the runner has said nothing that it was not asked for.

@@ -105,7 +105,7 @@ def test_a_spec_survives_json(folder: Path) -> None:
         (MINIMAL + "seeds: [seeds/*.cpp]\n", "seeds: `seeds/*.cpp` matches no file in "),
         (MINIMAL + "seeds: [../*.cpp]\n", "seeds: `../*.cpp` leaves the problem's folder"),
         (MINIMAL + "seeds: [/etc/*.cpp]\n", "seeds: `/etc/*.cpp` leaves the problem's folder"),
-        (MINIMAL + "seeds: [problem.yaml]\n", "a seed is a .cpp or .cu file"),
+        (MINIMAL + "seeds: [problem.yaml]\n", "a seed is a .cpp, .cu or .py file"),
         (MINIMAL + "prices: {mine: {input: 1}}\n", "prices.mine.output: is missing; add it"),
         ("schema_version: 2\n" + MINIMAL, "schema_version: must be one of 1, got 2"),
         ("name: mine\nname: yours\n", "line 2: `name` is written twice; mend the YAML"),

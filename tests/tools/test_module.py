@@ -50,7 +50,7 @@ CHEATS = {
             + START,
         ),
         R.WRONG_VALUES,
-        "values of out_0 differ",
+        "nominal_1: ",
     ),
     "has other names": (
         HONEST.replace("self.lin", "self.linear"),
@@ -77,7 +77,7 @@ CHEATS = {
         "`lin_weight`, which is read-only",
     ),
     "works when its result is opened": (
-        HONEST.replace("return {", "return type('Lazy', (dict,), {})({").replace("pair[1] > 0)}", "y > 0)})"),
+        HONEST.replace("return {", "return type('Lazy', (dict,), {})({").replace("pair[1] > 0)}", "pair[1] > 0)})"),
         R.NOT_A_TENSOR,
         "returned Lazy, not a dict of y, top",
     ),
@@ -216,6 +216,42 @@ def test_an_extension_that_does_not_compile_tells_the_compilers_error(bench: Ben
     assert build.reason_code is R.COMPILER_FAILED
     assert "main.cpp:5:" in build.reason
     assert "‘shft’ was not declared" in build.reason
+
+
+LAZY = (
+    HONEST
+    + """
+import sys
+runner = sys.modules["__main__"]
+def loop(self, first, calls):
+    self._first = first
+    start = runner.Device = __import__("time").perf_counter_ns()
+    while __import__("time").perf_counter_ns() - start < calls * 200_000:
+        pass
+    return calls * 200_000
+def write(self, index, outputs):
+    for views, output in zip(self._outputs, outputs):
+        views[index].copy_(output)
+def answer(self, verb, words, old=runner.Caller.answer):
+    if verb == "collect":
+        self._kept[int(words[0])] = self._candidate.calls[int(words[0])]()
+        for _ in range(200):
+            self._candidate.calls[int(words[0])]()
+    return old(self, verb, words)
+runner.Caller._loop, runner.Caller.answer = loop, answer
+"""
+)
+
+
+@pytest.mark.slow
+def test_a_file_that_works_only_when_its_output_is_collected_is_not_trusted(bench: Bench) -> None:
+    build = Build(key="none", status=Status.OK, library_path=str(bench.nothing))
+    candidate = candidate_of(LAZY)
+    verdict = bench.judge(candidate, build)
+    assert verdict.status is Status.OK, verdict
+    timing = bench.time(candidate, build, verdict)
+    assert (timing.status, timing.reason_code) == (Status.UNTRUSTED, R.BACKGROUND_WORK), timing
+    assert "collecting an output took" in timing.reason
 
 
 @pytest.mark.slow
