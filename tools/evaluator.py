@@ -141,8 +141,7 @@ class Evaluator:
                     request_s=self._request_s(task.problem, task.build),
                     observe=self._observe,
                 )
-                complaint = collect.complaint((timing.median_ms or 0.0) / 1e3) if collect else ""
-                if complaint and timing.status is Status.OK:
+                if collect and timing.median_ms and (complaint := collect.complaint(timing.median_ms / 1e3)):
                     return Timing(status=Status.UNTRUSTED, reason_code=ReasonCode.BACKGROUND_WORK, reason=complaint)
                 return self._with_graph_time(replace(timing, load_s=runner.load_s), runner, judge)
         except RunnerFailure as fault:
@@ -246,9 +245,10 @@ class Evaluator:
         """End the judge and stop looking at the GPU."""
         if self._monitor is not None:
             self._monitor.close()
-        self._end_judge()
+        self.forget_judge()
 
-    def _end_judge(self) -> None:
+    def forget_judge(self) -> None:
+        """End the judge, and the runners that wait with its memory: the next task starts a new one."""
         self._pool.close()
         if self._judge is not None:
             self._judge.close()
@@ -260,7 +260,7 @@ class Evaluator:
         key = (problem.reference_source, problem.interface, problem.tolerance)
         if self._judge is not None and self._judge_key == key:
             return self._judge
-        self._end_judge()
+        self.forget_judge()
         self._expect_ready()
         # one secret for each problem of a run: every candidate faces the same trials, and no rng seed leads to them
         secret = self._secrets.setdefault(key, os.urandom(16))
@@ -274,7 +274,7 @@ class Evaluator:
         The next task starts ours again, with the same secret.
         """
         if problem.device.kind is DeviceKind.CUDA:
-            self._end_judge()
+            self.forget_judge()
         return JudgeProcess(problem, os.urandom(16), self._cache_dir)
 
     def _expect_ready(self) -> None:
@@ -288,10 +288,6 @@ class Evaluator:
         busy = self._monitor.busy_with() if self._monitor is not None else ""
         if busy:
             raise DeviceError(busy)
-
-    def forget_judge(self) -> None:
-        """Let the next task start a new judge: this one died."""
-        self._end_judge()
 
     def _find_sandbox(self) -> Sandbox:
         if self._sandbox is None:
@@ -334,8 +330,8 @@ def _collector(runner: RunnerProcess, judge: JudgeProcess, problem: ProblemOnDev
 
 def _native_library(task: ProfileTask) -> Path | None:
     """Return the candidate's shared object; None for a module, whose build is a bundle of what its file builds."""
-    is_module = task.candidate.interface is Interface.MODULE
-    return Path(task.build.library_path) if task.build.library_path and not is_module else None
+    is_native = task.candidate.interface is not Interface.MODULE
+    return Path(task.build.library_path) if task.build.library_path and is_native else None
 
 
 def _arena(judge: JudgeProcess) -> Arena:

@@ -33,6 +33,8 @@ WALL_PER_CPU = 3.0  # the machine may be busy with measurements and other builds
 C_MEMORY_BYTES = 3 << 30
 TORCH_MEMORY_BYTES = 6 << 30  # g++ needs 1.5 GB for torch/extension.h
 
+MODULE_MEMORY_BYTES = 12 << 30  # torch itself, and MODULE_JOBS compilers
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
@@ -162,7 +164,7 @@ def module_recipe(task: CompileTask, toolchain: Toolchain, host: Toolchain, torc
         readable=(*toolchain.readable, *package_paths(), Path(ninja.BIN_DIR)),
         pool="torch",
         cpu_s=TORCH_CPU_S,
-        memory_bytes=TORCH_MEMORY_BYTES,
+        memory_bytes=MODULE_MEMORY_BYTES,
         environment={
             "PYTHONPATH": python_path(),
             "PATH": os.pathsep.join([*programs, "/usr/local/bin", "/usr/bin", "/bin"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import mmap
@@ -153,7 +154,8 @@ class CudaDevice:
         Raises:
             Failed: a kernel ended in an error.
         """
-        self._end()
+        with contextlib.suppress(RuntimeError):  # torch's word for an error that the driver tells next
+            self._end()
         code = self._driver.drain()
         if code == OUT_OF_MEMORY:
             raise Failed("out_of_memory", "the GPU's memory is used up")
