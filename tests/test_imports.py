@@ -21,6 +21,7 @@ TORCH_FILES = (
     "tools/judge*.py",
     "tools/module_*.py",
     "tools/reference_graph.py",
+    "tools/tensor_bits.py",
     *(f"tools/{name}.py" for name in RUNNER_FILES),
     *REFERENCES,
 )

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from ridgeline.tools.errors import ProblemError
+from ridgeline.tools.tensor_bits import equal_bits
 
 TENSOR, OTHER = "tensor", "other"
 _PLAIN = "interface module takes numbers, text, None, and lists, tuples or dicts of them"
@@ -30,7 +31,7 @@ def find_written(arguments: Sequence[Any], call: Callable[..., Any]) -> tuple[Wr
     everything = tuple(range(len(given)))
     copies: list[torch.Tensor] = []
     result = call(*[_with_copies(a, everything, iter(everything), copies) for a in arguments])
-    copied = tuple(i for i, (copy, was) in enumerate(zip(copies, given, strict=True)) if not same_bits(copy, was))
+    copied = tuple(i for i, (copy, was) in enumerate(zip(copies, given, strict=True)) if not equal_bits(copy, was))
     returned = {_place(t) for t in tensors_in(result)}
     return Written(copied=copied, appended=tuple(i for i in copied if _place(copies[i]) not in returned)), result
 
@@ -100,15 +101,6 @@ def tensors_in(value: Any) -> list[torch.Tensor]:
 def like(sequence: Any, parts: list[Any]) -> Any:
     """Return the parts as a sequence of the same type; a named tuple takes them one by one."""
     return type(sequence)(*parts) if hasattr(sequence, "_fields") else type(sequence)(parts)
-
-
-def same_bits(one: torch.Tensor, two: torch.Tensor) -> bool:
-    """Compare two tensors of one shape and type; NaN equals itself bit by bit."""
-    return torch.equal(_bits(one), _bits(two))
-
-
-def _bits(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.contiguous().view(torch.uint8) if tensor.dim() else tensor.reshape(1).view(torch.uint8)
 
 
 def _with_copies(value: Any, copied: Sequence[int], places: Iterator[int], copies: list[torch.Tensor]) -> Any:

@@ -21,7 +21,6 @@ from ridgeline.tools.judge_contract import (
     find_written,
     like,
     module_contract,
-    same_bits,
     tensors_in,
     without_side_effects,
 )
@@ -29,6 +28,7 @@ from ridgeline.tools.judge_memory import storage_elements
 from ridgeline.tools.judge_own_code import FILE as _FILE
 from ridgeline.tools.judge_own_code import attribute, load_reference, run_own
 from ridgeline.tools.records import ArgKind, ArgSpec, Role, Signature
+from ridgeline.tools.tensor_bits import equal_bits
 
 T = TypeVar("T")
 Tensors = tuple[torch.Tensor, ...]
@@ -210,11 +210,11 @@ def check_usable(reference: Reference) -> None:
     state = {n: t.clone() for n, t in reference.named_tensors().items()}
     first = tuple(t.clone() for t in reference.run(inputs))
     _check_form("forward()", first, reference.signature, Role.OUTPUT)
-    if not all(same_bits(a, b) for a, b in zip(inputs, before, strict=True)):
+    if not all(equal_bits(a, b) for a, b in zip(inputs, before, strict=True)):
         raise ProblemError(
             f"{_FILE}: forward() works in place on an input for some values only: a kernel takes one form"
         )
-    changed = next((n for n, t in reference.named_tensors().items() if not same_bits(t, state[n])), None)
+    changed = next((n for n, t in reference.named_tensors().items() if not equal_bits(t, state[n])), None)
     if changed is not None:
         raise ProblemError(f"{_FILE}: forward() changes its own `{changed}`{_STATE}")
     for one, two in zip(first, reference.run(inputs), strict=True):

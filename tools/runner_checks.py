@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from ridgeline.tools.runner_device import Failed, Region
+from ridgeline.tools.tensor_bits import equal_bits
 
 Outputs = tuple[torch.Tensor, ...]
 
@@ -84,12 +85,8 @@ def flat_like(result: Any, form: Any, where: str = "forward") -> list[torch.Tens
 
 
 def equal(first: Outputs, second: Outputs) -> bool:
-    """Compare bytes, so that NaN equals itself."""
-    return all(torch.equal(_bytes(a), _bytes(b)) for a, b in zip(first, second, strict=True))
-
-
-def _bytes(tensor: torch.Tensor) -> torch.Tensor:
-    return (tensor.contiguous() if tensor.dim() else tensor.reshape(1)).view(torch.uint8)
+    """Compare the bits of every output."""
+    return all(equal_bits(a, b) for a, b in zip(first, second, strict=True))
 
 
 def _kind(result: Any) -> str:

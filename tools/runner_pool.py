@@ -68,7 +68,7 @@ class RunnerPool:
         if task.problem.interface == Interface.C or task.problem.call_timeout_s < _SHORT_CALL_S:
             return
         plan = runner_plan(task.problem, task.build, self._cache_dir, candidate=task.candidate)
-        with contextlib.suppress(EngineError):
+        with contextlib.suppress(EngineError, OSError):
             while len(self._waiting) < self._most:
                 self._waiting.append(RunnerStart(sandbox, plan, problem))
 
