@@ -154,7 +154,10 @@ def module_recipe(task: CompileTask, toolchain: Toolchain, host: Toolchain, torc
     spec = {"init": description.module["init"], "device": problem.device.kind.value}
     files = {"candidate.py": _with_line_end(task.candidate.source), "spec.json": json.dumps(spec)}
     programs = [str(Path(sys.executable).parent), str(Path(ninja.BIN_DIR)), str(toolchain.compiler.parent)]
-    on_gpu = problem.device.kind is DeviceKind.CUDA
+    for_gpu = {}
+    if problem.device.kind is DeviceKind.CUDA:
+        for_gpu["TORCH_CUDA_ARCH_LIST"] = architecture_list(problem.device.arch)
+        for_gpu["CUDA_HOME"] = str(cuda_home(toolchain.compiler))
     return Recipe(
         key=_key(task, toolchain, files, ("module", torch_version)),
         entry=_entry(task),
@@ -171,17 +174,16 @@ def module_recipe(task: CompileTask, toolchain: Toolchain, host: Toolchain, torc
             "MAX_JOBS": str(MODULE_JOBS),
             "OMP_NUM_THREADS": "1",
             "CXX": str(host.compiler),
-            **(_cuda_environment(problem.device.arch, toolchain) if on_gpu else {}),
+            **for_gpu,
         },
     )
 
 
-def _cuda_environment(arch: str, toolchain: Toolchain) -> dict[str, str]:
-    """Return what makes torch's own builder compile for this GPU alone: "9.0a" for sm_90a."""
+def architecture_list(arch: str) -> str:
+    """Return a GPU's architecture as torch's own builder takes it: "9.0a" for sm_90a."""
     number = arch.removeprefix("sm_")
     digits = number.rstrip("abcdefghijklmnopqrstuvwxyz")
-    version = f"{digits[:-1]}.{digits[-1]}{number.removeprefix(digits)}"
-    return {"TORCH_CUDA_ARCH_LIST": version, "CUDA_HOME": str(cuda_home(toolchain.compiler))}
+    return f"{digits[:-1]}.{digits[-1]}{number.removeprefix(digits)}"
 
 
 def _binding() -> str:

@@ -136,9 +136,10 @@ def python_environment(problem: ProblemOnDevice) -> dict[str, str]:
     """Return the environment of a confined Python that computes."""
     given = {"PYTHONPATH": python_path()}
     if problem.device.kind is DeviceKind.CUDA:
-        driver = str(driver_library().parent)
         # Triton would ask ldconfig for the driver's place, but a runner may start no process
-        given |= {"LD_LIBRARY_PATH": driver, "TRITON_LIBCUDA_PATH": driver}
+        given["TRITON_LIBCUDA_PATH"] = str(driver_library().parent)
+        if _driver_folders(problem):  # else the linker finds it, and torch's own libraries before the system's
+            given["LD_LIBRARY_PATH"] = given["TRITON_LIBCUDA_PATH"]
     return compute_environment(problem.device) | given
 
 
