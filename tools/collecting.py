@@ -14,8 +14,7 @@ from ridgeline.tools.judge_process import JudgeProcess
 from ridgeline.tools.runner_process import RunnerProcess
 
 FEWEST = 4
-_JUDGES_COPIES = 8  # requests to the judge, which waits for cores as the runner does: the slowest but one counts
-_COPIES = 2.0  # a collection may take this many of them
+_COPIES = 2.0  # a collection may take this many of the judge's
 _SHARE_OF_CALL = 0.5  # beside the copies: work that is put off takes a whole call
 _REQUEST_S = 5e-4  # a stopped process that goes on
 
@@ -27,31 +26,30 @@ class Collector:
     runner: RunnerProcess
     judge: JudgeProcess
     took_s: list[float] = field(default_factory=list)
+    judges_s: list[float] = field(default_factory=list)  # the judge's copies of as much, right after each
 
     def __call__(self, set_index: int) -> None:
         """Let the runner put a set's kept output into the set's memory."""
         self.took_s.append(self.runner.collect(set_index).parent_s)
+        start = time.perf_counter()
+        self.judge.request("copy", set=set_index)
+        self.judges_s.append(time.perf_counter() - start)
 
     def complaint(self, call_s: float) -> str:
         """Return why these outputs were not there when their calls had returned, "" when they were."""
-        if len(self.took_s) < FEWEST:
-            return ""
-        trips_s = []
-        for _ in range(_JUDGES_COPIES):
-            start = time.perf_counter()
-            self.judge.request("copy", set=0)
-            trips_s.append(time.perf_counter() - start)
-        return late_work(self.took_s, copy_s=sorted(trips_s)[-2], call_s=call_s)
+        return late_work(self.took_s, self.judges_s, call_s=call_s)
 
 
-def late_work(took_s: Sequence[float], *, copy_s: float, call_s: float) -> str:
+def late_work(took_s: Sequence[float], judges_s: Sequence[float], *, call_s: float) -> str:
     """Return a sentence when even a quick collection took as long as a call; "" when copying explains it.
 
-    `copy_s` is what the judge, asked to copy outputs of the same size, takes to answer.
-
-    The lower quartile: a busy machine makes some slow, and a candidate may have some outputs ready.
+    `judges_s` is what the judge, asked at the same time to copy as much, took to answer: it waits for cores as the runner
+    does. The lower quartile of the runner's, because a candidate may have some outputs ready; the upper of the judge's.
     """
+    if len(took_s) < FEWEST:
+        return ""
     quick_s = sorted(took_s)[len(took_s) // 4]
+    copy_s = sorted(judges_s)[(3 * len(judges_s)) // 4]
     if quick_s <= _COPIES * copy_s + _SHARE_OF_CALL * call_s + _REQUEST_S:
         return ""
     return (
