@@ -97,3 +97,20 @@ def test_the_contract_tells_arguments_structure_weights_and_result() -> None:
 def test_constructor_arguments_without_a_text_are_refused() -> None:
     with pytest.raises(ProblemError, match=r"get_init_inputs\(\) gives .*tensor.*: interface module takes numbers"):
         reference("return x + 1", "[4, torch.ones(2)]").contract()
+
+
+def test_a_dict_of_inputs_is_told_by_its_keys_and_its_written_tensors_stay_whole() -> None:
+    source = """import torch
+class Model(torch.nn.Module):
+    def forward(self, batch):
+        batch["x"].add_(batch["more"][0])
+        return batch["x"].sum(1)
+def get_inputs():
+    return [{"x": torch.ones(4, 4), "more": (torch.randn(4, 4),)}]
+"""
+    made = Reference(source)
+    inputs = made.draw_inputs(1)
+    made.run(inputs)
+    assert torch.equal(inputs[0], torch.ones(4, 4))
+    assert made.contract()["arguments"] == [{"dict": [["'x'", 0], ["'more'", {"tuple": [1]}]]}]
+    assert made.contract()["copied"] == [0]
