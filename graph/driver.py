@@ -342,7 +342,7 @@ def _write_header(run_dir: Path, archive: Archive) -> None:
     from ridgeline.tools.records import Device, Interface
 
     description, run = archive.description(), archive.run()
-    if description is None:
+    if description is None or run["problem"]["interface"] == Interface.MODULE:
         return
     device = Device.from_json(run["device"])
     header = problem_header(description.signature, device.kind, Interface(run["problem"]["interface"]))

@@ -49,7 +49,7 @@ def read_sources(files: Sequence[Path], language: str) -> list[tuple[Path, str]]
     """Return the files' texts; ProblemError for one that is missing, no text, or of another device's language."""
     for file in files:
         if file.suffix != f".{language}":
-            raise ProblemError(f"{file}: this device takes .{language} files; choose another --device")
+            raise ProblemError(f"{file}: this device takes .{language} files; choose another --device or interface")
     return [(file, read_text(file, "kernel")) for file in files]
 
 

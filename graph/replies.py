@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from ridgeline.graph.requests import IdeaDraft, IdeaList, KernelDraft
 
 FENCE = re.compile(r"```[ \t]*([\w+#-]*)[ \t]*\n(.*?)```", re.DOTALL)
-CODE_LANGUAGES = frozenset({"", "c", "c++", "cpp", "cc", "cu", "cuda"})
+CODE_LANGUAGES = frozenset({"", "c", "c++", "cpp", "cc", "cu", "cuda", "py", "python"})
 
 
 class UnreadableReply(ValueError):

@@ -70,7 +70,7 @@ class Subject(Record):
     reference_source: str
     header: str  # the generated problem.h
     interface: str
-    language: str  # "cpp" or "cu"
+    language: str  # "cpp", "cu" or "py"
     tolerance: str
     device: Device
     description: Description

@@ -19,7 +19,7 @@ TEMPLATE = """\
 # Every key and its default: docs/problem.md
 name: {name}
 reference: {reference}
-interface: c          # c: plain native source | torch: extension source
+interface: c          # c: plain native source | torch: extension source | module: Python file
 tolerance: {tolerance}       # loosest class accepted: fp32 | tf32 | fp16 | bf16 | fp8 | crfm
 targets:
   # sizes replace the reference's top-level constants on that device{constants}

@@ -14,7 +14,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     FiniteFloat,
@@ -38,7 +37,7 @@ MOST = 1_000_000
 NAME_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,63}$"
 
 TargetKind = Literal["cpu", "cuda"]
-InterfaceName = Literal["c", "torch"]
+InterfaceName = Literal["c", "torch", "module"]
 ToleranceClass = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "crfm"]
 
 Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
@@ -54,12 +53,6 @@ def _as_size(value: object) -> int | float | str:
     raise PydanticCustomError("size_type", "must be a number or a type's name")
 
 
-def _as_interface(value: object) -> object:
-    if value == "module":
-        raise PydanticCustomError("not_available", "must be c or torch: module is not available yet")
-    return value
-
-
 # One type instead of a union of two, whose messages would name both members.
 Size = Annotated[
     int | float | str,
@@ -68,7 +61,9 @@ Size = Annotated[
 ]
 
 SOURCE_SUFFIX: dict[TargetKind, str] = {"cpu": ".cpp", "cuda": ".cu"}
-"""What a source for a target is called."""
+"""What a native source for a target is called."""
+MODULE_SUFFIX = ".py"
+"""What a file of interface `module` is called, whatever the target."""
 
 FILE_NAME = "problem.yaml"
 SHIPPED_FOLDER = Path(__file__).parent
@@ -144,9 +139,9 @@ class ProblemSpec(Section):
     reference: Text = Field(
         description="A .py beside this file in KernelBench form: `Model`, `get_inputs`, optionally `get_init_inputs`."
     )
-    interface: Annotated[InterfaceName, BeforeValidator(_as_interface)] = Field(
+    interface: InterfaceName = Field(
         default="c",
-        description="Form of a candidate: `c` plain native source, `torch` extension source.",
+        description="Form of a candidate: `c` plain native source, `torch` extension source, `module` Python file.",
     )
     tolerance: ToleranceClass = Field(default="fp32", description="Loosest precision class that is accepted.")
     targets: dict[TargetKind, Target] = Field(
@@ -184,7 +179,7 @@ class ProblemSpec(Section):
         return substitute_sizes(source, self.target(kind).sizes, f"{self.path}: targets.{kind}.sizes")
 
     def seed_sources(self, kind: str) -> list[tuple[str, str]]:
-        """Return (stem, source) of each seed kernel for the target: .cpp on the CPU, .cu on CUDA.
+        """Return (stem, source) of each seed kernel for the target: .cpp on the CPU, .cu on CUDA, .py for a module.
 
         Raises:
             ProblemError: no such target, a glob without a match, or a seed that cannot be read.
@@ -223,6 +218,8 @@ class ProblemSpec(Section):
 
     def _suffix(self, kind: str) -> str:
         self.target(kind)
+        if self.interface == "module":
+            return MODULE_SUFFIX
         return SOURCE_SUFFIX["cuda" if kind == "cuda" else "cpu"]
 
 
@@ -282,6 +279,6 @@ def _matches(glob: str, problem: Path) -> list[Path]:
     for path in paths:
         if not path.resolve().is_relative_to(folder):
             raise ProblemError(f"{where}: {path.name} is a link out of the problem's folder; copy the kernel into it")
-        if path.suffix not in SOURCE_SUFFIX.values():
-            raise ProblemError(f"{where}: `{glob}` matches {path.name}; a seed is a .cpp or .cu file")
+        if path.suffix not in (*SOURCE_SUFFIX.values(), MODULE_SUFFIX):
+            raise ProblemError(f"{where}: `{glob}` matches {path.name}; a seed is a .cpp, .cu or .py file")
     return paths

@@ -16,7 +16,15 @@ ROOMS = ("graph", "tools", "problems", "checkpoints")
 
 REFERENCES = ("problems/*/reference.py",)
 
-TORCH_FILES = ("tools/judge*.py", "tools/runner.py", "tools/reference_graph.py", *REFERENCES)
+RUNNER_FILES = ("runner", "runner_candidates", "runner_checks", "runner_device", "runner_setup")
+TORCH_FILES = (
+    "tools/judge*.py",
+    "tools/module_*.py",
+    "tools/reference_graph.py",
+    "tools/tensor_bits.py",
+    *(f"tools/{name}.py" for name in RUNNER_FILES),
+    *REFERENCES,
+)
 """The processes that hold a reference or a torch candidate, and the references themselves."""
 
 LAZY_TORCH_FILES = ("tools/torch_paths.py",)

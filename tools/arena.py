@@ -10,8 +10,9 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from ridgeline.tools.precision import REDUCED
 from ridgeline.tools.process_usage import cpu_seconds, page_faults, thread_count
-from ridgeline.tools.records import Trial
+from ridgeline.tools.records import DeviceKind, PrecisionClass, Trial
 
 if TYPE_CHECKING:
     from ridgeline.tools.judge_process import JudgeProcess
@@ -160,3 +161,8 @@ class EagerSide:
     def page_faults(self) -> int:
         """Return the judge's minor page faults."""
         return page_faults(self._judge.pid)
+
+
+def eager_mode(kind: DeviceKind, measured: PrecisionClass | None) -> str:
+    """Return how the reference runs beside a candidate of this class: a GPU's reduced one faces eager with TF32 on."""
+    return "eager_tf32" if kind is DeviceKind.CUDA and measured in REDUCED else "eager"

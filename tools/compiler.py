@@ -13,6 +13,7 @@ import signal
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from importlib import metadata
 from pathlib import Path
 
 from ridgeline.tools.build_log import explain, plain_log, trim_log
@@ -21,18 +22,19 @@ from ridgeline.tools.device_toolchain import toolchain_for
 from ridgeline.tools.engine import CompileTask, ProblemOnDevice
 from ridgeline.tools.errors import EngineError, StorageError
 from ridgeline.tools.ninja_batch import BuildCommand, BuildOutcome, run_batch
-from ridgeline.tools.recipe import OUTPUT, WALL_PER_CPU, Recipe, c_recipe, refuse, torch_recipe
+from ridgeline.tools.recipe import OUTPUT, WALL_PER_CPU, Recipe, c_recipe, module_recipe, refuse, torch_recipe
 from ridgeline.tools.records import (
     JUDGE_VERSION,
     Build,
     Device,
+    DeviceKind,
     Interface,
     Purpose,
     ReasonCode,
     Status,
 )
 from ridgeline.tools.sandbox import Confined, Limits, Sandbox, claim_workdir
-from ridgeline.tools.toolchain import Toolchain
+from ridgeline.tools.toolchain import Toolchain, cuda_home, find_toolchain
 from ridgeline.tools.torch_paths import find_torch_paths
 
 logger = logging.getLogger(__name__)
@@ -92,8 +94,12 @@ class Compiler:
             status = Status.REFUSED
             return Build(key=key, status=status, reason_code=refusal.reason_code, reason=refusal.reason)
         if task.candidate.interface is Interface.TORCH:
-            paths = await find_torch_paths(self._cache_dir, self._device.kind.value)
+            toolkit = str(cuda_home(toolchain.compiler)) if self._device.kind is DeviceKind.CUDA else ""
+            paths = await find_torch_paths(self._cache_dir, self._device.kind.value, toolkit)
             recipe = torch_recipe(task, toolchain, paths)
+        elif task.candidate.interface is Interface.MODULE:
+            host = await asyncio.to_thread(find_toolchain, DeviceKind.CPU)
+            recipe = module_recipe(task, toolchain, host, metadata.version("torch"))
         else:
             recipe = c_recipe(task, toolchain)
         cached = await asyncio.to_thread(self._cache.find, recipe.key)
@@ -149,6 +155,7 @@ class Compiler:
             command=job.recipe.command,
             workdir=job.folder,
             readable=job.recipe.readable,
+            env=job.recipe.environment,
             limits=limits,
             allow_processes=True,
         )

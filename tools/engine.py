@@ -41,7 +41,9 @@ class ProblemOnDevice(Record):
 
     @property
     def language(self) -> str:
-        """Return the source language of this target: "cpp" or "cu"."""
+        """Return the source language of this target: "cpp", "cu" or "py"."""
+        if self.interface == "module":
+            return "py"
         return "cu" if self.device.kind == "cuda" else "cpp"
 
 

@@ -18,10 +18,11 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any
 
-from ridgeline.tools.arena import Arena, EagerSide, RunnerSide
+from ridgeline.tools.arena import Arena, EagerSide, RunnerSide, eager_mode
 from ridgeline.tools.cache import default_cache_dir
+from ridgeline.tools.collecting import Collector
 from ridgeline.tools.device_toolchain import toolchain_for
 from ridgeline.tools.engine import (
     BaselineTask,
@@ -33,17 +34,15 @@ from ridgeline.tools.engine import (
     Task,
     VerifyTask,
 )
-from ridgeline.tools.errors import DeviceError, EngineError, JudgeCrashed, RidgelineError, StorageError
-from ridgeline.tools.faults import LOG_FORMAT, is_users_to_mend
+from ridgeline.tools.errors import DeviceError, EngineError, JudgeCrashed, RidgelineError
+from ridgeline.tools.faults import LOG_FORMAT, as_told
 from ridgeline.tools.gpu_monitor import GpuMonitor
 from ridgeline.tools.graph_timing import time_graph
 from ridgeline.tools.judge_process import JudgeProcess
 from ridgeline.tools.lifeline import end_with_parent
-from ridgeline.tools.precision import REDUCED
 from ridgeline.tools.records import (
     Baselines,
     Build,
-    Candidate,
     Comparison,
     Description,
     Device,
@@ -51,25 +50,21 @@ from ridgeline.tools.records import (
     Floor,
     Interface,
     Label,
-    PrecisionClass,
     Profile,
-    Purpose,
     ReasonCode,
     Record,
+    Status,
     Timing,
     Verdict,
 )
 from ridgeline.tools.request_cost import empty_plan, nothing_library, usual_request_s
 from ridgeline.tools.runner_plans import runner_plan
-from ridgeline.tools.runner_process import RunnerFailure, RunnerProcess, was_killed
+from ridgeline.tools.runner_pool import RunnerPool, again_if_killed
+from ridgeline.tools.runner_process import RunnerFailure, RunnerProcess
 from ridgeline.tools.sandbox import UNSAFE_VARIABLE, Confined, Sandbox, Tier, probe_sandbox
 from ridgeline.tools.verify import verify_candidate
 
 logger = logging.getLogger(__name__)
-
-M = TypeVar("M", Verdict, Timing)
-
-RUNNER_LOG_VARIABLE = "RIDGELINE_RUNNER_LOG"
 
 
 class Evaluator:
@@ -83,6 +78,7 @@ class Evaluator:
         self._judge_key: tuple[str, ...] = ()
         self._secrets: dict[tuple[str, ...], bytes] = {}
         self._request_costs: dict[tuple[str, ...], float] = {}
+        self._pool = RunnerPool(self._cache_dir)
         self._monitor = GpuMonitor(device.uuid) if device.kind is DeviceKind.CUDA else None
 
     # ------------------------------------------------------------------------------------------------------------ tasks
@@ -97,10 +93,10 @@ class Evaluator:
         started = time.perf_counter()
         if task.sanitized and self._device.kind is DeviceKind.CUDA:
             return self._examine(task, judge.problem.description)
-        verdict = _again_if_killed(
+        verdict = again_if_killed(
             lambda: verify_candidate(
                 judge,
-                lambda: self._runner(task, task.candidate, task.build, task.purpose, sanitized=task.sanitized),
+                lambda: self._runner(task, then_next=True),
                 tolerance=task.problem.tolerance,
                 extra_trials=task.extra_trials,
                 first_extra=task.first_extra,
@@ -120,7 +116,8 @@ class Evaluator:
         from ridgeline.tools.roofline import ceilings
 
         judge = self._judge_for(task.problem)
-        timing = _again_if_killed(lambda: self._time(task, judge))
+        timing = again_if_killed(lambda: self._time(task, judge))
+        self._start_ahead(task)
         if timing.reason_code is not ReasonCode.BELOW_FLOOR:
             return timing
         before = self._floor(task.problem, judge)
@@ -132,18 +129,21 @@ class Evaluator:
         from ridgeline.tools.benchmark import TimingSettings, time_candidate
 
         try:
-            with self._runner(task, task.candidate, task.build, task.purpose) as runner:
-                side = RunnerSide(runner)
+            with self._runner(task) as runner:
+                self._pool.park()
+                collect = _collector(runner, judge, task.problem)
                 timing = time_candidate(
-                    side,
+                    RunnerSide(runner),
                     EagerSide(judge, eager_mode(task.problem.device.kind, task.verdict.precision_class)),
                     _arena(judge),
                     settings=TimingSettings.for_purpose(task.purpose),
                     floor=self._floor(task.problem, judge),
-                    collect=_collect(side, task.problem),
+                    collect=collect,
                     request_s=self._request_s(task.problem, task.build),
                     observe=self._observe,
                 )
+                if collect and timing.median_ms and (complaint := collect.complaint(timing.median_ms / 1e3)):
+                    return Timing(status=Status.UNTRUSTED, reason_code=ReasonCode.BACKGROUND_WORK, reason=complaint)
                 return self._with_graph_time(replace(timing, load_s=runner.load_s), runner, judge)
         except RunnerFailure as fault:
             return Timing(status=fault.status, reason_code=fault.reason_code, reason=fault.reason)
@@ -178,17 +178,17 @@ class Evaluator:
         from ridgeline.tools.benchmark import Distrusted, TimingSettings, compare_sides
 
         judge = self._judge_for(task.problem)
+        pairs = (task.first, task.first_build), (task.second, task.second_build)
+        tasks = [VerifyTask(problem=task.problem, candidate=c, build=b, purpose=task.purpose) for c, b in pairs]
         try:
-            with (
-                self._runner(task, task.first, task.first_build, task.purpose) as first,
-                self._runner(task, task.second, task.second_build, task.purpose) as second,
-            ):
-                sides = RunnerSide(first), RunnerSide(second)
+            with self._runner(tasks[0]) as first, self._runner(tasks[1]) as second:
+                self._pool.park()
                 return compare_sides(
-                    *sides,
+                    RunnerSide(first),
+                    RunnerSide(second),
                     _arena(judge),
                     settings=TimingSettings.for_purpose(task.purpose),
-                    collects=(_collect(sides[0], task.problem), _collect(sides[1], task.problem)),
+                    collects=(_collector(first, judge, task.problem), _collector(second, judge, task.problem)),
                     request_s=self._request_s(task.problem, task.first_build),
                 )
         except (RunnerFailure, Distrusted) as fault:
@@ -199,6 +199,7 @@ class Evaluator:
         from ridgeline.tools.baselines import measure_baselines
 
         problem = task.problem
+        self._pool.park()
         return measure_baselines(
             problem,
             self._judge_for(problem).problem.description,
@@ -218,7 +219,7 @@ class Evaluator:
             description=judge.problem.description,
             floor=self._floor(task.problem, judge),
             timing=task.timing,
-            library=Path(task.build.library_path) if task.build.library_path else None,
+            library=_native_library(task),
             sandbox=self._find_sandbox(),
             build_log=task.build.log,
             runner=self._alone(task.problem, task.build),
@@ -246,9 +247,11 @@ class Evaluator:
         """End the judge and stop looking at the GPU."""
         if self._monitor is not None:
             self._monitor.close()
-        self._end_judge()
+        self.forget_judge()
 
-    def _end_judge(self) -> None:
+    def forget_judge(self) -> None:
+        """End the judge, and the runners that wait with its memory: the next task starts a new one."""
+        self._pool.close()
         if self._judge is not None:
             self._judge.close()
             self._judge = None
@@ -259,10 +262,8 @@ class Evaluator:
         key = (problem.reference_source, problem.interface, problem.tolerance)
         if self._judge is not None and self._judge_key == key:
             return self._judge
-        self._end_judge()
+        self.forget_judge()
         self._expect_ready()
-        if problem.device.kind is DeviceKind.CUDA and problem.interface != Interface.C:
-            raise DeviceError(f"interface {problem.interface} runs on CPUs only; use --device cpu or interface: c")
         # one secret for each problem of a run: every candidate faces the same trials, and no rng seed leads to them
         secret = self._secrets.setdefault(key, os.urandom(16))
         self._judge = JudgeProcess(problem, secret, self._cache_dir)
@@ -275,7 +276,7 @@ class Evaluator:
         The next task starts ours again, with the same secret.
         """
         if problem.device.kind is DeviceKind.CUDA:
-            self._end_judge()
+            self.forget_judge()
         return JudgeProcess(problem, os.urandom(16), self._cache_dir)
 
     def _expect_ready(self) -> None:
@@ -290,27 +291,25 @@ class Evaluator:
         if busy:
             raise DeviceError(busy)
 
-    def forget_judge(self) -> None:
-        """Let the next task start a new judge: this one died."""
-        self._end_judge()
-
     def _find_sandbox(self) -> Sandbox:
         if self._sandbox is None:
             report = probe_sandbox(allow_unsafe=os.environ.get(UNSAFE_VARIABLE) == "1")
             self._sandbox = Sandbox(report.tier)
         return self._sandbox
 
-    def _runner(
-        self, task: Task[Any], candidate: Candidate, build: Build, purpose: Purpose, *, sanitized: bool = False
-    ) -> RunnerProcess:
+    def _runner(self, task: VerifyTask | BenchmarkTask, *, then_next: bool = False) -> RunnerProcess:
         judge = self._judge_for(task.problem)
         judge.request("wipe")
-        plan = runner_plan(task.problem, build, self._cache_dir, sanitized=sanitized)
-        _log_runner(candidate, purpose, type(task).__name__)
-        return RunnerProcess(self._find_sandbox(), plan, judge.problem)
+        runner = self._pool.start(self._find_sandbox(), task, judge.problem)
+        if then_next:
+            self._start_ahead(task)  # nothing is timed meanwhile
+        return runner
+
+    def _start_ahead(self, task: VerifyTask | BenchmarkTask) -> None:
+        self._pool.start_ahead(self._find_sandbox(), task, self._judge_for(task.problem).problem)
 
     def _request_s(self, problem: ProblemOnDevice, build: Build) -> float:
-        """Return what a request costs, measured once for each problem (interface `torch` takes nothing off)."""
+        """Return what a request costs, measured once for each problem (a Python runner's takes nothing off)."""
         if problem.interface != Interface.C:
             return 0.0
         judge = self._judge_for(problem)
@@ -327,36 +326,18 @@ class Evaluator:
         return floor_for(judge.problem.description, ceilings(problem.device), problem.tolerance)
 
 
-def eager_mode(kind: DeviceKind, measured: PrecisionClass | None) -> str:
-    """Return how the reference runs beside a candidate of this class: a GPU's reduced one faces eager with TF32 on."""
-    return "eager_tf32" if kind is DeviceKind.CUDA and measured in REDUCED else "eager"
+def _collector(runner: RunnerProcess, judge: JudgeProcess, problem: ProblemOnDevice) -> Collector | None:
+    return Collector(runner, judge) if problem.interface != Interface.C else None
 
 
-def _again_if_killed(measure: Callable[[], M]) -> M:
-    """Return what `measure` finds, asked once more when its runner was killed as nobody but the machine should."""
-    result = measure()
-    if not was_killed(result.status, result.reason):
-        return result
-    logger.warning("a runner was %s: measuring again", result.reason)
-    return measure()
-
-
-def _collect(side: RunnerSide, problem: ProblemOnDevice) -> Callable[[int], None] | None:
-    return side.collect if problem.interface == Interface.TORCH else None
+def _native_library(task: ProfileTask) -> Path | None:
+    """Return the candidate's shared object; None for a module, whose build is a bundle of what its file builds."""
+    is_native = task.candidate.interface is not Interface.MODULE
+    return Path(task.build.library_path) if task.build.library_path and is_native else None
 
 
 def _arena(judge: JudgeProcess) -> Arena:
     return Arena(judge, judge.problem.n_sets, on_gpu=judge.device_kind is DeviceKind.CUDA)
-
-
-def _log_runner(candidate: Candidate, purpose: Purpose, task: str) -> None:
-    """Append one line for each runner to the file that a test asks for."""
-    path = os.environ.get(RUNNER_LOG_VARIABLE)
-    if not path:
-        return
-    entry = {"candidate_id": candidate.id, "purpose": purpose, "task": task, "pid": os.getpid(), "time": time.time()}
-    with open(path, "a", encoding="utf-8") as log:
-        log.write(json.dumps(entry) + "\n")
 
 
 # ------------------------------------------------------------------------------------------------------------- serving
@@ -386,18 +367,8 @@ def answer(evaluator: Evaluator, request: dict[str, Any]) -> dict[str, Any]:
             logger.exception("%s failed", request.get("task"))
         if not isinstance(error, RidgelineError) or isinstance(error, JudgeCrashed):
             evaluator.forget_judge()  # whatever state it is in
-        told = _as_told(error, request.get("task"))
+        told = as_told(error, request.get("task"))
         return {"id": request["id"], "error": {"type": type(told).__name__, "message": str(told)}}
-
-
-def _as_told(error: Exception, task: str | None) -> RidgelineError:
-    """Return an error as the engine's process is told of it: one of ours, with what it was about."""
-    if isinstance(error, RidgelineError):
-        return error
-    if isinstance(error, OSError):
-        kind = StorageError if is_users_to_mend(error, names_paths=False) else EngineError
-        return kind(f"{error.filename or task}: {error.strerror or error}")
-    return EngineError(f"{task}: {type(error).__name__}: {error}")
 
 
 def serve(evaluator: Evaluator, requests: IO[str], answers: IO[str]) -> None:

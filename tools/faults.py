@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 
+from ridgeline.tools.errors import EngineError, RidgelineError, StorageError
+
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 _SPACE_AND_RIGHTS = frozenset(
@@ -18,3 +20,13 @@ def is_users_to_mend(error: OSError, *, names_paths: bool) -> bool:
     A process whose paths are all its own passes `names_paths=False`: a file missing there is a fault of ours.
     """
     return error.errno in (_SPACE_AND_RIGHTS | _NAMED_PATHS if names_paths else _SPACE_AND_RIGHTS)
+
+
+def as_told(error: Exception, task: str | None) -> RidgelineError:
+    """Return an error as the engine's process is told of it: one of ours, with what it was about."""
+    if isinstance(error, RidgelineError):
+        return error
+    if isinstance(error, OSError):
+        kind = StorageError if is_users_to_mend(error, names_paths=False) else EngineError
+        return kind(f"{error.filename or task}: {error.strerror or error}")
+    return EngineError(f"{task}: {type(error).__name__}: {error}")

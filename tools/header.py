@@ -54,17 +54,22 @@ _MACROS = "NULL EOF INFINITY NAN I linux unix errno assert stdin stdout stderr"
 _TYPES = "size_t int8_t int16_t int32_t int64_t uint8_t torch std cudaStream_t dim3"
 _OURS = "workspace stream fp16 bf16 run ridgeline_call workspace_bytes pointers scalars"
 _RESERVED_WORDS = frozenset(f"{_KEYWORDS} {_MACROS} {_TYPES} {_OURS}".split())
+MODULE_ENTRY = "class ModelNew(torch.nn.Module)"
+"""What a file of interface `module` has to define."""
 _LARGEST_EXACT_INT = 2**53  # scalars reach the entry point as doubles
 
 
 def problem_header(signature: Signature, kind: DeviceKind, interface: Interface | str = Interface.C) -> str:
     """Return the text of `problem.h` for one signature on one kind of device.
 
-    Interface `torch` gets the same constants and the prototype of `forward` instead of `run`.
+    Interface `torch` gets the same constants and the prototype of `forward` instead of `run`; interface `module`
+    comments for Python.
 
     Raises:
         ProblemError: an argument's type has no C form, or two arguments would share a constant's name.
     """
+    if interface == Interface.MODULE:
+        return module_notes(signature)
     _check_names(signature)
     constants = "\n".join(_constants(arg) for arg in signature.args)
     parts = [_preamble(signature, kind, Interface(interface)), constants, _list_counts(signature)]
@@ -77,10 +82,24 @@ def problem_header(signature: Signature, kind: DeviceKind, interface: Interface 
 
 
 def entry_declaration(signature: Signature, kind: DeviceKind, interface: Interface | str = Interface.C) -> str:
-    """Return in one line what a candidate has to define: `run`, or `forward` for interface `torch`."""
+    """Return in one line what a candidate has to define: `run`, `forward` or `ModelNew`, by its interface."""
+    if interface == Interface.MODULE:
+        return MODULE_ENTRY
     if interface == Interface.TORCH:
         return forward_prototype(signature)
     return f'extern "C" void run({", ".join(_run_parameters(signature, kind))})'
+
+
+def module_notes(signature: Signature) -> str:
+    """Return, as comments of Python, the tensors that a `ModelNew` is given and has to hold and return."""
+    lines = [f"# {MODULE_ENTRY}: the constructor's and forward's arguments are those of the reference's Model"]
+    for arg in signature.args:
+        name = arg.source or arg.name
+        if arg.kind is ArgKind.TENSOR:
+            lines.append(f"# {arg.role.value} {json.dumps(name)[1:-1]}: {arg.dtype} {_as_tuple(arg.shape)}")
+        else:
+            lines.append(f"# {arg.role.value} {json.dumps(name)[1:-1]}: {arg.value if arg.dtype else None}")
+    return "\n".join(lines) + "\n"
 
 
 def forward_prototype(signature: Signature) -> str:
@@ -119,6 +138,7 @@ def _preamble(signature: Signature, kind: DeviceKind, interface: Interface) -> s
     lines = "#include <stddef.h>\n#include <stdint.h>\n"
     if interface is Interface.TORCH:
         lines += "#include <torch/extension.h>\n#include <vector>\n"
+        lines += "#include <c10/cuda/CUDAStream.h>\n" if kind is DeviceKind.CUDA else ""
     elif kind is DeviceKind.CUDA:
         used = {arg.dtype for arg in signature.args if arg.kind is ArgKind.TENSOR}
         lines += "#include <cuda_runtime.h>\n" + "".join(_CUDA_HALF[dtype] for dtype in _CUDA_HALF if dtype in used)

@@ -29,17 +29,19 @@ from ridgeline.tools.judge_device import (
     remedy_for_memory,
     reset_persisting_lines,
     settle,
+    time_copy,
     time_nothing,
     use_tf32,
 )
 from ridgeline.tools.judge_inputs import Filling, SecretSource
 from ridgeline.tools.judge_memory import ArenaMemory
 from ridgeline.tools.judge_modes import ReferenceModes
-from ridgeline.tools.judge_reference import Reference, check_usable, one_line
+from ridgeline.tools.judge_own_code import one_line
+from ridgeline.tools.judge_reference import Reference, check_usable
 from ridgeline.tools.judge_trials import Examiner
 from ridgeline.tools.lifeline import end_with_parent
 from ridgeline.tools.precision import accepted_classes
-from ridgeline.tools.records import Description, DeviceKind, Role
+from ridgeline.tools.records import Description, DeviceKind, Interface, Role
 from ridgeline.tools.reference_graph import GraphExportError, compulsory_bytes, export_graph, flop_count
 from ridgeline.tools.room import check_room
 from ridgeline.tools.rotation import WORKING_SETS
@@ -68,12 +70,13 @@ class Judge:
         self.reference = Reference(source, device, call_limit_s=float(request["call_limit_s"]))
         signature = self.reference.signature
         check_room(signature, kind=kind, memory_bytes=memory_bytes)
-        check_usable(self.reference, str(request["interface"]))
+        check_usable(self.reference)
         accepted_classes(str(request["tolerance"]), tuple(s.dtype for s in signature.with_role(Role.OUTPUT)))
         self._source_sha256 = hashlib.sha256(source.encode()).hexdigest()
         graph, graph_error = self._export()
         self._secret = bytes.fromhex(request["secret"])
-        secrets = SecretSource(self.reference, self._secret)
+        is_module = request["interface"] == Interface.MODULE
+        secrets = SecretSource(self.reference, self._secret, self.reference.loaded_names() if is_module else None)
         cache_bytes = int(request["cache_bytes"])
         give_back(kind)  # the sets are not PyTorch's: they find no room in what it keeps
         self.memory = ArenaMemory(signature, kind=kind, cache_bytes=cache_bytes, memory_bytes=memory_bytes)
@@ -96,6 +99,7 @@ class Judge:
             flops=flop_count(graph) if graph else 0,
             reference_sha256=self._source_sha256,
             torch_version=str(torch.__version__),
+            module=self.reference.contract() if is_module else None,
             skipped_trials=tuple(f"{name}: {why}" for name, why in self._book.skipped.items()),
         )
 
@@ -194,6 +198,10 @@ class Judge:
         index = int(request["set"])
         return {"intact": self._filling is None or self._filling.is_intact(index, self.memory.inputs[index])}
 
+    def copy(self, request: Request) -> Reply:
+        """Say how long a set's outputs take to be copied into it."""
+        return {"seconds": time_copy(self.memory.kind, self.memory.outputs[request["set"]])}
+
     def idle(self, _request: Request) -> Reply:
         """Say how long the device takes for next to nothing: long, when another process has work on it."""
         return {"seconds": time_nothing(self.memory.kind)}
@@ -227,6 +235,7 @@ OPERATIONS: dict[str, Callable[[Judge, Request], Reply]] = {
     "changed": Judge.changed,
     "renew": Judge.renew,
     "intact": Judge.intact,
+    "copy": Judge.copy,
     "idle": Judge.idle,
     "check": Judge.check,
     "prepare_mode": Judge.prepare_mode,

@@ -25,8 +25,10 @@ _INTEGER_RANGE = 4  # small integers are exact in every class down to fp8
 class SecretSource:
     """Inputs and parameters drawn from one secret; the same label gives the same values."""
 
-    def __init__(self, reference: Reference, secret: bytes) -> None:
+    def __init__(self, reference: Reference, secret: bytes, randomized: frozenset[str] | None = None) -> None:
+        """Draw from `secret`; only the parameters and buffers named in `randomized`, absent all, get random values."""
         self._reference = reference
+        self._randomized = randomized
         self._secret = secret
         self._defaults = {n: t.detach().clone() for n, t in reference.named_tensors().items()}
         first = reference.draw_inputs(1)
@@ -45,7 +47,8 @@ class SecretSource:
     def parameters(self, label: str) -> dict[str, torch.Tensor]:
         """Return random parameters and buffers: none keeps a default such as weight 1 and bias 0."""
         generator = self._generator(label + ":parameters")
-        return {n: _randomized(t, generator) for n, t in self._defaults.items()}
+        names = self._defaults if self._randomized is None else self._randomized
+        return {n: _randomized(t, generator) if n in names else t for n, t in self._defaults.items()}
 
     def default_parameters(self) -> dict[str, torch.Tensor]:
         """Return the parameters that the model was made with."""

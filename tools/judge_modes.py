@@ -12,7 +12,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.judge_device import Stopwatch, use_tf32
 from ridgeline.tools.judge_memory import ArenaMemory
-from ridgeline.tools.judge_reference import Reference, Tensors, flat_outputs, one_line
+from ridgeline.tools.judge_own_code import one_line
+from ridgeline.tools.judge_reference import Reference, Tensors, flat_outputs
 from ridgeline.tools.records import DeviceKind
 
 _COMPILED = {"compile": "default", "compile_max_autotune": "max-autotune"}

@@ -7,11 +7,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-import linecache
-import os
 import re
-import sys
-import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -20,16 +16,28 @@ import torch
 
 from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.hang_limit import SHORTEST_S, hang_limit
-from ridgeline.tools.judge_device import remedy_for_memory
+from ridgeline.tools.judge_contract import (
+    Written,
+    find_written,
+    like,
+    module_contract,
+    tensors_in,
+    without_side_effects,
+)
 from ridgeline.tools.judge_memory import storage_elements
+from ridgeline.tools.judge_own_code import FILE as _FILE
+from ridgeline.tools.judge_own_code import attribute, load_reference, run_own
 from ridgeline.tools.records import ArgKind, ArgSpec, Role, Signature
+from ridgeline.tools.tensor_bits import equal_bits
 
 T = TypeVar("T")
 Tensors = tuple[torch.Tensor, ...]
 
-_MODULE = "ridgeline_reference"
-_FILE = "reference.py"
-_LONGEST_MESSAGE = 300
+_STATE = (
+    " (batch normalisation in training mode, a cache?): what it gives depends on earlier calls, which cannot be judged; "
+    "it runs in eval() mode, so leave `training=True` out"
+)
+_RANDOM = " (dropout that is always on?): it runs in eval() mode, so tie what is random to `self.training`"
 _LARGEST_INT = 2**53  # scalars travel as doubles
 _SCALARS: tuple[tuple[type, str], ...] = ((bool, "bool"), (int, "int64"), (float, "float64"))
 _DTYPES = frozenset({"float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "bool"})
@@ -52,27 +60,28 @@ class Reference:
         """
         self.device = device
         self._call_limit_s = call_limit_s
-        self._module = self._own("module", lambda: _load(source))
+        self._module = self._own("module", lambda: load_reference(source))
         self.model = self._make_model()
         self._place_model()
         self._arguments: list[Any] = []
         taken: set[str] = set()
         specs = self._describe_inputs(self._get_inputs(0), taken)
+        self._written, self._result = self._find_written(self.draw_inputs(0))
         for kind, named in ((Role.PARAMETER, self.model.named_parameters()), (Role.BUFFER, self.model.named_buffers())):
             specs += [_tensor_spec(_unique(_c_name(n), taken), kind, t, n, keep_strides=False) for n, t in named]
-        outputs = self.run(self.draw_inputs(0))
-        specs += self._describe_outputs(outputs, taken)
+        specs += self._describe_outputs(self.run(self.draw_inputs(0)), taken, specs)
         self.signature = Signature(args=tuple(specs))
         self._double: torch.nn.Module | None = None
 
     # -------------------------------------------------------------------------------------------------- description
 
     def _make_model(self) -> torch.nn.Module:
-        init = self._own("get_init_inputs", _attribute(self._module, "get_init_inputs"))
+        init = self._own("get_init_inputs", attribute(self._module, "get_init_inputs"))
         if not isinstance(init, list | tuple):
             raise ProblemError(f"{_FILE}: get_init_inputs() must return a list, got {type(init).__name__}")
+        self._init = init
         torch.manual_seed(0)
-        model = self._own("Model()", lambda: _attribute(self._module, "Model")(*init))
+        model = self._own("Model()", lambda: attribute(self._module, "Model")(*init))
         if not isinstance(model, torch.nn.Module):
             raise ProblemError(f"{_FILE}: Model() must give a torch.nn.Module, got {type(model).__name__}")
         lazy = [n for n, t in model.named_parameters() if isinstance(t, torch.nn.parameter.UninitializedParameter)]
@@ -93,8 +102,18 @@ class Reference:
             raise ProblemError(f"{_FILE}: get_inputs() gives no tensor: a kernel needs at least one")
         return specs
 
-    def _describe_outputs(self, outputs: Tensors, taken: set[str]) -> list[ArgSpec]:
-        names = ["out"] if len(outputs) == 1 else [f"out_{i}" for i in range(len(outputs))]
+    def _find_written(self, inputs: Tensors) -> tuple[Written, Any]:
+        """Return which inputs `forward` works in place on, and its result; from now on it works on copies of them."""
+        arguments = self.arguments(inputs)
+        written, result = self._own("forward()", lambda: find_written(arguments, self.model))
+        without_side_effects(self.model, written)
+        return written, result
+
+    def _describe_outputs(self, outputs: Tensors, taken: set[str], specs: Sequence[ArgSpec]) -> list[ArgSpec]:
+        given = [s.name for s in specs if s.role is Role.INPUT and s.kind is ArgKind.TENSOR]
+        written = [f"{given[i]}_after" for i in self._written.appended]
+        n = len(outputs) - len(written)
+        names = [*(["out"] if n == 1 else [f"out_{i}" for i in range(n)]), *written]
         return [
             _tensor_spec(_unique(n, taken), Role.OUTPUT, o, n, keep_strides=False)
             for n, o in zip(names, outputs, strict=True)
@@ -104,7 +123,7 @@ class Reference:
 
     def _get_inputs(self, rng_seed: int) -> list[Any]:
         torch.manual_seed(rng_seed)
-        draw = _attribute(self._module, "get_inputs")
+        draw = attribute(self._module, "get_inputs")
         with torch.device(self.device):  # drawn on the device, where the reference does not say otherwise
             values = self._own("get_inputs()", draw)
         if not isinstance(values, list | tuple):
@@ -113,7 +132,7 @@ class Reference:
 
     def draw_inputs(self, rng_seed: int) -> Tensors:
         """Return the input tensors of one call of `get_inputs()`, lists flattened."""
-        return tuple(t.detach().to(self.device) for t in _tensors_in(self._get_inputs(rng_seed)))
+        return tuple(t.detach().to(self.device) for t in tensors_in(self._get_inputs(rng_seed)))
 
     def arguments(self, inputs: Tensors) -> list[Any]:
         """Return what `forward` takes, with these tensors in their places."""
@@ -154,9 +173,23 @@ class Reference:
         """Return parameters and buffers by their names in the model."""
         return dict(self.model.named_parameters()) | dict(self.model.named_buffers())
 
+    def contract(self) -> dict[str, Any]:
+        """Return what a runner needs to make a `ModelNew` and to call it, as plain values.
+
+        Raises:
+            ProblemError: an argument of the constructor cannot be sent.
+        """
+        arguments = self.arguments(self.draw_inputs(0))
+        return module_contract(self.model, self._init, arguments, self._result, self._written)
+
+    def loaded_names(self) -> frozenset[str]:
+        """Return the parameters and buffers that `load_state_dict` sets: all but buffers that are not persistent."""
+        kept = {id(t) for t in self.model.state_dict(keep_vars=True).values()}
+        return frozenset(n for n, t in self.named_tensors().items() if id(t) in kept)
+
     def _own(self, what: str, call: Callable[[], T]) -> T:
         with hang_limit(self._call_limit_s):
-            return _own(what, call)
+            return run_own(what, call)
 
     def bind(self, views: dict[str, torch.Tensor]) -> None:
         """Let the model's parameters and buffers live in the given memory, which gets their values."""
@@ -165,11 +198,11 @@ class Reference:
             _set_tensor(self.model, name, views[name])
 
 
-def check_usable(reference: Reference, interface: str) -> None:
+def check_usable(reference: Reference) -> None:
     """Run the reference twice on the same inputs.
 
     Raises:
-        ProblemError: it changes its inputs, its two results differ beyond rounding, or other inputs give other shapes.
+        ProblemError: it changes its own state, its two results differ beyond rounding, or other inputs give other shapes.
     """
     inputs = reference.draw_inputs(1)
     _check_form("get_inputs()", inputs, reference.signature, Role.INPUT)
@@ -177,15 +210,16 @@ def check_usable(reference: Reference, interface: str) -> None:
     state = {n: t.clone() for n, t in reference.named_tensors().items()}
     first = tuple(t.clone() for t in reference.run(inputs))
     _check_form("forward()", first, reference.signature, Role.OUTPUT)
-    if not all(torch.equal(_bits(a), _bits(b)) for a, b in zip(inputs, before, strict=True)):
+    if not all(equal_bits(a, b) for a, b in zip(inputs, before, strict=True)):
         raise ProblemError(
-            f"{_FILE}: forward() works in place on its inputs; interface {interface} does not take that yet"
+            f"{_FILE}: forward() works in place on an input for some values only: a kernel takes one form"
         )
-    if not all(torch.equal(_bits(t), _bits(state[n])) for n, t in reference.named_tensors().items()):
-        raise ProblemError(f"{_FILE}: forward() changes its own buffers; interface {interface} does not take that yet")
+    changed = next((n for n, t in reference.named_tensors().items() if not equal_bits(t, state[n])), None)
+    if changed is not None:
+        raise ProblemError(f"{_FILE}: forward() changes its own `{changed}`{_STATE}")
     for one, two in zip(first, reference.run(inputs), strict=True):
         if not _agree(one, two):
-            raise ProblemError(f"{_FILE}: forward() is nondeterministic: two runs on the same inputs differ")
+            raise ProblemError(f"{_FILE}: forward() is nondeterministic: two runs on the same inputs differ{_RANDOM}")
     if not any(t.numel() for t in first):
         raise ProblemError(f"{_FILE}: forward() gives only empty tensors: a kernel would have nothing to do")
     if all(t.is_floating_point() and not bool(torch.isfinite(t).any()) for t in first):
@@ -210,7 +244,7 @@ def flat_outputs(result: Any) -> Tensors:
     Raises:
         ProblemError: there is none, or one has a type that kernels cannot write.
     """
-    tensors = tuple(_tensors_in(result))
+    tensors = tuple(tensors_in(result))
     if not tensors:
         raise ProblemError(f"{_FILE}: forward() must return a tensor, got {type(result).__name__}")
     for tensor in tensors:
@@ -234,58 +268,6 @@ def dtype_name(tensor: torch.Tensor) -> str:
     return str(tensor.dtype).removeprefix("torch.")
 
 
-def one_line(error: BaseException) -> str:
-    """Return an exception's type and the first lines of its message as one short line."""
-    try:
-        text = str(error)
-    except Exception:  # noqa: BLE001  a class of the user's own, whose __str__ may do anything
-        text = "(its message cannot be shown)"
-    words = " ".join(text.encode(errors="backslashreplace").decode().split())
-    printable = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in words[:_LONGEST_MESSAGE])
-    return f"{type(error).__name__}: {printable}" if printable else type(error).__name__
-
-
-# ------------------------------------------------------------------------------------------------------------ loading
-
-
-def _load(source: str) -> types.ModuleType:
-    module = types.ModuleType(_MODULE)
-    sys.modules[_MODULE] = module  # dataclasses and torch.compile look it up
-    linecache.cache[_FILE] = (len(source), None, source.splitlines(keepends=True), _FILE)
-    process = os.getpid()
-    exec(compile(source, _FILE, "exec"), module.__dict__)  # noqa: S102  the user's own code
-    if os.getpid() != process:
-        os._exit(0)  # it forked: only one may answer
-    return module
-
-
-def _attribute(module: types.ModuleType, name: str) -> Callable[..., Any]:
-    found = getattr(module, name, None)
-    if callable(found):
-        return found  # type: ignore[no-any-return]
-    if name == "get_init_inputs":
-        return list
-    raise ProblemError(f"{_FILE}: {name} is missing: the reference defines Model, get_inputs and get_init_inputs")
-
-
-def _own(what: str, call: Callable[[], T]) -> T:
-    try:
-        with torch.no_grad():
-            return call()
-    except ProblemError:
-        raise
-    except BaseException as error:  # the user's code may raise anything, SystemExit too; it comes back in one line
-        raise ProblemError(f"{_FILE}: {what} raised {one_line(error)}{_remedy(error)}") from error
-
-
-def _remedy(error: BaseException) -> str:
-    if isinstance(error, ImportError):
-        return "; install it beside Ridgeline, or copy it in here: a reference is one file, apart from its folder"
-    if isinstance(error, NameError) and error.name == "__file__":
-        return "; a reference is one file, apart from its folder"
-    return remedy_for_memory(error)
-
-
 # ------------------------------------------------------------------------------------------------------- flattening
 
 
@@ -301,7 +283,7 @@ def _argument_names(forward: Callable[..., Any]) -> list[str]:
 def _template(value: Any, name: str, source: str, specs: list[ArgSpec], taken: set[str]) -> Any:
     if isinstance(value, list | tuple):
         parts = [_template(v, f"{name}_{i}", f"{source}[{i}]", specs, taken) for i, v in enumerate(value)]
-        return _like(value, parts)
+        return like(value, parts)
     if isinstance(value, dict):
         named = [(k, _c_name(f"{name}_{k}"), f"{source}[{k!r}]") for k in value]
         return {k: _template(value[k], inner, place, specs, taken) for k, inner, place in named}
@@ -333,25 +315,10 @@ def _fill(template: Any, inputs: Tensors) -> Any:
     if isinstance(template, _Slot):
         return inputs[template.index]
     if isinstance(template, list | tuple):
-        return _like(template, [_fill(t, inputs) for t in template])
+        return like(template, [_fill(t, inputs) for t in template])
     if isinstance(template, dict):
         return {key: _fill(t, inputs) for key, t in template.items()}
     return template
-
-
-def _like(sequence: Any, parts: list[Any]) -> Any:
-    """Return the parts as a sequence of the same type; a named tuple takes them one by one."""
-    return type(sequence)(*parts) if hasattr(sequence, "_fields") else type(sequence)(parts)
-
-
-def _tensors_in(value: Any) -> list[torch.Tensor]:
-    if isinstance(value, torch.Tensor):
-        return [value]
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, list | tuple):
-        return [t for v in value for t in _tensors_in(v)]
-    return []
 
 
 def _tensor_spec(name: str, role: Role, tensor: torch.Tensor, source: str, *, keep_strides: bool) -> ArgSpec:
@@ -390,11 +357,6 @@ def _set_tensor(model: torch.nn.Module, name: str, value: torch.Tensor) -> None:
 
 
 # -------------------------------------------------------------------------------------------------------- comparing
-
-
-def _bits(tensor: torch.Tensor) -> torch.Tensor:
-    """NaN equals itself bit by bit."""
-    return tensor.contiguous().view(torch.uint8) if tensor.dim() else tensor.reshape(1).view(torch.uint8)
 
 
 def _agree(one: torch.Tensor, two: torch.Tensor) -> bool:

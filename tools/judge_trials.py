@@ -31,6 +31,7 @@ from ridgeline.tools.precision import (
     strictness,
 )
 from ridgeline.tools.records import DeviceKind, PrecisionClass, ReasonCode, Role, Trial
+from ridgeline.tools.tensor_bits import equal_bits
 from ridgeline.tools.vocabulary import STRICTEST_FIRST
 
 Facts = dict[str, Any]
@@ -165,10 +166,7 @@ class Examiner:
     def changed(self, set_index: int) -> bool:
         """Return whether a set's outputs differ from the copy kept by `examine`, in any bit."""
         outputs = self._memory.outputs[set_index]
-        return not all(
-            torch.equal(o.reshape(-1).view(torch.uint8), s.reshape(-1).view(torch.uint8))
-            for o, s in zip(outputs, self._snapshot, strict=True)
-        )
+        return not all(equal_bits(o, s) for o, s in zip(outputs, self._snapshot, strict=True))
 
     def check(self, set_index: int) -> Trial:
         """Grade what lies in a set now against the expected output for the inputs that lie there now."""

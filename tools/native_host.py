@@ -45,6 +45,23 @@ def cuda_host(cache_dir: Path) -> Path:
     return _built(cache_dir, DeviceKind.CUDA, _CUDA_FLAGS, linked)
 
 
+def fault_watcher(cache_dir: Path) -> Path:
+    """Return the library that lets a Python runner's faults tell their address, compiled when its source changed (1 s).
+
+    Raises:
+        DeviceError: g++ is missing or cannot build it; one line says why.
+        StorageError: `cache_dir` cannot be written.
+    """
+    source = _FOLDER / "watch.cpp"
+    flags = ("-std=c++17", "-O2", "-shared", "-fPIC")
+    digest = hashlib.sha256(source.read_bytes() + " ".join(flags).encode()).hexdigest()[:16]
+    library = cache_dir / "host" / f"watch-{digest}.so"
+    if not library.is_file():
+        compiler = find_toolchain(DeviceKind.CPU).compiler
+        build_trusted(library, [str(compiler), *flags, str(source)], what="the fault watcher")
+    return library
+
+
 def _built(cache_dir: Path, kind: DeviceKind, flags: tuple[str, ...], libraries: tuple[str, ...]) -> Path:
     texts = [path.read_bytes() for path in _SOURCES]
     digest = hashlib.sha256(b"\0".join(texts) + " ".join((*flags, *libraries)).encode()).hexdigest()[:16]

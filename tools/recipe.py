@@ -4,27 +4,36 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 
+import ninja
+
+from ridgeline.tools.confined_python import package_paths, python_command, python_path
 from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.flags import base_flags, diagnostic_flags, link_flags, refused_flags, requested_flags
 from ridgeline.tools.header import entry_declaration, problem_header
-from ridgeline.tools.records import Interface, ReasonCode, Signature
-from ridgeline.tools.toolchain import Toolchain
+from ridgeline.tools.records import DeviceKind, Interface, ReasonCode, Signature
+from ridgeline.tools.toolchain import Toolchain, cuda_home
 from ridgeline.tools.torch_paths import TorchPaths
 
-RECIPE_VERSION = 2  # raise it when the command changes in a way that the flags do not show
+RECIPE_VERSION = 3  # raise it when the command changes in a way that the flags do not show
 LARGEST_SOURCE_BYTES = 1 << 20
 OUTPUT = "kernel.so"
 HEADER = "problem.h"
 C_CPU_S = 60
 TORCH_CPU_S = 240  # stock torch headers take 30 s of a quiet core
+MODULE_JOBS = 2  # translation units that a module's extension compiles at once
 WALL_PER_CPU = 3.0  # the machine may be busy with measurements and other builds
 C_MEMORY_BYTES = 3 << 30
 TORCH_MEMORY_BYTES = 6 << 30  # g++ needs 1.5 GB for torch/extension.h
+
+MODULE_MEMORY_BYTES = 12 << 30  # torch itself, and MODULE_JOBS compilers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +49,7 @@ class Recipe:
     pool: str
     cpu_s: int  # of one process of the compiler; the whole may take WALL_PER_CPU times as long
     memory_bytes: int
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +63,7 @@ class Refusal:
 def refuse(task: CompileTask) -> Refusal | None:
     """Return why this candidate may not be built, or None."""
     candidate, problem = task.candidate, task.problem
-    if candidate.interface is Interface.MODULE or candidate.interface != problem.interface:
+    if candidate.interface != problem.interface:
         return Refusal(
             reason_code=ReasonCode.INTERFACE_UNSUPPORTED,
             reason=f"a candidate of interface {candidate.interface} cannot serve this problem's, {problem.interface}",
@@ -73,7 +83,7 @@ def refuse(task: CompileTask) -> Refusal | None:
     if "\0" in candidate.source or any("\ud800" <= char <= "\udfff" for char in candidate.source):
         return Refusal(reason_code=ReasonCode.SOURCE_REJECTED, reason="the source is not text")
     wrong = refused_flags(requested_flags(candidate.source), problem.device.kind)
-    if wrong:
+    if wrong and problem.interface != Interface.MODULE:
         reason = f"`// flags:` may not contain {' '.join(wrong)[:200]}: see docs/interface.md for those that it may"
         return Refusal(reason_code=ReasonCode.FLAG_NOT_ALLOWED, reason=reason)
     return None
@@ -104,7 +114,8 @@ def torch_recipe(task: CompileTask, toolchain: Toolchain, paths: TorchPaths) -> 
     kind = task.problem.device.kind
     undefined_is_fine = {"-Wl,--no-undefined", "-Xlinker=--no-undefined"}  # Python's symbols come from its program
     linked = tuple(flag for flag in link_flags(kind, task.sanitize) if flag not in undefined_is_fine)
-    flags = (*_flags(task), *linked, *paths.flags)
+    ours = tuple(flag for flag in _flags(task) if not flag.startswith("-std="))  # torch's headers say which they need
+    flags = (*ours, *linked, *paths.flags)
     source = f"kernel.{task.candidate.language}"
     includes = [word for path in paths.include for word in ("-isystem", path)]
     libraries = [*(f"-L{path}" for path in paths.library_folders), *(f"-l{name}" for name in paths.libraries)]
@@ -132,6 +143,47 @@ def torch_recipe(task: CompileTask, toolchain: Toolchain, paths: TorchPaths) -> 
         cpu_s=TORCH_CPU_S,
         memory_bytes=TORCH_MEMORY_BYTES,
     )
+
+
+def module_recipe(task: CompileTask, toolchain: Toolchain, host: Toolchain, torch_version: str) -> Recipe:
+    """Return how a file with `ModelNew` is built: imported and made once, so that whatever it builds is there later."""
+    problem = task.problem
+    description = problem.description
+    if description is None or description.module is None:
+        raise EngineError(f"{problem.name}: a candidate was to be built before the problem was described")
+    spec = {"init": description.module["init"], "device": problem.device.kind.value}
+    files = {"candidate.py": _with_line_end(task.candidate.source), "spec.json": json.dumps(spec)}
+    programs = [str(Path(sys.executable).parent), str(Path(ninja.BIN_DIR)), str(toolchain.compiler.parent)]
+    for_gpu = {}
+    if problem.device.kind is DeviceKind.CUDA:
+        for_gpu["TORCH_CUDA_ARCH_LIST"] = architecture_list(problem.device.arch)
+        for_gpu["CUDA_HOME"] = str(cuda_home(toolchain.compiler))
+    return Recipe(
+        key=_key(task, toolchain, files, ("module", torch_version)),
+        entry=_entry(task),
+        flags=(),
+        files=files,
+        command=python_command("module_builder", "candidate.py", "spec.json", OUTPUT),
+        readable=(*toolchain.readable, *package_paths(), Path(ninja.BIN_DIR)),
+        pool="torch",
+        cpu_s=TORCH_CPU_S,
+        memory_bytes=MODULE_MEMORY_BYTES,
+        environment={
+            "PYTHONPATH": python_path(),
+            "PATH": os.pathsep.join([*programs, "/usr/local/bin", "/usr/bin", "/bin"]),
+            "MAX_JOBS": str(MODULE_JOBS),
+            "OMP_NUM_THREADS": "1",
+            "CXX": str(host.compiler),
+            **for_gpu,
+        },
+    )
+
+
+def architecture_list(arch: str) -> str:
+    """Return a GPU's architecture as torch's own builder takes it: "9.0a" for sm_90a."""
+    number = arch.removeprefix("sm_")
+    digits = number.rstrip("abcdefghijklmnopqrstuvwxyz")
+    return f"{digits[:-1]}.{digits[-1]}{number.removeprefix(digits)}"
 
 
 def _binding() -> str:

@@ -177,6 +177,9 @@ class Description(Record):
     flops: int  # by formula, advisory; 0 where no operation has one
     reference_sha256: str
     torch_version: str
+    module: dict[str, Any] | None = (
+        None  # interface module: how a ModelNew is made and called (tools/judge_contract.py)
+    )
     skipped_trials: tuple[str, ...] = ()  # "scaled: outside the domain of log"
 
 
@@ -262,7 +265,7 @@ class Candidate(Record):
     variation: int = 0
     attempt: int = 0
     source: str
-    language: str  # "cpp" or "cu"
+    language: str  # "cpp", "cu" or "py"
     interface: Interface = Interface.C
     model: str = ""
     tunables: dict[str, str] = field(default_factory=dict)  # values chosen by tune

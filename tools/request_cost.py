@@ -16,7 +16,8 @@ from ridgeline.tools.flags import architecture_flags
 from ridgeline.tools.judge_process import JudgeProcess
 from ridgeline.tools.lane import LEAST_CALLS
 from ridgeline.tools.records import Device, DeviceKind
-from ridgeline.tools.runner_process import RunnerFailure, RunnerPlan, RunnerProcess
+from ridgeline.tools.runner_process import RunnerFailure, RunnerProcess
+from ridgeline.tools.runner_start import RunnerPlan
 from ridgeline.tools.sandbox import Sandbox
 from ridgeline.tools.statistics import percentile
 from ridgeline.tools.toolchain import build_trusted, find_toolchain

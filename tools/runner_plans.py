@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import sys
+import json
+from dataclasses import replace
 from pathlib import Path
 
-import ridgeline
+from ridgeline.tools.confined_python import package_paths, python_command, python_path
 from ridgeline.tools.engine import ProblemOnDevice
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.hardware import device_nodes, driver_library, measurement_cores
 from ridgeline.tools.measuring_environment import compute_environment
-from ridgeline.tools.native_host import cuda_host, native_host
-from ridgeline.tools.records import Build, DeviceKind, Interface
-from ridgeline.tools.runner_process import RunnerPlan
-from ridgeline.tools.sandbox import Confined, Limits, python_paths
+from ridgeline.tools.native_host import cuda_host, fault_watcher, native_host
+from ridgeline.tools.records import ArgKind, Build, Candidate, DeviceKind, Interface
+from ridgeline.tools.runner_start import RunnerPlan
+from ridgeline.tools.sandbox import Confined, Limits
 
 SANITIZERS = "address,undefined"
 _LONGEST_RUN_S = 3600.0  # a runner lives through one verification or measurement; each call has its own limit
@@ -25,10 +25,23 @@ _TORCH_LOAD_S = 90.0  # importing torch on a busy machine
 _CUDA_HOST_MEMORY = 8 << 30  # of the process, not of the GPU: the driver's own
 _SPARE_THREADS = 64
 _SCRATCH_FILE_BYTES = 16 << 20
+_OWN_FOLDER_BYTES = 512 << 20  # of a Python runner: a library, extensions, kernels that Triton compiled ahead
+_TRITON_FILE = "triton.zip"
 
 
-def runner_plan(problem: ProblemOnDevice, build: Build, cache_dir: Path, *, sanitized: bool = False) -> RunnerPlan:
+def runner_plan(
+    problem: ProblemOnDevice,
+    build: Build,
+    cache_dir: Path,
+    *,
+    candidate: Candidate | None = None,
+    sanitized: bool = False,
+    kernels: Path | None = None,
+) -> RunnerPlan:
     """Return the plan for a built candidate of the problem's interface.
+
+    `candidate` is needed for interface module, whose build is what its file builds and not the file itself; `kernels`
+    is what Triton compiled ahead.
 
     Raises:
         DeviceError: the native host cannot be built.
@@ -37,10 +50,10 @@ def runner_plan(problem: ProblemOnDevice, build: Build, cache_dir: Path, *, sani
     if build.library_path is None:
         raise EngineError("a candidate without a library was to be run")
     library = Path(build.library_path)
+    if problem.interface != Interface.C:
+        return _python_plan(problem, library, cache_dir, candidate, kernels)
     if problem.device.kind is DeviceKind.CUDA:
         return _cuda_plan(problem, library, cache_dir)
-    if problem.interface == Interface.TORCH:
-        return _torch_plan(problem, library)
     return _native_plan(problem, library, cache_dir, sanitized=sanitized)
 
 
@@ -90,25 +103,67 @@ def _cuda_plan(problem: ProblemOnDevice, library: Path, cache_dir: Path) -> Runn
     )
 
 
-def _torch_plan(problem: ProblemOnDevice, library: Path) -> RunnerPlan:
-    package = Path(ridgeline.__file__).parent
-    rooms = tuple((package / room).resolve() for room in ("tools",))
-    paths = [p for p in sys.path if p and Path(p).is_dir()]
-    environment = compute_environment(problem.device) | {"PYTHONPATH": os.pathsep.join([str(package.parent), *paths])}
+def _python_plan(
+    problem: ProblemOnDevice, library: Path, cache_dir: Path, candidate: Candidate | None, kernels: Path | None
+) -> RunnerPlan:
+    """Return the plan of a runner that is confined alike for every candidate, so that it can be started ahead."""
+    watcher = fault_watcher(cache_dir)
+    lines = [f"device {problem.device.kind.value}", f"watcher {watcher}"]
+    if problem.interface == Interface.MODULE:
+        lines.append(f"module {module_line(problem, candidate)}")
     confined = Confined(
-        command=(sys.executable, "-P", "-m", "ridgeline.tools.runner"),
-        readable=(*python_paths(), package.parent, *rooms, library.parent),  # an import lists the folder it looks in
-        env=environment,
-        limits=_limits(problem, problem.device.memory_bytes // 4 + _TORCH_MEMORY, sanitized=False),
+        command=python_command("runner"),
+        readable=(*package_paths(), watcher, *_driver_folders(problem)),
+        env=python_environment(problem),
+        devices=device_nodes(problem.device) if problem.device.kind is DeviceKind.CUDA else (),
+        limits=_python_limits(problem),
         cpus=measurement_cores(),
     )
     return RunnerPlan(
         confined=confined,
-        library=library,
+        library=Path(library.name),
+        files=((library, library.name), *(((kernels, _TRITON_FILE),) if kernels else ())),
+        lines=tuple(lines),
+        starts_in=cache_dir / "tmp",
+        uses_gpu=problem.device.kind is DeviceKind.CUDA,
         workspace_bytes=0,
         call_timeout_s=problem.call_timeout_s,
         load_timeout_s=_TORCH_LOAD_S,
     )
+
+
+def python_environment(problem: ProblemOnDevice) -> dict[str, str]:
+    """Return the environment of a confined Python that computes."""
+    given = {"PYTHONPATH": python_path()}
+    if problem.device.kind is DeviceKind.CUDA:
+        # Triton would ask ldconfig for the driver's place, but a runner may start no process
+        given["TRITON_LIBCUDA_PATH"] = str(driver_library().parent)
+        if _driver_folders(problem):  # else the linker finds it, and torch's own libraries before the system's
+            given["LD_LIBRARY_PATH"] = given["TRITON_LIBCUDA_PATH"]
+    return compute_environment(problem.device) | given
+
+
+def _driver_folders(problem: ProblemOnDevice) -> tuple[Path, ...]:
+    if problem.device.kind is not DeviceKind.CUDA:
+        return ()
+    driver = driver_library().parent
+    return () if driver.is_relative_to("/usr") else (driver,)
+
+
+def module_line(problem: ProblemOnDevice, candidate: Candidate | None) -> str:
+    """Return what the runner is told of a module: its source, how it is made and called, where its weights lie."""
+    description = problem.description
+    if candidate is None or description is None or description.module is None:
+        raise EngineError("a module was to be run before its problem was described")
+    tensors = [arg.source for arg in description.signature.args if arg.kind is ArgKind.TENSOR]
+    state = {name: tensors.index(source) for name, source in description.module["state"].items()}
+    return json.dumps(description.module | {"state": state, "source": candidate.source})
+
+
+def _python_limits(problem: ProblemOnDevice) -> Limits:
+    memory = _CUDA_HOST_MEMORY + _TORCH_MEMORY if problem.device.kind is DeviceKind.CUDA else _TORCH_MEMORY
+    limits = _limits(problem, problem.device.memory_bytes // 4 + memory, sanitized=False)
+    return replace(limits, file_bytes=_OWN_FOLDER_BYTES, disk_bytes=2 * _OWN_FOLDER_BYTES)
 
 
 def _limits(problem: ProblemOnDevice, memory_bytes: int, *, sanitized: bool) -> Limits:

@@ -8,13 +8,7 @@ from __future__ import annotations
 
 import secrets
 import signal
-import socket
-import subprocess
-import tempfile
 import time
-from dataclasses import dataclass
-from pathlib import Path
-from typing import IO
 
 from ridgeline.tools.arena import LoopTime
 from ridgeline.tools.errors import EngineError
@@ -22,12 +16,11 @@ from ridgeline.tools.fault_place import locate
 from ridgeline.tools.judge_process import LoadedProblem, Place
 from ridgeline.tools.process_usage import Threads
 from ridgeline.tools.records import ArgKind, ReasonCode, Status
-from ridgeline.tools.sandbox import Confined, Sandbox, SandboxedProcess
+from ridgeline.tools.runner_start import SOCKET_INSIDE, RunnerPlan, RunnerStart
+from ridgeline.tools.sandbox import Sandbox
 
 WIRE_VERSION = 1
-_SOCKET_INSIDE = 3
 _LONGEST_LINE = 4096
-_LOAD_TIMEOUT_S = 30.0
 _EXIT_WAIT_S = 5.0
 
 _FAILED: dict[str, tuple[Status, ReasonCode]] = {
@@ -44,6 +37,7 @@ _FAILED: dict[str, tuple[Status, ReasonCode]] = {
     "stale_output": (Status.WRONG, ReasonCode.STALE_OUTPUT),
     "state_changed": (Status.WRONG, ReasonCode.STATE_CHANGED),
     "weights_ignored": (Status.WRONG, ReasonCode.WEIGHTS_IGNORED),
+    "weights_mismatch": (Status.WRONG, ReasonCode.WEIGHTS_MISMATCH),
 }
 
 
@@ -60,23 +54,13 @@ class RunnerFailure(Exception):
         self.reason_code = reason_code
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunnerPlan:
-    """How to start a runner for one candidate."""
-
-    confined: Confined
-    library: Path
-    workspace_bytes: int  # the most that a candidate may ask for
-    call_timeout_s: float
-    load_timeout_s: float = _LOAD_TIMEOUT_S
-    uses_gpu: bool = False  # the candidate's work is done there: see _request and _receive
-
-
 class RunnerProcess:
     """One candidate, loaded and ready to be called."""
 
-    def __init__(self, sandbox: Sandbox, plan: RunnerPlan, problem: LoadedProblem) -> None:
-        """Start the runner, hand it the judge's memory and wait until the candidate is loaded.
+    def __init__(
+        self, sandbox: Sandbox, plan: RunnerPlan, problem: LoadedProblem, *, ahead: RunnerStart | None = None
+    ) -> None:
+        """Start the runner, or take one started ahead; hand it the judge's memory and wait until the candidate is loaded.
 
         Raises:
             RunnerFailure: the candidate failed while it was loaded.
@@ -84,34 +68,21 @@ class RunnerProcess:
         """
         self._problem = problem
         self._plan = plan
-        self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  closed with the process
         self._pending = b""
         self._phase = "while it was loaded"
         self._called_set: int | None = None  # of the last request, when it was for one set only
         started = time.perf_counter()
-        self._socket, theirs = socket.socketpair()
-        try:
-            self._process = self._start(sandbox, theirs)
-        except BaseException:
-            self._socket.close()
-            self._stderr.close()
-            raise
+        self._start = ahead or RunnerStart(sandbox, plan, problem)
+        self._socket, self._process = self._start.socket, self._start.process
         self._threads = Threads(self.pid)
         try:
+            self._start.bring(plan)
             self._load()
         except BaseException:
             self.close()
             raise
         self._phase = "during a call"
         self.load_s = time.perf_counter() - started  # sandbox, program, on a GPU its context, the candidate's library
-
-    def _start(self, sandbox: Sandbox, theirs: socket.socket) -> SandboxedProcess:
-        with theirs:
-            descriptors = {_SOCKET_INSIDE: theirs.fileno()}
-            descriptors |= {_SOCKET_INSIDE + 1 + i: r.fd for i, r in enumerate(self._problem.regions)}
-            return sandbox.start(
-                self._plan.confined, pass_fds=descriptors, stdout=subprocess.DEVNULL, stderr=self._stderr
-            )
 
     @property
     def pid(self) -> int:
@@ -154,13 +125,13 @@ class RunnerProcess:
         """
         return self._request("replay {nonce} 0", 2 * self._plan.call_timeout_s)
 
-    def collect(self, set_index: int) -> None:
+    def collect(self, set_index: int) -> LoopTime:
         """Let the runner put the kept output of a set into the set's memory.
 
         Raises:
             RunnerFailure: it died, hung or broke the protocol.
         """
-        self._request(f"collect {{nonce}} {set_index}", self._plan.call_timeout_s)
+        return self._request(f"collect {{nonce}} {set_index}", self._plan.call_timeout_s)
 
     def expect_silence(self) -> None:
         """Check that the runner has said nothing that it was not asked for.
@@ -201,9 +172,7 @@ class RunnerProcess:
 
     def close(self) -> None:
         """End the process with everything that it started."""
-        self._socket.close()
-        self._process.close()
-        self._stderr.close()
+        self._start.close()
         self._threads.close()
 
     def __enter__(self) -> RunnerProcess:
@@ -216,10 +185,11 @@ class RunnerProcess:
 
     def _setup(self) -> str:
         problem = self._problem
-        lines = [f"setup {WIRE_VERSION}", f"library {self._plan.library}", f"sets {problem.n_sets}"]
+        library = self._start.path_of(self._plan.library)
+        lines = [f"setup {WIRE_VERSION}", f"library {library}", *self._plan.lines, f"sets {problem.n_sets}"]
         for i, region in enumerate(problem.regions):
             access = "rw" if region.writable else "ro"
-            lines.append(f"region {_SOCKET_INSIDE + 1 + i} {region.size_bytes} {access}")
+            lines.append(f"region {SOCKET_INSIDE + 1 + i} {region.size_bytes} {access}")
         places = {p.spec.name: p for p in problem.places}
         for spec in problem.description.signature.args:
             if spec.kind is ArgKind.SCALAR:
@@ -230,19 +200,27 @@ class RunnerProcess:
         return "\n".join(lines) + "\n"
 
     def _load(self) -> None:
+        if self._plan.starts_in is not None:
+            self._await_import()
         self._send(self._setup())
-        self._expect_mapped()
+        self._expect("mapped")
         words = self._reply(self._plan.load_timeout_s, ReasonCode.LOAD_TIMEOUT)
         if words[0] != "ready" or len(words) != 3:
             raise self._violation(f"{' '.join(words)!r} instead of ready")
 
-    def _expect_mapped(self) -> None:
+    def _await_import(self) -> None:
+        if self._start.is_imported:
+            self.cont()  # it was started ahead, and stopped when it had done its imports
+        else:
+            self._expect("imported")
+
+    def _expect(self, word: str) -> None:
         """Wait until the host stands ready with the judge's memory; what fails before that is no candidate's fault."""
         try:
             words = self._reply(self._plan.load_timeout_s, ReasonCode.LOAD_TIMEOUT)
         except RunnerFailure as failure:
             raise EngineError(f"a runner could not be made ready: {failure.reason}") from failure
-        if words != ["mapped"]:
+        if words != [word]:
             raise EngineError(f"a runner could not be made ready: it said {' '.join(words)!r}")
 
     def _request(self, line: str, timeout_s: float) -> LoopTime:
@@ -370,8 +348,8 @@ class RunnerProcess:
 
     def _said(self) -> str:
         """Return what is worth quoting of the runner's stderr: a sanitizer's finding, or its last line."""
-        self._stderr.seek(0)
-        lines = self._stderr.read(1 << 16).decode(errors="replace").strip().splitlines()
+        self._start.stderr.seek(0)
+        lines = self._start.stderr.read(1 << 16).decode(errors="replace").strip().splitlines()
         found = [line for line in lines if "Sanitizer" in line or "runtime error:" in line]
         return (found or lines[-1:] or [""])[0].strip()[:300]
 

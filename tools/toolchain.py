@@ -47,6 +47,12 @@ def find_toolchain(kind: DeviceKind) -> Toolchain:
     return Toolchain(compiler=real, version=f"{compiler_version(nvcc)}; {host}", readable=readable)
 
 
+def cuda_home(nvcc: Path) -> Path:
+    """Return the folder of the toolkit that an nvcc belongs to: where its headers are; some put a script into PATH."""
+    root = nvcc.resolve().parent.parent
+    return root if (root / "include" / "cuda_runtime.h").exists() else Path(_NVCC_FOLDER).parent
+
+
 def compiler_path(kind: DeviceKind) -> Path | None:
     """Return the one compiler that everything for this kind of device is built with, or None without it.
 

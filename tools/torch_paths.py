@@ -34,17 +34,19 @@ class TorchPaths(Record):
     flags: tuple[str, ...]
 
 
-async def find_torch_paths(cache_dir: Path, kind: str) -> TorchPaths:
+async def find_torch_paths(cache_dir: Path, kind: str, cuda_home: str = "") -> TorchPaths:
     """Return the paths for this interpreter's torch, from disk or from a process that imports it (2 to 6 s).
+
+    `cuda_home` is the folder of the CUDA toolkit whose nvcc will compile.
 
     Raises:
         EngineError: torch does not import here.
     """
-    stored = cache_dir / "torch" / f"{_identity(kind)}.json"
+    stored = cache_dir / "torch" / f"{_identity(kind, cuda_home)}.json"
     try:
         return TorchPaths.from_json(json.loads(stored.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
-        answer = await _ask(kind)
+        answer = await _ask(kind, cuda_home)
     paths = TorchPaths.from_json(json.loads(answer))
     stored.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile("w", dir=stored.parent, delete=False, encoding="utf-8") as file:
@@ -53,13 +55,13 @@ async def find_torch_paths(cache_dir: Path, kind: str) -> TorchPaths:
     return paths
 
 
-def _identity(kind: str) -> str:
+def _identity(kind: str, cuda_home: str) -> str:
     where = metadata.distribution("torch").locate_file("torch")
-    parts = (kind, metadata.version("torch"), str(where), sys.version)
+    parts = (kind, cuda_home, metadata.version("torch"), str(where), sys.version)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
 
 
-async def _ask(kind: str) -> str:
+async def _ask(kind: str, cuda_home: str) -> str:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -68,7 +70,11 @@ async def _ask(kind: str) -> str:
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        env={"PATH": os.environ.get("PATH", ""), "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+        env={
+            "PATH": os.environ.get("PATH", ""),
+            "PYTHONPATH": os.pathsep.join(p for p in sys.path if p),
+            **({"CUDA_HOME": cuda_home} if cuda_home else {}),
+        },
     )
     output, messages = await process.communicate()
     if process.returncode:
@@ -81,7 +87,10 @@ def _answer(kind: str) -> TorchPaths:
     import torch
     from torch.utils import cpp_extension
 
-    cuda = ("c10_cuda", "torch_cuda", "cudart") if kind == "cuda" else ()
+    on_gpu = kind == "cuda"
+    cuda = ("c10_cuda", "torch_cuda", "cudart") if on_gpu else ()
+    # torch's own nvcc flags, and the runtime that torch itself loads: not a second one in the extension
+    nvcc = (*cpp_extension.COMMON_NVCC_FLAGS, "-cudart=shared") if on_gpu else ()
     return TorchPaths(
         version=str(torch.__version__),
         include=(*cpp_extension.include_paths(kind), sysconfig.get_path("include")),
@@ -92,6 +101,7 @@ def _answer(kind: str) -> TorchPaths:
             "-DTORCH_API_INCLUDE_EXTENSION_H",
             f"-DTORCH_EXTENSION_NAME={TORCH_MODULE}",
             f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}",
+            *nvcc,
         ),
     )
 

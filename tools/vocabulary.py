@@ -88,6 +88,7 @@ class ReasonCode(StrEnum):
     OUTPUT_ALIASES_INPUT = "output_aliases_input"
     STATE_CHANGED = "state_changed"
     WEIGHTS_IGNORED = "weights_ignored"
+    WEIGHTS_MISMATCH = "weights_mismatch"
     # degenerate
     TRIVIAL_OUTPUT_PASSES = "trivial_output_passes"
     CONSTANT_OUTPUT = "constant_output"

@@ -29,6 +29,7 @@ from ridgeline.tools.records import (
     Device,
     DeviceKind,
     Floor,
+    Interface,
     Origin,
     Purpose,
     Status,
@@ -108,9 +109,11 @@ class Bench:
         self.evaluator = Evaluator(self.device, cache_dir=self.folder, sandbox=self.sandbox)
         (self.folder / "tmp").mkdir(exist_ok=True)
 
-    def problem(self, reference: str, tolerance: str = "fp32", name: str = "probe") -> ProblemOnDevice:
+    def problem(
+        self, reference: str, tolerance: str = "fp32", name: str = "probe", *, interface: str = "c"
+    ) -> ProblemOnDevice:
         bare = ProblemOnDevice(
-            name=name, reference_source=reference, interface="c", tolerance=tolerance, device=self.device
+            name=name, reference_source=reference, interface=interface, tolerance=tolerance, device=self.device
         )
         return self._described(replace(bare, call_timeout_s=10.0))
 
@@ -127,7 +130,16 @@ class Bench:
 
     def build(self, problem: ProblemOnDevice, sources: dict[str, str]) -> dict[str, tuple[Candidate, Build]]:
         candidates = [
-            Candidate(id=name, origin=Origin.SEED, round=0, idea_id=None, parent_id=None, source=source, language="cu")
+            Candidate(
+                id=name,
+                origin=Origin.SEED,
+                round=0,
+                idea_id=None,
+                parent_id=None,
+                source=source,
+                language=problem.language,
+                interface=Interface(problem.interface),
+            )
             for name, source in sources.items()
         ]
         compiler = Compiler(self.sandbox, self.folder, self.device)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from jinja2 import UndefinedError
 
 from ridgeline.graph.prompting import render, render_ideation, render_kernel
-from ridgeline.tools.records import Category
+from ridgeline.tools.header import problem_header
+from ridgeline.tools.records import Category, DeviceKind
 
-from .requests_made import IDEA, ideation, kernel
+from .requests_made import DESCRIPTION, IDEA, ideation, kernel, subject
 
 
 def test_ideation_names_floor_baselines_tried_ideas_elites_and_categories() -> None:
@@ -39,3 +42,11 @@ def test_repair_shows_the_failure_and_the_source_that_failed() -> None:
 def test_name_that_a_template_misses_is_an_error() -> None:
     with pytest.raises(UndefinedError):
         render("write.md.j2", subject=ideation().subject)
+
+
+def test_a_module_is_asked_for_in_python_with_the_references_names() -> None:
+    header = problem_header(DESCRIPTION.signature, DeviceKind.CPU, "module")
+    text = render_kernel(kernel(subject=replace(subject(), interface="module", language="py", header=header)))
+    for part in ("One whole Python (.py) source file", "It defines `ModelNew`", "load_inline", "# class ModelNew"):
+        assert part in text
+    assert "It defines `run`" not in text

@@ -12,9 +12,10 @@ from types import SimpleNamespace
 import pytest
 
 from ridgeline.tools.engine import DescribeTask, ProblemOnDevice
-from ridgeline.tools.evaluator import _TASKS, Evaluator, _again_if_killed, answer
+from ridgeline.tools.evaluator import _TASKS, Evaluator, answer
 from ridgeline.tools.hardware import detect_device
 from ridgeline.tools.records import Description, DeviceKind, Label, ReasonCode, Status, Timing
+from ridgeline.tools.runner_pool import again_if_killed
 from ridgeline.tools.runner_process import RunnerFailure
 
 REFERENCE = """import torch
@@ -169,7 +170,7 @@ def test_evaluators_log_goes_to_stderr_as_run_log_has_it(tmp_path: Path) -> None
 def test_a_candidate_whose_runner_was_killed_is_measured_once_more(reason: str, runs: int) -> None:
     killed = Timing(status=Status.RUNTIME_ERROR, reason_code=ReasonCode.CRASHED, reason=reason)
     results = [killed, killed, killed]
-    assert _again_if_killed(results.pop) is killed
+    assert again_if_killed(results.pop) is killed
     assert len(results) == 3 - runs
 
 

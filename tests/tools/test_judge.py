@@ -57,10 +57,13 @@ def judging(
     ("source", "says"),
     [
         (reference("x", "raise ValueError('no rows')", "torch.ones(4, 4)"), "forward.* raised ValueError: no rows"),
-        (reference("x", "return x + torch.rand(4, 4)", "torch.ones(4, 4)"), "nondeterministic"),
+        (reference("x", "return x + torch.rand(4, 4)", "torch.ones(4, 4)"), "nondeterministic.*self.training"),
         (reference("x", "return 3", "torch.ones(4, 4)"), "must return a tensor"),
         (reference("x", "return torch.ones(4)", "3.0"), "gives no tensor"),
-        (reference("x", "return x.add_(1)", "torch.ones(4, 4)"), "in place"),
+        (
+            reference("x", "return x.add_(1) if x[0, 0] > 0.6 else x + 1", "torch.rand(4, 4)"),
+            "in place on an input for some",
+        ),
         (reference("x", "return x", "torch.ones(4, 4, dtype=torch.complex64)"), "complex64"),
         (reference("x", "return x", "'text'"), "is a str"),
         (HEAD, "Model is missing"),

@@ -8,14 +8,14 @@ import os
 import socket
 import struct
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-import ridgeline
-from ridgeline.tools.sandbox import Confined, Limits, Sandbox, SandboxedProcess, python_paths
+from ridgeline.tools.confined_python import package_paths, python_command, python_path
+from ridgeline.tools.native_host import fault_watcher
+from ridgeline.tools.sandbox import Confined, Limits, Sandbox, SandboxedProcess
 
 ROWS, COLS, SETS = 4, 8, 3
 X_BYTES, W_BYTES = ROWS * COLS * 4, COLS * 4
@@ -64,11 +64,14 @@ class Parent:
         self.wire, theirs = socket.socketpair()
         self.wire.settimeout(60)
         inside = {3: theirs.fileno()} | {4 + i: descriptor for i, descriptor in enumerate(self.memory.files)}
-        self.process: SandboxedProcess = sandbox.start(confined(library), pass_fds=inside, stdout=subprocess.DEVNULL)
+        watcher = fault_watcher(library.parents[3])
+        self.process: SandboxedProcess = sandbox.start(
+            confined(library, watcher), pass_fds=inside, stdout=subprocess.DEVNULL
+        )
         theirs.close()
         sizes = [len(mapped) for mapped in self.memory.maps]
         self.say(
-            f"setup 1\nlibrary {library}\nsets {SETS}\n"
+            f"setup 1\nlibrary {library}\ndevice cpu\nwatcher {watcher}\nsets {SETS}\n"
             f"region 4 {sizes[0]} ro\nregion 5 {sizes[1]} ro\nregion 6 {sizes[2]} rw\n"
             f"pointer input 0 0 {PAGE} float32 2 {ROWS} {COLS} {COLS} 1\n"
             f"scalar int64 {float(mode)}\n"
@@ -98,13 +101,11 @@ class Parent:
         self.memory.close()
 
 
-def confined(library: Path) -> Confined:
-    package = Path(str(ridgeline.__file__)).parent
-    paths = [str(package.parent), *(path for path in sys.path if path and Path(path).is_dir())]
+def confined(library: Path, watcher: Path) -> Confined:
     return Confined(
-        command=(sys.executable, "-P", "-m", "ridgeline.tools.runner"),
-        readable=(*python_paths(), package.parent, (package / "tools").resolve(), library.parent),
-        env={"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "2"},
+        command=python_command("runner"),
+        readable=(*package_paths(), library.parent, watcher),
+        env={"PYTHONPATH": python_path(), "OMP_NUM_THREADS": "2"},
         limits=Limits(wall_s=120, memory_bytes=4 << 30),
     )
 
@@ -117,7 +118,7 @@ def honest(sandbox: Sandbox, library: Path) -> Iterator[Parent]:
 
 
 def test_an_honest_extension_runs_loops_and_hands_over_its_kept_outputs(honest: Parent) -> None:
-    assert [honest.hear(), honest.hear()] == ["mapped", "ready 0 2"]
+    assert [honest.hear(), honest.hear(), honest.hear()] == ["imported", "mapped", "ready 0 2"]
     for i in range(SETS):
         assert honest.ask(f"run n{i} {i}").startswith(f"done n{i} ")
         assert set(honest.memory.output(i)) == {2.0 * (i + 1) + 1}
@@ -152,7 +153,7 @@ def test_what_only_the_process_sees_is_reported(
 ) -> None:
     parent = Parent(sandbox, library, mode)
     try:
-        assert [parent.hear(), parent.hear()] == ["mapped", "ready 0 2"]
+        assert [parent.hear(), parent.hear(), parent.hear()] == ["imported", "mapped", "ready 0 2"]
         answer = parent.ask("run a 0")
         if answer.startswith("done"):
             answer = parent.ask("run b 1")

@@ -17,7 +17,8 @@ from ridgeline.tools.hardware import detect_device
 from ridgeline.tools.judge_process import JudgeProcess, LoadedProblem
 from ridgeline.tools.process_usage import Threads
 from ridgeline.tools.records import ArgSpec, Description, Role, Signature
-from ridgeline.tools.runner_process import Place, RunnerPlan, RunnerProcess
+from ridgeline.tools.runner_process import Place, RunnerProcess
+from ridgeline.tools.runner_start import RunnerPlan
 from ridgeline.tools.sandbox import Confined, Sandbox
 
 

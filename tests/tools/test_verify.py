@@ -12,10 +12,11 @@ import pytest
 
 from ridgeline.tools.compiler import Compiler
 from ridgeline.tools.engine import CompileTask, DescribeTask, ProblemOnDevice, VerifyTask
-from ridgeline.tools.evaluator import RUNNER_LOG_VARIABLE, Evaluator
+from ridgeline.tools.evaluator import Evaluator
 from ridgeline.tools.hardware import detect_device
 from ridgeline.tools.records import Candidate, Interface, Label, Origin, PrecisionClass, ReasonCode, Status, Verdict
 from ridgeline.tools.runner_plans import SANITIZERS
+from ridgeline.tools.runner_pool import RUNNER_LOG_VARIABLE
 from ridgeline.tools.sandbox import Sandbox, probe_sandbox
 
 REFERENCE = """import torch
@@ -249,3 +250,39 @@ def test_torch_interface_passes_honest_calls_and_rejects_a_view(folder: Path) ->
         bench.evaluator.close()
     assert (verdict.status, verdict.reason_code) == (Status.WRONG, ReasonCode.OUTPUT_ALIASES_INPUT), verdict
     assert [t.name for t in verdict.trials if t.passed and not t.skipped] == ["nominal_0", "nominal_1", "tweaked_0"]
+
+
+IN_PLACE_REFERENCE = """import torch
+from torch import nn
+class Model(nn.Module):
+    def forward(self, x):
+        x.mul_(2)
+        return {"sum": x.sum(1), "positive": x > 0}
+def get_inputs():
+    return [torch.randn(64, 32)]
+"""
+IN_PLACE_KERNEL = """
+void run(const float* x, float* out_0, bool* out_1, float* x_after, void*) {
+  for (int64_t i = 0; i < 64; ++i) {
+    out_0[i] = 0;
+    for (int64_t j = i * 32; j < i * 32 + 32; ++j) {
+      x_after[j] = FACTOR * x[j];
+      out_0[i] += 2 * x[j];
+      out_1[j] = x[j] > 0;
+    }
+  }
+}
+"""
+
+
+@pytest.mark.slow
+def test_what_becomes_of_a_written_input_is_an_output_of_a_kernel(folder: Path) -> None:
+    bench = Bench(folder, IN_PLACE_REFERENCE)
+    try:
+        honest = bench.verify(IN_PLACE_KERNEL.replace("FACTOR", "2"))
+        lazy = bench.verify(IN_PLACE_KERNEL.replace("FACTOR", "1"))
+    finally:
+        bench.evaluator.close()
+    assert honest.status is Status.OK, honest
+    assert (lazy.status, lazy.reason_code) == (Status.WRONG, ReasonCode.WRONG_VALUES)
+    assert "x_after" in lazy.reason

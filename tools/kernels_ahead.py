@@ -1,0 +1,101 @@
+"""Triton's kernels of a module, compiled before its runner starts, which may start no compiler (no torch here)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ridgeline.tools.cache import BuildCache
+from ridgeline.tools.confined_python import python_command
+from ridgeline.tools.engine import ProblemOnDevice
+from ridgeline.tools.errors import EngineError
+from ridgeline.tools.records import ArgKind, Build, Candidate, DeviceKind, Interface, ReasonCode, Role, Status
+from ridgeline.tools.runner_plans import module_line, runner_plan
+from ridgeline.tools.runner_process import RunnerFailure
+from ridgeline.tools.sandbox import Confined, Sandbox, claim_workdir
+from ridgeline.tools.toolchain import find_toolchain
+
+_VERSION = 1
+_LIMIT_S = 240.0  # an autotuned kernel is compiled once for each of its configurations
+_PROCESSES = 256
+_BUNDLE, _SPEC, _OUTPUT = "bundle.zip", "spec.json", "triton.zip"
+
+
+def kernels_ahead(
+    problem: ProblemOnDevice, candidate: Candidate, build: Build, *, sandbox: Sandbox, cache_dir: Path
+) -> Path | None:
+    """Return the file of a module's compiled kernels; None where its source has nothing to do with Triton.
+
+    It takes the GPU: Triton compiles what is launched.
+
+    Raises:
+        RunnerFailure: the module failed when it was called.
+        EngineError: the sandbox could not be set up.
+    """
+    is_module = problem.interface == Interface.MODULE and problem.device.kind is DeviceKind.CUDA
+    if not is_module or "triton" not in candidate.source:
+        return None
+    cache = BuildCache(cache_dir)
+    key = hashlib.sha256(f"triton {_VERSION}\n{build.key}\n{problem.device.driver}\n{_inputs(problem)}".encode())
+    found = cache.find(key.hexdigest())
+    if found is None:
+        found = _compiled(_Made(problem, candidate, build, key.hexdigest()), cache, sandbox)
+    if found.library_path is None:
+        raise EngineError("the build cache lost what Triton compiled")
+    return Path(found.library_path)
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    problem: ProblemOnDevice
+    candidate: Candidate
+    build: Build
+    key: str  # of its kernels
+
+
+def _compiled(made: _Made, cache: BuildCache, sandbox: Sandbox) -> Build:
+    folder = Path(tempfile.mkdtemp(prefix="triton-", dir=cache.root / "tmp"))
+    try:
+        shutil.copyfile(str(made.build.library_path), folder / _BUNDLE)
+        spec = {"module": json.loads(module_line(made.problem, made.candidate)), "inputs": _inputs(made.problem)}
+        (folder / _SPEC).write_text(json.dumps(spec), encoding="utf-8")
+        confined = _confined(made, cache.root)
+        ended, said = sandbox.run(replace(confined, workdir=claim_workdir(folder)))
+        if not ended.is_success:
+            is_late = ended.limit == "wall"
+            status, code = Status.RUNTIME_ERROR, ReasonCode.CRASHED
+            if is_late:
+                status, code = Status.TIMEOUT, ReasonCode.LOAD_TIMEOUT
+            last = said.strip().splitlines()[-1:] or [ended.message]
+            raise RunnerFailure(status, code, f"while Triton compiled its kernels: {last[0][:300]}")
+        return cache.publish(Build(key=made.key, status=Status.OK), folder / _OUTPUT)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _confined(made: _Made, cache_dir: Path) -> Confined:
+    """Return a runner's confinement, but with processes: a C compiler and ptxas."""
+    runner = runner_plan(made.problem, made.build, cache_dir, candidate=made.candidate).confined
+    return replace(
+        runner,
+        command=python_command("module_warmer", _BUNDLE, _SPEC, _OUTPUT),
+        readable=(*runner.readable, *find_toolchain(made.problem.device.kind).readable),
+        limits=replace(runner.limits, wall_s=_LIMIT_S, processes=_PROCESSES),
+        allow_processes=True,
+        cpus=(),
+    )
+
+
+def _inputs(problem: ProblemOnDevice) -> list[dict[str, object]]:
+    if problem.description is None:
+        raise EngineError(f"{problem.name}: a module was to be run before its problem was described")
+    inputs = problem.description.signature.with_role(Role.INPUT)
+    return [
+        {"shape": list(a.shape), "strides": list(a.strides), "dtype": a.dtype}
+        for a in inputs
+        if a.kind is ArgKind.TENSOR
+    ]

@@ -1,0 +1,58 @@
+"""Builds what a module's file builds: `python -m ridgeline.tools.module_builder SOURCE SPEC OUTPUT`, in the build sandbox.
+
+It imports the file and makes `ModelNew` once. What fails is told on stderr as a compiler would: the extension's own
+messages, or `candidate.py:LINE: error: …`. SPEC is JSON: {"init": the constructor's arguments, "device": "cpu" | "cuda"}.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from ridgeline.tools.module_extensions import Packer
+from ridgeline.tools.module_file import FILE, load_file, make_model, told
+
+_NO_GPU = ("cuda", "nvidia driver", "active drivers")
+"""Words of what torch and Triton raise where a file wants the GPU: a builder has none, and the runner tries again."""
+_FAILED_BUILD = "Error building extension"
+
+
+def main() -> int:
+    """Return 0 when everything was built and packed."""
+    source, spec, output = (Path(word) for word in sys.argv[1:4])
+    for variable, folder in (("TORCH_EXTENSIONS_DIR", "extensions"), ("TRITON_CACHE_DIR", "triton")):
+        os.environ[variable] = str(output.absolute().parent / folder)  # nothing but the build folder can be written
+    wanted = json.loads(spec.read_text(encoding="utf-8"))
+    packer = Packer()
+    packer.install()
+    try:
+        module = load_file(source.read_text(encoding="utf-8"))
+        make_model(module, wanted["init"])
+    except BaseException as error:  # noqa: BLE001  a candidate's code: SystemExit too is its failure
+        if wanted["device"] != "cuda" or not _wants_gpu(error):
+            return _tell(error)
+    packer.write(output)
+    return 0
+
+
+def _wants_gpu(error: BaseException) -> bool:
+    text = str(error)
+    is_torchs = isinstance(error, RuntimeError | AssertionError) and not text.startswith(_FAILED_BUILD)
+    return is_torchs and any(words in text.lower() for words in _NO_GPU)
+
+
+def _tell(error: BaseException) -> int:
+    """Print an extension's own messages first: they hold the compiler's errors."""
+    text = str(error)
+    if text.startswith(_FAILED_BUILD):
+        sys.stderr.write(text + "\n")
+    line = told(error) if "\n" not in text else told(type(error)(text.partition("\n")[0]))
+    place, _, rest = line.partition(": ") if line.startswith(FILE) else (FILE, "", line)
+    sys.stderr.write(f"{place}: error: {rest[:600]}\n")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,155 @@
+"""`load` and `load_inline` of torch.utils.cpp_extension, as a module's file finds them: built once, then only loaded.
+
+In the builder they compile, with normalised flags, and what they made is packed. In the runner, which may start no
+process, the same call finds what was packed by the text of its sources.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.machinery
+import importlib.util
+import inspect
+import json
+import re
+import sys
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.utils import cpp_extension
+
+INDEX = "index.json"
+_ARCH = re.compile(r"--?(arch|gpu-architecture|gencode|generate-code|code|gpu-code)(=.*)?")
+_TAKES_NEXT = re.compile(r"--?(arch|gpu-architecture|gencode|generate-code|code|gpu-code)")
+_MARCH = re.compile(r"-(march|mcpu)=.*")
+_FLAGS = ("extra_cflags", "extra_cuda_cflags")
+
+
+class ExtensionMissing(ImportError):
+    """The builder did not make this extension: it was asked for neither at import nor by the constructor."""
+
+
+def normalised(flags: Any) -> list[str]:
+    """Return compiler flags for the machine at hand: a GPU's architecture is left to the builder, a CPU's is native."""
+    kept: list[str] = []
+    words = iter(flags.split() if isinstance(flags, str) else flags or ())
+    for word in words:
+        if _ARCH.fullmatch(word):
+            if _TAKES_NEXT.fullmatch(word):
+                next(words, None)  # written as two words
+            continue
+        kept.append("-march=native" if _MARCH.fullmatch(word) else word)
+    return kept
+
+
+class Packer:
+    """In the builder: lets extensions build and remembers what came of each."""
+
+    def __init__(self) -> None:
+        self._built: dict[str, tuple[str, Path, bool]] = {}
+
+    def install(self) -> None:
+        """Put this between the file and torch."""
+        for function in (cpp_extension.load, cpp_extension.load_inline):
+            setattr(cpp_extension, function.__name__, self._around(function))
+
+    def _around(self, build: Callable[..., Any]) -> Callable[..., Any]:
+        signature = inspect.signature(build)
+
+        def building(*words: Any, **named: Any) -> Any:
+            call = signature.bind(*words, **named)
+            for name in _FLAGS:
+                if call.arguments.get(name):
+                    call.arguments[name] = normalised(call.arguments[name])
+            call.arguments.pop("build_directory", None)
+            key, is_module = _key(call.arguments), bool(call.arguments.get("is_python_module", True))
+            made = build(*call.args, **call.kwargs)
+            path = Path(made.__file__) if is_module else _newest(str(call.arguments["name"]))
+            self._built[key] = (path.name.partition(".")[0], path, is_module)
+            return made
+
+        return building
+
+    def write(self, target: Path) -> None:
+        """Write everything that was built into one file."""
+        with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
+            index = {}
+            for number, (key, (name, path, is_module)) in enumerate(self._built.items()):
+                member = f"{number}/{name}.so"
+                archive.write(path, member)
+                index[key] = {"name": name, "file": member, "is_module": is_module}
+            archive.writestr(INDEX, json.dumps(index))
+
+
+class Loader:
+    """In the runner: gives a file the extensions that its builder packed, unpacked into the runner's own folder."""
+
+    def __init__(self, archive: Path, folder: Path) -> None:
+        self._folder = folder
+        self._loaded: dict[str, Any] = {}
+        with zipfile.ZipFile(archive) as packed:
+            self._index: Mapping[str, Mapping[str, Any]] = json.loads(packed.read(INDEX))
+            packed.extractall(folder)
+
+    def install(self) -> None:
+        """Put this between the file and torch."""
+        for function in (cpp_extension.load, cpp_extension.load_inline):
+            setattr(cpp_extension, function.__name__, self._around(function))
+
+    def _around(self, build: Callable[..., Any]) -> Callable[..., Any]:
+        signature = inspect.signature(build)
+
+        def loading(*words: Any, **named: Any) -> Any:
+            arguments = signature.bind(*words, **named).arguments
+            key = _key(arguments)
+            if key not in self._index:
+                raise ExtensionMissing(
+                    f"the extension `{arguments.get('name')}` was not built ahead: "
+                    "load it at import or in the constructor, from the same sources each time"
+                )
+            if key not in self._loaded:
+                self._loaded[key] = self._load(self._index[key])
+            return self._loaded[key]
+
+        return loading
+
+    def _load(self, entry: Mapping[str, Any]) -> Any:
+        path = str(self._folder / entry["file"])
+        if not entry["is_module"]:
+            torch.ops.load_library(path)  # type: ignore[no-untyped-call]
+            return None
+        return load_extension(entry["name"], path)
+
+
+def load_extension(name: str, path: str) -> Any:
+    """Return an extension module from its shared object.
+
+    Raises:
+        ImportError: it is none, or does not link.
+    """
+    loader = importlib.machinery.ExtensionFileLoader(name, path)
+    module = importlib.util.module_from_spec(importlib.machinery.ModuleSpec(name, loader, origin=path))
+    loader.exec_module(module)
+    sys.modules.setdefault(name, module)
+    return module
+
+
+def _key(arguments: Mapping[str, Any]) -> str:
+    """Return a hash of what an extension is made of, its name aside: some files make one up."""
+    files = arguments.get("sources") or ()
+    texts = [Path(path).read_text() for path in ([files] if isinstance(files, str) else files)]
+    inline = [_texts(arguments.get(name)) for name in ("cpp_sources", "cuda_sources", "functions")]
+    return hashlib.sha256(json.dumps([texts, inline]).encode()).hexdigest()
+
+
+def _texts(value: Any) -> Any:
+    return [value] if isinstance(value, str) else dict(value) if isinstance(value, Mapping) else list(value or ())
+
+
+def _newest(name: str) -> Path:
+    """Return the library of an extension that is no Python module; a second version of it has another name."""
+    folder = Path(cpp_extension._get_build_directory(name, verbose=False))  # noqa: SLF001
+    return max(folder.glob(f"{name}*.so"), key=lambda path: path.stat().st_mtime)

@@ -1,0 +1,210 @@
+"""The two kinds of candidate in a Python runner: an extension with `forward`, a file with `ModelNew` (runs there)."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+
+from ridgeline.tools.module_extensions import ExtensionMissing, Loader, load_extension
+from ridgeline.tools.module_file import NoModel, load_file, make_model, told, values
+from ridgeline.tools.module_kernels import unpack, use_cache
+from ridgeline.tools.runner_checks import GlobalState, flat_like
+from ridgeline.tools.runner_device import Failed
+from ridgeline.tools.runner_setup import Pointer, Setup
+
+EXTENSION = "ridgeline_candidate"  # the torch extension's Python name
+TRITON_CACHE = "triton.zip"  # beside the library, when kernels were compiled ahead
+Call = Callable[[], Any]
+_MOST_NAMES = 4
+
+
+class Candidate(Protocol):
+    """Something loaded, to be called on the judge's sets."""
+
+    @property
+    def calls(self) -> Sequence[Call]:
+        """Return the call on each set."""
+        ...
+
+    def outputs(self, result: Any) -> list[Any]:
+        """Return the output tensors of a result, in the reference's order.
+
+        Raises:
+            Failed: the result has another structure.
+        """
+        ...
+
+    def with_other_weights(self, set_index: int) -> Call | None:
+        """Return a call of a second instance whose weights differ; None when there are no weights."""
+        ...
+
+
+class ExtensionCandidate:
+    """Interface `torch`: a C++ function that takes inputs, scalars and parameters."""
+
+    def __init__(self, setup: Setup, state: GlobalState) -> None:
+        """Load the extension.
+
+        Raises:
+            Failed: it does not load, or changes torch's state.
+        """
+        try:
+            self._forward = load_extension(EXTENSION, setup.library).forward
+        except ImportError as error:
+            raise Failed("load_failed", str(error)) from error
+        state.check("loading the library")
+        self._values = setup.values
+        self._n_outputs = len(setup.outputs)
+        self.calls = [functools.partial(self._forward, *self._arguments(i)) for i in range(setup.sets)]
+
+    def _arguments(self, set_index: int) -> list[Any]:
+        return [value.views[set_index] if isinstance(value, Pointer) else value for value in self._values]
+
+    def outputs(self, result: Any) -> list[Any]:
+        """Return the output tensors of a result: one tensor, or as many as the reference gives."""
+        form = "tensor" if type(result) is torch.Tensor and self._n_outputs == 1 else ["tensor"] * self._n_outputs
+        return flat_like(result, form)
+
+    def with_other_weights(self, set_index: int) -> Call | None:
+        """Return a call with other parameters, as a second instance of the module would make it."""
+        arguments = self._arguments(set_index)
+        weights = [i for i, v in enumerate(self._values) if isinstance(v, Pointer) and _is_weight(v)]
+        for i in weights:
+            arguments[i] = _altered(arguments[i])
+        return functools.partial(self._forward, *arguments) if weights else None
+
+
+class ModuleCandidate:
+    """Interface `module`: `ModelNew`, made from the public seed, whose parameters then lie in the judge's memory."""
+
+    def __init__(self, setup: Setup, contract: dict[str, Any], state: GlobalState) -> None:
+        """Load the file, make the module and give it the judge's weights.
+
+        Raises:
+            Failed: it does not load, its parameters are not the reference's, or it changes torch's state.
+        """
+        self._contract = contract
+        self._setup = setup
+        _unpack(setup)
+        try:
+            self._file = load_file(self._contract["source"])
+            state.check("loading the file")
+            self._model = self._made(self._weights())
+            state.check("making ModelNew")
+        except (Failed, NoModel, ExtensionMissing) as error:
+            raise error if isinstance(error, Failed) else Failed("load_failed", str(error)) from error
+        except Exception as error:
+            raise Failed("load_failed", told(error)) from error
+        self.calls = [self._call(self._model, i) for i in range(setup.sets)]
+
+    def outputs(self, result: Any) -> list[Any]:
+        """Return the output tensors of a result, and of the inputs that the reference writes what became of them."""
+        returned, copies = result if self._contract["copied"] else (result, [])
+        after = dict(zip(self._contract["copied"], copies, strict=True))
+        tensors = flat_like(returned, self._contract["form"])
+        return [*tensors, *(after[i] for i in self._contract["appended"])]
+
+    def with_other_weights(self, set_index: int) -> Call | None:
+        """Return a call of a second instance, made like the first, with other parameters."""
+        weights = self._weights()
+        names = [n for n, i in self._contract["state"].items() if _is_weight(self._setup.pointers[i])]
+        if not names:
+            return None
+        return self._call(self._made(weights | {name: _altered(weights[name]) for name in names}), set_index)
+
+    def _weights(self) -> dict[str, torch.Tensor]:
+        return {name: self._setup.pointers[i].views[0] for name, i in self._contract["state"].items()}
+
+    def _made(self, weights: dict[str, torch.Tensor]) -> torch.nn.Module:
+        model = make_model(self._file, self._contract["init"])
+        torch.nn.Module.to(model, self._setup.device.name)
+        _expect_same_state(torch.nn.Module.state_dict(model), weights)
+        # assigned and not copied: the module then reads the judge's memory, which it cannot write
+        torch.nn.Module.load_state_dict(model, weights, strict=True, assign=True)
+        model.requires_grad_(False)
+        for name, tensor in torch.nn.Module.state_dict(model).items():
+            if tensor.data_ptr() != weights[name].data_ptr():
+                raise Failed("weights_mismatch", f"ModelNew replaces `{name}`, which load_state_dict has just set")
+        return model
+
+    def _call(self, model: torch.nn.Module, set_index: int) -> Call:
+        tensors = [views[set_index] for views in self._setup.inputs]
+        arguments = [filled(template, tensors) for template in self._contract["arguments"]]
+        copied = self._contract["copied"]
+        if not copied:
+            return functools.partial(model, *arguments)
+
+        def call_on_copies() -> tuple[Any, list[torch.Tensor]]:
+            given = list(tensors)
+            for i in copied:
+                given[i] = tensors[i].clone()
+            result = model(*[filled(template, given) for template in self._contract["arguments"]])
+            return result, [given[i] for i in copied]
+
+        return call_on_copies
+
+
+def load_candidate(setup: Setup, state: GlobalState) -> Candidate:
+    """Return the candidate that the set-up names.
+
+    Raises:
+        Failed: it does not load.
+    """
+    if setup.module is None:
+        return ExtensionCandidate(setup, state)
+    return ModuleCandidate(setup, setup.module, state)
+
+
+def _unpack(setup: Setup) -> None:
+    """Give the file what its builder made, in this runner's own folder."""
+    library = Path(setup.library)
+    Loader(library, library.parent / "extensions").install()
+    kernels = library.parent / "triton"
+    use_cache(kernels)
+    if (library.parent / TRITON_CACHE).exists():
+        unpack(library.parent / TRITON_CACHE, kernels)
+
+
+def _expect_same_state(own: dict[str, torch.Tensor], weights: dict[str, torch.Tensor]) -> None:
+    missing, unknown = ([*one.keys() - two.keys()] for one, two in ((weights, own), (own, weights)))
+    if missing or unknown:
+        lacks = f" lacks {_listed(missing)}" if missing else ""
+        has = f"{' and' if missing else ''} has {_listed(unknown)}, which the reference has not" if unknown else ""
+        raise Failed("weights_mismatch", f"ModelNew's state_dict{lacks}{has}: name its tensors as the reference does")
+    for name, wanted in weights.items():
+        if own[name].shape != wanted.shape or own[name].dtype != wanted.dtype:
+            is_, want = (f"{t.dtype} {tuple(t.shape)}".removeprefix("torch.") for t in (own[name], wanted))
+            raise Failed(
+                "weights_mismatch", f"ModelNew's `{name}` is {is_}, the reference's {want}: convert in forward"
+            )
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(f"`{name}`" for name in sorted(names)[:_MOST_NAMES])
+    return f"{shown} and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else shown
+
+
+def filled(template: Any, tensors: Sequence[torch.Tensor]) -> Any:
+    """Return an argument of `forward` with the tensors in their places."""
+    if isinstance(template, int):
+        return tensors[template]
+    if "value" in template:
+        return values(template["value"])
+    if "dict" in template:
+        return {values(key): filled(part, tensors) for key, part in template["dict"]}
+    parts: Iterator[Any] = (filled(part, tensors) for part in template.get("list", template.get("tuple")))
+    return list(parts) if "list" in template else tuple(parts)
+
+
+def _is_weight(pointer: Pointer) -> bool:
+    return pointer.role == "parameter" and pointer.views[0].is_floating_point() and pointer.views[0].numel() > 0
+
+
+def _altered(tensor: torch.Tensor) -> torch.Tensor:
+    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device).copy_(
+        tensor * -0.75 + 0.5
+    )
