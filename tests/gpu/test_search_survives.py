@@ -9,9 +9,9 @@ from statistics import median
 import pytest
 
 from ridgeline.graph.driver import SearchOptions
-from ridgeline.tools.evaluator import RUNNER_LOG_VARIABLE
 from ridgeline.tools.local_engine import on_device
 from ridgeline.tools.records import ReasonCode, Status
+from ridgeline.tools.runner_pool import RUNNER_LOG_VARIABLE
 
 from .affine import REFERENCE, with_defect
 from .bench import report
