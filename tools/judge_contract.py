@@ -11,7 +11,6 @@ from typing import Any
 import torch
 
 from ridgeline.tools.errors import ProblemError
-from ridgeline.tools.tensor_bits import equal_bits
 
 TENSOR, OTHER = "tensor", "other"
 _PLAIN = "interface module takes numbers, text, None, and lists, tuples or dicts of them"
@@ -25,13 +24,18 @@ class Written:
     appended: tuple[int, ...] = ()  # and what these hold afterwards is an output, unless `forward` returns them
 
 
-def find_written(arguments: Sequence[Any], call: Callable[..., Any]) -> tuple[Written, Any]:
-    """Call the reference once on copies; return which of its input tensors it wrote, and its result."""
+def find_written(
+    arguments: Sequence[Any], call: Callable[..., Any], is_same: Callable[[torch.Tensor, torch.Tensor], bool]
+) -> tuple[Written, Any]:
+    """Call the reference once on copies; return which of its input tensors it wrote, and its result.
+
+    `is_same` says of a copy, after the call, whether it is still what it was copied from.
+    """
     given = tensors_in(list(arguments))
     everything = tuple(range(len(given)))
     copies: list[torch.Tensor] = []
     result = call(*[_with_copies(a, everything, iter(everything), copies) for a in arguments])
-    copied = tuple(i for i, (copy, was) in enumerate(zip(copies, given, strict=True)) if not equal_bits(copy, was))
+    copied = tuple(i for i, (copy, was) in enumerate(zip(copies, given, strict=True)) if not is_same(copy, was))
     returned = {_place(t) for t in tensors_in(result)}
     return Written(copied=copied, appended=tuple(i for i in copied if _place(copies[i]) not in returned)), result
 
@@ -116,9 +120,11 @@ def _with_copies(value: Any, copied: Sequence[int], places: Iterator[int], copie
     return value
 
 
-def _place(tensor: torch.Tensor) -> tuple[int, torch.Size, tuple[int, ...]]:
-    is_plain = tensor.layout is torch.strided and not tensor.is_nested and not tensor.is_meta
-    return (tensor.data_ptr(), tensor.shape, tensor.stride()) if is_plain else (0, tensor.shape, ())
+def _place(tensor: torch.Tensor) -> tuple[int, int, torch.Size, tuple[int, ...]]:
+    """Return which part of which storage a tensor is, by the storage's identity: a fake tensor has no address."""
+    if tensor.layout is not torch.strided or tensor.is_nested or tensor.is_meta:
+        return 0, 0, tensor.shape, ()
+    return tensor.untyped_storage()._cdata, int(tensor.storage_offset()), tensor.shape, tensor.stride()
 
 
 def _template(value: Any, slots: Iterator[int]) -> Any:

@@ -17,8 +17,9 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -36,12 +37,12 @@ from torch.utils._pytree import tree_leaves
 
 from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.hang_limit import hung_line
+from ridgeline.tools.judge_own_code import FILE as _FILE
 from ridgeline.tools.judge_reference import Reference, Tensors
 from ridgeline.tools.lifeline import end_with_parent
 from ridgeline.tools.precision import accepted_classes
 from ridgeline.tools.records import Role
 
-_FILE = "reference.py"
 _NEEDS_VALUES = (DataDependentOutputException, DynamicOutputShapeException, UnsupportedFakeTensorException)
 _SAID_BYTES = 4000
 _FIRST = """
@@ -57,10 +58,13 @@ Facts = dict[str, Any]
 
 
 class _FakeReference(Reference):
-    """A reference of fake tensors, which know no `.to()` of a module; they are where they are made."""
+    """A reference of fake tensors, which know no `.to()` of a module, nor values; they are where they are made."""
 
     def _place_model(self) -> None:
         pass
+
+    def _is_same(self, copy: torch.Tensor, was: torch.Tensor) -> bool:
+        return copy._version == 0  # there are no values to compare
 
 
 class _RealModelReference(_FakeReference):
@@ -132,29 +136,27 @@ def _outline(kind: type[Reference], source: str, tolerance: str) -> Facts:
         accepted_classes(tolerance, tuple(s.dtype for s in outputs))
         inputs = reference.draw_inputs(1)
         state = reference.named_tensors()
-        versions = _versions((*inputs, *state.values()))
+        versions = _versions(state.values())
         watch = _Watch((*inputs, *state.values()))
         with watch:
             reference.run(inputs)
-        changed = [a != b for a, b in zip(versions, _versions((*inputs, *state.values())), strict=True)]
+        changes_state = versions != _versions(state.values())
     return {
         "signature": reference.signature.to_json(),
         "forward_bytes": watch.peak_bytes,
-        "reason": _refusal(watch.random, any(changed[: len(inputs)]), any(changed[len(inputs) :])),
+        "reason": _refusal(watch.random, changes_state=changes_state),
     }
 
 
-def _versions(tensors: Tensors) -> list[int]:
+def _versions(tensors: Iterable[torch.Tensor]) -> list[int]:
     """Return how often each was written in place."""
     return [t._version for t in tensors]
 
 
-def _refusal(random: list[str], changes_inputs: bool, changes_state: bool) -> Facts | None:  # noqa: FBT001  facts of one call
+def _refusal(random: list[str], *, changes_state: bool) -> Facts | None:
     if random:
         what = f"forward() draws random numbers ({', '.join(sorted(set(random)))}): two runs differ"
         return {"code": "random", "text": what}
-    if changes_inputs:
-        return {"code": "in_place", "text": "forward() works in place on its inputs"}
     if changes_state:
         return {"code": "state", "text": "forward() changes its own buffers"}
     return None
@@ -214,6 +216,8 @@ def _in_child(request: Facts, writing: int, said: int) -> None:
         answer = outline(str(request["source"]), str(request["tolerance"]))
         with os.fdopen(writing, "w") as pipe:
             pipe.write(json.dumps(answer) + "\n")
+    except Exception:  # noqa: BLE001  the parent quotes the last line of what is said here
+        traceback.print_exc()
     finally:
         os._exit(0)
 

@@ -34,7 +34,7 @@ _PARAMETER_SETS = 8
 class Outline(Record):
     """A reference's signature and its bytes, and what speaks against it: `code` is "" where nothing does.
 
-    Codes: package, form (no tensor in or out, a type that kernels do not take), raised, random, in_place, state, memory,
+    Codes: package, form (no tensor in or out, a type that kernels do not take), raised, random, state, memory,
     time. Two leave it open: "tight", by an estimate too large, and "values", where no outline can be made.
     """
 
