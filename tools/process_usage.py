@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 _AT_REST = "TtZX"  # stopped, traced, ended
@@ -47,6 +48,7 @@ class Threads:
             tasks = os.listdir(self._folder)
         except (FileNotFoundError, ProcessLookupError):
             return True
+        self._forget(self._stats.keys() - set(tasks))
         return all(self._state(task) in _AT_REST for task in tasks)
 
     def _state(self, task: str) -> str:
@@ -62,11 +64,14 @@ class Threads:
                     os.close(ended)
         return "X"
 
+    def _forget(self, tasks: Iterable[str]) -> None:
+        """Close the files of these threads: a program that replaces its own ones would have this process run out of them."""
+        for task in tasks:
+            os.close(self._stats.pop(task))
+
     def close(self) -> None:
         """Close the files."""
-        for descriptor in self._stats.values():
-            os.close(descriptor)
-        self._stats.clear()
+        self._forget(list(self._stats))
 
 
 def _stat_fields(pid: int) -> list[str]:

@@ -50,6 +50,36 @@ def test_threads_that_come_and_go_leave_neither_a_wrong_state_nor_an_open_file()
     assert len(os.listdir("/proc/self/fd")) == open_before
 
 
+REPLACES_ITS_THREAD = """
+import sys, threading
+end = threading.Event()
+for line in sys.stdin:
+    end.set()
+    end = threading.Event()
+    threading.Thread(target=end.wait, daemon=True).start()
+    print("replaced", flush=True)
+"""
+
+
+def test_a_program_that_replaces_its_threads_holds_no_more_files_of_ours_than_it_has_threads() -> None:
+    open_before = len(os.listdir("/proc/self/fd"))
+    command = [sys.executable, "-c", REPLACES_ITS_THREAD]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None and process.stdout is not None
+        threads = Threads(process.pid)
+        for _ in range(20):
+            process.stdin.write("go\n")
+            process.stdin.flush()
+            process.stdout.readline()
+            process.send_signal(signal.SIGSTOP)
+            assert rests_within(threads, 5)
+            process.send_signal(signal.SIGCONT)
+        pipes, threads_at_most = 2, 3
+        assert len(os.listdir("/proc/self/fd")) <= open_before + pipes + threads_at_most
+        threads.close()
+        process.kill()
+
+
 def test_a_process_that_is_gone_is_at_rest() -> None:
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
