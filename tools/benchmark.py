@@ -133,13 +133,13 @@ def compare_sides(
     arena: Arena,
     *,
     settings: TimingSettings,
-    collects: tuple[Collect | None, Collect | None] = (None, None),
+    collects: Sequence[Collect | None] = (None, None),
     request_s: float = 0.0,
 ) -> Comparison:
     """Return the ratio of two candidates' times (first / second) from one alternating run; `collects` are theirs.
 
     Raises:
-        Distrusted: an output timed here was wrong, or a clock disagreed.
+        Distrusted: an output timed here was wrong, work went on between calls, or a clock disagreed.
     """
     rotation = Rotation(arena=arena)
     lanes = [Lane(side=side, rotation=rotation, is_tracked=True, request_s=request_s) for side in (first, second)]
@@ -223,8 +223,8 @@ class Inspector:
     def inspect(self, side: Side, chosen: Sequence[int]) -> None:
         """Compare the chosen outputs and count threads; the side is paused and stays so."""
         self.waits_s.append(self.arena.waited_s())
-        if side.threads() > self.threads[id(side)]:
-            more = side.threads() - self.threads[id(side)]
+        more = side.threads() - self.threads[id(side)]
+        if more > 0:
             raise Distrusted(
                 Status.UNTRUSTED,
                 ReasonCode.NEW_THREAD,

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ridgeline.tools.judge_process import JudgeProcess
+from ridgeline.tools.records import Interface
 from ridgeline.tools.runner_process import RunnerProcess
 
 FEWEST = 4
@@ -38,6 +39,11 @@ class Collector:
     def complaint(self, call_s: float) -> str:
         """Return why these outputs were not there when their calls had returned, "" when they were."""
         return late_work(self.took_s, self.judges_s, call_s=call_s)
+
+
+def collector_for(runner: RunnerProcess, judge: JudgeProcess, interface: str) -> Collector | None:
+    """Return a runner's collector; None for the native host, which writes outputs where they belong."""
+    return Collector(runner, judge) if interface != Interface.C else None
 
 
 def late_work(took_s: Sequence[float], judges_s: Sequence[float], *, call_s: float) -> str:

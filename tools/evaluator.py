@@ -22,7 +22,7 @@ from typing import IO, Any
 
 from ridgeline.tools.arena import Arena, EagerSide, RunnerSide, eager_mode
 from ridgeline.tools.cache import default_cache_dir
-from ridgeline.tools.collecting import Collector
+from ridgeline.tools.collecting import collector_for
 from ridgeline.tools.device_toolchain import toolchain_for
 from ridgeline.tools.engine import (
     BaselineTask,
@@ -117,29 +117,31 @@ class Evaluator:
 
         judge = self._judge_for(task.problem)
         timing = again_if_killed(lambda: self._time(task, judge))
+        if timing.reason_code is ReasonCode.BELOW_FLOOR:
+            before = self._floor(task.problem, judge)
+            ceilings(task.problem.device, again=True)
+            if self._floor(task.problem, judge).floor_ms < before.floor_ms:
+                timing = self._time(task, judge)
         self._start_ahead(task)
-        if timing.reason_code is not ReasonCode.BELOW_FLOOR:
-            return timing
-        before = self._floor(task.problem, judge)
-        ceilings(task.problem.device, again=True)
-        is_lower = self._floor(task.problem, judge).floor_ms < before.floor_ms
-        return self._time(task, judge) if is_lower else timing
+        return timing
 
     def _time(self, task: BenchmarkTask, judge: JudgeProcess) -> Timing:
         from ridgeline.tools.benchmark import TimingSettings, time_candidate
 
+        self._pool.park()
+        # before the candidate's process is there: it could be at work meanwhile, and have more taken off its time
+        floor, request_s = self._floor(task.problem, judge), self._request_s(task.problem, task.build)
         try:
             with self._runner(task) as runner:
-                self._pool.park()
-                collect = _collector(runner, judge, task.problem)
+                collect = collector_for(runner, judge, task.problem.interface)
                 timing = time_candidate(
                     RunnerSide(runner),
                     EagerSide(judge, eager_mode(task.problem.device.kind, task.verdict.precision_class)),
                     _arena(judge),
                     settings=TimingSettings.for_purpose(task.purpose),
-                    floor=self._floor(task.problem, judge),
+                    floor=floor,
                     collect=collect,
-                    request_s=self._request_s(task.problem, task.build),
+                    request_s=request_s,
                     observe=self._observe,
                 )
                 if collect and timing.median_ms and (complaint := collect.complaint(timing.median_ms / 1e3)):
@@ -180,16 +182,17 @@ class Evaluator:
         judge = self._judge_for(task.problem)
         pairs = (task.first, task.first_build), (task.second, task.second_build)
         tasks = [VerifyTask(problem=task.problem, candidate=c, build=b, purpose=task.purpose) for c, b in pairs]
+        self._pool.park()
+        request_s = self._request_s(task.problem, task.first_build)
         try:
             with self._runner(tasks[0]) as first, self._runner(tasks[1]) as second:
-                self._pool.park()
                 return compare_sides(
                     RunnerSide(first),
                     RunnerSide(second),
                     _arena(judge),
                     settings=TimingSettings.for_purpose(task.purpose),
-                    collects=(_collector(first, judge, task.problem), _collector(second, judge, task.problem)),
-                    request_s=self._request_s(task.problem, task.first_build),
+                    collects=[collector_for(each, judge, task.problem.interface) for each in (first, second)],
+                    request_s=request_s,
                 )
         except (RunnerFailure, Distrusted) as fault:
             raise EngineError(f"{task.first.id} and {task.second.id} cannot be compared: {fault}") from fault
@@ -293,8 +296,7 @@ class Evaluator:
 
     def _find_sandbox(self) -> Sandbox:
         if self._sandbox is None:
-            report = probe_sandbox(allow_unsafe=os.environ.get(UNSAFE_VARIABLE) == "1")
-            self._sandbox = Sandbox(report.tier)
+            self._sandbox = Sandbox(probe_sandbox(allow_unsafe=os.environ.get(UNSAFE_VARIABLE) == "1").tier)
         return self._sandbox
 
     def _runner(self, task: VerifyTask | BenchmarkTask, *, then_next: bool = False) -> RunnerProcess:
@@ -314,9 +316,8 @@ class Evaluator:
             return 0.0
         judge = self._judge_for(problem)
         if self._judge_key not in self._request_costs:
-            plan = empty_plan(
-                runner_plan(problem, build, self._cache_dir), nothing_library(self._cache_dir, self._device)
-            )
+            library = nothing_library(self._cache_dir, self._device)
+            plan = empty_plan(runner_plan(problem, build, self._cache_dir), library)
             self._request_costs[self._judge_key] = usual_request_s(self._find_sandbox(), plan, judge)
         return self._request_costs[self._judge_key]
 
@@ -324,10 +325,6 @@ class Evaluator:
         from ridgeline.tools.roofline import ceilings, floor_for
 
         return floor_for(judge.problem.description, ceilings(problem.device), problem.tolerance)
-
-
-def _collector(runner: RunnerProcess, judge: JudgeProcess, problem: ProblemOnDevice) -> Collector | None:
-    return Collector(runner, judge) if problem.interface != Interface.C else None
 
 
 def _native_library(task: ProfileTask) -> Path | None:
