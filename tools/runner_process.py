@@ -200,10 +200,13 @@ class RunnerProcess:
         return "\n".join(lines) + "\n"
 
     def _load(self) -> None:
-        if self._plan.starts_in is not None:
-            self._await_import()
-        self._send(self._setup())
-        self._expect("mapped")
+        try:
+            if self._plan.starts_in is not None:
+                self._await_import()
+            self._send(self._setup())
+            self._expect("mapped")
+        except RunnerFailure as failure:  # no candidate is there yet whose fault it could be
+            raise EngineError(f"a runner could not be made ready: {failure.reason}") from failure
         words = self._reply(self._plan.load_timeout_s, ReasonCode.LOAD_TIMEOUT)
         if words[0] != "ready" or len(words) != 3:
             raise self._violation(f"{' '.join(words)!r} instead of ready")
@@ -215,11 +218,8 @@ class RunnerProcess:
             self._expect("imported")
 
     def _expect(self, word: str) -> None:
-        """Wait until the host stands ready with the judge's memory; what fails before that is no candidate's fault."""
-        try:
-            words = self._reply(self._plan.load_timeout_s, ReasonCode.LOAD_TIMEOUT)
-        except RunnerFailure as failure:
-            raise EngineError(f"a runner could not be made ready: {failure.reason}") from failure
+        """Wait until the host says that it is this far."""
+        words = self._reply(self._plan.load_timeout_s, ReasonCode.LOAD_TIMEOUT)
         if words != [word]:
             raise EngineError(f"a runner could not be made ready: it said {' '.join(words)!r}")
 

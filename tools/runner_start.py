@@ -72,8 +72,9 @@ class RunnerStart:
             return sandbox.start(confined, pass_fds=descriptors, stdout=subprocess.DEVNULL, stderr=self.stderr)
 
     def fits(self, plan: RunnerPlan, problem: LoadedProblem) -> bool:
-        """Return whether a runner of this plan would be started in the same way."""
-        return problem is self._problem and plan.confined == self._plan.confined
+        """Return whether a runner of this plan would be started in the same way, and this one still lives."""
+        is_alike = problem is self._problem and plan.confined == self._plan.confined
+        return is_alike and self.process.poll() is None
 
     def path_of(self, library: Path) -> Path:
         """Return where the runner finds a library."""
