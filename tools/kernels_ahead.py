@@ -13,6 +13,7 @@ from ridgeline.tools.cache import BuildCache
 from ridgeline.tools.confined_python import python_command
 from ridgeline.tools.engine import ProblemOnDevice
 from ridgeline.tools.errors import EngineError
+from ridgeline.tools.module_kernels import PACKED
 from ridgeline.tools.records import ArgKind, Build, Candidate, DeviceKind, Interface, ReasonCode, Role, Status
 from ridgeline.tools.runner_plans import module_line, runner_plan
 from ridgeline.tools.runner_process import RunnerFailure
@@ -22,7 +23,7 @@ from ridgeline.tools.toolchain import find_toolchain
 _VERSION = 1
 _LIMIT_S = 240.0  # an autotuned kernel is compiled once for each of its configurations
 _PROCESSES = 256
-_BUNDLE, _SPEC, _OUTPUT = "bundle.zip", "spec.json", "triton.zip"
+_BUNDLE, _SPEC = "bundle.zip", "spec.json"
 
 
 def kernels_ahead(
@@ -40,10 +41,12 @@ def kernels_ahead(
     if not is_module or "triton" not in candidate.source:
         return None
     cache = BuildCache(cache_dir)
-    key = hashlib.sha256(f"triton {_VERSION}\n{build.key}\n{problem.device.driver}\n{_inputs(problem)}".encode())
-    found = cache.find(key.hexdigest())
+    # `forward`'s scalars too: a kernel may be compiled for their values
+    parts = [_VERSION, build.key, problem.device.driver, module_line(problem, candidate), _inputs(problem)]
+    key = hashlib.sha256(f"triton {json.dumps(parts)}".encode()).hexdigest()
+    found = cache.find(key)
     if found is None:
-        found = _compiled(_Made(problem, candidate, build, key.hexdigest()), cache, sandbox)
+        found = _compiled(_Made(problem, candidate, build, key), cache, sandbox)
     if found.library_path is None:
         raise EngineError("the build cache lost what Triton compiled")
     return Path(found.library_path)
@@ -72,7 +75,7 @@ def _compiled(made: _Made, cache: BuildCache, sandbox: Sandbox) -> Build:
                 status, code = Status.TIMEOUT, ReasonCode.LOAD_TIMEOUT
             last = said.strip().splitlines()[-1:] or [ended.message]
             raise RunnerFailure(status, code, f"while Triton compiled its kernels: {last[0][:300]}")
-        return cache.publish(Build(key=made.key, status=Status.OK), folder / _OUTPUT)
+        return cache.publish(Build(key=made.key, status=Status.OK), folder / PACKED)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -82,7 +85,7 @@ def _confined(made: _Made, cache_dir: Path) -> Confined:
     runner = runner_plan(made.problem, made.build, cache_dir, candidate=made.candidate).confined
     return replace(
         runner,
-        command=python_command("module_warmer", _BUNDLE, _SPEC, _OUTPUT),
+        command=python_command("module_warmer", _BUNDLE, _SPEC, PACKED),
         readable=(*runner.readable, *find_toolchain(made.problem.device.kind).readable),
         limits=replace(runner.limits, wall_s=_LIMIT_S, processes=_PROCESSES),
         allow_processes=True,

@@ -48,7 +48,8 @@ def _tell(error: BaseException) -> int:
     text = str(error)
     if text.startswith(_FAILED_BUILD):
         sys.stderr.write(text + "\n")
-    line = told(error) if "\n" not in text else told(type(error)(text.partition("\n")[0]))
+        error = RuntimeError(text.partition("\n")[0])
+    line = told(error)
     place, _, rest = line.partition(": ") if line.startswith(FILE) else (FILE, "", line)
     sys.stderr.write(f"{place}: error: {rest[:600]}\n")
     return 1

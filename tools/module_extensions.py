@@ -53,8 +53,7 @@ class Packer:
 
     def install(self) -> None:
         """Put this between the file and torch."""
-        for function in (cpp_extension.load, cpp_extension.load_inline):
-            setattr(cpp_extension, function.__name__, self._around(function))
+        _replace_builders(self._around)
 
     def _around(self, build: Callable[..., Any]) -> Callable[..., Any]:
         signature = inspect.signature(build)
@@ -96,8 +95,7 @@ class Loader:
 
     def install(self) -> None:
         """Put this between the file and torch."""
-        for function in (cpp_extension.load, cpp_extension.load_inline):
-            setattr(cpp_extension, function.__name__, self._around(function))
+        _replace_builders(self._around)
 
     def _around(self, build: Callable[..., Any]) -> Callable[..., Any]:
         signature = inspect.signature(build)
@@ -122,6 +120,11 @@ class Loader:
             torch.ops.load_library(path)  # type: ignore[no-untyped-call]
             return None
         return load_extension(entry["name"], path)
+
+
+def _replace_builders(around: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+    for function in (cpp_extension.load, cpp_extension.load_inline):
+        setattr(cpp_extension, function.__name__, around(function))
 
 
 def load_extension(name: str, path: str) -> Any:

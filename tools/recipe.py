@@ -32,7 +32,6 @@ MODULE_JOBS = 2  # translation units that a module's extension compiles at once
 WALL_PER_CPU = 3.0  # the machine may be busy with measurements and other builds
 C_MEMORY_BYTES = 3 << 30
 TORCH_MEMORY_BYTES = 6 << 30  # g++ needs 1.5 GB for torch/extension.h
-
 MODULE_MEMORY_BYTES = 12 << 30  # torch itself, and MODULE_JOBS compilers
 
 

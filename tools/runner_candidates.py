@@ -11,13 +11,12 @@ import torch
 
 from ridgeline.tools.module_extensions import ExtensionMissing, Loader, load_extension
 from ridgeline.tools.module_file import NoModel, load_file, make_model, told, values
-from ridgeline.tools.module_kernels import unpack, use_cache
+from ridgeline.tools.module_kernels import PACKED, unpack, use_cache
 from ridgeline.tools.runner_checks import GlobalState, flat_like
 from ridgeline.tools.runner_device import Failed
 from ridgeline.tools.runner_setup import Pointer, Setup
 
-EXTENSION = "ridgeline_candidate"  # the torch extension's Python name
-TRITON_CACHE = "triton.zip"  # beside the library, when kernels were compiled ahead
+EXTENSION = "ridgeline_candidate"  # the torch extension's Python name, as torch_paths has it
 Call = Callable[[], Any]
 _MOST_NAMES = 4
 
@@ -95,8 +94,10 @@ class ModuleCandidate:
             state.check("loading the file")
             self._model = self._made(self._weights())
             state.check("making ModelNew")
-        except (Failed, NoModel, ExtensionMissing) as error:
-            raise error if isinstance(error, Failed) else Failed("load_failed", str(error)) from error
+        except Failed:
+            raise
+        except (NoModel, ExtensionMissing) as error:
+            raise Failed("load_failed", str(error)) from error
         except Exception as error:
             raise Failed("load_failed", told(error)) from error
         self.calls = [self._call(self._model, i) for i in range(setup.sets)]
@@ -165,8 +166,8 @@ def _unpack(setup: Setup) -> None:
     Loader(library, library.parent / "extensions").install()
     kernels = library.parent / "triton"
     use_cache(kernels)
-    if (library.parent / TRITON_CACHE).exists():
-        unpack(library.parent / TRITON_CACHE, kernels)
+    if (library.parent / PACKED).exists():
+        unpack(library.parent / PACKED, kernels)
 
 
 def _expect_same_state(own: dict[str, torch.Tensor], weights: dict[str, torch.Tensor]) -> None:

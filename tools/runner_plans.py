@@ -11,6 +11,7 @@ from ridgeline.tools.engine import ProblemOnDevice
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.hardware import device_nodes, driver_library, measurement_cores
 from ridgeline.tools.measuring_environment import compute_environment
+from ridgeline.tools.module_kernels import PACKED
 from ridgeline.tools.native_host import cuda_host, fault_watcher, native_host
 from ridgeline.tools.records import ArgKind, Build, Candidate, DeviceKind, Interface
 from ridgeline.tools.runner_start import RunnerPlan
@@ -26,7 +27,6 @@ _CUDA_HOST_MEMORY = 8 << 30  # of the process, not of the GPU: the driver's own
 _SPARE_THREADS = 64
 _SCRATCH_FILE_BYTES = 16 << 20
 _OWN_FOLDER_BYTES = 512 << 20  # of a Python runner: a library, extensions, kernels that Triton compiled ahead
-_TRITON_FILE = "triton.zip"
 
 
 def runner_plan(
@@ -122,7 +122,7 @@ def _python_plan(
     return RunnerPlan(
         confined=confined,
         library=Path(library.name),
-        files=((library, library.name), *(((kernels, _TRITON_FILE),) if kernels else ())),
+        files=((library, library.name), *(((kernels, PACKED),) if kernels else ())),
         lines=tuple(lines),
         starts_in=cache_dir / "tmp",
         uses_gpu=problem.device.kind is DeviceKind.CUDA,
