@@ -11,7 +11,7 @@ import ast
 import asyncio
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ridgeline.problems.syntax import substitute_sizes, top_level_numbers
@@ -29,6 +29,7 @@ LEAST_SIZE = 8
 """A smaller number is rather a kernel's width, a stride or a count of heads than a size that a caller changes."""
 MULTIPLE = 8
 UNCHANGED = "the reference names no size that could be changed"
+NONE_LEFT = "at none of the sizes that were tried does the reference run and have something to verify"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +56,7 @@ class ShapeCheck:
     """All other shapes that were tried; `skipped` says why there are none."""
 
     shapes: tuple[OtherShape, ...] = ()
-    refused: tuple[str, ...] = field(default=())  # shapes at which the reference itself does not run
+    refused: tuple[str, ...] = ()  # shapes at which the reference itself does not run
     skipped: str = ""
 
     @property
@@ -89,7 +90,7 @@ async def try_other_shapes(context: SearchContext, candidate: Candidate) -> Shap
             continue
         shapes += await _tried(context, described, candidate, changed)
     if not shapes:
-        return ShapeCheck(refused=tuple(refused), skipped=UNCHANGED)
+        return ShapeCheck(refused=tuple(refused), skipped=NONE_LEFT if sizes else UNCHANGED)
     return ShapeCheck(shapes=tuple(shapes), refused=tuple(refused))
 
 

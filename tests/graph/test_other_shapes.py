@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from ridgeline.graph.other_shapes import changeable_sizes, other_sizes
+from ridgeline.graph.other_shapes import NONE_LEFT, changeable_sizes, other_sizes
 from ridgeline.tools.engine import ProblemOnDevice, Task
 from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.records import ArgSpec, Build, ReasonCode, Role, Signature, Status
@@ -66,6 +66,15 @@ class Shaped(MemoryEngine):
         return dataclasses.replace(build, status=Status.COMPILE_ERROR, reason_code=code, reason="COLS % 16 == 0")
 
 
+class Refuses(Shaped):
+    """An engine whose reference runs at its own shape alone."""
+
+    def _describe(self, task: Any) -> Any:
+        if "ROWS = 256\nCOLS = 768" not in task.problem.reference_source:
+            raise ProblemError("reference.py: another shape")
+        return super()._describe(task)
+
+
 async def certificate_of(search: Search, engine: MemoryEngine) -> dict[str, Any]:
     search.engine = engine
     context = search.context(rounds=1, ideas=1, implementations=1)
@@ -87,6 +96,13 @@ async def test_source_that_does_not_build_at_another_shape_is_labelled_and_passe
     shapes = {str(s["sizes"]): s["status"] for s in certificate["other_shapes"]["shapes"]}
     assert shapes == {"{'ROWS': 128}": "ok", "{'COLS': 576}": "ok", "{'ROWS': 255, 'COLS': 767}": "compile_error"}
     assert certificate["passed"] and certificate["labels"] == ["shape_specialised"]
+
+
+async def test_reference_that_runs_at_no_other_shape_is_not_said_to_name_no_size(search: Search) -> None:
+    certificate = await certificate_of(search, Refuses())
+    found = certificate["other_shapes"]
+    assert found["shapes"] == [] and found["refused_by_reference"]
+    assert found["skipped"] == NONE_LEFT
 
 
 async def test_shape_that_the_reference_refuses_is_named_and_another_one_tried(search: Search) -> None:
