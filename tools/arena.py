@@ -103,10 +103,6 @@ class RunnerSide:
         """
         return self._runner.loop(first_set, calls)
 
-    def collect(self, set_index: int) -> None:
-        """Bring a kept output into the set's memory (a native host wrote it there already)."""
-        self._runner.collect(set_index)
-
     def pause(self) -> None:
         """Stop the runner."""
         self._runner.stop()

@@ -45,7 +45,7 @@ def make_plan(per_call_s: float, n_sets: int, *, block_s: float) -> Plan:
 
 @dataclass(slots=True, kw_only=True)
 class Rotation:
-    """Which sets come next, for both sides together: a set just used by either is warm, so none is used twice in a row."""
+    """Which set a block begins with: the coldest, which is the one that a renewal of all contents wrote first."""
 
     arena: Arena
     next_set: int = 0
@@ -57,14 +57,12 @@ class Rotation:
         return first
 
     def renew(self) -> float:
-        """Give every set new contents and poison every output; the set filled first, and so the coldest, comes next.
+        """Give every set new contents, poison every output, and return how many times as long as usual a GPU took for it.
 
-        Returns how many times as long as usual a GPU took for it.
-
-        All of them, before every block: sets that kept their contents for a later block could be worked
-        off in one slow block, which a median over blocks forgives. Before the reference's blocks too, which needs no new
-        contents: writing a gigabyte leaves the caches full of lines that have yet to reach memory, and both sides shall
-        meet them alike.
+        The set filled first, and so the coldest, comes next. All of them, before every block: sets that kept their
+        contents for a later block could be worked off in one slow block, which a median over blocks forgives. Before the
+        reference's blocks too, which needs no new contents: writing a gigabyte leaves the caches full of lines that have
+        yet to reach memory, and both sides shall meet them alike.
         """
         slowdown = self.arena.renew()
         self.next_set = 0

@@ -87,13 +87,13 @@ def _planned(args: argparse.Namespace, console: Console) -> tuple[Path, Suite | 
 
 
 def _absolute(given: dict[str, Any]) -> dict[str, Any]:
-    """A suite may be resumed from another folder."""
+    """Return the options with an absolute path: a suite may be resumed from another folder."""
     bank = given.get("bank")
     return given | ({"bank": str(Path(bank).absolute())} if bank and bank != "none" else {})
 
 
 def _check_device(suite: Suite) -> None:
-    """A device that is not there is told once, not for every problem."""
+    """Refuse a device that is not there, once and not for every problem."""
     from ridgeline.tools.hardware import detect_device
 
     detect_device(suite.options.get("device", "cpu"))
