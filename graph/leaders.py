@@ -57,16 +57,19 @@ class Leader:
 async def compare_leaders(context: SearchContext, standings: Sequence[Standing]) -> list[Leader]:
     """Return the leaders, the fastest by their common measurement first; one alone is not measured.
 
-    A comparison that the engine fails on leaves that kernel out, with a warning.
+    A build or a comparison that the engine fails on leaves that kernel out, with a warning; where the fastest cannot be
+    built again the others keep their order, for their certificates to decide.
     """
     tied = within_noise(standings)
     if len(tied) < 2:
         return [Leader(standing=standing) for standing in tied]
     fastest = tied[0]
     builds = await asyncio.gather(*(_build(context, standing) for standing in tied))
+    if builds[0] is None:
+        return [Leader(standing=standing) for standing in tied]
     leaders = [Leader(standing=fastest)]
     for standing, build in zip(tied[1:], builds[1:], strict=True):
-        if builds[0].status is Status.OK and build.status is Status.OK and build.key != builds[0].key:
+        if build is not None and build.key != builds[0].key:
             leaders += await _compared(context, (fastest, builds[0]), (standing, build))
     return sorted(leaders, key=lambda leader: -leader.ratio)
 
@@ -85,8 +88,16 @@ def _interval(standing: Standing) -> tuple[float, float]:
     return timing.speedup_ci95 if timing and timing.speedup_ci95 else (standing.speedup, standing.speedup)
 
 
-async def _build(context: SearchContext, standing: Standing) -> Build:
-    return await context.engine.submit(CompileTask(problem=await context.described(), candidate=standing.candidate))
+async def _build(context: SearchContext, standing: Standing) -> Build | None:
+    """Return a leader's build, None where there is none."""
+    candidate = standing.candidate
+    try:
+        build = await context.engine.submit(CompileTask(problem=await context.described(), candidate=candidate))
+    except EngineError as error:
+        logger.warning("%s cannot be built again: %s", candidate.id, error)
+        emit({"event": "warning", "message": f"{candidate.id} cannot be built again: {error}"})
+        return None
+    return build if build.status is Status.OK else None
 
 
 async def _compared(

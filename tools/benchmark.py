@@ -203,7 +203,9 @@ class Inspector:
     collects: dict[int, Collect | None] = field(default_factory=dict)  # by side's identity
     rng: random.Random = field(default_factory=random.SystemRandom)
     waits_s: list[float] = field(default_factory=list)  # for next to nothing on the device, right after each block
-    slowdowns: list[float] = field(default_factory=list)  # of a GPU, while contents were renewed before each block
+    slowdowns: dict[int, list[float]] = field(
+        default_factory=dict
+    )  # of a GPU renewing contents, by the side then timed
 
     def __post_init__(self) -> None:
         if self.settings.rng_seed is not None:
@@ -211,7 +213,7 @@ class Inspector:
 
     def slowdown(self) -> float:
         """Return how many times as long as usual a GPU took to renew contents; 0 on a CPU."""
-        return median(self.slowdowns)
+        return max(median(of_a_side) for of_a_side in self.slowdowns.values())
 
     def choose(self, sets: Sequence[int]) -> tuple[int, ...]:
         """Return the sets to check after a block: the last call's, and random ones; with one check, either."""
@@ -305,7 +307,7 @@ def steady_pairs(first: Sequence[Block], second: Sequence[Block]) -> list[int]:
 def _one_block(lane: Lane, other: Lane, inspector: Inspector) -> None:
     if lane.is_tracked and not other.is_tracked:
         other.side.resume()  # the judge refills, and is the other side
-    inspector.slowdowns.append(lane.rotation.renew())
+    inspector.slowdowns.setdefault(id(lane.side), []).append(lane.rotation.renew())
     other.side.pause()
     chosen = lane.run_block(inspector.choose if lane.is_tracked else lambda sets: ())
     lane.side.pause()

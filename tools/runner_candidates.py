@@ -115,7 +115,13 @@ class ModuleCandidate:
         names = [n for n, i in self._contract["state"].items() if _is_weight(self._setup.pointers[i])]
         if not names:
             return None
-        return self._call(self._made(weights | {name: _altered(weights[name]) for name in names}), set_index)
+        try:
+            other = self._made(weights | {name: _altered(weights[name]) for name in names})
+        except Failed:
+            raise
+        except Exception as error:
+            raise Failed("crashed", f"a second instance of ModelNew: {told(error)}") from error
+        return self._call(other, set_index)
 
     def _weights(self) -> dict[str, torch.Tensor]:
         return {name: self._setup.pointers[i].views[0] for name, i in self._contract["state"].items()}

@@ -363,7 +363,7 @@ def test_a_timing_keeps_the_median_of_figures_and_the_share_of_reasons_to_slow_d
 
 
 def waited(arena: FileArena, *waits_s: float) -> Inspector:
-    return Inspector(arena=arena, settings=SETTINGS, threads={}, waits_s=list(waits_s), slowdowns=[1.0])
+    return Inspector(arena=arena, settings=SETTINGS, threads={}, waits_s=list(waits_s), slowdowns={0: [1.0]})
 
 
 def test_a_gpu_that_is_usually_busy_after_a_block_has_work_left_behind(arena) -> None:
@@ -378,11 +378,11 @@ def test_a_single_wait_for_a_gpu_blames_nobody(arena) -> None:
 
 def test_a_gpu_that_usually_works_while_contents_are_renewed_has_work_waiting(arena) -> None:
     inspector = waited(arena, 50e-6)
-    inspector.slowdowns = [1.0, 1.9, 2.1]
+    inspector.slowdowns = {0: [1.0, 1.9, 2.1], 1: [1.0]}
     with pytest.raises(Distrusted, match=r"1\.9 x as slow as when it is alone: work goes on between calls") as raised:
         _expect_drained(inspector)
     assert (raised.value.status, raised.value.reason_code) == (Status.UNTRUSTED, ReasonCode.BACKGROUND_WORK)
-    inspector.slowdowns = [1.0, 1.1, 2.1]
+    inspector.slowdowns = {0: [1.0, 1.1, 2.1], 1: [1.0]}
     _expect_drained(inspector)
 
 
