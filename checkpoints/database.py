@@ -15,6 +15,7 @@ import shutil
 import sqlite3
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ _INFINITY = "\u0001infinity"
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}
 _UNWRITABLE = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}
 _OCCUPIED = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_OCCUPIED_WAIT_S = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,10 +208,27 @@ def _prepare(
     version = _known_version(rows, path, migrations, create=create, what=what)
     if version and (damage := rows.conn.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
         raise sqlite3.DatabaseError(f"malformed: {str(damage).splitlines()[-1]}")
-    rows.enable_wal()
+    _enable_wal(rows)
     rows.conn.execute("PRAGMA synchronous=NORMAL")
     if version < migrations[-1].number:
         _migrate(rows, migrations)
+
+
+def _enable_wal(rows: sqlite_utils.Database) -> None:
+    """Write ahead from now on; another process that opens the same new file waits its turn.
+
+    SQLite's own timeout does not cover this: of two that change the journal's mode at once, one fails immediately.
+    """
+    deadline = time.monotonic() + BUSY_TIMEOUT_S
+    while True:
+        try:
+            rows.enable_wal()
+        except sqlite3.OperationalError as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _OCCUPIED or time.monotonic() > deadline:
+                raise
+            time.sleep(_OCCUPIED_WAIT_S)
+        else:
+            return
 
 
 def _known_version(

@@ -97,7 +97,8 @@ def test_killed_search_finishes_every_branch_and_repeats_only_what_was_in_flight
 
     assert result["state"] in {"finished", "no_gain"}
     assert len(result["history"]) == ROUNDS
-    assert result["candidates"] == ROUNDS * IDEAS * IMPLEMENTATIONS
+    branches = ROUNDS * IDEAS * IMPLEMENTATIONS
+    assert branches <= result["candidates"] <= 2 * branches  # each may be repaired once: a busy machine fails a timing
     assert not stored_replies_asked_again(server_log, deaths)
     repeats = repeated_runs(run.runner_log)
     assert sum(repeats.values()) <= len(deaths), f"finished evaluations were run again: {repeats}"
