@@ -87,7 +87,8 @@ def test_the_shipped_problems_load_from_the_wheel(installed: Path, tmp_path: Pat
     assert "quickstart" in done.stdout
 
 
-@pytest.mark.timeout(600)  # a whole search, baselines and torch.compile included
+@pytest.mark.slow  # a whole search, baselines, torch.compile and certificate included
+@pytest.mark.timeout(600)
 def test_quickstart_runs_from_outside_the_checkout(installed: Path, tmp_path: Path) -> None:
     start = "import sys; from ridgeline.graph.cli import main; sys.exit(main())"
     arguments = ["--model", "offline", "--rounds", "1", "--ideas", "1", "--implementations", "1", "--bank", "none"]

@@ -103,7 +103,7 @@ def sources_for(composer):
 @pytest.mark.parametrize(
     ("arch", "names"),
     [
-        ("sm_86", ("fp32",)),
+        pytest.param("sm_86", ("fp32",), marks=pytest.mark.slow),
         *(pytest.param(arch, FAMILIES, marks=pytest.mark.slow) for arch in OLD_AND_NEW),
     ],
 )
