@@ -239,6 +239,7 @@ def test_scalars_that_are_no_plain_numbers_reach_the_kernel(folder: Path) -> Non
     assert verdict.status is Status.OK, verdict
 
 
+@pytest.mark.slow  # a torch build; tests/cheats/test_torch_form.py has one for every day
 def test_torch_interface_passes_honest_calls_and_rejects_a_view(folder: Path) -> None:
     bench = Bench(folder, TORCH_REFERENCE, interface="torch")
     try:  # one source for both, since a torch build takes a minute: honest for six calls, then a view of its input
