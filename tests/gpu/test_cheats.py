@@ -10,24 +10,12 @@ from ridgeline.tools.records import Build, Status, Timing, Verdict
 
 from ..cheats.catalogue import Case, Form, Stage, cases  # noqa: TID252  tests are no installed package
 from ..cheats.court import gains_nothing  # noqa: TID252  as above
+from .affine import REFERENCE
 from .bench import report
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
 
-REFERENCE = """import torch
-from torch import nn
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.scale = nn.Parameter(torch.ones(4096))
-        self.bias = nn.Parameter(torch.zeros(4096))
-    def forward(self, x):
-        return torch.relu(x) * self.scale + self.bias
-def get_inputs():
-    return [torch.randn(16384, 4096)]
-def get_init_inputs():
-    return []
-"""
+HALF_AS_LARGE = REFERENCE.replace("32768", "16384")
 SOURCE = (Path(__file__).parent / "sources" / "cheats.cu").read_text()
 CASES = cases(Form.CUDA)
 JUDGED = [case for case in CASES if case.end.control in ("", "itself")]
@@ -39,7 +27,7 @@ class Court:
 
     def __init__(self, bench) -> None:
         self.bench = bench
-        self.problem = bench.problem(REFERENCE, name="cheated")
+        self.problem = bench.problem(HALF_AS_LARGE, name="cheated")
         sources = {case.name: SOURCE.replace("#define CHEAT 0", f"#define CHEAT {case.name}", 1) for case in CASES}
         self.built = bench.build(self.problem, sources)
         self.timings: dict[str, Build | Verdict | Timing] = {}
