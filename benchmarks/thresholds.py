@@ -1,32 +1,21 @@
 """Every threshold of the judge with what set it; `calibrate.py --table` writes docs/calibration.md from it.
 
-A threshold's value is read from the text of the module that uses it, so nothing is said twice and nothing is imported
-(some of them need torch). What it rests on is a rule, or a measurement of calibrate.py, quoted from
-`results/calibration-KIND.json` with its date and device. A test holds the page equal to the code, and every named
-number of the judge's modules to a row here.
+What a value rests on is a rule, or a measurement of calibrate.py, quoted from `results/calibration-KIND.json` with its
+date and device. A test holds the page equal to the code, and every named number of the judge's modules to a row here.
 """
 
 from __future__ import annotations
 
 import ast
 import json
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 from result import RESULTS
-
-from ridgeline.tools.benchmark import TimingSettings
-from ridgeline.tools.lane import WarmUp
-from ridgeline.tools.records import Purpose
-
-ROOT = Path(__file__).parents[1]
+from threshold import KINDS, ROOT, Threshold, constants
 
 PAGE = ROOT / "docs" / "calibration.md"
-KINDS = ("cpu", "cuda")
+
 GPU = ("cuda",)
 MODULES = (
     "tools.precision",
@@ -48,42 +37,6 @@ NOT_THRESHOLDS = {
     "CERTIFICATE_SCHEMA_VERSION",
     "BASELINES_VERSION",
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Threshold:
-    """One number that decides something; `figure` names a measurement and the figures of it that are quoted."""
-
-    name: str  # module:NAME below ridgeline
-    unit: str
-    why: str
-    measurement: str = ""  # of calibrate.py; "" where a rule sets the number
-    figure: str = ""  # with the measurement's figures in braces
-
-    kinds: tuple[str, ...] = KINDS  # devices for which the figure says something
-
-    @property
-    def value(self) -> str:
-        """Return what the code says now."""
-        module, _, name = self.name.partition(":")
-        return _COMPOSED[name]() if name in _COMPOSED else _shown(_constants(module)[name])
-
-
-def _settings() -> str:
-    rules = {p.value: TimingSettings.for_purpose(p) for p in (Purpose.SEARCH, Purpose.EVALUATE, Purpose.CERTIFY)}
-    parts = [
-        f"{name} {s.rule.smallest} to {s.rule.largest} pairs, {s.rule.time_s:g} s, blocks of {1e3 * s.block_s:g} ms, "
-        f"{s.checks} checked a block"
-        for name, s in rules.items()
-    ]
-    return "; ".join([*parts, f"ends at {next(iter(rules.values())).rule.half_width:.0%}"])
-
-
-def _warm_up() -> str:
-    return f"{WarmUp().calls} calls and {WarmUp().seconds:g} s"
-
-
-_COMPOSED = {"TimingSettings": _settings, "WarmUp": _warm_up}
 
 
 _CLASSES = "own errors: fp32 {range[fp32][1]:.1e}, tf32 {range[tf32][1]:.1e}, bf16 {range[bf16][1]:.1e} at most"
@@ -391,31 +344,11 @@ def _results(kind: str) -> dict[str, Any]:
     return content
 
 
-def _shown(value: ast.expr) -> str:
-    """Return a value as the code has it: of a table its entries, "fp32 1e-05, tf32 0.001"."""
-    if not isinstance(value, ast.Dict):
-        return ast.unparse(value)
-    pairs = zip(value.keys, value.values, strict=True)
-    return ", ".join(f"{re.sub(r'^.*[.]', '', ast.unparse(k)).lower()} {ast.unparse(v)}" for k, v in pairs if k)
-
-
 def unlisted() -> list[str]:
     """Return the public numbers of the judge's modules that no row names."""
     listed = {threshold.name for threshold in THRESHOLDS}
-    found = [f"{m}:{n}" for m in MODULES for n, v in _constants(m).items() if not n.startswith("_") and _is_number(v)]
+    found = [f"{m}:{n}" for m in MODULES for n, v in constants(m).items() if not n.startswith("_") and _is_number(v)]
     return [name for name in found if name not in listed and name.partition(":")[2] not in NOT_THRESHOLDS]
-
-
-@cache
-def _constants(module: str) -> dict[str, ast.expr]:
-    """Return a module's top-level constants, read from its text."""
-    tree = ast.parse((ROOT / f"{module.replace('.', '/')}.py").read_text())
-    found: dict[str, ast.expr] = {}
-    for node in tree.body:
-        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
-        if isinstance(target, ast.Name) and target.id.isupper() and node.value is not None:
-            found[target.id] = node.value
-    return found
 
 
 def _is_number(value: ast.expr) -> bool:

@@ -1,0 +1,76 @@
+"""One threshold of the judge: its name, why it is what it is, and its value as the code has it now.
+
+The value is read from the text of the module that uses it: nothing is said twice, and nothing is imported that needs
+torch.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from ridgeline.tools.benchmark import TimingSettings
+from ridgeline.tools.lane import WarmUp
+from ridgeline.tools.records import Purpose
+
+ROOT = Path(__file__).parents[1]
+KINDS = ("cpu", "cuda")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Threshold:
+    """One number that decides something; `figure` names a measurement and the figures of it that are quoted."""
+
+    name: str  # module:NAME below ridgeline
+    unit: str
+    why: str
+    measurement: str = ""  # of calibrate.py; "" where a rule sets the number
+    figure: str = ""  # with the measurement's figures in braces
+
+    kinds: tuple[str, ...] = KINDS  # devices for which the figure says something
+
+    @property
+    def value(self) -> str:
+        """Return what the code says now."""
+        module, _, name = self.name.partition(":")
+        return _COMPOSED[name]() if name in _COMPOSED else _shown(constants(module)[name])
+
+
+def _settings() -> str:
+    rules = {p.value: TimingSettings.for_purpose(p) for p in (Purpose.SEARCH, Purpose.EVALUATE, Purpose.CERTIFY)}
+    parts = [
+        f"{name} {s.rule.smallest} to {s.rule.largest} pairs, {s.rule.time_s:g} s, blocks of {1e3 * s.block_s:g} ms, "
+        f"{s.checks} checked a block"
+        for name, s in rules.items()
+    ]
+    return "; ".join([*parts, f"ends at {next(iter(rules.values())).rule.half_width:.0%}"])
+
+
+def _warm_up() -> str:
+    return f"{WarmUp().calls} calls and {WarmUp().seconds:g} s"
+
+
+_COMPOSED = {"TimingSettings": _settings, "WarmUp": _warm_up}
+
+
+def _shown(value: ast.expr) -> str:
+    """Return a value as the code has it: of a table its entries, "fp32 1e-05, tf32 0.001"."""
+    if not isinstance(value, ast.Dict):
+        return ast.unparse(value)
+    pairs = zip(value.keys, value.values, strict=True)
+    return ", ".join(f"{re.sub(r'^.*[.]', '', ast.unparse(k)).lower()} {ast.unparse(v)}" for k, v in pairs if k)
+
+
+@cache
+def constants(module: str) -> dict[str, ast.expr]:
+    """Return a module's top-level constants, read from its text."""
+    tree = ast.parse((ROOT / f"{module.replace('.', '/')}.py").read_text())
+    found: dict[str, ast.expr] = {}
+    for node in tree.body:
+        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+        if isinstance(target, ast.Name) and target.id.isupper() and node.value is not None:
+            found[target.id] = node.value
+    return found
