@@ -90,7 +90,7 @@ class Judge:
         self._renewals = 0
         self._has_had_runners = False
         self._filling: Filling | None = None
-        self._renewal_s = self._time_renewals() if kind is DeviceKind.CUDA else math.inf
+        self._usual_renewal_s = self._fastest_renewal_s() if kind is DeviceKind.CUDA else math.inf
         self.description = Description(
             signature=signature,
             reference_graph=graph,
@@ -164,21 +164,24 @@ class Judge:
         The answer says how many times as long that took as before any candidate was there: long, when a GPU did other
         work meanwhile; 0 on a CPU.
         """
+        return {"slowdown": self._renew() / self._usual_renewal_s}
+
+    def _fastest_renewal_s(self) -> float:
+        """Return the seconds that a renewal takes on a GPU which nobody else uses."""
+        fastest_s = min(self._renew() for _ in range(_RENEWALS_ALONE))
+        self._filling = None
+        give_back(self.memory.kind)
+        return max(fastest_s, 1e-6)
+
+    def _renew(self) -> float:
+        """Write new contents and return the seconds that took."""
         self._filling = None  # before there are new draws beside it
         self._renewals += 1
         reset_persisting_lines(self.memory.kind)
         watch = Stopwatch(self.memory.kind)
         watch.start()
         self._write_new_contents()
-        return {"slowdown": watch.seconds() / self._renewal_s}
-
-    def _time_renewals(self) -> float:
-        """Return the seconds that a renewal takes on a GPU which nobody else uses."""
-        self._renewal_s = 1.0
-        fastest_s = min(float(self.renew({})["slowdown"]) for _ in range(_RENEWALS_ALONE))
-        self._filling = None
-        give_back(self.memory.kind)
-        return max(fastest_s, 1e-6)
+        return watch.seconds()
 
     def _write_new_contents(self) -> None:
         label = f"renewal:{self._renewals}"
