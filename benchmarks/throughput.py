@@ -34,11 +34,12 @@ from tally import Tally
 from ridgeline.checkpoints.archive import FILE_NAME, Archive
 from ridgeline.graph.driver import SearchOptions, run_search
 from ridgeline.graph.embed import changed_settings, find_problem
+from ridgeline.graph.nodes.baseline import seed_candidates
 from ridgeline.problems.spec import ProblemSpec
 from ridgeline.tools.engine import BaselineTask, BenchmarkTask, CompileTask, DescribeTask, Task, VerifyTask
 from ridgeline.tools.hardware import detect_device, same_gpus
 from ridgeline.tools.local_engine import LocalEngine, on_device
-from ridgeline.tools.records import Candidate, Device, Interface, Origin, Status
+from ridgeline.tools.records import Device, Status
 
 R = TypeVar("R")
 
@@ -60,23 +61,13 @@ async def warm_up(engine: LocalEngine, spec: ProblemSpec, devices: Sequence[Devi
         replace(problem, description=await engine.submit(DescribeTask(problem=problem))) for problem in problems
     ]
     problem = described[0]
-    for stem, source in spec.seed_sources(problem.device.kind.value)[:1]:
-        seed = Candidate(
-            id=stem,
-            origin=Origin.SEED,
-            round=0,
-            idea_id=None,
-            parent_id=None,
-            source=source,
-            language=problem.language,
-            interface=Interface(problem.interface),
-        )
+    for seed in seed_candidates(spec, problem)[:1]:
         build = await engine.submit(CompileTask(problem=problem, candidate=seed))
         verify = VerifyTask(problem=problem, candidate=seed, build=build)
         # asked for together they go to different devices: each to the one that has least to do
         verdicts = await asyncio.gather(*(engine.submit(verify) for _ in devices))
         if any(verdict.status is not Status.OK for verdict in verdicts):
-            raise SystemExit(f"{spec.name}: its seed {stem} is not accepted: {verdicts[0].reason}")
+            raise SystemExit(f"{spec.name}: {seed.id} is not accepted: {verdicts[0].reason}")
         timing = BenchmarkTask(problem=problem, candidate=seed, build=build, verdict=verdicts[0])
         await asyncio.gather(*(engine.submit(timing) for _ in devices))
 

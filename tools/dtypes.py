@@ -28,3 +28,12 @@ def spanned_elements(shape: Sequence[int], strides: Sequence[int]) -> int:
     if 0 in shape:
         return 0
     return 1 + sum((n - 1) * stride for n, stride in zip(shape, strides, strict=True))
+
+
+def spanned_bytes(shape: Sequence[int], strides: Sequence[int], dtype: str) -> int:
+    """Return how many bytes a strided tensor spans, its first and last element included.
+
+    Raises:
+        KeyError: torch has no such dtype, or no kernel is given one.
+    """
+    return spanned_elements(shape, strides) * element_bytes(dtype)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ridgeline.tools.counted import counted
-from ridgeline.tools.dtypes import element_bytes, spanned_elements
+from ridgeline.tools.dtypes import spanned_bytes
 from ridgeline.tools.judge_process import Place
 from ridgeline.tools.records import ArgSpec
 
@@ -50,4 +50,4 @@ def _end(place: Place) -> int:
 
 
 def _size_bytes(spec: ArgSpec) -> int:
-    return spanned_elements(spec.shape, spec.strides) * element_bytes(spec.dtype)
+    return spanned_bytes(spec.shape, spec.strides, spec.dtype)

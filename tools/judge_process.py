@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import ridgeline
 from ridgeline.tools import errors
 from ridgeline.tools.engine import ProblemOnDevice
 from ridgeline.tools.errors import EngineError, JudgeCrashed, ProblemError, RidgelineError
 from ridgeline.tools.hang_limit import hung_line, reference_limit_s
 from ridgeline.tools.hardware import measurement_cores
+from ridgeline.tools.import_path import import_path
 from ridgeline.tools.measuring_environment import compute_environment
 from ridgeline.tools.records import ArgSpec, Description, Device, DeviceKind
 
@@ -239,12 +239,11 @@ def _hung(where: str, limit_s: float) -> ProblemError:
 
 
 def _environment(problem: ProblemOnDevice, cache_dir: Path) -> dict[str, str]:
-    package = str(Path(ridgeline.__file__).resolve().parent.parent)
     compiled = cache_dir / "inductor"
     return {
         **{name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ},
         **compute_environment(problem.device),
-        "PYTHONPATH": os.pathsep.join([package, *(p for p in sys.path if p and Path(p).is_absolute())]),
+        "PYTHONPATH": import_path(),
         "TORCHINDUCTOR_CACHE_DIR": str(compiled),
         "TORCHINDUCTOR_COMPILE_THREADS": _compile_threads(problem.device),
     }

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import subprocess
 import sys
 from dataclasses import dataclass, replace
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import ridgeline
-from ridgeline.tools.dtypes import element_bytes
+from ridgeline.tools.dtypes import spanned_bytes
 from ridgeline.tools.errors import EngineError, ProblemError
-from ridgeline.tools.records import ArgKind, ArgSpec, Device, Record, Role, Signature
+from ridgeline.tools.import_path import import_path
+from ridgeline.tools.records import ArgKind, Device, Record, Role, Signature
 from ridgeline.tools.room import check_room
 from ridgeline.tools.rotation import WORKING_SETS, count_sets
 
@@ -79,11 +77,7 @@ class Outline(Record):
 
     def _bytes_of(self, *roles: Role) -> int:
         args = self.signature.with_role(*roles) if self.signature else ()
-        return sum(_stored_bytes(a) for a in args if a.kind is ArgKind.TENSOR)
-
-
-def _stored_bytes(arg: ArgSpec) -> int:
-    return math.prod(arg.shape) * element_bytes(arg.dtype)
+        return sum(spanned_bytes(a.shape, a.strides, a.dtype) for a in args if a.kind is ArgKind.TENSOR)
 
 
 class OutlineProcess:
@@ -94,7 +88,7 @@ class OutlineProcess:
         self._limits = {"limit_s": limit_s, "memory_bytes": memory_bytes}
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "ridgeline.tools.judge_outline", str(os.getpid())],
-            env=os.environ | {"PYTHONPATH": _import_path(), "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"},
+            env=os.environ | {"PYTHONPATH": import_path(), "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"},
             cwd="/",
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -140,8 +134,3 @@ def _outline_of(answer: dict[str, Any]) -> Outline:
         signature=Signature.from_json(signature) if signature else None,
         forward_bytes=int(answer.get("forward_bytes", 0)),
     )
-
-
-def _import_path() -> str:
-    package = str(Path(ridgeline.__file__).resolve().parent.parent)
-    return os.pathsep.join([package, *(p for p in sys.path if p and Path(p).is_absolute())])

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from ridgeline.tools.dtypes import element_bytes, spanned_elements
+from ridgeline.tools.dtypes import spanned_bytes
 from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.records import ArgKind, ArgSpec, DeviceKind, Role, Signature
 from ridgeline.tools.rotation import MIN_SETS
 
-_FLOAT64_BYTES = 8
 _OWNER = {DeviceKind.CPU: "this machine", DeviceKind.CUDA: "this GPU"}
 
 
@@ -24,7 +23,7 @@ def least_bytes(signature: Signature) -> int:
     tensors = [arg for arg in signature.args if arg.kind is ArgKind.TENSOR]
     parameters = sum(_stored(arg) for arg in tensors if arg.role not in (Role.INPUT, Role.OUTPUT))
     set_bytes = sum(_stored(arg) for arg in tensors if arg.role in (Role.INPUT, Role.OUTPUT))
-    doubled = sum(_FLOAT64_BYTES * _elements(arg) for arg in tensors if "float" in arg.dtype)
+    doubled = sum(spanned_bytes(a.shape, a.strides, "float64") for a in tensors if "float" in a.dtype)
     return MIN_SETS * set_bytes + parameters + doubled
 
 
@@ -43,9 +42,5 @@ def check_room(signature: Signature, *, kind: DeviceKind, memory_bytes: int) -> 
         )
 
 
-def _elements(arg: ArgSpec) -> int:
-    return spanned_elements(arg.shape, arg.strides)
-
-
 def _stored(arg: ArgSpec) -> int:
-    return _elements(arg) * element_bytes(arg.dtype)
+    return spanned_bytes(arg.shape, arg.strides, arg.dtype)

@@ -15,8 +15,8 @@ from ridgeline.tools.module_kernels import PACKED, unpack, use_cache
 from ridgeline.tools.runner_checks import GlobalState, flat_like
 from ridgeline.tools.runner_device import Failed
 from ridgeline.tools.runner_setup import Pointer, Setup
+from ridgeline.tools.torch_paths import TORCH_MODULE
 
-EXTENSION = "ridgeline_candidate"  # the torch extension's Python name, as torch_paths has it
 Call = Callable[[], Any]
 _MOST_NAMES = 4
 
@@ -52,7 +52,7 @@ class ExtensionCandidate:
             Failed: it does not load, or changes torch's state.
         """
         try:
-            self._forward = load_extension(EXTENSION, setup.library).forward
+            self._forward = load_extension(TORCH_MODULE, setup.library).forward
         except ImportError as error:
             raise Failed("load_failed", str(error)) from error
         state.check("loading the library")

@@ -20,6 +20,8 @@ from ridgeline.tools.records import Baselines, Candidate, Interface, Origin, Pur
 if TYPE_CHECKING:
     from ridgeline.graph.context import SearchContext
     from ridgeline.graph.state import SearchState
+    from ridgeline.problems.spec import ProblemSpec
+    from ridgeline.tools.engine import ProblemOnDevice
 
 logger = logging.getLogger(__name__)
 
@@ -94,15 +96,18 @@ def _is_at_floor(context: SearchContext, baselines: Baselines) -> bool:
 
 async def _judge_seeds(context: SearchContext) -> None:
     """Judge seed and bank kernels side by side; the engine decides what really runs at once."""
-    seeds = [*await asyncio.to_thread(_seed_candidates, context), *await asyncio.to_thread(_bank_candidates, context)]
+    seeds = [
+        *await asyncio.to_thread(seed_candidates, context.problem, context.target),
+        *await asyncio.to_thread(_bank_candidates, context),
+    ]
     for evaluation in await asyncio.gather(*(evaluate(context, seed, Purpose.SEARCH) for seed in seeds)):
         if evaluation.speedup is None:
             message = f"{evaluation.candidate_id}: {evaluation.status}: {evaluation.reason}"
             emit({"event": "warning", "message": message})
 
 
-def _seed_candidates(context: SearchContext) -> list[Candidate]:
-    kind = context.target.device.kind.value
+def seed_candidates(problem: ProblemSpec, target: ProblemOnDevice) -> list[Candidate]:
+    """Return the candidates of a problem's seed kernels for the target's device."""
     return [
         Candidate(
             id=f"seed-{stem}",
@@ -111,10 +116,10 @@ def _seed_candidates(context: SearchContext) -> list[Candidate]:
             idea_id=None,
             parent_id=None,
             source=source,
-            language=context.target.language,
-            interface=Interface(context.target.interface),
+            language=target.language,
+            interface=Interface(target.interface),
         )
-        for stem, source in context.problem.seed_sources(kind)
+        for stem, source in problem.seed_sources(target.device.kind.value)
     ]
 
 
