@@ -17,19 +17,18 @@ from collections.abc import Callable, Coroutine, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from ridgeline.checkpoints.archive import BASELINES_AGAIN, comparison_key
+from ridgeline.checkpoints.archive import BASELINES_AGAIN
 from ridgeline.graph.audit import EXTRA_TRIALS, needs_audit, run_audit
 from ridgeline.graph.certificate import Certificate
 from ridgeline.graph.elites import Standing, read_standings
 from ridgeline.graph.events import emit
 from ridgeline.graph.leaders import Leader
 from ridgeline.graph.other_shapes import try_other_shapes
-from ridgeline.graph.step_memory import measure_once
+from ridgeline.graph.step_memory import compare_once, measure_once
 from ridgeline.tools.compiler import evaluation_key
 from ridgeline.tools.engine import (
     BaselineTask,
     BenchmarkTask,
-    CompareTask,
     CompileTask,
     ProfileTask,
     VerifyTask,
@@ -40,7 +39,6 @@ from ridgeline.tools.records import (
     JUDGE_VERSION,
     Baselines,
     Build,
-    Comparison,
     DeviceKind,
     Evaluation,
     Origin,
@@ -264,13 +262,8 @@ async def _compare(context: SearchContext, certificate: Certificate, build: Buil
         reason = f"not compared with {seed.candidate.id}, which does not build: {seed_build.reason}"
         emit({"event": "warning", "message": reason})
         return
-    key = comparison_key(winner.id, seed.candidate.id)
-    if known := await asyncio.to_thread(context.archive.find, "comparisons", key):
-        certificate.versus_seed = Comparison.from_json(dict(known))
-        return
-    task = CompareTask(problem=problem, first=winner, first_build=build, second=seed.candidate, second_build=seed_build)
-    certificate.versus_seed = found = await context.engine.submit(task)
-    await asyncio.to_thread(context.archive.save, "comparisons", key, winner.id, found)
+    rival = seed.candidate, seed_build
+    certificate.versus_seed = await compare_once(context, (winner, build), rival, of=winner)
 
 
 async def _own_work(context: SearchContext, certificate: Certificate, build: Build) -> None:

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ridgeline.checkpoints.archive import comparison_key
 from ridgeline.graph.elites import Standing
 from ridgeline.graph.events import emit
-from ridgeline.tools.engine import CompareTask, CompileTask
+from ridgeline.graph.step_memory import compare_once
+from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.records import Build, Comparison, Status
 
@@ -105,21 +105,11 @@ async def _compared(
 ) -> list[Leader]:
     """Return `other` as a leader, from the archive when it was measured before; nothing when it cannot be measured."""
     (first, first_build), (second, second_build) = fastest, other
-    key = comparison_key(first.candidate.id, second.candidate.id)
-    if known := await asyncio.to_thread(context.archive.find, "comparisons", key):
-        return [Leader(standing=second, versus_fastest=Comparison.from_json(dict(known)))]
-    task = CompareTask(
-        problem=await context.described(),
-        first=first.candidate,
-        first_build=first_build,
-        second=second.candidate,
-        second_build=second_build,
-    )
+    pair = (first.candidate, first_build), (second.candidate, second_build)
     try:
-        found = await context.engine.submit(task)
+        found = await compare_once(context, *pair, of=second.candidate)
     except EngineError as error:
         logger.warning("%s is not compared with %s: %s", second.candidate.id, first.candidate.id, error)
         emit({"event": "warning", "message": f"{second.candidate.id} is not compared with the fastest: {error}"})
         return []
-    await asyncio.to_thread(context.archive.save, "comparisons", key, second.candidate.id, found)
     return [Leader(standing=second, versus_fastest=found)]

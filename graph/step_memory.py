@@ -1,16 +1,20 @@
-"""Measurements of the certificate that are kept step by step, so that a killed search does not repeat a finished one."""
+"""Measurements of the certificate that are kept one by one, so that a killed search does not repeat a finished one."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, TypeVar
 
+from ridgeline.checkpoints.archive import comparison_key
 from ridgeline.tools.compiler import evaluation_key
-from ridgeline.tools.records import Build, Candidate, Purpose, Timing, Verdict
+from ridgeline.tools.engine import CompareTask
+from ridgeline.tools.records import Build, Candidate, Comparison, Purpose, Timing, Verdict
 
 if TYPE_CHECKING:
     from ridgeline.graph.context import SearchContext
     from ridgeline.tools.engine import Task
+
+Built = tuple[Candidate, Build]
 
 TABLES: dict[type, str] = {Verdict: "verdicts", Timing: "timings"}
 
@@ -31,4 +35,21 @@ async def measure_once(  # noqa: PLR0917 - a step is named by what it measures
         return kind.from_json(dict(known))
     measured = await context.engine.submit(task)
     await asyncio.to_thread(context.archive.save, TABLES[kind], key, candidate.id, measured)
+    return measured
+
+
+async def compare_once(context: SearchContext, first: Built, second: Built, *, of: Candidate) -> Comparison:
+    """Return two kernels' times in one alternating run: as stored, else measured and then stored as `of`'s.
+
+    Raises EngineError as the engine does.
+    """
+    (one, one_build), (other, other_build) = first, second
+    key = comparison_key(one.id, other.id)
+    known = await asyncio.to_thread(context.archive.find, "comparisons", key)
+    if known is not None:
+        return Comparison.from_json(dict(known))
+    problem = await context.described()
+    task = CompareTask(problem=problem, first=one, first_build=one_build, second=other, second_build=other_build)
+    measured = await context.engine.submit(task)
+    await asyncio.to_thread(context.archive.save, "comparisons", key, of.id, measured)
     return measured
