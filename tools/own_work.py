@@ -12,17 +12,15 @@ beyond those is named, and its share is then unknown.
 from __future__ import annotations
 
 import re
-import shutil
-import tempfile
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ridgeline.tools.gpu_counters import DURATION_NS, KernelCounters, launches_of_a_call
+from ridgeline.tools.objdump import objdump
 from ridgeline.tools.records import OwnWork
 from ridgeline.tools.sandbox import Sandbox
-from ridgeline.tools.sandbox_rules import Confined, Limits, claim_workdir
 
 SYSTEM_LIBRARIES = re.compile(
     r"^(ld-linux-x86-64|ld-linux-aarch64|libc|libm|libmvec|libgomp|libstdc\+\+|libgcc_s|libpthread|libdl|librt)\.so"
@@ -36,7 +34,7 @@ VENDOR = re.compile(
 """How the kernels of NVIDIA's libraries are called; used where the candidate's own kernels are not known by name."""
 ATEN_PREFIX = "at::_ops::"
 MOST_OTHERS = 12
-_LIMITS = Limits(wall_s=30.0, cpu_s=20, memory_bytes=1 << 30, file_bytes=16 << 20)
+_LISTING_BYTES = 16 << 20
 _NEEDED = re.compile(r"^\s*NEEDED\s+(\S+)", re.MULTILINE)
 _IMPORTED = re.compile(r"\*UND\*\s+[0-9a-f]+\s+(?:\(?[\w.]+\)?\s+)?(\S+)$", re.MULTILINE)
 _ATEN = re.compile(r"^_ZN2at4_ops(\d+)")
@@ -105,17 +103,8 @@ def _borrowed(links: Links) -> list[str]:
 
 def read_links(library: Path, sandbox: Sandbox) -> tuple[Links | None, str]:
     """Return what a shared object links and imports, or why that is unknown; objdump reads it in the sandbox."""
-    if shutil.which("objdump") is None:
-        return None, "what it links is unknown: objdump is not installed (package binutils)"
-    with tempfile.TemporaryDirectory(prefix="ridgeline-links-") as name:
-        folder = claim_workdir(Path(name))
-        shutil.copyfile(library, folder / "kernel.so")
-        (folder / "kernel.so").chmod(0o644)
-        command = ("objdump", "-p", "-T", "-w", str(folder / "kernel.so"))
-        ended, output = sandbox.run(Confined(command=command, workdir=folder, limits=_LIMITS))
-    if not ended.is_success:
-        return None, f"what it links is unknown: objdump failed ({ended.message or 'no message'})"
-    return parse_links(output), ""
+    listing, problem = objdump(library, sandbox, "-p", "-T", listing_bytes=_LISTING_BYTES)
+    return (None, f"what it links is unknown: {problem}") if problem else (parse_links(listing), "")
 
 
 def parse_links(listing: str) -> Links:

@@ -8,22 +8,20 @@ hardware's counters where Nsight Compute works (gpu_profile.py).
 from __future__ import annotations
 
 import platform
-import shutil
-import tempfile
 from pathlib import Path
 
 from ridgeline.tools.counted import counted
 from ridgeline.tools.disassembly import LoopFacts, read_listing
 from ridgeline.tools.gpu_profile import look_into
+from ridgeline.tools.objdump import objdump
 from ridgeline.tools.own_work import cpu_work, read_links, with_links
 from ridgeline.tools.records import Description, Device, DeviceKind, Floor, OwnWork, Profile, Timing
 from ridgeline.tools.sandbox import Sandbox
-from ridgeline.tools.sandbox_rules import Confined, Limits, claim_workdir
+from ridgeline.tools.sandbox_rules import Confined
 
 NEAR_FLOOR = 0.9
 FAULTS_WORTH_A_NOTE = 16.0  # a page each: 64 KiB that the kernel obtains anew in every call
 LARGEST_LISTING_BYTES = 32 << 20
-OBJDUMP_LIMITS = Limits(wall_s=30.0, cpu_s=20, memory_bytes=1 << 30, file_bytes=LARGEST_LISTING_BYTES)
 
 
 def profile_candidate(
@@ -119,23 +117,8 @@ def _loop_facts(library: Path, sandbox: Sandbox) -> tuple[LoopFacts | None, list
     """Return what the loops hold, or why that is unknown."""
     if platform.machine() != "x86_64":
         return None, [f"the instruction mix is read on x86-64 only, not on {platform.machine()}"]
-    if shutil.which("objdump") is None:
-        return None, ["the instruction mix is unknown: objdump is not installed (package binutils)"]
-    listing, problem = _disassemble(library, sandbox)
-    return (None, [problem]) if problem else (read_listing(listing), [])
-
-
-def _disassemble(library: Path, sandbox: Sandbox) -> tuple[str, str]:
-    """Return (listing, ""), or ("", why not): the file is a stranger's, and so is what objdump makes of it."""
-    with tempfile.TemporaryDirectory(prefix="ridgeline-profile-") as name:
-        folder = claim_workdir(Path(name))
-        shutil.copyfile(library, folder / "kernel.so")
-        (folder / "kernel.so").chmod(0o644)
-        command = ("objdump", "-d", "--no-show-raw-insn", "-w", str(folder / "kernel.so"))
-        ended, output = sandbox.run(Confined(command=command, workdir=folder, limits=OBJDUMP_LIMITS))
-    if not ended.is_success:
-        return "", f"the instruction mix is unknown: objdump failed ({ended.message or 'no message'})"
-    return output, ""
+    listing, problem = objdump(library, sandbox, "-d", "--no-show-raw-insn", listing_bytes=LARGEST_LISTING_BYTES)
+    return (None, [f"the instruction mix is unknown: {problem}"]) if problem else (read_listing(listing), [])
 
 
 def loop_notes(facts: LoopFacts, *, device: Device, is_memory_bound: bool) -> list[str]:
