@@ -334,9 +334,7 @@ class Timing(Record):
     benchmark_s: float = 0.0  # its runner's start not included
     load_s: float = 0.0  # before it: until a runner of its own stood ready with the candidate loaded
     clocks: dict[str, float] = field(default_factory=dict)  # GPU: sm_mhz, power_w, …; share of blocks "slowed by …"
-    graph_ms: float | None = (
-        None  # GPU, launch-bound: a call in a replayed CUDA graph; None where it cannot be captured
-    )
+    graph_ms: float | None = None  # GPU, launch-bound: a call in a replayed CUDA graph; None: it cannot be captured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
