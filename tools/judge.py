@@ -76,6 +76,7 @@ class Judge:
         graph, graph_error = self._export()
         self._secret = bytes.fromhex(request["secret"])
         is_module = request["interface"] == Interface.MODULE
+        contract = self.reference.contract() if is_module else None  # while the model has its first values
         secrets = SecretSource(self.reference, self._secret, self.reference.loaded_names() if is_module else None)
         cache_bytes = int(request["cache_bytes"])
         give_back(kind)  # the sets are not PyTorch's: they find no room in what it keeps
@@ -99,7 +100,7 @@ class Judge:
             flops=flop_count(graph) if graph else 0,
             reference_sha256=self._source_sha256,
             torch_version=str(torch.__version__),
-            module=self.reference.contract() if is_module else None,
+            module=contract,
             skipped_trials=tuple(f"{name}: {why}" for name, why in self._book.skipped.items()),
         )
 

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from ridgeline.tools.errors import ProblemError
+from ridgeline.tools.module_weights import fingerprint
 
 TENSOR, OTHER = "tensor", "other"
 _PLAIN = "interface module takes numbers, text, None, and lists, tuples or dicts of them"
@@ -62,6 +63,8 @@ def module_contract(
 ) -> dict[str, Any]:
     """Return, as plain values, what a runner needs to make a `ModelNew`, give it weights, call it and read its result.
 
+    The model's tensors have their values of the public seed still.
+
     Raises:
         ProblemError: an argument of the constructor has no form in which it could be sent.
     """
@@ -73,6 +76,7 @@ def module_contract(
     return {
         "init": _literal("get_init_inputs()", list(init)),
         "state": state,
+        "first_values": {name: fingerprint(loaded[name]) for name in state},
         "arguments": [_template(a, slots) for a in arguments],
         "form": output_form(result),
         "copied": list(written.copied),

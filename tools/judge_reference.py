@@ -27,6 +27,7 @@ from ridgeline.tools.judge_contract import (
 from ridgeline.tools.judge_memory import storage_elements
 from ridgeline.tools.judge_own_code import FILE as _FILE
 from ridgeline.tools.judge_own_code import attribute, load_reference, run_own
+from ridgeline.tools.module_file import PUBLIC_SEED
 from ridgeline.tools.records import ArgKind, ArgSpec, Role, Signature
 from ridgeline.tools.tensor_bits import equal_bits
 
@@ -80,7 +81,7 @@ class Reference:
         if not isinstance(init, list | tuple):
             raise ProblemError(f"{_FILE}: get_init_inputs() must return a list, got {type(init).__name__}")
         self._init = init
-        torch.manual_seed(0)
+        torch.manual_seed(PUBLIC_SEED)
         model = self._own("Model()", lambda: attribute(self._module, "Model")(*init))
         if not isinstance(model, torch.nn.Module):
             raise ProblemError(f"{_FILE}: Model() must give a torch.nn.Module, got {type(model).__name__}")
@@ -177,7 +178,7 @@ class Reference:
         return dict(self.model.named_parameters()) | dict(self.model.named_buffers())
 
     def contract(self) -> dict[str, Any]:
-        """Return what a runner needs to make a `ModelNew` and to call it, as plain values.
+        """Return what a runner needs to make a `ModelNew` and to call it, as plain values; to be asked before `bind`.
 
         Raises:
             ProblemError: an argument of the constructor cannot be sent.

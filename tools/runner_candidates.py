@@ -12,13 +12,13 @@ import torch
 from ridgeline.tools.module_extensions import ExtensionMissing, Loader, load_extension
 from ridgeline.tools.module_file import NoModel, load_file, make_model, told, values
 from ridgeline.tools.module_kernels import PACKED, unpack, use_cache
+from ridgeline.tools.module_weights import WeightsDiffer, expect_same_form, reference_names
 from ridgeline.tools.runner_checks import GlobalState, flat_like
 from ridgeline.tools.runner_device import Failed
 from ridgeline.tools.runner_setup import Pointer, Setup
 from ridgeline.tools.torch_paths import TORCH_MODULE
 
 Call = Callable[[], Any]
-_MOST_NAMES = 4
 
 
 class Candidate(Protocol):
@@ -128,13 +128,19 @@ class ModuleCandidate:
 
     def _made(self, weights: dict[str, torch.Tensor]) -> torch.nn.Module:
         model = make_model(self._file, self._contract["init"])
-        torch.nn.Module.to(model, self._setup.device.name)
-        _expect_same_state(torch.nn.Module.state_dict(model), weights)
+        try:
+            names = reference_names(self._contract["first_values"], model)
+            torch.nn.Module.to(model, self._setup.device.name)
+            own = torch.nn.Module.state_dict(model)
+            given = {name: weights[names[name]] if name in names else tensor for name, tensor in own.items()}
+            expect_same_form(own, given)
+        except WeightsDiffer as error:
+            raise Failed("weights_mismatch", str(error)) from error
         # assigned and not copied: the module then reads the judge's memory, which it cannot write
-        torch.nn.Module.load_state_dict(model, weights, strict=True, assign=True)
+        torch.nn.Module.load_state_dict(model, given, strict=True, assign=True)
         model.requires_grad_(False)
         for name, tensor in torch.nn.Module.state_dict(model).items():
-            if tensor.data_ptr() != weights[name].data_ptr():
+            if tensor.data_ptr() != given[name].data_ptr():
                 raise Failed("weights_mismatch", f"ModelNew replaces `{name}`, which load_state_dict has just set")
         return model
 
@@ -174,25 +180,6 @@ def _unpack(setup: Setup) -> None:
     use_cache(kernels)
     if (library.parent / PACKED).exists():
         unpack(library.parent / PACKED, kernels)
-
-
-def _expect_same_state(own: dict[str, torch.Tensor], weights: dict[str, torch.Tensor]) -> None:
-    missing, unknown = ([*one.keys() - two.keys()] for one, two in ((weights, own), (own, weights)))
-    if missing or unknown:
-        lacks = f" lacks {_listed(missing)}" if missing else ""
-        has = f"{' and' if missing else ''} has {_listed(unknown)}, which the reference has not" if unknown else ""
-        raise Failed("weights_mismatch", f"ModelNew's state_dict{lacks}{has}: name its tensors as the reference does")
-    for name, wanted in weights.items():
-        if own[name].shape != wanted.shape or own[name].dtype != wanted.dtype:
-            is_, want = (f"{t.dtype} {tuple(t.shape)}".removeprefix("torch.") for t in (own[name], wanted))
-            raise Failed(
-                "weights_mismatch", f"ModelNew's `{name}` is {is_}, the reference's {want}: convert in forward"
-            )
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(f"`{name}`" for name in sorted(names)[:_MOST_NAMES])
-    return f"{shown} and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else shown
 
 
 def filled(template: Any, tensors: Sequence[torch.Tensor]) -> Any:

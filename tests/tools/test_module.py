@@ -52,10 +52,13 @@ CHEATS = {
         R.WRONG_VALUES,
         "nominal_1: ",
     ),
-    "has other names": (
-        HONEST.replace("self.lin", "self.linear"),
+    "packs its weights once": (
+        HONEST.replace(
+            "        self.norm = ",
+            "        self.lin.weight = nn.Parameter(self.lin.weight.flatten())\n        self.norm = ",
+        ),
         R.WEIGHTS_MISMATCH,
-        "lacks `lin.bias`, `lin.weight` and has `linear.bias`, `linear.weight`",
+        "`lin.weight` is float32 (2304,), the reference's float32 (48, 48): convert in forward",
     ),
     "returns one buffer": (
         HONEST.replace(
@@ -162,8 +165,8 @@ def test_a_written_input_and_each_part_of_a_dict_are_outputs(bench: Bench) -> No
     ]
 
 
-def test_an_honest_file_is_accepted_with_the_judges_weights(bench: Bench) -> None:
-    verdict = bench.verify(HONEST)
+def test_an_honest_file_is_accepted_with_the_judges_weights_under_names_of_its_own(bench: Bench) -> None:
+    verdict = bench.verify(HONEST.replace("self.lin", "self.linear"))
     assert verdict.status is Status.OK, verdict
     assert not [t for t in verdict.trials if t.skipped]
 
