@@ -1,7 +1,7 @@
 """Secret inputs and parameters for the trials and for the timed sets (runs in the judge).
 
 Nothing here leaves the domain of what `get_inputs` gives, save for the transforms that say so: a mixture of two draws
-is as non-negative, as triangular or as normalised as they are.
+is as non-negative, as triangular or as normalised as they are, and infinities (a mask's) are where they were.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 
 from ridgeline.tools.judge_reference import Reference, Tensors
+from ridgeline.tools.tensor_bits import equal_bits
 
 _POOL = 8  # different draws of integer and bool tensors beside floating ones, dealt over the sets
 _MIXTURE = (0.15, 0.85)  # weight of the second draw: never one draw alone, so every set has contents of its own
@@ -92,6 +93,7 @@ class SecretSource:
             second=second,
             pool=self._pool(first, n_sets, label),
             mirrored=tuple(_is_symmetric(t) for t in first),
+            finite=tuple(_are_finite(a, b) for a, b in zip(first, second, strict=True)),
             weights=self._weights,
             offsets=torch.randperm(_OFFSETS, generator=self._cpu_generator(label + ":weights"))[:n_sets].tolist(),
         )
@@ -127,25 +129,37 @@ class Filling:
     second: Tensors
     pool: list[Tensors]  # of integers and bools
     mirrored: tuple[bool, ...]  # which inputs are symmetric matrices, and stay so
+    finite: tuple[torch.Tensor | None, ...]  # where an input may be mixed: not at a mask's infinities; None: everywhere
     weights: torch.Tensor  # a table that every set reads from another offset on
     offsets: list[int]
 
     def write(self, index: int, views: Tensors) -> None:
         """Fill the views of one set."""
         whole = self.pool[index % len(self.pool)]
-        for view, a, b, other, mirrored in zip(views, self.first, self.second, whole, self.mirrored, strict=True):
+        for i, (view, a, b) in enumerate(zip(views, self.first, self.second, strict=True)):
             if not view.is_floating_point():
-                view.copy_(other)
+                view.copy_(whole[i])
                 continue
             start = self.offsets[index]
             weights = self.weights[start : start + view.numel()].view(view.shape).to(view.dtype)
-            torch.lerp(a, b, _mirrored(weights) if mirrored else weights, out=view)
+            torch.lerp(a, b, _mirrored(weights) if self.mirrored[i] else weights, out=view)
+            finite = self.finite[i]
+            if finite is not None:
+                torch.where(finite, view, a, out=view)
 
     def is_intact(self, index: int, views: Tensors) -> bool:
         """Return whether the views of a set still hold what `write` put there, bit by bit."""
         expected = tuple(torch.empty_like(view) for view in views)
         self.write(index, expected)
-        return all(torch.equal(view, fresh) for view, fresh in zip(views, expected, strict=True))
+        return all(equal_bits(view, fresh) for view, fresh in zip(views, expected, strict=True))
+
+
+def _are_finite(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor | None:
+    """Return where two draws are finite, None when they are everywhere: a mixture with an infinity is NaN."""
+    if not first.is_floating_point():
+        return None
+    finite = torch.isfinite(first) & torch.isfinite(second)
+    return None if bool(finite.all()) else finite
 
 
 def _mirrored(weights: torch.Tensor) -> torch.Tensor:
@@ -213,13 +227,14 @@ def _row_scaled(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tenso
 
 
 def _whole(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    if tensor.numel() == 0:
+    finite = torch.isfinite(tensor)
+    if not bool(finite.any()):
         return tensor
-    low, high = float(tensor.min()), float(tensor.max())
+    low, high = float(tensor[finite].min()), float(tensor[finite].max())
     lowest = 0 if low >= 0 else -_INTEGER_RANGE
     highest = 1 if lowest == 0 and high <= 1 else _INTEGER_RANGE
     drawn = torch.randint(lowest, highest + 1, tensor.shape, generator=generator, device=generator.device)
-    whole = drawn.to(tensor.dtype)
+    whole = torch.where(finite, drawn.to(tensor.dtype), tensor)
     if _is_symmetric(tensor):
         whole = whole.tril() + whole.tril(-1).mT
     return torch.where(tensor == 0, tensor, whole) if _has_structural_zeros(tensor) else whole

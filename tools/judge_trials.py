@@ -124,7 +124,7 @@ class Examiner:
             return ""
         views = self._memory.inputs[set_index]
         pairs = zip(self._reference.input_names, views, case.inputs, strict=True)
-        return next((n for n, view, given in pairs if not torch.equal(view, given.to(view.dtype))), "")
+        return next((n for n, view, given in pairs if not equal_bits(view, given.to(view.dtype))), "")
 
     # ---------------------------------------------------------------------------------------------------------- trials
 

@@ -57,6 +57,28 @@ def test_zeros_that_are_structure_stay_zero() -> None:
         assert torch.equal(x, x.tril())
 
 
+MASKED = "torch.randn(16, 16), torch.full((16, 16), float('-inf')).triu(1)"
+
+
+def test_a_mask_of_infinities_stays_one() -> None:
+    for x, mask in refilled(MASKED, names="x, m", body="x + m"):
+        assert torch.equal(mask, torch.full((16, 16), -torch.inf).triu(1))
+        assert bool(torch.isfinite(x).all())
+
+
+def test_a_draws_own_infinities_and_nans_are_kept_where_they_are() -> None:
+    for (x,) in refilled("torch.where(torch.rand(64) < 0.2, torch.nan, torch.randn(64))"):
+        assert 0 < int(x.isnan().sum()) < 64
+
+
+def test_transforms_leave_a_mask_of_infinities_in_place() -> None:
+    reference = Reference(REFERENCE.format(names="x, m", body="x + m", inputs=MASKED))
+    secret = SecretSource(reference, b"secret")
+    for _, mask in (secret.shifted("a"), secret.row_scaled("b"), secret.integers("c"), secret.tweaked("d", "e")):
+        assert torch.equal(mask.isinf(), torch.ones(16, 16).triu(1).bool())
+        assert not bool(mask.isnan().any())
+
+
 def test_integers_alone_differ_in_every_set() -> None:
     contents = {tuple(x.tolist()) for (x,) in refilled("torch.randint(0, 1000, (64,))")}
     assert len(contents) == 24
