@@ -38,10 +38,16 @@ BASELINES_AGAIN = "baselines_again"
 PIECES = ("builds", "verdicts", "timings", "profiles", "comparisons")
 
 
-def comparison_key(first_id: str, second_id: str) -> str:
+def comparison_key(first_id: str, second_id: str, under: str) -> str:
     """Return the key under which the comparison of two candidates is stored; its `ratio` is the first's time over the
-    second's."""
-    return f"{first_id}:{second_id}"
+    second's. `under` tells the builds and the judge apart that it was measured with."""
+    return f"{first_id}:{second_id}:{under}"
+
+
+def compared_ids(key: str) -> tuple[str, str]:
+    """Return the two candidates of a comparison's key."""
+    first, second, *_ = key.split(":")
+    return first, second
 
 
 class Archive:

@@ -13,7 +13,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.archive import Archive, compared_ids
 from ridgeline.checkpoints.certificate_text import render_certificate
 from ridgeline.checkpoints.database import storage_errors
 from ridgeline.checkpoints.journal import Journal
@@ -147,14 +147,14 @@ def speedup_vs_seed(archive: Archive, candidate_id: str) -> Comparison | None:
     Its `ratio` is the seed's time / the candidate's. Of several seeds the one hardest to beat counts.
     """
     seeds = {c.id for c in archive.candidates(origin=Origin.SEED)}
-    found = []
+    found = {}  # by the seed; what was measured later, with another judge say, takes its place
     for key, record in archive.records("comparisons"):
-        first, _, second = key.partition(":")
+        first, second = compared_ids(key)
         if second == candidate_id and first in seeds:
-            found.append(Comparison.from_json(record))
+            found[first] = Comparison.from_json(record)
         elif first == candidate_id and second in seeds:
-            found.append(_inverse(Comparison.from_json(record)))
-    return min(found, key=lambda c: c.ratio, default=None)
+            found[second] = _inverse(Comparison.from_json(record))
+    return min(found.values(), key=lambda c: c.ratio, default=None)
 
 
 def _inverse(comparison: Comparison) -> Comparison:

@@ -125,7 +125,7 @@ def other_sizes(sizes: Mapping[str, int]) -> list[dict[str, int]]:
 
 
 def _multiple(size: int) -> int:
-    return max(size // MULTIPLE * MULTIPLE, 1)
+    return max(size // MULTIPLE * MULTIPLE, min(size, MULTIPLE))
 
 
 async def _described(context: SearchContext, target: ProblemOnDevice, changed: dict[str, int]) -> ProblemOnDevice:

@@ -44,11 +44,13 @@ async def compare_once(context: SearchContext, first: Built, second: Built, *, o
     Raises EngineError as the engine does.
     """
     (one, one_build), (other, other_build) = first, second
-    key = comparison_key(one.id, other.id)
+    problem = await context.described()
+    builds = (one_build, other_build)
+    under = "+".join(evaluation_key(build.key, problem, Purpose.CERTIFY)[:16] for build in builds)
+    key = comparison_key(one.id, other.id, under)
     known = await asyncio.to_thread(context.archive.find, "comparisons", key)
     if known is not None:
         return Comparison.from_json(dict(known))
-    problem = await context.described()
     task = CompareTask(problem=problem, first=one, first_build=one_build, second=other, second_build=other_build)
     measured = await context.engine.submit(task)
     await asyncio.to_thread(context.archive.save, "comparisons", key, of.id, measured)

@@ -86,16 +86,32 @@ def _ticks() -> int:
     return os.sysconf("SC_CLK_TCK")
 
 
-def busy_seconds(pid: int) -> float:
-    """Return the time that a process's living threads have spent on a core, to the nanosecond; 0.0 when it is gone.
+class ProcessorTime:
+    """The time that a process spends on cores from now on."""
 
-    `cpu_seconds` counts in ticks of 10 ms, too coarse to see what an idle process does in as many.
-    """
-    total_ns = 0
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._threads_ns = _threads_ns(pid)
+        self._all_s = cpu_seconds(pid)
+
+    def seconds(self) -> float:
+        """Return the seconds so far: to the nanosecond for threads that live, in ticks of 10 ms for those that ended."""
+        living_ns = sum(ns - self._threads_ns.get(task, 0) for task, ns in _threads_ns(self._pid).items())
+        # user and system time are each rounded down to a tick
+        with_ended_s = cpu_seconds(self._pid) - self._all_s - 2 / _ticks()
+        return max(living_ns / 1e9, with_ended_s, 0.0)
+
+
+def _threads_ns(pid: int) -> dict[str, int]:
+    """Return the time on a core of each living thread by its id; one that ends meanwhile is left out."""
+    found = {}
     try:
-        tasks = list(Path(f"/proc/{pid}/task").iterdir())
-        for task in tasks:
-            total_ns += int((task / "schedstat").read_text().split()[0])
+        tasks = os.listdir(f"/proc/{pid}/task")
     except (FileNotFoundError, ProcessLookupError):
-        return cpu_seconds(pid)
-    return total_ns / 1e9
+        return {}
+    for task in tasks:
+        try:
+            found[task] = int(Path(f"/proc/{pid}/task/{task}/schedstat").read_text().split()[0])
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return found

@@ -16,7 +16,7 @@ from typing import Any
 from ridgeline.tools.counted import counted
 from ridgeline.tools.judge_process import JudgeProcess
 from ridgeline.tools.precision import REPEAT_LIMIT, strictness
-from ridgeline.tools.process_usage import IDLE_SHARE, busy_seconds, thread_count
+from ridgeline.tools.process_usage import IDLE_SHARE, ProcessorTime, thread_count
 from ridgeline.tools.records import Label, PrecisionClass, ReasonCode, Status, Trial, Verdict
 from ridgeline.tools.runner_process import RunnerFailure, RunnerProcess
 from ridgeline.tools.vocabulary import STRICTEST_FIRST
@@ -200,9 +200,9 @@ class Verification:
 
     def _idle_share(self, window_s: float) -> float:
         window_s = min(window_s, _IDLE_WINDOW_S)
-        before, start = busy_seconds(self._runner.pid), time.perf_counter()
+        used, start = ProcessorTime(self._runner.pid), time.perf_counter()
         time.sleep(window_s)
-        return (busy_seconds(self._runner.pid) - before) / (time.perf_counter() - start)
+        return used.seconds() / (time.perf_counter() - start)
 
     # --------------------------------------------------------------------------------------------------------- verdict
 

@@ -206,7 +206,7 @@ def fill(archive: Archive) -> None:
     archive.add_evaluation(make_ok(tuned.id, 2.31, Purpose.TUNE))
     archive.add_evaluation(make_ok(tuned.id, 2.27, Purpose.CERTIFY))
     ratio = Comparison(ratio=1.73, ratio_ci95=(1.69, 1.77), first_ms=0.92, second_ms=0.53, blocks=12)
-    archive.save("comparisons", comparison_key("seed-fused", tuned.id), tuned.id, ratio)
+    archive.save("comparisons", comparison_key("seed-fused", tuned.id, "builds"), tuned.id, ratio)
     archive.save_certificate(_certificate(tuned.id))
     archive.save_run({"best_id": tuned.id})
 

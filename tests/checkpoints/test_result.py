@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import subprocess
@@ -86,7 +87,9 @@ def test_a_winner_that_did_not_stand_up_is_not_reported(filled: Archive) -> None
 
 def test_speedup_over_the_seed_is_the_seed_hardest_to_beat_whichever_side_it_was_on(filled: Archive) -> None:
     reverse = Comparison(ratio=0.25, ratio_ci95=(0.24, 0.26), first_ms=0.5, second_ms=2.0, blocks=9)
-    filled.save("comparisons", comparison_key("r3i1v0a0", "seed-naive"), "r3i1v0a0", reverse)
+    stale = dataclasses.replace(reverse, ratio=0.9)
+    filled.save("comparisons", comparison_key("r3i1v0a0", "seed-naive", "older builds"), "r3i1v0a0", stale)
+    filled.save("comparisons", comparison_key("r3i1v0a0", "seed-naive", "builds"), "r3i1v0a0", reverse)
     found = speedup_vs_seed(filled, "r3i1v0a0")
     assert found is not None
     assert found.ratio == 4.0
@@ -107,19 +110,15 @@ def test_evaluate_line_has_every_field_for_success_and_failure(story: SimpleName
 
 
 def test_an_infinite_error_is_null_in_the_contracts(story: SimpleNamespace) -> None:
-    from dataclasses import replace
-
     failed = story.failed("k", Status.WRONG, ReasonCode.NON_FINITE_MISMATCH, "NaN")
     verdict = Verdict(status=Status.WRONG, reason_code=ReasonCode.NON_FINITE_MISMATCH, rel_error=math.inf)
-    line = evaluation_line("k.cpp", replace(failed, verdict=verdict), None)
+    line = evaluation_line("k.cpp", dataclasses.replace(failed, verdict=verdict), None)
     assert line["rel_error"] is None
     _check(line, "evaluation")
 
 
 def test_a_measured_speedup_over_the_best_baseline_is_not_replaced(story: SimpleNamespace) -> None:
-    from dataclasses import replace
-
-    assert speedup_vs_best(replace(story.ok("k", 1.5), speedup_vs_best=0.9), story.baselines()) == 0.9
+    assert speedup_vs_best(dataclasses.replace(story.ok("k", 1.5), speedup_vs_best=0.9), story.baselines()) == 0.9
 
 
 def test_show_tells_rounds_ideas_lineage_and_cost(filled: Archive) -> None:

@@ -31,6 +31,11 @@ def test_first_three_shapes_change_the_outermost_the_innermost_and_both_to_odd_s
     assert other_sizes({"ROWS": 256, "COLS": 768})[:3] == [{"ROWS": 128}, {"COLS": 576}, {"ROWS": 255, "COLS": 767}]
 
 
+def test_a_small_size_is_not_cut_down_to_one_element() -> None:
+    assert other_sizes({"ROWS": 10}) == [{"ROWS": 5}, {"ROWS": 7}, {"ROWS": 9}]
+    assert {"C": 8} not in other_sizes({"C": 8})
+
+
 def test_no_shape_is_larger_than_the_problem_s_and_none_is_tried_twice() -> None:
     for sizes in ({"N": 8}, {"N": 4096}, {"M": 4096, "K": 4096, "N": 4096}, {"BATCH": 100, "H": 224, "W": 224}):
         shapes = other_sizes(sizes)
