@@ -21,7 +21,6 @@ from ridgeline.problems.syntax import parse_reference
 from ridgeline.tools.errors import ProblemError
 
 FOLDER = "KernelBench"
-DEFAULT_OUT = Path("kernelbench-problems")
 
 _LEVEL = re.compile(r"level(\d+)")
 _FILE = re.compile(r"(\d+)_(.+)\.py")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -142,11 +143,23 @@ def _template(value: Any, slots: Iterator[int]) -> Any:
 
 
 def _literal(what: str, value: Any) -> str:
-    """Return a value as Python source that gives it back; a number that has no source (inf) as `float` reads it."""
-    text = repr(value)
+    """Return a value as Python source that `ast.literal_eval` gives back."""
+    text = _source(value)
     try:
-        if type(value) is not float:
-            ast.literal_eval(text)
+        ast.literal_eval(text)
     except (ValueError, SyntaxError) as error:
         raise ProblemError(f"reference.py: {what} gives {text[:60]}: {_PLAIN}") from error
     return text
+
+
+def _source(value: Any) -> str:
+    """Return `repr`, but an infinity as a number too large for a double: it has no literal of its own."""
+    if type(value) is float and math.isinf(value):
+        return "1e999" if value > 0 else "-1e999"
+    if type(value) is list:
+        return f"[{', '.join(_source(v) for v in value)}]"
+    if type(value) is tuple:
+        return f"({', '.join(map(_source, value))}{',' if len(value) == 1 else ''})"
+    if type(value) is dict:
+        return f"{{{', '.join(f'{_source(k)}: {_source(v)}' for k, v in value.items())}}}"
+    return repr(value)

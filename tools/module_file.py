@@ -50,11 +50,8 @@ def make_model(module: types.ModuleType, init: str) -> torch.nn.Module:
 
 
 def values(text: str) -> Any:
-    """Return the value of a Python literal; of what has none (inf) as `float` reads it."""
-    try:
-        return ast.literal_eval(text)
-    except ValueError:
-        return float(text)
+    """Return the value of a Python literal."""
+    return ast.literal_eval(text)
 
 
 def told(error: BaseException) -> str:

@@ -71,6 +71,7 @@ class RunnerProcess:
         self._pending = b""
         self._phase = "while it was loaded"
         self._called_set: int | None = None  # of the last request, when it was for one set only
+        self._spins = False
         started = time.perf_counter()
         self._start = ahead or RunnerStart(sandbox, plan, problem)
         self._socket, self._process = self._start.socket, self._start.process
@@ -82,6 +83,7 @@ class RunnerProcess:
             self.close()
             raise
         self._phase = "during a call"
+        self._spins = plan.uses_gpu
         self.load_s = time.perf_counter() - started  # sandbox, program, on a GPU its context, the candidate's library
 
     @property
@@ -279,12 +281,12 @@ class RunnerProcess:
     def _receive(self, deadline: float) -> bytes:
         """Return what the runner has sent, b"" when it has closed its connection.
 
-        A candidate on a GPU leaves a core free to wait on: waking up takes 50 to 100 us, and not always as many.
+        A call on a GPU leaves a core free to wait on: waking up takes 50 to 100 us, and not always as many.
 
         Raises:
             TimeoutError: nothing came until then.
         """
-        if not self._plan.uses_gpu:
+        if not self._spins:
             self._socket.settimeout(max(deadline - time.monotonic(), 1e-3))
             return self._socket.recv(_LONGEST_LINE)
         self._socket.setblocking(False)

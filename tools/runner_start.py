@@ -55,21 +55,21 @@ class RunnerStart:
         self.stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  closed with the process
         self.socket, theirs = socket.socketpair()
         try:
-            self.process = self._started(sandbox, theirs)
+            with theirs:
+                self.process = self._started(sandbox, theirs.fileno())
         except BaseException:
             self._release()
             raise
 
-    def _started(self, sandbox: Sandbox, theirs: socket.socket) -> SandboxedProcess:
+    def _started(self, sandbox: Sandbox, theirs: int) -> SandboxedProcess:
         confined = self._plan.confined
         if self._plan.starts_in is not None:
             self._plan.starts_in.mkdir(parents=True, exist_ok=True)
             self.folder = claim_workdir(Path(tempfile.mkdtemp(prefix="runner-", dir=self._plan.starts_in)))
             confined = replace(confined, workdir=self.folder)
-        with theirs:
-            descriptors = {SOCKET_INSIDE: theirs.fileno()}
-            descriptors |= {SOCKET_INSIDE + 1 + i: r.fd for i, r in enumerate(self._problem.regions)}
-            return sandbox.start(confined, pass_fds=descriptors, stdout=subprocess.DEVNULL, stderr=self.stderr)
+        descriptors = {SOCKET_INSIDE: theirs}
+        descriptors |= {SOCKET_INSIDE + 1 + i: r.fd for i, r in enumerate(self._problem.regions)}
+        return sandbox.start(confined, pass_fds=descriptors, stdout=subprocess.DEVNULL, stderr=self.stderr)
 
     def fits(self, plan: RunnerPlan, problem: LoadedProblem) -> bool:
         """Return whether a runner of this plan would be started in the same way, and this one still lives."""

@@ -310,13 +310,6 @@ class Reader:
             return None
         return self._read(self._view(node["args"][index]["node"]), shape)
 
-    def reshaped(self, node: Node, index: int, as_shape: Shape, shape: Shape) -> Value | None:
-        """Return an optional operand seen as `as_shape` and broadcast to `shape`: a bias over channels."""
-        if index >= len(node["args"]) or node["args"][index] is None:
-            return None
-        view = self._view(node["args"][index]["node"])
-        return self._read(layout.apply_view("view", view, [], as_shape) or view, shape)
-
     def shape_of(self, node: Node, index: int) -> Shape:
         """Return the shape of one operand."""
         return tuple(self.nodes[node["args"][index]["node"]]["shape"])

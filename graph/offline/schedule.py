@@ -89,11 +89,6 @@ def has_online_pair(program: RowProgram) -> bool:
     return bool(_online_pairs(program.values()))
 
 
-def would_keep(program: RowProgram) -> bool:
-    """Tell whether any intermediate result is worth a row buffer."""
-    return make_plan(program, keep=True).buffers > 0
-
-
 def _plain(program: RowProgram, value: Value) -> Reduction:
     if value.op != "m2":
         return Reduction(kind=value.op, target=value, expression=value.args[0])

@@ -9,10 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ridgeline.tools.engine import CompileTask, ProblemOnDevice
-from ridgeline.tools.hardware import detect_device
-from ridgeline.tools.recipe import refuse
-from ridgeline.tools.records import Candidate, Interface, Origin, ReasonCode, Status
+from ridgeline.tools.records import Interface, Status
 
 from .catalogue import Case, Form, cases
 from .court import HERE, Court, gains_nothing
@@ -23,25 +20,6 @@ JUDGED = [case for case in CASES if case.end.control in ("", "itself")]
 GAINLESS = [case for case in CASES if case not in JUDGED]
 
 
-def _is_judged() -> bool:
-    """Ask the compiler whether it takes candidates of this interface."""
-    problem = ProblemOnDevice(
-        name="p", reference_source="", interface="module", tolerance="fp32", device=detect_device("cpu")
-    )
-    candidate = Candidate(
-        id="c",
-        origin=Origin.FILE,
-        round=0,
-        idea_id=None,
-        parent_id=None,
-        source=_source("honest"),
-        language="py",
-        interface=Interface.MODULE,
-    )
-    refusal = refuse(CompileTask(problem=problem, candidate=candidate))
-    return refusal is None or refusal.reason_code is not ReasonCode.INTERFACE_UNSUPPORTED
-
-
 def _source(name: str) -> str:
     honest = (HERE / "modules" / "honest.py").read_text()
     return honest if name == "honest" else honest + (HERE / "modules" / f"{name}.py").read_text()
@@ -49,8 +27,6 @@ def _source(name: str) -> str:
 
 @pytest.fixture(scope="module")
 def court() -> Iterator[Court]:
-    if not _is_judged():
-        pytest.skip("interface module is not judged by this version: its candidates are refused")
     with tempfile.TemporaryDirectory(prefix="ridgeline-module-cheats-", dir="/tmp") as folder:
         os.chmod(folder, 0o755)  # confined code may become another user
         court = Court(Path(folder), Interface.MODULE)

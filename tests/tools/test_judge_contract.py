@@ -7,6 +7,7 @@ import torch
 
 from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.judge_reference import Reference, check_usable
+from ridgeline.tools.module_file import values
 from ridgeline.tools.records import Role
 
 HEAD = """import torch
@@ -97,6 +98,12 @@ def test_the_contract_tells_arguments_structure_weights_and_result() -> None:
 def test_constructor_arguments_without_a_text_are_refused() -> None:
     with pytest.raises(ProblemError, match=r"get_init_inputs\(\) gives .*tensor.*: interface module takes numbers"):
         reference("return x + 1", "[4, torch.ones(2)]").contract()
+
+
+def test_infinities_among_the_constructors_arguments_arrive() -> None:
+    init = [4, float("-inf"), (float("inf"),), {"a": [float("inf")]}, ()]
+    text = "[4, float('-inf'), (float('inf'),), {'a': [float('inf')]}, ()]"
+    assert values(reference("return x + 1", text).contract()["init"]) == init
 
 
 def test_a_dict_of_inputs_is_told_by_its_keys_and_its_written_tensors_stay_whole() -> None:
