@@ -1,0 +1,142 @@
+"""The tables of docs/measurements.md, as the results have them.
+
+    PYTHONPATH=src python benchmarks/tables.py     (nothing is measured: writes each table between its marks)
+
+A table stands between the lines `<!-- table: NAME -->` and `<!-- end of table -->`, NAME being one of TABLES.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from headline import HEADLINE
+from result import RESULTS
+
+PAGE = Path(__file__).parent.parent / "docs" / "measurements.md"
+_MARKED = re.compile(r"(<!-- table: (?P<name>[\w-]+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
+AGREES_WITHIN = 0.05
+PARTS = ("build", "load_for_verdict", "verify", "load_for_timing", "time", "other", "total")
+
+Figures = Mapping[str, Any]
+
+
+def figures(name: str) -> dict[str, Any]:
+    """Return the figures of a result's file."""
+    found: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["figures"]
+    return found
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+# ------------------------------------------------------------------------------------------------------- the headline
+
+
+def headline() -> str:
+    """Return the headline problems, each with PyTorch, the floor, the best seed and what a search found."""
+    heads = ("problem", "eager", "PyTorch's best", "floor (bytes)", "best seed", "found")
+    heads = (*heads, "over eager / over the best", "certified")
+    return _table(heads, [_headline_row(name, entry) for name, entry in _headline_entries()])
+
+
+def _headline_entries() -> list[tuple[str, Figures]]:
+    entries = figures("headline-cuda")
+    return [(name, entries[name]) for name in HEADLINE if name in entries]
+
+
+def _headline_row(name: str, entry: Figures) -> list[str]:
+    times = entry["baselines_ms"]
+    eager = " / ".join(f"{times[mode]:.3f}" for mode in ("eager", "eager_tf32") if times.get(mode))
+    best = min((mode for mode in times if times[mode]), key=times.__getitem__)
+    cells = [name, eager, f"{times[best]:.3f} ({best})", f"{entry['floor_ms']:.3f}", f"{entry['best_seed_ms']:.3f}"]
+    search = entry.get("search", {})
+    found = search.get("best")
+    if not found:
+        return [*cells, "-", "no search", "-"]
+    gains = f"{found['speedup']:.2f}x / {found['speedup_vs_best']:.2f}x"
+    return [*cells, f"{found['median_ms']:.3f}", gains, "yes" if search["certified"] else "no"]
+
+
+def do_bench() -> str:
+    """Return our times of PyTorch over those of Triton's timer in the same run, a problem a row."""
+    heads = ("problem", "eager", "eager_tf32", "compile", "compile_tf32", "in bursts: eager", "eager_tf32")
+    rows = []
+    for name, entry in _headline_entries():
+        sustained, short = (entry.get(key, {}) for key in ("independent_ms", "independent_short_ms"))
+        cells = [_ratio(entry["baselines_ms"], sustained, mode) for mode in heads[1:5]]
+        rows.append([name, *cells, *(_ratio(entry["baselines_ms"], short, mode) for mode in ("eager", "eager_tf32"))])
+    return _table(heads, rows)
+
+
+def _ratio(ours: Figures, theirs: Any, mode: str) -> str:
+    if not isinstance(theirs, Mapping) or not isinstance(theirs.get(mode), float) or not ours.get(mode):
+        return "-"
+    ratio = ours[mode] / theirs[mode]
+    return f"{ratio:.3f}" if abs(ratio - 1) <= AGREES_WITHIN else f"**{ratio:.3f}**"
+
+
+# ------------------------------------------------------------------------------------------------------------- others
+
+
+def against_itself() -> str:
+    """Return how far kernels are from 1 when they are compared with themselves on a GPU."""
+    heads = ("kernel", "ms", "within 1 %", "ratios, 5 % to 95 %", "smallest and largest", "intervals: held 1, width")
+    rows = []
+    for name, entry in figures("aa-cuda").items():
+        ratios, repeats = entry["ratios"], entry["repeats"]
+        rows.append([
+            f"`{name}`",
+            f"{entry['median_ms']:.3f}",
+            f"{round(entry['within_1_percent'] * repeats)} of {repeats}",
+            f"{entry['ratio_p5']:.4f} to {entry['ratio_p95']:.4f}",
+            f"{min(ratios):.4f}, {max(ratios):.4f}",
+            f"{round(entry['intervals_that_hold_1'] * repeats)}, {entry['interval_width_median']:.2%}",
+        ])  # fmt: skip
+    return _table(heads, rows)
+
+
+def parts() -> str:
+    """Return the seconds of one evaluation on a GPU by part."""
+    heads = ("", "build", "load (verdict)", "verify", "load (timing)", "time", "else", "total")
+    (entry,) = figures("parts-cuda").values()
+    kinds = (("a new source", "cold"), ("its build in the cache", "cached"))
+    return _table(heads, [[words, *(f"{entry[kind][f'{part}_s']:.2f}" for part in PARTS)] for words, kind in kinds])
+
+
+def rowwise() -> str:
+    """Return what searches found for row-wise problems that do not ship."""
+    heads = ("problem", "speedup over eager (95 %)", "over PyTorch's best", "class", "labels")
+    rows = []
+    for name, entry in figures("rowwise").items():
+        best = entry["best"]
+        low, high = best["speedup_ci95"]
+        gain = f"{best['speedup']:.2f}x ({low:.2f} to {high:.2f})"
+        labels = ", ".join(best["labels"]) or "-"
+        made = f"{entry['candidates']} + {entry['tuned']}", f"{entry['wall_s']:.0f} s"
+        rows.append([name, gain, f"{best['speedup_vs_best']:.2f}x", best["precision_class"], labels, *made])
+    return _table((*heads, "kernels written + tuned", "search"), rows)
+
+
+TABLES: Mapping[str, Callable[[], str]] = {
+    "headline": headline,
+    "do-bench": do_bench,
+    "against-itself": against_itself,
+    "parts": parts,
+    "rowwise": rowwise,
+}
+
+
+def filled(page: str) -> str:
+    """Return a page with each table as the results have it now."""
+    return _MARKED.sub(lambda found: found[1] + TABLES[found["name"]]() + found[3], page)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    print(f"the tables are in {PAGE}")
