@@ -3,8 +3,9 @@
     PYTHONPATH=src python benchmarks/calibrate.py [MEASUREMENT …] [--device cpu|cuda] [--repeats 5]
     PYTHONPATH=src python benchmarks/calibrate.py --table     (nothing is measured: docs/calibration.md from the results)
 
-Measurements: see MEASUREMENTS below; without names, all of them (2 to 4 minutes). Each entry is written to
-`results/calibration-KIND.json` as it ends, with its own date, command and commit; the table quotes them by name.
+Measurements: see MEASUREMENTS below; without names, all of them (4 to 10 minutes). Each entry is written to
+`results/calibration-KIND.json` as it ends, with its own date, command and commit; the table quotes them by name. A CPU
+has to be idle when it begins (`--busy`: not).
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ CASES = {DeviceKind.CPU: ("affine:16", "padded:16"), DeviceKind.CUDA: ("affine:8
 """Some 0.8 ms on 2 cores; 0.2 ms and more on an H200."""
 CLASS_ERRORS = Path(__file__).parent / "class_errors.py"
 IDLE_S = 0.5
+MOST_LOAD = 0.7
 WAITS = 50
 
 
@@ -230,9 +232,13 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--table", action="store_true", help="measure nothing, write the table")
+    parser.add_argument("--busy", action="store_true", help="measure although other programs use the processor")
     arguments = parser.parse_args()
     if not arguments.table:
         device = detect_device(arguments.device)
+        load = os.getloadavg()[0]
+        if device.kind is DeviceKind.CPU and load > MOST_LOAD and not arguments.busy:
+            raise SystemExit(f"load average {load:.1f}: end what else runs here and begin again, or --busy")
         usual = [n for n in MEASUREMENTS if device.kind is DeviceKind.CUDA or n not in GPU_ONLY]
         asyncio.run(run(arguments.names or usual, device, arguments.repeats))
     PAGE.write_text(page())

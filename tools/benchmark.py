@@ -50,8 +50,8 @@ an H200 the average renewals of nine runs of honest kernels were within 3 % of e
 STALE_ERROR = 10.0
 """Relative error below which a wrong timed output looks like another call's result; an unwritten one is far above."""
 ROUNDED_ERROR = 0.1
-"""... and below which it looks like this call's result in looser arithmetic: fp8 has 7e-2, another call's result 0.2
-and more, whose contents are mixtures of the same draws."""
+"""... and below which it looks like this call's result in looser arithmetic: fp8's errors are mostly below it, another
+call's result has 0.2 and more, whose contents are mixtures of the same draws. Only the words of the rejection differ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
