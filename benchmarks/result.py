@@ -11,8 +11,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ridgeline.tools.hardware import detect_device, toolchain
-from ridgeline.tools.records import Device
+from ridgeline.tools.hardware import detect_device
+from ridgeline.tools.records import Device, DeviceKind
+from ridgeline.tools.toolchain import installed_version
 
 RESULTS = Path(__file__).parent / "results"
 SCHEMA_VERSION = 1
@@ -31,7 +32,6 @@ KEPT = (
 
 def write_result(name: str, figures: Mapping[str, Any], *, device: Device | None = None) -> Path:
     """Write `benchmarks/results/NAME.json` with device, command, date and commit, and return its path."""
-    gxx = toolchain().gxx
     content = {
         "schema_version": SCHEMA_VERSION,
         "benchmark": name,
@@ -39,7 +39,7 @@ def write_result(name: str, figures: Mapping[str, Any], *, device: Device | None
         "device": (device or detect_device("cpu")).to_json(),
         "system": platform.platform(),
         "python": platform.python_version(),
-        "compiler": gxx.version if gxx else None,
+        "compiler": installed_version(DeviceKind.CPU),
         "figures": dict(figures),
     }
     RESULTS.mkdir(exist_ok=True)

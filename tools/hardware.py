@@ -1,4 +1,4 @@
-"""What this machine is: its CPU or GPU as a `Device`, its compilers, the cores that a measurement may use.
+"""What this machine is: its CPU or GPU as a `Device`, the cores that a measurement may use.
 
 Reads /proc, /sys and, for a GPU, the CUDA driver's own library; needs neither torch nor any external program.
 """
@@ -10,14 +10,12 @@ import hashlib
 import logging
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from ridgeline.tools.counted import counted
 from ridgeline.tools.errors import DeviceError
 from ridgeline.tools.gpu_monitor import installed_driver
 from ridgeline.tools.records import Device, DeviceKind
-from ridgeline.tools.toolchain import compiler_path, compiler_version
 
 logger = logging.getLogger(__name__)
 
@@ -26,23 +24,6 @@ UNLIMITED = 1 << 60
 
 
 X86_64 = ("x86_64", "amd64", "AMD64")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compiler:
-    """One compiler on this machine."""
-
-    name: str
-    path: str
-    version: str  # the line of --version that names it
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Toolchain:
-    """The compilers found; `nvcc` is None on a machine without CUDA's toolkit."""
-
-    gxx: Compiler | None
-    nvcc: Compiler | None
 
 
 def detect_device(spec: str = "cpu") -> Device:
@@ -80,11 +61,6 @@ def _advice(spec: str) -> str:
     if re.search(r"\.(cpp|cu|cc|yaml|yml)$", spec):
         return f"that is a file: --device takes cpu, cuda or cuda:N, and {spec} stands without --device"
     return "use cpu, cuda or cuda:N; ridgeline doctor says what is here"
-
-
-def toolchain() -> Toolchain:
-    """Return the compilers that builds would use here; one that is there and does not run counts as none."""
-    return Toolchain(gxx=_compiler("g++", DeviceKind.CPU), nvcc=_compiler("nvcc", DeviceKind.CUDA))
 
 
 def measurement_cores() -> tuple[int, ...]:
@@ -309,17 +285,3 @@ def _gpu_uuid(driver: ctypes.CDLL, handle: ctypes.c_int) -> str:
 def _cuda_arch(major: int, minor: int) -> str:
     """Return the architecture to compile for; from 9.0 on the "a" variant, which alone has wgmma and its successors."""
     return f"sm_{major}{minor}" + ("a" if major >= 9 else "")
-
-
-# -------------------------------------------------------------------------------------------------------- compilers
-
-
-def _compiler(name: str, kind: DeviceKind) -> Compiler | None:
-    path = compiler_path(kind)
-    if path is None:
-        return None
-    try:
-        return Compiler(name=name, path=str(path), version=compiler_version(path))
-    except DeviceError as error:
-        logger.warning("%s", error)
-        return None

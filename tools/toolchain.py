@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import subprocess
@@ -12,6 +13,8 @@ from pathlib import Path
 
 from ridgeline.tools.errors import DeviceError, StorageError
 from ridgeline.tools.records import DeviceKind
+
+logger = logging.getLogger(__name__)
 
 _ADVICE = {
     DeviceKind.CPU: ("g++", "install it (Debian, Ubuntu: apt install g++; Fedora: dnf install gcc-c++)"),
@@ -62,6 +65,18 @@ def compiler_path(kind: DeviceKind) -> Path | None:
     name, _ = _ADVICE[kind]
     found = shutil.which(name) or (shutil.which(name, path=_NVCC_FOLDER) if kind is DeviceKind.CUDA else None)
     return Path(found) if found else None
+
+
+def installed_version(kind: DeviceKind) -> str | None:
+    """Return what the compiler for this kind of device says of itself; None where there is none, or it does not run."""
+    found = compiler_path(kind)
+    if found is None:
+        return None
+    try:
+        return compiler_version(found)
+    except DeviceError as error:
+        logger.warning("%s", error)
+        return None
 
 
 def compiler_version(compiler: Path) -> str:

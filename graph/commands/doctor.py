@@ -20,10 +20,11 @@ from ridgeline.tools.counted import counted
 from ridgeline.tools.device_toolchain import toolchain_for
 from ridgeline.tools.errors import DeviceError, RidgelineError
 from ridgeline.tools.gpu_monitor import GpuMonitor
-from ridgeline.tools.hardware import detect_device, toolchain
-from ridgeline.tools.records import Device
+from ridgeline.tools.hardware import detect_device
+from ridgeline.tools.records import Device, DeviceKind
 from ridgeline.tools.sandbox import Confined, Sandbox, Tier, probe_sandbox, python_paths
 from ridgeline.tools.sandbox_advice import TIER_WORDS, python_advice
+from ridgeline.tools.toolchain import installed_version
 
 KEYS = {"OPENAI_API_KEY": "openai:…", "GOOGLE_API_KEY": "google_genai:…"}
 LOW_DISK_BYTES = 2 << 30
@@ -68,18 +69,18 @@ def _python() -> Iterator[Finding]:
 
 
 def _compilers() -> Iterator[Finding]:
-    found = toolchain()
+    gxx, nvcc = installed_version(DeviceKind.CPU), installed_version(DeviceKind.CUDA)
     yield Finding(
         item="g++",
-        is_fine=found.gxx is not None,
-        detail=found.gxx.version if found.gxx else "not found",
-        remedy="" if found.gxx else "apt-get install g++",
+        is_fine=gxx is not None,
+        detail=gxx or "not found",
+        remedy="" if gxx else "apt-get install g++",
     )
     yield Finding(
         item="nvcc",
-        is_fine=found.nvcc is not None,
-        detail=found.nvcc.version if found.nvcc else "not found",
-        remedy="" if found.nvcc else "only for CUDA: install the CUDA toolkit of your driver's version",
+        is_fine=nvcc is not None,
+        detail=nvcc or "not found",
+        remedy="" if nvcc else "only for CUDA: install the CUDA toolkit of your driver's version",
         is_needed=False,
     )
     has_objdump = shutil.which("objdump") is not None

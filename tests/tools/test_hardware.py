@@ -18,10 +18,8 @@ from ridgeline.tools.hardware import (
     driver_text,
     measurement_cores,
     same_gpus,
-    toolchain,
 )
 from ridgeline.tools.records import Device, DeviceKind
-from ridgeline.tools.toolchain import find_toolchain
 
 has_gpu = Path("/dev/nvidia0").exists()
 
@@ -103,27 +101,6 @@ def test_torch_is_not_imported_for_hardware_facts() -> None:
         capture_output=True, text=True, check=True, env={"PYTHONPATH": "src", "PATH": "/usr/bin"},
     )  # fmt: skip
     assert done.stdout.strip() == "False"
-
-
-def test_toolchain_reports_gxx_as_it_reports_itself() -> None:
-    gxx = toolchain().gxx
-    if gxx is None:
-        pytest.skip("no g++ here")
-    assert gxx.version in subprocess.run([gxx.path, "--version"], capture_output=True, text=True, check=True).stdout
-
-
-def test_toolchain_is_the_one_that_builds_use(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("CXX", "clang++")
-    found = toolchain().gxx
-    if found is None:
-        pytest.skip("no g++ here")
-    used = find_toolchain(DeviceKind.CPU)
-    assert (found.path, found.version) == (str(used.compiler), used.version)
-    broken = tmp_path / "g++"
-    broken.write_text("#!/bin/sh\nexit 1\n")
-    broken.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert toolchain().gxx is None
 
 
 def test_another_architecture_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
