@@ -8,19 +8,26 @@ candidate, sandbox included. The suite's files stay where the user has them; not
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from eager_engine import EagerOnlyEngine
 from result import merge_result, provenance
 
-import ridgeline
+from ridgeline.graph.embed import evaluate_async
+from ridgeline.graph.engines import target_of
+from ridgeline.problems.spec import ProblemSpec, load_problem
+from ridgeline.tools.engine import CompileTask, DescribeTask, Engine
 from ridgeline.tools.hardware import detect_device
+from ridgeline.tools.records import Candidate, Interface, Origin
 
+CANDIDATE = "candidate.py"
 REJECTED = frozenset({"wrong", "runtime_error", "timeout", "refused", "degenerate", "untrusted"})
 """Every way to be turned down but a build that fails: a cheat that does not build here has shown nothing."""
 NOT_JUDGED = frozenset({"interface_unsupported", "engine_failed", "load_failed", "load_timeout"})
@@ -56,14 +63,50 @@ class Published:
     known: Mapping[str, Any] = field(default_factory=dict)  # what is known of it from elsewhere, for the table
 
 
-def judge(published: Published, device: str) -> dict[str, Any]:
-    """Return a kernel's entry: what became of it, and whether that was expected."""
+def lay_out(published: Published, device: str, folder: Path) -> ProblemSpec:
+    """Write a published pair as a problem and its candidate into `folder`, and return the problem."""
+    folder.mkdir()
+    (folder / "reference.py").write_text(published.reference)
+    (folder / CANDIDATE).write_text(published.source)
+    (folder / "problem.yaml").write_text(problem_text(published, device))
+    return load_problem(folder / "problem.yaml")
+
+
+async def build(engine: Engine, spec: ProblemSpec, published: Published, device: str) -> None:
+    """Have a kernel built: nvcc takes a minute for one, and builds beside each other."""
+    target = target_of(spec, device)
+    described = replace(target, description=await engine.submit(DescribeTask(problem=target)))
+    candidate = Candidate(
+        id="published",
+        origin=Origin.FILE,
+        round=0,
+        idea_id=None,
+        parent_id=None,
+        source=published.source,
+        language=target.language,
+        interface=Interface.MODULE,
+    )
+    await engine.submit(CompileTask(problem=described, candidate=candidate))
+
+
+async def judge_all(chosen: Sequence[Published], device: str, on_entry: Callable[[str, dict[str, Any]], None]) -> None:
+    """Judge each kernel as `ridgeline evaluate` does, against eager PyTorch alone."""
+    engine = EagerOnlyEngine()
     with tempfile.TemporaryDirectory(prefix="ridgeline-outside-") as name:
-        folder = Path(name)
-        (folder / "reference.py").write_text(published.reference)
-        (folder / "candidate.py").write_text(published.source)
-        (folder / "problem.yaml").write_text(problem_text(published, device))
-        (line,) = ridgeline.evaluate(folder / "problem.yaml", [folder / "candidate.py"], device=device)
+        try:
+            specs = [lay_out(p, device, Path(name) / str(i)) for i, p in enumerate(chosen)]
+            pairs = list(zip(specs, chosen, strict=True))
+            await asyncio.gather(*(build(engine, spec, published, device) for spec, published in pairs))
+            for i, (spec, published) in enumerate(pairs):
+                files = [Path(name) / str(i) / CANDIDATE]
+                (line,) = await evaluate_async(spec, files, device=device, engine=engine)
+                on_entry(published.name, entry_of(published, line))
+        finally:
+            await engine.aclose()
+
+
+def entry_of(published: Published, line: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a kernel's entry: what became of it, and whether that was expected."""
     entry = {key: line[key] for key in KEPT}
     entry["baselines_ms"] = {b["name"]: b["median_ms"] for b in line["baselines"]}
     return {
@@ -121,10 +164,13 @@ def run(result: str, about: str, read: Callable[[Path], Sequence[Published]]) ->
     device = detect_device(arguments.device)
     chosen = [p for p in read(arguments.suite) if not arguments.names or p.name in arguments.names]
     entries: dict[str, dict[str, Any]] = {}
-    for published in chosen:
-        entries[published.name] = entry = judge(published, arguments.device)
-        merge_result(f"outside-{result}-{device.kind.value}", {published.name: entry}, device=device)
-        print(row(published.name, entry), flush=True)
+
+    def on_entry(name: str, entry: dict[str, Any]) -> None:
+        entries[name] = entry
+        merge_result(f"outside-{result}-{device.kind.value}", {name: entry}, device=device)
+        print(row(name, entry), flush=True)
+
+    asyncio.run(judge_all(chosen, arguments.device, on_entry))
     unexpected = [name for name, entry in entries.items() if not entry["as_expected"]]
     print(json.dumps({"kernels": len(entries), "not_as_expected": unexpected}))
     sys.exit(1 if unexpected else 0)

@@ -25,8 +25,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
+from eager_engine import EagerOnlyEngine
 from langgraph.runtime import RunControl
 from result import merge_result, provenance
 from tally import Tally
@@ -36,22 +37,12 @@ from ridgeline.graph.driver import SearchOptions, run_search
 from ridgeline.graph.embed import changed_settings, find_problem
 from ridgeline.graph.nodes.baseline import seed_candidates
 from ridgeline.problems.spec import ProblemSpec
-from ridgeline.tools.engine import BaselineTask, BenchmarkTask, CompileTask, DescribeTask, Task, VerifyTask
+from ridgeline.tools.engine import BenchmarkTask, CompileTask, DescribeTask, VerifyTask
 from ridgeline.tools.hardware import detect_device, same_gpus
 from ridgeline.tools.local_engine import LocalEngine, on_device
 from ridgeline.tools.records import Device, Status
 
-R = TypeVar("R")
-
 ENDLESS = {"rounds": 10_000, "floor_margin": None, "stall_rounds": None}
-
-
-class EagerOnlyEngine(LocalEngine):
-    """The local engine without torch.compile's minute: its times matter to nothing that is counted here."""
-
-    async def submit(self, task: Task[R]) -> R:
-        """Run `task` as the local engine does."""
-        return await super().submit(replace(task, compile_modes=()) if isinstance(task, BaselineTask) else task)
 
 
 async def warm_up(engine: LocalEngine, spec: ProblemSpec, devices: Sequence[Device]) -> None:
