@@ -25,7 +25,9 @@ class WeightsDiffer(Exception):
 def fingerprint(tensor: torch.Tensor) -> str:
     """Return a short text that equal tensors share: of shape, type, and values taken evenly from all of the tensor."""
     flat = tensor.detach().cpu().reshape(-1)
-    kept = flat[torch.linspace(0, max(flat.numel() - 1, 0), min(flat.numel(), _SAMPLED)).long()].contiguous()
+    # in float64: float32 counts to 2^24 only, and would round the last place of a larger tensor past its end
+    places = torch.linspace(0, max(flat.numel() - 1, 0), min(flat.numel(), _SAMPLED), dtype=torch.float64)
+    kept = flat[places.long()].contiguous()
     content = kept.view(torch.uint8).numpy().tobytes() if kept.numel() else b""
     return hashlib.sha256(f"{tensor.dtype} {tuple(tensor.shape)} ".encode() + content).hexdigest()[:16]
 

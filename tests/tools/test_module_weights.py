@@ -96,6 +96,11 @@ def test_fingerprint_tells_values_shapes_and_types_apart() -> None:
     assert fingerprint(torch.ones(5, dtype=torch.bfloat16)) == fingerprint(torch.ones(5, dtype=torch.bfloat16))
 
 
+def test_fingerprint_reaches_the_last_value_of_a_tensor_too_large_to_count_in_float32() -> None:
+    places = 1 << 25
+    assert fingerprint(torch.zeros(1).expand(places)) != fingerprint(torch.ones(1).expand(places))
+
+
 def test_another_form_under_the_same_name_is_named() -> None:
     with pytest.raises(WeightsDiffer, match=r"`w` is float32 \(6,\), the reference's float32 \(2, 3\): convert"):
         expect_same_form({"w": torch.ones(6)}, {"w": torch.ones(2, 3)})
