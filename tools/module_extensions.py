@@ -11,6 +11,7 @@ import importlib.machinery
 import importlib.util
 import inspect
 import json
+import os
 import re
 import sys
 import zipfile
@@ -45,6 +46,16 @@ def normalised(flags: Any) -> list[str]:
     return kept
 
 
+def with_architecture(flags: list[str]) -> list[str]:
+    """Return nvcc's flags with the architecture of the machine at hand where torch would leave it out.
+
+    It does where a flag holds the letters "arch", a host compiler's -march too; nvcc then builds for its oldest GPU.
+    """
+    if not os.environ.get("TORCH_CUDA_ARCH_LIST") or not any("arch" in flag for flag in flags):
+        return flags
+    return [*flags, *cpp_extension._get_cuda_arch_flags()]  # noqa: SLF001
+
+
 class Packer:
     """In the builder: lets extensions build and remembers what came of each."""
 
@@ -60,9 +71,14 @@ class Packer:
 
         def building(*words: Any, **named: Any) -> Any:
             call = signature.bind(*words, **named)
+            for name, given in call.arguments.items():
+                if isinstance(given, list):
+                    call.arguments[name] = list(given)  # torch adds to it: given again, it would be other sources
             for name in _FLAGS:
                 if call.arguments.get(name):
                     call.arguments[name] = normalised(call.arguments[name])
+            if call.arguments.get("extra_cuda_cflags"):
+                call.arguments["extra_cuda_cflags"] = with_architecture(call.arguments["extra_cuda_cflags"])
             call.arguments.pop("build_directory", None)
             key, is_module = _key(call.arguments), bool(call.arguments.get("is_python_module", True))
             made = build(*call.args, **call.kwargs)
