@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ridgeline.tools.confined_python import package_paths, python_command, python_path
+from ridgeline.tools.driver_place import linking_folder, named_folder
 from ridgeline.tools.engine import ProblemOnDevice
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.hardware import device_nodes, driver_library, measurement_cores
@@ -137,17 +138,22 @@ def python_environment(problem: ProblemOnDevice) -> dict[str, str]:
     given = {"PYTHONPATH": python_path()}
     if problem.device.kind is DeviceKind.CUDA:
         # Triton would ask ldconfig for the driver's place, but a runner may start no process
-        given["TRITON_LIBCUDA_PATH"] = str(driver_library().parent)
-        if _driver_folders(problem):  # else the linker finds it, and torch's own libraries before the system's
-            given["LD_LIBRARY_PATH"] = given["TRITON_LIBCUDA_PATH"]
+        given["TRITON_LIBCUDA_PATH"] = str(linking_folder())
+        outside = _driver_folders(problem)
+        told = named_folder() or (outside[0] if outside else None)
+        if (
+            told is not None
+        ):  # else the loader finds the driver by itself, and torch's own libraries before the system's
+            given["LD_LIBRARY_PATH"] = str(told)
     return compute_environment(problem.device) | given
 
 
 def _driver_folders(problem: ProblemOnDevice) -> tuple[Path, ...]:
+    """Return the folders of a GPU's driver that a sandbox does not show by itself."""
     if problem.device.kind is not DeviceKind.CUDA:
         return ()
-    driver = driver_library().parent
-    return () if driver.is_relative_to("/usr") else (driver,)
+    folders = (driver_library().parent, linking_folder(), named_folder())
+    return tuple(dict.fromkeys(f for f in folders if f is not None and not f.is_relative_to("/usr")))
 
 
 def module_line(problem: ProblemOnDevice, candidate: Candidate | None) -> str:
