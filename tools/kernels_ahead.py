@@ -23,6 +23,7 @@ from ridgeline.tools.toolchain import find_toolchain
 _VERSION = 1
 _LIMIT_S = 240.0  # an autotuned kernel is compiled once for each of its configurations
 _PROCESSES = 256
+_LAST_LINES, _LAST_CHARACTERS = 4, 500
 _BUNDLE, _SPEC = "bundle.zip", "spec.json"
 
 
@@ -73,11 +74,17 @@ def _compiled(made: _Made, cache: BuildCache, sandbox: Sandbox) -> Build:
             status, code = Status.RUNTIME_ERROR, ReasonCode.CRASHED
             if is_late:
                 status, code = Status.TIMEOUT, ReasonCode.LOAD_TIMEOUT
-            last = said.strip().splitlines()[-1:] or [ended.message]
-            raise RunnerFailure(status, code, f"while Triton compiled its kernels: {last[0][:300]}")
+            raise RunnerFailure(
+                status, code, f"while Triton compiled its kernels: {_last_words(said) or ended.message}"
+            )
         return cache.publish(Build(key=made.key, status=Status.OK), folder / PACKED)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _last_words(said: str) -> str:
+    """Return the end of what was printed: of a compiler that failed, what it said before Python told of it."""
+    return " | ".join(line.strip() for line in said.splitlines()[-_LAST_LINES:] if line.strip())[-_LAST_CHARACTERS:]
 
 
 def _confined(made: _Made, cache_dir: Path) -> Confined:
