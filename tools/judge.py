@@ -51,6 +51,7 @@ _KEPT_SHARE = {DeviceKind.CPU: 8, DeviceKind.CUDA: 4}
 _SPARE_SHARE = 8
 """PyTorch keeps up to 1 / 8 of a GPU's memory for its next use while a candidate runs."""
 _RENEWALS_ALONE = 5
+_RENEWAL_SCATTER_S = 1e-3  # many small sets are written at the speed of a processor, which has other work at times
 """Renewals of all contents before any candidate is there; the first ones load kernels."""
 
 Request = dict[str, Any]
@@ -165,7 +166,7 @@ class Judge:
         The answer says how many times as long that took as before any candidate was there: long, when a GPU did other
         work meanwhile; 0 on a CPU.
         """
-        return {"slowdown": self._renew() / self._usual_renewal_s}
+        return {"slowdown": max(self._renew() - _RENEWAL_SCATTER_S, 0.0) / self._usual_renewal_s}
 
     def _fastest_renewal_s(self) -> float:
         """Return the seconds that a renewal takes on a GPU which nobody else uses."""

@@ -13,17 +13,21 @@ from ridgeline.tools.cache import BuildCache
 from ridgeline.tools.confined_python import python_command
 from ridgeline.tools.engine import ProblemOnDevice
 from ridgeline.tools.errors import EngineError
-from ridgeline.tools.module_kernels import PACKED
+from ridgeline.tools.module_kernels import OPENED, PACKED
 from ridgeline.tools.records import ArgKind, Build, Candidate, DeviceKind, Interface, ReasonCode, Role, Status
 from ridgeline.tools.runner_plans import module_line, runner_plan
 from ridgeline.tools.runner_process import RunnerFailure
-from ridgeline.tools.sandbox import Confined, Sandbox, claim_workdir
+from ridgeline.tools.sandbox import Confined, ExitStatus, Sandbox, claim_workdir
 from ridgeline.tools.toolchain import find_toolchain
 
 _VERSION = 1
 _LIMIT_S = 240.0  # an autotuned kernel is compiled once for each of its configurations
 _PROCESSES = 256
 _LAST_LINES, _LAST_CHARACTERS = 4, 500
+_CODES = {
+    "wall": (Status.TIMEOUT, ReasonCode.LOAD_TIMEOUT),
+    "memory": (Status.RUNTIME_ERROR, ReasonCode.OUT_OF_MEMORY),
+}
 _BUNDLE, _SPEC = "bundle.zip", "spec.json"
 
 
@@ -36,7 +40,7 @@ def kernels_ahead(
 
     Raises:
         RunnerFailure: the module failed when it was called.
-        EngineError: the sandbox could not be set up.
+        EngineError: the sandbox could not be set up, or the GPU not be opened in it.
     """
     is_module = problem.interface == Interface.MODULE and problem.device.kind is DeviceKind.CUDA
     if not is_module or "triton" not in candidate.source:
@@ -70,16 +74,19 @@ def _compiled(made: _Made, cache: BuildCache, sandbox: Sandbox) -> Build:
         confined = _confined(made, cache.root)
         ended, said = sandbox.run(replace(confined, workdir=claim_workdir(folder)))
         if not ended.is_success:
-            is_late = ended.limit == "wall"
-            status, code = Status.RUNTIME_ERROR, ReasonCode.CRASHED
-            if is_late:
-                status, code = Status.TIMEOUT, ReasonCode.LOAD_TIMEOUT
-            raise RunnerFailure(
-                status, code, f"while Triton compiled its kernels: {_last_words(said) or ended.message}"
-            )
+            raise _failure(ended, said)
         return cache.publish(Build(key=made.key, status=Status.OK), folder / PACKED)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _failure(ended: ExitStatus, said: str) -> RunnerFailure | EngineError:
+    """Return whose fault it is: the machine's until the GPU was open, the module's from there on."""
+    words = _last_words(said) or ended.message
+    if OPENED not in said:
+        return EngineError(f"Triton cannot be run ahead: {words}")
+    status, code = _CODES.get(ended.limit, (Status.RUNTIME_ERROR, ReasonCode.CRASHED))
+    return RunnerFailure(status, code, f"while Triton compiled its kernels: {words}")
 
 
 def _last_words(said: str) -> str:

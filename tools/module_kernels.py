@@ -12,6 +12,7 @@ import platform
 import zipfile
 from pathlib import Path
 
+OPENED = "module_warmer: the GPU is open"  # printed before anything of the candidate runs
 PACKED = "triton.zip"  # beside a candidate's library, when kernels were compiled ahead
 _GROUP = "__grp__"  # how Triton's list of a kernel's files is called, which names them by their whole path
 _SAME_EVERYWHERE = {"TRITON_MOCK_PTX_VERSION": "ahead", "TRITON_CACHE_AUTOTUNING": "0"}

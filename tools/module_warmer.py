@@ -15,7 +15,7 @@ import torch
 
 from ridgeline.tools.module_extensions import Loader
 from ridgeline.tools.module_file import load_file, make_model, told
-from ridgeline.tools.module_kernels import pack, use_cache
+from ridgeline.tools.module_kernels import OPENED, pack, use_cache
 from ridgeline.tools.runner_candidates import filled
 
 
@@ -23,6 +23,8 @@ def main() -> int:
     """Return 0 when the module was called and its kernels are packed."""
     bundle, spec, output = (Path(word).absolute() for word in sys.argv[1:4])
     wanted = json.loads(spec.read_text(encoding="utf-8"))
+    torch.zeros(1, device="cuda")
+    sys.stderr.write(f"{OPENED}\n")  # what fails from here on is the module's
     kernels = output.parent / "triton"
     use_cache(kernels)
     Loader(bundle, output.parent / "extensions").install()

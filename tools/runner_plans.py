@@ -141,9 +141,8 @@ def python_environment(problem: ProblemOnDevice) -> dict[str, str]:
         given["TRITON_LIBCUDA_PATH"] = str(linking_folder())
         outside = _driver_folders(problem)
         told = named_folder() or (outside[0] if outside else None)
-        if (
-            told is not None
-        ):  # else the loader finds the driver by itself, and torch's own libraries before the system's
+        # else the loader finds the driver by itself, and torch's own libraries before the system's
+        if told is not None:
             given["LD_LIBRARY_PATH"] = str(told)
     return compute_environment(problem.device) | given
 
