@@ -1,7 +1,8 @@
 """Builds what a module's file builds: `python -m ridgeline.tools.module_builder SOURCE SPEC OUTPUT`, in the build sandbox.
 
-It imports the file and makes `ModelNew` once. What fails is told on stderr as a compiler would: the extension's own
-messages, or `candidate.py:LINE: error: …`. SPEC is JSON: {"init": the constructor's arguments, "device": "cpu" | "cuda"}.
+It imports the file and makes `ModelNew` once; for a GPU with torch describing the one where it will run, and again
+without where that goes on to use it. What fails is told on stderr as a compiler would: the extension's own messages, or
+`candidate.py:LINE: error: …`. SPEC is JSON: {"init": the constructor's arguments, "gpu": builder_gpu's facts or null}.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
+from ridgeline.tools.builder_gpu import described_gpu
 from ridgeline.tools.module_extensions import Packer
 from ridgeline.tools.module_file import FILE, load_file, make_model, told
 
@@ -27,14 +30,25 @@ def main() -> int:
     wanted = json.loads(spec.read_text(encoding="utf-8"))
     packer = Packer()
     packer.install()
-    try:
-        module = load_file(source.read_text(encoding="utf-8"))
-        make_model(module, wanted["init"])
-    except BaseException as error:  # noqa: BLE001  a candidate's code: SystemExit too is its failure
-        if wanted["device"] != "cuda" or not _wants_gpu(error):
+    text, gpu = source.read_text(encoding="utf-8"), wanted["gpu"]
+    for description in (described_gpu(gpu), nullcontext()) if gpu else (nullcontext(),):
+        with description:
+            error = _failure(text, wanted["init"])
+        if error is None:
+            break
+        if not gpu or not _wants_gpu(error):
             return _tell(error)
     packer.write(output)
     return 0
+
+
+def _failure(text: str, init: str) -> BaseException | None:
+    """Return what importing the file and making its module raises."""
+    try:
+        make_model(load_file(text), init)
+    except BaseException as error:  # noqa: BLE001  a candidate's code: SystemExit too is its failure
+        return error
+    return None
 
 
 def _wants_gpu(error: BaseException) -> bool:

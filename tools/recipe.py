@@ -18,7 +18,7 @@ from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.flags import base_flags, diagnostic_flags, link_flags, refused_flags, requested_flags
 from ridgeline.tools.header import entry_declaration, problem_header
-from ridgeline.tools.records import DeviceKind, Interface, ReasonCode, Signature
+from ridgeline.tools.records import Device, DeviceKind, Interface, ReasonCode, Signature
 from ridgeline.tools.toolchain import Toolchain, cuda_home
 from ridgeline.tools.torch_paths import TorchPaths
 
@@ -150,7 +150,7 @@ def module_recipe(task: CompileTask, toolchain: Toolchain, host: Toolchain, torc
     description = problem.description
     if description is None or description.module is None:
         raise EngineError(f"{problem.name}: a candidate was to be built before the problem was described")
-    spec = {"init": description.module["init"], "device": problem.device.kind.value}
+    spec = {"init": description.module["init"], "gpu": _gpu_facts(problem.device)}
     files = {"candidate.py": _with_line_end(task.candidate.source), "spec.json": json.dumps(spec)}
     programs = [str(Path(sys.executable).parent), str(Path(ninja.BIN_DIR)), str(toolchain.compiler.parent)]
     for_gpu = {}
@@ -176,6 +176,13 @@ def module_recipe(task: CompileTask, toolchain: Toolchain, host: Toolchain, torc
             **for_gpu,
         },
     )
+
+
+def _gpu_facts(device: Device) -> dict[str, object] | None:
+    """Return what a builder without a GPU says of the one where a module will run."""
+    if device.kind is not DeviceKind.CUDA:
+        return None
+    return {"name": device.name, "arch": device.arch, "cores": device.cores, "memory_bytes": device.memory_bytes}
 
 
 def architecture_list(arch: str) -> str:
