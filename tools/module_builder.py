@@ -2,7 +2,7 @@
 
 It imports the file and makes `ModelNew` once; for a GPU with torch describing the one where it will run, and again
 without where that goes on to use it. What fails is told on stderr as a compiler would: the extension's own messages, or
-`candidate.py:LINE: error: …`. SPEC is JSON: {"init": the constructor's arguments, "gpu": builder_gpu's facts or null}.
+`candidate.py:LINE: error: …`. SPEC is JSON: {"init": the constructor's arguments, "gpu": module_gpu's facts or null}.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import sys
 from contextlib import nullcontext
 from pathlib import Path
 
-from ridgeline.tools.builder_gpu import described_gpu
 from ridgeline.tools.module_extensions import Packer
 from ridgeline.tools.module_file import FILE, load_file, make_model, told
+from ridgeline.tools.module_gpu import described_gpu
 
 _NO_GPU = ("cuda", "nvidia driver", "active drivers")
 """Words of what torch and Triton raise where a file wants the GPU: a builder has none, and the runner tries again."""

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from ridgeline.tools.builder_gpu import described_gpu
 from ridgeline.tools.confined_python import package_paths, python_command, python_path
+from ridgeline.tools.module_gpu import described_gpu
 from ridgeline.tools.sandbox import Confined, Limits, Sandbox, claim_workdir
 
 H200 = {"name": "NVIDIA H200", "arch": "sm_90a", "cores": 132, "memory_bytes": 150_109_880_320}
