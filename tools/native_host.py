@@ -10,8 +10,8 @@ from ridgeline.tools.records import DeviceKind
 from ridgeline.tools.toolchain import build_trusted, find_toolchain
 
 _FOLDER = Path(__file__).parent / "native"
-_SOURCE = _FOLDER / "host.cpp"
-_SOURCES = (_SOURCE, *(_FOLDER / name for name in ("host_wire.h", "host_cpu.h", "host_cuda.h")))
+_HOST = ("host.cpp", "host_wire.h", "host_cpu.h", "host_cuda.h", "fault_watch.h")
+_WATCHER = ("watch.cpp", "fault_watch.h")
 _FLAGS = ("-std=c++17", "-O2", "-fopenmp")
 _CUDA_FLAGS = ("-std=c++17", "-O2", "-DRIDGELINE_CUDA", "-x", "c++")
 _SANITIZED_FLAGS = ("-std=c++17", "-O1", "-g", "-fopenmp", "-fno-omit-frame-pointer")
@@ -52,22 +52,23 @@ def fault_watcher(cache_dir: Path) -> Path:
         DeviceError: g++ is missing or cannot build it; one line says why.
         StorageError: `cache_dir` cannot be written.
     """
-    source = _FOLDER / "watch.cpp"
     flags = ("-std=c++17", "-O2", "-shared", "-fPIC")
-    digest = hashlib.sha256(source.read_bytes() + " ".join(flags).encode()).hexdigest()[:16]
-    library = cache_dir / "host" / f"watch-{digest}.so"
+    library = cache_dir / "host" / f"watch-{_digest(_WATCHER, flags)}.so"
     if not library.is_file():
         compiler = find_toolchain(DeviceKind.CPU).compiler
-        build_trusted(library, [str(compiler), *flags, str(source)], what="the fault watcher")
+        build_trusted(library, [str(compiler), *flags, str(_FOLDER / _WATCHER[0])], what="the fault watcher")
     return library
 
 
 def _built(cache_dir: Path, kind: DeviceKind, flags: tuple[str, ...], libraries: tuple[str, ...]) -> Path:
-    texts = [path.read_bytes() for path in _SOURCES]
-    digest = hashlib.sha256(b"\0".join(texts) + " ".join((*flags, *libraries)).encode()).hexdigest()[:16]
-    host = cache_dir / "host" / f"{kind.value}-{digest}"
+    host = cache_dir / "host" / f"{kind.value}-{_digest(_HOST, (*flags, *libraries))}"
     if host.is_file():
         return host
     compiler = find_toolchain(kind).compiler
-    build_trusted(host, [str(compiler), *flags, str(_SOURCE), *libraries], what="the native host")
+    build_trusted(host, [str(compiler), *flags, str(_FOLDER / _HOST[0]), *libraries], what="the native host")
     return host
+
+
+def _digest(sources: tuple[str, ...], options: tuple[str, ...]) -> str:
+    texts = [(_FOLDER / name).read_bytes() for name in sources]
+    return hashlib.sha256(b"\0".join(texts) + " ".join(options).encode()).hexdigest()[:16]

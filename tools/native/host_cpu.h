@@ -2,14 +2,11 @@
 #pragma once
 
 #include <omp.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
-#include <ucontext.h>
 
-#include <cstdio>
-
+#include "fault_watch.h"
 #include "host_wire.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -26,52 +23,6 @@ namespace host {
 constexpr size_t kPage = 4096;
 constexpr size_t kGuard = 1 << 20;  // unreadable space on both sides of a region: an overrun faults instead of passing
 
-struct Region {
-    char *base = nullptr;
-    size_t bytes = 0;
-    bool read_only = false;
-};
-
-inline std::vector<Region> g_regions;  // global for the signal handler alone
-
-// Formats without the heap: a fault may have come from inside malloc.
-inline void on_fault(int number, siginfo_t *info, void *context) {
-    char *address = static_cast<char *>(info->si_addr);
-    bool is_write = false;
-#if defined(__x86_64__)
-    is_write = (static_cast<ucontext_t *>(context)->uc_mcontext.gregs[REG_ERR] & 2) != 0;
-#else
-    (void)context;
-#endif
-    char line[160];
-    for (size_t i = 0; i < g_regions.size(); ++i) {
-        const Region &r = g_regions[i];
-        if (address < r.base - kGuard || address >= r.base + r.bytes + kGuard) continue;
-        bool inside = address >= r.base && address < r.base + r.bytes;
-        const char *code = inside && r.read_only ? "input_written" : "crashed";
-        int n = snprintf(line, sizeof line, "failed %s %d %s %zu %td\n", code, number, is_write ? "write" : "read", i,
-                         address - r.base);
-        say(line, static_cast<size_t>(n));
-        _exit(1);
-    }
-    int n = snprintf(line, sizeof line, "failed crashed %d %s - %#zx\n", number, is_write ? "write" : "read",
-                     reinterpret_cast<size_t>(address));
-    say(line, static_cast<size_t>(n));
-    _exit(1);
-}
-
-inline void watch_faults() {
-    static char stack[64 << 10];
-    stack_t alternate{};
-    alternate.ss_sp = stack;
-    alternate.ss_size = sizeof stack;
-    sigaltstack(&alternate, nullptr);
-    struct sigaction action {};
-    action.sa_sigaction = on_fault;
-    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-    for (int number : {SIGSEGV, SIGBUS}) sigaction(number, &action, nullptr);
-}
-
 class Device {
    public:
     void open() {}
@@ -85,7 +36,7 @@ class Device {
         void *base = mmap(space + kGuard, mapped, access, MAP_SHARED | MAP_FIXED, spec.fd, 0);
         if (base == MAP_FAILED) fail("out_of_memory", "cannot map the judge's memory");
         close(spec.fd);
-        g_regions.push_back(Region{static_cast<char *>(base), spec.bytes, spec.read_only});
+        fault::g_regions.push_back({reinterpret_cast<uintptr_t>(base), spec.bytes, spec.read_only, kGuard});
         POISON(base, spec.bytes);
         return static_cast<char *>(base);
     }
@@ -105,7 +56,7 @@ class Device {
 
     void ready_for_candidate() {
 #if !defined(__SANITIZE_ADDRESS__)
-        watch_faults();
+        fault::watch(kSocket);
 #endif
     }
 
