@@ -18,7 +18,7 @@ from statistics import median
 from ridgeline.tools.arena import Arena, Side
 from ridgeline.tools.counted import counted
 from ridgeline.tools.gpu_monitor import SLOWED
-from ridgeline.tools.lane import Block, Lane, Rotation, WarmUp
+from ridgeline.tools.lane import Block, Lane, WarmUp
 from ridgeline.tools.process_usage import IDLE_SHARE
 from ridgeline.tools.records import Comparison, Floor, Label, Purpose, ReasonCode, Status, Timing, Trial
 from ridgeline.tools.statistics import (
@@ -109,9 +109,8 @@ def time_candidate(
     Raises whatever a side raises when it dies.
     """
     started = time.perf_counter()
-    rotation = Rotation(arena=arena)
-    ours = Lane(side=candidate, rotation=rotation, is_tracked=True, request_s=request_s, observe=observe)
-    theirs = Lane(side=reference, rotation=rotation, is_tracked=False, observe=observe)
+    ours = Lane(side=candidate, arena=arena, is_tracked=True, request_s=request_s, observe=observe)
+    theirs = Lane(side=reference, arena=arena, is_tracked=False, observe=observe)
     try:
         watch = _warm_up(ours, theirs, settings)
         inspect = Inspector(arena=arena, settings=settings, collects={id(candidate): collect}, threads=watch)
@@ -141,8 +140,7 @@ def compare_sides(
     Raises:
         Distrusted: an output timed here was wrong, work went on between calls, or a clock disagreed.
     """
-    rotation = Rotation(arena=arena)
-    lanes = [Lane(side=side, rotation=rotation, is_tracked=True, request_s=request_s) for side in (first, second)]
+    lanes = [Lane(side=side, arena=arena, is_tracked=True, request_s=request_s) for side in (first, second)]
     threads = _warm_up(lanes[0], lanes[1], settings)
     by_side = {id(first): collects[0], id(second): collects[1]}
     inspect = Inspector(arena=arena, settings=settings, collects=by_side, threads=threads)
@@ -163,9 +161,8 @@ def compare_sides(
 
 def time_relative(side: Side, reference: Side, arena: Arena, *, settings: TimingSettings) -> list[float]:
     """Return side / reference of every pair of blocks of two trusted sides: modes of the reference."""
-    rotation = Rotation(arena=arena)
-    rotation.renew()
-    ours, theirs = (Lane(side=each, rotation=rotation, is_tracked=False) for each in (side, reference))
+    arena.renew()
+    ours, theirs = (Lane(side=each, arena=arena, is_tracked=False) for each in (side, reference))
     threads = _warm_up(ours, theirs, settings)
     inspect = Inspector(arena=arena, settings=settings, threads=threads)
     _alternate(ours, theirs, inspect, replace(settings, rule=settings.rule.without_giving_up()))
@@ -176,12 +173,12 @@ def time_relative(side: Side, reference: Side, arena: Arena, *, settings: Timing
 
 def time_alone(side: Side, arena: Arena, *, settings: TimingSettings) -> tuple[float, float, float, int]:
     """Return (median_ms, p10_ms, p90_ms, samples) of one trusted side: a baseline."""
-    lane = Lane(side=side, rotation=Rotation(arena=arena), is_tracked=False)
-    lane.rotation.renew()
+    lane = Lane(side=side, arena=arena, is_tracked=False)
+    lane.renew()
     lane.warm_up(settings.warm_up, block_s=settings.block_s)
     started = time.perf_counter()
     while True:
-        lane.rotation.renew()  # as before the blocks of an alternating run
+        lane.renew()  # as before the blocks of an alternating run
         lane.run_block(lambda sets: ())
         times = lane.per_call_s()
         low, high = median_interval(times)
@@ -307,7 +304,7 @@ def steady_pairs(first: Sequence[Block], second: Sequence[Block]) -> list[int]:
 def _one_block(lane: Lane, other: Lane, inspector: Inspector) -> None:
     if lane.is_tracked and not other.is_tracked:
         other.side.resume()  # the judge refills, and is the other side
-    inspector.slowdowns.setdefault(id(lane.side), []).append(lane.rotation.renew())
+    inspector.slowdowns.setdefault(id(lane.side), []).append(lane.renew())
     other.side.pause()
     chosen = lane.run_block(inspector.choose if lane.is_tracked else lambda sets: ())
     lane.side.pause()

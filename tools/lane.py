@@ -43,32 +43,6 @@ def make_plan(per_call_s: float, n_sets: int, *, block_s: float) -> Plan:
     return Plan(calls=max(LEAST_CALLS, min(math.ceil(block_s / per_call_s), n_sets)))
 
 
-@dataclass(slots=True, kw_only=True)
-class Rotation:
-    """Which set a block begins with: the coldest, which is the one that a renewal of all contents wrote first."""
-
-    arena: Arena
-    next_set: int = 0
-
-    def take(self, count: int) -> int:
-        """Return the first of the next `count` sets and move past them."""
-        first = self.next_set
-        self.next_set = (first + count) % self.arena.n_sets
-        return first
-
-    def renew(self) -> float:
-        """Give every set new contents, poison every output, and return how many times as long as usual a GPU took for it.
-
-        The set filled first, and so the coldest, comes next. All of them, before every block: sets that kept their
-        contents for a later block could be worked off in one slow block, which a median over blocks forgives. Before the
-        reference's blocks too, which needs no new contents: writing a gigabyte leaves the caches full of lines that have
-        yet to reach memory, and both sides shall meet them alike.
-        """
-        slowdown = self.arena.renew()
-        self.next_set = 0
-        return slowdown
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
     """What one block took."""
@@ -94,7 +68,7 @@ class Lane:
     """One side, its plan and its blocks so far."""
 
     side: Side
-    rotation: Rotation
+    arena: Arena
     is_tracked: bool  # a candidate; the reference is trusted
     request_s: float = 0.0  # what a request costs, however little it asks for: see request_cost.py
     plan: Plan = Plan(calls=LEAST_CALLS)
@@ -103,7 +77,7 @@ class Lane:
 
     def warm_up(self, warm_up: WarmUp, *, block_s: float) -> None:
         """Run the side until it is warm and has touched every set, then settle its plan."""
-        n_sets = self.rotation.arena.n_sets
+        n_sets = self.arena.n_sets
         spent = last = self.side.loop(0, 1).parent_s
         done, chunk = 1, 1
         while not self._is_warm(warm_up, done, spent, n_sets):
@@ -119,19 +93,28 @@ class Lane:
             return True
         return done >= max(warm_up.calls, n_sets) and spent >= warm_up.seconds
 
+    def renew(self) -> float:
+        """Give every set new contents, poison every output, and return how many times as long as usual a GPU took for it.
+
+        All of them, before every block: sets that kept their contents for a later block could be worked off in one slow
+        block, which a median over blocks forgives. Before the reference's blocks too, which needs no new contents:
+        writing a gigabyte leaves the caches full of lines that have yet to reach memory, and both sides shall meet them
+        alike.
+        """
+        return self.arena.renew()
+
     def run_block(self, choose: Callable[[tuple[int, ...]], tuple[int, ...]]) -> tuple[int, ...]:
         """Time one block and return the sets whose outputs to check: those that `choose` picks among the sets used.
 
-        The sets are given in the order of their use, so the last one is the last call's.
+        It begins with set 0, the coldest: a renewal writes it first. The sets are given in the order of their use, so the
+        last one is the last call's.
         """
-        plan, n_sets = self.plan, self.rotation.arena.n_sets
-        first = self.rotation.take(plan.calls)
-        sets = [(first + i) % n_sets for i in range(plan.calls)]
+        calls = self.plan.calls
         faults = self.side.page_faults()
-        took = self.side.loop(first, plan.calls)
+        took = self.side.loop(0, calls)
         faults = self.side.page_faults() - faults
-        self.blocks.append(Block(calls=plan.calls, took=took, page_faults=faults, clocks=self.observe()))
-        return choose(tuple(sets))  # chosen afterwards: nothing that a candidate could read tells which
+        self.blocks.append(Block(calls=calls, took=took, page_faults=faults, clocks=self.observe()))
+        return choose(tuple(range(calls)))  # chosen afterwards: nothing that a candidate could read tells which
 
     def latency_s(self) -> float:
         """Return the 90th percentile of what a request takes beyond the side's own clock: waking up, waiting for a core."""

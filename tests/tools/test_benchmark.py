@@ -31,7 +31,7 @@ from ridgeline.tools.benchmark import (
     time_alone,
     time_candidate,
 )
-from ridgeline.tools.lane import Block, Lane, Plan, Rotation, WarmUp
+from ridgeline.tools.lane import Block, Lane, Plan, WarmUp
 from ridgeline.tools.process_usage import cpu_seconds, page_faults, thread_count
 from ridgeline.tools.records import Floor, Label, Purpose, ReasonCode, Status, Trial
 from ridgeline.tools.statistics import StoppingRule
@@ -197,13 +197,12 @@ def test_cache_keyed_by_a_fingerprint_gains_nothing(start, arena) -> None:
 
 def test_block_of_fresh_contents_gives_a_fingerprint_cache_no_advantage(start, arena) -> None:
     """Whatever the warm-up made of it: with a plan that uses no set twice, a cache saves nothing."""
-    rotation = Rotation(arena=arena)
     plan = Plan(calls=15)
-    lanes = [Lane(side=start(m, work=20), rotation=rotation, is_tracked=True) for m in ("fingerprint_cache", "honest")]
+    lanes = [Lane(side=start(m, work=20), arena=arena, is_tracked=True) for m in ("fingerprint_cache", "honest")]
     for lane in lanes:
         lane.plan = plan
         for _ in range(3):
-            lane.rotation.renew()
+            lane.renew()
             lane.run_block(lambda sets: ())
     cached, honest = (min(lane.per_call_s()) for lane in lanes)
     assert cached > 0.7 * honest
@@ -219,7 +218,7 @@ def test_runner_that_lies_about_its_own_time_is_named_and_never_gains(start, are
 
 def lane_of(per_call_s: float, *, own_share: float, latency_s: float) -> Lane:
     """Return a lane of blocks of 30 calls whose side reports a share of its time."""
-    lane = Lane(side=None, rotation=Rotation(arena=None), is_tracked=True, plan=Plan(calls=30))
+    lane = Lane(side=None, arena=None, is_tracked=True, plan=Plan(calls=30))
     took = LoopTime(parent_s=30 * per_call_s + latency_s, own_s=own_share * 30 * per_call_s)
     lane.blocks = [Block(calls=30, took=took, page_faults=0)] * 8
     return lane

@@ -1,9 +1,9 @@
-"""Plans and rotations: what blocks look like and which sets they use."""
+"""Plans and blocks: how many calls a block has and which sets they use."""
 
 import pytest
 
 from ridgeline.tools.arena import LoopTime
-from ridgeline.tools.lane import LEAST_CALLS, Block, Lane, Rotation, make_plan
+from ridgeline.tools.lane import LEAST_CALLS, Block, Lane, Plan, make_plan
 
 N_SETS = 24
 
@@ -29,14 +29,29 @@ def test_plan_never_uses_a_set_twice(per_call_s: float, n_sets: int) -> None:
     assert plan.calls == n_sets or plan.calls * per_call_s >= 0.012
 
 
-def test_every_block_of_a_candidate_has_contents_of_its_own() -> None:
-    arena = CountingArena()
-    rotation = Rotation(arena=arena)
-    for block in range(1, 6):
-        rotation.renew()
-        assert rotation.take(7) == 0
-        assert rotation.take(5) == 7  # the reference's block goes on from there
-        assert arena.renewals == block
+class RecordingSide:
+    """A side that only writes down which loops it was asked for."""
+
+    def __init__(self) -> None:
+        self.loops: list[tuple[int, int]] = []
+
+    def loop(self, first_set: int, calls: int) -> LoopTime:
+        self.loops.append((first_set, calls))
+        return LoopTime(parent_s=1e-3, own_s=1e-3)
+
+    def page_faults(self) -> int:
+        return 0
+
+
+def test_every_block_begins_with_the_set_that_its_renewal_wrote_first() -> None:
+    arena, sides = CountingArena(), (RecordingSide(), RecordingSide())
+    lanes = [Lane(side=s, arena=arena, is_tracked=True, plan=Plan(calls=7 + i)) for i, s in enumerate(sides)]
+    for _ in range(5):
+        for lane in lanes:
+            lane.renew()
+            assert lane.run_block(lambda sets: sets) == tuple(range(lane.plan.calls))
+    assert [side.loops for side in sides] == [[(0, 7)] * 5, [(0, 8)] * 5]
+    assert arena.renewals == 10
 
 
 def test_very_slow_kernel_needs_three_calls_a_block() -> None:
@@ -48,7 +63,7 @@ def lane_with(parent_s: float, *, is_tracked: bool, request_s: float = 0.0) -> L
     timed = [Block(calls=30, took=LoopTime(parent_s=parent_s, own_s=parent_s / 2), page_faults=0)] * 6
     return Lane(
         side=None,
-        rotation=Rotation(arena=CountingArena()),
+        arena=CountingArena(),
         is_tracked=is_tracked,
         blocks=timed,
         request_s=request_s,
