@@ -7,6 +7,7 @@ import json
 import shutil
 import tempfile
 from dataclasses import dataclass, replace
+from importlib import metadata
 from pathlib import Path
 
 from ridgeline.tools.cache import BuildCache
@@ -47,7 +48,8 @@ def kernels_ahead(
         return None
     cache = BuildCache(cache_dir)
     # `forward`'s scalars too: a kernel may be compiled for their values
-    parts = [_VERSION, build.key, problem.device.driver, module_line(problem, candidate), _inputs(problem)]
+    made_by = [_VERSION, _triton_version(), build.key, problem.device.driver]
+    parts = [*made_by, module_line(problem, candidate), _inputs(problem)]
     key = hashlib.sha256(f"triton {json.dumps(parts)}".encode()).hexdigest()
     found = cache.find(key)
     if found is None:
@@ -105,6 +107,14 @@ def _confined(made: _Made, cache_dir: Path) -> Confined:
         allow_processes=True,
         cpus=(),
     )
+
+
+def _triton_version() -> str:
+    """Return Triton's version, "" where it is not installed: the module's own import says so then."""
+    try:
+        return metadata.version("triton")
+    except metadata.PackageNotFoundError:
+        return ""
 
 
 def _inputs(problem: ProblemOnDevice) -> list[dict[str, object]]:

@@ -1,15 +1,25 @@
-"""Whose fault it is when Triton's kernels are not there: the machine's until the GPU was open, then the module's."""
+"""Triton's kernels: what they are kept for, and whose fault it is when they are not there.
+
+The machine's until the GPU was open, then the module's.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
 import pytest
 
+from ridgeline.tools.cache import BuildCache
+from ridgeline.tools.engine import ProblemOnDevice
 from ridgeline.tools.errors import EngineError
-from ridgeline.tools.kernels_ahead import _failure
+from ridgeline.tools.kernels_ahead import _failure, kernels_ahead
 from ridgeline.tools.module_kernels import OPENED
-from ridgeline.tools.records import ReasonCode
+from ridgeline.tools.records import Build, Candidate, DeviceKind, ReasonCode, Status
 from ridgeline.tools.runner_process import RunnerFailure
-from ridgeline.tools.sandbox import ExitStatus
+from ridgeline.tools.sandbox import ExitStatus, Sandbox
 
 
 @pytest.mark.parametrize(
@@ -29,3 +39,37 @@ def test_what_ends_before_is_the_machines() -> None:
     assert isinstance(failure, EngineError)
     assert "No CUDA GPUs are available" in str(failure)
     assert "used more memory" in str(_failure(ExitStatus(code=None, message="killed: it used more memory"), ""))
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Give the keys that were compiled for: there is no GPU here, so the compiler is left out."""
+    keys: list[str] = []
+
+    def publish(made: Any, cache: BuildCache, sandbox: Sandbox) -> Build:
+        keys.append(made.key)
+        kernels = cache.root / "tmp" / "triton.zip"
+        kernels.write_bytes(b"kernels")
+        return cache.publish(Build(key=made.key, status=Status.OK), kernels)
+
+    monkeypatch.setattr("ridgeline.tools.kernels_ahead._compiled", publish)
+    return keys
+
+
+def test_kernels_are_compiled_again_by_another_version_of_triton(
+    compiled: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    make_problem: Callable[..., ProblemOnDevice],
+    make_candidate: Callable[..., Candidate],
+    sandbox: Sandbox,
+    tmp_path: Path,
+) -> None:
+    problem = make_problem("module", DeviceKind.CUDA)
+    assert problem.description is not None
+    problem = replace(problem, description=replace(problem.description, module={"init": [], "state": {}}))
+    candidate = make_candidate("import triton", language="py", interface="module")
+    build = Build(key="ab" * 32, status=Status.OK)
+    for version in ("3.6.0", "3.6.0", "3.7.0"):
+        monkeypatch.setattr("importlib.metadata.version", {"triton": version}.__getitem__)
+        assert kernels_ahead(problem, candidate, build, sandbox=sandbox, cache_dir=tmp_path) is not None
+    assert len(compiled) == len(set(compiled)) == 2

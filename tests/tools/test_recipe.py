@@ -1,0 +1,40 @@
+"""What a build's key covers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ridgeline.tools.engine import CompileTask, ProblemOnDevice
+from ridgeline.tools.recipe import module_recipe
+from ridgeline.tools.records import Candidate, DeviceKind
+from ridgeline.tools.toolchain import find_toolchain
+
+
+def install(folder: Path, program: str, says: str) -> None:
+    (folder / program).write_text(f"#!/bin/sh\necho '{says}'\n")
+    (folder / program).chmod(0o755)
+
+
+def test_module_on_a_gpu_is_built_again_by_another_host_compiler(
+    make_problem: Callable[..., ProblemOnDevice],
+    make_candidate: Callable[..., Candidate],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    problem = make_problem("module", DeviceKind.CUDA)
+    assert problem.description is not None
+    problem = replace(problem, description=replace(problem.description, module={"init": [], "state": {}}))
+    candidate = make_candidate("class ModelNew: ...", language="py", interface="module")
+    task = CompileTask(problem=problem, candidate=candidate)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    install(tmp_path, "nvcc", "Build cuda_13.0.r13.0/compiler.36424714_0")
+    keys = []
+    for version in ("12.2.0", "12.2.0", "13.1.0"):
+        install(tmp_path, "g++", f"g++ (Debian) {version}")
+        host, device = find_toolchain(DeviceKind.CPU), find_toolchain(DeviceKind.CUDA)
+        keys.append(module_recipe(task, device, host, "2").key)
+    assert keys[0] == keys[1] != keys[2]
