@@ -76,7 +76,7 @@ async def run_audit(
         if audit.passed:
             await _time(context, audit, candidate, build)
     if audit.passed and (reason := _disagreement([*timings, *audit.timings])):
-        audit.reason_code = ReasonCode.WITNESS_DISAGREES
+        audit.reason_code = ReasonCode.TIMINGS_SPREAD
         audit.reason = f"{UNCONFIRMED}: {reason}" if is_extreme else f"audit: {reason}"
     if audit.passed:
         audit.is_quarantined = False

@@ -223,7 +223,7 @@ def _expect_steady_gain(context: SearchContext, certificate: Certificate) -> Non
             return
     if context.target.device.kind is DeviceKind.CUDA and max(medians) > (1 + GPU_SPREAD) * min(medians):
         reason = f"re-timing: {min(medians):.4g} to {max(medians):.4g} ms spread more than {GPU_SPREAD:.0%}"
-        certificate.fail(Status.UNTRUSTED, ReasonCode.WITNESS_DISAGREES, reason)
+        certificate.fail(Status.UNTRUSTED, ReasonCode.TIMINGS_SPREAD, reason)
 
 
 async def _baselines(context: SearchContext, certificate: Certificate, _build: Build) -> None:

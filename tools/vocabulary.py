@@ -100,6 +100,7 @@ class ReasonCode(StrEnum):
     TIMED_OUTPUT_WRONG = "timed_output_wrong"
     BELOW_FLOOR = "below_floor"
     NO_GAIN = "no_gain"  # the certificate's interval does not exclude 1
+    TIMINGS_SPREAD = "timings_spread"  # timings of one kernel in several processes differ by more than noise
 
 
 class Label(StrEnum):

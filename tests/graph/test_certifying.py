@@ -120,3 +120,4 @@ async def test_gpu_re_timings_that_spread_more_than_three_percent_fail(search: S
     certificate = search.archive.certificate()
     assert certificate is not None and not certificate["passed"]
     assert "spread more than 3%" in certificate["reason"]
+    assert certificate["reason_code"] == "timings_spread"

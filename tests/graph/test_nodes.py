@@ -413,7 +413,7 @@ async def test_gain_that_its_audit_does_not_confirm_is_not_certified(search: Sea
     assert certificate["failed_before"][0]["reason"].startswith("audit: one timing gives")
     evaluation = search.archive.evaluation("r1i0v0a0", Purpose.CERTIFY)
     assert evaluation is not None and evaluation.timing is not None
-    assert evaluation.reason_code is ReasonCode.WITNESS_DISAGREES
+    assert evaluation.reason_code is ReasonCode.TIMINGS_SPREAD
     assert "audited" not in evaluation.timing.labels
 
 
