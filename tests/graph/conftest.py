@@ -93,6 +93,9 @@ class Search:
                 output = part["data"]
         return output
 
+    def events_named(self, name: str) -> list[dict[str, Any]]:
+        return [event for event in self.events if event["event"] == name]
+
 
 @pytest.fixture
 def search(tmp_path: Path) -> Iterator[Search]:

@@ -10,7 +10,7 @@ import jsonschema
 from ridgeline.checkpoints.result import read_schema
 from ridgeline.graph.audit import UNCONFIRMED
 from ridgeline.tools.errors import EngineError
-from ridgeline.tools.records import DeviceKind, OwnWork
+from ridgeline.tools.records import DeviceKind, OwnWork, Purpose, ReasonCode, Status
 
 from .conftest import Search
 from .memory_engine import MemoryEngine
@@ -121,3 +121,74 @@ async def test_gpu_re_timings_that_spread_more_than_three_percent_fail(search: S
     assert certificate is not None and not certificate["passed"]
     assert "spread more than 3%" in certificate["reason"]
     assert certificate["reason_code"] == "timings_spread"
+
+
+async def test_engine_that_fails_in_the_comparison_costs_only_the_comparison(search: Search) -> None:
+    class Engine(MemoryEngine):
+        def _compare(self, task: Any) -> Any:
+            raise EngineError("the seed's runner died")
+
+    search.engine = Engine()
+    output = await search.run(search.context(rounds=1))
+    assert output["certified"]
+    certificate = search.archive.certificate()
+    assert certificate is not None and certificate["versus_seed"] is None
+    assert "runner died" in search.events_named("warning")[-1]["message"]
+
+
+class NoSanitizers(MemoryEngine):
+    """An engine of an interface that has no sanitizer build."""
+
+    def _compile(self, task: Any) -> Any:
+        build = super()._compile(task)
+        if not task.sanitize:
+            return build
+        code, reason = ReasonCode.INTERFACE_UNSUPPORTED, "an extension of torch has no sanitizer build"
+        return dataclasses.replace(build, status=Status.REFUSED, reason_code=code, reason=reason)
+
+
+async def test_sanitizer_step_that_an_interface_does_not_have_is_skipped_and_said(search: Search) -> None:
+    search.engine = NoSanitizers()
+    output = await search.run(search.context(rounds=1))
+    assert output["certified"]
+    certificate = search.archive.certificate()
+    assert certificate is not None and certificate["sanitizer"]["verdict"] is None
+    assert certificate["sanitizer"]["skipped"] == "an extension of torch has no sanitizer build"
+
+
+async def test_gpu_winner_is_sanitized_in_its_own_build(search: Search) -> None:
+    search.engine = MemoryEngine()
+    context = search.context(rounds=1)
+    device = dataclasses.replace(context.target.device, kind=DeviceKind.CUDA, arch="sm_90a", uuid="GPU-1")
+    context.target = dataclasses.replace(context.target, device=device)
+    assert (await search.run(context))["certified"]
+    certificate = search.archive.certificate()
+    assert certificate is not None and certificate["sanitizer"]["build"] == "compute-sanitizer"
+    assert certificate["sanitizer"]["verdict"]["status"] == "ok"
+
+
+async def test_seed_that_does_not_build_again_costs_only_the_comparison(search: Search) -> None:
+    class Engine(MemoryEngine):
+        def _compile(self, task: Any) -> Any:
+            build = super()._compile(task)
+            if self.counts["CompileTask:seed-naive"] == 1:
+                return build
+            code = ReasonCode.COMPILER_TIMEOUT
+            return dataclasses.replace(build, status=Status.COMPILE_ERROR, reason_code=code, reason="too slow")
+
+    search.engine = Engine()
+    output = await search.run(search.context(rounds=1))
+    assert output["certified"]
+    assert "seed-naive, which does not build: too slow" in search.events_named("warning")[-1]["message"]
+    certificate = search.archive.certificate()
+    assert certificate is not None and certificate["versus_seed"] is None
+
+
+async def test_interval_that_does_not_exclude_one_is_no_gain(search: Search) -> None:
+    search.model = ScriptedModel(kernel=lambda r: {"source": f"// {r.idea.title}\n// speed 1.005\n"})
+    context = search.context(rounds=1)
+    (context.problem.path.parent / "seeds" / "naive.cpp").write_text("// speed 0.7\n")
+    output = await search.run(context)
+    assert output["outcome"] == "no_gain"
+    evaluation = search.archive.evaluation("r1i0v0a0", Purpose.CERTIFY)
+    assert evaluation is not None and evaluation.reason_code is ReasonCode.NO_GAIN
