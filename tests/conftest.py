@@ -13,17 +13,15 @@ from ridgeline.tools.engine import CompileTask, ProblemOnDevice
 from ridgeline.tools.records import (
     ArgKind,
     ArgSpec,
-    Candidate,
     Description,
     Device,
     DeviceKind,
-    Interface,
-    Origin,
     Role,
     Signature,
     Status,
 )
 from ridgeline.tools.sandbox import Sandbox, probe_sandbox
+from tests.candidates import candidate_of
 
 ROWS, COLS = 4, 8
 
@@ -51,16 +49,8 @@ def torch_extension(tmp_path_factory: pytest.TempPathFactory) -> Path:
     problem = ProblemOnDevice(
         name="t", reference_source="", interface="torch", tolerance="fp32", device=device, description=description
     )
-    candidate = Candidate(
-        id="seed-t",
-        origin=Origin.SEED,
-        round=0,
-        idea_id=None,
-        parent_id=None,
-        source=(Path(__file__).parent / "cheats" / "torch_extension.cpp").read_text(),
-        language="cpp",
-        interface=Interface.TORCH,
-    )
+    source = (Path(__file__).parent / "cheats" / "torch_extension.cpp").read_text()
+    candidate = candidate_of(source, interface="torch")
     compiler = Compiler(Sandbox(probe_sandbox().tier), tmp_path_factory.mktemp("torch-extension"), device)
     with asyncio.Runner() as runner:
         (build,) = runner.run(compiler.compile_batch([CompileTask(problem=problem, candidate=candidate)]))

@@ -14,8 +14,9 @@ from ridgeline.tools.compiler import Compiler
 from ridgeline.tools.engine import BenchmarkTask, CompileTask, DescribeTask, ProblemOnDevice, VerifyTask
 from ridgeline.tools.evaluator import Evaluator
 from ridgeline.tools.hardware import detect_device
-from ridgeline.tools.records import Build, Candidate, Interface, Origin, Status, Timing, Verdict
+from ridgeline.tools.records import Build, Candidate, Interface, Status, Timing, Verdict
 from ridgeline.tools.sandbox import Sandbox, probe_sandbox
+from tests.candidates import candidate_of
 
 from .catalogue import Stage
 
@@ -83,16 +84,7 @@ class Court:
         self.builds |= dict(zip(sources, builds, strict=True))
 
     def _candidate(self, name: str, source: str, language: str) -> Candidate:
-        return Candidate(
-            id=name,
-            origin=Origin.FILE,
-            round=0,
-            idea_id=None,
-            parent_id=None,
-            source=source,
-            language=language,
-            interface=self.interface,
-        )
+        return candidate_of(source, name=name, language=language, interface=self.interface)
 
     def add(self, name: str, build: Build) -> None:
         """Add a candidate that was built elsewhere."""

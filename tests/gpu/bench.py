@@ -29,14 +29,13 @@ from ridgeline.tools.records import (
     Device,
     DeviceKind,
     Floor,
-    Interface,
-    Origin,
     Purpose,
     Status,
     Timing,
     Verdict,
 )
 from ridgeline.tools.sandbox import Sandbox, Tier, probe_sandbox
+from tests.candidates import candidate_of
 
 HOPPER = Device(
     kind=DeviceKind.CUDA,
@@ -130,16 +129,7 @@ class Bench:
 
     def build(self, problem: ProblemOnDevice, sources: dict[str, str]) -> dict[str, tuple[Candidate, Build]]:
         candidates = [
-            Candidate(
-                id=name,
-                origin=Origin.SEED,
-                round=0,
-                idea_id=None,
-                parent_id=None,
-                source=source,
-                language=problem.language,
-                interface=Interface(problem.interface),
-            )
+            candidate_of(source, name=name, language=problem.language, interface=problem.interface)
             for name, source in sources.items()
         ]
         compiler = Compiler(self.sandbox, self.folder, self.device)

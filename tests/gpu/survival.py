@@ -21,7 +21,8 @@ from ridgeline.problems.spec import ProblemSpec, load_problem
 from ridgeline.tools.engine import BaselineTask, CompileTask, DescribeTask, ProblemOnDevice, Task
 from ridgeline.tools.gpu_monitor import descendants
 from ridgeline.tools.local_engine import LocalEngine
-from ridgeline.tools.records import Candidate, Evaluation, Origin
+from ridgeline.tools.records import Evaluation, Origin
+from tests.candidates import candidate_of
 
 R = TypeVar("R")
 
@@ -75,15 +76,7 @@ async def build_all(engine: LocalEngine, problem: ProblemOnDevice, sources: Sequ
     """Build the script's sources side by side: the search, which meets them one by one, finds them built."""
     described = replace(problem, description=await engine.submit(DescribeTask(problem=problem)))
     kernels = [
-        Candidate(
-            id=candidate_id(place),
-            origin=Origin.MODEL,
-            round=place + 1,
-            idea_id=None,
-            parent_id=None,
-            source=source,
-            language=problem.language,
-        )
+        candidate_of(source, name=candidate_id(place), language=problem.language, origin=Origin.MODEL, round=place + 1)
         for place, source in enumerate(sources)
     ]
     await asyncio.gather(*(engine.submit(CompileTask(problem=described, candidate=kernel)) for kernel in kernels))

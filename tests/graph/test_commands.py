@@ -17,7 +17,8 @@ from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.runs import lock_run
 from ridgeline.graph.commands.run import _changed_keys
 from ridgeline.problems.spec import parse_problem
-from ridgeline.tools.records import Candidate, Origin
+from ridgeline.tools.records import Origin
+from tests.candidates import candidate_of
 
 ROOT = Path(__file__).resolve().parents[2]
 DAY_S = 86400.0
@@ -29,12 +30,7 @@ def _make_run(runs: Path, name: str, problem: str = "quickstart", days: float = 
         archive.save_run({"problem": {"name": problem}, "state": "finished", "search_id": f"id-{name}"})
         for n in range(2):
             source = f"// kernel {n} of {name}: \u00b5s\n"
-            archive.add_candidate(
-                Candidate(
-                    id=f"r1i{n}v0a0", origin=Origin.MODEL, round=1, idea_id=None, parent_id=None, source=source,
-                    language="cpp",
-                )
-            )  # fmt: skip
+            archive.add_candidate(candidate_of(source, name=f"r1i{n}v0a0", origin=Origin.MODEL, round=1))
     for file in run_dir.iterdir():
         os.utime(file, (time.time() - days * DAY_S,) * 2)
     return run_dir

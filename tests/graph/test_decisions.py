@@ -16,7 +16,8 @@ from ridgeline.graph.requests import IdeaDraft
 from ridgeline.graph.user_ideas import user_drafts
 from ridgeline.problems.spec import SearchSettings
 from ridgeline.tools.errors import ModelError
-from ridgeline.tools.records import Candidate, Category, Evaluation, Origin, Purpose, Status, Timing
+from ridgeline.tools.records import Category, Evaluation, Origin, Purpose, Status, Timing
+from tests.candidates import candidate_of
 
 from .memory_engine import DESCRIPTION
 from .requests_made import ELITE
@@ -96,9 +97,7 @@ def test_resumed_search_without_its_model_says_which_to_pass() -> None:
 
 
 def standing(candidate_id: str, idea_id: str | None, speedup: float) -> Standing:
-    candidate = Candidate(
-        id=candidate_id, origin=Origin.MODEL, round=1, idea_id=idea_id, parent_id=None, source="", language="cpp"
-    )
+    candidate = candidate_of("", name=candidate_id, origin=Origin.MODEL, round=1, idea_id=idea_id)
     timing = Timing(status=Status.OK, median_ms=10 / speedup, speedup=speedup)
     return Standing(
         candidate=candidate,

@@ -7,7 +7,8 @@ from typing import Any
 from ridgeline.graph.elites import Standing
 from ridgeline.graph.leaders import LEADERS, within_noise
 from ridgeline.tools.errors import EngineError
-from ridgeline.tools.records import Candidate, Comparison, Evaluation, Origin, Purpose, Status, Timing
+from ridgeline.tools.records import Comparison, Evaluation, Origin, Purpose, Status, Timing
+from tests.candidates import candidate_of
 
 from .conftest import Search
 from .memory_engine import MemoryEngine
@@ -15,9 +16,7 @@ from .scripted_model import ScriptedModel
 
 
 def standing(name: str, speedup: float, low: float, high: float) -> Standing:
-    candidate = Candidate(
-        id=name, origin=Origin.MODEL, round=1, idea_id=name, parent_id=None, source=name, language="cpp"
-    )
+    candidate = candidate_of(name, name=name, origin=Origin.MODEL, round=1, idea_id=name)
     timing = Timing(status=Status.OK, median_ms=1.0, speedup=speedup, speedup_ci95=(low, high))
     evaluation = Evaluation(key=name, candidate_id=name, purpose=Purpose.SEARCH, status=Status.OK, timing=timing)
     return Standing(candidate=candidate, evaluation=evaluation)

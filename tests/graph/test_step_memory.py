@@ -9,21 +9,14 @@ import pytest
 from ridgeline.graph.step_memory import compare_once
 from ridgeline.tools import compiler
 from ridgeline.tools.records import Build, Candidate, Origin, Status
+from tests.candidates import candidate_of
 
 from .conftest import Search
 from .memory_engine import DESCRIPTION
 
 
 def candidate(name: str) -> Candidate:
-    return Candidate(
-        id=name,
-        origin=Origin.SEED,
-        round=0,
-        idea_id=None,
-        parent_id=None,
-        source=f"// speed {len(name)}\n",
-        language="cpp",
-    )
+    return candidate_of(f"// speed {len(name)}\n", name=name, origin=Origin.SEED)
 
 
 async def test_a_comparison_is_measured_again_by_another_judge_or_on_another_build(

@@ -6,6 +6,7 @@ import pytest
 
 from ridgeline.graph.tuning import PATIENCE, Trial, next_points, parse_tunables, root_id, with_values
 from ridgeline.tools.records import Candidate, Origin
+from tests.candidates import candidate_of
 
 SOURCE = """
 constexpr int BLOCK = 128;  // tune: BLOCK = 64 | 128 | 256
@@ -83,9 +84,7 @@ def test_sweep_ends_after_trials_without_gain() -> None:
 
 
 def candidate(candidate_id: str, origin: Origin, parent_id: str | None) -> Candidate:
-    return Candidate(
-        id=candidate_id, origin=origin, round=1, idea_id=None, parent_id=parent_id, source="", language="cpp"
-    )
+    return candidate_of("", name=candidate_id, origin=origin, round=1, parent_id=parent_id)
 
 
 @pytest.mark.parametrize(

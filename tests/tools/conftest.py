@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from tests.candidates import candidate_of
 
 from ridgeline.tools.engine import CompileTask, ProblemOnDevice
 from ridgeline.tools.records import (
@@ -13,8 +14,6 @@ from ridgeline.tools.records import (
     Description,
     Device,
     DeviceKind,
-    Interface,
-    Origin,
     Role,
     Signature,
 )
@@ -47,20 +46,6 @@ def exp_problem(interface: str = "c", kind: DeviceKind = DeviceKind.CPU) -> Prob
         tolerance="fp32",
         device=device,
         description=description,
-    )
-
-
-def candidate_of(source: str, *, language: str = "cpp", interface: str = "c", name: str = "seed-a") -> Candidate:
-    """Return a candidate with this source."""
-    return Candidate(
-        id=name,
-        origin=Origin.SEED,
-        round=0,
-        idea_id=None,
-        parent_id=None,
-        source=source,
-        language=language,
-        interface=Interface(interface),
     )
 
 

@@ -12,12 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.candidates import candidate_of
 
 from ridgeline.tools.compiler import Compiler
 from ridgeline.tools.engine import BenchmarkTask, CompileTask, DescribeTask, ProblemOnDevice, VerifyTask
 from ridgeline.tools.evaluator import Evaluator
 from ridgeline.tools.hardware import detect_device
-from ridgeline.tools.records import Build, Candidate, Interface, Origin, ReasonCode, Role, Status, Timing, Verdict
+from ridgeline.tools.records import Build, Candidate, ReasonCode, Role, Status, Timing, Verdict
 from ridgeline.tools.sandbox import Sandbox, probe_sandbox
 
 REFERENCE = """import torch
@@ -113,7 +114,7 @@ class Bench:
             bundle.writestr("index.json", json.dumps({}))
 
     def build(self, source: str) -> tuple[Candidate, Build]:
-        candidate = candidate_of(source)
+        candidate = module_of(source)
         compiler = Compiler(self.sandbox, self.folder, self.problem.device)
         [build] = asyncio.run(compiler.compile_batch([CompileTask(problem=self.problem, candidate=candidate)]))
         return candidate, build
@@ -121,7 +122,7 @@ class Bench:
     def verify(self, source: str) -> Verdict:
         """Judge a file that builds nothing, without asking a builder."""
         build = Build(key="none", status=Status.OK, library_path=str(self.nothing))
-        return self.judge(candidate_of(source), build)
+        return self.judge(module_of(source), build)
 
     def judge(self, candidate: Candidate, build: Build) -> Verdict:
         return self.evaluator.verify(VerifyTask(problem=self.problem, candidate=candidate, build=build))
@@ -131,17 +132,8 @@ class Bench:
         return self.evaluator.benchmark(task)
 
 
-def candidate_of(source: str) -> Candidate:
-    return Candidate(
-        id="c",
-        origin=Origin.FILE,
-        round=0,
-        idea_id=None,
-        parent_id=None,
-        source=source,
-        language="py",
-        interface=Interface.MODULE,
-    )
+def module_of(source: str) -> Candidate:
+    return candidate_of(source, language="py", interface="module")
 
 
 @pytest.fixture(scope="module")
@@ -249,7 +241,7 @@ runner.Caller._loop, runner.Caller.answer = loop, answer
 @pytest.mark.slow
 def test_a_file_that_works_only_when_its_output_is_collected_is_not_trusted(bench: Bench) -> None:
     build = Build(key="none", status=Status.OK, library_path=str(bench.nothing))
-    candidate = candidate_of(LAZY)
+    candidate = module_of(LAZY)
     verdict = bench.judge(candidate, build)
     assert verdict.status is Status.OK, verdict
     timing = bench.time(candidate, build, verdict)

@@ -9,12 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.candidates import candidate_of
 
 from ridgeline.tools.compiler import Compiler
 from ridgeline.tools.engine import CompileTask, DescribeTask, ProblemOnDevice, VerifyTask
 from ridgeline.tools.evaluator import Evaluator
 from ridgeline.tools.hardware import detect_device
-from ridgeline.tools.records import Candidate, Interface, Label, Origin, PrecisionClass, ReasonCode, Status, Verdict
+from ridgeline.tools.records import Label, PrecisionClass, ReasonCode, Status, Verdict
 from ridgeline.tools.runner_plans import SANITIZERS
 from ridgeline.tools.runner_pool import RUNNER_LOG_VARIABLE
 from ridgeline.tools.sandbox import Sandbox, probe_sandbox
@@ -89,16 +90,7 @@ class Bench:
         self.compiler = Compiler(sandbox, folder, device)
 
     def verify(self, source: str, *, sanitize: str = "", extra_trials: int = 0, first_extra: int = 0) -> Verdict:
-        candidate = Candidate(
-            id="c",
-            origin=Origin.FILE,
-            round=0,
-            idea_id=None,
-            parent_id=None,
-            source=source,
-            language="cpp",
-            interface=Interface(self.problem.interface),
-        )
+        candidate = candidate_of(source, interface=self.problem.interface)
         task = CompileTask(problem=self.problem, candidate=candidate, sanitize=sanitize)
         [build] = asyncio.run(self.compiler.compile_batch([task]))
         assert build.status is Status.OK, build.log

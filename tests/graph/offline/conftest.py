@@ -11,11 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.candidates import candidate_of
 
 from ridgeline.graph.offline.recognise import recognise
 from ridgeline.tools.compiler import Compiler
 from ridgeline.tools.engine import CompileTask, ProblemOnDevice
-from ridgeline.tools.records import Candidate, Description, Device, DeviceKind, Origin, Role, Signature
+from ridgeline.tools.records import Description, Device, DeviceKind, Role, Signature
 from ridgeline.tools.sandbox import Confined, Limits, Sandbox, claim_workdir, probe_sandbox
 
 HERE = Path(__file__).parent
@@ -109,9 +110,7 @@ def problem_of(reference):
 
 
 def task_of(problem, number, source, language):
-    candidate = Candidate(
-        id=f"k{number}", origin=Origin.MODEL, round=1, idea_id=None, parent_id=None, source=source, language=language
-    )
+    candidate = candidate_of(source, name=f"k{number}", language=language)
     return CompileTask(problem=problem, candidate=candidate)
 
 

@@ -6,6 +6,7 @@ import re
 import shutil
 
 import pytest
+from tests.candidates import candidate_of
 
 from ridgeline.graph.offline.composer import compatible
 from ridgeline.graph.offline.convolution.composers import convolution
@@ -18,7 +19,6 @@ from ridgeline.graph.tuning import parse_tunables, with_values
 from ridgeline.tools.compiler import Compiler
 from ridgeline.tools.engine import CompileTask, ProblemOnDevice
 from ridgeline.tools.occupancy import block_shared_bytes
-from ridgeline.tools.records import Candidate, Origin
 
 from .subjects import HOPPER, subject_of
 from .test_emit_cuda import resized
@@ -116,10 +116,7 @@ def test_nvcc_takes_what_is_composed_for_the_architecture(bench, kinds, arch, na
             description=reference.description,
         )  # fmt: skip
         for number, source in enumerate(sources_for(make(gpu))):
-            candidate = Candidate(
-                id=f"{name}{number}", origin=Origin.MODEL, round=1, idea_id=None, parent_id=None, source=source,
-                language="cu",
-            )  # fmt: skip
+            candidate = candidate_of(source, name=f"{name}{number}", language="cu")
             tasks[candidate.id] = CompileTask(problem=problem, candidate=candidate)
     builds = asyncio.run(Compiler(bench.sandbox, bench.folder / arch, gpu).compile_batch(list(tasks.values())))
     refused = {name: b.reason or b.log for name, b in zip(tasks, builds, strict=True) if not b.library_path}

@@ -7,6 +7,7 @@ import shutil
 
 import numpy as np
 import pytest
+from tests.candidates import candidate_of
 
 from ridgeline.graph.offline.composer import structures_of
 from ridgeline.graph.offline.convolution.composers import ConvolutionCuda, convolution
@@ -17,7 +18,6 @@ from ridgeline.graph.requests import Elite, IdeationRequest, TriedIdea
 from ridgeline.graph.tuning import parse_tunables, with_values
 from ridgeline.tools.compiler import Compiler
 from ridgeline.tools.engine import CompileTask, ProblemOnDevice
-from ridgeline.tools.records import Candidate, Origin
 from ridgeline.tools.sandbox import Sandbox, probe_sandbox
 
 from .conftest import worst_error
@@ -85,13 +85,10 @@ def tasks_for(convolutions, name):
     return [
         CompileTask(
             problem=problem,
-            candidate=Candidate(
-                id=f"{name}-{i}", origin=Origin.MODEL, round=1, idea_id=None, parent_id=None,
-                source=composer.emit(frozenset(c), 0), language="cu",
-            ),
+            candidate=candidate_of(composer.emit(frozenset(c), 0), name=f"{name}-{i}", language="cu"),
         )
         for i, c in enumerate(chosen)
-    ]  # fmt: skip
+    ]
 
 
 def test_warpgroups_are_where_a_kernel_starts_on_hopper(convolutions):

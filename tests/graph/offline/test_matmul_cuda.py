@@ -5,6 +5,7 @@ import dataclasses
 import shutil
 
 import pytest
+from tests.candidates import candidate_of
 
 from ridgeline.graph.offline.composer import merge, structures_of, with_added
 from ridgeline.graph.offline.matmul.cuda import MatmulCuda
@@ -23,7 +24,7 @@ from ridgeline.graph.offline.matmul.cuda_text import (
 from ridgeline.graph.tuning import parse_tunables
 from ridgeline.tools.compiler import Compiler
 from ridgeline.tools.engine import CompileTask, ProblemOnDevice
-from ridgeline.tools.records import Candidate, Origin, Status
+from ridgeline.tools.records import Status
 
 from .subjects import HOPPER, subject_of
 
@@ -102,9 +103,7 @@ def test_nvcc_builds_every_unit_without_a_warning(bench, products):
             description=products[name].description,
         )  # fmt: skip
         source = composer_of(products[name], tolerance).emit(frozenset(composition), number % 3)
-        candidate = Candidate(
-            id=f"c{number}", origin=Origin.MODEL, round=1, idea_id=None, parent_id=None, source=source, language="cu"
-        )
+        candidate = candidate_of(source, name=f"c{number}", language="cu")
         tasks.append(CompileTask(problem=problem, candidate=candidate))
     compiler = Compiler(bench.sandbox, bench.folder / "cuda", HOPPER)
     builds = asyncio.run(compiler.compile_batch(tasks))
