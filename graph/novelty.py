@@ -12,9 +12,10 @@ SAME_TITLE = 0.8
 SAME_MECHANISM = 0.75
 """Jaccard overlap of content words; restated ideas of the same model measured 0.8 and up, related ones below 0.6."""
 
-COMPOSITION = re.compile(r"Composition: ([^.\n]+)\.")
-"""The sentence with which a model that composes kernels from named structures says exactly what one is made of; such
-ideas share most of their words (of 26 different ones, 14 looked repeated by overlap)."""
+COMPOSITION = re.compile(r"Composition: ([a-z0-9, -]+)\.")
+"""The sentence with which a model that composes kernels from named structures says exactly what one is made of, and from
+which the offline model reads it back. Such ideas share most of their words (of 26 different ones, 14 looked repeated by
+overlap)."""
 
 NOISE = frozenset(
     [

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from ridgeline.graph.novelty import COMPOSITION
 from ridgeline.graph.offline.composer import Composer, Composition, ordered
 from ridgeline.graph.requests import Subject
-
-COMPOSITION = re.compile(r"Composition: ([a-z0-9, -]+)\.")
 
 
 def within_roofline(gain: float, subject: Subject) -> float:
