@@ -143,9 +143,21 @@ def find_run(runs_dir: Path, id_or_path: str | Path) -> Path:
     if (path / LOCK_NAME).exists():
         raise RunError(f"{wanted}: its {FILE_NAME} is gone, so it cannot go on; restore it or start a new run")
     near = difflib.get_close_matches(wanted, [f.name for f in folders], n=3, cutoff=0.4)
-    hint = (
-        f"; did you mean {' or '.join(near)}?"
-        if near
-        else f"; {runs_dir} holds {len(folders)} {'run' if len(folders) == 1 else 'runs'}"
-    )
-    raise RunError(f"{wanted}: no such run{hint}")
+    raise RunError(f"{wanted}: {_what_it_is(path)}{_where_runs_are(runs_dir, len(folders), near)}")
+
+
+def _what_it_is(path: Path) -> str:
+    """Return what a user named in the place of a run."""
+    if path.is_dir():
+        return f"a folder, but no run's (it holds no {FILE_NAME})"
+    if path.is_file():
+        return "a file, not a run's folder"
+    return "no such run"
+
+
+def _where_runs_are(runs_dir: Path, count: int, near: list[str]) -> str:
+    if near:
+        return f"; did you mean {' or '.join(near)}?"
+    if count == 0:
+        return f"; give the folder of a run that ridgeline run began (there is none in {runs_dir})"
+    return f"; give a run's folder, its name or its search id ({runs_dir} holds {count})"

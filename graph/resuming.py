@@ -25,14 +25,19 @@ def source_sha256(target: ProblemOnDevice) -> str:
 
 def check_same(run_dir: Path, begun: Mapping[str, Any], target: ProblemOnDevice) -> None:
     """Raise RunError when what a search would measure now does not compare with what it measured before."""
+    problem = begun.get("problem") or {}
     if begun.get("reference_source_sha256") != source_sha256(target):
+        if problem.get("name") != target.name:
+            raise RunError(
+                f"{run_dir}: a search of {problem.get('name')}, not of {target.name}; resume it without naming a problem, "
+                f"or give a run of {target.name}"
+            )
         raise RunError(f"{run_dir}: the reference or its sizes changed since this search began; start anew")
     arch = (begun.get("device") or {}).get("arch")
     if arch != target.device.arch:
         raise RunError(
             f"{run_dir}: begun on {arch}, this device is {target.device.arch}; resume it there or start anew"
         )
-    problem = begun.get("problem") or {}
     for name in ("interface", "tolerance", "call_timeout_s"):
         was, now = problem.get(name), getattr(target, name)
         if was != now:

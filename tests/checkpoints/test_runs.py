@@ -79,3 +79,22 @@ def test_find_run_takes_a_path_a_name_its_beginning_or_a_search_id(tmp_path: Pat
         find_run(tmp_path, "quick")
     with pytest.raises(RunError, match="no such run; did you mean quickstart-090"):
         find_run(tmp_path, "quikstart-0901")
+
+
+@pytest.mark.parametrize("has_runs", [False, True])
+def test_what_is_no_run_is_named_with_what_to_give_instead(tmp_path: Path, has_runs: bool) -> None:
+    runs = tmp_path / "runs"
+    if has_runs:
+        _make_run(runs, "quickstart-0901", "quickstart", "stopped")
+    known = f"{runs} holds 1" if has_runs else f"there is none in {runs}"
+    file = tmp_path / "notes.txt"
+    file.write_text("")
+    for given, said in (
+        (tmp_path, "a folder, but no run's (it holds no archive.sqlite)"),
+        (file, "a file, not a run's folder"),
+        (tmp_path / "absent", "no such run"),
+    ):
+        with pytest.raises(RunError) as error:
+            find_run(runs, str(given))
+        line = str(error.value)
+        assert line.startswith(f"{given}: {said}; give ") and known in line and "\n" not in line

@@ -204,6 +204,11 @@ def test_resume_without_an_unfinished_run_says_so(problem: Path) -> None:
     assert_one_line(ridgeline("run", str(problem), "--resume", cwd=problem.parent), "no unfinished run", "mine")
 
 
+def test_resume_of_what_is_no_run_says_what_it_is_and_what_to_give(problem: Path) -> None:
+    done = ridgeline("run", str(problem), "--resume", "/etc", cwd=problem.parent)
+    assert_one_line(done, "/etc: a folder, but no run's", "give the folder of a run")
+
+
 def test_show_of_an_unknown_run_gets_one_line(tmp_path: Path) -> None:
     assert_one_line(ridgeline("show", "nothing-here", cwd=tmp_path), "nothing-here")
 

@@ -113,6 +113,16 @@ async def test_changed_reference_is_refused_on_resume(tmp_path: Path) -> None:
         await run_search(resumed, engine=MemoryEngine(), models=[ScriptedModel()])
 
 
+async def test_run_of_another_problem_is_refused_with_both_names(tmp_path: Path) -> None:
+    given = options(tmp_path)
+    await run_search(given, engine=MemoryEngine(), models=[ScriptedModel()])
+    other = write_problem(tmp_path / "other", name="other")
+    (tmp_path / "other" / "reference.py").write_text("# another\n" + (tmp_path / "other" / "reference.py").read_text())
+    resumed = SearchOptions(problem=other, run_dir=given.run_dir, resume=True)
+    with pytest.raises(RunError, match=f"{given.run_dir}: a search of toy, not of other; .* give a run of other"):
+        await run_search(resumed, engine=MemoryEngine(), models=[ScriptedModel()])
+
+
 class RefusingEngine(MemoryEngine):
     """An engine for a reference that raises."""
 
