@@ -23,6 +23,17 @@ Live = Callable[[], list[int]]
 MIB = 1 << 20
 
 
+def are_two(live: Live) -> bool:
+    """Wait until the program and its grandchild are there, and what forked the grandchild is gone."""
+    time.sleep(0.2)
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        if len(live()) >= 2:
+            return True
+        time.sleep(0.02)
+    return False
+
+
 def disk_use(folder: Path) -> int:
     return sum(path.lstat().st_blocks * 512 for path in folder.rglob("*"))
 
@@ -111,38 +122,34 @@ def test_a_spin_is_ended_by_its_cpu_limit(sandbox: Sandbox, confine: Confine) ->
 
 @pytest.mark.parametrize("what", ["spin", "sleep"])
 def test_the_wall_limit_ends_a_program(sandbox: Sandbox, confine: Confine, live: Live, what: str) -> None:
-    began = time.monotonic()
     ended, _ = sandbox.run(confine(what, wall_s=0.3))
     assert ended.limit == "wall"
-    assert time.monotonic() - began < 3
     assert gone(live)
 
 
 def test_a_detached_grandchild_ends_with_the_program(sandbox: Sandbox, confine: Confine, live: Live) -> None:
     ended, _ = sandbox.run(confine("linger", processes=True))
     assert ended.is_success
-    assert gone(live, within_s=0.5)
+    assert gone(live)
 
 
 def test_kill_ends_the_whole_tree(sandbox: Sandbox, confine: Confine, live: Live) -> None:
     with sandbox.start(confine("linger-and-stay", processes=True)) as process:
-        time.sleep(0.2)
-        assert len(live()) >= 2
+        assert are_two(live)
         assert process.kill().limit == "stopped"
         assert gone(live)
 
 
 def test_nothing_outlives_a_killed_supervisor(sandbox: Sandbox, confine: Confine, live: Live) -> None:
     with sandbox.start(confine("linger-and-stay", processes=True)) as process:
-        time.sleep(0.2)
-        assert len(live()) >= 2
+        assert are_two(live)
         os.kill(process.supervisor_pid, signal.SIGKILL)
         assert gone(live)
 
 
 def test_nothing_outlives_the_killed_inner_guard(sandbox: Sandbox, confine: Confine, live: Live) -> None:
     with sandbox.start(confine("linger-and-stay", processes=True)) as process:
-        time.sleep(0.2)
+        assert are_two(live)
         guard = int(Path(f"/proc/{process.host_pid}/stat").read_text().rpartition(")")[2].split()[1])
         os.kill(guard, signal.SIGKILL)
         assert gone(live)
@@ -151,10 +158,7 @@ def test_nothing_outlives_the_killed_inner_guard(sandbox: Sandbox, confine: Conf
 def test_nothing_outlives_a_signal_to_the_supervisors_group(sandbox: Sandbox, confine: Confine, live: Live) -> None:
     argv = sandbox.argv(confine("linger-and-stay", processes=True))
     with subprocess.Popen(argv, start_new_session=True) as supervisor:
-        deadline = time.monotonic() + 5
-        while len(live()) < 2 and time.monotonic() < deadline:
-            time.sleep(0.02)
-        assert len(live()) >= 2
+        assert are_two(live)
         os.killpg(supervisor.pid, signal.SIGTERM)  # as ninja stops a command
         assert gone(live)
 
@@ -172,10 +176,7 @@ def test_nothing_outlives_a_killed_parent(sandbox: Sandbox, confine: Confine, li
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, env=environment) as parent:
         assert parent.stdout and parent.stdout.readline() == b"up\n"
-        deadline = time.monotonic() + 5
-        while len(live()) < 2 and time.monotonic() < deadline:
-            time.sleep(0.02)
-        assert len(live()) >= 2
+        assert are_two(live)
         parent.kill()
         parent.wait()
         assert gone(live)

@@ -10,7 +10,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -69,11 +68,9 @@ def assert_one_line(done: subprocess.CompletedProcess[str], *words: str) -> None
         assert word in lines[0]
 
 
-def test_help_takes_less_than_a_second() -> None:
-    began = time.monotonic()
+def test_help_names_every_command() -> None:
     done = ridgeline("--help")
     assert done.returncode == 0
-    assert time.monotonic() - began < 1.0
     for command in (
         "run",
         "evaluate",
@@ -93,7 +90,8 @@ def test_help_takes_less_than_a_second() -> None:
 def test_command_line_imports_neither_torch_nor_langgraph_for_its_help() -> None:
     code = (
         "import sys\nfrom ridgeline.graph.cli import main\n"
-        "try: main(['run', '--help'])\nexcept SystemExit: pass\n"
+        "for words in (['--help'], ['run', '--help']):\n"
+        "    try: main(words)\n    except SystemExit: pass\n"
         "heavy = {'torch', 'langgraph', 'langchain_core', 'pydantic', 'rich'} & set(sys.modules)\n"
         "sys.exit(f'imported {heavy}' if heavy else 0)"
     )

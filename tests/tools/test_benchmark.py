@@ -167,7 +167,7 @@ def test_kernel_doing_a_tenth_of_the_work_measures_as_faster(start, arena) -> No
 def test_kernel_against_itself_has_no_clear_winner(start, arena) -> None:
     timing = time_candidate(start(work=8), start(work=8), arena, settings=SETTINGS, floor=None)
     assert timing.status is Status.OK, timing.reason
-    assert 0.5 < timing.speedup < 2  # a turbo step of one core is 1.7 x here
+    assert 0.2 < timing.speedup < 5  # a turbo step of one core is 1.7 x here, a neighbour on both cores 2.4 x
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
 import shutil
@@ -224,15 +225,28 @@ async def test_a_cancelled_batch_leaves_no_process_and_no_folder(
     compiler: Compiler, make_task: MakeTask, tmp_path: Path
 ) -> None:
     batch = asyncio.create_task(compiler.compile_batch([make_task(SLOW + EMPTY_RUN)]))
-    await asyncio.sleep(0.7)
+    deadline = time.monotonic() + 60
+    while "cc1plus" not in names_below(os.getpid()):
+        assert time.monotonic() < deadline and not batch.done()
+        await asyncio.sleep(0.02)
     batch.cancel()
     with pytest.raises(asyncio.CancelledError):
         await batch
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while (left := processes_naming(str(tmp_path))) and time.monotonic() < deadline:
         await asyncio.sleep(0.05)
     assert left == []
     assert list((tmp_path / "cache" / "tmp").iterdir()) == []
+
+
+def names_below(pid: int) -> set[str]:
+    """Return the names of the live processes below one."""
+    found: set[str] = set()
+    with contextlib.suppress(OSError):  # one that has just ended
+        found.add(Path(f"/proc/{pid}/comm").read_text().strip())
+        for children in Path(f"/proc/{pid}/task").glob("*/children"):
+            found |= {name for child in children.read_text().split() for name in names_below(int(child))}
+    return found
 
 
 def processes_naming(path: str) -> list[str]:

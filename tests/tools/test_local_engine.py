@@ -144,6 +144,7 @@ async def test_a_users_mistake_is_not_retried(
 
 
 async def test_a_late_evaluator_is_ended(engine: LocalEngine, verify: Callable[..., VerifyTask], calls: Path) -> None:
+    await engine.submit(verify())  # the evaluator's own start is no part of what is late
     with pytest.raises(EngineError, match=r"within 0\.5 s"):
         await engine.submit(verify("sleep", timeout_s=0.5, retries=0))
     assert not is_alive(requests(calls)[0]["pid"])
@@ -166,7 +167,7 @@ async def test_a_cancelled_measurement_leaves_no_process_and_frees_the_device(
     with pytest.raises(asyncio.CancelledError):
         await measuring
     assert not is_alive(requests(calls)[0]["pid"])
-    async with asyncio.timeout(2), DeviceLock("cpu", tmp_path / "locks").exclusive():
+    async with asyncio.timeout(60), DeviceLock("cpu", tmp_path / "locks").exclusive():
         pass
 
 
