@@ -77,17 +77,21 @@ async def _run_ninja(folder: Path, jobs: int) -> None:
     setpriv = shutil.which("setpriv")
     if setpriv:  # so that a killed engine leaves no builds behind
         argv = [setpriv, "--pdeathsig", "TERM", *argv]
-    process = await asyncio.create_subprocess_exec(
-        *argv,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        start_new_session=True,
+    starting = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(
+            *argv,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,
+        )
     )
     try:
+        # a start that is cancelled itself kills ninja, which may have commands by then and could end none of them
+        process = await asyncio.shield(starting)
         output, _ = await process.communicate()
     except asyncio.CancelledError:
-        await _stop(process)
+        await _stop(await starting)
         raise
     if process.returncode:
         said = output.decode(errors="replace").strip()[-400:]
