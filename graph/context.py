@@ -80,18 +80,19 @@ class SearchContext:
         baselines = await asyncio.to_thread(self.archive.baselines)
         if target.description is None or baselines is None:
             raise EngineError(f"{self.problem.name}: the baselines were not measured yet")
-        return self.subject_of(target, target.description, baselines)
+        return subject_of(target, target.description, baselines)
 
-    def subject_of(self, target: ProblemOnDevice, description: Description, baselines: Baselines) -> Subject:
-        """Return what a model request says of this problem, described and measured like this."""
-        return Subject(
-            problem_name=target.name,
-            reference_source=target.reference_source,
-            header=problem_header(description.signature, target.device.kind, target.interface),
-            interface=target.interface,
-            language=target.language,
-            tolerance=target.tolerance,
-            device=target.device,
-            description=description,
-            baselines=baselines,
-        )
+
+def subject_of(target: ProblemOnDevice, description: Description, baselines: Baselines) -> Subject:
+    """Return what a model request says of a problem, described and measured like this."""
+    return Subject(
+        problem_name=target.name,
+        reference_source=target.reference_source,
+        header=problem_header(description.signature, target.device.kind, target.interface),
+        interface=target.interface,
+        language=target.language,
+        tolerance=target.tolerance,
+        device=target.device,
+        description=description,
+        baselines=baselines,
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
+from ridgeline.graph.context import subject_of
 from ridgeline.graph.events import emit
 from ridgeline.graph.models import OFFLINE
 from ridgeline.tools.errors import ModelError
@@ -12,6 +13,7 @@ from ridgeline.tools.records import Baselines, Floor
 
 if TYPE_CHECKING:
     from ridgeline.graph.context import SearchContext
+    from ridgeline.tools.engine import ProblemOnDevice
     from ridgeline.tools.records import Description
 
 _UNMEASURED = Floor(floor_ms=0.0, compute_floor_ms=0.0, bound="", bandwidth_gbps=0.0, gflops=0.0)
@@ -24,13 +26,21 @@ def ensure_covered(context: SearchContext, description: Description) -> None:
     """
     if context.models.names != [OFFLINE]:
         return
+    refusal = why_uncovered(context.target, description)
+    if refusal is None:
+        return
+    if not context.problem.seed_sources(context.target.device.kind.value):
+        raise refusal
+    emit({"event": "warning", "message": f"{refusal}; the seed kernels are judged, and nothing is composed"})
+
+
+def why_uncovered(target: ProblemOnDevice, description: Description) -> ModelError | None:
+    """Return what the offline model says against a problem described like this, or None when it composes for it."""
     from ridgeline.graph.offline.model import composer_for
 
-    target = dataclasses.replace(context.target, description=description)
     baselines = Baselines(device=target.device, entries=(), floor=_UNMEASURED)
     try:
-        composer_for(context.subject_of(target, description, baselines))
-    except ModelError as error:
-        if not context.problem.seed_sources(target.device.kind.value):
-            raise
-        emit({"event": "warning", "message": f"{error}; the seed kernels are judged, and nothing is composed"})
+        composer_for(subject_of(dataclasses.replace(target, description=description), description, baselines))
+    except ModelError as refusal:
+        return refusal
+    return None

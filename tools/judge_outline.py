@@ -20,7 +20,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
@@ -42,6 +42,7 @@ from ridgeline.tools.judge_reference import Reference, Tensors
 from ridgeline.tools.lifeline import end_with_parent
 from ridgeline.tools.precision import accepted_classes
 from ridgeline.tools.records import Role
+from ridgeline.tools.reference_graph import GraphExportError, export_graph
 
 _NEEDS_VALUES = (DataDependentOutputException, DynamicOutputShapeException, UnsupportedFakeTensorException)
 _SAID_BYTES = 4000
@@ -116,20 +117,20 @@ def _drops_nothing(func: Any, args: Any, kwargs: Facts) -> bool:
     return False
 
 
-def outline(source: str, tolerance: str) -> Facts:
-    """Return the signature and the peak bytes of one forward, or a reason code with its sentence."""
+def outline(source: str, tolerance: str, *, with_graph: bool = False) -> Facts:
+    """Return the signature and the peak bytes of one forward, and its graph if asked; or a reason code with its sentence."""
     try:
         try:
-            return _outline(_FakeReference, source, tolerance)
+            return _outline(_FakeReference, source, tolerance, with_graph=with_graph)
         except ProblemError as error:
             if not isinstance(error.__cause__, _NEEDS_VALUES):
                 raise
-            return _outline(_RealModelReference, source, tolerance)
+            return _outline(_RealModelReference, source, tolerance, with_graph=with_graph)
     except ProblemError as error:
         return {"reason": _coded(error)}
 
 
-def _outline(kind: type[Reference], source: str, tolerance: str) -> Facts:
+def _outline(kind: type[Reference], source: str, tolerance: str, *, with_graph: bool) -> Facts:
     with FakeTensorMode(allow_non_fake_inputs=True):
         reference = kind(source)
         outputs = reference.signature.with_role(Role.OUTPUT)
@@ -142,10 +143,18 @@ def _outline(kind: type[Reference], source: str, tolerance: str) -> Facts:
             reference.run(inputs)
         changes_state = versions != _versions(state.values())
     return {
+        "graph": _graph(reference, inputs) if with_graph else None,
         "signature": reference.signature.to_json(),
         "forward_bytes": watch.peak_bytes,
         "reason": _refusal(watch.random, changes_state=changes_state),
     }
+
+
+def _graph(reference: Reference, inputs: Tensors) -> Facts | None:
+    """Return the reference's graph; None where it cannot be exported."""
+    with suppress(GraphExportError):
+        return export_graph(reference.model, reference.arguments(inputs), reference.signature)
+    return None
 
 
 def _versions(tensors: Iterable[torch.Tensor]) -> list[int]:
@@ -213,7 +222,7 @@ def _in_child(request: Facts, writing: int, said: int) -> None:
         os.dup2(said, 2)
         _limit_memory(int(request["memory_bytes"]))
         warnings.simplefilter("ignore")
-        answer = outline(str(request["source"]), str(request["tolerance"]))
+        answer = outline(str(request["source"]), str(request["tolerance"]), with_graph=bool(request["with_graph"]))
         with os.fdopen(writing, "w") as pipe:
             pipe.write(json.dumps(answer) + "\n")
     except Exception:  # noqa: BLE001  the parent quotes the last line of what is said here
@@ -259,7 +268,9 @@ def main() -> None:
     """Answer requests until the parent closes the pipe; die with the parent, whose pid is the first argument."""
     end_with_parent(int(sys.argv[1]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is the parent's to handle
-    outline(_FIRST, "fp32")  # imports what the children would each import for a second
+    outline(
+        _FIRST, "fp32", with_graph="--graphs" in sys.argv
+    )  # imports what the children would each import for a second
     for line in sys.stdin:
         sys.stdout.write(json.dumps(_answer(json.loads(line))) + "\n")
         sys.stdout.flush()

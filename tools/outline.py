@@ -39,6 +39,7 @@ class Outline(Record):
     code: str = ""
     reason: str = ""  # one sentence
     signature: Signature | None = None
+    reference_graph: dict[str, Any] | None = None  # when it was asked for and can be exported
     forward_bytes: int = 0  # the most that lives at once in one forward, its arguments included
 
     @property
@@ -83,11 +84,17 @@ class Outline(Record):
 class OutlineProcess:
     """A process that outlines one reference after the other; ends with the block and with this process."""
 
-    def __init__(self, *, limit_s: float = LIMIT_S, memory_bytes: int = MEMORY_BYTES) -> None:
-        """Start it (3 to 6 s: it imports torch); each reference then takes about 0.2 s, within these limits."""
-        self._limits = {"limit_s": limit_s, "memory_bytes": memory_bytes}
+    def __init__(
+        self, *, limit_s: float = LIMIT_S, memory_bytes: int = MEMORY_BYTES, with_graphs: bool = False
+    ) -> None:
+        """Start it (3 to 6 s: it imports torch); each reference then takes about 0.2 s, within these limits.
+
+        `with_graphs` exports each reference too, which takes half a second more.
+        """
+        self._terms = {"limit_s": limit_s, "memory_bytes": memory_bytes, "with_graph": with_graphs}
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "ridgeline.tools.judge_outline", str(os.getpid())],
+            [sys.executable, "-P", "-m", "ridgeline.tools.judge_outline", str(os.getpid())]
+            + ["--graphs"] * with_graphs,
             env=os.environ | {"PYTHONPATH": import_path(), "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"},
             cwd="/",
             stdin=subprocess.PIPE,
@@ -103,7 +110,7 @@ class OutlineProcess:
         """
         assert self._process.stdin is not None  # noqa: S101  both are pipes
         assert self._process.stdout is not None  # noqa: S101
-        request = {"source": reference_source, "tolerance": tolerance, **self._limits}
+        request = {"source": reference_source, "tolerance": tolerance, **self._terms}
         try:
             self._process.stdin.write(json.dumps(request) + "\n")
             self._process.stdin.flush()
@@ -132,5 +139,6 @@ def _outline_of(answer: dict[str, Any]) -> Outline:
         code=refusal["code"],
         reason=refusal["text"],
         signature=Signature.from_json(signature) if signature else None,
+        reference_graph=answer.get("graph"),
         forward_bytes=int(answer.get("forward_bytes", 0)),
     )

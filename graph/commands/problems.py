@@ -11,27 +11,43 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from ridgeline.graph.keyless import keyless_targets
 from ridgeline.problems.spec import load_problem, shipped_problems
 
 
 def execute(args: argparse.Namespace) -> int:
     """Print a table, or one JSON array with `--json`."""
-    rows = [_row(name, path) for name, path in sorted(shipped_problems().items())]
+    known = keyless_targets()
+    rows = [_row(name, path, known.get(name, [])) for name, path in sorted(shipped_problems().items())]
     if args.json:
         sys.stdout.write(json.dumps(rows, indent=2) + "\n")
         return 0
-    table = Table("problem", "interface", "targets", "tolerance", "seed kernels", box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False)
+    for heading in ("problem", "interface", "targets", "tolerance", "keyless"):
+        table.add_column(heading, no_wrap=True)
+    table.add_column("seed kernels", overflow="fold")
     for row in rows:
-        table.add_row(
-            row["name"], row["interface"], " ".join(row["targets"]), row["tolerance"], " ".join(row["seed_kernels"])
-        )
+        targets, seeds = " ".join(row["targets"]), " ".join(row["seed_kernels"])
+        table.add_row(row["name"], row["interface"], targets, row["tolerance"], _keyless_words(row), seeds)
     console = Console(highlight=False)
     console.print(table)
     console.print("\nridgeline run NAME searches one of these; ridgeline new makes one of your own.", soft_wrap=True)
+    console.print(
+        "keyless: whether the offline model composes kernels for it; else a search needs a model with a key (--model "
+        "openai:o3), and without one judges the seed kernels alone.",
+        soft_wrap=True,
+    )
     return 0
 
 
-def _row(name: str, path: Path) -> dict[str, Any]:
+def _keyless_words(row: dict[str, Any]) -> str:
+    """Return whether a search of this problem does without a key, and where if not everywhere."""
+    if row["keyless"] == row["targets"]:
+        return "yes"
+    return f"on {' '.join(row['keyless'])}" if row["keyless"] else "no"
+
+
+def _row(name: str, path: Path, keyless: list[str]) -> dict[str, Any]:
     spec = load_problem(path)
     return {
         "name": name,
@@ -39,5 +55,6 @@ def _row(name: str, path: Path) -> dict[str, Any]:
         "interface": spec.interface,
         "targets": list(spec.targets),
         "tolerance": spec.tolerance,
+        "keyless": [kind for kind in spec.targets if kind in keyless],
         "seed_kernels": [stem for kind in spec.targets for stem, _ in spec.seed_sources(kind)],
     }

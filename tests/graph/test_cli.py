@@ -107,7 +107,7 @@ def test_command_line_imports_neither_torch_nor_langgraph_for_its_help() -> None
 
 def test_problems_lists_what_ships_as_json() -> None:
     rows = json.loads(ridgeline("problems", "--json").stdout)
-    assert "quickstart" in {row["name"] for row in rows}
+    assert {"quickstart": ["cpu", "cuda"]}.items() <= {row["name"]: row["keyless"] for row in rows}.items()
 
 
 def test_new_problem_of_a_users_module_can_be_loaded(tmp_path: Path) -> None:
