@@ -63,7 +63,7 @@ class Arena:
 
     def __init__(self, judge: JudgeProcess, n_sets: int, *, on_gpu: bool = False) -> None:
         self._judge = judge
-        self._on_gpu = on_gpu
+        self.on_gpu = on_gpu
         self.n_sets = n_sets
 
     def renew(self) -> float:
@@ -80,11 +80,11 @@ class Arena:
 
     def is_intact(self, set_index: int) -> bool:
         """Return whether a set still holds the inputs that it was given (a CPU's runner cannot change them)."""
-        return not self._on_gpu or bool(self._judge.request("intact", set=set_index)["intact"])
+        return not self.on_gpu or bool(self._judge.request("intact", set=set_index)["intact"])
 
     def waited_s(self) -> float:
         """Return how long a GPU takes to do next to nothing for the judge: long when somebody else has work on it."""
-        if not self._on_gpu:
+        if not self.on_gpu:
             return 0.0
         return float(self._judge.request("idle")["seconds"])
 

@@ -94,6 +94,8 @@ class ProcessSide:
 class FileArena:
     """Sets of (x, out) in one shared file; refilled and compared by numpy."""
 
+    on_gpu = False
+
     def __init__(self, path: Path, n_sets: int = N_SETS, elements: int = ELEMENTS) -> None:
         self.n_sets = n_sets
         self.memory = np.memmap(path, dtype=np.float32, mode="w+", shape=(n_sets, 2, elements))
@@ -208,12 +210,10 @@ def test_block_of_fresh_contents_gives_a_fingerprint_cache_no_advantage(start, a
     assert cached > 0.7 * honest
 
 
-def test_runner_that_lies_about_its_own_time_is_named_and_never_gains(start, arena) -> None:
+def test_runner_that_lies_about_its_own_time_gains_nothing(start, arena) -> None:
     timing = time_candidate(start("lies", work=40), start(work=40), arena, settings=SETTINGS, floor=None)
-    if timing.status is Status.OK:  # so busy a machine that requests wait as long as calls take
-        assert timing.speedup < 2
-    else:
-        assert timing.reason_code is ReasonCode.WITNESS_DISAGREES
+    assert timing.status is Status.OK, timing
+    assert timing.speedup < 2
 
 
 def lane_of(per_call_s: float, *, own_share: float, latency_s: float) -> Lane:
