@@ -246,7 +246,8 @@ class Archive:
         """Return the `ok` evaluations for this purpose (or these), fastest kernel first.
 
         A CPU's speed drifts by several percent over a search, and the paired speedup does not. So kernels are ordered
-        by their speedup over the usual time (the median over the search) of the reference they were paired with.
+        by their speedup over the usual time (the median over the search) of the reference they were paired with: by the
+        lower end of its interval, since the highest of many noisy figures is the luckiest.
         """
         purposes = (purpose,) if isinstance(purpose, Purpose) else tuple(purpose)
         found = [e for p in purposes for e in self.evaluations(purpose=p, status=Status.OK)]
@@ -339,6 +340,6 @@ def _is_reduced(evaluation: Evaluation) -> bool:
 
 def _steady_ms(evaluation: Evaluation, usual_ms: dict[bool, float]) -> float:
     reference_ms = usual_ms.get(_is_reduced(evaluation))
-    if reference_ms and evaluation.speedup:
-        return reference_ms / evaluation.speedup
+    if reference_ms and evaluation.sure_speedup:
+        return reference_ms / evaluation.sure_speedup
     return evaluation.timing.median_ms if evaluation.timing and evaluation.timing.median_ms else float("inf")

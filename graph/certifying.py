@@ -122,6 +122,7 @@ def _circumstances(context: SearchContext, standing: Standing) -> dict[str, Any]
         "problem": context.problem.name,
         "tolerance": target.tolerance,
         "device": target.device.to_json(),
+        "cores_in_use_by_others": None if context.cores_in_use is None else round(context.cores_in_use(), 2),
         "versions": {
             "ridgeline": __version__,
             "judge": str(JUDGE_VERSION),

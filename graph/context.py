@@ -15,6 +15,8 @@ from ridgeline.tools.errors import EngineError
 from ridgeline.tools.header import problem_header
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from langchain_core.tools import BaseTool
 
     from ridgeline.checkpoints.archive import Archive
@@ -52,6 +54,7 @@ class SearchContext:
     wall_before_s: float = 0.0  # of earlier sessions of the same search
     toolboxes: dict[Purpose, list[BaseTool]] = field(default_factory=dict)  # made at their first use
     engine_failed: set[tuple[str, Purpose]] = field(default_factory=set)  # candidates, in this session
+    cores_in_use: Callable[[], float] | None = None  # what others take of the measuring machine; None: nobody can tell
 
     def plan(self, max_rounds: int | None = None) -> Plan:
         """Return the shape of the search."""

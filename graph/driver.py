@@ -156,16 +156,21 @@ async def open_context(
     from ridgeline.graph.context import SearchContext
     from ridgeline.graph.engines import open_engine, target_of
     from ridgeline.problems.spec import SearchSettings
+    from ridgeline.tools.machine_load import busy_words, cores_in_use
 
     options = with_begun(options)
     made = models if models is not None else make_models_for(options)
     target = target_of(options.problem, options.device)
     async with contextlib.AsyncExitStack() as stack:
         stack.enter_context(lock_run(options.run_dir))
+        watch: Callable[[], float] | None = None
         if engine is None:
             log = options.run_dir / "run.log"
             opened = open_engine(options.device, log=log, allow_unsafe=options.allow_unsafe, on_wait=_on_wait(on_event))
             engine = await stack.enter_async_context(opened)
+            watch = cores_in_use
+            if on_event is not None and (words := await asyncio.to_thread(busy_words, target.device)):
+                on_event({"event": "warning", "message": words})
         archive = await asyncio.to_thread(Archive.open, options.run_dir / FILE_NAME, create=not options.resume)
         stack.callback(archive.close)
         await asyncio.to_thread(check_graph_version, archive, GRAPH_VERSION)
@@ -182,6 +187,7 @@ async def open_context(
             bank=_open_bank(options, stack),
             rng_seed=int(begun["rng_seed"]),
             wall_before_s=float(begun.get("wall_s", 0.0)),
+            cores_in_use=watch,
         )
 
 

@@ -39,6 +39,11 @@ class Standing:
         return self.evaluation.speedup or 0.0
 
     @property
+    def sure_speedup(self) -> float:
+        """Return the lower end of the speedup's interval: what kernels are ranked by."""
+        return self.evaluation.sure_speedup or 0.0
+
+    @property
     def median_ms(self) -> float:
         """Return the median time of a call."""
         timing = self.evaluation.timing
@@ -59,7 +64,7 @@ def choose_elites(standings: Sequence[Standing], count: int) -> list[Standing]:
         if standing.lineage in seen:
             held.append(standing)
             continue
-        ahead = [h for h in held if h.speedup >= FAR_AHEAD * standing.speedup]
+        ahead = [h for h in held if h.sure_speedup >= FAR_AHEAD * standing.sure_speedup]
         chosen += ahead
         held = [h for h in held if h not in ahead]
         chosen.append(standing)

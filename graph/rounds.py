@@ -15,11 +15,17 @@ from ridgeline.tools.records import Origin
 if TYPE_CHECKING:
     from ridgeline.graph.context import SearchContext
     from ridgeline.graph.plan import Plan
+    from ridgeline.graph.state import SearchState
 
 STALE_BELOW = 0.95
 """Part of the stored floor below which it is out of date: the judge's own tolerance."""
 GAIN = 1.01
 """Best speedup over the best before from which a round counts as progress: the width of a good interval."""
+
+
+def is_progress(best: Standing | None, state: SearchState) -> bool:
+    """Say whether the fastest kernel is surely faster than the fastest one was: by the lower ends of their intervals."""
+    return best is not None and best.sure_speedup > GAIN * (state.get("best_sure_speedup") or 0.0)
 
 
 async def stop_reason(

@@ -52,6 +52,7 @@ class SearchState(TypedDict, total=False):
     elites: list[str]  # candidate ids, fastest first
     best_id: str | None
     best_speedup: float | None
+    best_sure_speedup: float | None  # the lower end of its interval: what a round has to raise
     stalled_rounds: int
     outcome: str  # "" while the search goes on
     route: str  # the node after select or tune

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -24,3 +25,11 @@ def replace_json(path: Path, content: dict[str, Any]) -> None:
         except OSError:
             fresh.unlink(missing_ok=True)
             raise
+
+
+def is_older(path: Path, seconds: float) -> bool:
+    """Say whether a file was written longer ago than that, or is not there."""
+    try:
+        return time.time() - path.stat().st_mtime > seconds
+    except OSError:
+        return True

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ridgeline.tools.arena import Arena, EagerSide
-from ridgeline.tools.atomic_file import replace_json
+from ridgeline.tools.atomic_file import is_older, replace_json
 from ridgeline.tools.benchmark import TimingSettings, time_alone, time_relative
 from ridgeline.tools.engine import ProblemOnDevice
 from ridgeline.tools.errors import EngineError, RidgelineError
@@ -25,13 +25,14 @@ from ridgeline.tools.judge_process import JudgeProcess
 from ridgeline.tools.records import JUDGE_VERSION, Baseline, Baselines, Description, Device, DeviceKind, PrecisionClass
 from ridgeline.tools.roofline import ceilings, floor_for
 from ridgeline.tools.statistics import StoppingRule, percentile
+from ridgeline.tools.toolchain import installed_version
 
 logger = logging.getLogger(__name__)
 
 BASELINES_VERSION = 2
 """Part of the cached files' names: raise it when baselines are measured differently."""
 EAGER_KEPT_S = 3600.0
-"""How long eager's time is taken from the disk; measuring it costs about 5 s."""
+"""How long eager's time is taken from the disk, which costs about 5 s to measure, and that another mode failed."""
 COMPILE_LIMIT_S = 300.0
 """torch.compile takes 20 to 60 s a mode on 2 cores; a mode that needs longer than this counts as failed."""
 PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "matmul", "linear", "convolution")
@@ -63,9 +64,9 @@ def measure_baselines(
 ) -> Baselines:
     """Return PyTorch's times and the floor for a problem; `start_judge` starts a fresh judge with it loaded.
 
-    What is on disk for this reference, device and torch is not measured again, failures of a compile mode included; only
-    eager is, once an hour, since a machine's speed changes and every other mode is a ratio to it. `again` measures
-    everything but the failures.
+    What is on disk for this reference, device, torch and host compiler is not measured again. Once an hour eager is, since
+    a machine's speed changes and every other mode is a ratio to it, and a mode that failed: what it lacked may be there
+    by now. `again` measures everything but what failed within the hour.
 
     Raises:
         ProblemError: the reference cannot be judged.
@@ -76,8 +77,8 @@ def measure_baselines(
     for mode in modes_of(problem.device, compile_modes, description):
         path = cache_dir / "baselines" / f"{baseline_key(problem, description, mode)}.json"
         eager = entries[0] if entries else None
-        known = None if eager is None and _is_old(path) else _read(path, eager)
-        if again and known is not None and known.median_ms is not None:
+        known = _read(path, eager)
+        if known is not None and (_is_due(known, path, eager) or (again and known.median_ms is not None)):
             known = None
         entry = known or _measure(mode, start_judge, settings, eager=eager)
         if known is None:
@@ -111,9 +112,11 @@ def _is_fp32_product(node: dict[str, Any]) -> bool:
 
 
 def baseline_key(problem: ProblemOnDevice, description: Description, mode: str) -> str:
-    """Return what decides a baseline: reference with its sizes, device, torch, and how the judge measures."""
+    """Return what decides a baseline: reference with its sizes, device, torch, compiler, and how the judge measures."""
     device = problem.device.to_json()
     parts = [BASELINES_VERSION, JUDGE_VERSION, mode, problem.reference_source, description.torch_version, device]
+    if mode.startswith("compile"):
+        parts.append(installed_version(DeviceKind.CPU))  # what it compiles with; without one it fails
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
@@ -166,11 +169,9 @@ def _prepare(judge: JudgeProcess, mode: str) -> Ready:
     return Ready(rel_error=float(reply["rel_error"]), precision_class=PrecisionClass(measured) if measured else None)
 
 
-def _is_old(path: Path) -> bool:
-    try:
-        return time.time() - path.stat().st_mtime > EAGER_KEPT_S
-    except OSError:
-        return True
+def _is_due(known: Baseline, path: Path, eager: Baseline | None) -> bool:
+    """Say whether what is kept is to be measured anew: eager and failures, after an hour."""
+    return (eager is None or known.median_ms is None) and is_older(path, EAGER_KEPT_S)
 
 
 def _read(path: Path, eager: Baseline | None) -> Baseline | None:

@@ -397,3 +397,9 @@ class Evaluation(Record):
     def speedup(self) -> float | None:
         """Eager's time / the candidate's, or None when it was not timed or is not `ok`."""
         return self.timing.speedup if self.status is Status.OK and self.timing else None
+
+    @property
+    def sure_speedup(self) -> float | None:
+        """The lower end of the speedup's 95 % interval, where there is one: a wide interval is no merit."""
+        interval = self.timing.speedup_ci95 if self.timing else None
+        return interval[0] if interval and self.speedup is not None else self.speedup

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from ridgeline.tools.architecture import has_wgmma
-from ridgeline.tools.atomic_file import replace_json
+from ridgeline.tools.atomic_file import is_older, replace_json
 from ridgeline.tools.cache import default_cache_dir
 from ridgeline.tools.device_toolchain import toolchain_for
 from ridgeline.tools.dtypes import element_bytes
@@ -62,6 +62,7 @@ CPU_PROBE_FLAGS = ("-O3", "-march=native", "-mprefer-vector-width=512", "-fopenm
 CUDA_PROBE_FLAGS = ("-std=c++17", "-O3")
 SMALL_TOTALS = (2 << 20, 16 << 20, 64 << 20, 256 << 20)
 SECONDS_PER_TOTAL = 0.4
+CPU_CEILINGS_KEPT_S = 3600.0
 PROBE_TIMEOUT_S = 120.0
 _RATES = ("read", "read_streaming", "write", "write_streaming", "copy", "copy_streaming")
 _FLOATING = {"float64", "float32", "float16", "bfloat16"}
@@ -120,14 +121,17 @@ def ceilings(device: Device, *, again: bool = False) -> Ceilings:
     """Return the device's ceilings: from $RIDGELINE_HOME, else measured now (2 to 5 s) and kept there.
 
     Where that folder cannot be written they are kept in the cache folder, with a warning.
-    `again` measures once more and keeps the faster figure of each, for a machine that was busy the first time.
+    `again` measures once more and keeps the faster figure of each, for a machine that was busy the first time; a CPU is
+    measured so once an hour.
 
     Raises:
         DeviceError: no compiler, or a kind of device whose ceilings cannot be measured.
     """
     paths = [folder / f"ceilings-{_slug(device)}.json" for folder in (home_dir(), default_cache_dir())]
     known = [found for found in (_read(path, device) for path in paths) if found is not None]
-    if known and not again:
+    # a CPU is seldom alone: what others took of it the first time is found the next
+    is_due = device.kind is DeviceKind.CPU and all(is_older(path, CPU_CEILINGS_KEPT_S) for path in paths)
+    if known and not again and not is_due:
         return reduce(_fastest_of, known)
     measured = reduce(_fastest_of, [*known, measure_ceilings(device)])
     _publish(paths, measured)

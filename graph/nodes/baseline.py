@@ -49,6 +49,7 @@ async def baseline(state: SearchState, context: SearchContext) -> SearchState:
         "elites": [s.candidate.id for s in elites],
         "best_id": best.candidate.id if best else None,
         "best_speedup": best.speedup if best else None,
+        "best_sure_speedup": best.sure_speedup if best else None,
         "stalled_rounds": 0,
         "outcome": outcome,
         "certified": False,

@@ -10,7 +10,7 @@ from ridgeline.graph.elites import Standing, choose_elites, read_standings
 from ridgeline.graph.events import emit
 from ridgeline.graph.measuring import measure_again
 from ridgeline.graph.profiling import profile_elites
-from ridgeline.graph.rounds import GAIN, save_summary, stop_reason, tell_round
+from ridgeline.graph.rounds import is_progress, save_summary, stop_reason, tell_round
 
 if TYPE_CHECKING:
     from ridgeline.graph.context import SearchContext
@@ -27,7 +27,7 @@ async def select(state: SearchState, context: SearchContext) -> SearchState:
     standings = await asyncio.to_thread(read_standings, context.archive)
     elites = choose_elites(standings, plan.elites)
     best = standings[0] if standings else None
-    stalled = 0 if _is_progress(best, state) else state.get("stalled_rounds", 0) + 1
+    stalled = 0 if is_progress(best, state) else state.get("stalled_rounds", 0) + 1
     await profile_elites(context, elites)
     entry = await save_summary(context, round_, elites, best)
     outcome, reason = await stop_reason(context, plan, round_=round_, stalled_rounds=stalled, best=best)
@@ -41,6 +41,7 @@ async def select(state: SearchState, context: SearchContext) -> SearchState:
         "elites": [s.candidate.id for s in elites],
         "best_id": best.candidate.id if best else None,
         "best_speedup": best.speedup if best else None,
+        "best_sure_speedup": best.sure_speedup if best else None,
         "stalled_rounds": stalled,
         "outcome": outcome,
         "route": route,
@@ -58,7 +59,3 @@ def _route(outcome: str, *, has_trials: bool) -> str:
 
 def _speedup(best: Standing | None) -> float:
     return best.speedup if best else 0.0
-
-
-def _is_progress(best: Standing | None, state: SearchState) -> bool:
-    return best is not None and best.speedup > GAIN * (state.get("best_speedup") or 0.0)

@@ -14,7 +14,7 @@ from ridgeline.graph.elites import choose_elites, read_standings
 from ridgeline.graph.events import emit
 from ridgeline.graph.measuring import evaluate, measure_again
 from ridgeline.graph.profiling import profile_elites
-from ridgeline.graph.rounds import GAIN, save_summary, stop_reason, tell_round
+from ridgeline.graph.rounds import is_progress, save_summary, stop_reason, tell_round
 from ridgeline.graph.tuning import Trial, Tunable, next_points, parse_tunables, root_id, with_values
 from ridgeline.tools.records import Candidate, Origin, Purpose
 
@@ -38,8 +38,7 @@ async def tune(state: SearchState, context: SearchContext) -> SearchState:
     elites = choose_elites(standings, plan.elites)
     best = standings[0] if standings else None
     await profile_elites(context, elites)
-    is_progress = best is not None and best.speedup > GAIN * (state.get("best_speedup") or 0.0)
-    stalled = 0 if is_progress else state.get("stalled_rounds", 0)
+    stalled = 0 if is_progress(best, state) else state.get("stalled_rounds", 0)
     tell_round(plan, await save_summary(context, round_, elites, best))
     outcome, reason = await stop_reason(context, plan, round_=round_, stalled_rounds=stalled, best=best)
     if outcome:
@@ -48,6 +47,7 @@ async def tune(state: SearchState, context: SearchContext) -> SearchState:
         "elites": [s.candidate.id for s in elites],
         "best_id": best.candidate.id if best else None,
         "best_speedup": best.speedup if best else None,
+        "best_sure_speedup": best.sure_speedup if best else None,
         "stalled_rounds": stalled,
         "outcome": outcome,
         "route": "certify" if outcome else "ideate",

@@ -1,5 +1,6 @@
 """Baselines measured in real judge processes, with a reference small enough to be quick."""
 
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -119,6 +120,32 @@ def test_certificate_measures_again_what_is_kept_but_not_what_failed(problem, fo
     assert first.entries[1].error
     assert len(counted) == 1  # eager; the mode that failed keeps its error
     assert again.entries[1] == first.entries[1]
+
+
+def test_a_mode_that_failed_is_tried_again_after_an_hour_and_by_another_compiler(
+    problem, folder, start, monkeypatch
+) -> None:
+    options = {"cache_dir": folder, "settings": QUICK, "compile_modes": ("default",)}
+    measure_baselines(problem, describe(), start_judge=start, **options | {"compile_modes": ()})
+    tried: list[str] = []
+
+    def failing(mode: str, *_: object, **__: object) -> Baseline:
+        tried.append(mode)
+        return Baseline(name=mode, precision_class=PrecisionClass.FP32, median_ms=None, error="no g++")
+
+    monkeypatch.setattr("ridgeline.tools.baselines._measure", failing)
+    monkeypatch.setattr("ridgeline.tools.baselines.installed_version", lambda _: "g++ 98")
+    for _ in range(2):
+        assert measure_baselines(problem, describe(), start_judge=refuse, **options).entries[1].error == "no g++"
+    assert tried == ["compile"]
+    monkeypatch.setattr("ridgeline.tools.baselines.installed_version", lambda _: "g++ 99")
+    measure_baselines(problem, describe(), start_judge=refuse, **options)
+    assert tried == ["compile"] * 2
+    for kept in (folder / "baselines").iterdir():
+        if "no g++" in kept.read_text():
+            os.utime(kept, (0, 0))
+    measure_baselines(problem, describe(), start_judge=refuse, **options)
+    assert tried == ["compile"] * 3
 
 
 def test_judge_that_dies_fails_only_its_own_compile_mode(problem, folder, start) -> None:

@@ -1,6 +1,7 @@
 """Ceilings measured by the real probe, and floors computed from made-up ones."""
 
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -68,6 +69,21 @@ def test_ceilings_are_measured_once_and_kept_with_their_date(
     assert ceilings(detect_device("cpu")) == measured
     (kept,) = home_dir().glob("ceilings-*.json")
     assert json.loads(kept.read_text())["date"] == measured.date
+
+
+@needs_gxx
+def test_a_cpus_ceilings_are_measured_anew_after_an_hour_and_only_rise(
+    measured: Ceilings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (kept,) = home_dir().glob("ceilings-*.json")
+    os.utime(kept, (0, 0))
+    slower = replace(measured, bandwidth=tuple(replace(b, read=b.read / 2) for b in measured.bandwidth))
+    faster = replace(slower, fma_gflops=2 * measured.fma_gflops)
+    monkeypatch.setattr("ridgeline.tools.roofline.measure_ceilings", lambda _: faster)
+    found = ceilings(detect_device("cpu"))
+    assert found.bandwidth == measured.bandwidth
+    assert found.fma_gflops == faster.fma_gflops
+    kept.write_text(json.dumps(measured.to_json()))
 
 
 @needs_gxx
