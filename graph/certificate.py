@@ -68,8 +68,19 @@ class Certificate:
 
     @property
     def timing(self) -> Timing | None:
-        """Return the timing that stands for all: the middle one by its speedup, so that none is picked for its figure."""
-        return sorted(self.timings, key=lambda t: t.speedup or 0.0)[len(self.timings) // 2] if self.timings else None
+        """Return the timing that stands for all: the middle one by its speedup, with an interval that spans them all.
+
+        None is picked for its figure, and what differs between processes shows: one timing's own interval holds only
+        what differs between its blocks.
+        """
+        if not self.timings:
+            return None
+        middle = sorted(self.timings, key=lambda t: t.speedup or 0.0)[len(self.timings) // 2]
+        intervals = [t.speedup_ci95 for t in self.timings if t.speedup_ci95 is not None]
+        if not intervals:
+            return middle
+        lows, highs = zip(*intervals, strict=True)
+        return dataclasses.replace(middle, speedup_ci95=(min(lows), max(highs)))
 
     @property
     def speedup_vs_best(self) -> float | None:

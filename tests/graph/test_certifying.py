@@ -7,7 +7,7 @@ from typing import Any
 
 import jsonschema
 
-from ridgeline.checkpoints.result import read_schema
+from ridgeline.checkpoints.result import build_result, read_schema
 from ridgeline.graph.audit import UNCONFIRMED
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.records import DeviceKind, OwnWork, Purpose, ReasonCode, Status
@@ -121,6 +121,22 @@ async def test_gpu_re_timings_that_spread_more_than_three_percent_fail(search: S
     assert certificate is not None and not certificate["passed"]
     assert "spread more than 3%" in certificate["reason"]
     assert certificate["reason_code"] == "timings_spread"
+
+
+async def test_interval_of_a_certified_kernel_spans_its_three_re_timings(search: Search) -> None:
+    told = {2: (1.38, (1.30, 1.45)), 3: (1.41, (1.39, 1.50)), 4: (1.73, (1.44, 1.93))}  # by the count of its timings
+
+    class Shaky(MemoryEngine):
+        def _benchmark(self, task: Any) -> Any:
+            timing = super()._benchmark(task)
+            speedup, interval = told.get(self.counts[f"BenchmarkTask:{task.candidate.id}"], (1.5, (1.4, 1.6)))
+            return dataclasses.replace(timing, speedup=speedup, speedup_ci95=interval)
+
+    certificate = await certificate_of(search, Shaky())
+    assert certificate["passed"]
+    assert [timing["speedup"] for timing in certificate["timings"]] == [1.38, 1.41, 1.73]
+    best = build_result(search.archive)["best"]
+    assert (best["speedup"], best["speedup_ci95"]) == (1.41, [1.30, 1.93])
 
 
 async def test_engine_that_fails_in_the_comparison_costs_only_the_comparison(search: Search) -> None:
