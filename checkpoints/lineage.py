@@ -1,4 +1,4 @@
-"""How a search came to a kernel: its ancestors, and what each round added."""
+"""How a search came to a kernel: what judged it, its ancestors, and what each round added."""
 
 from __future__ import annotations
 
@@ -20,6 +20,12 @@ def finding(archive: Archive, candidate_id: str) -> Evaluation | None:
         if evaluation := archive.evaluation(candidate_id, purpose):
             return evaluation
     return None
+
+
+def certificate_of(archive: Archive, candidate_id: str) -> dict[str, Any] | None:
+    """Return the certificate when it is this candidate's, passed or not."""
+    certificate = archive.certificate()
+    return certificate if certificate and certificate.get("candidate", {}).get("id") == candidate_id else None
 
 
 def lineage(archive: Archive, candidate_id: str) -> list[dict[str, Any]]:

@@ -17,18 +17,19 @@ from ridgeline.checkpoints.archive import Archive, compared_ids
 from ridgeline.checkpoints.certificate_text import render_certificate
 from ridgeline.checkpoints.database import storage_errors
 from ridgeline.checkpoints.journal import Journal
-from ridgeline.checkpoints.lineage import finding, history, lineage
+from ridgeline.checkpoints.lineage import certificate_of, finding, history, lineage
+from ridgeline.checkpoints.over_pytorch import speedup_vs_best, without_figure
 from ridgeline.checkpoints.report import render_report
 from ridgeline.tools.errors import StorageError
 from ridgeline.tools.records import (
     SCHEMA_VERSION,
+    Baseline,
     Baselines,
     Candidate,
     Comparison,
     Evaluation,
     Label,
     Origin,
-    PrecisionClass,
     Purpose,
 )
 
@@ -42,7 +43,6 @@ STATE_WORDS: dict[str, str] = {
 }
 """How a search ended, in the words of the command line and of the report."""
 STATES = tuple(STATE_WORDS)
-_FULL_PRECISION = {None, PrecisionClass.EXACT, PrecisionClass.FP32}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,17 +128,26 @@ def _best_entry(archive: Archive, best: Best, baselines: Baselines | None) -> di
     return {
         "id": best.candidate.id,
         "idea": archive.idea(best.candidate.idea_id).title if best.candidate.idea_id else None,
+        "origin": best.candidate.origin.value,
         "round": best.candidate.round,
         "source_path": best.file_name,
         "speedup": evaluation.speedup,
         "speedup_ci95": _interval(evaluation),
         "speedup_vs_best": speedup_vs_best(evaluation, baselines),
+        "baselines_failed": _baselines_failed(archive, evaluation, baselines),
         "speedup_vs_seed": vs_seed.ratio if vs_seed else None,
         "speedup_vs_seed_ci95": list(vs_seed.ratio_ci95) if vs_seed else None,
         "median_ms": evaluation.timing.median_ms if evaluation.timing else None,
         "precision_class": _precision(evaluation),
         "labels": _labels(evaluation),
     }
+
+
+def _baselines_failed(archive: Archive, evaluation: Evaluation, baselines: Baselines | None) -> list[str]:
+    """Return which of PyTorch's configurations `speedup_vs_best` lacks, of the measurement that it rests on."""
+    again = (certificate_of(archive, evaluation.candidate_id) or {}).get("baselines")
+    entries = [Baseline.from_json(entry) for entry in again] if again else baselines.entries if baselines else ()
+    return without_figure(entries, evaluation.verdict.precision_class if evaluation.verdict else None)
 
 
 def speedup_vs_seed(archive: Archive, candidate_id: str) -> Comparison | None:
@@ -166,28 +175,6 @@ def _inverse(comparison: Comparison) -> Comparison:
         second_ms=comparison.first_ms,
         blocks=comparison.blocks,
     )
-
-
-def speedup_vs_best(evaluation: Evaluation, baselines: Baselines | None) -> float | None:
-    """Return the time of the fastest baseline of the candidate's class (torch.compile included) / the candidate's.
-
-    Where the judge did not measure it, the paired speedup over eager is carried over to that baseline by the ratio of
-    the two baselines, which were measured together.
-    """
-    if evaluation.speedup_vs_best is not None or baselines is None or evaluation.speedup is None:
-        return evaluation.speedup_vs_best
-    best = baselines.best(evaluation.verdict.precision_class if evaluation.verdict else None)
-    eager_ms = _eager_ms(evaluation, baselines)
-    if best is None or best.median_ms is None or not eager_ms:
-        return None
-    return evaluation.speedup * best.median_ms / eager_ms
-
-
-def _eager_ms(evaluation: Evaluation, baselines: Baselines) -> float | None:
-    times = {b.name: b.median_ms for b in baselines.entries}
-    precision = evaluation.verdict.precision_class if evaluation.verdict else None
-    reduced = times.get("eager_tf32") if precision not in _FULL_PRECISION else None
-    return reduced or times.get("eager")
 
 
 def baseline_entries(baselines: Baselines | None) -> list[dict[str, Any]]:

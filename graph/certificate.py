@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ridgeline.checkpoints.result import speedup_vs_best
+from ridgeline.checkpoints.over_pytorch import speedup_vs_best
 from ridgeline.graph.audit import Audit
 from ridgeline.graph.elites import Standing
 from ridgeline.graph.leaders import Leader

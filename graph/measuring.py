@@ -9,7 +9,7 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ridgeline.checkpoints.result import speedup_vs_best
+from ridgeline.checkpoints.over_pytorch import speedup_vs_best
 from ridgeline.graph.events import emit
 from ridgeline.tools.compiler import evaluation_key
 from ridgeline.tools.errors import EngineError

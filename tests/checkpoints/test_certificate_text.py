@@ -12,10 +12,11 @@ def test_summary_says_the_verdict_and_every_figure(filled: Archive) -> None:
     assert certificate is not None
     text = render_certificate(certificate, best=build_result(filled)["best"])
     for part in (
-        "# quickstart: r4i1v0a0t3 is certified, 2.27x eager PyTorch",
+        "# quickstart: r4i1v0a0t3 is certified, 2.27x as fast as eager PyTorch",
         "20 of 20 trials",
         "100.0% of the device's time: it links libc.so.6",
-        "1.900x",
+        "| over eager PyTorch | 2.270x (2.225 to 2.315, which spans the re-timings) |",
+        "| over PyTorch's best configuration | 1.900x |",
         "| ROWS = 1024 | ok |",
         "compile_error; needs \\| multiples",
         "1.040x the search's fastest (1.010 to 1.060)",
@@ -24,6 +25,18 @@ def test_summary_says_the_verdict_and_every_figure(filled: Archive) -> None:
         f"| source sha256 | {'ab' * 32} |",
     ):
         assert part in text, part
+
+
+def test_summary_says_which_configuration_of_pytorch_has_no_figure(filled: Archive) -> None:
+    certificate = filled.certificate()
+    assert certificate is not None
+    compiled = next(entry for entry in certificate["baselines"] if entry["name"] == "compile")
+    compiled |= {"median_ms": None, "error": "no compiler"}
+    filled.save_certificate(certificate)
+    best = build_result(filled)["best"]
+    assert best["baselines_failed"] == ["compile"]  # TF32's failed too, with which an fp32 kernel does not compete
+    text = render_certificate(certificate, best=best)
+    assert "| over PyTorch's best configuration (compile failed: no figure) | 1.900x |" in text
 
 
 def test_summary_lies_beside_the_certificate(filled: Archive) -> None:

@@ -14,13 +14,13 @@ import jsonschema
 import pytest
 
 from ridgeline.checkpoints.archive import Archive, comparison_key
+from ridgeline.checkpoints.over_pytorch import speedup_vs_best
 from ridgeline.checkpoints.result import (
     build_result,
     evaluation_line,
     read_schema,
     replace_file,
     show_run,
-    speedup_vs_best,
     speedup_vs_seed,
     write_run_outputs,
 )
@@ -38,8 +38,8 @@ RESULT_FIELDS = (
     "tokens", "usd", "cpu_seconds", "gpu_seconds", "wall_s", "history", "schema_version",
 )  # fmt: skip
 BEST_FIELDS = (
-    "id", "idea", "round", "source_path", "speedup", "speedup_ci95", "speedup_vs_best", "speedup_vs_seed",
-    "speedup_vs_seed_ci95", "median_ms", "precision_class", "labels",
+    "id", "idea", "origin", "round", "source_path", "speedup", "speedup_ci95", "speedup_vs_best", "baselines_failed",
+    "speedup_vs_seed", "speedup_vs_seed_ci95", "median_ms", "precision_class", "labels",
 )  # fmt: skip
 
 
