@@ -8,6 +8,7 @@ import shutil
 import sys
 from typing import TYPE_CHECKING, Any
 
+from ridgeline.checkpoints.best_words import best_configuration, doubt, name_of_place, seed_words
 from ridgeline.checkpoints.journal import Journal
 from ridgeline.checkpoints.result import STATE_WORDS
 from ridgeline.tools.counted import counted
@@ -40,14 +41,24 @@ def resume_line(archive: Archive) -> str:
 
 def resume_command(run_dir: Path) -> str:
     """Return the command that goes on with this run, one that works here: also where `ridgeline` is not on PATH."""
-    words = ["ridgeline", "run"] if shutil.which("ridgeline") else [_python(), "-m", "ridgeline.graph.run"]
+    program = ridgeline_program()
+    words = [program, "run"] if program else [_near(sys.executable), "-m", "ridgeline.graph.run"]
     return shlex.join([*words, "--resume", str(run_dir)])
 
 
-def _python() -> str:
-    near = os.path.relpath(sys.executable)
+def ridgeline_program() -> str | None:
+    """Return how `ridgeline` is called here: from PATH, or where it lies beside the Python in use (.venv/bin)."""
+    if shutil.which("ridgeline"):
+        return "ridgeline"
+    beside = os.path.join(os.path.dirname(sys.executable), "ridgeline")
+    return _near(beside) if os.access(beside, os.X_OK) else None
+
+
+def _near(path: str) -> str:
+    """Return a program's path as short as it can be typed from here."""
+    near = os.path.relpath(path)
     near = near if os.sep in near else f".{os.sep}{near}"
-    return min(sys.executable, near, key=len)
+    return min(path, near, key=len)
 
 
 def closing_lines(result: SearchResult) -> list[str]:
@@ -57,7 +68,13 @@ def closing_lines(result: SearchResult) -> list[str]:
     if result.state == "budget" and not result.certified:
         lines.append("no kernel was certified as faster than eager PyTorch yet")
     lines += _history(report)
-    lines += _winner(result, report.get("best"))
+    lines += winner_lines(
+        report.get("best"),
+        state=result.state,
+        certified=result.certified,
+        run_dir=result.run_dir,
+        source_path=result.best_source_path,
+    )
     lines.append(f"result:  {result.run_dir / 'result.json'}")
     lines.append(f"report:  {result.run_dir / 'report.html'}")
     if result.state == "stopped":
@@ -76,27 +93,45 @@ def _history(report: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _winner(result: SearchResult, best: dict[str, Any] | None) -> list[str]:
+def winner_lines(
+    best: dict[str, Any] | None, *, state: str, certified: bool, run_dir: Path, source_path: Path | None
+) -> list[str]:
+    """Return the kernel that a run stands for, in words and figures, and where its files lie."""
     if not best:
         return ["winner:  none"]
-    lines = [f"winner:  {best['id']}: {best['idea'] or 'a seed kernel'}"]
-    lines.append(f"         {_ratio(best, 'speedup')} eager PyTorch{_of_best(best)}{_of_seed(best)}")
-    lines.append(f"         {best['median_ms']:.4f} ms, {best['precision_class']}{_labels(best)}")
-    lines.append(f"         {'certified' if result.certified else 'not certified'}; source {result.best_source_path}")
-    if (proof := result.run_dir / "certificate.md").exists():
-        lines.append(f"         what that rests on: {proof}")
-    lines.append(f"         how to call it: {HOW_TO_CALL} in Ridgeline's repository")
-    return lines
+    lines = [
+        f"{name_of_place(state, certified=certified)}:  {best['id']}: {_title(best)}{_doubt(best, certified=certified)}"
+    ]
+    if words := seed_words(best, state):
+        lines.append(words)
+    lines.append(f"{_ratio(best, 'speedup')} as fast as eager PyTorch{_of_best(best)}{_of_seed(best)}")
+    lines.append(f"{best['median_ms']:.4f} ms, {best['precision_class']}{_labels(best)}")
+    where = source_path or "is written when the search ends"
+    lines.append(f"{'certified; ' if certified else ''}source {where}")
+    if (proof := run_dir / "certificate.md").exists():
+        lines.append(f"what that rests on: {proof}")
+    lines.append(f"how to call it: {HOW_TO_CALL} in Ridgeline's repository")
+    return [lines[0], *(f"{' ' * 9}{line}" for line in lines[1:])]
+
+
+def _title(best: dict[str, Any]) -> str:
+    return best["idea"] or ("a kernel of an earlier search" if best.get("origin") == "bank" else "a seed kernel")
+
+
+def _doubt(best: dict[str, Any], *, certified: bool) -> str:
+    words = doubt(best, certified=certified)
+    return f" ({words})" if words else ""
 
 
 def _ratio(best: dict[str, Any], name: str) -> str:
     interval = best.get(f"{name}_ci95")
     span = f" (95 % {interval[0]:.2f} to {interval[1]:.2f})" if interval else ""
-    return f"{best[name]:.2f}x{span}" if best.get(name) is not None else "not timed against"
+    return f"{best[name]:.2f}x{span}"
 
 
 def _of_best(best: dict[str, Any]) -> str:
-    return f", {best['speedup_vs_best']:.2f}x its best configuration" if best.get("speedup_vs_best") else ""
+    speedup = best.get("speedup_vs_best")
+    return f", {speedup:.2f}x its {best_configuration(best)}" if speedup else ""
 
 
 def _of_seed(best: dict[str, Any]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -14,26 +15,49 @@ from rich.text import Text
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.result import show_run
 from ridgeline.checkpoints.runs import find_run
+from ridgeline.graph.closing import winner_lines
 from ridgeline.graph.embed import RUNS
 from ridgeline.tools.counted import counted
+
+WIDE = 100
+"""Columns from which on a row holds a title of some 40 letters beside category, model and an error."""
 
 
 def execute(args: argparse.Namespace) -> int:
     """Print rounds, ideas, the lineage of the best and the cost; one JSON object with `--json`."""
-    with Archive.open_read_only(find_run(RUNS, args.run)) as archive:
+    run = find_run(RUNS, args.run)
+    with Archive.open_read_only(run) as archive:
         shown = show_run(archive)
     if args.json:
         sys.stdout.write(json.dumps(shown, indent=2) + "\n")
         return 0
     console = Console(highlight=False)
     console.print(f"{shown['problem']} ({shown['run']}): {shown['state']}", markup=False)
+    _print_winner(console, shown, run)
     _print_baselines(console, shown)
     _print_rounds(console, shown["rounds"])
     _print_ideas(console, shown["ideas"])
     _print_lineage(console, shown["lineage"])
-    _print_certificate(console, shown)
     _print_cost(console, shown["cost"])
     return 0
+
+
+def _print_winner(console: Console, shown: dict[str, Any], run: Path) -> None:
+    """Print the kernel that the run stands for and where its source lies; why the last certificate failed."""
+    best, certificate = shown["best"], shown["certificate"] or {}
+    is_its = best is not None and certificate.get("candidate", {}).get("id") == best["id"]
+    source_path = run / best["source_path"] if best else None
+    lines = winner_lines(
+        best,
+        state=shown["state"],
+        certified=is_its and certificate["passed"],
+        run_dir=run,
+        source_path=source_path if source_path and source_path.exists() else None,
+    )
+    if certificate and not certificate["passed"]:
+        lines.append(f"{certificate.get('candidate', {}).get('id')} was not certified: {certificate['reason']}")
+    for line in lines:
+        console.print(line, markup=False, soft_wrap=True)
 
 
 def _print_baselines(console: Console, shown: dict[str, Any]) -> None:
@@ -50,10 +74,14 @@ def _print_rounds(console: Console, rounds: list[dict[str, Any]]) -> None:
 
 
 def _print_ideas(console: Console, ideas: list[dict[str, Any]]) -> None:
-    table = Table("idea", "title", "category", "model", "best", box=None, pad_edge=False)
+    """Print one row an idea; where the terminal is narrow its title has the place of category and model."""
+    is_wide = console.width >= WIDE
+    table = Table("idea", "title", *(("category", "model") if is_wide else ()), "best", box=None, pad_edge=False)
     for idea in ideas:
-        outcome = f"{idea['best_speedup']:.2f}x" if idea["best_speedup"] else idea["failure"] or "not judged"
-        table.add_row(idea["id"], Text(idea["title"]), idea["category"], idea["model"], Text(outcome[:60]))
+        failure = idea["failure"][:60] if is_wide else idea["failure"].partition(" ")[0]
+        outcome = f"{idea['best_speedup']:.2f}x" if idea["best_speedup"] else failure or "not judged"
+        about = (idea["category"], idea["model"]) if is_wide else ()
+        table.add_row(idea["id"], Text(idea["title"]), *about, Text(outcome))
     console.print(table)
 
 
@@ -64,16 +92,6 @@ def _print_lineage(console: Console, lineage: list[dict[str, Any]]) -> None:
     for step in lineage:
         speedup = f"{step['speedup']:.2f}x" if step.get("speedup") else "-"
         console.print(f"  {step['id']:<16} {speedup:>7}  {step.get('idea') or step['origin']}", markup=False)
-
-
-def _print_certificate(console: Console, shown: dict[str, Any]) -> None:
-    certificate, best = shown["certificate"], shown["best"]
-    if not certificate or not best:
-        console.print("not certified")
-        return
-    verdict = "certified" if certificate["passed"] else f"not certified: {certificate['reason']}"
-    seed = f", {best['speedup_vs_seed']:.2f}x the best seed kernel" if best["speedup_vs_seed"] else ""
-    console.print(f"{verdict}: {best['id']}, {best['speedup']:.2f}x eager{seed}", markup=False, soft_wrap=True)
 
 
 def _print_cost(console: Console, cost: dict[str, Any]) -> None:

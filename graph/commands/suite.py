@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ridgeline.checkpoints.suite import DONE, FAILED, FAST_P, FILE_NAME, Row, Suite, find_suite, read_suite, scores
+from ridgeline.graph.closing import ridgeline_program
 from ridgeline.graph.commands.run import SHAPE, SIGNALS, Stop, options_of, search_shown, tell_end
 from ridgeline.graph.embed import RUNS
 from ridgeline.graph.suite import Ended, default_suite_dir, new_suite, run_suite
@@ -130,7 +131,7 @@ def _print(console: Console, suite: Suite, folder: Path) -> None:
         console.print(line, markup=False, soft_wrap=True)
     console.print(f"\nsuite:   {folder / FILE_NAME}", markup=False, soft_wrap=True)
     if suite.state != "finished" or any(row.state not in DONE for row in suite.rows):
-        command = shlex.join(["ridgeline", "suite", "--resume", str(folder)])
+        command = shlex.join([ridgeline_program() or "ridgeline", "suite", "--resume", str(folder)])
         console.print(f"resume:  {command}", markup=False, soft_wrap=True)
 
 

@@ -312,28 +312,82 @@ def test_resume_command_works_where_ridgeline_is_not_on_the_path(
     assert resume_command(Path("runs/a b")) == "ridgeline run --resume 'runs/a b'"
     monkeypatch.setenv("PATH", "")
     monkeypatch.chdir(tmp_path)
-    for executable, word in ((".venv/bin/python", ".venv/bin/python"), ("python", "./python")):
+    for executable, word in ((".venv/bin/python", ".venv/bin/python"), ("bin/python", "bin/python")):
         monkeypatch.setattr("sys.executable", str(tmp_path / executable))
         assert resume_command(Path("runs/a")) == f"{word} -m ridgeline.graph.run --resume runs/a"
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))  # as in .venv/bin after `make demo`
+    assert resume_command(Path("runs/a")) == "./ridgeline run --resume runs/a"
+    monkeypatch.chdir(tmp_path.parent)
+    assert resume_command(Path("runs/a")) == f"{tmp_path.name}/ridgeline run --resume runs/a"
 
 
-def test_end_with_a_winner_says_how_to_call_it(tmp_path: Path) -> None:
-    best = {"id": "r1i0v0a0", "idea": None, "speedup": 2.0, "median_ms": 1.0, "precision_class": "fp32"}
+BEST = {
+    "id": "r1i0v0a0", "idea": "Fuse the two passes", "origin": "model", "speedup": 2.0, "speedup_ci95": [1.9, 2.1],
+    "speedup_vs_best": 1.5, "baselines_failed": [], "median_ms": 1.0, "precision_class": "fp32",
+}  # fmt: skip
+
+
+def end_of(run_dir: Path, *, state: str = "finished", certified: bool = True, **best: Any) -> list[str]:
+    """Return the last lines of a run whose kernel is `BEST` but for `best`."""
     result = SearchResult(
-        run_dir=tmp_path,
-        state="finished",
+        run_dir=run_dir,
+        state=state,
         rounds=1,
         best_id="r1i0v0a0",
         best_source="",
-        best_source_path=tmp_path / "best.cpp",
+        best_source_path=run_dir / "best.cpp",
         speedup=2.0,
-        certified=True,
-        report={"best": best},
+        certified=certified,
+        report={"best": BEST | best},
     )
-    lines = closing_lines(result)
+    return closing_lines(result)
+
+
+def test_end_with_a_winner_says_its_figures_and_how_to_call_it(tmp_path: Path) -> None:
+    lines = end_of(tmp_path)
+    assert "winner:  r1i0v0a0: Fuse the two passes" in lines
+    assert "         2.00x (95 % 1.90 to 2.10) as fast as eager PyTorch, 1.50x its best configuration" in lines
     assert lines.index(f"         certified; source {tmp_path / 'best.cpp'}") + 1 == next(
         number for number, line in enumerate(lines) if "docs/use-the-kernel.md" in line
     )
+
+
+def test_end_names_the_configurations_of_pytorch_that_have_no_figure(tmp_path: Path) -> None:
+    lines = end_of(tmp_path, baselines_failed=["compile", "compile_max_autotune"])
+    failed = "compile and compile max autotune failed: no figure"
+    assert any(line.endswith(f"1.50x its best configuration ({failed})") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("state", "speedup", "told"),
+    [
+        ("stopped", 0.74, "fastest so far:  r1i0v0a0: Fuse the two passes (slower than PyTorch, not certified)"),
+        ("stopped", 1.74, "fastest so far:  r1i0v0a0: Fuse the two passes (not certified)"),
+        ("no_gain", 0.74, "fastest:  r1i0v0a0: Fuse the two passes (slower than PyTorch, not certified)"),
+    ],
+)
+def test_end_calls_no_kernel_a_winner_that_is_not_certified(
+    tmp_path: Path, state: str, speedup: float, told: str
+) -> None:
+    lines = end_of(tmp_path, state=state, certified=False, speedup=speedup)
+    assert told in lines
+    assert f"         source {tmp_path / 'best.cpp'}" in lines
+    assert not any("winner" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("state", "origin", "told"),
+    [
+        ("stalled", "seed", "no kernel beat the seed that was given; this is that seed"),
+        ("stopped", "seed", "no kernel beat the seed that was given yet; this is that seed"),
+        ("stalled", "bank", "no kernel beat the one kept from an earlier search; this is that kernel"),
+    ],
+)
+def test_end_says_when_no_kernel_beat_what_the_search_began_with(
+    tmp_path: Path, state: str, origin: str, told: str
+) -> None:
+    assert f"         {told}" in end_of(tmp_path, state=state, origin=origin, idea=None)
+    assert not any("no kernel beat" in line for line in end_of(tmp_path, state=state))
 
 
 async def test_one_finished_round_is_not_called_rounds(search: Search) -> None:
