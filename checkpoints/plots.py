@@ -153,7 +153,7 @@ def _labels(scale: Scale, lines: Sequence[Line], best_so_far: Sequence[tuple[int
     wanted = [(scale.y(line.speedup), line.label, f"label {line.css}-label") for line in lines]
     if best_so_far:
         last = best_so_far[-1][1]
-        wanted.append((scale.y(last), f"best found {last:.2f}×", "label best-label"))
+        wanted.append((scale.y(last), f"best in the search {last:.2f}×", "label best-label"))
     edge = WIDTH - RIGHT
     drawn = []
     for y, (anchor, label, css) in zip(spread([w[0] for w in wanted]), wanted, strict=True):

@@ -16,8 +16,10 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.best_words import best_configuration, doubt, name_of_place, seed_words
 from ridgeline.checkpoints.certificate_text import own_work_words, shape_rows
-from ridgeline.checkpoints.lineage import finding, lineage
+from ridgeline.checkpoints.lineage import certificate_of, finding, lineage
+from ridgeline.checkpoints.over_pytorch import over_each
 from ridgeline.checkpoints.plots import Dot, Line, bars, trajectory
 from ridgeline.tools.records import Baselines, Candidate, Evaluation, Origin, Status
 
@@ -48,21 +50,30 @@ def render_report(archive: Archive, result: dict[str, Any], *, state_words: str)
 
 def _context(archive: Archive, result: dict[str, Any]) -> dict[str, Any]:
     best = result["best"]
+    certificate = certificate_of(archive, best["id"]) if best else None
+    is_certified = bool(certificate and certificate["passed"])
+    again = certificate.get("baselines") if certificate else None
     candidates = archive.candidates()
     found = {c.id: finding(archive, c.id) for c in candidates}
     source = archive.candidate(best["id"]).source if best else ""
     return {
         "result": result,
         "best": best,
-        "headline": _headline(result, archive.certificate()),
+        "is_certified": is_certified,
+        "headline": _headline(best, certificate),
+        "seed_words": seed_words(best, result["state"]).capitalize() if best else "",
+        "place": name_of_place(result["state"], certified=is_certified).capitalize(),
+        "best_configuration": best_configuration(best or {}),
         "device_name": (result["device"] or {}).get("name", "unknown device"),
         "environment": _environment_rows(archive.run(), result),
         "floor": archive.baselines(),
-        "baselines": [b | {"label": _BASELINE_NAMES.get(b["name"], b["name"])} for b in result["baselines"]],
-        "chart": Markup(_trajectory(archive, candidates, found)),
+        "baselines": _baseline_rows(best, again or result["baselines"]),
+        "is_measured_again": bool(again),
+        "chart": Markup(_trajectory(archive, candidates, found, best["speedup"] if is_certified else None)),
         "statuses": Markup(_status_bars(found)),
         "evaluated": sum(1 for e in found.values() if e),
         "ideas": archive.tried_ideas(),
+        "speedups": {candidate_id: e.speedup for candidate_id, e in found.items() if e},
         "lineage": list(reversed(lineage(archive, best["id"]))) if best else [],
         "source": Markup(colour_source(source)),
         "source_lines": source.count("\n") + 1,
@@ -70,23 +81,35 @@ def _context(archive: Archive, result: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _headline(result: dict[str, Any], certificate: dict[str, Any] | None) -> dict[str, str]:
-    best = result["best"]
+def _headline(best: dict[str, Any] | None, certificate: dict[str, Any] | None) -> dict[str, str]:
     if not best:
         return {"figure": "—", "text": "No kernel passed verification.", "css": "none"}
     speedup = best["speedup"] or 0.0
     low, high = best["speedup_ci95"] or (speedup, speedup)
-    interval = f"95 % interval {low:.2f} to {high:.2f}, {best['precision_class'] or 'unknown'} precision, verified."
-    if certificate and not certificate.get("passed", True):
-        text = f"the speed of eager PyTorch as the search measured it, not certified: {certificate.get('reason', '')}"
-        return {"figure": f"{speedup:.2f}×", "text": text, "css": "none"}
-    if low > 1:
-        return {"figure": f"{speedup:.2f}×", "text": f"faster than eager PyTorch; {interval}", "css": "gain"}
-    text = f"the speed of eager PyTorch: no verified gain. {interval.capitalize()}"
-    return {"figure": f"{speedup:.2f}×", "text": text, "css": "none"}
+    is_certified = bool(certificate and certificate["passed"])
+    standing = "certified" if is_certified else doubt(best, certified=False)
+    if certificate and not is_certified:
+        standing += f" ({certificate['reason']})"
+    elif not is_certified and low <= 1 <= speedup:
+        standing += ": no verified gain"
+    text = f"as fast as eager PyTorch, {standing}; 95 % interval {low:.2f} to {high:.2f}"
+    precision = best["precision_class"] or "unknown"
+    css = "gain" if is_certified else "none"
+    return {"figure": f"{speedup:.2f}×", "text": f"{text}, {precision} precision.", "css": css}
 
 
-def _trajectory(archive: Archive, candidates: list[Candidate], found: dict[str, Evaluation | None]) -> str:
+def _baseline_rows(best: dict[str, Any] | None, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return PyTorch's times, each with the best kernel's speedup over it, all on the headline's basis."""
+    over = over_each(best["speedup"], best["precision_class"], entries) if best else {}
+    return [
+        entry | {"label": _BASELINE_NAMES.get(entry["name"], entry["name"]), "speedup": over.get(entry["name"])}
+        for entry in entries
+    ]
+
+
+def _trajectory(
+    archive: Archive, candidates: list[Candidate], found: dict[str, Evaluation | None], certified: float | None
+) -> str:
     titles = {i.id: i.title for i in archive.ideas()}
     dots, best, reached = [], 0.0, {}
     for candidate in sorted(candidates, key=lambda c: c.round):
@@ -99,7 +122,10 @@ def _trajectory(archive: Archive, candidates: list[Candidate], found: dict[str, 
             label = f"{candidate.id}: {outcome} {titles.get(candidate.idea_id or '', '')}".rstrip()
             dots.append(Dot(round=candidate.round, speedup=speedup, label=label, css=_dot_class(candidate)))
     steps = [(number, speedup) for number, speedup in sorted(reached.items()) if speedup]
-    return trajectory(dots, _lines(archive.baselines()), steps)
+    lines = _lines(archive.baselines())
+    if certified:
+        lines.append(Line(speedup=certified, label=f"certified {_ratio(certified)}", css="certified"))
+    return trajectory(dots, lines, steps)
 
 
 def _dot_class(candidate: Candidate) -> str:
