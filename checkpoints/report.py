@@ -206,8 +206,8 @@ def _leader_words(leaders: Any) -> str:
     return f"of {', '.join(words)} the fastest in alternating runs" if len(words) > 1 else ""
 
 
-def _times_faster(comparison: Any) -> str:
-    """Return how many times faster the first of two compared kernels is: the inverse of its time over the second's."""
+def _times_as_fast(comparison: Any) -> str:
+    """Return how many times as fast as the second the first of two compared kernels is: the inverse of their times."""
     low, high = comparison["ratio_ci95"]
     if low <= 0:
         return "not measured"
@@ -271,7 +271,7 @@ def _usd(value: float | None) -> str:
 
 _CERTIFICATE_WORDS: dict[str, Callable[[Any], str]] = {
     "candidate": _candidate_words,
-    "versus_seed": _times_faster,
+    "versus_seed": _times_as_fast,
     "audit": _audit_words,
     "speedup_vs_best": _ratio,
     "fraction_of_floor": lambda fraction: f"{fraction:.0%}",

@@ -38,7 +38,7 @@ class Leader:
 
     @property
     def ratio(self) -> float:
-        """Return how much faster than the search's fastest it is."""
+        """Return how many times as fast as the search's fastest it is."""
         return self.versus_fastest.ratio if self.versus_fastest else 1.0
 
     def to_json(self) -> dict[str, Any]:

@@ -247,7 +247,7 @@ class Idea(Record):
     title: str
     mechanism: str
     category: Category
-    predicted_gain: float  # expected speedup over the parent: 1.3
+    predicted_gain: float  # its model's expected speedup over the parent, over eager where there is none: 1.3
     parent_id: str | None  # a candidate's id
     second_parent_id: str | None = None  # set when the idea recombines two kernels
     model: str = ""  # "openai:o3", "offline", "user"

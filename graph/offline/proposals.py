@@ -25,7 +25,8 @@ class _Proposal:
     added: Composition
     parent: Elite | None
     second: Elite | None = None
-    gain: float = 1.0
+    gain: float = 1.0  # over the best kernel, by which proposals are ranked
+    over_parent: float = 1.0  # what the idea promises; without a parent, over the plain composition
     words: str = ""  # the user's own, when the idea is theirs
 
 
@@ -104,7 +105,7 @@ class _History:
         fresh = [p for p in proposals if p.composition != self._start(p.parent)]
         base = self.composer.base()
         if base:
-            fresh.append(_Proposal(composition=base, added=base, parent=None, gain=UNCHANGED))
+            fresh.append(_Proposal(composition=base, added=base, parent=None, gain=UNCHANGED, over_parent=UNCHANGED))
         return sorted(fresh, key=lambda p: (-p.gain, len(p.added), rng.random()))
 
     def _combinations(self, singles: list[str]) -> list[_Proposal]:
@@ -137,10 +138,16 @@ class _History:
         composition = merge(self.composer, start, added)
         new = composition - start
         scale = parent.speedup / self.elites[0].speedup if parent else 1.0
-        gain = scale * math.prod(self._gain(s) for s in sorted(new))
         lost = math.prod(self._gain(s) for s in sorted(start - composition))
+        gain = math.prod(self._gain(s) for s in sorted(new)) / max(lost, 0.1)
         return _Proposal(
-            composition=composition, added=new, parent=parent, second=second, gain=gain / max(lost, 0.1), words=words
+            composition=composition,
+            added=new,
+            parent=parent,
+            second=second,
+            gain=scale * gain,
+            over_parent=gain,
+            words=words,
         )
 
 
@@ -155,7 +162,7 @@ def _draft(composer: Composer, proposal: _Proposal) -> IdeaDraft:
         title=title,
         mechanism=" ".join([*sentences, composition_line(composer, proposal.composition)]),
         category=lead.category if lead else "control_flow_and_loops",  # type: ignore[arg-type]
-        predicted_gain=min(max(round(proposal.gain, 2), 0.1), 1000.0),
+        predicted_gain=min(max(round(proposal.over_parent, 2), 0.1), 1000.0),
         parent_id=proposal.parent.candidate_id if proposal.parent else None,
         second_parent_id=proposal.second.candidate_id if proposal.second else None,
     )

@@ -118,6 +118,19 @@ def test_later_rounds_combine_what_worked_and_repeat_nothing(quickstart, after_a
     assert not any((disappointing | failed) & structures_named(quickstart, i.mechanism) for i in later)
 
 
+def test_predicted_gain_is_over_the_parent_however_far_that_is_behind_the_best(quickstart, after_a_round):
+    _, history, elites = after_a_round
+
+    def predicted(best_speedup):
+        ahead = (dataclasses.replace(elites[0], speedup=best_speedup), *elites[1:])
+        later = propose(quickstart, round=2, count=60, tried=history, elites=ahead)
+        return {idea.title: idea.predicted_gain for idea in later if idea.parent_id == elites[1].candidate_id}
+
+    near, far = predicted(1.8), predicted(18.0)
+    both = near.keys() & far.keys()
+    assert both and {near[title] for title in both} == {far[title] for title in both}
+
+
 def test_search_space_ends(quickstart):
     history = []
     for number in itertools.count(1):
