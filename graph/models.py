@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from ridgeline.graph.pricing import price_of
@@ -27,6 +28,29 @@ REASONING = re.compile(r"^(o\d|gpt-5)")
 
 OPENAI_URL = "https://api.openai.com/v1"
 GEMINI_KEYS = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
+
+PACKAGES = {
+    "anthropic": "langchain-anthropic",
+    "azure_ai": "langchain-azure-ai",
+    "azure_openai": "langchain-openai",
+    "bedrock": "langchain-aws",
+    "bedrock_converse": "langchain-aws",
+    "cohere": "langchain-cohere",
+    "deepseek": "langchain-deepseek",
+    "fireworks": "langchain-fireworks",
+    "google_anthropic_vertex": "langchain-google-vertexai",
+    "google_vertexai": "langchain-google-vertexai",
+    "groq": "langchain-groq",
+    "huggingface": "langchain-huggingface",
+    "ibm": "langchain-ibm",
+    "mistralai": "langchain-mistralai",
+    "ollama": "langchain-ollama",
+    "perplexity": "langchain-perplexity",
+    "together": "langchain-together",
+    "xai": "langchain-xai",
+}
+"""LangChain's further providers and their packages. No package is named for a provider that is not here: a name made of
+a slip of the hand is one that anybody can have published."""
 
 
 def make_models(
@@ -68,10 +92,12 @@ def make_model(
     bare, _, url = name.partition("@")
     provider, colon, model = bare.partition(":")
     if not colon or not provider or not model:
-        raise ModelError(f"model {name!r}: write provider:name, such as openai:o3 or google_genai:gemini-2.5-pro")
+        meant = _did_you_mean(name, [OFFLINE])
+        raise ModelError(
+            f"model {name!r}: write provider:name, such as openai:o3, or offline, which needs no key{meant}"
+        )
     policy = policy or RetryPolicy()
-    makers = {"openai": _openai, "google_genai": _gemini}
-    maker = makers.get(provider)
+    maker = _MAKERS.get(provider)
     chat = maker(name, model, base_url or url, policy) if maker else _any_provider(name, provider, model, url, policy)
     return LangChainModel(name, chat, price=price_of(name, prices), policy=policy)
 
@@ -111,11 +137,18 @@ def _gemini(name: str, model: str, base_url: str, policy: RetryPolicy) -> BaseCh
     )
 
 
+_MAKERS = {"openai": _openai, "google_genai": _gemini}
+
+
 def _any_provider(name: str, provider: str, model: str, base_url: str, policy: RetryPolicy) -> BaseChatModel:
-    package = "langchain-" + provider.replace("_", "-")
+    package = PACKAGES.get(provider, "")
+    meant = "" if package else _did_you_mean(provider, [*_MAKERS, *PACKAGES])
     try:
         module = importlib.import_module("langchain.chat_models")
     except ImportError as error:
+        if not package:
+            known = f"; known are {', '.join(sorted([*_MAKERS, *PACKAGES]))}, others once langchain is installed"
+            raise ModelError(f"{name}: unknown provider {provider!r}{meant or known}") from error
         raise ModelError(f"{name}: this provider needs its packages: pip install langchain {package}") from error
     options: dict[str, Any] = {"base_url": base_url} if base_url else {}
     try:
@@ -123,7 +156,13 @@ def _any_provider(name: str, provider: str, model: str, base_url: str, policy: R
             model, model_provider=provider, max_retries=0, timeout=policy.timeout_s, **options
         )
     except ImportError as error:
-        raise ModelError(f"{name}: this provider needs its package: pip install {package}") from error
+        remedy = f"this provider needs its package: pip install {package}" if package else first_line(error)
+        raise ModelError(f"{name}: {remedy}") from error
     except ValueError as error:  # an unknown provider, or the client's own complaint about a missing key
-        raise ModelError(f"{name}: {first_line(error)}") from error
+        raise ModelError(f"{name}: {first_line(error)}{meant}") from error
     return chat
+
+
+def _did_you_mean(word: str, known: Iterable[str]) -> str:
+    close = get_close_matches(word.lower(), known, n=1)
+    return f"; did you mean {close[0]}?" if close else ""

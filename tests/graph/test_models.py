@@ -183,6 +183,24 @@ def test_other_provider_without_its_package_gets_the_pip_command() -> None:
         make_model("mistralai:mistral-large")
 
 
+def test_a_mistyped_provider_is_never_a_package_to_install() -> None:
+    with pytest.raises(ModelError, match=r"^opeani:gpt-5: unknown provider 'opeani'; did you mean openai\?$"):
+        make_model("opeani:gpt-5")
+    with pytest.raises(ModelError, match="unknown provider 'zzz'; known are anthropic, .*openai") as caught:
+        make_model("zzz:m")
+    assert "pip install" not in str(caught.value)
+
+
+def test_a_provider_whose_package_is_called_otherwise_gets_that_name() -> None:
+    with pytest.raises(ModelError, match=r"pip install langchain langchain-aws$"):
+        make_model("bedrock:nova")
+
+
+def test_a_mistyped_offline_is_suggested() -> None:
+    with pytest.raises(ModelError, match=r"did you mean offline\?$"):
+        make_model("Offline")
+
+
 def test_usd_budget_needs_a_price() -> None:
     with pytest.raises(ModelError, match="needs its price"):
         make_models(["openai:nobody-knows"], needs_prices=True)
