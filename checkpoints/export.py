@@ -54,6 +54,7 @@ _TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
         ("call_id",),
     ),
 }
+_DATABASE = b"SQLite format 3\0"  # https://www.sqlite.org/fileformat.html
 _RUN_COLUMNS = ("search_id", "description", "baselines", "certificate", "record", "stored_at")
 
 
@@ -63,10 +64,13 @@ def export_archive(run: Path, out: Path) -> Path:
     `out` is a file, or a folder in which the file is named after the run. The copy's run says when it was exported.
 
     Raises:
+        RunError: `out` holds text, which a database must not replace.
         StorageError: the run has no archive, or `out` cannot be written.
     """
     target = out / f"{run.resolve().name}.sqlite" if out.is_dir() else out
     place = output_place(target)
+    if _has_text(place):
+        raise RunError(f"{target}: holds text, not a database; name another file, or one that ends in .jsonl")
     with Archive.open_read_only(run) as archive, storage_errors(target):
         place.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=place.parent, prefix=".export-") as folder:
@@ -78,6 +82,16 @@ def export_archive(run: Path, out: Path) -> Path:
                 exported.database.leave_wal()
             os.replace(copy, place)
     return target
+
+
+def _has_text(file: Path) -> bool:
+    return file.is_file() and file.stat().st_size > 0 and not is_database(file)
+
+
+def is_database(file: Path) -> bool:
+    """Return whether a file begins as SQLite's do."""
+    with storage_errors(file), file.open("rb") as opened:
+        return opened.read(len(_DATABASE)) == _DATABASE
 
 
 def merge_archives(into: Path, sources: Sequence[Path]) -> dict[str, int]:
@@ -173,9 +187,12 @@ def export_jsonl(run: Path, file: Path) -> int:
     """Write `jsonl_lines` to `file`, as a whole or not at all, and return how many there are.
 
     Raises:
+        RunError: `file` holds a database, which text must not replace.
         StorageError: as `jsonl_lines`, or `file` cannot be written.
     """
     lines = jsonl_lines(run)
+    if file.is_file() and is_database(file):
+        raise RunError(f"{file}: holds a database, not lines of JSON; name another file")
     replace_file(file, "".join(line + "\n" for line in lines))
     return len(lines)
 

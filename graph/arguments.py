@@ -176,7 +176,9 @@ def _add_archives(commands: _Commands[_Parser]) -> None:
     export = commands.add_parser("export", help="take a run's archive along, or its training data")
     export.add_argument("run", help="a run's folder or its folder's name")
     export.add_argument("--jsonl", action="store_true", help="one JSON line a candidate instead of a database")
-    export.add_argument("--out", metavar="FILE", help="the file to write (--jsonl: default standard output)")
+    export.add_argument(
+        "--out", metavar="FILE", help="the file to write; .jsonl means --jsonl (whose default is standard output)"
+    )
     merge = commands.add_parser("merge", help="merge exported archives into one")
     merge.add_argument("into", help="the archive that grows; made when missing")
     merge.add_argument("sources", nargs="+", help="archives or run folders")

@@ -11,11 +11,14 @@ from ridgeline.checkpoints.runs import find_run
 from ridgeline.graph.embed import RUNS
 from ridgeline.tools.counted import counted
 
+LINES_SUFFIXES = (".jsonl", ".ndjson")
+"""Of --out: it asks for lines as --jsonl does."""
+
 
 def execute(args: argparse.Namespace) -> int:
     """Write the file and say where it lies."""
     run = find_run(RUNS, args.run)
-    if not args.jsonl:
+    if not args.jsonl and Path(args.out or "").suffix not in LINES_SUFFIXES:
         out = Path(args.out) if args.out else Path(f"{run.resolve().name}.sqlite")
         sys.stdout.write(f"wrote {export_archive(run, out)}\n")
         return 0

@@ -65,6 +65,28 @@ def test_export_jsonl_writes_a_file_and_says_how_many(runs: Path) -> None:
     assert len((runs.parent / "data.jsonl").read_text().splitlines()) == 2
 
 
+def test_export_to_a_name_that_ends_in_jsonl_writes_lines(runs: Path) -> None:
+    done = _ridgeline(runs, "export", "q-1", "--out", "data.jsonl")
+    assert done.stdout == "wrote 2 candidates to data.jsonl\n"
+    assert json.loads((runs.parent / "data.jsonl").read_text().splitlines()[0])["id"] == "r1i0v0a0"
+
+
+def test_export_refuses_to_replace_a_file_of_the_other_form(runs: Path) -> None:
+    lines, database = runs.parent / "lines", runs.parent / "database"
+    assert _ridgeline(runs, "export", "q-1", "--jsonl", "--out", "lines").returncode == 0
+    assert _ridgeline(runs, "export", "q-1", "--out", "database").returncode == 0
+    before = [file.read_bytes() for file in (lines, database)]
+    refused = [
+        _ridgeline(runs, "export", "q-2", "--out", "lines"),
+        _ridgeline(runs, "export", "q-2", "--jsonl", "--out", "database"),
+    ]
+    assert [done.returncode for done in refused] == [2, 2]
+    assert "lines: holds text, not a database" in refused[0].stderr
+    assert "database: holds a database, not lines of JSON" in refused[1].stderr
+    assert [file.read_bytes() for file in (lines, database)] == before
+    assert _ridgeline(runs, "export", "q-2", "--out", "database").returncode == 0
+
+
 @pytest.mark.parametrize("options", [["--jsonl"], []])
 def test_export_into_a_pipe_is_refused_in_one_line(runs: Path, options: list[str]) -> None:
     os.mkfifo(runs.parent / "pipe")
