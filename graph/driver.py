@@ -154,13 +154,15 @@ async def open_context(
     """
     from ridgeline.graph.build import GRAPH_VERSION
     from ridgeline.graph.context import SearchContext
-    from ridgeline.graph.engines import open_engine, target_of
+    from ridgeline.graph.engines import check_machine, open_engine, target_of
     from ridgeline.problems.spec import SearchSettings
     from ridgeline.tools.machine_load import busy_words, cores_in_use
 
     options = with_begun(options)
     made = models if models is not None else make_models_for(options)
     target = target_of(options.problem, options.device)
+    if engine is None and not options.resume:  # a search that is over needs neither
+        await asyncio.to_thread(check_machine, options.device, allow_unsafe=options.allow_unsafe)
     async with contextlib.AsyncExitStack() as stack:
         stack.enter_context(lock_run(options.run_dir))
         watch: Callable[[], float] | None = None

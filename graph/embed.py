@@ -112,7 +112,7 @@ async def evaluate_async(
     on_wait: OnWait | None = None,
 ) -> list[dict[str, Any]]:
     """Judge kernel files; `engine` replaces the local one and is not closed."""
-    from ridgeline.graph.engines import open_engine, target_of
+    from ridgeline.graph.engines import check_machine, open_engine, target_of
     from ridgeline.graph.evaluating import evaluate_files, read_sources
 
     target = target_of(problem, device)
@@ -120,6 +120,7 @@ async def evaluate_async(
     lines: list[dict[str, Any]] = []
     async with contextlib.AsyncExitStack() as stack:
         if engine is None:
+            await asyncio.to_thread(check_machine, device, allow_unsafe=allow_unsafe)
             opened = open_engine(device, allow_unsafe=allow_unsafe, on_wait=_in_words(on_wait))
             engine = await stack.enter_async_context(opened)
         async for judged in evaluate_files(engine, target, sources):

@@ -32,6 +32,19 @@ def target_of(problem: ProblemSpec, device: str) -> ProblemOnDevice:
     return on_device(problem, found)
 
 
+def check_machine(device: str, *, allow_unsafe: bool = False) -> None:
+    """Refuse a machine on which no kernel could be built or run, before a search has begun anything.
+
+    Raises DeviceError without a compiler for the device, SandboxError without a sandbox.
+    """
+    from ridgeline.tools.device_toolchain import toolchain_for
+    from ridgeline.tools.hardware import detect_device
+    from ridgeline.tools.sandbox import probe_sandbox
+
+    toolchain_for(detect_device(device))
+    probe_sandbox(allow_unsafe=allow_unsafe)
+
+
 @contextlib.asynccontextmanager
 async def open_engine(
     device: str = "cpu", *, log: Path | None = None, allow_unsafe: bool = False, on_wait: Listener | None = None

@@ -97,7 +97,7 @@ class Sandbox:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxReport:
-    """The tier that works here, why better ones do not, and what would change that."""
+    """The tier that works here, why better ones do not, and what would change that (`advice` has it all in one line)."""
 
     tier: Tier
     tiers_tried: tuple[tuple[Tier, str], ...]  # "" where it works
@@ -128,8 +128,7 @@ def probe_sandbox(*, allow_unsafe: bool = False) -> SandboxReport:
     """
     report = _probe()
     if report.tier is Tier.NONE and not allow_unsafe:
-        reasons = "; ".join(f"{tier}: {reason}" for tier, reason in report.tiers_tried if reason)
-        raise SandboxError(f"no sandbox works here ({reasons}). {report.advice}")
+        raise SandboxError(f"no sandbox works here: {report.advice}")
     return report
 
 

@@ -123,12 +123,10 @@ def _sandbox() -> Iterator[Finding]:
     except RidgelineError as error:
         yield Finding(item="sandbox", is_fine=False, detail=str(error))
         return
-    detail = f"tier {report.tier.value}: {TIER_WORDS[report.tier]}"
-    reasons = "; ".join(f"tier {tier.value} does not work: {reason}" for tier, reason in report.tiers_tried if reason)
     yield Finding(
         item="sandbox",
         is_fine=report.tier is not Tier.NONE,
-        detail=f"{detail} ({reasons})" if reasons else detail,
+        detail=f"tier {report.tier.value}: {TIER_WORDS[report.tier]}",
         remedy=report.advice,
     )
     yield _python_inside(report.tier)

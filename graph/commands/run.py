@@ -24,7 +24,7 @@ from ridgeline.graph.board import Board, recall
 from ridgeline.graph.closing import closing_lines, resume_command, resume_line
 from ridgeline.graph.driver import SearchOptions, SearchResult, make_models_for, run_search, with_begun
 from ridgeline.graph.embed import RUNS, changed_settings, default_run_dir, find_problem
-from ridgeline.graph.engines import target_of
+from ridgeline.graph.engines import check_machine, target_of
 from ridgeline.graph.models import OFFLINE
 from ridgeline.graph.progress import LiveView, PlainView, View
 from ridgeline.graph.run_log import log_to
@@ -75,6 +75,8 @@ def search_shown(
     models = make_models_for(options)
     names = tuple(model.name for model in models)
     target_of(options.problem, options.device)  # a device that is not there is told before anything is announced
+    if not options.resume:
+        check_machine(options.device, allow_unsafe=options.allow_unsafe)
     _announce(console, options, names, was_named=options.resume or bool(options.models))
     for warning in warnings:
         console.print(warning, markup=False, soft_wrap=True)

@@ -18,6 +18,7 @@ from ridgeline.checkpoints.suite import DONE, FAILED, FAST_P, FILE_NAME, Row, Su
 from ridgeline.graph.closing import ridgeline_program
 from ridgeline.graph.commands.run import SHAPE, SIGNALS, Stop, options_of, search_shown, tell_end
 from ridgeline.graph.embed import RUNS
+from ridgeline.graph.engines import check_machine
 from ridgeline.graph.suite import Ended, default_suite_dir, new_suite, run_suite
 from ridgeline.tools.counted import counted
 from ridgeline.tools.errors import RunError
@@ -42,7 +43,7 @@ def execute(args: argparse.Namespace) -> int:
     console = Console(stderr=args.json, highlight=False)
     folder, planned = _planned(args, console)
     suite = planned or read_suite(folder)
-    _check_device(suite)
+    _check_machine(suite, is_new=planned is not None)
     console.print(f"suite of {counted(len(suite.rows), 'problem')}\nfolder {folder}", markup=False, soft_wrap=True)
     stop = Stop()
 
@@ -93,11 +94,14 @@ def _absolute(given: dict[str, Any]) -> dict[str, Any]:
     return given | ({"bank": str(Path(bank).absolute())} if bank and bank != "none" else {})
 
 
-def _check_device(suite: Suite) -> None:
-    """Refuse a device that is not there, once and not for every problem."""
+def _check_machine(suite: Suite, *, is_new: bool) -> None:
+    """Refuse a missing device, compiler or sandbox once and not for every problem."""
     from ridgeline.tools.hardware import detect_device
 
-    detect_device(suite.options.get("device", "cpu"))
+    device = suite.options.get("device", "cpu")
+    detect_device(device)
+    if is_new:
+        check_machine(device, allow_unsafe="unsafe_no_sandbox" in suite.options)
 
 
 def _arguments(

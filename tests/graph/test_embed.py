@@ -14,8 +14,9 @@ from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
 
 from ridgeline.graph.build import GraphConfig, make_graph
-from ridgeline.graph.embed import default_run_dir, evaluate_async, find_problem, search, search_tool
-from ridgeline.tools.errors import ModelError, ProblemError
+from ridgeline.graph.embed import default_run_dir, evaluate, evaluate_async, find_problem, search, search_tool
+from ridgeline.tools import sandbox
+from ridgeline.tools.errors import DeviceError, ModelError, ProblemError, SandboxError
 
 from .conftest import Search, write_problem
 from .memory_engine import MemoryEngine
@@ -211,3 +212,24 @@ async def test_search_tool_refuses_rounds_out_of_range(tmp_path: Path) -> None:
     with pytest.raises(ProblemError, match="rounds: .*greater than or equal to 1, got 0"):
         await search_tool(runs_dir=tmp_path / "runs").ainvoke({"problem": str(problem.path), "rounds": 0})
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("lacking", ["sandbox", "compiler"])
+def test_a_machine_without_sandbox_or_compiler_is_refused_before_anything_begins(
+    tmp_path: Path, lacking: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = tmp_path / "kernel.cpp"
+    kernel.write_text("void run() {}\n")
+    if lacking == "sandbox":
+        monkeypatch.setattr(sandbox, "reason_against", lambda tier: "not on this machine")
+    else:
+        monkeypatch.setenv("PATH", str(tmp_path))
+    sandbox._probe.cache_clear()
+    try:
+        with pytest.raises((SandboxError, DeviceError)):
+            search("quickstart", run_dir=tmp_path / "run")
+        with pytest.raises((SandboxError, DeviceError)):
+            evaluate("quickstart", [kernel])
+    finally:
+        sandbox._probe.cache_clear()
+    assert list(tmp_path.iterdir()) == [kernel]
