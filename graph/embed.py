@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -170,9 +171,10 @@ def find_problem(problem: str | Path | ProblemSpec) -> ProblemSpec:
         return load_problem(shipped[str(problem)])
     path = Path(problem)
     if not path.exists() and path.name == str(problem) and not path.suffix:
-        raise ProblemError(
-            f"problem {problem}: no such file, and none that ships; shipped: {', '.join(sorted(shipped))}"
-        )
+        close = get_close_matches(str(problem), shipped, n=1)
+        meant = f"did you mean {close[0]}? " if close else ""
+        listed = ", ".join(sorted(shipped))
+        raise ProblemError(f"problem {problem}: no such file, and none that ships; {meant}shipped: {listed}")
     return load_problem(path)
 
 

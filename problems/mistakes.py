@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 
@@ -22,6 +23,18 @@ _PLAIN_TYPES = {
     "model_type": "a mapping",
     "model_attributes_type": "a mapping",
 }
+
+_MEANT = {
+    "gpu": "cuda",
+    "nvidia": "cuda",
+    "float32": "fp32",
+    "tensorfloat32": "tf32",
+    "float16": "fp16",
+    "half": "fp16",
+    "bfloat16": "bf16",
+    "float8": "fp8",
+}
+"""Words for an allowed one that are not near it in letters."""
 
 
 def explain(errors: Sequence[ErrorDetails], root: type[BaseModel], sections: Mapping[str, type[BaseModel]]) -> str:
@@ -47,13 +60,17 @@ def _remedy(error: ErrorDetails) -> str:
         return "is missing; add it"
     if kind == "literal_error":
         allowed = [word.strip("'") for word in str(context["expected"]).replace(" or ", ", ").split(", ")]
-        close = get_close_matches(str(given), allowed, n=1)
+        meant = _MEANT.get(str(given).lower(), "")
+        close = [meant] if meant in allowed else get_close_matches(str(given), allowed, n=1)
         hint = f"; did you mean {close[0]}?" if close else ""
         return f"must be one of {', '.join(allowed)}, got {as_words(given)}{hint}"
     if kind == "string_pattern_mismatch":
         return f"must be 1 to 64 of a-z, 0-9, _ and -, starting with a letter or digit, got {as_words(given)}"
     if kind in ("too_short", "string_too_short"):
         return "must not be empty; fill it or remove the key"
+    if kind == "list_type" and isinstance(given, str):
+        item = given if re.fullmatch(r"\w[\w./*-]*", given) else as_words(given)  # `[*.cpp]` would be YAML's alias
+        return f"must be a list: write [{item}]"
     if kind in _PLAIN_TYPES:
         return f"must be {_PLAIN_TYPES[kind]}, got {as_words(given)}"
     message = error["msg"].removeprefix("Input ").replace("should", "must", 1)

@@ -234,12 +234,24 @@ def load_problem(path: Path) -> ProblemSpec:
     """
     if path.is_dir():
         path = path / FILE_NAME
+    _refuse_source(path)
     data = read_yaml(path)
     spec = parse_problem(data, path)
     for kind in spec.targets:
         spec.reference_source(kind)
         spec.seed_sources(kind)
     return _at(spec, path.absolute())  # a run remembers it and may be resumed from another folder
+
+
+def _refuse_source(path: Path) -> None:
+    """Say what to do with a reference or a kernel in the place of a problem; what YAML says of it helps nobody."""
+    if path.suffix == MODULE_SUFFIX:
+        raise ProblemError(f"{path}: a Python file: ridgeline new NAME --from {path} makes a problem of it")
+    if path.suffix in SOURCE_SUFFIX.values():
+        remedy = (
+            "a kernel lies beside a problem.yaml that names it in `seeds`, or is given to ridgeline evaluate after it"
+        )
+        raise ProblemError(f"{path}: a kernel's source, not a problem: {remedy}")
 
 
 def parse_problem(data: Mapping[str, Any], path: Path) -> ProblemSpec:

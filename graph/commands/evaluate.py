@@ -11,6 +11,10 @@ from typing import Any
 from rich.console import Console
 
 from ridgeline.graph.embed import evaluate
+from ridgeline.tools.errors import ProblemError
+
+PROBLEM_SUFFIXES = (".yaml", ".yml")
+"""No kernel ends so."""
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -28,6 +32,9 @@ def execute(args: argparse.Namespace) -> int:
         sys.stderr.write(f"ridgeline: {text}\n")
 
     files = [Path(file) for file in args.files]
+    swapped = next((file for file in files if file.suffix in PROBLEM_SUFFIXES), None)
+    if swapped is not None:
+        raise ProblemError(f"{swapped}: the problem comes first, then the kernels")
     unsafe = args.unsafe_no_sandbox
     evaluate(args.problem, files, device=args.device, allow_unsafe=unsafe, on_line=show, on_wait=tell)
     return 0

@@ -170,6 +170,11 @@ def test_missing_compiler_gets_one_line(problem: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "runs").exists()
 
 
+def test_evaluate_with_its_words_swapped_says_their_order(problem: Path) -> None:
+    done = ridgeline("evaluate", "kernel.py", problem.name, cwd=problem.parent)
+    assert_one_line(done, "problem.yaml: the problem comes first, then the kernels")
+
+
 def test_run_folder_held_by_another_process_gets_one_line(problem: Path) -> None:
     run = problem.parent / "held"
     run.mkdir()

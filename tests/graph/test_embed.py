@@ -150,6 +150,8 @@ def test_problem_is_found_by_name_path_or_folder(tmp_path: Path) -> None:
     assert find_problem("quickstart").name == "quickstart"
     with pytest.raises(ProblemError):
         find_problem("no-such-problem")
+    with pytest.raises(ProblemError, match=r"did you mean softmax\? shipped: .*quickstart"):
+        find_problem("softmx")
 
 
 def test_default_run_folder_is_never_an_existing_one(tmp_path: Path) -> None:

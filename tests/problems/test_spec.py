@@ -62,6 +62,15 @@ def test_a_folder_stands_for_its_problem_file(folder: Path) -> None:
     assert load_problem(folder).path == folder / "problem.yaml"
 
 
+def test_a_source_in_the_place_of_a_problem_is_told_where_it_belongs(folder: Path) -> None:
+    reference, kernel = folder / "reference.py", folder / "kernel.cpp"
+    with pytest.raises(ProblemError, match=f"a Python file: ridgeline new NAME --from {reference} makes a problem"):
+        load_problem(reference)
+    kernel.write_text("void run() {}\n")
+    with pytest.raises(ProblemError, match=r"kernel.cpp: a kernel's source, not a problem: .*evaluate after it"):
+        load_problem(kernel)
+
+
 def test_a_spec_is_frozen(folder: Path) -> None:
     with pytest.raises(ValueError):
         load(folder, MINIMAL).name = "other"
@@ -78,6 +87,9 @@ def test_a_spec_survives_json(folder: Path) -> None:
     [
         ("nmae: mine\nreference: reference.py\n", "nmae: unknown key; did you mean `name`?"),
         (MINIMAL + "search: {rouds: 3}\n", "search.rouds: unknown key; did you mean `rounds`?"),
+        (MINIMAL + "targets: {gpu: {}}\n", "targets.gpu: must be one of cpu, cuda, got 'gpu'; did you mean cuda?"),
+        (MINIMAL + "tolerance: float32\n", "got 'float32'; did you mean fp32?"),
+        (MINIMAL + "ideas: use AVX, and tiles\n", "ideas: must be a list: write ['use AVX, and tiles']"),
         (MINIMAL + "targets: {cpu: {size: {}}}\n", "targets.cpu.size: unknown key; did you mean `sizes`?"),
         (MINIMAL + "zzz: 1\n", "zzz: unknown key; known are schema_version, name, "),
         ("reference: reference.py\n", "name: is missing; add it"),
@@ -101,7 +113,7 @@ def test_a_spec_survives_json(folder: Path) -> None:
         ),
         (MINIMAL + "targets: {cpu: {sizes: {ROWS: .inf}}}\n", "float32, float16, bfloat16, got inf"),
         (MINIMAL + "targets: {cpu: {sizes: {ROWS: bfloat16}}}\n", "targets.cpu.sizes.ROWS: must be a number as in the"),
-        (MINIMAL + "seeds: seeds/a.cpp\n", "seeds: must be a list, got 'seeds/a.cpp'"),
+        (MINIMAL + "seeds: seeds/a.cpp\n", "seeds: must be a list: write [seeds/a.cpp]"),
         (MINIMAL + "seeds: [seeds/*.cpp]\n", "seeds: `seeds/*.cpp` matches no file in "),
         (MINIMAL + "seeds: [../*.cpp]\n", "seeds: `../*.cpp` leaves the problem's folder"),
         (MINIMAL + "seeds: [/etc/*.cpp]\n", "seeds: `/etc/*.cpp` leaves the problem's folder"),
