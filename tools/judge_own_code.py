@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import linecache
 import os
+import re
 import sys
+import traceback
 import types
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -19,6 +21,10 @@ T = TypeVar("T")
 _MODULE = "ridgeline_reference"
 FILE = "reference.py"
 _LONGEST_MESSAGE = 300
+_ARGUMENTS_OF = {"Model()": "get_init_inputs()", "forward()": "get_inputs()"}
+_NO_GPU = re.compile(
+    "not compiled with CUDA|not linked with support for cuda|Found no NVIDIA driver|No CUDA GPUs are available"
+)  # torch's own words
 
 
 def load_reference(source: str) -> types.ModuleType:
@@ -59,14 +65,28 @@ def run_own(what: str, call: Callable[[], T]) -> T:
     except ProblemError:
         raise
     except BaseException as error:  # the user's code may raise anything, SystemExit too; it comes back in one line
-        raise ProblemError(f"{FILE}: {what} raised {one_line(error)}{_remedy(error)}") from error
+        place = _place(error)
+        raise ProblemError(f"{FILE}: {what} raised {one_line(error)}{place}{_remedy(error, what, place)}") from error
 
 
-def _remedy(error: BaseException) -> str:
+def _place(error: BaseException) -> str:
+    """Return " (line 7 in forward)", the last of the reference's own that was running; "" when none was."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == FILE]
+    if not frames:
+        return ""
+    where = "" if frames[-1].name == "<module>" else f" in {frames[-1].name}"
+    return f" (line {frames[-1].lineno}{where})"
+
+
+def _remedy(error: BaseException, what: str, place: str) -> str:
     if isinstance(error, ImportError):
         return "; install it beside Ridgeline, or copy it in here: a reference is one file, apart from its folder"
     if isinstance(error, NameError) and error.name == "__file__":
         return "; a reference is one file, apart from its folder"
+    if isinstance(error, TypeError) and not place and what in _ARGUMENTS_OF:  # the call itself does not fit
+        return f"; the list that {_ARGUMENTS_OF[what]} returns holds its arguments"
+    if isinstance(error, AssertionError | RuntimeError) and _NO_GPU.search(str(error)):
+        return "; make model and inputs on the CPU: Ridgeline moves them to the device"
     return remedy_for_memory(error)
 
 

@@ -56,7 +56,19 @@ def judging(
 @pytest.mark.parametrize(
     ("source", "says"),
     [
-        (reference("x", "raise ValueError('no rows')", "torch.ones(4, 4)"), "forward.* raised ValueError: no rows"),
+        (
+            reference("x", "raise ValueError('no rows')", "torch.ones(4, 4)"),
+            r"forward.* raised ValueError: no rows \(line 7 in forward\)$",
+        ),
+        (reference("x", "return x @ torch.ones(3)", "torch.ones(4, 4)"), r"RuntimeError: .* \(line 7 in forward\)$"),
+        (
+            HEAD + "class Model(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n",
+            r"Model\(\) raised TypeError: .*'d'; the list that get_init_inputs\(\) returns holds its arguments$",
+        ),
+        (
+            reference("x, y", "return x", "torch.ones(4, 4)"),
+            r"forward\(\) raised TypeError: .*'y'; the list that get_inputs\(\) returns holds its arguments$",
+        ),
         (reference("x", "return x + torch.rand(4, 4)", "torch.ones(4, 4)"), "nondeterministic.*self.training"),
         (reference("x", "return 3", "torch.ones(4, 4)"), "must return a tensor"),
         (reference("x", "return torch.ones(4)", "3.0"), "gives no tensor"),
@@ -68,11 +80,18 @@ def judging(
         (reference("x", "return x", "'text'"), "is a str"),
         (HEAD, "Model is missing"),
         ("import torch\n1 / 0\n", "ZeroDivisionError"),
-        ("raise SystemExit('bye')", "module raised SystemExit: bye"),
-        (reference("x", "raise KeyboardInterrupt", "torch.ones(4, 4)"), "forward.* raised KeyboardInterrupt$"),
-        ("import helper_beside_it", "No module named 'helper_beside_it'; .*a reference is one file"),
-        ("import os; os.listdir(os.path.dirname(__file__))", "'__file__' is not defined; a reference is one file"),
-        ("raise ValueError('\\udcff \\x1b[31m\\nred')", r"ValueError: \\udcff \\x1b\[31m red"),
+        ("raise SystemExit('bye')", r"module raised SystemExit: bye \(line 1\)$"),
+        (
+            reference("x", "raise KeyboardInterrupt", "torch.ones(4, 4)"),
+            "forward.* raised KeyboardInterrupt .line 7 in forward.$",
+        ),
+        (
+            "raise AssertionError('Torch not compiled with CUDA enabled')",  # as `.cuda()` does without a GPU
+            "make model and inputs on the CPU: Ridgeline moves them to the device$",
+        ),
+        ("import helper_beside_it", r"No module named 'helper_beside_it' \(line 1\); .*a reference is one file"),
+        ("import os; os.listdir(os.path.dirname(__file__))", "'__file__' is not defined .*; a reference is one file"),
+        ("raise ValueError('\\udcff \\x1b[31m\\nred')", r"ValueError: \\udcff \\x1b\[31m red \(line 1\)$"),
         (HEAD + "def Model():\n    return abs\n" + INPUTS.format(inputs="1"), "must give a torch.nn.Module"),
         (reference("x", "return x", "torch.ones(4, 4).to_sparse()"), "input x is sparse_coo"),
         (reference("x", "return x.to_sparse()", "torch.ones(4, 4)"), "returns sparse_coo"),
