@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import contextlib
 import json
 import os
 import signal
@@ -21,7 +22,9 @@ from ridgeline.tools.hang_limit import hung_line, reference_limit_s
 from ridgeline.tools.hardware import measurement_cores
 from ridgeline.tools.import_path import import_path
 from ridgeline.tools.measuring_environment import compute_environment
+from ridgeline.tools.outline import explain_no_room
 from ridgeline.tools.records import ArgSpec, Description, Device, DeviceKind
+from ridgeline.tools.room import no_room
 
 LOAD_LIMIT_S = 480.0
 """For all that the judge does with a reference before the first kernel: some 30 calls. Below the task's own limit."""
@@ -87,6 +90,11 @@ class JudgeProcess:
         try:
             self._pin()
             self.problem = self._load(problem, secret)
+        except ProblemError as error:
+            self.close()
+            if no_room(self.device_kind) not in str(error):
+                raise
+            raise _with_figures(error, problem) from error
         except BaseException:
             self.close()
             raise
@@ -219,9 +227,18 @@ class JudgeProcess:
             last = f"; it last said: {lines[-1]}" if lines else ""
             remedy = "it may neither exit nor crash"
             if code == -signal.SIGKILL:  # the kernel's choice when memory runs out
-                remedy = "memory probably ran out: choose smaller sizes (targets in problem.yaml)"
+                remedy = f"memory probably ran out: {no_room(self.device_kind)}"
             return ProblemError(f"reference: it ended the process that ran it ({how}){last}; {remedy}")
         return JudgeCrashed(f"the judge died during {op} ({how}){': ' + lines[-1] if lines else ''}")
+
+
+def _with_figures(error: ProblemError, problem: ProblemOnDevice) -> ProblemError:
+    """Return the error of a reference whose memory ran out with how much it needs, when that can be told."""
+    with contextlib.suppress(EngineError):
+        needed = explain_no_room(problem.reference_source, problem.tolerance, problem.device)
+        if needed:
+            return ProblemError(f"reference.py: memory ran out: {needed}")
+    return error
 
 
 def _too_late(op: str, timeout_s: float) -> RidgelineError:

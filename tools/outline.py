@@ -14,7 +14,7 @@ from ridgeline.tools.dtypes import spanned_bytes
 from ridgeline.tools.errors import EngineError, ProblemError
 from ridgeline.tools.import_path import import_path
 from ridgeline.tools.records import ArgKind, Device, Record, Role, Signature
-from ridgeline.tools.room import check_room
+from ridgeline.tools.room import check_room, in_gb, smaller_sizes
 from ridgeline.tools.rotation import WORKING_SETS, count_sets
 
 OPEN = frozenset({"tight", "values"})
@@ -71,7 +71,7 @@ class Outline(Record):
         if needed <= device.memory_bytes:
             return self
         reason = (
-            f"judging it takes about {needed / 1e9:.3g} GB, this device has {device.memory_bytes / 1e9:.3g} GB: only a "
+            f"judging it takes about {in_gb(needed)}, this device has {in_gb(device.memory_bytes)}: only a "
             f"run can tell, or choose smaller sizes (targets.{device.kind}.sizes)"
         )
         return replace(self, code="tight", reason=reason)
@@ -130,6 +130,16 @@ class OutlineProcess:
         """End the process; its child, if it has one, ends with it."""
         self._process.kill()
         self._process.communicate()
+
+
+def explain_no_room(reference_source: str, tolerance: str, device: Device) -> str:
+    """Return how much memory judging takes, for a reference for which it ran out; "" when that is not the reason."""
+    with OutlineProcess() as outlines:
+        found = outlines.outline(reference_source, tolerance)
+    needed = found.judge_bytes(device) if found.signature else 0
+    if needed <= device.memory_bytes:
+        return ""
+    return smaller_sizes(device.kind, f"about {in_gb(needed)}", device.memory_bytes)
 
 
 def _outline_of(answer: dict[str, Any]) -> Outline:

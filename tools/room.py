@@ -10,6 +10,22 @@ from ridgeline.tools.rotation import MIN_SETS
 _OWNER = {DeviceKind.CPU: "this machine", DeviceKind.CUDA: "this GPU"}
 
 
+def in_gb(size_bytes: float) -> str:
+    """Return a size as every message about memory writes it: 812 MB, 21.5 GB, 2750 GB."""
+    if size_bytes < 1e9:
+        return f"{size_bytes / 1e6:.0f} MB"
+    figure = f"{size_bytes / 1e9:.{1 if size_bytes < 1e11 else 0}f}"
+    return f"{figure.removesuffix('.0')} GB"
+
+
+def smaller_sizes(kind: DeviceKind, needed: str, memory_bytes: int) -> str:
+    """Return one line with both figures and the remedy; `needed` says how much judging takes."""
+    return (
+        f"judging it takes {needed}, {_OWNER[kind]} has {in_gb(memory_bytes)}: choose smaller sizes "
+        f"(targets.{kind.value}.sizes)"
+    )
+
+
 def no_room(kind: DeviceKind) -> str:
     """Return what to do about a problem for which memory ran out."""
     return f"the problem does not fit {_OWNER[kind]} beside what judges it: choose smaller sizes (targets.{kind.value}.sizes)"
@@ -35,11 +51,8 @@ def check_room(signature: Signature, *, kind: DeviceKind, memory_bytes: int) -> 
     """
     least = least_bytes(signature)
     if least > memory_bytes:
-        raise ProblemError(
-            f"reference.py: judging it takes at least {least / 1e9:.3g} GB ({MIN_SETS} sets of inputs and outputs, and one "
-            f"in float64), {_OWNER[kind]} has {memory_bytes / 1e9:.3g} GB: choose smaller sizes "
-            f"(targets.{kind.value}.sizes)"
-        )
+        needed = f"at least {in_gb(least)} ({MIN_SETS} sets of inputs and outputs, and one in float64)"
+        raise ProblemError(f"reference.py: {smaller_sizes(kind, needed, memory_bytes)}")
 
 
 def _stored(arg: ArgSpec) -> int:

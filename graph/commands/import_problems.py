@@ -17,6 +17,7 @@ from rich.text import Text
 from ridgeline.problems.kernelbench import Imported, import_file, kernelbench_files
 from ridgeline.problems.spec import load_problem
 from ridgeline.tools.counted import counted
+from ridgeline.tools.room import in_gb
 
 Row = dict[str, Any]
 
@@ -72,12 +73,13 @@ def _checked(imported: list[Imported], device_name: str) -> Iterator[Row]:
 def _print(rows: list[Row], out: Path, *, is_checked: bool) -> None:
     console = Console(highlight=False)
     table = Table(box=None, pad_edge=False)
-    for name in ("file", "problem", "judging", "runs", "reason"):
+    for name in ("file", "problem", "judging, about", "runs", "reason"):
         table.add_column(name, overflow="fold")
     for row in rows:
         name = Path(row["problem"]).parent.name if row["problem"] else Path(row["file"]).name
         runs = {True: "yes", False: "no", None: "not known"}[row["runnable"]]
-        table.add_row(row["id"], name, _size(row["judge_bytes"]), runs, Text(row["reason"]))
+        judging = "" if row["judge_bytes"] is None else in_gb(row["judge_bytes"])
+        table.add_row(row["id"], name, judging, runs, Text(row["reason"]))
     console.print(table)
     for level in sorted({row["level"] for row in rows}):
         console.print(_summary(level, [row for row in rows if row["level"] == level]), markup=False, soft_wrap=True)
@@ -92,9 +94,3 @@ def _summary(level: int, rows: list[Row]) -> str:
     codes = Counter(row["code"] for row in rows if row["code"])
     reasons = "".join(f", {number} {code}" for code, number in codes.most_common())
     return f"level {level}: {counted(len(rows), 'file')}, {parsed} parsed, {runnable} known to run{reasons}"
-
-
-def _size(size_bytes: int | None) -> str:
-    if size_bytes is None:
-        return ""
-    return f"{size_bytes / 1e9:.1f} GB" if size_bytes >= 1e9 else f"{size_bytes / 1e6:.0f} MB"
