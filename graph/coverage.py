@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ridgeline.graph.context import subject_of
@@ -13,6 +14,7 @@ from ridgeline.tools.records import Baselines, Floor
 
 if TYPE_CHECKING:
     from ridgeline.graph.context import SearchContext
+    from ridgeline.problems.spec import ProblemSpec
     from ridgeline.tools.engine import ProblemOnDevice
     from ridgeline.tools.records import Description
 
@@ -32,6 +34,17 @@ def ensure_covered(context: SearchContext, description: Description) -> None:
     if not context.problem.seed_sources(context.target.device.kind.value):
         raise refusal
     emit({"event": "warning", "message": f"{refusal}; the seed kernels are judged, and nothing is composed"})
+
+
+def ensure_interface(problem: ProblemSpec, kind: str, models: Sequence[str]) -> None:
+    """Raise the part of `ensure_covered` that a problem's file settles, before anything waits for the device."""
+    if list(models) != [OFFLINE]:
+        return
+    from ridgeline.graph.offline.model import refuse_interface
+
+    refusal = refuse_interface(problem.name, problem.interface)
+    if refusal is not None and not problem.seed_sources(kind):
+        raise refusal
 
 
 def why_uncovered(target: ProblemOnDevice, description: Description) -> ModelError | None:

@@ -154,6 +154,7 @@ async def open_context(
     """
     from ridgeline.graph.build import GRAPH_VERSION
     from ridgeline.graph.context import SearchContext
+    from ridgeline.graph.coverage import ensure_interface
     from ridgeline.graph.engines import check_machine, open_engine, target_of
     from ridgeline.problems.spec import SearchSettings
     from ridgeline.tools.machine_load import busy_words, cores_in_use
@@ -161,6 +162,8 @@ async def open_context(
     options = with_begun(options)
     made = models if models is not None else make_models_for(options)
     target = target_of(options.problem, options.device)
+    if not options.resume:
+        ensure_interface(options.problem, target.device.kind, [model.name for model in made])
     if engine is None and not options.resume:  # a search that is over needs neither
         await asyncio.to_thread(check_machine, options.device, allow_unsafe=options.allow_unsafe)
     async with contextlib.AsyncExitStack() as stack:

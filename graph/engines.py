@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
+
+from ridgeline.problems.syntax import missing_packages
+from ridgeline.tools.errors import ProblemError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,7 +23,7 @@ def target_of(problem: ProblemSpec, device: str) -> ProblemOnDevice:
     """Return the problem on the device called `device`: "cpu", "cuda", "cuda:1".
 
     Raises DeviceError when there is no such device or no compiler that builds for this GPU, ProblemError when the
-    problem has no such target.
+    problem has no such target or its reference imports what is not installed.
     """
     from ridgeline.tools.device_toolchain import toolchain_for
     from ridgeline.tools.hardware import detect_device
@@ -29,7 +33,19 @@ def target_of(problem: ProblemSpec, device: str) -> ProblemOnDevice:
     found = detect_device(device)
     if found.kind is DeviceKind.CUDA:  # told before PyTorch starts; a search that is over needs no g++
         toolchain_for(found)
-    return on_device(problem, found)
+    target = on_device(problem, found)
+    _refuse_missing_packages(problem, target.reference_source)
+    return target
+
+
+def _refuse_missing_packages(problem: ProblemSpec, source: str) -> None:
+    """Say what the judge would, which first waits for the device; a reference that changes sys.path is the judge's."""
+    missing = [] if "sys.path" in source else missing_packages(ast.parse(source))
+    if missing:
+        raise ProblemError(
+            f"{problem.path}: reference: {problem.reference}: imports {', '.join(missing)}, not installed here; install it "
+            "beside Ridgeline, or copy it in: a reference is one file, apart from its folder"
+        )
 
 
 def check_machine(device: str, *, allow_unsafe: bool = False) -> None:

@@ -6,10 +6,7 @@ KernelBench (Ouyang et al., 2025, arXiv:2502.10517) keeps its problems as `Kerne
 
 from __future__ import annotations
 
-import ast
-import importlib.util
 import re
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +14,7 @@ from pathlib import Path
 from ridgeline.problems.files import read_text
 from ridgeline.problems.new import REFERENCE_NAME, new_problem
 from ridgeline.problems.spec import ToleranceClass, load_problem
-from ridgeline.problems.syntax import parse_reference
+from ridgeline.problems.syntax import missing_packages, parse_reference
 from ridgeline.tools.errors import ProblemError
 
 FOLDER = "KernelBench"
@@ -112,7 +109,7 @@ def import_file(file: KernelBenchFile, out: Path, tolerance: ToleranceClass = "f
         _check_same(problem, source, tolerance)
     else:
         problem = new_problem(file.problem_name, file.path, folder, tolerance=tolerance)
-    missing = _missing_packages(tree)
+    missing = missing_packages(tree)
     if missing:
         text = f"imports {', '.join(missing)}, not installed here; install it beside Ridgeline"
         return Imported(file=file, problem=problem, code="package", reason=text)
@@ -127,14 +124,3 @@ def _check_same(problem: Path, source: str, tolerance: str) -> None:
         raise ProblemError(
             f"{problem}: has tolerance {kept.tolerance}, not {tolerance}; change it there, or choose another --out"
         )
-
-
-def _missing_packages(tree: ast.Module) -> list[str]:
-    """Return the packages that the file imports when it is loaded and that this Python has not; nothing is imported."""
-    roots: dict[str, None] = {}
-    for node in tree.body:
-        if isinstance(node, ast.Import):
-            roots |= {alias.name.split(".")[0]: None for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            roots[node.module.split(".")[0]] = None
-    return [root for root in roots if root not in sys.modules and importlib.util.find_spec(root) is None]

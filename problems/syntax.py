@@ -6,6 +6,8 @@ The judge runs references; everyone else needs only to know that the parts are t
 from __future__ import annotations
 
 import ast
+import importlib.util
+import sys
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 
@@ -92,6 +94,17 @@ def named_dtypes(tree: ast.Module) -> set[str]:
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "torch"
     }
+
+
+def missing_packages(tree: ast.Module) -> list[str]:
+    """Return the packages that the file imports when it is loaded and that this Python has not; nothing is imported."""
+    roots: dict[str, None] = {}
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            roots |= {alias.name.split(".")[0]: None for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            roots[node.module.split(".")[0]] = None
+    return [root for root in roots if root not in sys.modules and importlib.util.find_spec(root) is None]
 
 
 def _defined_names(tree: ast.Module) -> Iterator[str]:

@@ -95,20 +95,26 @@ def composer_for(subject: Subject) -> Composer:
     Raises:
         ModelError: none does; the message says what each family lacks and what else works.
     """
-    if subject.interface != "c":
-        raise _uncovered(subject, f"interface {subject.interface}")
+    refusal = refuse_interface(subject.problem_name, subject.interface)
+    if refusal is not None:
+        raise refusal
     refusals = []
     for family, compose in FAMILIES.items():
         try:
             return compose(subject)
         except NotCovered as refusal:
             refusals.append(f"{family}: {refusal}")
-    raise _uncovered(subject, "; ".join(refusals))
+    raise _uncovered(subject.problem_name, "; ".join(refusals))
 
 
-def _uncovered(subject: Subject, why: str) -> ModelError:
+def refuse_interface(problem_name: str, interface: str) -> ModelError | None:
+    """Return what speaks against an interface, whatever the reference computes; None for one that is composed for."""
+    return None if interface == "c" else _uncovered(problem_name, f"interface {interface}")
+
+
+def _uncovered(problem_name: str, why: str) -> ModelError:
     return ModelError(
-        f"{subject.problem_name}: offline composes {', '.join(FAMILIES)} kernels; not covered: {why}. "
+        f"{problem_name}: offline composes {', '.join(FAMILIES)} kernels; not covered: {why}. "
         "Two other ways on: a language model (--model openai:o3 with OPENAI_API_KEY, or any provider:name), or kernel "
         "files of your own (seeds: in problem.yaml), which are judged and certified"
     )
