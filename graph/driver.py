@@ -23,7 +23,7 @@ from ridgeline.graph.models import make_models
 from ridgeline.graph.pool import ModelPool
 from ridgeline.graph.resuming import check_same, extension, source_sha256
 from ridgeline.problems.spec import Budget
-from ridgeline.tools.errors import DeviceError, InputError, RunError, StorageError
+from ridgeline.tools.errors import DeviceError, InputError, NotBegun, RunError, StorageError
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
@@ -99,7 +99,7 @@ async def run_search(
     is_new = not options.run_dir.exists()
     context: SearchContext | None = None
     try:
-        async with open_context(options, engine=engine, models=models, on_event=on_event) as context:
+        async with open_context(options, engine=engine, models=models, on_event=on_event, stop=stop) as context:
             async with open_saver(options.run_dir / CHECKPOINTS) as saver:
                 state = await _drive(context, saver, options, on_event, stop)
             return await asyncio.to_thread(_result, options.run_dir, context.archive, state)
@@ -144,13 +144,15 @@ async def open_context(
     engine: Engine | None = None,
     models: list[KernelModel] | None = None,
     on_event: OnEvent | None = None,
+    stop: RunControl | None = None,
 ) -> AsyncIterator[SearchContext]:
     """Give the context of a search in its run folder, which is locked; everything opened is closed with the block.
 
     For a host that runs the graph itself, under its own checkpointer: `make_graph(GraphConfig(context=context))`.
     `run_search` does the same with a checkpointer in the run folder. What can be mended by the user is found out in an
     order in which a mistake leaves nothing half-written; raises InputError as `run_search` does. `on_event` gets what
-    the engine tells outside of the graph: that another process has the device.
+    the engine tells outside of the graph: that another process has the device. Once `stop` is asked to drain, steps that
+    wait for their turn are dropped: they raise NotBegun.
     """
     from ridgeline.graph.build import GRAPH_VERSION
     from ridgeline.graph.context import SearchContext
@@ -170,8 +172,13 @@ async def open_context(
         stack.enter_context(lock_run(options.run_dir))
         watch: Callable[[], float] | None = None
         if engine is None:
-            log = options.run_dir / "run.log"
-            opened = open_engine(options.device, log=log, allow_unsafe=options.allow_unsafe, on_wait=_on_wait(on_event))
+            opened = open_engine(
+                options.device,
+                log=options.run_dir / "run.log",
+                allow_unsafe=options.allow_unsafe,
+                on_wait=_on_wait(on_event),
+                is_stopping=lambda: stop is not None and stop.drain_requested,
+            )
             engine = await stack.enter_async_context(opened)
             watch = cores_in_use
             if on_event is not None and (words := await asyncio.to_thread(busy_words, target.device)):
@@ -279,7 +286,7 @@ async def _drive(
     state = "running"  # what a search is that a fault ended: resumable
     try:
         state = await _stream(context, saver, options, on_event, stop)
-    except GraphDrained:
+    except (GraphDrained, NotBegun):
         state = "stopped"
     except asyncio.CancelledError:
         state = "stopped"

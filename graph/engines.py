@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING
 
 from ridgeline.problems.syntax import missing_packages
@@ -63,11 +63,16 @@ def check_machine(device: str, *, allow_unsafe: bool = False) -> None:
 
 @contextlib.asynccontextmanager
 async def open_engine(
-    device: str = "cpu", *, log: Path | None = None, allow_unsafe: bool = False, on_wait: Listener | None = None
+    device: str = "cpu",
+    *,
+    log: Path | None = None,
+    allow_unsafe: bool = False,
+    on_wait: Listener | None = None,
+    is_stopping: Callable[[], bool] = lambda: False,
 ) -> AsyncIterator[Engine]:
     """Give the local engine; every process it started ends with the block.
 
-    "cuda" is every GPU like the first, "cuda:1" that one alone.
+    "cuda" is every GPU like the first, "cuda:1" that one alone. Once `is_stopping()`, what waits for its turn is dropped.
 
     Raises StorageError when builds cannot be kept.
     """
@@ -77,7 +82,7 @@ async def open_engine(
 
     await asyncio.to_thread(check_writable, default_cache_dir())
     alike = same_gpus(detect_device(device)) if device == "cuda" else ()
-    engine = LocalEngine(log=log, allow_unsafe=allow_unsafe, on_wait=on_wait, alike=alike)
+    engine = LocalEngine(log=log, allow_unsafe=allow_unsafe, on_wait=on_wait, alike=alike, is_stopping=is_stopping)
     try:
         yield engine
     finally:

@@ -7,7 +7,6 @@ best of these ratios decides.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ridgeline.graph.elites import Standing
 from ridgeline.graph.events import emit
+from ridgeline.graph.measuring import together
 from ridgeline.graph.step_memory import compare_once
 from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.errors import EngineError
@@ -64,7 +64,7 @@ async def compare_leaders(context: SearchContext, standings: Sequence[Standing])
     if len(tied) < 2:
         return [Leader(standing=standing) for standing in tied]
     fastest = tied[0]
-    builds = await asyncio.gather(*(_build(context, standing) for standing in tied))
+    builds = await together(*(_build(context, standing) for standing in tied))
     if builds[0] is None:
         return [Leader(standing=standing) for standing in tied]
     leaders = [Leader(standing=fastest)]

@@ -6,13 +6,14 @@ import asyncio
 import dataclasses
 import json
 import logging
+from collections.abc import Coroutine
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ridgeline.checkpoints.over_pytorch import speedup_vs_best
 from ridgeline.graph.events import emit
 from ridgeline.tools.compiler import evaluation_key
-from ridgeline.tools.errors import EngineError
+from ridgeline.tools.errors import EngineError, NotBegun
 from ridgeline.tools.records import (
     Build,
     Candidate,
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from ridgeline.graph.context import SearchContext
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 STEPS = ("compile", "verify", "benchmark")
 LOG_SHOWN = 6000
@@ -105,6 +108,16 @@ async def evaluate(context: SearchContext, candidate: Candidate, purpose: Purpos
     if found is None:
         raise EngineError(f"{candidate.id}: the benchmark tool left no timing")
     return found
+
+
+async def together(*work: Coroutine[Any, Any, T]) -> list[T]:
+    """Return all results; when a stop drops some of the work, NotBegun is raised once what had begun has ended."""
+    tasks = [asyncio.ensure_future(each) for each in work]
+    try:
+        return await asyncio.gather(*tasks)
+    except NotBegun:
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
 
 
 def is_due_again(context: SearchContext, evaluation: Evaluation) -> bool:

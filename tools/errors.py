@@ -8,6 +8,7 @@ RidgelineError
 │   ├── SandboxError        no tier of isolation is available here
 │   └── RunError            a run folder that is locked, damaged, or of another graph version
 │       └── StorageError    a read-only or full disk, a damaged database
+├── NotBegun                a stop was asked for while it waited: not a failure, a search goes on there when it is resumed
 └── EngineError             ours or the machine's: a judge that died, a protocol broken; exit code 1
     └── JudgeCrashed        the trusted process went away; worth one retry
 """
@@ -43,6 +44,10 @@ class RunError(InputError):
 
 class StorageError(RunError):
     """A database or a disk refuses."""
+
+
+class NotBegun(RidgelineError):
+    """A stop was asked for while this waited for its turn; nothing of it has run."""
 
 
 class EngineError(RidgelineError):

@@ -25,7 +25,7 @@ from ridgeline.tools.engine import (
     Task,
     VerifyTask,
 )
-from ridgeline.tools.errors import EngineError, RidgelineError
+from ridgeline.tools.errors import EngineError, NotBegun, RidgelineError
 from ridgeline.tools.evaluator_process import EvaluatorProcess, clean_environment, evaluator_command
 from ridgeline.tools.locks import DeviceLock
 from ridgeline.tools.records import (
@@ -92,6 +92,7 @@ class LocalEngine:
         on_wait: Listener | None = None,
         evaluator: Callable[[Device], Sequence[str]] = evaluator_command,
         alike: Sequence[Device] = (),
+        is_stopping: Callable[[], bool] = lambda: False,
     ) -> None:
         """Start nothing yet.
 
@@ -102,9 +103,10 @@ class LocalEngine:
             on_wait: hears when another process has a device.
             evaluator: gives an evaluator's command for a device.
             alike: devices that may stand in for each other; a candidate is measured on whichever is free.
+            is_stopping: once true, tasks that wait for a device or a lock are dropped.
         """
         self._alike = tuple(alike)
-        self._waits = Waits(on_wait)
+        self._waits = Waits(on_wait, is_stopping=is_stopping)
         self._cache_dir = cache_dir or default_cache_dir()
         self._log = log
         self._allow_unsafe = allow_unsafe
@@ -120,6 +122,7 @@ class LocalEngine:
         Raises:
             InputError: the task can never succeed as the user wrote it.
             EngineError: the infrastructure failed `task.retries` + 1 times.
+            NotBegun: it waited for its turn when a stop was asked for.
         """
         for attempt in range(task.retries + 1):
             try:
@@ -163,7 +166,7 @@ class LocalEngine:
             environment |= {UNSAFE_VARIABLE: "1"} if self._allow_unsafe else {}
             evaluator = EvaluatorProcess(self._evaluator(device), environment, self._log)
             lock = DeviceLock(device.uuid, waits=self._waits)
-            self._slots[device.uuid] = _Slot(evaluator, device, lock)
+            self._slots[device.uuid] = _Slot(evaluator, device, lock, self._waits)
         return self._slots[device.uuid]
 
     async def _builder(self, device: Device) -> _Builder:
@@ -180,19 +183,24 @@ class LocalEngine:
 class _Slot:
     """One device: its evaluator, and the two locks that make every measurement the only one."""
 
-    def __init__(self, evaluator: EvaluatorProcess, device: Device, lock: DeviceLock) -> None:
+    def __init__(self, evaluator: EvaluatorProcess, device: Device, lock: DeviceLock, waits: Waits) -> None:
         self.evaluator = evaluator
         self.device = device
         self.waiting = 0  # tasks here, the running one included
         self._lock = lock
+        self._waits = waits
         self._turn = asyncio.Lock()
 
     async def ask(self, task: Task[Any]) -> dict[str, Any]:
         held = self._lock.exclusive if isinstance(task, _READS_A_CLOCK) else self._lock.shared
         self.waiting += 1
+        had_to_wait = self._turn.locked()
         try:
-            async with self._turn, held():
-                return await self.evaluator.ask(task, task.timeout_s)
+            async with self._turn:
+                if had_to_wait:
+                    self._waits.check_begin()
+                async with held():
+                    return await self.evaluator.ask(task, task.timeout_s)
         finally:
             self.waiting -= 1
 
@@ -232,6 +240,9 @@ class _Builder:
             async with self._slots, self._lock.shared():
                 batch, self._waiting = self._waiting, []
                 await self._settle([(task, answer) for task, answer in batch if not answer.done()])
+        except NotBegun as error:
+            for _, answer in self._take_waiting():
+                _fail(answer, error)
         finally:
             for _, answer in batch or self._take_waiting():
                 _fail(answer, EngineError("the build was ended before it finished"))

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from ridgeline.tools.errors import NotBegun
+
 logger = logging.getLogger(__name__)
 
 TELL_AFTER_S = 1.5
@@ -35,8 +37,15 @@ Listener = Callable[[Wait | None], None]
 class Waits:
     """All waits of one engine for other processes; the listener hears of the oldest."""
 
-    def __init__(self, listener: Listener | None = None, *, tell_after_s: float = TELL_AFTER_S) -> None:
+    def __init__(
+        self,
+        listener: Listener | None = None,
+        *,
+        tell_after_s: float = TELL_AFTER_S,
+        is_stopping: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.tell_after_s = tell_after_s
+        self.is_stopping = is_stopping
         self._listener = listener
         self._holders: dict[Watch, str] = {}
         self._told: tuple[str, str] | None = None
@@ -53,6 +62,11 @@ class Waits:
         if now != self._told:
             self._told = now
             self._tell(now)
+
+    def check_begin(self) -> None:
+        """Raise NotBegun once a stop was asked for."""
+        if self.is_stopping():
+            raise NotBegun("a stop was asked for before it began")
 
     def _tell(self, now: tuple[str, str] | None) -> None:
         wait: Wait | None = None
@@ -77,7 +91,12 @@ class Watch:
         self._was_unseen = False
 
     def look(self) -> None:
-        """Find out who holds the lock, when it is time to."""
+        """Find out who holds the lock, when it is time to.
+
+        Raises:
+            NotBegun: a stop was asked for, so that what waits here need not begin.
+        """
+        self._waits.check_begin()
         if time.monotonic() >= self._look_at:
             self._look_at = time.monotonic() + LOOK_EVERY_S
             self._waits.set(self, self._holder())

@@ -126,8 +126,7 @@ def _on_signal(
         stop.number = number
         name = signal.Signals(number).name
         logger.info("%s: stopping after the steps in flight", name)
-        again = " (again: now)" if number == signal.SIGINT else ""
-        reason = f"{name}: stopping after the steps in flight{again}"
+        reason = f"{name}: stopping after the steps in flight (again: now)"
         view.show({"event": "stopped", "outcome": "stopping", "reason": reason})
         control.request_drain(name)
 

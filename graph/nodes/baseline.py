@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ridgeline.graph.coverage import ensure_covered
 from ridgeline.graph.elites import choose_elites, read_standings
 from ridgeline.graph.events import emit
-from ridgeline.graph.measuring import evaluate, measure_again
+from ridgeline.graph.measuring import evaluate, measure_again, together
 from ridgeline.tools.engine import BaselineTask, DescribeTask
 from ridgeline.tools.entry_types import takes_same_types
 from ridgeline.tools.errors import EngineError
@@ -101,7 +101,7 @@ async def _judge_seeds(context: SearchContext) -> None:
         *await asyncio.to_thread(seed_candidates, context.problem, context.target),
         *await asyncio.to_thread(_bank_candidates, context),
     ]
-    for evaluation in await asyncio.gather(*(evaluate(context, seed, Purpose.SEARCH) for seed in seeds)):
+    for evaluation in await together(*(evaluate(context, seed, Purpose.SEARCH) for seed in seeds)):
         if evaluation.speedup is None:
             message = f"{evaluation.candidate_id}: {evaluation.status}: {evaluation.reason}"
             emit({"event": "warning", "message": message})

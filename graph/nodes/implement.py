@@ -14,7 +14,7 @@ from ridgeline.graph.measuring import failure_text, give_up, run_step
 from ridgeline.graph.replies import UnreadableReply
 from ridgeline.graph.requests import IdeaDraft, KernelRequest
 from ridgeline.graph.retry import ModelUnavailable
-from ridgeline.tools.errors import ModelError
+from ridgeline.tools.errors import ModelError, NotBegun
 from ridgeline.tools.records import Candidate, Idea, Interface, Origin, Purpose, ReasonCode, Status
 
 if TYPE_CHECKING:
@@ -72,7 +72,10 @@ async def _judge(state: BranchState, context: SearchContext, step: str) -> Branc
     """Run one step of the current candidate; its failure leads to a repair while attempts are left."""
     candidate_id, attempt = state["candidate_id"], state.get("attempt", 0)
     _announce(state, candidate_id, step)
-    evaluation = await run_step(context, step, candidate_id, Purpose.SEARCH)
+    try:
+        evaluation = await run_step(context, step, candidate_id, Purpose.SEARCH)
+    except NotBegun:
+        return {"stage": step}  # the graph drains: a resumed search takes the branch up here
     if evaluation is None:
         return {"stage": NEXT[step]}
     is_repairable = evaluation.status is not Status.OK and evaluation.reason_code is not ReasonCode.ENGINE_FAILED

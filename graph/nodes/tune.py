@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ridgeline.graph.budget import exhausted, spent
 from ridgeline.graph.elites import choose_elites, read_standings
 from ridgeline.graph.events import emit
-from ridgeline.graph.measuring import evaluate, measure_again
+from ridgeline.graph.measuring import evaluate, measure_again, together
 from ridgeline.graph.profiling import profile_elites
 from ridgeline.graph.rounds import is_progress, save_summary, stop_reason, tell_round
 from ridgeline.graph.tuning import Trial, Tunable, next_points, parse_tunables, root_id, with_values
@@ -103,7 +103,7 @@ async def _sweep_one(context: SearchContext, root: Candidate, round_: int, share
             return
         for candidate in batch:
             await asyncio.to_thread(context.archive.add_candidate, candidate)
-        await asyncio.gather(*(_measure(context, c, done - len(batch) + n + 1, share) for n, c in enumerate(batch)))
+        await together(*(_measure(context, c, done - len(batch) + n + 1, share) for n, c in enumerate(batch)))
 
 
 def _free_ids(context: SearchContext, root: Candidate, first: int, count: int) -> list[str]:

@@ -10,6 +10,8 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -299,8 +301,9 @@ def test_resume_says_which_options_it_ignores_and_finds_the_problem_from_another
     )
 
 
-@pytest.mark.parametrize("command", ["evaluate", "run"])
-def test_a_wait_for_another_process_is_told_and_names_it(problem: Path, tmp_path: Path, command: str) -> None:
+@contextmanager
+def waiting(problem: Path, tmp_path: Path, command: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Give a command that waits for the device, which this process has, and the line that says so."""
     (tmp_path / "kernel.cpp").write_text("void run(const float* x, float* out, void*) {}\n")
     (tmp_path / "locks").mkdir()
     words = {"evaluate": ["kernel.cpp"], "run": ["--run-dir", "run"]}[command]
@@ -316,9 +319,24 @@ def test_a_wait_for_another_process_is_told_and_names_it(problem: Path, tmp_path
             text=True,
         ) as process:
             assert process.stdout is not None
-            told = next(line for line in process.stdout if "waiting for" in line)
-            process.send_signal(signal.SIGKILL)
-    assert f"waiting for cpu: pid {os.getpid()} (" in told
+            yield process, next(line for line in process.stdout if "waiting for" in line)
+            process.kill()
+
+
+@pytest.mark.parametrize("command", ["evaluate", "run"])
+def test_a_wait_for_another_process_is_told_and_names_it(problem: Path, tmp_path: Path, command: str) -> None:
+    with waiting(problem, tmp_path, command) as (_, told):
+        assert f"waiting for cpu: pid {os.getpid()} (" in told
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_search_that_only_waits_stops_at_the_first_signal(problem: Path, tmp_path: Path, number: int) -> None:
+    with waiting(problem, tmp_path, "run") as (process, _):
+        process.send_signal(number)
+        said = process.communicate(timeout=60)[0]
+    assert process.returncode == 128 + number, said
+    assert f"{signal.Signals(number).name}: stopping after the steps in flight (again: now)" in said
+    assert "resume:" in said
 
 
 def test_run_without_a_problem_says_what_to_type(tmp_path: Path) -> None:

@@ -23,9 +23,9 @@ from ridgeline.checkpoints.runs import lock_run
 from ridgeline.graph.driver import SearchOptions, run_search
 from ridgeline.graph.offline import OfflineModel
 from ridgeline.problems.spec import Budget
-from ridgeline.tools.engine import DescribeTask
-from ridgeline.tools.errors import ModelError, ProblemError, RunError
-from ridgeline.tools.records import Description, Origin
+from ridgeline.tools.engine import BaselineTask, BenchmarkTask, CompileTask, DescribeTask, Task, VerifyTask
+from ridgeline.tools.errors import ModelError, NotBegun, ProblemError, RunError
+from ridgeline.tools.records import Description, Origin, Status
 
 from .conftest import write_problem
 from .loopback import Answer, Server, serve
@@ -73,6 +73,38 @@ async def test_stopped_search_resumes_without_repeating_a_call_or_a_measurement(
     assert len(model.writes) == 8
     verified = {key: n for key, n in engine.counts.items() if key.startswith("VerifyTask:r")}
     assert max(n for key, n in verified.items() if second.best_id not in key) == 1
+
+
+class _OneThatWaits(MemoryEngine):
+    """A device that another process has once `at` measurements of a kind were made: only a stop ends the wait."""
+
+    def __init__(self, stop: RunControl, kind: type[Task[Any]], at: int) -> None:
+        super().__init__()
+        self.stop, self.kind, self.at = stop, kind, at
+
+    async def submit(self, task: Task[Any]) -> Any:
+        is_one = isinstance(task, self.kind)
+        if is_one and sum(n for name, n in self.counts.items() if name.startswith(self.kind.__name__)) >= self.at:
+            self.stop.request_drain("test")
+            raise NotBegun("a stop was asked for")
+        return await super().submit(task)
+
+
+@pytest.mark.parametrize(
+    ("kind", "at"), [(DescribeTask, 0), (BaselineTask, 0), (CompileTask, 3), (VerifyTask, 2), (BenchmarkTask, 2)]
+)
+async def test_steps_that_a_stop_drops_are_taken_up_by_a_resumed_search(
+    tmp_path: Path, kind: type[Task[Any]], at: int
+) -> None:
+    stop, model = RunControl(), ScriptedModel()
+    waiting = _OneThatWaits(stop, kind, at)
+    first = await run_search(options(tmp_path), engine=waiting, models=[model], stop=stop)
+    assert (first.state, first.certified) == ("stopped", False)
+    second = await run_search(options(tmp_path, resume=True), engine=MemoryEngine(), models=[model])
+    assert (second.state, second.certified) == ("finished", True)
+    assert len(model.writes) == 8
+    with Archive.open_read_only(tmp_path / "run") as archive:
+        assert {found.status for found in archive.evaluations()} == {Status.OK}
 
 
 async def test_finished_search_is_extended_by_more_rounds(tmp_path: Path) -> None:

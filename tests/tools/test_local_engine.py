@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from ridgeline.tools.engine import BenchmarkTask, CompileTask, ProblemOnDevice, VerifyTask
-from ridgeline.tools.errors import EngineError, ProblemError
+from ridgeline.tools.errors import EngineError, NotBegun, ProblemError
 from ridgeline.tools.evaluator_process import clean_environment
 from ridgeline.tools.local_engine import LocalEngine
 from ridgeline.tools.locks import DeviceLock
@@ -202,6 +202,35 @@ async def test_a_measurement_waits_for_the_machine_and_a_verification_does_not(
         await asyncio.sleep(0.2)
         assert len(requests(calls)) == 1
     assert isinstance(await measuring, Timing)
+
+
+async def test_a_stop_drops_what_waits_and_lets_what_runs_end(
+    make_task: Callable[..., CompileTask],
+    verify: Callable[..., VerifyTask],
+    exp_source: str,
+    calls: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("RIDGELINE_LOCK_DIR", str(tmp_path / "locks"))
+    stopping = asyncio.Event()
+    command = [sys.executable, "-c", EVALUATOR, str(calls)]
+    engine = LocalEngine(cache_dir=tmp_path / "cache", evaluator=lambda device: command, is_stopping=stopping.is_set)
+    running, behind = (asyncio.create_task(engine.submit(verify(words))) for words in ("pause", ""))
+    while not requests(calls):
+        await asyncio.sleep(0.01)
+    stopping.set()
+    assert (await running).status is Status.OK
+    with pytest.raises(NotBegun):
+        await behind
+    stopping.clear()
+    async with DeviceLock("cpu", tmp_path / "locks").exclusive():  # as another process would
+        waiting = [asyncio.create_task(engine.submit(task)) for task in (verify(), make_task(exp_source))]
+        await asyncio.sleep(0.2)
+        stopping.set()
+        assert [type(error) for error in await asyncio.gather(*waiting, return_exceptions=True)] == [NotBegun] * 2
+    assert len(requests(calls)) == 1
+    await engine.aclose()
 
 
 async def test_the_evaluator_sees_no_key(
