@@ -15,6 +15,7 @@ from ridgeline.checkpoints.database import storage_errors
 from ridgeline.tools.errors import RunError, StorageError
 
 LOCK_NAME = ".lock"
+_LEFT_BY_A_START = {LOCK_NAME, "run.log"}
 UNFINISHED = {None, "", "running", "stopped"}
 RESUMABLE = UNFINISHED | {"budget"}
 
@@ -37,6 +38,20 @@ def lock_run(run_dir: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def check_vacant(run_dir: Path) -> None:
+    """Refuse a folder that holds other things than a run's: the run's files would lie among them.
+
+    Raises:
+        RunError: it is not empty and no run's folder.
+    """
+    if not run_dir.is_dir() or (run_dir / FILE_NAME).is_file():
+        return
+    with storage_errors(run_dir):
+        other = sorted({child.name for child in run_dir.iterdir()} - _LEFT_BY_A_START)
+    if other:
+        raise RunError(f"{run_dir}: a folder with other things in it ({other[0]}, …), no run's; name a new --run-dir")
 
 
 def _open_lock(run_dir: Path) -> int:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.archive import FILE_NAME, Archive
 from ridgeline.checkpoints.journal import Journal
-from ridgeline.checkpoints.runs import check_graph_version, lock_run
+from ridgeline.checkpoints.runs import check_graph_version, check_vacant, lock_run
 from ridgeline.checkpoints.saver import open_saver, prune
 from ridgeline.graph.models import make_models
 from ridgeline.graph.pool import ModelPool
@@ -165,6 +165,7 @@ async def open_context(
     made = models if models is not None else make_models_for(options)
     target = target_of(options.problem, options.device)
     if not options.resume:
+        check_vacant(options.run_dir)
         ensure_interface(options.problem, target.device.kind, [model.name for model in made])
     if engine is None and not options.resume:  # a search that is over needs neither
         await asyncio.to_thread(check_machine, options.device, allow_unsafe=options.allow_unsafe)

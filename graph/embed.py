@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
+from ridgeline.checkpoints.runs import check_vacant
 from ridgeline.graph.driver import OnEvent, SearchOptions, SearchResult, run_search
 from ridgeline.graph.run_log import log_to
 from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings, load_problem, shipped_problems
@@ -38,7 +39,7 @@ def search(
     problem: str | Path | ProblemSpec,
     *,
     device: str = "cpu",
-    models: Sequence[str] = (),
+    models: str | Sequence[str] = (),
     run_dir: Path | str | None = None,
     rounds: int | None = None,
     ideas: int | None = None,
@@ -67,7 +68,7 @@ def search(
         problem=spec,
         run_dir=Path(run_dir) if run_dir else default_run_dir(spec),
         device=device,
-        models=tuple(models),
+        models=_names(models),
         settings=changed_settings(spec, given),
         budget=budget,
         rng_seed=rng_seed,
@@ -75,13 +76,15 @@ def search(
         max_rounds=rounds if resume else None,
         bank=Path(bank) if bank else None,
     )
+    if not resume:
+        check_vacant(options.run_dir)  # before the log begins in it
     with log_to(options.run_dir / "run.log"):
         return _blocking(run_search(options, on_event=on_event))
 
 
 def evaluate(
     problem: str | Path | ProblemSpec,
-    files: Sequence[str | Path],
+    files: str | Path | Sequence[str | Path],
     *,
     device: str = "cpu",
     allow_unsafe: bool = False,
@@ -95,7 +98,7 @@ def evaluate(
 
     Raises InputError and EngineError as `search` does.
     """
-    paths = [Path(file) for file in files]
+    paths = [Path(file) for file in ([files] if isinstance(files, str | Path) else files)]
     spec = find_problem(problem)
     return _blocking(
         evaluate_async(spec, paths, device=device, allow_unsafe=allow_unsafe, on_line=on_line, on_wait=on_wait)
@@ -139,7 +142,7 @@ def _in_words(on_wait: OnWait | None) -> Listener:
     return tell
 
 
-def search_tool(*, device: str = "cpu", models: Sequence[str] = (), runs_dir: Path | str = RUNS) -> BaseTool:
+def search_tool(*, device: str = "cpu", models: str | Sequence[str] = (), runs_dir: Path | str = RUNS) -> BaseTool:
     """Return a LangChain tool with which an agent runs a whole search; its answer is result.json's content.
 
     Device, models and where runs lie are the host's to choose, so the agent cannot.
@@ -153,13 +156,17 @@ def search_tool(*, device: str = "cpu", models: Sequence[str] = (), runs_dir: Pa
             problem=spec,
             run_dir=default_run_dir(spec, Path(runs_dir)),
             device=device,
-            models=tuple(models),
+            models=_names(models),
             settings=changed_settings(spec, {"rounds": rounds}),
         )
         result = await run_search(options)
         return json.dumps(result.report)
 
     return StructuredTool.from_function(coroutine=search_kernel)
+
+
+def _names(models: str | Sequence[str]) -> tuple[str, ...]:
+    return (models,) if isinstance(models, str) else tuple(models)
 
 
 def find_problem(problem: str | Path | ProblemSpec) -> ProblemSpec:

@@ -19,7 +19,7 @@ from rich.console import Console
 from ridgeline.checkpoints.archive import FILE_NAME, Archive
 from ridgeline.checkpoints.bank import default_home
 from ridgeline.checkpoints.result import STATE_WORDS
-from ridgeline.checkpoints.runs import UNFINISHED, find_run, newest_unfinished, read_run
+from ridgeline.checkpoints.runs import UNFINISHED, check_vacant, find_run, newest_unfinished, read_run
 from ridgeline.graph.board import Board, recall
 from ridgeline.graph.closing import closing_lines, resume_command, resume_line
 from ridgeline.graph.driver import SearchOptions, SearchResult, make_models_for, run_search, with_begun
@@ -76,6 +76,7 @@ def search_shown(
     names = tuple(model.name for model in models)
     target_of(options.problem, options.device)  # a device that is not there is told before anything is announced
     if not options.resume:
+        check_vacant(options.run_dir)
         check_machine(options.device, allow_unsafe=options.allow_unsafe)
     _announce(console, options, names, was_named=options.resume or bool(options.models))
     for warning in warnings:

@@ -177,6 +177,13 @@ def test_evaluate_with_its_words_swapped_says_their_order(problem: Path) -> None
     assert_one_line(done, "problem.yaml: the problem comes first, then the kernels")
 
 
+def test_a_folder_with_other_things_in_it_is_no_run_folder(problem: Path) -> None:
+    before = sorted(problem.parent.iterdir())
+    done = ridgeline("run", str(problem), "--run-dir", str(problem.parent), cwd=problem.parent)
+    assert_one_line(done, "a folder with other things in it (problem.yaml, …), no run's; name a new --run-dir")
+    assert sorted(problem.parent.iterdir()) == before
+
+
 def test_run_folder_held_by_another_process_gets_one_line(problem: Path) -> None:
     run = problem.parent / "held"
     run.mkdir()
