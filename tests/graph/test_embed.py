@@ -235,3 +235,10 @@ def test_a_machine_without_sandbox_or_compiler_is_refused_before_anything_begins
     finally:
         sandbox._probe.cache_clear()
     assert list(tmp_path.iterdir()) == [kernel]
+
+
+def test_a_single_model_and_a_single_file_need_no_list(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="opeani:gpt-5: unknown provider"):
+        search("quickstart", models="opeani:gpt-5", run_dir=tmp_path / "run")
+    with pytest.raises(ProblemError, match="kernel: no-such.cpp does not exist"):
+        evaluate("quickstart", "no-such.cpp")
