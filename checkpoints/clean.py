@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ridgeline.checkpoints.archive import FILE_NAME
 from ridgeline.checkpoints.database import storage_errors
-from ridgeline.checkpoints.runs import is_locked, lock_run, read_run
+from ridgeline.checkpoints.runs import is_locked, lock_run, read_run, state_now
 from ridgeline.tools.errors import RunError
 
 
@@ -41,7 +41,7 @@ def _describe(folder: Path) -> StoredRun:
     return StoredRun(
         path=folder,
         problem=((known or {}).get("problem") or {}).get("name", ""),
-        state="damaged" if known is None else str(known.get("state") or "running"),
+        state="damaged" if known is None else state_now(folder, known),
         size_bytes=sum(s.st_size for s in stats),
         age_s=age_s,
         is_running=running,

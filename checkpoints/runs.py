@@ -17,6 +17,7 @@ from ridgeline.tools.errors import RunError, StorageError
 LOCK_NAME = ".lock"
 _LEFT_BY_A_START = {LOCK_NAME, "run.log"}
 UNFINISHED = {None, "", "running", "stopped"}
+KILLED = "killed, resumable"
 RESUMABLE = UNFINISHED | {"budget"}
 
 
@@ -83,6 +84,16 @@ def is_locked(run_dir: Path) -> bool:
     finally:
         os.close(descriptor)
     return False
+
+
+def state_now(run_dir: Path, run: dict[str, Any]) -> str:
+    """Return a run's state in words: `killed, resumable` for one that says `running` while no process holds it.
+
+    An archive that has left its run folder says what it said when it left.
+    """
+    state = str(run.get("state") or "running")
+    is_in_its_folder = (run_dir / LOCK_NAME).exists() and "exported_at" not in run
+    return KILLED if state == "running" and is_in_its_folder and not is_locked(run_dir) else state
 
 
 def check_graph_version(archive: Archive, version: int | str) -> None:

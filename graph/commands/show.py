@@ -14,7 +14,7 @@ from rich.text import Text
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.result import show_run
-from ridgeline.checkpoints.runs import find_run
+from ridgeline.checkpoints.runs import find_run, state_now
 from ridgeline.graph.closing import winner_lines
 from ridgeline.graph.embed import RUNS
 from ridgeline.tools.counted import counted
@@ -28,11 +28,12 @@ def execute(args: argparse.Namespace) -> int:
     run = find_run(RUNS, args.run)
     with Archive.open_read_only(run) as archive:
         shown = show_run(archive)
+        state = state_now(run, archive.run())
     if args.json:
         sys.stdout.write(json.dumps(shown, indent=2) + "\n")
         return 0
     console = Console(highlight=False)
-    console.print(f"{shown['problem']} ({shown['run']}): {shown['state']}", markup=False)
+    console.print(f"{shown['problem']} ({shown['run']}): {state}", markup=False)
     _print_winner(console, shown, run)
     _print_baselines(console, shown)
     _print_rounds(console, shown["rounds"])

@@ -130,6 +130,17 @@ def test_clean_dry_run_and_clean_without_a_limit_remove_nothing(runs: Path) -> N
         assert len(list(runs.iterdir())) == 3
 
 
+def test_a_killed_run_is_not_said_to_be_running(runs: Path) -> None:
+    with Archive.open(runs / "q-1" / "archive.sqlite") as archive:
+        archive.save_run({"state": "running"})
+    said = "killed, resumable"
+    assert _ridgeline(runs, "show", "q-1").stdout.splitlines()[0] == f"quickstart (q-1): {said}"
+    assert f"q-1  {said}, " in _ridgeline(runs, "clean").stdout
+    with lock_run(runs / "q-1"):
+        assert _ridgeline(runs, "show", "q-1").stdout.splitlines()[0] == "quickstart (q-1): running"
+        assert "q-1  running, in use, " in _ridgeline(runs, "clean").stdout
+
+
 def test_show_and_export_leave_a_run_as_it_was(runs: Path) -> None:
     def contents() -> dict[Path, tuple[bytes, int]]:
         return {f: (f.read_bytes(), f.stat().st_mtime_ns) for f in runs.rglob("*") if f.is_file()}
