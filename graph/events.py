@@ -111,7 +111,7 @@ class WaitingEvent(TypedDict):
     event: Literal["waiting"]
     device: str
     holder: str  # "" once nobody is waited for
-    is_news: bool  # not told of this holder within the last minute
+    is_news: bool  # for a log: not told of this holder within the last minute, nor of another just now
 
 
 class WarningEvent(TypedDict):

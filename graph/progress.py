@@ -166,9 +166,11 @@ def _summary(board: Board) -> Table:
     table.add_column(ratio=1)
     table.add_row("now", Text(board.phase, no_wrap=True, overflow="ellipsis"))
     if board.waiting:
-        table.add_row("", Text(board.waiting, style="yellow", no_wrap=True, overflow="ellipsis"))
+        table.add_row(
+            "waiting", Text(board.waiting.removeprefix("waiting "), style="yellow", no_wrap=True, overflow="ellipsis")
+        )
     if board.stopping:
-        table.add_row("", Text(board.stopping, style="yellow"))
+        table.add_row("stopping", Text(board.stopping, style="yellow"))
     if board.warnings:
         newest = " ".join(board.warnings[-1].split())
         table.add_row("warning", Text(newest[:WARNING_SHOWN] + "…" * (len(newest) > WARNING_SHOWN), style="yellow"))

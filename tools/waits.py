@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ridgeline.tools.counted import counted
 from ridgeline.tools.errors import NotBegun
 
 logger = logging.getLogger(__name__)
@@ -17,6 +19,8 @@ TELL_AFTER_S = 1.5
 LOOK_EVERY_S = 0.5
 REPEAT_AFTER_S = 60.0
 """Two searches on one device wait for each other all the time: once a minute is enough for a log."""
+NEWS_EVERY_S = 15.0
+"""Of whichever holder: among many searches it changes every few seconds."""
 _COMMAND_SHOWN = 60
 _ELSEWHERE = "a process that cannot be seen from here, such as one of another container"
 
@@ -27,7 +31,7 @@ class Wait:
 
     device: str  # "cpu", or a GPU's UUID
     holder: str  # "pid 12 (ridgeline run softmax)"
-    is_news: bool  # not told of this holder within the last minute
+    is_news: bool  # for a log: not told of this holder within the last minute, nor of another just now
 
 
 Listener = Callable[[Wait | None], None]
@@ -50,6 +54,7 @@ class Waits:
         self._holders: dict[Watch, str] = {}
         self._told: tuple[str, str] | None = None
         self._told_at: dict[tuple[str, str], float] = {}
+        self._newest: tuple[str, str] | None = None  # the last that was news
 
     def set(self, watch: Watch, holder: str) -> None:
         """Note whom `watch` waits for; "" when it is nobody else."""
@@ -59,7 +64,7 @@ class Waits:
             self._holders.pop(watch, None)
         oldest = next(iter(self._holders), None)
         now = (oldest.device, self._holders[oldest]) if oldest else None
-        if now != self._told:
+        if now != self._told or (now is not None and now != self._newest and self._is_news(now)):
             self._told = now
             self._tell(now)
 
@@ -71,13 +76,19 @@ class Waits:
     def _tell(self, now: tuple[str, str] | None) -> None:
         wait: Wait | None = None
         if now is not None:
-            is_news = time.monotonic() - self._told_at.get(now, -REPEAT_AFTER_S) >= REPEAT_AFTER_S
+            is_news = self._is_news(now)
             if is_news:
-                self._told_at[now] = time.monotonic()
+                self._newest, self._told_at[now] = now, time.monotonic()
                 logger.info("waiting for %s, held by %s", *now)
             wait = Wait(device=now[0], holder=now[1], is_news=is_news)
         if self._listener is not None:
             self._listener(wait)
+
+    def _is_news(self, now: tuple[str, str]) -> bool:
+        """Say whether a log should hear of it: not of this holder within a minute, nor of any within some seconds."""
+        at = time.monotonic()
+        newest_at = max(self._told_at.values(), default=-NEWS_EVERY_S)
+        return at - self._told_at.get(now, -REPEAT_AFTER_S) >= REPEAT_AFTER_S and at - newest_at >= NEWS_EVERY_S
 
 
 class Watch:
@@ -108,7 +119,7 @@ class Watch:
     def _holder(self) -> str:
         pids = lock_holders(self._descriptor)
         if pids:
-            return ", ".join(name_process(pid) for pid in pids if pid != os.getpid())
+            return name_processes([pid for pid in pids if pid != os.getpid()])
         was_unseen, self._was_unseen = self._was_unseen, True
         return _ELSEWHERE if was_unseen else ""  # once is a lock that was released just now
 
@@ -136,6 +147,14 @@ def name_process(pid: int) -> str:
     return f"pid {pid} ({shown[:_COMMAND_SHOWN]}{'…' * (len(shown) > _COMMAND_SHOWN)})" if shown else f"pid {pid}"
 
 
+def name_processes(pids: Sequence[int]) -> str:
+    """Return the first process in words and how many there are besides; "" without one."""
+    if len(pids) < 2:
+        return "".join(name_process(pid) for pid in pids)
+    return f"{name_process(pids[0])} and {counted(len(pids) - 1, 'other')}"
+
+
 def describe_wait(device: str, holder: str) -> str:
     """Return a wait in one line for a person."""
-    return f"waiting for {device}: {holder} holds it"
+    verb = "hold" if re.search(r" and \d+ others?$", holder) else "holds"
+    return f"waiting for {device}: {holder} {verb} it"

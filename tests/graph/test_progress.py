@@ -6,6 +6,7 @@ import dataclasses
 import io
 import os
 import pty
+import re
 import termios
 from collections.abc import Iterator
 from pathlib import Path
@@ -245,7 +246,7 @@ def waiting(holder: str, *, is_news: bool = True) -> dict[str, Any]:
 def test_a_wait_for_another_process_stands_on_the_board_until_it_is_over() -> None:
     board = make_board()
     board.apply(waiting("pid 12 (ridgeline run softmax)", is_news=False))
-    assert "waiting for cpu: pid 12 (ridgeline run softmax) holds it" in "\n".join(drawn(board))
+    assert re.search(r"waiting +for cpu: pid 12 \(ridgeline run softmax\) holds it", "\n".join(drawn(board)))
     board.apply(waiting("", is_news=False))
     assert "pid 12" not in "\n".join(drawn(board))
 

@@ -9,11 +9,21 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from ridgeline.tools.locks import DeviceLock
-from ridgeline.tools.waits import LOOK_EVERY_S, TELL_AFTER_S, Wait, Waits, describe_wait, name_process
+from ridgeline.tools.waits import (
+    LOOK_EVERY_S,
+    TELL_AFTER_S,
+    Wait,
+    Waits,
+    Watch,
+    describe_wait,
+    name_process,
+    name_processes,
+)
 
 SOON_S = 0.1
 
@@ -111,3 +121,26 @@ def test_a_process_is_named_by_its_number_and_command_in_one_short_line() -> Non
         named = name_process(process.pid)
     assert named == f"pid {process.pid} ({Path(sys.executable).name} -c import sys print(flush=True) sys.stdin.read())"
     assert describe_wait("cpu", named) == f"waiting for cpu: {named} holds it"
+
+
+def test_several_holders_are_one_name_and_a_count() -> None:
+    named = name_processes([2**22, 2**22 + 1, 2**22 + 2])
+    assert describe_wait("cpu", named) == f"waiting for cpu: pid {2**22} and 2 others hold it"
+
+
+def test_holders_that_change_quickly_are_news_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = 1000.0
+    monkeypatch.setattr("ridgeline.tools.waits.time", SimpleNamespace(monotonic=lambda: now_s))
+    told: list[Wait | None] = []
+    waits = Waits(told.append)
+    with open(os.devnull) as file:
+        watch = Watch(file.fileno(), "cpu", waits)
+    for now_s, holder in ((1000, "a"), (1005, "b"), (1010, "c"), (1016, "c"), (1017, "c"), (1040, "c"), (1041, "a")):  # noqa: B007
+        waits.set(watch, holder)
+    assert [(wait.holder, wait.is_news) for wait in told if wait] == [
+        ("a", True),
+        ("b", False),
+        ("c", False),
+        ("c", True),  # it has the device still
+        ("a", False),  # told of within the minute
+    ]
