@@ -1,5 +1,7 @@
 """Subjects of requests, made of exported references."""
 
+import pytest
+
 from ridgeline.graph.requests import Subject
 from ridgeline.tools.records import Baseline, Baselines, Device, DeviceKind, Floor, PrecisionClass
 
@@ -20,3 +22,8 @@ def subject_of(reference, device=CPU, tolerance="fp32"):
         language="cpp" if device.kind is DeviceKind.CPU else "cu", tolerance=tolerance, device=device,
         description=reference.description, baselines=Baselines(device=device, entries=(eager,), floor=floor),
     )  # fmt: skip
+
+
+def some_slow(names, fast):
+    """Return parameters of a test, all but `fast` marked slow: each compiles for seconds."""
+    return [name if name in fast else pytest.param(name, marks=pytest.mark.slow) for name in names]

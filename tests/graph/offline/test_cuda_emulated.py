@@ -20,8 +20,11 @@ COMPOSITIONS = (
 """One for each way of sharing a row; the GPU tests try them all."""
 
 
+CASES = [("swiglu", 2), *(pytest.param(*c, marks=pytest.mark.slow) for c in [("mean_pool", 4), ("masked_softmax", 2)])]
+
+
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize(("name", "count"), [("mean_pool", 4), ("masked_softmax", 2), ("swiglu", 2)])
+@pytest.mark.parametrize(("name", "count"), CASES)
 def test_emulated_kernels_are_correct(bench, references, name, count):
     reference = references[name]
     program, signature = reference.program, reference.description.signature

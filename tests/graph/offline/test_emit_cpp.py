@@ -7,11 +7,14 @@ import pytest
 from ridgeline.graph.offline.emit_cpp import emit
 from ridgeline.graph.offline.structures import CONFLICTS, Choices, Structure, applicable
 
+from .subjects import some_slow
+
 THOROUGH = ("quickstart", "masked_softmax")
 OTHERS = (
     "rms_gate", "cosine", "log_sum_exp", "softmax", "log_softmax", "layer_norm_2d", "mean_pool", "gallery", "half_norm",
     "swiglu", "per_row", "plain",
 )  # fmt: skip
+QUICK = {"quickstart", "masked_softmax", "log_sum_exp", "cosine", "per_row", "plain", "swiglu", "half_norm"}
 CONTESTED = (Structure.ROWS, Structure.LANES, Structure.ONLINE, Structure.DYNAMIC)
 
 
@@ -36,14 +39,14 @@ def sources_of(reference, compositions, choices=None):
     return [emit(program, signature, frozenset(c), choices) for c in compositions]
 
 
-@pytest.mark.parametrize("name", THOROUGH)
+@pytest.mark.parametrize("name", some_slow(THOROUGH, {"quickstart"}))
 def test_each_structure_and_pair_is_correct(bench, references, name):
     usable = applicable(references[name].program)
     pairs = [p for p in itertools.combinations(usable, 2) if compatible(p)]
     bench.check(references[name], sources_of(references[name], [[s] for s in usable] + pairs[::4]))
 
 
-@pytest.mark.parametrize("name", OTHERS + THOROUGH)
+@pytest.mark.parametrize("name", some_slow(OTHERS + THOROUGH, QUICK))
 def test_plain_and_maximal_compositions_are_correct(bench, references, name):
     bench.check(references[name], sources_of(references[name], [(), *maximal(references[name].program)]))
 

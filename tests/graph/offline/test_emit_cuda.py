@@ -15,7 +15,7 @@ from ridgeline.graph.offline.schedule import make_plan
 from ridgeline.graph.tuning import parse_tunables
 from ridgeline.tools.records import Signature
 
-from .subjects import HOPPER
+from .subjects import HOPPER, some_slow
 from .test_model import subject_of
 
 needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
@@ -152,7 +152,7 @@ def largest(composer, start):
 
 @needs_nvcc
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("name", ["softmax", "quickstart"])
+@pytest.mark.parametrize("name", some_slow(["softmax", "quickstart"], {"quickstart"}))
 def test_nvcc_takes_the_structures_without_a_warning(cuda_bench, references, softmax, long_rows, name):
     composer = softmax if name == "softmax" else composer_of(references[name])
     chosen = [composer.base(), *(largest(composer, frozenset({s})) for s in (S.REGISTERS, S.SHARED, S.WARP, S.ASYNC))]

@@ -7,7 +7,7 @@ import pytest
 from ridgeline.graph.offline.matmul.cpu import MatmulCpu
 from ridgeline.graph.offline.matmul.cpu_text import DEPTHS, DOT, DYNAMIC, PANELS, POLY, PREFETCH, SPLIT, TILES
 
-from .subjects import subject_of
+from .subjects import some_slow, subject_of
 
 ALL = frozenset({PANELS, DEPTHS, TILES, PREFETCH, SPLIT, DYNAMIC, POLY})
 NAMES = (
@@ -21,7 +21,7 @@ def sources_of(reference, compositions, variation=0):
     return [composer.emit(frozenset(c), variation) for c in compositions]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", some_slow(NAMES, {"odd", "both_turned", "batched", "linear", "one_row", "bf16"}))
 def test_plain_and_full_compositions_are_correct(bench, products, name):
     extra = [{PANELS, DOT}, ALL | {DOT}] if "bf16" in name and DOT in applicable(products[name]) else []
     bench.check(products[name], sources_of(products[name], [(), ALL - {SPLIT}, *extra]))
