@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import re
 import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -30,6 +31,8 @@ from ridgeline.tools.records import (
 
 if TYPE_CHECKING:
     from ridgeline.tools.engine import Engine, ProblemOnDevice
+
+_GIVEN_NAME = re.compile(r"\b(kernel\.(cpp|cu)|candidate\.py)\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +72,15 @@ async def evaluate_files(
         is_built = compiled.build.status is Status.OK
         if is_built and baselines is None:
             baselines = await engine.submit(BaselineTask(problem=described))
-        evaluation = await _judge(engine, described, candidate, compiled)
+        evaluation = _naming(file, await _judge(engine, described, candidate, compiled))
         yield JudgedFile(file=str(file), evaluation=evaluation, baselines=baselines if is_built else None)
+
+
+def _naming(file: Path, evaluation: Evaluation) -> Evaluation:
+    """Return the evaluation with the user's name of the file where the compiler says the one that it was given."""
+    if evaluation.status is not Status.COMPILE_ERROR:
+        return evaluation
+    return dataclasses.replace(evaluation, reason=_GIVEN_NAME.sub(lambda _: file.name, evaluation.reason))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,6 +28,9 @@ _OTHER_ENTRY = re.compile(
     r'|"(run|forward)" has "C" linkage|return type alone\n.*\b(run|forward)\s*\('  # nvcc
 )
 """What a definition is told that is at odds with the declaration in problem.h: the error, or the line that it quotes."""
+_UNDECLARED = re.compile(r"['\u2018](\w+)['\u2019] was not declared in this scope|identifier \"(\w+)\" is undefined")
+"""A name that only another problem's `run` has: of an argument, or of a constant in its problem.h."""
+_UNLOADABLE = "undefined symbol: _Z7forward"  # C++'s own name of a `forward` begins so, whatever its parameters
 _UNDEFINED = re.compile(r"undefined reference to `([^']+)'|undefined symbol:? (\S+)")
 
 
@@ -69,7 +72,23 @@ def explain(log: str, entry: str, arch: str = "") -> tuple[ReasonCode, str]:
         return ReasonCode.COMPILER_FAILED, _explain_missing("forward", entry)
     if first and _OTHER_ENTRY.search("\n".join(log[log.index(first) :].splitlines()[:2])):
         return ReasonCode.COMPILER_FAILED, f"{first}; it has to be `{entry}`"
+    if _is_undeclared_value(log, first):
+        return ReasonCode.COMPILER_FAILED, f"{first}; what there is are the arguments of `{entry}` and problem.h"
     return ReasonCode.COMPILER_FAILED, first or "the compiler failed without a message"
+
+
+def explain_unloadable(reason: str, entry: str) -> str:
+    """Return why a library of interface `torch` does not load: a `forward` that is missing is told only then."""
+    return _explain_missing("forward", entry) if _UNLOADABLE in reason else reason
+
+
+def _is_undeclared_value(log: str, first: str) -> bool:
+    """Say whether the first error is of an undeclared value; a function or a type that is missing is another matter."""
+    name = _UNDECLARED.search(first)
+    if name is None:
+        return False
+    quoted = "\n".join(log[log.index(first) + len(first) :].splitlines()[:2])
+    return re.search(rf"\b{name[1] or name[2]}\s*(\(|<|::)", quoted) is None
 
 
 def _rank(block: str) -> int:

@@ -13,11 +13,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ridgeline.tools.build_log import explain_unloadable
 from ridgeline.tools.counted import counted
+from ridgeline.tools.header import entry_declaration
 from ridgeline.tools.judge_process import JudgeProcess
 from ridgeline.tools.precision import REPEAT_LIMIT, strictness
 from ridgeline.tools.process_usage import IDLE_SHARE, ProcessorTime, thread_count
-from ridgeline.tools.records import Label, PrecisionClass, ReasonCode, Status, Trial, Verdict
+from ridgeline.tools.records import Interface, Label, PrecisionClass, ReasonCode, Status, Trial, Verdict
 from ridgeline.tools.runner_process import RunnerFailure, RunnerProcess
 from ridgeline.tools.vocabulary import STRICTEST_FIRST
 
@@ -69,7 +71,15 @@ def verify_candidate(
             verdict = verification.run(extra) if is_judged else verification.run_unjudged(extra)
             return replace(verdict, load_s=runner.load_s)
     except RunnerFailure as fault:
-        return Verdict(status=fault.status, reason_code=fault.reason_code, reason=fault.reason)
+        return Verdict(status=fault.status, reason_code=fault.reason_code, reason=_told(fault, judge))
+
+
+def _told(fault: RunnerFailure, judge: JudgeProcess) -> str:
+    """Return the fault's reason; a torch library without `forward` builds, and is told what it lacks when it loads."""
+    if fault.reason_code is not ReasonCode.LOAD_FAILED:
+        return fault.reason
+    entry = entry_declaration(judge.problem.description.signature, judge.device_kind, Interface.TORCH)
+    return explain_unloadable(fault.reason, entry)
 
 
 class Verification:

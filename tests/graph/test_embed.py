@@ -16,7 +16,9 @@ from typing_extensions import TypedDict
 from ridgeline.graph.build import GraphConfig, make_graph
 from ridgeline.graph.embed import default_run_dir, evaluate, evaluate_async, find_problem, search, search_tool
 from ridgeline.tools import sandbox
+from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.errors import DeviceError, ModelError, ProblemError, SandboxError
+from ridgeline.tools.records import Build, ReasonCode, Status
 
 from .conftest import Search, write_problem
 from .memory_engine import MemoryEngine
@@ -242,3 +244,15 @@ def test_a_single_model_and_a_single_file_need_no_list(tmp_path: Path) -> None:
         search("quickstart", models="opeani:gpt-5", run_dir=tmp_path / "run")
     with pytest.raises(ProblemError, match="kernel: no-such.cpp does not exist"):
         evaluate("quickstart", "no-such.cpp")
+
+
+class _Refusing(MemoryEngine):
+    def _compile(self, task: CompileTask) -> Build:
+        reason = "kernel.cpp:3:5: error: expected ';' before '}'"
+        return Build(key="k", status=Status.COMPILE_ERROR, reason_code=ReasonCode.COMPILER_FAILED, reason=reason)
+
+
+async def test_a_compilers_message_names_the_file_as_the_user_does(tmp_path: Path) -> None:
+    (tmp_path / "mine.cpp").write_text("void run( }")
+    [line] = await evaluate_async(find_problem("quickstart"), [tmp_path / "mine.cpp"], engine=_Refusing())
+    assert line["reason"] == "mine.cpp:3:5: error: expected ';' before '}'"
