@@ -19,6 +19,7 @@ from langgraph.runtime import RunControl
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.journal import Journal
+from ridgeline.checkpoints.result import read_schema
 from ridgeline.checkpoints.runs import lock_run
 from ridgeline.graph.driver import SearchOptions, run_search
 from ridgeline.graph.offline import OfflineModel
@@ -56,6 +57,8 @@ async def test_finished_search_leaves_result_and_best_source(tmp_path: Path) -> 
     report = json.loads((tmp_path / "run" / "result.json").read_text())
     assert report["best"]["id"] == result.best_id
     assert report["best"]["speedup_vs_seed"] > 1
+    described = read_schema("result")["properties"]["history"]["items"]["properties"]
+    assert set(report["history"][0]) == set(described)
 
 
 async def test_stopped_search_resumes_without_repeating_a_call_or_a_measurement(tmp_path: Path) -> None:
