@@ -58,17 +58,18 @@ _DATABASE = b"SQLite format 3\0"  # https://www.sqlite.org/fileformat.html
 _RUN_COLUMNS = ("search_id", "description", "baselines", "certificate", "record", "stored_at")
 
 
-def export_archive(run: Path, out: Path) -> Path:
+def export_archive(run: Path, out: Path, *, is_users: bool = True) -> Path:
     """Write one compact file that holds all of a run's archive, also while the run goes on, and return its path.
 
     `out` is a file, or a folder in which the file is named after the run. The copy's run says when it was exported.
+    A link at a file that the user did not name is replaced itself.
 
     Raises:
         RunError: `out` holds text, which a database must not replace.
         StorageError: the run has no archive, or `out` cannot be written.
     """
     target = out / f"{run.resolve().name}.sqlite" if out.is_dir() else out
-    place = output_place(target)
+    place = output_place(target, is_users=is_users and not out.is_dir())
     if _has_text(place):
         raise RunError(f"{target}: holds text, not a database; name another file, or one that ends in .jsonl")
     with Archive.open_read_only(run) as archive, storage_errors(target):
@@ -193,7 +194,7 @@ def export_jsonl(run: Path, file: Path) -> int:
     lines = jsonl_lines(run)
     if file.is_file() and is_database(file):
         raise RunError(f"{file}: holds a database, not lines of JSON; name another file")
-    replace_file(file, "".join(line + "\n" for line in lines))
+    replace_file(file, "".join(line + "\n" for line in lines), is_users=True)
     return len(lines)
 
 

@@ -43,6 +43,7 @@ STATE_WORDS: dict[str, str] = {
 }
 """How a search ended, in the words of the command line and of the report."""
 STATES = tuple(STATE_WORDS)
+LANGUAGES = ("cpp", "cu", "py")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +55,16 @@ class Best:
 
     @property
     def file_name(self) -> str:
-        """Return what its source is called in the run folder: best.cpp or best.cu."""
+        """Return what its source is called in the run folder: best.cpp, best.cu or best.py.
+
+        Raises:
+            StorageError: the archive names a language that is none; it may come from somebody else.
+        """
+        if self.candidate.language not in LANGUAGES:
+            raise StorageError(
+                f"{self.candidate.id}: its language {self.candidate.language!r} is none of {', '.join(LANGUAGES)}: "
+                "the archive is damaged; restore it or start anew"
+            )
         return f"best.{self.candidate.language}"
 
 
@@ -272,26 +282,29 @@ def _pretty(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def output_place(path: Path) -> Path:
-    """Return where a file at `path` really lies, links followed.
+def output_place(path: Path, *, is_users: bool) -> Path:
+    """Return where a file at `path` is to be put: where it really lies when the user named it, links followed.
+
+    A link in any other place, a run folder's say, may be a stranger's: it is replaced itself.
 
     Raises:
         StorageError: something other than a file is there. A device, a pipe or a folder must never be replaced:
             /dev/stdout itself would be gone for every process of the machine.
     """
     with storage_errors(path):
-        if path.exists() and not path.is_file():
+        place = path.resolve() if is_users else path
+        if os.path.lexists(place) and not (place.is_symlink() or place.is_file()):
             raise StorageError(f"{path}: is not a regular file; name a file that may be replaced, or a new one")
-        return path.resolve()
+        return place
 
 
-def replace_file(path: Path, text: str) -> None:
-    """Put `text` at `path` in one step; a symbolic link stays and its target is replaced.
+def replace_file(path: Path, text: str, *, is_users: bool = False) -> None:
+    """Put `text` at `path` in one step, in the place of a symbolic link too; `is_users`: in that of its target.
 
     Raises:
         StorageError: it cannot be written, or is no regular file; what was at `path` before is still there.
     """
-    path = output_place(path)
+    path = output_place(path, is_users=is_users)
     with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

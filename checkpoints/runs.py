@@ -12,6 +12,7 @@ from typing import Any
 
 from ridgeline.checkpoints.archive import FILE_NAME, Archive
 from ridgeline.checkpoints.database import storage_errors
+from ridgeline.checkpoints.own_files import refuse_links
 from ridgeline.tools.errors import RunError, StorageError
 
 LOCK_NAME = ".lock"
@@ -29,8 +30,9 @@ def lock_run(run_dir: Path) -> Iterator[None]:
     without flock.
 
     Raises:
-        RunError: another process holds it; the message names that process.
+        RunError: another process holds it, and the message names that process; or a file in it leads out of it.
     """
+    refuse_links(run_dir)
     descriptor = _open_lock(run_dir)
     try:
         _take(descriptor, run_dir)
@@ -58,7 +60,7 @@ def check_vacant(run_dir: Path) -> None:
 def _open_lock(run_dir: Path) -> int:
     with storage_errors(run_dir):
         run_dir.mkdir(parents=True, exist_ok=True)
-        return os.open(run_dir / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        return os.open(run_dir / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
 
 
 def _take(descriptor: int, run_dir: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ FILE_NAME = "suite.json"
 SCHEMA_VERSION = 1
 FAST_P = (0.0, 1.0, 1.5, 2.0)
 """Speedups p for which fast_p is told, KernelBench's measure (Ouyang et al., 2025, arXiv:2502.10517)."""
+
+_IN_WORDS: dict[type, str] = {int: "a whole number", list: "a list", dict: "an object", str: "text"}
 
 REFUSED, FAILED = "refused", "failed"
 ROW_STATES = ("planned", "running", REFUSED, FAILED, *STATES)
@@ -131,14 +133,57 @@ def read_suite(folder: Path) -> Suite:
         text = path.read_text(encoding="utf-8")
     try:
         content = json.loads(text)
+        _expect(content, {"schema_version": int}, "it")
         if content["schema_version"] != SCHEMA_VERSION:
             raise RunError(
                 f"{path}: is of version {content['schema_version']}; resume it with the Ridgeline of its own"
             )
-        rows = tuple(Row(**row) for row in content["problems"])
-        return Suite(options=content["options"], rows=rows, state=content["state"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise RunError(f"{path}: is damaged ({error}); restore it or begin a new suite") from None
+        _expect(content, {"problems": list, "options": dict, "state": str}, "it")
+        rows = tuple(_row(number, row) for number, row in enumerate(content["problems"], start=1))
+    except (TypeError, ValueError) as error:
+        raise RunError(f"{path}: is damaged: {error}; restore it or begin a new suite") from None
+    for row in rows:
+        _expect_inside(path, folder, row)
+    return Suite(options=content["options"], rows=rows, state=content["state"])
+
+
+def _row(number: int, value: Any) -> Row:
+    """Return a problem's row; TypeError and ValueError say in words what is wrong with it."""
+    where = f"problem {number}"
+    _expect(value, {"name": str, "problem": str, "run": str}, where)
+    if unknown := sorted(value.keys() - {each.name for each in fields(Row)}):
+        raise ValueError(f"{where} has a field {unknown[0]!r}, which none has")
+    row = Row(**value)
+    if row.state not in ROW_STATES:
+        raise ValueError(f"{where}: {row.state!r} is no state")
+    for name in ("speedup", "speedup_vs_best"):
+        if not isinstance(getattr(row, name), int | float | None):
+            raise TypeError(f"{where}: its {name} is no number")
+    return row
+
+
+def _expect(value: Any, wanted: dict[str, type], where: str) -> None:
+    """Raise TypeError or ValueError, in words, when `value` is no object with these fields."""
+    if not isinstance(value, dict):
+        raise TypeError(f"{where} holds {json.dumps(value)[:40]} in the place of an object with fields")
+    for name, kind in wanted.items():
+        if name not in value:
+            raise ValueError(f"{where} has no {name}")
+        if not isinstance(value[name], kind):
+            raise TypeError(f"{where}: {name} is {json.dumps(value[name])[:40]}, not {_IN_WORDS[kind]}")
+
+
+def _expect_inside(path: Path, folder: Path, row: Row) -> None:
+    """Refuse a run folder that is not one of the suite's own: searching there would write elsewhere.
+
+    Raises:
+        RunError: it leads out of the suite's folder, by its name or through a link.
+    """
+    real, place = folder.resolve(), (folder / row.run).resolve()
+    if place == real or not place.is_relative_to(real):
+        raise RunError(
+            f"{path}: the run folder {row.run!r} of {row.name} does not lie in the suite; restore it or begin a new suite"
+        )
 
 
 def find_suite(runs_dir: Path, wanted: str) -> Path:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.archive import FILE_NAME, Archive
 from ridgeline.checkpoints.journal import Journal
+from ridgeline.checkpoints.own_files import refuse_links
 from ridgeline.checkpoints.runs import check_graph_version, check_vacant, lock_run
 from ridgeline.checkpoints.saver import open_saver, prune
 from ridgeline.graph.models import make_models
@@ -117,6 +118,7 @@ def with_begun(options: SearchOptions) -> SearchOptions:
     """
     begun: dict[str, Any] = {}
     if options.resume:
+        refuse_links(options.run_dir)
         with Archive.open(options.run_dir, create=False) as archive:
             begun = archive.run()
     limits = begun.get("budget") or options.problem.budget.model_dump()

@@ -7,8 +7,10 @@ import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 
+from ridgeline.checkpoints.own_files import no_link_opener
 from ridgeline.tools.errors import EngineError, RidgelineError
 from ridgeline.tools.faults import LOG_FORMAT, is_users_to_mend
 
@@ -23,13 +25,20 @@ class RunLog(logging.FileHandler):
         super().__init__(path, encoding="utf-8", delay=True)
         self._folder = path.parent
 
+    def _open(self) -> TextIOWrapper:
+        """Open the file, never through a link: a run folder may be a stranger's."""
+        return open(self.baseFilename, "a", encoding="utf-8", opener=no_link_opener)
+
     def emit(self, record: logging.LogRecord) -> None:
         """Write one line."""
-        if self._folder.is_dir():
-            super().emit(record)
+        try:
+            if self._folder.is_dir():
+                super().emit(record)
+        except OSError:  # of opening it: a link is there
+            self.handleError(record)
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  logging's name
-        """Drop a line that a full disk refuses: what ends the search for it says so itself, in one line."""
+        """Drop a line that a full disk or a link refuses: what ends the search for it says so itself, in one line."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handleError(record)
 

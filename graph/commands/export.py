@@ -20,7 +20,7 @@ def execute(args: argparse.Namespace) -> int:
     run = find_run(RUNS, args.run)
     if not args.jsonl and Path(args.out or "").suffix not in LINES_SUFFIXES:
         out = Path(args.out) if args.out else Path(f"{run.resolve().name}.sqlite")
-        sys.stdout.write(f"wrote {export_archive(run, out)}\n")
+        sys.stdout.write(f"wrote {export_archive(run, out, is_users=bool(args.out))}\n")
         return 0
     if args.out is None:
         sys.stdout.writelines(f"{line}\n" for line in jsonl_lines(run))

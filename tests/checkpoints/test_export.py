@@ -148,6 +148,15 @@ def test_an_export_through_a_link_replaces_what_it_points_at(filled: Archive, tm
     assert (tmp_path / "data" / "real.jsonl").read_text().splitlines() == jsonl_lines(filled.path.parent)
 
 
+def test_an_export_that_nobody_named_replaces_a_link_itself(filled: Archive, tmp_path: Path) -> None:
+    (tmp_path / "kept.txt").write_text("the user's own")
+    (tmp_path / "run.sqlite").symlink_to(tmp_path / "kept.txt")
+    export_archive(filled.path.parent, tmp_path / "run.sqlite", is_users=False)
+    assert (tmp_path / "kept.txt").read_text() == "the user's own"
+    with Archive.open_read_only(tmp_path / "run.sqlite") as exported:
+        assert exported.candidates()
+
+
 def test_an_archive_without_the_newer_fields_of_a_run_is_exported(archive: Archive, story: SimpleNamespace) -> None:
     archive.save_run({"problem": {"name": "old"}})
     archive.add_candidate(story.candidate("r1i1v0a0"))

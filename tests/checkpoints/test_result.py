@@ -16,6 +16,7 @@ import pytest
 from ridgeline.checkpoints.archive import Archive, comparison_key
 from ridgeline.checkpoints.over_pytorch import speedup_vs_best
 from ridgeline.checkpoints.result import (
+    Best,
     build_result,
     evaluation_line,
     read_schema,
@@ -152,6 +153,24 @@ def test_outputs_are_written_whole_with_nothing_left_beside_them(filled: Archive
         "archive.sqlite-shm",
         "archive.sqlite-wal",
     } == expected
+
+
+def test_a_link_in_a_run_folder_is_replaced_and_what_it_leads_to_stays(filled: Archive, tmp_path: Path) -> None:
+    run_dir, kept = filled.path.parent, tmp_path / "kept.txt"
+    kept.write_text("the user's own")
+    written = ("best.cpp", "certificate.json", "certificate.md", "report.html", "result.json")
+    for name in written:
+        (run_dir / name).symlink_to(kept)
+    write_run_outputs(run_dir, filled)
+    assert kept.read_text() == "the user's own"
+    assert not any((run_dir / name).is_symlink() for name in written)
+    assert json.loads((run_dir / "result.json").read_text())["schema_version"] == 1
+
+
+def test_a_language_that_is_a_path_is_refused(story: SimpleNamespace) -> None:
+    found = Best(candidate=story.candidate("a", language="/../../taken"), evaluation=story.ok("a", 2.0))
+    with pytest.raises(StorageError, match="its language '/../../taken' is none of cpp, cu, py"):
+        _ = found.file_name
 
 
 def test_the_certified_purpose_is_not_the_search_s(filled: Archive) -> None:

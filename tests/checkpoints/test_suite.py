@@ -75,7 +75,17 @@ def test_suite_json_is_what_its_schema_says_and_reads_back(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("text", "says"),
-    [("{", "is damaged"), ('{"schema_version": 2}', "is of version 2"), ("[]", "is damaged"), (None, "holds no suite")],
+    [
+        ("{", "is damaged"),
+        ('{"schema_version": 2}', "is of version 2"),
+        ("null", r"is damaged: it holds null in the place of an object"),
+        ("{}", "is damaged: it has no schema_version"),
+        ('{"schema_version": 1}', "is damaged: it has no problems"),
+        ('{"schema_version": 1, "problems": {}}', "problems is {}, not a list"),
+        ('{"schema_version": 1, "problems": [3], "options": {}, "state": ""}', "problem 1 holds 3 in the place of"),
+        ('{"schema_version": 1, "problems": [{}], "options": {}, "state": ""}', "problem 1 has no name"),
+        (None, "holds no suite"),
+    ],
 )
 def test_a_folder_without_a_sound_suite_is_one_line(tmp_path: Path, text: str | None, says: str) -> None:
     if text is not None:
@@ -83,6 +93,26 @@ def test_a_folder_without_a_sound_suite_is_one_line(tmp_path: Path, text: str | 
     with pytest.raises(RunError, match=says) as caught:
         read_suite(tmp_path)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("field", [{"state": "lost"}, {"speedup": "2x"}, {"speed": 2}])
+def test_a_row_that_no_suite_writes_is_one_line(tmp_path: Path, field: dict[str, object]) -> None:
+    write_suite(tmp_path, Suite(rows=ROWS))
+    content = json.loads((tmp_path / "suite.json").read_text())
+    content["problems"][0] |= field
+    (tmp_path / "suite.json").write_text(json.dumps(content))
+    with pytest.raises(RunError, match=r"is damaged: problem 1.*restore it or begin a new suite"):
+        read_suite(tmp_path)
+
+
+@pytest.mark.parametrize("run", ["../elsewhere", "01/../../elsewhere", "{outside}", ".", "linked"])
+def test_a_search_outside_of_its_suite_is_refused(tmp_path: Path, run: str) -> None:
+    suite, outside = tmp_path / "suite", tmp_path / "outside"
+    outside.mkdir()
+    write_suite(suite, Suite(rows=(replace(ROWS[0], run=run.format(outside=outside)),)))
+    (suite / "linked").symlink_to(outside)
+    with pytest.raises(RunError, match="does not lie in the suite"):
+        read_suite(suite)
 
 
 def test_the_newest_unfinished_suite_that_nobody_runs_is_found(tmp_path: Path) -> None:
