@@ -12,9 +12,14 @@ LOG_BYTES = 4000
 REASON_BYTES = 300
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _ERROR = re.compile(
-    r": (fatal )?error[: ]|(nvcc|ptxas) (fatal|error)|^ptxas .*; error\s*:"
+    r": (fatal |internal compiler )?error[: ]|(nvcc|ptxas) (fatal|error)|^ptxas .*; error\s*:"
     r"|undefined reference|undefined symbol|multiple definition|out of memory",
     re.MULTILINE,
+)
+_FILE_LIMIT = re.compile(r"File size limit exceeded|final link failed: File too large")
+_MEMORY_LIMIT = re.compile(
+    r"out of memory|virtual memory exhausted|memory exhausted|Cannot allocate memory|std::bad_alloc"
+    r"|Killed signal terminated program|terminated with signal 9\b"  # by the kernel, which gives no message itself
 )
 _LINKER_SUMMARY = "collect2: "  # says only that the linker failed
 _TEMPORARY = re.compile(r"(?:/\S*/)?\b(?:cc\w{6}|tmpxft_\w+-\d+_\w+(?:\.cudafe1)?)\.(?:o|cpp)\b")
@@ -89,6 +94,17 @@ def _is_undeclared_value(log: str, first: str) -> bool:
         return False
     quoted = "\n".join(log[log.index(first) + len(first) :].splitlines()[:2])
     return re.search(rf"\b{name[1] or name[2]}\s*(\(|<|::)", quoted) is None
+
+
+def explain_limit(log: str, *, file_bytes: int, memory_bytes: int) -> str:
+    """Return which limit of a build ended the compiler and what to do, "" when none did."""
+    if _FILE_LIMIT.search(log):
+        limit = f"a file that it wrote grew beyond the limit of {file_bytes >> 20} MiB"
+        return f"the compiler was stopped: {limit}; make the source's tables and static arrays smaller"
+    if _MEMORY_LIMIT.search(log):
+        limit = f"it needed more memory than the limit of {memory_bytes >> 20} MiB"
+        return f"the compiler was stopped: {limit}; unroll and instantiate less"
+    return ""
 
 
 def _rank(block: str) -> int:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
-from ridgeline.tools.build_log import explain, plain_log, trim_log
+from ridgeline.tools.build_log import explain, explain_limit, plain_log, trim_log
 from ridgeline.tools.cache import BuildCache
 from ridgeline.tools.device_toolchain import toolchain_for
 from ridgeline.tools.engine import CompileTask, ProblemOnDevice
@@ -226,5 +226,8 @@ def _failure(outcome: BuildOutcome, log: str, recipe: Recipe, arch: str) -> tupl
     if (outcome.exit_code == _PAST_LIMIT and "wall" in last) or _CPU_LIMIT_REACHED in log:
         return ReasonCode.COMPILER_TIMEOUT, f"the compiler was stopped after {recipe.cpu_s} s: simplify the source"
     if outcome.exit_code == _PAST_LIMIT:
-        return ReasonCode.COMPILER_FAILED, f"the compiler was stopped: {last.removeprefix('sandbox: killed: ')} reached"
+        limit = last.removeprefix("sandbox: killed: ")
+        return ReasonCode.COMPILER_FAILED, f"the compiler was stopped: it reached its limit of {limit}"
+    if limit := explain_limit(log, file_bytes=OUTPUT_BYTES, memory_bytes=recipe.memory_bytes):
+        return ReasonCode.COMPILER_FAILED, limit
     return explain(log, recipe.entry, arch)

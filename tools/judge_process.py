@@ -175,10 +175,28 @@ class JudgeProcess:
             raise self._crashed(op) from error
         if not line:
             raise self._crashed(op)
-        reply: dict[str, Any] = json.loads(line)
+        reply = self._parsed(line)
         if "error" in reply:
             raise _rebuilt(reply["error"])
         return reply
+
+    def _parsed(self, line: bytes) -> dict[str, Any]:
+        """Return a reply; the judge writes whole ones, so anything else came from the one program that it runs.
+
+        Raises:
+            ProblemError: it is none.
+        """
+        try:
+            reply = json.loads(line)
+            if isinstance(reply, dict):
+                return reply
+        except ValueError:
+            pass
+        self._process.kill()
+        raise ProblemError(
+            f"reference: it wrote {line[:40].decode(errors='replace')!a} to a descriptor that is not its own, the "
+            "judge's connection; it may write to standard output and to files that it opened itself"
+        )
 
     def stop(self) -> None:
         """Stop the process; the next request lets it go on."""

@@ -331,7 +331,8 @@ class RunnerProcess:
             ended = self._process.wait(_EXIT_WAIT_S)
         except TimeoutError:
             self._process.kill()
-            return self._violation("it closed it and lived on")
+            reason = "the candidate closed the host's connection and went on running"
+            return RunnerFailure(Status.UNTRUSTED, ReasonCode.PROTOCOL_VIOLATED, reason)
         said = self._said()
         reason = f"{ended.message} {self._phase}{': ' + said if said else ''}"
         if ended.limit == "memory":

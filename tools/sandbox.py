@@ -153,6 +153,9 @@ def reason_against(tier: Tier) -> str:
         return no_bubblewrap()
     try:
         launcher = build_launcher()
+    except SandboxError as error:
+        return str(error)  # nothing that bubblewrap or Landlock lacks
+    try:
         with socket.create_server(("127.0.0.1", 0)) as listener, tempfile.NamedTemporaryFile() as secret:
             command = (str(launcher), "probe", str(listener.getsockname()[1]), secret.name)
             confined = Confined(command=command, readable=(launcher,))
@@ -161,7 +164,7 @@ def reason_against(tier: Tier) -> str:
             ) as process:
                 said = process.stdout.read().decode() if process.stdout else ""
                 ended = process.wait(20)
-    except (EngineError, SandboxError) as error:
+    except EngineError as error:
         advice = bubblewrap_advice("bwrap") if tier is Tier.BUBBLEWRAP else landlock_advice()
         return f"{error}{advice}"
     except OSError as error:

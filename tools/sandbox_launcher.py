@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import shutil
@@ -65,5 +66,8 @@ def _compile(compiler: str, product: Path) -> None:
         built = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_BUILD_LIMIT_S)
         if built.returncode == 0:
             return
+    if os.strerror(errno.ENOSPC) in built.stderr:
+        full = tempfile.gettempdir() if tempfile.gettempdir() in built.stderr else str(product.parent.parent)
+        raise SandboxError(f"{full}: no space left on device, where g++ builds the sandbox's launcher: free some space")
     lines = built.stderr.strip().splitlines() or ["no message"]
     raise SandboxError(f"g++ cannot build the sandbox's launcher: {lines[0]}")

@@ -138,6 +138,25 @@ def test_a_reference_that_ends_or_crashes_its_process_gives_one_line(tmp_path: P
             pass
 
 
+@pytest.mark.parametrize("said", ["hello", "[1]"])
+def test_a_reference_that_writes_to_the_judges_connection_is_named(said: str, tmp_path: Path) -> None:
+    source = f"""
+import os, stat
+for fd in range(3, 100):
+    try:
+        if stat.S_ISSOCK(os.fstat(fd).st_mode):
+            os.write(fd, b"{said}\\n")
+    except OSError:
+        pass
+"""
+    with (
+        pytest.raises(ProblemError, match=r"^reference: it wrote .* to a descriptor that is not its own") as caught,
+        judging(source, tmp_path),
+    ):
+        pass
+    assert "\n" not in str(caught.value)
+
+
 def test_a_reference_that_the_kernel_ends_is_told_of_memory(tmp_path: Path) -> None:
     line = r"killed by signal 9\); memory probably ran out: .*choose smaller sizes \(targets.cpu.sizes\)$"
     with pytest.raises(ProblemError, match=line), judging("import os; os.kill(os.getpid(), 9)", tmp_path):

@@ -296,6 +296,20 @@ def test_a_compiler_that_hangs_is_one_line(tmp_path: Path, monkeypatch: pytest.M
         build_launcher(tmp_path / "cache")
 
 
+def test_a_full_disk_is_named_and_nothing_that_a_tier_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scratch = tmp_path / "scratch"
+    words = f"as: error: writing {scratch}/cc1.o: No space left on device"
+    (tmp_path / "g++").write_text(f'#!/bin/sh\necho "{words}" >&2\nexit 1\n')
+    (tmp_path / "g++").chmod(0o755)
+    (tmp_path / "bwrap").symlink_to("/bin/true")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    monkeypatch.setenv("RIDGELINE_CACHE_DIR", str(tmp_path / "cache"))
+    for tier in (Tier.BUBBLEWRAP, Tier.LANDLOCK):
+        line = f"{scratch}: no space left on device, where g++ builds the sandbox's launcher: free some space"
+        assert reason_against(tier) == line
+
+
 def test_tier_c_still_limits_and_ends_the_tree(tmp_path: Path) -> None:
     ended, printed = Sandbox(Tier.NONE).run(shell("echo inside", limits=Limits(wall_s=5)))
     assert ended.is_success and printed == "inside\n"
