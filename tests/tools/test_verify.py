@@ -148,6 +148,17 @@ def test_sanitizer_names_an_overrun_that_passes_unseen(bench: Bench) -> None:
     assert bench.verify(KERNEL.replace("ANY", "any"), sanitize=SANITIZERS).status is Status.OK
 
 
+def test_sanitizer_build_cannot_be_told_by_its_macros(bench: Bench) -> None:
+    told = "#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_UNDEFINED__)\n#define AT 0\n#else\n#define AT 16\n#endif\n"
+    hidden = KERNEL.replace("ANY", "any").replace(
+        "void run(", f"{told}static float* own = new float[16]();\nvoid run(", 1
+    )
+    hidden = hidden.replace("bool any = false", "own[AT] = 1; bool any = false")
+    verdict = bench.verify(hidden, sanitize=SANITIZERS)
+    assert (verdict.status, verdict.reason_code) == (Status.RUNTIME_ERROR, ReasonCode.CRASHED)
+    assert "AddressSanitizer: heap-buffer-overflow" in verdict.reason
+
+
 FAULTY_REFERENCE = """import torch
 from torch import nn
 class Model(nn.Module):
