@@ -77,8 +77,8 @@ class TimingSettings:
         return cls(rule=rule)
 
 
-Collect = Callable[[int], None]
-"""Brings a kept output of a set into the arena, for a runner of torch tensors; a native host wrote it there already."""
+Collect = Callable[[Sequence[int], int], None]
+"""Brings the outputs of chosen sets, of a block of so many calls, into the arena; a native host wrote them there."""
 
 
 class Distrusted(Exception):
@@ -221,8 +221,8 @@ class Inspector:
             return (sets[-1],) if self.rng.random() < 1 / 3 else (self.rng.choice(sets),)
         return (*self.rng.sample(sets[:-1], count - 1), sets[-1])
 
-    def inspect(self, side: Side, chosen: Sequence[int]) -> None:
-        """Compare the chosen outputs and count threads; the side is paused and stays so."""
+    def inspect(self, side: Side, chosen: Sequence[int], calls: int) -> None:
+        """Compare the chosen outputs of a block and count threads; the side is paused and stays so."""
         self.waits_s.append(self.arena.waited_s())
         more = side.threads() - self.threads[id(side)]
         if more > 0:
@@ -231,10 +231,9 @@ class Inspector:
                 ReasonCode.NEW_THREAD,
                 f"{counted(more, 'thread')} appeared after the warm-up; start every thread in the first call",
             )
-        collect = self.collects.get(id(side))
+        if collect := self.collects.get(id(side)):
+            collect(chosen, calls)
         for index in chosen:
-            if collect is not None:
-                collect(index)
             if not self.arena.is_intact(index):
                 reason = f"it wrote to an input of set {index}: inputs are read-only"
                 raise Distrusted(Status.RUNTIME_ERROR, ReasonCode.INPUT_WRITTEN, reason)
@@ -314,7 +313,7 @@ def _one_block(lane: Lane, other: Lane, inspector: Inspector) -> None:
         return
     if not other.is_tracked:
         other.side.resume()
-    inspector.inspect(lane.side, chosen)
+    inspector.inspect(lane.side, chosen, lane.plan.calls)
 
 
 def _expect_idle(side: Side, idle_s: float) -> None:

@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -274,10 +274,14 @@ def test_sides_take_turns_and_the_reference_is_running_at_the_end(start, arena) 
     assert not reference.paused
 
 
-def test_collect_is_called_for_every_checked_set(start, arena) -> None:
-    collected: list[int] = []
-    time_candidate(start(), start(), arena, settings=SETTINGS, floor=None, collect=collected.append)
-    assert collected == arena.checked
+def test_collect_is_called_once_a_block_with_the_checked_sets(start, arena) -> None:
+    collected: list[tuple[tuple[int, ...], int]] = []
+    timing = time_candidate(
+        start(), start(), arena, settings=SETTINGS, floor=None, collect=lambda *block: collected.append(block)
+    )
+    assert [index for chosen, _ in collected for index in chosen] == arena.checked
+    assert len(collected) == timing.samples
+    assert all(max(chosen) < calls <= N_SETS for chosen, calls in collected)
 
 
 def test_comparison_of_two_candidates_says_which_is_faster(start, arena) -> None:
@@ -304,8 +308,9 @@ class KeepingSide:
         self.arena.memory[:, 1] = np.nan
         return time_
 
-    def collect(self, set_index: int) -> None:
-        self.arena.memory[set_index, 1] = self.kept[set_index]
+    def collect(self, chosen: Sequence[int], calls: int) -> None:
+        for index in chosen:
+            self.arena.memory[index, 1] = self.kept[index]
 
 
 def test_comparison_collects_each_sides_own_outputs(start, arena) -> None:
