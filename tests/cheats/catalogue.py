@@ -353,7 +353,7 @@ CATALOGUE: tuple[Trick, ...] = (
     trick(G.FURTHER, "sums of two bf16 numbers in place of fp32", "nothing: 16 bits of mantissa measure as fp32",
           c("linear_splits_in_two", accepted("its class is called fp32 at 16 bits of mantissa"))),
     trick(G.FURTHER, "a tensor that is filled when the judge's copy reads it", "nothing: interface torch only",
-          torch("fills_when_read", accepted("all of its time, with a fault handler on closed pages"))),
+          torch("fills_when_read", accepted("a call of less than 0.3 ms, of a longer one a part, with a fault handler"))),
 )
 # fmt: on
 
