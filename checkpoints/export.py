@@ -70,7 +70,7 @@ def export_archive(run: Path, out: Path, *, is_users: bool = True) -> Path:
     """
     target = out / f"{run.resolve().name}.sqlite" if out.is_dir() else out
     place = output_place(target, is_users=is_users and not out.is_dir())
-    if _has_text(place):
+    if not place.is_symlink() and _has_text(place):
         raise RunError(f"{target}: holds text, not a database; name another file, or one that ends in .jsonl")
     with Archive.open_read_only(run) as archive, storage_errors(target):
         place.parent.mkdir(parents=True, exist_ok=True)

@@ -67,7 +67,8 @@ def _compile(compiler: str, product: Path) -> None:
         if built.returncode == 0:
             return
     if os.strerror(errno.ENOSPC) in built.stderr:
-        full = tempfile.gettempdir() if tempfile.gettempdir() in built.stderr else str(product.parent.parent)
+        scratch = (os.environ.get("TMPDIR"), tempfile.gettempdir())  # a full TMPDIR is none for Python, but for g++
+        full = next((each for each in scratch if each and each in built.stderr), product.parent.parent)
         raise SandboxError(f"{full}: no space left on device, where g++ builds the sandbox's launcher: free some space")
     lines = built.stderr.strip().splitlines() or ["no message"]
     raise SandboxError(f"g++ cannot build the sandbox's launcher: {lines[0]}")

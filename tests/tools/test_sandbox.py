@@ -303,7 +303,7 @@ def test_a_full_disk_is_named_and_nothing_that_a_tier_lacks(tmp_path: Path, monk
     (tmp_path / "g++").chmod(0o755)
     (tmp_path / "bwrap").symlink_to("/bin/true")
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    monkeypatch.setenv("TMPDIR", str(scratch))
     monkeypatch.setenv("RIDGELINE_CACHE_DIR", str(tmp_path / "cache"))
     for tier in (Tier.BUBBLEWRAP, Tier.LANDLOCK):
         line = f"{scratch}: no space left on device, where g++ builds the sandbox's launcher: free some space"
