@@ -163,7 +163,6 @@ def compare_sides(
 
 def time_relative(side: Side, reference: Side, arena: Arena, *, settings: TimingSettings) -> list[float]:
     """Return side / reference of every pair of blocks of two trusted sides: modes of the reference."""
-    arena.renew()
     ours, theirs = (Lane(side=each, arena=arena, is_tracked=False) for each in (side, reference))
     threads = _warm_up(ours, theirs, settings)
     inspect = Inspector(arena=arena, settings=settings, threads=threads)
@@ -257,6 +256,7 @@ def _wrong_output(trial: Trial, index: int) -> Distrusted:
 def _warm_up(ours: Lane, theirs: Lane, settings: TimingSettings) -> dict[int, int]:
     """Warm each side with the other stopped, watch the candidates idle, and return every side's thread count."""
     threads: dict[int, int] = {}
+    ours.arena.renew()  # a reference may refuse the zeros that sets begin with
     for lane, other in ((theirs, ours), (ours, theirs)):
         other.side.pause()
         lane.warm_up(settings.warm_up, block_s=settings.block_s)

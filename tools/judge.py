@@ -9,13 +9,14 @@ dies.
 from __future__ import annotations
 
 import array
+import contextlib
 import hashlib
 import json
 import math
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -33,7 +34,8 @@ from ridgeline.tools.judge_device import (
     time_nothing,
     use_tf32,
 )
-from ridgeline.tools.judge_inputs import Filling, SecretSource
+from ridgeline.tools.judge_filling import Filling, is_intact
+from ridgeline.tools.judge_inputs import SecretSource
 from ridgeline.tools.judge_memory import ArenaMemory
 from ridgeline.tools.judge_modes import ReferenceModes
 from ridgeline.tools.judge_own_code import one_line
@@ -53,6 +55,15 @@ _SPARE_SHARE = 8
 _RENEWALS_ALONE = 5
 _RENEWAL_SCATTER_S = 1e-3  # many small sets are written at the speed of a processor, which has other work at times
 """Renewals of all contents before any candidate is there; the first ones load kernels."""
+
+_REFUSALS: tuple[type[Exception], ...] = (
+    torch.linalg.LinAlgError,  # type: ignore[attr-defined]  # public, and missing from its stub
+    ValueError,
+    IndexError,
+    ArithmeticError,
+    AssertionError,
+)
+"""What a reference raises for values that it does not take."""
 
 Request = dict[str, Any]
 Reply = dict[str, Any]
@@ -196,12 +207,13 @@ class Judge:
 
     def check(self, request: Request) -> Reply:
         """Grade a set after a timed loop."""
-        return {"trial": self._examiner.check(request["set"]).to_json()}
+        with _contents_may_be_refused():
+            return {"trial": self._examiner.check(request["set"]).to_json()}
 
     def intact(self, request: Request) -> Reply:
         """Say whether a set holds the inputs that it was given; a GPU's runner could open them for writing."""
         index = int(request["set"])
-        return {"intact": self._filling is None or self._filling.is_intact(index, self.memory.inputs[index])}
+        return {"intact": self._filling is None or is_intact(self._filling, index, self.memory.inputs[index])}
 
     def copy(self, request: Request) -> Reply:
         """Say how long a set's outputs take to be copied into it."""
@@ -220,7 +232,25 @@ class Judge:
 
     def loop(self, request: Request) -> Reply:
         """Time the reference over rotating sets."""
-        return {"own_s": self._modes.loop(request["mode"], request["first_set"], request["calls"])}
+        with _contents_may_be_refused():
+            return {"own_s": self._modes.loop(request["mode"], request["first_set"], request["calls"])}
+
+
+class _ContentsRefusedError(ProblemError):
+    """The reference does not take what was made from its inputs."""
+
+
+@contextlib.contextmanager
+def _contents_may_be_refused() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        cause = error.__cause__ or error
+        if not isinstance(cause, _REFUSALS):
+            raise
+        raise _ContentsRefusedError(
+            f"reference.py: forward() refuses contents that were made from get_inputs() for timing: {one_line(cause)}"
+        ) from error
 
 
 def _kept_bytes(memory: ArenaMemory, memory_bytes: int) -> int:
@@ -268,13 +298,15 @@ def serve(connection: socket.socket) -> None:
 def _described(error: Exception, op: str) -> dict[str, str]:
     """Return the error's class and message for the parent.
 
-    Only `load` can find the reference unusable, which ends a search. One that ran then and fails later (out of memory,
-    a thread that cannot start) is the machine's fault and worth another attempt.
+    Only `load` can find the reference unusable, which ends a search, or timed contents that it refuses. One that ran
+    then and fails later (out of memory, a thread that cannot start) is the machine's fault and worth another attempt.
     """
     if isinstance(error, EngineError):
         return {"type": type(error).__name__, "message": str(error)}
     known = isinstance(error, RidgelineError)
     message = str(error) if known else f"reference: {one_line(error)}{remedy_for_memory(error)}"
+    if isinstance(error, _ContentsRefusedError):
+        return {"type": ProblemError.__name__, "message": message}
     if op == "load":
         kind = type(error) if known else ProblemError
         return {"type": kind.__name__, "message": message}

@@ -21,7 +21,10 @@ from ridgeline.tools.records import DeviceKind, PrecisionClass
 
 NOMINAL = ("nominal_0", "nominal_1")
 TWEAKED = ("tweaked_0", "tweaked_1")
-TRANSFORMED = (*TWEAKED, "shifted", "row_scaled", "integers")
+TRANSFORMED = (*TWEAKED, "shifted", "row_scaled", "integers", "outliers")
+_GIVEN = NOMINAL[1]  # all inputs as `get_inputs` gives them, those too that it always gives alike
+
+_FIRST_VARIED = (NOMINAL[0], TWEAKED[0])  # the first trials to change inputs that `get_inputs` gives alike
 
 _ROUNDED_TO = {
     PrecisionClass.FP16: torch.float16,
@@ -62,9 +65,11 @@ class CaseBook:
         self.skipped: dict[str, str] = {}
         self.default_parameters = False
         self._settle_parameters()
-        nominal = self.case(NOMINAL[0])
-        self._is_nominal_finite, self._fits_nominally = _all_finite(nominal), nominal.fits
-        del nominal  # the largest cases are not kept
+        given = self.case(_GIVEN)
+        self._is_given_finite, self._fits_as_given = _all_finite(given), given.fits
+        del given  # the largest cases are not kept
+        self._settle_inputs()
+        self._settle_mixtures()
         self.names = (*NOMINAL, *(n for n in TRANSFORMED if self._is_in_domain(n)))
 
     def case(self, name: str) -> Case:
@@ -129,6 +134,8 @@ class CaseBook:
             "shifted": self._source.shifted,
             "row_scaled": self._source.row_scaled,
             "integers": self._source.integers,
+            "outliers": self._source.outliers,
+            _GIVEN: self._source.given,
         }
         inputs = draws.get(name, self._source.nominal)(name)
         parameters = self._parameters_of(name)
@@ -147,32 +154,83 @@ class CaseBook:
 
     def _settle_parameters(self) -> None:
         """Fall back on the model's own parameters when random ones leave the reference's domain."""
-        case = self._make(NOMINAL[0])
+        case = self._make(_GIVEN)
         if _all_finite(case):
             return
         self.default_parameters = True
         self._own.clear()
-        if _all_finite(self._make(NOMINAL[0])):
+        if _all_finite(self._make(_GIVEN)):
             self.skipped["random parameters"] = "outside the reference's domain"
         else:
             self.default_parameters = False
         self._own.clear()
 
+    def _settle_inputs(self) -> None:
+        """Find out in which way each input may be changed that `get_inputs` does not change, or not enough."""
+        source, names = self._source, self._reference.input_names
+        if any(self._objection(trial) for trial in _FIRST_VARIED if source.varied):
+            for index in source.varied:
+                self._settle_input(index)
+        if any(self._objection(trial) for trial in _FIRST_VARIED if source.varied):
+            for index in source.varied:  # each alone is in the domain
+                self._leave(index, "together with others, other values are outside the reference's domain")
+        for index in source.kept:
+            self.skipped.setdefault(f"other {names[index]}", "its values are a mask or indices, and are always these")
+
+    def _settle_input(self, index: int) -> None:
+        while index in self._source.varied:
+            with self._source.varying_only(index):
+                objections = [self._objection(trial) for trial in _FIRST_VARIED]
+                self._forget(_FIRST_VARIED)
+            if not any(objections):
+                return
+            self._source.give_up_way(index)
+            if index not in self._source.varied:
+                self._leave(index, next(o for o in objections if o))
+
+    def _leave(self, index: int, why: str) -> None:
+        while index in self._source.varied:
+            self._source.give_up_way(index)
+        self._forget(_FIRST_VARIED)
+        self.skipped[f"other {self._reference.input_names[index]}"] = why
+
+    def _settle_mixtures(self) -> None:
+        """Give every timed set a draw of its own where the reference refuses mixtures (of definite matrices, say)."""
+        views = tuple(torch.empty_like(view) for view in self._memory.inputs[0])
+        self._source.fill("mixture", self._memory.n_sets).write(0, views)
+        with self._parameters_kept():
+            self.place_parameters(self.parameters(NOMINAL[0]))
+            try:
+                is_taken = _are_finite(self._reference.run(views)) or not self._is_given_finite
+            except ProblemError:
+                is_taken = False
+        if not is_taken:
+            self._source.draw_each_set()
+
+    def _forget(self, names: tuple[str, ...]) -> None:
+        for name in names:
+            self._kept.pop(name, None)
+            self._own.pop(name, None)
+
     def _is_in_domain(self, name: str) -> bool:
+        objection = self._objection(name)
+        if objection:
+            self.skipped[name] = objection
+        return not objection
+
+    def _objection(self, name: str) -> str:
+        """Return why the reference gives nothing for a trial to be compared with, "" when it does."""
         try:
             case = self.case(name)
         except ProblemError as error:
-            self.skipped[name] = str(error).removeprefix("reference.py: ")
-            return False
-        if self._is_nominal_finite and not _all_finite(case):
-            self.skipped[name] = "outside the reference's domain: its output is not finite"
-            self._kept.pop(name, None)
-            return False
-        if self._fits_nominally and not case.fits:
-            self.skipped[name] = "its output is beyond the range of the output's type"
-            self._kept.pop(name, None)
-            return False
-        return True
+            return str(error).removeprefix("reference.py: ")
+        if self._is_given_finite and not _all_finite(case):
+            self._forget((name,))
+            return "outside the reference's domain: its output is not finite"
+        if self._fits_as_given and not case.fits:
+            self._forget((name,))
+            return "its output is beyond the range of the output's type"
+        return ""
 
     def _measure_own(self, case: Case, precision: PrecisionClass) -> Errors | None:
         inputs = tuple(_rounded(t, precision) for t in case.inputs)
@@ -236,6 +294,10 @@ def _errors_of(outputs: Tensors, expected: tuple[Expected, ...]) -> Errors | Non
             return None
         errors = errors.merged(found.errors)
     return errors
+
+
+def _are_finite(outputs: Tensors) -> bool:
+    return all(bool(torch.isfinite(o).all()) for o in outputs if o.is_floating_point())
 
 
 def _all_finite(case: Case) -> bool:

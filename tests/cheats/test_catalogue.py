@@ -29,18 +29,25 @@ def court() -> Iterator[Court]:
     with tempfile.TemporaryDirectory(prefix="ridgeline-cheats-", dir="/tmp") as folder:
         os.chmod(folder, 0o755)  # confined code may become another user
         # the last one stays loaded: another problem is another judge
-        court = Court(Path(folder), references=("linear", "reference"))
+        court = Court(Path(folder), references=("given", "linear", "reference"))
         court.build({case.name: _source(case.name) for case in CASES})
         yield court
         court.close()
 
 
+def _problem_of(name: str) -> str:
+    """Return the problem that a candidate's name begins with, "" for the usual one."""
+    prefix = name.partition("_")[0]
+    return prefix if prefix in ("given", "linear") else ""
+
+
 def _source(name: str) -> str:
-    work = "linear_work.h" if name.startswith("linear_") else "honest_work.h"
-    return (HERE / "sources" / work).read_text() + (HERE / "sources" / f"{name}.cpp").read_text()
+    return (HERE / "sources" / f"{_problem_of(name) or 'honest'}_work.h").read_text() + (
+        HERE / "sources" / f"{name}.cpp"
+    ).read_text()
 
 
-@pytest.mark.parametrize("case", sorted(JUDGED, key=lambda c: c.name.startswith("linear_")), ids=lambda c: c.name)
+@pytest.mark.parametrize("case", sorted(JUDGED, key=lambda c: _problem_of(c.name)), ids=lambda c: c.name)
 def test_judge_gives_the_right_reason(court: Court, case: Case) -> None:
     found = court.timed_honestly(case.name) if case.end.control else court.judge(case.name, case.end.stage)
     if found.status is Status.OK and court.sandbox.tier is Tier.LANDLOCK and case.name == "disk_bomb":
@@ -51,7 +58,7 @@ def test_judge_gives_the_right_reason(court: Court, case: Case) -> None:
     assert not isinstance(found, Build) or "\x1b" not in found.log
 
 
-@pytest.mark.parametrize("case", sorted(GAINLESS, key=lambda c: c.name.startswith("linear_")), ids=lambda c: c.name)
+@pytest.mark.parametrize("case", sorted(GAINLESS, key=lambda c: _problem_of(c.name)), ids=lambda c: c.name)
 def test_cheat_within_the_rules_of_the_clock_gains_nothing(court: Court, case: Case) -> None:
     gain = gains_nothing(court.timed, case.name, case.end.control)
     assert gain is None, gain

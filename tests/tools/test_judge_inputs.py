@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
+from ridgeline.tools import judge_inputs
+from ridgeline.tools.judge_filling import is_intact
 from ridgeline.tools.judge_inputs import SecretSource
 from ridgeline.tools.judge_reference import Reference, Tensors
+from ridgeline.tools.judge_structure import order_of
+from ridgeline.tools.tensor_bits import equal_bits
 
 REFERENCE = """
 import torch
@@ -32,7 +37,7 @@ def refilled(inputs: str, *, names: str = "x", body: str = "x * 2", n_sets: int 
     filling = SecretSource(reference, b"secret").fill("renewal:1", n_sets)
     for index, views in enumerate(sets):
         filling.write(index, views)
-        assert filling.is_intact(index, views)
+        assert is_intact(filling, index, views)
     return list(sets)
 
 
@@ -112,4 +117,104 @@ def test_a_changed_input_is_noticed() -> None:
     views = (torch.empty(16, 64),)
     filling.write(1, views)
     views[0][5, 7] += 1
-    assert not filling.is_intact(1, views)
+    assert not is_intact(filling, 1, views)
+
+
+def test_integers_beside_floats_differ_in_every_set() -> None:
+    sets = refilled("torch.randn(64), torch.randint(0, 1000, (64,))", names="x, n", body="x + n", n_sets=200)
+    assert len({tuple(n.tolist()) for _, n in sets}) == 200
+
+
+def test_a_draw_too_slow_for_every_set_is_chosen_from_element_by_element(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judge_inputs, "_DRAWS_S", 0.0)
+    sets = refilled("torch.randn(64), torch.randint(0, 1000, (64,))", names="x, n", body="x + n")
+    assert len({tuple(n.tolist()) for _, n in sets}) == 24
+    assert all(len({int(n[i]) for _, n in sets}) <= 2 for i in range(64))
+
+
+def test_permutations_stay_permutations() -> None:
+    for _, places in refilled("torch.randn(64), torch.randperm(64)", names="x, p", body="x[p]"):
+        assert sorted(places.tolist()) == list(range(64))
+
+
+def test_sorted_inputs_stay_sorted() -> None:
+    for (x,) in refilled("torch.rand(64).sort().values"):
+        assert bool((x.diff() >= 0).all())
+
+
+def test_definite_matrices_stay_definite() -> None:
+    for (x,) in refilled("(lambda b: b @ b.mT + 0.1 * torch.eye(16))(torch.randn(16, 16))"):
+        assert float(torch.linalg.eigvalsh(x)[0]) > 0
+
+
+ALIKE = {
+    "a table": "torch.linspace(0, 1, 48).sin().view(6, 8)",
+    "positions": "torch.arange(48) / 48",
+    "falling frequencies": "0.1 ** (torch.arange(8) / 8)",
+    "one number": "torch.tensor(0.5)",
+    "zeros": "torch.zeros(6, 8)",
+    "ones": "torch.ones(6, 8)",
+    "a symmetric matrix": "2 * torch.eye(8)",
+    "equal rows": "torch.arange(8).sin().expand(6, 8).contiguous()",
+    "a mask": "torch.ones(6, 8, dtype=torch.bool)",
+    "lengths": "torch.full((16,), 100)",
+    "offsets": "torch.arange(0, 90, 10)",
+    "a permutation": "torch.arange(64).view(8, 8).mT.flatten()",
+}
+
+
+@pytest.mark.parametrize("kind", ALIKE)
+def test_an_input_that_is_always_alike_is_changed_within_its_range(kind: str) -> None:
+    given, trials, sets = changed(ALIKE[kind])
+    for other in (*trials, sets[0], sets[1]):
+        assert not torch.equal(given, other), kind
+        assert other.double().min() >= min(0.0, float(given.min())) and other.double().max() <= max(
+            1.0, float(given.max())
+        )
+        assert order_of(other) == order_of(given) or not order_of(given), kind
+    assert not torch.equal(sets[0], sets[1]) or given.numel() < 9, kind
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    ["torch.ones(8, 8).tril()", "torch.full((8, 8), -torch.inf).triu(1)", "torch.arange(9)", "torch.zeros(9).long()"],
+)
+def test_an_input_none_of_whose_values_may_be_others_is_kept_and_named(inputs: str) -> None:
+    reference = Reference(REFERENCE.format(names="x, k", body="x * 2 + k.sum()", inputs=f"torch.randn(9), {inputs}"))
+    secret = SecretSource(reference, b"secret")
+    assert (secret.kept, secret.varied) == ((1,), ())
+    assert equal_bits(secret.nominal("a")[1], secret.given("b")[1])
+
+
+def changed(alike: str) -> tuple[torch.Tensor, list[torch.Tensor], list[torch.Tensor]]:
+    """Return an input that is always alike as it is given, as two trials have it, and as timed sets have it."""
+    inputs = f"torch.randn(9), {alike}"
+    secret = SecretSource(Reference(REFERENCE.format(names="x, k", body="x * 2 + k.sum()", inputs=inputs)), b"secret")
+    sets = [views[1] for views in refilled(inputs, names="x, k", body="x * 2 + k.sum()")]
+    return secret.given("a")[1], [secret.nominal("b")[1], secret.tweaked("a", "c")[1]], sets
+
+
+def test_no_parameter_stays_an_identity() -> None:
+    source = REFERENCE.format(names="x", body="self.layer(x)", inputs="torch.randn(4, 64)")
+    identity = LAYER.replace("32)", "64, bias=False)\n        nn.init.eye_(self.layer.weight)")
+    secret = SecretSource(Reference(source.replace("    def forward", identity)), b"secret")
+    assert int((secret.parameters("a")["layer.weight"] == torch.eye(64)).sum()) < 64
+
+
+def test_a_buffer_of_zeros_and_ones_stays_a_mask() -> None:
+    source = REFERENCE.format(names="x", body="x * self.mask", inputs="torch.randn(80, 80)")
+    mask = LAYER.replace("self.layer = nn.Linear(64, 32)", 'self.register_buffer("mask", torch.ones(80, 80).tril())')
+    secret = SecretSource(Reference(source.replace("    def forward", mask)), b"secret")
+    assert torch.equal(secret.parameters("a")["mask"], torch.ones(80, 80).tril())
+
+
+def test_outliers_are_few_and_far_beyond_the_rest() -> None:
+    secret = SecretSource(Reference(REFERENCE.format(names="x", body="x * 2", inputs="torch.rand(64, 96)")), b"secret")
+    (x,) = secret.outliers("a")
+    assert {int(n) for n in (x > 88.8).sum(dim=1)} == {0, 1}
+    assert float(x.min()) >= 0
+
+
+def test_a_tweaked_input_of_one_dimension_differs_in_a_part() -> None:
+    secret = SecretSource(Reference(REFERENCE.format(names="x", body="x * 2", inputs="torch.randn(160)")), b"secret")
+    assert 0 < int((secret.given("a")[0] != secret.tweaked("a", "b")[0]).sum()) <= 10

@@ -1,0 +1,51 @@
+"""What the values of an input have in common that a kernel may rely on: zeros, symmetry, order (runs in the judge)."""
+
+from __future__ import annotations
+
+import torch
+
+_STRUCTURE = 0.2  # this share of exact zeros is no accident
+_LEAST_ORDERED = 3  # a row of two is always in some order
+
+
+def has_structural_zeros(tensor: torch.Tensor) -> bool:
+    """Return whether a kernel may rely on the zeros: those of a triangular or sparse input."""
+    return tensor.numel() > 0 and int((tensor == 0).sum()) > _STRUCTURE * tensor.numel()
+
+
+def is_symmetric(tensor: torch.Tensor) -> bool:
+    """Return whether a kernel may rely on the symmetry of the last two dimensions."""
+    return tensor.dim() > 1 and tensor.shape[-1] == tensor.shape[-2] > 1 and torch.equal(tensor, tensor.mT)
+
+
+def is_binary(tensor: torch.Tensor) -> bool:
+    """Return whether there are zeros and ones and nothing else: a mask."""
+    zeros, ones = tensor == 0, tensor == 1
+    return bool((zeros | ones).all()) and bool(zeros.any()) and bool(ones.any())
+
+
+def order_of(tensor: torch.Tensor) -> int:
+    """Return 1 when every row (the last dimension) rises, -1 when every one falls, 0 for anything else."""
+    if tensor.dtype == torch.bool or tensor.dim() == 0 or tensor.shape[-1] < _LEAST_ORDERED or tensor.numel() == 0:
+        return 0
+    last_row = tensor[(-1,) * (tensor.dim() - 1)]
+    return _order(tensor) if _order(last_row) else 0  # one row tells of nearly every tensor that it has no order
+
+
+def _order(tensor: torch.Tensor) -> int:
+    before, after = tensor[..., :-1], tensor[..., 1:]
+    if bool((before == after).all()):
+        return 0
+    if bool((before <= after).all()):
+        return 1
+    return -1 if bool((before >= after).all()) else 0
+
+
+def are_distinct(tensor: torch.Tensor) -> bool:
+    """Return whether no value occurs twice: a permutation."""
+    return tensor.numel() > 1 and torch.unique(tensor).numel() == tensor.numel()
+
+
+def in_order(tensor: torch.Tensor, order: int) -> torch.Tensor:
+    """Return every row sorted as `order` says; the tensor itself for 0."""
+    return tensor.sort(dim=-1, descending=order < 0).values if order else tensor
