@@ -291,7 +291,7 @@ class Build(Record):
 class Trial(Record):
     """One comparison of a candidate's outputs with the expected ones."""
 
-    name: str  # "nominal_0", "shifted", "row_scaled", "integers"
+    name: str  # "nominal_0", "shifted", "outliers"; "other NAME": an input that never changed
     rel_error: float
     gate: float
     passed: bool
