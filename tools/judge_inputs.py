@@ -55,6 +55,7 @@ class SecretSource:
         self._whole = tuple(not t.is_floating_point() for t in first)
         self._distinct = tuple(is_whole and are_distinct(t) for is_whole, t in zip(self._whole, first, strict=True))
         self._ways = {i: self._ways_of(i, t) for i, t in enumerate(first) if self._alike[i] or self._whole[i]}
+        self._refused: set[int] = set()  # inputs of which the reference takes no other values: no transform's either
         self._only: int | None = None
         self._draws_each: bool | None = None
         self._largest = max(t.numel() for t in first)
@@ -84,6 +85,8 @@ class SecretSource:
     def give_up_way(self, index: int) -> None:
         """Change an input in its next way, or no more where there is none: the reference refuses this one."""
         self._ways[index] = self._ways[index][1:]
+        if not self._ways[index] and self._alike[index]:
+            self._refused.add(index)
 
     @contextlib.contextmanager
     def varying_only(self, index: int) -> Iterator[None]:
@@ -150,7 +153,7 @@ class SecretSource:
 
     def shifted(self, label: str) -> Tensors:
         """Return 3x + 2; zeros stay zero where they are structure (a triangular matrix)."""
-        return tuple(_shifted(t) if t.is_floating_point() else t for t in self.nominal(label))
+        return self._transformed(_shifted, label)
 
     def row_scaled(self, label: str) -> Tensors:
         """Return every row (the last dimension) times its own power of two."""
@@ -166,8 +169,9 @@ class SecretSource:
 
     def _transformed(self, transform: Way, label: str) -> Tensors:
         generator = self._generator(label + ":transform")
-        pairs = zip(self.nominal(label), self._orders, strict=True)
-        return tuple(in_order(transform(t, generator), o) if t.is_floating_point() else t for t, o in pairs)
+        pairs = enumerate(zip(self.nominal(label), self._orders, strict=True))
+        is_left = {i: self._whole[i] or i in self._refused for i in range(len(self._orders))}
+        return tuple(t if is_left[i] else in_order(transform(t, generator), order) for i, (t, order) in pairs)
 
     # ------------------------------------------------------------------------------------------------------ timed sets
 
@@ -283,7 +287,7 @@ def _with_one_scaled(tensor: torch.Tensor, index: tuple[int, ...]) -> torch.Tens
     return tensor
 
 
-def _shifted(tensor: torch.Tensor) -> torch.Tensor:
+def _shifted(tensor: torch.Tensor, _generator: torch.Generator) -> torch.Tensor:
     shifted = tensor * 3 + 2
     return torch.where(tensor == 0, tensor, shifted) if has_structural_zeros(tensor) else shifted
 

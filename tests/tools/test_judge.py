@@ -10,12 +10,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
 from ridgeline.tools import hang_limit
 from ridgeline.tools.engine import ProblemOnDevice
 from ridgeline.tools.errors import EngineError, JudgeCrashed, ProblemError
 from ridgeline.tools.hardware import detect_device
-from ridgeline.tools.judge import _kept_bytes
+from ridgeline.tools.judge import _contents_may_be_refused, _described, _kept_bytes
 from ridgeline.tools.judge_process import JudgeProcess, SharedRegion
 from ridgeline.tools.records import ArgKind, DeviceKind, Role, Trial
 
@@ -394,3 +395,12 @@ def test_a_large_problem_leaves_room_to_grade_beside_the_trials_kept(set_gb: flo
 def test_a_cpu_keeps_an_eighth_of_its_memory_of_trials() -> None:
     memory = SimpleNamespace(kind=DeviceKind.CPU, n_sets=24, set_bytes=1 << 30)
     assert _kept_bytes(memory, 64 << 30) == 8 << 30
+
+
+def test_contents_that_the_reference_refuses_are_the_problem_s_fault_and_told_in_one_line() -> None:
+    with pytest.raises(ProblemError, match=r"refuses contents .* _LinAlgError") as caught, _contents_may_be_refused():
+        torch.linalg.cholesky(torch.zeros(2, 2))
+    described = _described(caught.value, "loop")
+    assert (described["type"], "\n" in described["message"]) == ("ProblemError", False)
+    with pytest.raises(RuntimeError, match="no room"), _contents_may_be_refused():
+        raise RuntimeError("no room")

@@ -1,0 +1,76 @@
+"""What a trial may hold is found out by running the reference: narrower ways are tried, and what stays is named."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+
+from ridgeline.tools.judge_cases import TRANSFORMED, CaseBook
+from ridgeline.tools.judge_filling import Draws, Mixtures
+from ridgeline.tools.judge_inputs import SecretSource
+from ridgeline.tools.judge_reference import Reference
+from ridgeline.tools.records import DeviceKind
+
+N_SETS = 4
+SOURCE = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, {names}):
+{body}
+
+
+def get_inputs():
+    return [{inputs}]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+def made(names: str, inputs: str, *body: str) -> tuple[CaseBook, SecretSource]:
+    lines = "\n".join(f"        {line}" for line in body)
+    reference = Reference(SOURCE.format(names=names, inputs=inputs, body=lines))
+    source = SecretSource(reference, b"secret")
+    memory: Any = SimpleNamespace(
+        parameters={}, inputs=[reference.draw_inputs(0)], n_sets=N_SETS, kind=DeviceKind.CPU
+    )  # no process to share memory with
+    return CaseBook(reference, source, memory, budget_bytes=1 << 20), source
+
+
+CAUSAL = "torch.randn(32, 32), torch.ones(32, 32, dtype=torch.bool).tril()"
+
+
+def test_a_mask_that_may_not_lose_elements_only_gains_some() -> None:
+    book, source = made("x, mask", CAUSAL, "return x.masked_fill(~mask, 0.0) / mask.diagonal()[:, None]")
+    given, (_, mask) = torch.ones(32, 32, dtype=torch.bool).tril(), source.nominal("a")
+    assert bool((mask >= given).all()) and not torch.equal(mask, given)
+    assert not book.skipped and set(TRANSFORMED) <= set(book.names)
+
+
+def test_lengths_whose_zero_is_refused_begin_at_one() -> None:
+    body = "kept = torch.arange(16) < lengths[:, None]", "return (x * kept).sum(-1) / lengths"
+    book, source = made("x, lengths", "torch.randn(64, 16), torch.full((64,), 16)", *body)
+    lengths = source.nominal("a")[1]
+    assert (int(lengths.min()) >= 1, int(lengths.max()) <= 16, not book.skipped) == (True, True, True)
+
+
+def test_an_input_whose_other_values_are_refused_is_kept_and_named() -> None:
+    body = "if bool((table != table[0]).any()):", "    raise ValueError('no')", "return x + table + shift"
+    inputs = "torch.randn(9), torch.full((9,), 3.0), torch.full((9,), 8.0)"
+    book, source = made("x, table, shift", inputs, *body)
+    assert list(book.skipped) == ["other table"] and "no" in book.skipped["other table"]
+    assert not torch.equal(source.nominal("a")[2], source.given("a")[2])
+
+
+def test_a_reference_that_refuses_mixtures_gets_a_draw_for_each_set() -> None:
+    body = "assert bool((x.sum(-1) - 1).abs().max() < 1e-3)", "return x * 2"
+    _, refusing = made("x", "torch.randn(8, 64).softmax(dim=-1)", *body)
+    _, taking = made("x", "torch.randn(8, 64).softmax(dim=-1)", body[1])
+    assert isinstance(refusing.fill("a", N_SETS), Draws)
+    assert isinstance(taking.fill("a", N_SETS), Mixtures)
