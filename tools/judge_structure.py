@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 _STRUCTURE = 0.2  # this share of exact zeros is no accident
+_LOOKED_AT = 256
 _LEAST_ORDERED = 3  # a row of two is always in some order
 
 
@@ -20,6 +21,9 @@ def is_symmetric(tensor: torch.Tensor) -> bool:
 
 def is_binary(tensor: torch.Tensor) -> bool:
     """Return whether there are zeros and ones and nothing else: a mask."""
+    first = tensor.flatten()[:_LOOKED_AT] if tensor.is_contiguous() else tensor
+    if not bool(((first == 0) | (first == 1)).all()):
+        return False  # as nearly every tensor that is none: no masks as large as it
     zeros, ones = tensor == 0, tensor == 1
     return bool((zeros | ones).all()) and bool(zeros.any()) and bool(ones.any())
 
