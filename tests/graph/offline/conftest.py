@@ -56,26 +56,40 @@ def load_reference(folder, name):
     return Reference(name, description, dict(np.load(folder / f"{name}.npz")))
 
 
-@pytest.fixture(scope="session")
-def references(tmp_path_factory):
-    return exported("references.py", tmp_path_factory.mktemp("references"))
+SCRIPTS = ("references", "matmul_references", "conv_references")
 
 
 @pytest.fixture(scope="session")
-def products(tmp_path_factory):
-    return exported("matmul_references.py", tmp_path_factory.mktemp("products"))
-
-
-@pytest.fixture(scope="session")
-def convolutions(tmp_path_factory):
-    return exported("conv_references.py", tmp_path_factory.mktemp("convolutions"))
-
-
-def exported(script, out):
-    """Return the references that a script beside this file exports, by name."""
+def exports(tmp_path_factory):
+    """The three scripts beside this file, which export references for 10 s each, begun together."""
     environment = {**os.environ, "PYTHONPATH": str(HERE.parents[2] / "src")}
-    subprocess.run([sys.executable, str(HERE / script), str(out)], check=True, env=environment)
-    return {path.stem: load_reference(out, path.stem) for path in sorted(out.glob("*.json"))}
+    folders = {name: tmp_path_factory.mktemp(name) for name in SCRIPTS}
+    commands = {name: [sys.executable, str(HERE / f"{name}.py"), str(folder)] for name, folder in folders.items()}
+    begun = {name: subprocess.Popen(command, env=environment) for name, command in commands.items()}
+    yield lambda name: exported(begun[name], folders[name])
+    for process in begun.values():
+        process.wait()
+
+
+@pytest.fixture(scope="session")
+def references(exports):
+    return exports("references")
+
+
+@pytest.fixture(scope="session")
+def products(exports):
+    return exports("matmul_references")
+
+
+@pytest.fixture(scope="session")
+def convolutions(exports):
+    return exports("conv_references")
+
+
+def exported(process, folder):
+    """Return a script's references by name, when it has ended."""
+    assert process.wait() == 0
+    return {path.stem: load_reference(folder, path.stem) for path in sorted(folder.glob("*.json"))}
 
 
 @pytest.fixture(scope="session")
