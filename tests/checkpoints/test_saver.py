@@ -117,7 +117,7 @@ def test_a_search_killed_inside_a_fan_out_repeats_only_what_was_in_flight(tmp_pa
     counts = Counter(_executions(tmp_path))
     assert len(counts) == ROUNDS * (1 + 3 * BRANCHES)
     repeated = sum(n - 1 for n in counts.values())
-    assert repeated <= 4, counts  # two nodes that had logged but whose checkpoints were not yet stored, for each kill
+    assert repeated <= 2 * BRANCHES, counts  # for each kill, a node of each branch whose checkpoint was not yet stored
 
 
 def test_pruning_keeps_the_newest_checkpoint_only_and_drops_what_hung_below_the_others(tmp_path: Path) -> None:

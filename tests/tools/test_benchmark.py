@@ -199,15 +199,18 @@ def test_cache_keyed_by_a_fingerprint_gains_nothing(start, arena) -> None:
 
 def test_block_of_fresh_contents_gives_a_fingerprint_cache_no_advantage(start, arena) -> None:
     """Whatever the warm-up made of it: with a plan that uses no set twice, a cache saves nothing."""
-    plan = Plan(calls=15)
-    lanes = [Lane(side=start(m, work=20), arena=arena, is_tracked=True) for m in ("fingerprint_cache", "honest")]
-    for lane in lanes:
-        lane.plan = plan
-        for _ in range(3):
-            lane.renew()
-            lane.run_block(lambda sets: ())
-    cached, honest = (min(lane.per_call_s()) for lane in lanes)
-    assert cached > 0.7 * honest
+
+    def gains() -> bool:
+        lanes = [Lane(side=start(m, work=20), arena=arena, is_tracked=True) for m in ("fingerprint_cache", "honest")]
+        for lane in lanes:
+            lane.plan = Plan(calls=15)
+            for _ in range(3):
+                lane.renew()
+                lane.run_block(lambda sets: ())
+        cached, honest = (min(lane.per_call_s()) for lane in lanes)
+        return cached <= 0.7 * honest
+
+    assert not all(gains() for _ in range(3))  # a trick gains every time, a busy machine now and then
 
 
 def test_runner_that_lies_about_its_own_time_gains_nothing(start, arena) -> None:
@@ -239,8 +242,11 @@ def test_waiting_of_one_side_only_is_a_disagreement() -> None:
 
 
 def test_dawdling_in_every_third_block_gains_nothing(start, arena) -> None:
-    timing = time_candidate(start("dawdles", work=16), start(work=16), arena, settings=SETTINGS, floor=None)
-    assert timing.status is Status.UNTRUSTED or timing.speedup < 1.1
+    def gains() -> bool:
+        timing = time_candidate(start("dawdles", work=16), start(work=16), arena, settings=SETTINGS, floor=None)
+        return timing.status is Status.OK and timing.speedup >= 1.1
+
+    assert not all(gains() for _ in range(3))  # a trick gains every time, a busy machine now and then
 
 
 def test_time_below_the_floor_is_not_trusted(start, arena) -> None:
