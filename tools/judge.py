@@ -53,8 +53,9 @@ _KEPT_SHARE = {DeviceKind.CPU: 8, DeviceKind.CUDA: 4}
 _SPARE_SHARE = 8
 """PyTorch keeps up to 1 / 8 of a GPU's memory for its next use while a candidate runs."""
 _RENEWALS_ALONE = 5
-_RENEWAL_SCATTER_S = 1e-3  # many small sets are written at the speed of a processor, which has other work at times
 """Renewals of all contents before any candidate is there; the first ones load kernels."""
+_RENEWAL_SCATTER_S = 1e-3
+"""Many small sets are written at the speed of a processor, which has other work at times."""
 
 _REFUSALS: tuple[type[Exception], ...] = (
     torch.linalg.LinAlgError,  # type: ignore[attr-defined]  # public, and missing from its stub

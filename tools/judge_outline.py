@@ -268,9 +268,8 @@ def main() -> None:
     """Answer requests until the parent closes the pipe; die with the parent, whose pid is the first argument."""
     end_with_parent(int(sys.argv[1]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is the parent's to handle
-    outline(
-        _FIRST, "fp32", with_graph="--graphs" in sys.argv
-    )  # imports what the children would each import for a second
+    # imports what the children would each import for a second
+    outline(_FIRST, "fp32", with_graph="--graphs" in sys.argv)
     for line in sys.stdin:
         sys.stdout.write(json.dumps(_answer(json.loads(line))) + "\n")
         sys.stdout.flush()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from tests.candidates import candidate_of
 
 from ridgeline.tools.engine import CompileTask, ProblemOnDevice
+from ridgeline.tools.judge_process import LoadedProblem
 from ridgeline.tools.records import (
     ArgSpec,
     Candidate,
@@ -52,6 +54,29 @@ def exp_problem(interface: str = "c", kind: DeviceKind = DeviceKind.CPU) -> Prob
 @pytest.fixture
 def make_problem() -> Callable[..., ProblemOnDevice]:
     return exp_problem
+
+
+def without_tensors() -> LoadedProblem:
+    """Return what a judge says of a problem that has no memory: for processes that are never asked to compute."""
+    description = Description(
+        signature=Signature(args=()),
+        reference_graph=None,
+        compulsory_bytes=0,
+        flops=0,
+        reference_sha256="",
+        torch_version="2",
+    )
+    return LoadedProblem(
+        description=description, n_sets=3, regions=(), places=(), trials=(), degenerate_code="", degenerate_reason=""
+    )
+
+
+@pytest.fixture
+def module_on_gpu() -> ProblemOnDevice:
+    """Return the problem of interface module on a GPU, described as far as its builder asks."""
+    problem = exp_problem("module", DeviceKind.CUDA)
+    assert problem.description is not None
+    return replace(problem, description=replace(problem.description, module={"init": [], "state": {}}))
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ The machine's until the GPU was open, then the module's.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from ridgeline.tools.engine import ProblemOnDevice
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.kernels_ahead import _failure, kernels_ahead
 from ridgeline.tools.module_kernels import OPENED
-from ridgeline.tools.records import Build, Candidate, DeviceKind, ReasonCode, Status
+from ridgeline.tools.records import Build, Candidate, ReasonCode, Status
 from ridgeline.tools.runner_process import RunnerFailure
 from ridgeline.tools.sandbox import ExitStatus, Sandbox
 
@@ -59,17 +58,14 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_kernels_are_compiled_again_by_another_version_of_triton(
     compiled: list[str],
     monkeypatch: pytest.MonkeyPatch,
-    make_problem: Callable[..., ProblemOnDevice],
+    module_on_gpu: ProblemOnDevice,
     make_candidate: Callable[..., Candidate],
     sandbox: Sandbox,
     tmp_path: Path,
 ) -> None:
-    problem = make_problem("module", DeviceKind.CUDA)
-    assert problem.description is not None
-    problem = replace(problem, description=replace(problem.description, module={"init": [], "state": {}}))
     candidate = make_candidate("import triton", language="py", interface="module")
     build = Build(key="ab" * 32, status=Status.OK)
     for version in ("3.6.0", "3.6.0", "3.7.0"):
         monkeypatch.setattr("importlib.metadata.version", {"triton": version}.__getitem__)
-        assert kernels_ahead(problem, candidate, build, sandbox=sandbox, cache_dir=tmp_path) is not None
+        assert kernels_ahead(module_on_gpu, candidate, build, sandbox=sandbox, cache_dir=tmp_path) is not None
     assert len(compiled) == len(set(compiled)) == 2

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,16 +19,13 @@ def install(folder: Path, program: str, says: str) -> None:
 
 
 def test_module_on_a_gpu_is_built_again_by_another_host_compiler(
-    make_problem: Callable[..., ProblemOnDevice],
+    module_on_gpu: ProblemOnDevice,
     make_candidate: Callable[..., Candidate],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    problem = make_problem("module", DeviceKind.CUDA)
-    assert problem.description is not None
-    problem = replace(problem, description=replace(problem.description, module={"init": [], "state": {}}))
     candidate = make_candidate("class ModelNew: ...", language="py", interface="module")
-    task = CompileTask(problem=problem, candidate=candidate)
+    task = CompileTask(problem=module_on_gpu, candidate=candidate)
     monkeypatch.setenv("PATH", str(tmp_path))
     install(tmp_path, "nvcc", "Build cuda_13.0.r13.0/compiler.36424714_0")
     keys = []

@@ -14,14 +14,13 @@ import pytest
 
 from ridgeline.tools import runner_pool
 from ridgeline.tools.engine import VerifyTask
-from ridgeline.tools.judge_process import LoadedProblem
 from ridgeline.tools.process_usage import Threads
-from ridgeline.tools.records import Build, Description, Signature, Status
+from ridgeline.tools.records import Build, Status
 from ridgeline.tools.runner_pool import RunnerPool
 from ridgeline.tools.runner_start import RunnerPlan
 from ridgeline.tools.sandbox import Confined, Sandbox, python_paths
 
-from .conftest import candidate_of, exp_problem
+from .conftest import candidate_of, exp_problem, without_tensors
 
 HOST = """
 import socket
@@ -39,20 +38,6 @@ TASK = VerifyTask(
     candidate=candidate_of("class ModelNew: ...", language="py", interface="module"),
     build=Build(key="a", status=Status.OK, library_path="/nowhere.zip"),
 )
-
-
-def loaded() -> LoadedProblem:
-    description = Description(
-        signature=Signature(args=()),
-        reference_graph=None,
-        compulsory_bytes=0,
-        flops=0,
-        reference_sha256="",
-        torch_version="2",
-    )
-    return LoadedProblem(
-        description=description, n_sets=3, regions=(), places=(), trials=(), degenerate_code="", degenerate_reason=""
-    )
 
 
 @pytest.fixture
@@ -95,7 +80,7 @@ def comes_true(is_so: Callable[[], bool]) -> bool:
 def test_a_runner_started_ahead_is_the_next_candidates(
     sandbox: Sandbox, plan: RunnerPlan, pool: RunnerPool, tmp_path: Path
 ) -> None:
-    problem = loaded()
+    problem = without_tensors()
     pool.start_ahead(sandbox, TASK, problem)
     ahead = waiting(pool)
     assert ahead
@@ -117,11 +102,11 @@ def test_a_runner_started_ahead_is_the_next_candidates(
 def test_a_runner_started_for_another_judge_or_confinement_is_ended(
     sandbox: Sandbox, plan: RunnerPlan, pool: RunnerPool, change: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    problem = loaded()
+    problem = without_tensors()
     pool.start_ahead(sandbox, TASK, problem)
     ahead = waiting(pool)
     if change == "judge":
-        problem = loaded()
+        problem = without_tensors()
     else:
         other = replace(plan, confined=replace(plan.confined, env={"A": "B"}))
         monkeypatch.setattr(runner_pool, "runner_plan", lambda *_, **__: other)
@@ -133,7 +118,7 @@ def test_a_runner_started_for_another_judge_or_confinement_is_ended(
 def test_a_runner_that_died_while_it_waited_is_nobodys_failure(
     sandbox: Sandbox, plan: RunnerPlan, pool: RunnerPool
 ) -> None:
-    problem = loaded()
+    problem = without_tensors()
     pool.start_ahead(sandbox, TASK, problem)
     for pid in waiting(pool):
         os.kill(pid, signal.SIGKILL)
@@ -151,5 +136,5 @@ def test_a_runner_that_died_while_it_waited_is_nobodys_failure(
 def test_nothing_is_started_ahead_of_a_c_kernel_or_beside_a_short_limit(
     sandbox: Sandbox, plan: RunnerPlan, pool: RunnerPool, difference: dict[str, object]
 ) -> None:
-    pool.start_ahead(sandbox, replace(TASK, problem=replace(TASK.problem, **difference)), loaded())
+    pool.start_ahead(sandbox, replace(TASK, problem=replace(TASK.problem, **difference)), without_tensors())
     assert waiting(pool) == []

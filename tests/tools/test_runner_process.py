@@ -14,12 +14,14 @@ from ridgeline.tools.engine import ProblemOnDevice
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.fault_place import Spot, locate
 from ridgeline.tools.hardware import detect_device
-from ridgeline.tools.judge_process import JudgeProcess, LoadedProblem
+from ridgeline.tools.judge_process import JudgeProcess
 from ridgeline.tools.process_usage import Threads
-from ridgeline.tools.records import ArgSpec, Description, Role, Signature
+from ridgeline.tools.records import ArgSpec, Role
 from ridgeline.tools.runner_process import Place, RunnerProcess
 from ridgeline.tools.runner_start import RunnerPlan
 from ridgeline.tools.sandbox import Confined, Sandbox
+
+from .conftest import without_tensors
 
 
 def open_descriptors() -> int:
@@ -31,23 +33,12 @@ def children() -> str:
 
 
 def test_runner_that_cannot_start_leaves_no_descriptor(sandbox: Sandbox, tmp_path: Path) -> None:
-    description = Description(
-        signature=Signature(args=()),
-        reference_graph=None,
-        compulsory_bytes=0,
-        flops=0,
-        reference_sha256="",
-        torch_version="2",
-    )
-    problem = LoadedProblem(
-        description=description, n_sets=3, regions=(), places=(), trials=(), degenerate_code="", degenerate_reason=""
-    )
     confined = Confined(command=("/no/such/program",))
     plan = RunnerPlan(confined=confined, library=tmp_path / "kernel.so", workspace_bytes=0, call_timeout_s=1.0)
     before = open_descriptors()
     for _ in range(3):
         with pytest.raises(EngineError):
-            RunnerProcess(sandbox, plan, problem)
+            RunnerProcess(sandbox, plan, without_tensors())
     assert open_descriptors() == before
 
 
