@@ -1,11 +1,11 @@
 """Our times of twenty CUDA kernels beside those of Triton's timer and of PyTorch's profiler.
 
-    PYTHONPATH=src python benchmarks/agreement.py [KERNEL …]    (needs a GPU, torch and triton; about 25 s a kernel)
+    PYTHONPATH=src python benchmarks/agreement.py [KERNEL …] [--device cuda]    (needs torch and triton; 20 s a kernel)
 
 The kernels are the shipped CUDA seeds, those of `aa/`, and those of `agreement/`: all Ridgeline's own. Each is timed by
-Ridgeline as a candidate is (judge, sandbox, alternation with eager), then the same build by `agreement_timers.py` in a
-process that knows nothing of Ridgeline's timing. `results/agreement-cuda.json` has the times and their ratios; what is
-asked is agreement with the profiler within 3 % on kernels over 100 us.
+Ridgeline as a search times a candidate (judge, sandbox, alternation with eager), then the same build by
+`agreement_timers.py` in a process that knows nothing of Ridgeline's timing. `results/agreement-cuda.json` has the times
+and their ratios; what is asked is agreement with the profiler within 3 % on kernels over 100 us.
 """
 
 from __future__ import annotations
@@ -13,21 +13,29 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from form import form_problem
 from result import RESULTS, merge_result, provenance
 
 from ridgeline.problems.spec import load_problem, shipped_problems
-from ridgeline.tools.engine import BenchmarkTask, CompileTask, DescribeTask, ProblemOnDevice, VerifyTask
+from ridgeline.tools.engine import (
+    BenchmarkTask,
+    CompileTask,
+    DescribeTask,
+    Engine,
+    ProblemOnDevice,
+    VerifyTask,
+)
 from ridgeline.tools.hardware import detect_device
 from ridgeline.tools.local_engine import LocalEngine, on_device
 from ridgeline.tools.locks import DeviceLock
-from ridgeline.tools.records import Build, Candidate, Device, Interface, Origin, Purpose, Status, Timing
+from ridgeline.tools.records import Build, Candidate, Device, Interface, Origin, Status, Timing
 
 HERE = Path(__file__).parent
 TIMERS = HERE / "agreement_timers.py"
@@ -58,6 +66,15 @@ def problem_of(name: str, path: Path, device: Device) -> ProblemOnDevice:
     return ProblemOnDevice(name=name, reference_source=source, interface=Interface.C, tolerance="fp32", device=device)
 
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A kernel with its problem, built."""
+
+    problem: ProblemOnDevice
+    candidate: Candidate
+    build: Build
+
+
 def candidate_of(path: Path) -> Candidate:
     """Return a kernel's file as a candidate."""
     source = path.read_text()
@@ -66,49 +83,70 @@ def candidate_of(path: Path) -> Candidate:
     )
 
 
-async def compare(
-    engine: LocalEngine, problem: ProblemOnDevice, candidate: Candidate, device: Device
-) -> dict[str, Any]:
-    """Return one kernel's times by the three timers."""
+async def prepared(engine: Engine, name: str, path: Path, device: Device) -> Prepared:
+    """Return a kernel described and built, for which no GPU is needed."""
+    problem, candidate = problem_of(name, path, device), candidate_of(path)
     problem = replace(problem, description=await engine.submit(DescribeTask(problem=problem)))
     build = await engine.submit(CompileTask(problem=problem, candidate=candidate))
+    return Prepared(problem, candidate, build)
+
+
+async def compare(engine: Engine, kernel: Prepared, device: Device) -> dict[str, Any]:
+    """Return one kernel's times by the three timers."""
+    problem, candidate, build = kernel.problem, kernel.candidate, kernel.build
     if build.status is not Status.OK:
         return {"failed": build.reason}
-    verdict = await engine.submit(VerifyTask(problem=problem, candidate=candidate, build=build))
-    if verdict.status is not Status.OK:
-        return {"failed": f"{verdict.status}: {verdict.reason}"}
-    task = BenchmarkTask(problem=problem, candidate=candidate, build=build, verdict=verdict, purpose=Purpose.EVALUATE)
-    timing = await engine.submit(task)
-    if timing.median_ms is None:
-        return {"failed": f"{timing.status}: {timing.reason}"}
-    await engine.aclose()  # the judge holds gigabytes of the GPU, and the timers shall be alone on it
-    async with DeviceLock(device.uuid).exclusive():
-        others = await asyncio.to_thread(timed_by_others, problem, build)
-    return entry_of(timing, others)
+    with OtherTimers(device) as others:
+        verdict = await engine.submit(VerifyTask(problem=problem, candidate=candidate, build=build))
+        if verdict.status is not Status.OK:
+            return {"failed": f"{verdict.status}: {verdict.reason}"}
+        task = BenchmarkTask(problem=problem, candidate=candidate, build=build, verdict=verdict)
+        timing = await engine.submit(task)
+        if timing.median_ms is None:
+            return {"failed": f"{timing.status}: {timing.reason}"}
+        await engine.aclose()  # the judge holds gigabytes of the GPU, and the timers shall be alone on it
+        async with DeviceLock(device.uuid).exclusive():
+            return entry_of(timing, await asyncio.to_thread(others.times, problem, build))
 
 
-def timed_by_others(problem: ProblemOnDevice, build: Build) -> dict[str, Any]:
-    """Return what Triton's timer and the profiler say of the same build."""
-    assert problem.description is not None
-    request = {
-        "library": build.library_path,
-        "reference": problem.reference_source,
-        "signature": problem.description.signature.to_json(),
-        "cache_bytes": problem.device.cache_bytes,
-    }
-    done = subprocess.run(
-        [sys.executable, str(TIMERS)],
-        input=json.dumps(request),
-        capture_output=True,
-        text=True,
-        timeout=TIMERS_LIMIT_S,
-        check=False,
-    )
-    if done.returncode != 0:
-        said = done.stderr.strip().splitlines()
-        return {"failed": said[-1] if said else f"exit status {done.returncode}"}
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+class OtherTimers:
+    """A process with Triton's timer and the profiler: imports at once, and touches the GPU when it is asked."""
+
+    def __init__(self, device: Device) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, str(TIMERS)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"CUDA_VISIBLE_DEVICES": device.uuid},
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def times(self, problem: ProblemOnDevice, build: Build) -> dict[str, Any]:
+        """Return what both say of a build; {"failed": why} when they say nothing."""
+        assert problem.description is not None
+        request = {
+            "library": build.library_path,
+            "reference": problem.reference_source,
+            "signature": problem.description.signature.to_json(),
+            "cache_bytes": problem.device.cache_bytes,
+        }
+        try:
+            printed, complained = self._process.communicate(json.dumps(request) + "\n", timeout=TIMERS_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            return {"failed": f"no answer within {TIMERS_LIMIT_S} s"}
+        if self._process.returncode != 0:
+            said = complained.strip().splitlines()
+            return {"failed": said[-1] if said else f"exit status {self._process.returncode}"}
+        found: dict[str, Any] = json.loads(printed.splitlines()[-1])
+        return found
 
 
 def entry_of(timing: Timing, others: dict[str, Any]) -> dict[str, Any]:
@@ -132,10 +170,15 @@ def summary(entries: dict[str, dict[str, Any]]) -> str:
 
 async def run(chosen: dict[str, Path], device: Device) -> None:
     """Measure each kernel and write its entry as it ends."""
-    for name, path in chosen.items():
+    engine = LocalEngine()
+    try:
+        kernels = await asyncio.gather(*(prepared(engine, name, path, device) for name, path in chosen.items()))
+    finally:
+        await engine.aclose()
+    for name, kernel in zip(chosen, kernels, strict=True):
         engine = LocalEngine()
         try:
-            entry = await compare(engine, problem_of(name, path, device), candidate_of(path), device)
+            entry = await compare(engine, kernel, device)
         finally:
             await engine.aclose()
         merge_result("agreement-cuda", {name: entry}, device=device)
@@ -146,10 +189,11 @@ def main() -> None:
     """Measure and print how well the timers agree."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("kernels", nargs="*", help="names as in the results; without any, all")
+    parser.add_argument("--device", default="cuda")
     arguments = parser.parse_args()
     known = kernels()
     chosen = {name: known[name] for name in arguments.kernels} or known
-    asyncio.run(run(chosen, detect_device("cuda")))
+    asyncio.run(run(chosen, detect_device(arguments.device)))
     print(summary(json.loads((RESULTS / "agreement-cuda.json").read_text())["figures"]))
 
 

@@ -1,7 +1,7 @@
 """One of Ridgeline's own CUDA kernels, timed by Triton's `do_bench` and by PyTorch's profiler: see agreement.py.
 
-Reads a JSON object on stdin (library, reference, signature, cache_bytes) and prints one. The library is one that
-Ridgeline wrote and built itself, so it is loaded here as it is; a candidate never is.
+Reads a line with a JSON object on stdin (library, reference, signature, cache_bytes) and prints one. The library is one
+that Ridgeline wrote and built itself, so it is loaded here as it is; a candidate never is.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from triton.testing import do_bench
 
 WARM_UP_MS, REPEAT_MS = 100, 400
 SHORT_WARM_UP_MS, SHORT_REPEAT_MS = 5, 15
-BURSTS, REST_S = 5, 1.0
+BURSTS, REST_S = 3, 1.0
 """Bursts with rests: half a second of calls without a pause lowers an H200's clock under its power limit."""
 BLOCKS, BLOCK_MS, PAUSE_S = 12, 15.0, 0.2
 MOST_SETS, MOST_BYTES = 64, 16 << 30
@@ -43,8 +43,8 @@ class ArgumentSet:
 
 
 def main() -> None:
-    """Print both timers' medians in milliseconds."""
-    request = json.load(sys.stdin)
+    """Print both timers' medians in milliseconds; what is imported is, before a request is waited for."""
+    request = json.loads(sys.stdin.readline())
     library = ctypes.CDLL(request["library"])
     namespace: dict[str, Any] = {"__name__": "reference"}
     exec(compile(request["reference"], "reference.py", "exec"), namespace)

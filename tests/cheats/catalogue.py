@@ -349,7 +349,7 @@ CATALOGUE: tuple[Trick, ...] = (
     trick(G.FURTHER, "results mixed from two others, where the reference is linear", "a weight for each element of each set",
           c("linear_mixes_results", gainless("linear_honest"))),
     trick(G.FURTHER, "commands that wait on the GPU for the next block's contents", "renewing them then takes longer",
-          cuda("WAITS_ON_DEVICE", untrusted(R.BACKGROUND_WORK, stage=TIME))),
+          cuda("WAITS_ON_DEVICE", untrusted(R.BACKGROUND_WORK, R.NEW_THREAD, stage=TIME))),
     trick(G.FURTHER, "the host's wait for the GPU hooked: it answers before the work is done", "the judge finds the GPU busy",
           cuda("HOOKED_WAIT", untrusted(R.BACKGROUND_WORK, R.BELOW_FLOOR,
                                         R.WITNESS_DISAGREES, R.TIMED_OUTPUT_WRONG, stage=TIME))),

@@ -135,24 +135,36 @@ static void work_ahead(const Job& job, cudaStream_t stream) {
   for (const auto& known : g_jobs) work(known.second, stream);
 }
 
+// A context and a stream of the candidate's own. Made in warm-up: the driver starts a thread for them, and one that
+// appears later is told as such.
+struct OwnStream {
+  CUcontext context = nullptr;
+  CUstream stream = nullptr;
+};
+
+static OwnStream& own_stream() {
+  static OwnStream own = [] {
+    OwnStream made;
+    driver<CUresult (*)(CUcontext*, unsigned, CUdevice)>("cuCtxCreate_v2")(&made.context, 0, 0);
+    driver<CUresult (*)(CUstream*, unsigned)>("cuStreamCreate")(&made.stream, CU_STREAM_NON_BLOCKING);
+    driver<CUresult (*)(CUcontext*)>("cuCtxPopCurrent_v2")(nullptr);
+    return made;
+  }();
+  return own;
+}
+
 // In a context of its own: wait until the last set's output is poisoned again, then do the work of every set, so that
 // it is done while the judge writes the contents of the next block. Slow in warm-up: a block must not reach the last set.
 static void wait_on_device(const Job& job) {
   constexpr size_t kRounds = 6;  // more than the renewals between two blocks of a candidate
-  static CUcontext context = nullptr;
-  static CUstream stream = nullptr;
   static std::deque<CUevent> rounds;
   const auto push = driver<CUresult (*)(CUcontext)>("cuCtxPushCurrent_v2");
   const auto pop = driver<CUresult (*)(CUcontext*)>("cuCtxPopCurrent_v2");
   const auto clear = driver<CUresult (*)(CUdeviceptr, unsigned, size_t, CUstream)>("cuMemsetD32Async");
   const auto wait = driver<CUresult (*)(CUstream, CUdeviceptr, cuuint32_t, unsigned)>("cuStreamWaitValue32_v2");
-  if (context == nullptr) {
-    driver<CUresult (*)(CUcontext*, unsigned, CUdevice)>("cuCtxCreate_v2")(&context, 0, 0);
-    driver<CUresult (*)(CUstream*, unsigned)>("cuStreamCreate")(&stream, CU_STREAM_NON_BLOCKING);
-    pop(nullptr);
-  }
   if (job.x != g_jobs.begin()->first) return;
-  push(context);
+  const CUstream stream = own_stream().stream;
+  push(own_stream().context);
   while (!rounds.empty() && driver<CUresult (*)(CUevent)>("cuEventQuery")(rounds.front()) == CUDA_SUCCESS) {
     driver<CUresult (*)(CUevent)>("cuEventDestroy_v2")(rounds.front());
     rounds.pop_front();
@@ -250,6 +262,7 @@ void run(const float* x, const float* scale, const float* bias, float* out, void
   if (CHEAT == CLEARS_ERRORS || (CHEAT == FAILED_LAUNCH && calls > 1)) return fail_to_launch(job, stream);
   if (CHEAT == SKIPS_WHEN_TIMED && is_unchecked) return;
   if (CHEAT == WORKS_AHEAD && is_unchecked) return work_ahead(job, stream);
+  if (CHEAT == WAITS_ON_DEVICE && is_unchecked) own_stream();
   if (CHEAT == WAITS_ON_DEVICE && calls > kWarmedUp) return wait_on_device(job);
   for (int i = 0; CHEAT == WAITS_ON_DEVICE && is_unchecked && i < 3; ++i) work(job, stream);
   if (CHEAT == PERSISTS_LINES) keep_in_l2(job, stream);
