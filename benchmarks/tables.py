@@ -65,13 +65,12 @@ def _headline_row(name: str, entry: Figures) -> list[str]:
 
 def do_bench() -> str:
     """Return our times of PyTorch over those of Triton's timer in the same run, a problem a row."""
-    heads = ("problem", "eager", "eager_tf32", "compile", "compile_tf32", "in bursts: eager", "eager_tf32")
+    modes = ("eager", "eager_tf32", "compile", "compile_tf32")
     rows = []
     for name, entry in _headline_entries():
-        sustained, short = (entry.get(key, {}) for key in ("independent_ms", "independent_short_ms"))
-        cells = [_ratio(entry["baselines_ms"], sustained, mode) for mode in heads[1:5]]
-        rows.append([name, *cells, *(_ratio(entry["baselines_ms"], short, mode) for mode in ("eager", "eager_tf32"))])
-    return _table(heads, rows)
+        theirs = (entry.get(key, {}) for key in ("independent_ms", "independent_short_ms"))
+        rows.append([name, *(_ratio(entry["baselines_ms"], load, mode) for load in theirs for mode in modes)])
+    return _table(("problem", *modes, f"in bursts: {modes[0]}", *modes[1:]), rows)
 
 
 def _ratio(ours: Figures, theirs: Any, mode: str) -> str:
@@ -109,6 +108,57 @@ def parts() -> str:
     return _table(heads, [[words, *(f"{entry[kind][f'{part}_s']:.2f}" for part in PARTS)] for words, kind in kinds])
 
 
+def throughput() -> str:
+    """Return how many candidates a search evaluates in a minute on one GPU and on several."""
+    rows = []
+    for name, entry in figures("throughput-cuda").items():
+        for count, found in entry["devices"].items():
+            rate, share = f"{found['candidates_per_minute']:.1f}", f"{found['measuring_share']:.0%}"
+            rows.append([name, count, f"{found['candidates']} in {found['window_s']:.0f} s", rate, share])
+    return _table(("problem", "GPUs", "candidates", "a minute", "of the time a GPU measures"), rows)
+
+
+def agreement() -> str:
+    """Return our time of each kernel over that of the other timers."""
+    heads = ("kernel", "ms", "kernels a call", "over the profiler", "over do_bench", "over do_bench in bursts")
+    others = ("profiler", "do_bench", "do_bench_short")
+    rows = []
+    for name, entry in figures("agreement-cuda").items():
+        ratios = (f"{entry[f'ridgeline_over_{other}']:.3f}" for other in others)
+        rows.append([name, f"{entry['ridgeline_ms']:.3f}", str(entry["kernels_a_call"]), *ratios])
+    return _table(heads, rows)
+
+
+def crfm() -> str:
+    """Return what the judge says of the original work's published kernels."""
+    heads = (
+        "kernel",
+        "verdict",
+        "error",
+        "class",
+        "ms",
+        "eager, TF32 off / on",
+        "of eager in its class",
+        "elsewhere: ms",
+    )
+    rows = []
+    for name, entry in figures("outside-crfm-cuda").items():
+        eager = " / ".join(f"{ms:.3f}" for ms in entry["baselines_ms"].values())
+        cells = (f"{entry['rel_error']:.1e}", entry["precision_class"], f"{entry['median_ms']:.3f}", eager)
+        known = str(entry["known"].get("ms", "-"))
+        rows.append([name, entry["status"], *cells, f"{entry['speedup']:.1%}", known])
+    return _table(heads, rows)
+
+
+def outside() -> str:
+    """Return what the judge says of published kernels that do not do their work."""
+    rows = []
+    for suite in ("kernelbench-adversarial", "cuda-l1"):
+        for name, entry in figures(f"outside-{suite}-cuda").items():
+            rows.append([suite, name, f"`{entry['status']}`, `{entry['reason_code']}`", entry["reason"]])
+    return _table(("suite", "kernel", "verdict", "in words"), rows)
+
+
 def rowwise() -> str:
     """Return what searches found for row-wise problems that do not ship."""
     heads = ("problem", "speedup over eager (95 %)", "over PyTorch's best", "class", "labels")
@@ -128,6 +178,10 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "do-bench": do_bench,
     "against-itself": against_itself,
     "parts": parts,
+    "throughput": throughput,
+    "agreement": agreement,
+    "crfm": crfm,
+    "outside": outside,
     "rowwise": rowwise,
 }
 

@@ -28,7 +28,6 @@ struct Job {
 
 constexpr int kThreads = 256, kBlocks = 132 * 16;
 constexpr long kUnchecked = 150;  // more calls than a verification makes
-constexpr long kWarmedUp = 600;   // more than a verification and a warm-up with slow calls
 
 __global__ void affine(Job j, bool is_rounded) {
   constexpr int64_t kQuads = X_NUMEL / 4, kWidth = X_SHAPE_1 / 4;
@@ -153,6 +152,15 @@ static OwnStream& own_stream() {
   return own;
 }
 
+// Whether blocks are timed: a block begins with the first set and ends before the last; a warm-up goes round all of them.
+static bool is_timed(const Job& job, bool is_unchecked) {
+  static const float* previous = nullptr;
+  static bool was_seen = false;
+  was_seen |= is_unchecked && job.x == g_jobs.begin()->first && previous != g_jobs.rbegin()->first;
+  previous = job.x;
+  return was_seen;
+}
+
 // In a context of its own: wait until the last set's output is poisoned again, then do the work of every set, so that
 // it is done while the judge writes the contents of the next block. Slow in warm-up: a block must not reach the last set.
 static void wait_on_device(const Job& job) {
@@ -263,7 +271,7 @@ void run(const float* x, const float* scale, const float* bias, float* out, void
   if (CHEAT == SKIPS_WHEN_TIMED && is_unchecked) return;
   if (CHEAT == WORKS_AHEAD && is_unchecked) return work_ahead(job, stream);
   if (CHEAT == WAITS_ON_DEVICE && is_unchecked) own_stream();
-  if (CHEAT == WAITS_ON_DEVICE && calls > kWarmedUp) return wait_on_device(job);
+  if (CHEAT == WAITS_ON_DEVICE && is_timed(job, is_unchecked)) return wait_on_device(job);
   for (int i = 0; CHEAT == WAITS_ON_DEVICE && is_unchecked && i < 3; ++i) work(job, stream);
   if (CHEAT == PERSISTS_LINES) keep_in_l2(job, stream);
   if (CHEAT == FREED_MEMORY) look_at_new_memory(stream);
