@@ -10,7 +10,8 @@ RidgelineError
 │       └── StorageError    a read-only or full disk, a damaged database
 ├── NotBegun                a stop was asked for while it waited: not a failure, a search goes on there when it is resumed
 └── EngineError             ours or the machine's: a judge that died, a protocol broken; exit code 1
-    └── JudgeCrashed        the trusted process went away; worth one retry
+    ├── JudgeCrashed        the trusted process went away; worth one retry
+    └── DeviceAssertError   the reference ended the judge's use of the GPU; a new judge leaves out what it was given
 """
 
 
@@ -56,3 +57,7 @@ class EngineError(RidgelineError):
 
 class JudgeCrashed(EngineError):
     """The judge's process died."""
+
+
+class DeviceAssertError(EngineError):
+    """The reference ended in a device-side assert: its process can use the GPU no more. The message is what was tried."""

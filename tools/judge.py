@@ -96,7 +96,13 @@ class Judge:
         self.memory = ArenaMemory(signature, kind=kind, cache_bytes=cache_bytes, memory_bytes=memory_bytes)
         self.reference.bind(self.memory.parameters)
         self._secrets = secrets
-        self._book = CaseBook(self.reference, secrets, self.memory, budget_bytes=_kept_bytes(self.memory, memory_bytes))
+        self._book = CaseBook(
+            self.reference,
+            secrets,
+            self.memory,
+            budget_bytes=_kept_bytes(self.memory, memory_bytes),
+            left_out=frozenset(request["left_out"]),
+        )
         self._examiner = Examiner(self._book, self.memory, self.reference, str(request["tolerance"]))
         self._modes = ReferenceModes(self.reference, self.memory)
         self._spare_bytes = memory_bytes // _SPARE_SHARE

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 
 import torch
 
-from ridgeline.tools.errors import ProblemError
+from ridgeline.tools.errors import DeviceAssertError, ProblemError
 from ridgeline.tools.judge_compare import Expected, compare, expect
 from ridgeline.tools.judge_device import use_tf32
 from ridgeline.tools.judge_inputs import SecretSource
 from ridgeline.tools.judge_memory import ArenaMemory
+from ridgeline.tools.judge_own_code import is_device_assert
 from ridgeline.tools.judge_reference import Reference, Tensors
 from ridgeline.tools.precision import Errors
 from ridgeline.tools.records import DeviceKind, PrecisionClass
@@ -25,6 +26,8 @@ TRANSFORMED = (*TWEAKED, "shifted", "row_scaled", "integers", "outliers")
 _GIVEN = NOMINAL[1]  # all inputs as `get_inputs` gives them, those too that it always gives alike
 
 _FIRST_VARIED = (NOMINAL[0], TWEAKED[0])  # the first trials to change inputs that `get_inputs` gives alike
+_RANDOM_PARAMETERS, _MIXTURES = "random parameters", "mixtures"
+_ASSERTS = "these values end the reference in a device-side assert"
 
 _ROUNDED_TO = {
     PrecisionClass.FP16: torch.float16,
@@ -55,7 +58,28 @@ class Case:
 class CaseBook:
     """Cases by name, kept while they fit into `budget_bytes` and made again from the secret when they do not."""
 
-    def __init__(self, reference: Reference, source: SecretSource, memory: ArenaMemory, *, budget_bytes: int) -> None:
+    def __init__(
+        self,
+        reference: Reference,
+        source: SecretSource,
+        memory: ArenaMemory,
+        *,
+        budget_bytes: int,
+        left_out: frozenset[str] = frozenset(),
+    ) -> None:
+        """Find out by running the reference which trials it takes.
+
+        Args:
+            reference: the user's, on its device.
+            source: what inputs and parameters are drawn from.
+            memory: the sets, and the parameters that the reference uses.
+            budget_bytes: how much the cases that are kept may take.
+            left_out: what ended an earlier judge of this reference in a device-side assert, and is not tried again.
+
+        Raises:
+            DeviceAssertError: something new did, which its message names; this process can use the GPU no more.
+        """
+        self._left_out = left_out
         self._reference = reference
         self._source = source
         self._memory = memory
@@ -154,13 +178,18 @@ class CaseBook:
 
     def _settle_parameters(self) -> None:
         """Fall back on the model's own parameters when random ones leave the reference's domain."""
-        case = self._make(_GIVEN)
-        if _all_finite(case):
+        if _RANDOM_PARAMETERS in self._left_out:
+            self.default_parameters = True
+            self.skipped[_RANDOM_PARAMETERS] = _ASSERTS
+            return
+        with self._trying(_RANDOM_PARAMETERS):
+            is_taken = _all_finite(self._make(_GIVEN))
+        if is_taken:
             return
         self.default_parameters = True
         self._own.clear()
         if _all_finite(self._make(_GIVEN)):
-            self.skipped["random parameters"] = "outside the reference's domain"
+            self.skipped[_RANDOM_PARAMETERS] = "outside the reference's domain"
         else:
             self.default_parameters = False
         self._own.clear()
@@ -168,6 +197,9 @@ class CaseBook:
     def _settle_inputs(self) -> None:
         """Find out in which way each input may be changed that `get_inputs` does not change, or not enough."""
         source, names = self._source, self._reference.input_names
+        if not self._left_out.isdisjoint(_FIRST_VARIED):
+            for index in source.varied:
+                self._leave(index, _ASSERTS)
         if any(self._objection(trial) for trial in _FIRST_VARIED if source.varied):
             for index in source.varied:
                 self._settle_input(index)
@@ -196,13 +228,18 @@ class CaseBook:
 
     def _settle_mixtures(self) -> None:
         """Give every timed set a draw of its own where the reference refuses mixtures (of definite matrices, say)."""
+        if _MIXTURES in self._left_out:
+            self._source.draw_each_set()
+            return
         views = tuple(torch.empty_like(view) for view in self._memory.inputs[0])
         self._source.fill("mixture", self._memory.n_sets).write(0, views)
-        with self._parameters_kept():
+        with self._trying(_MIXTURES), self._parameters_kept():
             self.place_parameters(self.parameters(NOMINAL[0]))
             try:
                 is_taken = _are_finite(self._reference.run(views)) or not self._is_given_finite
-            except ProblemError:
+            except ProblemError as error:
+                if is_device_assert(error):
+                    raise
                 is_taken = False
         if not is_taken:
             self._source.draw_each_set()
@@ -220,9 +257,26 @@ class CaseBook:
 
     def _objection(self, name: str) -> str:
         """Return why the reference gives nothing for a trial to be compared with, "" when it does."""
+        if name in self._left_out and name not in _FIRST_VARIED:
+            return _ASSERTS
+        with self._trying(name):
+            return self._unless_comparable(name)
+
+    @contextlib.contextmanager
+    def _trying(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except (ProblemError, RuntimeError) as error:  # RuntimeError is torch's: an assert may show in a later call
+            if is_device_assert(error):
+                raise DeviceAssertError(what) from error
+            raise
+
+    def _unless_comparable(self, name: str) -> str:
         try:
             case = self.case(name)
         except ProblemError as error:
+            if is_device_assert(error):
+                raise
             return str(error).removeprefix("reference.py: ")
         if self._is_given_finite and not _all_finite(case):
             self._forget((name,))

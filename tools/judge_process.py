@@ -17,7 +17,7 @@ from typing import Any
 
 from ridgeline.tools import errors
 from ridgeline.tools.engine import ProblemOnDevice
-from ridgeline.tools.errors import EngineError, JudgeCrashed, ProblemError, RidgelineError
+from ridgeline.tools.errors import DeviceAssertError, EngineError, JudgeCrashed, ProblemError, RidgelineError
 from ridgeline.tools.hang_limit import hung_line, reference_limit_s
 from ridgeline.tools.hardware import measurement_cores
 from ridgeline.tools.import_path import import_path
@@ -30,6 +30,8 @@ LOAD_LIMIT_S = 480.0
 """For all that the judge does with a reference before the first kernel: some 30 calls. Below the task's own limit."""
 
 _MAX_DESCRIPTORS = 8
+_LEFT_OUT: dict[str, tuple[str, ...]] = {}
+"""What ended a judge of a reference (its source is the key) in a device-side assert: no later one tries it again."""
 _KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "CXX", "CC", "CUDA_HOME")
 
 
@@ -71,11 +73,25 @@ class JudgeProcess:
     def __init__(self, problem: ProblemOnDevice, secret: bytes, cache_dir: Path) -> None:
         """Start the judge and load the problem (3 to 6 s: it imports torch and runs the reference).
 
+        On a GPU a reference that takes only some values (a probability, say) may end its process in a device-side assert.
+        Another judge is started then, and leaves those values out.
+
         Raises:
             ProblemError: the reference cannot be judged; one line says why.
             JudgeCrashed: the process went away.
         """
         self.device_kind = problem.device.kind
+        while True:
+            try:
+                self._begin(problem, secret, cache_dir)
+                break
+            except DeviceAssertError as error:
+                known, tried = _LEFT_OUT.get(problem.reference_source, ()), str(error)
+                if tried in known:
+                    raise ProblemError(f"reference.py: forward() ends in a device-side assert ({tried})") from error
+                _LEFT_OUT[problem.reference_source] = (*known, tried)
+
+    def _begin(self, problem: ProblemOnDevice, secret: bytes, cache_dir: Path) -> None:
         self._pending = b""
         self._is_stopped = False
         self._descriptors: list[int] = []
@@ -136,6 +152,7 @@ class JudgeProcess:
             device=problem.device.kind.value,
             cache_bytes=problem.device.cache_bytes,
             memory_bytes=problem.device.memory_bytes,
+            left_out=_LEFT_OUT.get(problem.reference_source, ()),
         )
         regions = tuple(
             SharedRegion(fd=fd, size_bytes=r["bytes"], writable=r["writable"])

@@ -404,3 +404,13 @@ def test_contents_that_the_reference_refuses_are_the_problem_s_fault_and_told_in
     assert (described["type"], "\n" in described["message"]) == ("ProblemError", False)
     with pytest.raises(RuntimeError, match="no room"), _contents_may_be_refused():
         raise RuntimeError("no room")
+
+
+def test_a_new_judge_leaves_out_what_ended_the_first_one_in_a_device_assert(tmp_path: Path) -> None:
+    body = """if bool((x == x.round()).all()):
+            raise RuntimeError("CUDA error: device-side assert triggered")
+        return x * 2"""
+    with judging(reference("x", body, "torch.randn(64, 8)"), tmp_path) as judge:
+        assert "integers" not in judge.problem.trials and "shifted" in judge.problem.trials
+        (skipped,) = judge.problem.description.skipped_trials
+        assert skipped.startswith("integers: ") and "device-side assert" in skipped

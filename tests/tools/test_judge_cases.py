@@ -5,8 +5,10 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 import torch
 
+from ridgeline.tools.errors import DeviceAssertError
 from ridgeline.tools.judge_cases import TRANSFORMED, CaseBook
 from ridgeline.tools.judge_filling import Draws, Mixtures
 from ridgeline.tools.judge_inputs import SecretSource
@@ -33,14 +35,14 @@ def get_init_inputs():
 """
 
 
-def made(names: str, inputs: str, *body: str) -> tuple[CaseBook, SecretSource]:
+def made(names: str, inputs: str, *body: str, left_out: frozenset[str] = frozenset()) -> tuple[CaseBook, SecretSource]:
     lines = "\n".join(f"        {line}" for line in body)
     reference = Reference(SOURCE.format(names=names, inputs=inputs, body=lines))
     source = SecretSource(reference, b"secret")
     memory: Any = SimpleNamespace(
         parameters={}, inputs=[reference.draw_inputs(0)], n_sets=N_SETS, kind=DeviceKind.CPU
     )  # no process to share memory with
-    return CaseBook(reference, source, memory, budget_bytes=1 << 20), source
+    return CaseBook(reference, source, memory, budget_bytes=1 << 20, left_out=left_out), source
 
 
 CAUSAL = "torch.randn(32, 32), torch.ones(32, 32, dtype=torch.bool).tril()"
@@ -74,3 +76,28 @@ def test_a_reference_that_refuses_mixtures_gets_a_draw_for_each_set() -> None:
     _, taking = made("x", "torch.randn(8, 64).softmax(dim=-1)", body[1])
     assert isinstance(refusing.fill("a", N_SETS), Draws)
     assert isinstance(taking.fill("a", N_SETS), Mixtures)
+
+
+ASSERTS = 'raise RuntimeError("CUDA error: device-side assert triggered")'
+
+
+@pytest.mark.parametrize(
+    ("names", "inputs", "bad", "tried"),
+    [
+        ("x", "torch.rand(64, 16)", "bool((x > 1).any())", ("shifted", "row_scaled", "outliers")),
+        ("x, n", "torch.rand(64, 16), torch.full((64,), 16)", "bool((n != 16).any())", ("nominal_0",)),
+    ],
+    ids=["a probability", "a length"],
+)
+def test_what_ends_the_reference_in_a_device_assert_is_named_and_left_out_the_next_time(
+    names, inputs, bad, tried
+) -> None:
+    body = (f"if {bad}:", f"    {ASSERTS}", "return x.sum(-1)")
+    left_out: frozenset[str] = frozenset()
+    for what in tried:
+        with pytest.raises(DeviceAssertError, match=f"^{what}$"):
+            made(names, inputs, *body, left_out=left_out)
+        left_out |= {what}
+    book, _ = made(names, inputs, *body, left_out=left_out)
+    assert not set(tried) & set(TRANSFORMED) & set(book.names)
+    assert ["device-side assert" in why for why in book.skipped.values()].count(True) == len(tried)
