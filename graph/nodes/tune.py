@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ridgeline.graph.budget import exhausted, spent
@@ -26,6 +26,15 @@ logger = logging.getLogger(__name__)
 
 BATCH = 4
 """Points chosen from the same knowledge: their builds run side by side while one is timed."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Sweep:
+    """A round's trials, and how many of them are measured."""
+
+    round: int
+    trials: int
+    measured: int
 
 
 async def tune(state: SearchState, context: SearchContext) -> SearchState:
@@ -55,14 +64,25 @@ async def tune(state: SearchState, context: SearchContext) -> SearchState:
 
 
 async def _sweep(context: SearchContext, state: SearchState, round_: int, trials: int) -> None:
-    """Share the round's trials among the elites, fastest first; what one leaves unused the next one gets."""
+    """Share the round's trials among the elites; what some leave unused the fastest gets, then the next.
+
+    The shares are swept side by side: one kernel's points do not depend on another's, so no device waits for the builds
+    or for the last measurement of a batch while there is another kernel to go on with.
+    """
     roots = await asyncio.to_thread(_tunable_roots, context, state.get("elites", []))
-    for place, root in enumerate(roots):
+    measured = await _trials(context, await asyncio.to_thread(_tuned, context, round_))
+    sweep = _Sweep(round=round_, trials=trials, measured=len(measured))
+    shares = _shares(trials, len(roots))
+    await together(*(_sweep_one(context, root, sweep, share) for root, share in zip(roots, shares, strict=True)))
+    for root in roots:
         done = await asyncio.to_thread(_tuned, context, round_)
-        others = [c for c in done if root_id(c) != root.id]
-        left = trials - len(others)
-        share = math.ceil(max(0, left) / (len(roots) - place))
-        await _sweep_one(context, root, round_, share, trials)
+        others = sum(1 for candidate in done if root_id(candidate) != root.id)
+        await _sweep_one(context, root, sweep, trials - others)
+
+
+def _shares(trials: int, kernels: int) -> list[int]:
+    """Return how many trials each kernel gets, the first ones one more where they do not come out even."""
+    return [(trials + place) // kernels for place in reversed(range(kernels))]
 
 
 def _tunable_roots(context: SearchContext, elites: Sequence[str]) -> list[Candidate]:
@@ -76,7 +96,7 @@ def _tuned(context: SearchContext, round_: int) -> list[Candidate]:
     return context.archive.candidates(round=round_, origin=Origin.TUNE)
 
 
-async def _sweep_one(context: SearchContext, root: Candidate, round_: int, share: int, trials: int) -> None:
+async def _sweep_one(context: SearchContext, root: Candidate, sweep: _Sweep, share: int) -> None:
     """Measure up to `share` points of one kernel in this round; the sequence continues over rounds.
 
     Points are stored before they are measured and evaluations are kept, so a resume measures what is missing and then
@@ -90,20 +110,19 @@ async def _sweep_one(context: SearchContext, root: Candidate, round_: int, share
     while not exhausted(context.budget, await spent(context)):
         candidates = await _measured(context, root)
         trial_by_id = await _trials(context, candidates)
-        done = sum(1 for c in candidates if c.round == round_)
+        done = sum(1 for c in candidates if c.round == sweep.round)
         batch = [c for c in candidates if c.id not in trial_by_id]
         if not batch:
-            count = min(BATCH, share - done)
+            count = max(0, min(BATCH, share - done))
             known = list(trial_by_id.values())
-            points = next_points(tunables, known, base.speedup, rng_seed=rng_seed, planned=trials, count=max(0, count))
+            points = next_points(tunables, known, base.speedup, rng_seed=rng_seed, planned=sweep.trials, count=count)
             ids = await asyncio.to_thread(_free_ids, context, root, len(candidates), len(points))
-            batch = [_point(root, round_, i, p, tunables) for i, p in zip(ids, points, strict=True)]
-            done += len(batch)
+            batch = [_point(root, sweep.round, i, p, tunables) for i, p in zip(ids, points, strict=True)]
         if not batch:
             return
         for candidate in batch:
             await asyncio.to_thread(context.archive.add_candidate, candidate)
-        await together(*(_measure(context, c, done - len(batch) + n + 1, share) for n, c in enumerate(batch)))
+        await together(*(_measure(context, candidate, sweep) for candidate in batch))
 
 
 def _free_ids(context: SearchContext, root: Candidate, first: int, count: int) -> list[str]:
@@ -148,15 +167,16 @@ def _point(
     )
 
 
-async def _measure(context: SearchContext, candidate: Candidate, number: int, share: int) -> None:
+async def _measure(context: SearchContext, candidate: Candidate, sweep: _Sweep) -> None:
     evaluation = await evaluate(context, candidate, Purpose.TUNE)
+    sweep.measured += 1
     emit(
         {
             "event": "tune",
             "candidate_id": candidate.id,
             "values": candidate.tunables,
-            "trial": number,
-            "trials": share,
+            "trial": sweep.measured,
+            "trials": sweep.trials,
             "speedup": evaluation.speedup,
         }
     )

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
+from ridgeline.graph.tuning import root_id
+from ridgeline.tools.engine import CompileTask, Task
 from ridgeline.tools.records import Origin
 
 from .conftest import Search
+from .memory_engine import MemoryEngine
 from .scripted_model import ScriptedModel
 
 TUNED = """// {title}
@@ -46,3 +52,45 @@ async def test_seed_named_like_a_tuned_kernel_is_tuned_as_any_other(search: Sear
     best = search.archive.candidate(output["best_id"])
     assert (best.parent_id, best.origin) == ("seed-float4", Origin.TUNE)
     assert search.archive.candidate("seed-float4t0").origin is Origin.SEED
+
+
+NARROW = """// {title}
+constexpr int BLOCK = 64;  // tune: BLOCK = 32 | 64
+// speed 1.6
+"""
+
+
+async def test_what_one_kernel_leaves_of_its_share_another_gets(search: Search) -> None:
+    search.model = ScriptedModel(
+        kernel=lambda r: {"source": (TUNED if r.variation else NARROW).format(title=r.idea.title)}
+    )
+    await search.run(search.context(rounds=1, ideas=1, implementations=2, tune_trials=10))
+    points = search.archive.candidates(origin=Origin.TUNE)
+    assert sorted(len([p for p in points if root_id(p) == root]) for root in {root_id(p) for p in points}) == [1, 9]
+    told = [(event["trial"], event["trials"]) for event in search.events_named("tune")]
+    assert told == [(number, 10) for number in range(1, 11)]
+
+
+class Meeting(MemoryEngine):
+    """Builds no tuned kernel before those of two roots are asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.roots: set[str] = set()
+        self.both = asyncio.Event()
+
+    async def submit(self, task: Task[Any]) -> Any:
+        if isinstance(task, CompileTask) and task.candidate.origin is Origin.TUNE:
+            self.roots.add(root_id(task.candidate))
+            if len(self.roots) == 2:
+                self.both.set()
+            await asyncio.wait_for(self.both.wait(), timeout=30)
+        return await super().submit(task)
+
+
+async def test_kernels_are_tuned_side_by_side(search: Search) -> None:
+    search.engine = Meeting()
+    search.model = ScriptedModel(kernel=lambda r: {"source": TUNED.format(title=f"{r.idea.title} {r.variation}")})
+    await search.run(search.context(rounds=1, ideas=1, implementations=2, tune_trials=4))
+    assert len(search.engine.roots) == 2
+    assert len(search.archive.candidates(origin=Origin.TUNE)) == 4
