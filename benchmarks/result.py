@@ -71,10 +71,16 @@ def provenance() -> dict[str, str]:
 
 
 def _commit() -> str:
-    """Return the checked-out commit, with "+changes" when the tree differs from it; "" outside a repository."""
+    """Return the checked-out commit, with "+changes" when the tree differs from it; "" outside a repository.
+
+    Results and the pages that show them are no part of what is measured.
+    """
     folder = Path(__file__).parent
     commit = _git(folder, "rev-parse", "HEAD")
-    return commit + ("+changes" if commit and _git(folder, "status", "--porcelain", "--untracked-files=no") else "")
+    code = ("--", ":/", ":(top,exclude)benchmarks/results", ":(top,exclude)docs")
+    return commit + (
+        "+changes" if commit and _git(folder, "status", "--porcelain", "--untracked-files=no", *code) else ""
+    )
 
 
 def _git(folder: Path, *arguments: str) -> str:

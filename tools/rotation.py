@@ -8,7 +8,7 @@ from ridgeline.tools.records import DeviceKind
 
 MIN_SETS = 3
 MAX_SETS = 512
-"""A kernel of 10 us needs hundreds of calls on fresh contents before a request's cost of 30 to 60 us is a few percent."""
+"""A kernel of 10 us needs hundreds of calls on fresh contents before a request's cost of 0.1 ms is a few percent."""
 MAX_BYTES = {DeviceKind.CPU: 2 << 30, DeviceKind.CUDA: 32 << 30}
 SHARE = {DeviceKind.CPU: 1 / 8, DeviceKind.CUDA: 1 / 4}
 """Sets rotate over twice the last-level cache, within these limits and this share of the memory. A GPU writes 32 GiB in
