@@ -18,8 +18,10 @@ help:
 demo: $(RUNTIME)
 	$(BIN)/python -m graph.run problems/quickstart/problem.yaml $(DEMO_FLAGS)
 
+# Compositions are compiled and emulated by many processes; everything else measures, and has the machine for itself.
 test: $(DEV)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile tests/graph/offline
+	$(BIN)/python -m pytest --ignore tests/graph/offline
 
 soak: $(DEV)
 	RIDGELINE_ALL_TIERS=1 $(BIN)/python -m pytest tests/attacks

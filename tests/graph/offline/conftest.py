@@ -1,11 +1,13 @@
 """Exported references, and a way to run composed kernels against them in the sandbox."""
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
 import subprocess
 import sys
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -59,15 +61,26 @@ def load_reference(folder, name):
 SCRIPTS = ("references", "matmul_references", "conv_references")
 
 
+EXPORT_LIMIT_S = 200
+
+
 @pytest.fixture(scope="session")
 def exports(tmp_path_factory):
-    """The three scripts beside this file, which export references for 10 s each, begun together."""
+    """The three scripts beside this file, which export references for 10 s each, begun together and once for all workers."""
     environment = {**os.environ, "PYTHONPATH": str(HERE.parents[2] / "src")}
-    folders = {name: tmp_path_factory.mktemp(name) for name in SCRIPTS}
-    commands = {name: [sys.executable, str(HERE / f"{name}.py"), str(folder)] for name, folder in folders.items()}
-    begun = {name: subprocess.Popen(command, env=environment) for name, command in commands.items()}
-    yield lambda name: exported(begun[name], folders[name])
-    for process in begun.values():
+    own = tmp_path_factory.getbasetemp()
+    shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    begun = []
+    for name in SCRIPTS:
+        folder = shared / f"exported-{name}"
+        with contextlib.suppress(FileExistsError):  # another worker began it
+            folder.mkdir()
+            command = ["sh", "-c", '"$@"; echo $? > "$0.status"', str(folder)]
+            begun.append(
+                subprocess.Popen([*command, sys.executable, str(HERE / f"{name}.py"), str(folder)], env=environment)
+            )
+    yield lambda name: exported(shared / f"exported-{name}")
+    for process in begun:
         process.wait()
 
 
@@ -86,9 +99,13 @@ def convolutions(exports):
     return exports("conv_references")
 
 
-def exported(process, folder):
+def exported(folder):
     """Return a script's references by name, when it has ended."""
-    assert process.wait() == 0
+    status, until = Path(f"{folder}.status"), time.monotonic() + EXPORT_LIMIT_S
+    while not (status.exists() and status.read_text()):
+        assert time.monotonic() < until, f"{folder.name} did not end"
+        time.sleep(0.1)
+    assert status.read_text() == "0\n"
     return {path.stem: load_reference(folder, path.stem) for path in sorted(folder.glob("*.json"))}
 
 
