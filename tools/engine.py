@@ -46,6 +46,11 @@ class ProblemOnDevice(Record):
             return "py"
         return "cu" if self.device.kind == "cuda" else "cpp"
 
+    @property
+    def judge_key(self) -> tuple[str, ...]:
+        """Return what a judge is loaded with: problems of one key share a judge and its secrets."""
+        return (self.reference_source, self.interface, self.tolerance)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task(Record, Generic[R]):

@@ -11,7 +11,7 @@ RidgelineError
 ├── NotBegun                a stop was asked for while it waited: not a failure, a search goes on there when it is resumed
 └── EngineError             ours or the machine's: a judge that died, a protocol broken; exit code 1
     ├── JudgeCrashed        the trusted process went away; worth one retry
-    └── DeviceAssertError   the reference ended the judge's use of the GPU; a new judge leaves out what it was given
+    └── DeviceLostError     the reference lost the judge its GPU (a device-side assert); a new judge leaves that out
 """
 
 
@@ -59,5 +59,5 @@ class JudgeCrashed(EngineError):
     """The judge's process died."""
 
 
-class DeviceAssertError(EngineError):
-    """The reference ended in a device-side assert: its process can use the GPU no more. The message is what was tried."""
+class DeviceLostError(EngineError):
+    """The reference's kernels failed on the GPU, which its process can use no more. The message is what was tried."""

@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -77,6 +78,7 @@ class Evaluator:
         self._judge: JudgeProcess | None = None
         self._judge_key: tuple[str, ...] = ()
         self._secrets: dict[tuple[str, ...], bytes] = {}
+        self._left_out: dict[tuple[str, ...], set[str]] = defaultdict(set)  # what lost a problem's judge the GPU
         self._request_costs: dict[tuple[str, ...], float] = {}
         self._pool = RunnerPool(self._cache_dir)
         self._monitor = GpuMonitor(device.uuid) if device.kind is DeviceKind.CUDA else None
@@ -262,25 +264,22 @@ class Evaluator:
     # --------------------------------------------------------------------------------------------------------- processes
 
     def _judge_for(self, problem: ProblemOnDevice) -> JudgeProcess:
-        key = (problem.reference_source, problem.interface, problem.tolerance)
+        key = problem.judge_key
         if self._judge is not None and self._judge_key == key:
             return self._judge
         self.forget_judge()
         self._expect_ready()
         # one secret for each problem of a run: every candidate faces the same trials, and no rng seed leads to them
         secret = self._secrets.setdefault(key, os.urandom(16))
-        self._judge = JudgeProcess(problem, secret, self._cache_dir)
+        self._judge = JudgeProcess(problem, secret, self._cache_dir, left_out=self._left_out[key])
         self._judge_key = key
         return self._judge
 
     def _another_judge(self, problem: ProblemOnDevice) -> JudgeProcess:
-        """Return a judge with secrets of its own, alone on a GPU: a large problem does not fit there twice.
-
-        The next task starts ours again, with the same secret.
-        """
+        """Return a judge with secrets of its own, alone on a GPU: no large problem fits twice, and ours starts again later."""
         if problem.device.kind is DeviceKind.CUDA:
             self.forget_judge()
-        return JudgeProcess(problem, os.urandom(16), self._cache_dir)
+        return JudgeProcess(problem, os.urandom(16), self._cache_dir, left_out=self._left_out[problem.judge_key])
 
     def _expect_ready(self) -> None:
         """Refuse a GPU that nothing built here runs on or that other processes use, before anything of ours does.

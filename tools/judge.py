@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 
-from ridgeline.tools.errors import EngineError, ProblemError, RidgelineError
+from ridgeline.tools.errors import EngineError, JudgeCrashed, ProblemError, RidgelineError
 from ridgeline.tools.judge_cases import NOMINAL, CaseBook
 from ridgeline.tools.judge_device import (
     Stopwatch,
@@ -299,7 +299,17 @@ def serve(connection: socket.socket) -> None:
                 raise EngineError("the judge was asked before it loaded a problem")
             _answer(connection, OPERATIONS[request["op"]](judge, request))
         except (RidgelineError, MemoryError, RuntimeError) as error:  # RuntimeError is torch's for all of its own
-            _answer(connection, {"error": _described(error, request["op"])})
+            _answer(connection, {"error": _lost_gpu(error, judge) or _described(error, request["op"])})
+
+
+def _lost_gpu(error: Exception, judge: Judge | None) -> dict[str, str]:
+    """Return the error for the parent when this process can use the GPU no more, whatever failed first; else {}."""
+    try:
+        if judge is not None:
+            settle(judge.memory.kind)
+    except RuntimeError:
+        return {"type": JudgeCrashed.__name__, "message": f"the judge lost the GPU: {one_line(error)}"}
+    return {}
 
 
 def _described(error: Exception, op: str) -> dict[str, str]:

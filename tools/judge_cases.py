@@ -7,18 +7,20 @@ import functools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import torch
 
-from ridgeline.tools.errors import DeviceAssertError, ProblemError
+from ridgeline.tools.errors import DeviceLostError, ProblemError
 from ridgeline.tools.judge_compare import Expected, compare, expect
-from ridgeline.tools.judge_device import use_tf32
+from ridgeline.tools.judge_device import settle, use_tf32
 from ridgeline.tools.judge_inputs import SecretSource
 from ridgeline.tools.judge_memory import ArenaMemory
-from ridgeline.tools.judge_own_code import is_device_assert
 from ridgeline.tools.judge_reference import Reference, Tensors
 from ridgeline.tools.precision import Errors
 from ridgeline.tools.records import DeviceKind, PrecisionClass
+
+T = TypeVar("T")
 
 NOMINAL = ("nominal_0", "nominal_1")
 TWEAKED = ("tweaked_0", "tweaked_1")
@@ -27,7 +29,8 @@ _GIVEN = NOMINAL[1]  # all inputs as `get_inputs` gives them, those too that it 
 
 _FIRST_VARIED = (NOMINAL[0], TWEAKED[0])  # the first trials to change inputs that `get_inputs` gives alike
 _RANDOM_PARAMETERS, _MIXTURES = "random parameters", "mixtures"
-_ASSERTS = "these values end the reference in a device-side assert"
+_TOGETHER, _TOGETHER_AGAIN = "other inputs", "other inputs, each accepted alone"
+_LOST = "the reference's kernels fail on the GPU with these values (a device-side assert?)"
 
 _ROUNDED_TO = {
     PrecisionClass.FP16: torch.float16,
@@ -74,10 +77,10 @@ class CaseBook:
             source: what inputs and parameters are drawn from.
             memory: the sets, and the parameters that the reference uses.
             budget_bytes: how much the cases that are kept may take.
-            left_out: what ended an earlier judge of this reference in a device-side assert, and is not tried again.
+            left_out: what lost an earlier judge of this reference its GPU, and is not tried again.
 
         Raises:
-            DeviceAssertError: something new did, which its message names; this process can use the GPU no more.
+            DeviceLostError: something new did, which its message names.
         """
         self._left_out = left_out
         self._reference = reference
@@ -180,11 +183,9 @@ class CaseBook:
         """Fall back on the model's own parameters when random ones leave the reference's domain."""
         if _RANDOM_PARAMETERS in self._left_out:
             self.default_parameters = True
-            self.skipped[_RANDOM_PARAMETERS] = _ASSERTS
+            self.skipped[_RANDOM_PARAMETERS] = _LOST
             return
-        with self._trying(_RANDOM_PARAMETERS):
-            is_taken = _all_finite(self._make(_GIVEN))
-        if is_taken:
+        if self._tried(_RANDOM_PARAMETERS, lambda: _all_finite(self._make(_GIVEN))):
             return
         self.default_parameters = True
         self._own.clear()
@@ -197,26 +198,37 @@ class CaseBook:
     def _settle_inputs(self) -> None:
         """Find out in which way each input may be changed that `get_inputs` does not change, or not enough."""
         source, names = self._source, self._reference.input_names
-        if not self._left_out.isdisjoint(_FIRST_VARIED):
-            for index in source.varied:
-                self._leave(index, _ASSERTS)
-        if any(self._objection(trial) for trial in _FIRST_VARIED if source.varied):
+        if self._is_refused(_TOGETHER):
             for index in source.varied:
                 self._settle_input(index)
-        if any(self._objection(trial) for trial in _FIRST_VARIED if source.varied):
-            for index in source.varied:  # each alone is in the domain
-                self._leave(index, "together with others, other values are outside the reference's domain")
+            if self._is_refused(_TOGETHER_AGAIN):
+                for index in source.varied:
+                    self._leave(index, "together with others, other values are outside the reference's domain")
         for index in source.kept:
             self.skipped.setdefault(f"other {names[index]}", "its values are a mask or indices, and are always these")
 
+    def _is_refused(self, what: str) -> bool:
+        """Return whether the reference refuses the inputs as they are changed now, all at once."""
+        if not self._source.varied:
+            return False
+        return what in self._left_out or any(self._tried(what, self._objections))
+
+    def _objections(self) -> list[str]:
+        return [self._objection(trial) for trial in _FIRST_VARIED]
+
     def _settle_input(self, index: int) -> None:
+        ways = 0
         while index in self._source.varied:
-            with self._source.varying_only(index):
-                objections = [self._objection(trial) for trial in _FIRST_VARIED]
-                self._forget(_FIRST_VARIED)
+            what = f"other {self._reference.input_names[index]}, way {ways}"
+            objections = [_LOST]
+            if what not in self._left_out:
+                with self._source.varying_only(index):
+                    objections = self._tried(what, self._objections)
+                    self._forget(_FIRST_VARIED)
             if not any(objections):
                 return
             self._source.give_up_way(index)
+            ways += 1
             if index not in self._source.varied:
                 self._leave(index, next(o for o in objections if o))
 
@@ -233,16 +245,16 @@ class CaseBook:
             return
         views = tuple(torch.empty_like(view) for view in self._memory.inputs[0])
         self._source.fill("mixture", self._memory.n_sets).write(0, views)
-        with self._trying(_MIXTURES), self._parameters_kept():
+        if not self._tried(_MIXTURES, lambda: self._takes(views)):
+            self._source.draw_each_set()
+
+    def _takes(self, inputs: Tensors) -> bool:
+        with self._parameters_kept():
             self.place_parameters(self.parameters(NOMINAL[0]))
             try:
-                is_taken = _are_finite(self._reference.run(views)) or not self._is_given_finite
-            except ProblemError as error:
-                if is_device_assert(error):
-                    raise
-                is_taken = False
-        if not is_taken:
-            self._source.draw_each_set()
+                return _are_finite(self._reference.run(inputs)) or not self._is_given_finite
+            except ProblemError:
+                return False
 
     def _forget(self, names: tuple[str, ...]) -> None:
         for name in names:
@@ -250,33 +262,33 @@ class CaseBook:
             self._own.pop(name, None)
 
     def _is_in_domain(self, name: str) -> bool:
-        objection = self._objection(name)
+        objection = _LOST if name in self._left_out else self._tried(name, lambda: self._objection(name))
         if objection:
             self.skipped[name] = objection
         return not objection
 
+    def _tried(self, what: str, attempt: Callable[[], T]) -> T:
+        """Return what an attempt gives.
+
+        A kernel's failure shows in any later call, and in words of many libraries: so the GPU is asked whether it still
+        answers, however the attempt ended.
+
+        Raises:
+            DeviceLostError: it does not.
+        """
+        try:
+            return attempt()
+        finally:
+            try:
+                settle(self._memory.kind)
+            except RuntimeError as error:  # torch's own, for all of CUDA's
+                raise DeviceLostError(what) from error
+
     def _objection(self, name: str) -> str:
         """Return why the reference gives nothing for a trial to be compared with, "" when it does."""
-        if name in self._left_out and name not in _FIRST_VARIED:
-            return _ASSERTS
-        with self._trying(name):
-            return self._unless_comparable(name)
-
-    @contextlib.contextmanager
-    def _trying(self, what: str) -> Iterator[None]:
-        try:
-            yield
-        except (ProblemError, RuntimeError) as error:  # RuntimeError is torch's: an assert may show in a later call
-            if is_device_assert(error):
-                raise DeviceAssertError(what) from error
-            raise
-
-    def _unless_comparable(self, name: str) -> str:
         try:
             case = self.case(name)
         except ProblemError as error:
-            if is_device_assert(error):
-                raise
             return str(error).removeprefix("reference.py: ")
         if self._is_given_finite and not _all_finite(case):
             self._forget((name,))

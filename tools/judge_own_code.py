@@ -22,8 +22,6 @@ _MODULE = "ridgeline_reference"
 FILE = "reference.py"
 _LONGEST_MESSAGE = 300
 _ARGUMENTS_OF = {"Model()": "get_init_inputs()", "forward()": "get_inputs()"}
-_ASSERTED = re.compile("device-side assert")
-"""torch's own words; the process's CUDA context is lost with it."""
 _NO_GPU = re.compile(
     "not compiled with CUDA|not linked with support for cuda|Found no NVIDIA driver|No CUDA GPUs are available"
 )  # torch's own words
@@ -69,11 +67,6 @@ def run_own(what: str, call: Callable[[], T]) -> T:
     except BaseException as error:  # the user's code may raise anything, SystemExit too; it comes back in one line
         place = _place(error)
         raise ProblemError(f"{FILE}: {what} raised {one_line(error)}{place}{_remedy(error, what, place)}") from error
-
-
-def is_device_assert(error: BaseException) -> bool:
-    """Return whether a kernel of the reference's stopped the GPU because of the values that it was given."""
-    return bool(_ASSERTED.search(str(error)))
 
 
 def _place(error: BaseException) -> str:

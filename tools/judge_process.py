@@ -5,19 +5,21 @@ from __future__ import annotations
 import array
 import contextlib
 import json
+import logging
 import os
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ridgeline.tools import errors
 from ridgeline.tools.engine import ProblemOnDevice
-from ridgeline.tools.errors import DeviceAssertError, EngineError, JudgeCrashed, ProblemError, RidgelineError
+from ridgeline.tools.errors import DeviceLostError, EngineError, JudgeCrashed, ProblemError, RidgelineError
 from ridgeline.tools.hang_limit import hung_line, reference_limit_s
 from ridgeline.tools.hardware import measurement_cores
 from ridgeline.tools.import_path import import_path
@@ -26,12 +28,12 @@ from ridgeline.tools.outline import explain_no_room
 from ridgeline.tools.records import ArgSpec, Description, Device, DeviceKind
 from ridgeline.tools.room import no_room
 
+logger = logging.getLogger(__name__)
+
 LOAD_LIMIT_S = 480.0
 """For all that the judge does with a reference before the first kernel: some 30 calls. Below the task's own limit."""
 
 _MAX_DESCRIPTORS = 8
-_LEFT_OUT: dict[str, tuple[str, ...]] = {}
-"""What ended a judge of a reference (its source is the key) in a device-side assert: no later one tries it again."""
 _KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "CXX", "CC", "CUDA_HOME")
 
 
@@ -70,28 +72,44 @@ class LoadedProblem:
 class JudgeProcess:
     """A running judge with one problem loaded. Ends with `close()` and with this process."""
 
-    def __init__(self, problem: ProblemOnDevice, secret: bytes, cache_dir: Path) -> None:
+    def __init__(
+        self, problem: ProblemOnDevice, secret: bytes, cache_dir: Path, *, left_out: set[str] | None = None
+    ) -> None:
         """Start the judge and load the problem (3 to 6 s: it imports torch and runs the reference).
 
-        On a GPU a reference that takes only some values (a probability, say) may end its process in a device-side assert.
-        Another judge is started then, and leaves those values out.
+        A reference may lose its process the GPU over values that were made for it: `binary_cross_entropy` ends in a
+        device-side assert for a probability above 1. Another judge is started then, without those values.
+
+        Args:
+            problem: what is judged.
+            secret: what inputs and parameters are drawn from.
+            cache_dir: where compiled references are kept.
+            left_out: what lost earlier judges of this problem the GPU; what is found now is added.
 
         Raises:
             ProblemError: the reference cannot be judged; one line says why.
             JudgeCrashed: the process went away.
         """
         self.device_kind = problem.device.kind
-        while True:
-            try:
-                self._begin(problem, secret, cache_dir)
-                break
-            except DeviceAssertError as error:
-                known, tried = _LEFT_OUT.get(problem.reference_source, ()), str(error)
-                if tried in known:
-                    raise ProblemError(f"reference.py: forward() ends in a device-side assert ({tried})") from error
-                _LEFT_OUT[problem.reference_source] = (*known, tried)
+        self._left_out = set() if left_out is None else left_out
+        until = time.monotonic() + LOAD_LIMIT_S
+        while not self._has_begun(problem, secret, cache_dir, until - time.monotonic()):
+            pass
 
-    def _begin(self, problem: ProblemOnDevice, secret: bytes, cache_dir: Path) -> None:
+    def _has_begun(self, problem: ProblemOnDevice, secret: bytes, cache_dir: Path, limit_s: float) -> bool:
+        """Start a judge and return whether it loaded the problem; if not, there is more to leave out for the next one."""
+        try:
+            self._begin(problem, secret, cache_dir, limit_s)
+        except DeviceLostError as error:
+            tried = str(error)
+            if tried in self._left_out:
+                raise EngineError(f"the judge lost the GPU over what it was to leave out: {tried}") from error
+            logger.info("the reference lost the judge its GPU (%s): starting another without that", tried)
+            self._left_out.add(tried)
+            return False
+        return True
+
+    def _begin(self, problem: ProblemOnDevice, secret: bytes, cache_dir: Path, limit_s: float) -> None:
         self._pending = b""
         self._is_stopped = False
         self._descriptors: list[int] = []
@@ -105,7 +123,7 @@ class JudgeProcess:
             raise
         try:
             self._pin()
-            self.problem = self._load(problem, secret)
+            self.problem = self._load(problem, secret, limit_s)
         except ProblemError as error:
             self.close()
             if no_room(self.device_kind) not in str(error):
@@ -139,11 +157,11 @@ class JudgeProcess:
         """Return the process's id."""
         return self._process.pid
 
-    def _load(self, problem: ProblemOnDevice, secret: bytes) -> LoadedProblem:
+    def _load(self, problem: ProblemOnDevice, secret: bytes, limit_s: float) -> LoadedProblem:
         self._call_limit_s = reference_limit_s(problem.call_timeout_s)
         reply = self.request(
             "load",
-            timeout_s=LOAD_LIMIT_S,
+            timeout_s=max(limit_s, 1.0),
             call_limit_s=self._call_limit_s,
             reference_source=problem.reference_source,
             interface=problem.interface,
@@ -152,7 +170,7 @@ class JudgeProcess:
             device=problem.device.kind.value,
             cache_bytes=problem.device.cache_bytes,
             memory_bytes=problem.device.memory_bytes,
-            left_out=_LEFT_OUT.get(problem.reference_source, ()),
+            left_out=sorted(self._left_out),
         )
         regions = tuple(
             SharedRegion(fd=fd, size_bytes=r["bytes"], writable=r["writable"])

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 import torch
 
-from ridgeline.tools import hang_limit
+from ridgeline.tools import hang_limit, judge
 from ridgeline.tools.engine import ProblemOnDevice
 from ridgeline.tools.errors import EngineError, JudgeCrashed, ProblemError
 from ridgeline.tools.hardware import detect_device
-from ridgeline.tools.judge import _contents_may_be_refused, _described, _kept_bytes
+from ridgeline.tools.judge import _contents_may_be_refused, _described, _kept_bytes, _lost_gpu
 from ridgeline.tools.judge_process import JudgeProcess, SharedRegion
 from ridgeline.tools.records import ArgKind, DeviceKind, Role, Trial
 
@@ -406,11 +406,37 @@ def test_contents_that_the_reference_refuses_are_the_problem_s_fault_and_told_in
         raise RuntimeError("no room")
 
 
-def test_a_new_judge_leaves_out_what_ended_the_first_one_in_a_device_assert(tmp_path: Path) -> None:
-    body = """if bool((x == x.round()).all()):
-            raise RuntimeError("CUDA error: device-side assert triggered")
-        return x * 2"""
-    with judging(reference("x", body, "torch.randn(64, 8)"), tmp_path) as judge:
+LOSES_THE_GPU = """import torch
+from torch import nn
+from ridgeline.tools import judge_cases
+def lost(kind):
+    raise RuntimeError("CUDA error: device-side assert triggered")
+class Model(nn.Module):
+    def forward(self, x):
+        if bool((x == x.round()).all()):
+            judge_cases.settle = lost
+        return x * 2
+def get_inputs():
+    return [torch.randn(64, 8)]
+"""
+"""A reference that leaves its process as one that lost the GPU: nothing can be waited for any more."""
+
+
+def test_a_new_judge_leaves_out_what_lost_the_first_one_its_gpu(tmp_path: Path) -> None:
+    with judging(LOSES_THE_GPU, tmp_path) as judge:
         assert "integers" not in judge.problem.trials and "shifted" in judge.problem.trials
         (skipped,) = judge.problem.description.skipped_trials
         assert skipped.startswith("integers: ") and "device-side assert" in skipped
+
+
+def test_a_loaded_judge_that_lost_its_gpu_counts_as_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = SimpleNamespace(memory=SimpleNamespace(kind=DeviceKind.CPU))
+    failure = RuntimeError("CUBLAS_STATUS_EXECUTION_FAILED")
+    assert _lost_gpu(failure, loaded) == {}
+
+    def settle(_kind: DeviceKind) -> None:
+        raise RuntimeError("CUDA error: device-side assert triggered")
+
+    monkeypatch.setattr(judge, "settle", settle)
+    found = _lost_gpu(failure, loaded)
+    assert found["type"] == "JudgeCrashed" and "CUBLAS_STATUS_EXECUTION_FAILED" in found["message"]

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from ridgeline.tools.errors import DeviceAssertError
+from ridgeline.tools import judge_cases
+from ridgeline.tools.errors import DeviceLostError
 from ridgeline.tools.judge_cases import TRANSFORMED, CaseBook
 from ridgeline.tools.judge_filling import Draws, Mixtures
 from ridgeline.tools.judge_inputs import SecretSource
@@ -78,26 +79,59 @@ def test_a_reference_that_refuses_mixtures_gets_a_draw_for_each_set() -> None:
     assert isinstance(taking.fill("a", N_SETS), Mixtures)
 
 
-ASSERTS = 'raise RuntimeError("CUDA error: device-side assert triggered")'
+LOSES = 'raise RuntimeError("CUDA error: device-side assert triggered")'
 
 
 @pytest.mark.parametrize(
-    ("names", "inputs", "bad", "tried"),
+    ("names", "inputs", "bad", "tried", "skipped"),
     [
-        ("x", "torch.rand(64, 16)", "bool((x > 1).any())", ("shifted", "row_scaled", "outliers")),
-        ("x, n", "torch.rand(64, 16), torch.full((64,), 16)", "bool((n != 16).any())", ("nominal_0",)),
+        (
+            "x",
+            "torch.rand(64, 16)",
+            "bool((x > 1).any())",
+            ["shifted", "row_scaled", "outliers"],
+            {"shifted", "row_scaled", "outliers"},
+        ),
+        (
+            "x, n, m",
+            "torch.rand(64, 16), torch.full((64,), 16), torch.full((64,), 9)",
+            "bool((n != 16).any())",
+            ["other inputs", "other n, way 0", "other n, way 1"],
+            {"other n"},
+        ),
+        (
+            "x, n, m",
+            "torch.rand(64, 16), torch.full((64,), 16), torch.full((64,), 16)",
+            "bool((n != 16).any()) and bool((m != 16).any())",
+            ["other inputs", "other inputs, each accepted alone"],
+            {"other n", "other m"},
+        ),
     ],
-    ids=["a probability", "a length"],
+    ids=["a probability", "a length", "two lengths"],
 )
-def test_what_ends_the_reference_in_a_device_assert_is_named_and_left_out_the_next_time(
-    names, inputs, bad, tried
+def test_what_loses_the_gpu_is_named_and_left_out_the_next_time(
+    names, inputs, bad, tried, skipped, monkeypatch
 ) -> None:
-    body = (f"if {bad}:", f"    {ASSERTS}", "return x.sum(-1)")
+    lost = []
+
+    def settle(_kind: DeviceKind) -> None:  # as CUDA does: every later call fails
+        if lost:
+            raise RuntimeError("CUDA error: device-side assert triggered")
+
+    monkeypatch.setattr(judge_cases, "settle", settle)
+    monkeypatch.setattr(torch, "lost_for_this_test", lost, raising=False)
+    body = (f"if {bad}:", "    torch.lost_for_this_test.append(1)", "    " + LOSES, "return x.sum(-1)")
     left_out: frozenset[str] = frozenset()
     for what in tried:
-        with pytest.raises(DeviceAssertError, match=f"^{what}$"):
+        with pytest.raises(DeviceLostError, match=f"^{what}$"):
             made(names, inputs, *body, left_out=left_out)
         left_out |= {what}
+        lost.clear()
     book, _ = made(names, inputs, *body, left_out=left_out)
-    assert not set(tried) & set(TRANSFORMED) & set(book.names)
-    assert ["device-side assert" in why for why in book.skipped.values()].count(True) == len(tried)
+    assert set(book.skipped) == skipped
+    assert not skipped & set(book.names)
+
+
+def test_a_failure_that_leaves_the_gpu_answering_is_an_objection_as_any_other() -> None:
+    book, _ = made("x", "torch.rand(64, 16)", "if bool((x > 1).any()):", f"    {LOSES}", "return x.sum(-1)")
+    assert "device-side assert" in book.skipped["shifted"]
