@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -17,6 +18,8 @@ from ridgeline.tools.toolchain import installed_version
 
 RESULTS = Path(__file__).parent / "results"
 SCHEMA_VERSION = 1
+ARCHIVED = "commit.txt"
+"""Beside this file: `git archive` writes the commit into it (`.gitattributes`, export-subst)."""
 KEPT = (
     "idea",
     "speedup",
@@ -66,16 +69,20 @@ def provenance() -> dict[str, str]:
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": " ".join(["python", *sys.argv]),
-        "commit": _commit(),
+        "commit": commit_of(Path(__file__).parent),
     }
 
 
-def _commit() -> str:
-    """Return the checked-out commit, with "+changes" when the tree differs from it; "" outside a repository.
+def commit_of(folder: Path) -> str:
+    """Return the commit of a tree by its benchmarks folder, with "+changes" when it differs; "" where nothing tells.
 
-    Results and the pages that show them are no part of what is measured.
+    A tree of `git archive` has its commit in a file, and is not asked for changes: git would answer for a repository
+    around it, and later changes to such a tree are not seen. Results and the pages that show them are no part of what
+    is measured.
     """
-    folder = Path(__file__).parent
+    archived = folder / ARCHIVED
+    if archived.is_file() and re.fullmatch("[0-9a-f]{40}", text := archived.read_text().strip()):
+        return text
     commit = _git(folder, "rev-parse", "HEAD")
     code = ("--", ":/", ":(top,exclude)benchmarks/results", ":(top,exclude)docs")
     return commit + (

@@ -1,0 +1,57 @@
+"""A result names the commit that it was measured at."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tarfile
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+IDENTITY = ("-c", "user.name=nobody", "-c", "user.email=nobody@example.invalid", "-c", "commit.gpgsign=false")
+
+
+def git(folder: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(folder), *IDENTITY, *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def commit_all(folder: Path) -> str:
+    git(folder, "init", "--quiet")
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--message", "All")
+    return git(folder, "rev-parse", "HEAD")
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """Return a repository with this one's two files that make an archive know its commit."""
+    folder = tmp_path / "repository"
+    for name in (".gitattributes", "benchmarks/commit.txt"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / name, folder / name)
+    return folder
+
+
+def test_commit_of_a_checkout_is_git_s_and_says_when_the_tree_differs(repository: Path) -> None:
+    commit_of, commit = import_module("result").commit_of, commit_all(repository)
+    assert commit_of(repository / "benchmarks") == commit
+    (repository / "benchmarks" / "commit.txt").write_text("else\n")
+    assert commit_of(repository / "benchmarks") == f"{commit}+changes"
+
+
+def test_exported_tree_knows_its_commit_inside_another_repository_too(repository: Path, tmp_path: Path) -> None:
+    commit = commit_all(repository)
+    archive, outer = tmp_path / "archive.tar", tmp_path / "outer"
+    git(repository, "archive", "--output", str(archive), "HEAD")
+    with tarfile.open(archive) as members:
+        members.extractall(outer / "exported", filter="data")
+    assert commit_all(outer) != commit
+    assert import_module("result").commit_of(outer / "exported" / "benchmarks") == commit
+
+
+def test_copied_tree_without_a_repository_has_no_commit(repository: Path) -> None:
+    assert import_module("result").commit_of(repository / "benchmarks") == ""
