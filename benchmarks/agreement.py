@@ -16,6 +16,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -40,6 +41,8 @@ from ridgeline.tools.records import Build, Candidate, Device, Interface, Origin,
 HERE = Path(__file__).parent
 TIMERS = HERE / "agreement_timers.py"
 TIMERS_LIMIT_S = 180
+READY = "ready"
+"""The line that the other timers print when their imports are done."""
 LONG_MS = 0.1
 WANTED = 0.03
 MEGABYTES_OF_AA = 2000  # 0.5 ms for `affine` on an H200
@@ -84,7 +87,7 @@ def candidate_of(path: Path) -> Candidate:
 
 
 async def prepared(engine: Engine, name: str, path: Path, device: Device) -> Prepared:
-    """Return a kernel described and built, for which no GPU is needed."""
+    """Return a kernel described, by a judge on the device, and built; the kernel itself has not run."""
     problem, candidate = problem_of(name, path, device), candidate_of(path)
     problem = replace(problem, description=await engine.submit(DescribeTask(problem=problem)))
     build = await engine.submit(CompileTask(problem=problem, candidate=candidate))
@@ -100,6 +103,8 @@ async def compare(engine: Engine, kernel: Prepared, device: Device) -> dict[str,
         verdict = await engine.submit(VerifyTask(problem=problem, candidate=candidate, build=build))
         if verdict.status is not Status.OK:
             return {"failed": f"{verdict.status}: {verdict.reason}"}
+        if absent := await asyncio.to_thread(others.wait_until_ready):
+            return {"failed": absent}
         task = BenchmarkTask(problem=problem, candidate=candidate, build=build, verdict=verdict)
         timing = await engine.submit(task)
         if timing.median_ms is None:
@@ -110,7 +115,10 @@ async def compare(engine: Engine, kernel: Prepared, device: Device) -> dict[str,
 
 
 class OtherTimers:
-    """A process with Triton's timer and the profiler: imports at once, and touches the GPU when it is asked."""
+    """A process with Triton's timer and the profiler: imports at once, and touches the GPU when it is asked.
+
+    Its imports keep cores busy for seconds, so none of our timings begins before it is ready.
+    """
 
     def __init__(self, device: Device) -> None:
         self._process = subprocess.Popen(
@@ -129,6 +137,19 @@ class OtherTimers:
         self._process.kill()
         self._process.communicate()
 
+    def wait_until_ready(self) -> str:
+        """Return "" once the process has done its imports, or why it never will."""
+        assert self._process.stdout is not None
+        limit = threading.Timer(TIMERS_LIMIT_S, self._process.kill)
+        limit.start()
+        try:
+            if any(line.strip() == READY for line in iter(self._process.stdout.readline, "")):
+                return ""
+        finally:
+            limit.cancel()
+        _, complained = self._process.communicate()
+        return f"the other timers did not get ready: {self._complaint(complained)}"
+
     def times(self, problem: ProblemOnDevice, build: Build) -> dict[str, Any]:
         """Return what both say of a build; {"failed": why} when they say nothing."""
         assert problem.description is not None
@@ -143,10 +164,13 @@ class OtherTimers:
         except subprocess.TimeoutExpired:
             return {"failed": f"no answer within {TIMERS_LIMIT_S} s"}
         if self._process.returncode != 0:
-            said = complained.strip().splitlines()
-            return {"failed": said[-1] if said else f"exit status {self._process.returncode}"}
+            return {"failed": self._complaint(complained)}
         found: dict[str, Any] = json.loads(printed.splitlines()[-1])
         return found
+
+    def _complaint(self, complained: str) -> str:
+        said = complained.strip().splitlines()
+        return said[-1] if said else f"exit status {self._process.returncode}"
 
 
 def entry_of(timing: Timing, others: dict[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """One of Ridgeline's own CUDA kernels, timed by Triton's `do_bench` and by PyTorch's profiler: see agreement.py.
 
-Reads a line with a JSON object on stdin (library, reference, signature, cache_bytes) and prints one. The library is one
-that Ridgeline wrote and built itself, so it is loaded here as it is; a candidate never is.
+Prints a line `ready` when its imports are done, reads a line with a JSON object on stdin (library, reference,
+signature, cache_bytes), and prints one as its last line. The library is one that Ridgeline wrote and built itself, so
+it is loaded here as it is; a candidate never is.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ class ArgumentSet:
 
 
 def main() -> None:
-    """Print both timers' medians in milliseconds; what is imported is, before a request is waited for."""
+    """Print both timers' medians in milliseconds. Imports are done before the request is read."""
+    print("ready", flush=True)
     request = json.loads(sys.stdin.readline())
     library = ctypes.CDLL(request["library"])
     namespace: dict[str, Any] = {"__name__": "reference"}

@@ -3,10 +3,42 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
 
 from ridgeline.problems.syntax import parse_reference
-from ridgeline.tools.records import Status, Timing
+from ridgeline.tools.engine import ProblemOnDevice
+from ridgeline.tools.hardware import detect_device
+from ridgeline.tools.records import Build, Description, Interface, Signature, Status, Timing
+
+ANSWERS = """
+import json, sys
+print("a library's greeting", "ready", sep="\\n", flush=True)
+request = json.loads(sys.stdin.readline())
+print("chatter", json.dumps({"profiler_ms": 1.5, "library": request["library"]}), sep="\\n")
+"""
+DIES = "raise SystemExit('no triton here')"
+DIES_WHEN_ASKED = "print('ready', flush=True); input(); raise SystemExit('the kernel is wrong here')"
+BUILD = Build(key="none", status=Status.OK, library_path="kernel.so")
+
+Others = Callable[[str], Any]
+
+
+@pytest.fixture
+def others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Others:
+    """Return a function that gives the other timers with a stand-in's source: the real ones need a GPU."""
+    agreement = import_module("agreement")
+    monkeypatch.setattr(agreement, "TIMERS", tmp_path / "timers.py")
+
+    def started(source: str) -> Any:
+        agreement.TIMERS.write_text(source)
+        return agreement.OtherTimers(detect_device("cpu"))
+
+    return started
 
 
 def test_twenty_kernels_each_with_the_reference_it_answers_to() -> None:
@@ -29,3 +61,52 @@ def test_summary_counts_the_long_kernels_and_names_those_that_are_apart() -> Non
     }
     assert agreement.summary(entries) == "1 of 2 kernels over 100 us within 3%. far 1.111"
     assert entries["near"]["ridgeline_over_do_bench"] == 1.0
+
+
+def test_other_timers_answer_after_the_line_that_says_they_are_ready(others: Others) -> None:
+    with others(ANSWERS) as timers:
+        assert timers.wait_until_ready() == ""
+        assert timers.times(described(), BUILD) == {"profiler_ms": 1.5, "library": "kernel.so"}
+
+
+def test_other_timers_that_end_before_they_are_ready_say_why(others: Others) -> None:
+    with others(DIES) as timers:
+        assert timers.wait_until_ready() == "the other timers did not get ready: no triton here"
+
+
+def test_other_timers_that_never_get_ready_are_ended(others: Others, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(import_module("agreement"), "TIMERS_LIMIT_S", 0.2)
+    with others("import time; time.sleep(60)") as timers:
+        assert timers.wait_until_ready() == "the other timers did not get ready: exit status -9"
+
+
+def test_other_timers_that_end_on_a_kernel_say_why(others: Others) -> None:
+    with others(DIES_WHEN_ASKED) as timers:
+        assert timers.wait_until_ready() == ""
+        assert timers.times(described(), BUILD) == {"failed": "the kernel is wrong here"}
+
+
+def test_real_timers_say_that_they_are_ready_in_the_words_that_are_waited_for() -> None:
+    agreement = import_module("agreement")
+    main = next(n for n in ast.parse(agreement.TIMERS.read_text()).body if getattr(n, "name", "") == "main")
+    assert isinstance(main, ast.FunctionDef)
+    assert ast.unparse(main.body[1]) == f"print({agreement.READY!r}, flush=True)"
+
+
+def described() -> ProblemOnDevice:
+    description = Description(
+        signature=Signature(args=()),
+        reference_graph=None,
+        compulsory_bytes=0,
+        flops=0,
+        reference_sha256="",
+        torch_version="",
+    )
+    return ProblemOnDevice(
+        name="p",
+        reference_source="",
+        interface=Interface.C,
+        tolerance="fp32",
+        device=detect_device("cpu"),
+        description=description,
+    )
