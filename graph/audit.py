@@ -31,7 +31,7 @@ AUDIT_TRIALS = 40
 AUDIT_RETIMINGS = 1
 LONG_RETIMINGS = 2
 SPREAD = 0.1
-"""Far below any error of measurement that makes a gain of three, far above the drift of a shared machine."""
+"""Two timings agree when their intervals overlap once widened by this; drift lies within the intervals."""
 UNCONFIRMED = "needs a second machine or a longer protocol"
 
 

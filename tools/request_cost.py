@@ -1,8 +1,8 @@
 """What a request to a runner costs: the part of a timed block that no kernel can be blamed for.
 
-Waking the runner, reading the request and answering takes some 0.1 ms of the parent's clock or less, and on a GPU, which
-changes over from the judge's work to the runner's, up to three times that. Measured with a library of Ridgeline's own that does
-nothing, in a runner of its own, so that no candidate has a say in what is taken off its time.
+Waking the runner, reading the request and answering takes about 0.1 ms of the parent's clock, and on a GPU, which
+changes over from the judge's work to the runner's, up to three times that. Measured with a library of Ridgeline's own
+that does nothing, in a runner of its own, so that no candidate has a say in what is taken off its time.
 """
 
 from __future__ import annotations
