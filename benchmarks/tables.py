@@ -32,7 +32,16 @@ def figures(name: str) -> dict[str, Any]:
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [heads, ["---"] * len(heads), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return "".join(f"| {' | '.join(map(_cell, line))} |\n" for line in lines)
+
+
+def _cell(text: str) -> str:
+    """Return a cell on one line of its own: a failure's words may hold anything."""
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _number(value: float | None, form: str, unit: str = "") -> str:
+    return "-" if value is None else f"{value:{form}}{unit}"
 
 
 # ------------------------------------------------------------------------------------------------------- the headline
@@ -119,18 +128,20 @@ def throughput() -> str:
 
 
 def agreement() -> str:
-    """Return our time of each kernel over that of the other timers."""
+    """Return our time of each kernel over that of the other timers; why, where one has none."""
     heads = ("kernel", "ms", "kernels a call", "over the profiler", "over do_bench", "over do_bench in bursts")
     others = ("profiler", "do_bench", "do_bench_short")
     rows = []
     for name, entry in figures("agreement-cuda").items():
-        ratios = (f"{entry[f'ridgeline_over_{other}']:.3f}" for other in others)
-        rows.append([name, f"{entry['ridgeline_ms']:.3f}", str(entry["kernels_a_call"]), *ratios])
+        ratios = [_number(entry.get(f"ridgeline_over_{other}"), ".3f") for other in others]
+        if "failed" in entry:
+            ratios[0] = f"failed: {entry['failed']}"
+        rows.append([name, _number(entry.get("ridgeline_ms"), ".3f"), str(entry.get("kernels_a_call", "-")), *ratios])
     return _table(heads, rows)
 
 
 def crfm() -> str:
-    """Return what the judge says of the original work's published kernels."""
+    """Return what the judge says of the original work's published kernels; why, where it turned one down."""
     heads = (
         "kernel",
         "verdict",
@@ -138,24 +149,34 @@ def crfm() -> str:
         "class",
         "ms",
         "eager, TF32 off / on",
-        "of eager in its class",
+        "over eager of its class",
+        "labels",
         "elsewhere: ms",
     )
     rows = []
     for name, entry in figures("outside-crfm-cuda").items():
-        eager = " / ".join(f"{ms:.3f}" for ms in entry["baselines_ms"].values())
-        cells = (f"{entry['rel_error']:.1e}", entry["precision_class"], f"{entry['median_ms']:.3f}", eager)
-        known = str(entry["known"].get("ms", "-"))
-        rows.append([name, entry["status"], *cells, f"{entry['speedup']:.1%}", known])
+        eager = " / ".join(_number(ms, ".3f") for ms in entry["baselines_ms"].values()) or "-"
+        verdict = "ok" if entry["status"] == "ok" else f"{_refusal(entry)}: {entry['reason']}"
+        cells = (
+            _number(entry["rel_error"], ".1e"),
+            entry["precision_class"] or "-",
+            _number(entry["median_ms"], ".3f"),
+        )
+        labels, known = ", ".join(entry["labels"]) or "-", str(entry["known"].get("ms", "-"))
+        rows.append([name, verdict, *cells, eager, _number(entry["speedup"], ".2f", "x"), labels, known])
     return _table(heads, rows)
 
 
+def _refusal(entry: Figures) -> str:
+    return f"`{entry['status']}`, `{entry['reason_code']}`"
+
+
 def outside() -> str:
-    """Return what the judge says of published kernels that do not do their work."""
+    """Return what the judge says of the other two suites' published kernels."""
     rows = []
     for suite in ("kernelbench-adversarial", "cuda-l1"):
         for name, entry in figures(f"outside-{suite}-cuda").items():
-            rows.append([suite, name, f"`{entry['status']}`, `{entry['reason_code']}`", entry["reason"]])
+            rows.append([suite, name, _refusal(entry), entry["reason"]])
     return _table(("suite", "kernel", "verdict", "in words"), rows)
 
 

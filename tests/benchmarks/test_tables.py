@@ -3,6 +3,29 @@
 from __future__ import annotations
 
 from importlib import import_module
+from typing import Any
+
+import pytest
+
+JUDGED = {
+    "status": "ok",
+    "reason_code": "none",
+    "reason": "",
+    "labels": ["quarantined", "reduced_precision"],
+    "rel_error": 2e-4,
+    "precision_class": "tf32",
+    "median_ms": 0.25,
+    "speedup": 34.023,
+    "baselines_ms": {"eager": 8.5},
+    "known": {"ms": 0.327},
+}
+NOTHING = dict.fromkeys(("rel_error", "precision_class", "median_ms", "speedup"))
+
+
+def with_figures(monkeypatch: pytest.MonkeyPatch, entries: dict[str, Any]) -> Any:
+    tables = import_module("tables")
+    monkeypatch.setattr(tables, "figures", lambda _: entries)
+    return tables
 
 
 def test_every_table_of_the_page_is_the_results_own() -> None:
@@ -10,3 +33,25 @@ def test_every_table_of_the_page_is_the_results_own() -> None:
     page = tables.PAGE.read_text(encoding="utf-8")
     assert tables.filled(page) == page, "write it again: python benchmarks/tables.py"
     assert all(page.count(f"<!-- table: {name} -->") == 1 for name in tables.TABLES)
+
+
+def test_kernel_that_has_no_times_is_a_row_that_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = {
+        "unbuilt": {"failed": "error: a | b\n  here"},
+        "untimed": {"ridgeline_ms": 1.0, "failed": "no answer within 180 s"},
+    }
+    *_, unbuilt, untimed = with_figures(monkeypatch, entries).agreement().splitlines()
+    assert unbuilt == "| unbuilt | - | - | failed: error: a \\| b here | - | - |"
+    assert untimed == "| untimed | 1.000 | - | failed: no answer within 180 s | - | - |"
+
+
+def test_published_kernel_that_is_turned_down_is_a_row_that_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = {"status": "wrong", "reason_code": "wrong_values", "reason": "values of out differ", "labels": []}
+    refused |= {"baselines_ms": {"eager": 8.5, "eager_tf32": None}, "known": {}}
+    entries = {"sound": JUDGED, "refused": NOTHING | refused, "unmeasured": NOTHING | refused | {"baselines_ms": {}}}
+    *_, sound, turned_down, unmeasured = with_figures(monkeypatch, entries).crfm().splitlines()
+    words = "`wrong`, `wrong_values`: values of out differ"
+    labels = "quarantined, reduced_precision"
+    assert sound == f"| sound | ok | 2.0e-04 | tf32 | 0.250 | 8.500 | 34.02x | {labels} | 0.327 |"
+    assert turned_down == f"| refused | {words} | - | - | - | 8.500 / - | - | - | - |"
+    assert unmeasured == f"| unmeasured | {words} | - | - | - | - | - | - | - |"
