@@ -111,11 +111,20 @@ async def evaluate(context: SearchContext, candidate: Candidate, purpose: Purpos
 
 
 async def together(*work: Coroutine[Any, Any, T]) -> list[T]:
-    """Return all results; when a stop drops some of the work, NotBegun is raised once what had begun has ended."""
+    """Return all results; when a stop drops some of the work, NotBegun is raised once what had begun has ended.
+
+    Any other exception ends the rest before it is raised: what nobody waits for would go on with an engine that is
+    being closed, and kernels would be stored as ones that the engine failed on.
+    """
     tasks = [asyncio.ensure_future(each) for each in work]
     try:
         return await asyncio.gather(*tasks)
     except NotBegun:
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
+    except BaseException:
+        for task in tasks:
+            task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         raise
 

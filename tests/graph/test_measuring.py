@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 from typing import Any
 
+import pytest
 from langgraph.graph import START, StateGraph
 
 from ridgeline.graph.history import model_outcomes, tried_ideas
-from ridgeline.graph.measuring import measure_again, run_step
-from ridgeline.tools.errors import EngineError
+from ridgeline.graph.measuring import measure_again, run_step, together
+from ridgeline.tools.errors import EngineError, NotBegun, RidgelineError, StorageError
 from ridgeline.tools.records import Purpose, Status
 
 from .conftest import Search
@@ -81,3 +83,54 @@ async def test_build_is_the_one_of_the_step_at_hand(search: Search) -> None:
     assert evaluations[0] is None
     assert evaluations[1] is not None and evaluations[1].build is not None
     assert evaluations[1].build.key == "new-seed-naive"
+
+
+@pytest.mark.parametrize(
+    ("error", "ends"), [(NotBegun("a stop was asked for"), "measured"), (StorageError("disk is full"), "cancelled")]
+)
+async def test_nothing_of_work_done_together_goes_on_after_an_error(error: RidgelineError, ends: str) -> None:
+    """What had begun ends by itself at a stop, and is ended at any other error."""
+    ended = []
+
+    async def fail() -> None:
+        raise error
+
+    async def measure() -> None:
+        try:
+            await asyncio.sleep(0.05)
+        except asyncio.CancelledError:
+            await asyncio.sleep(0)
+            ended.append("cancelled")
+            raise
+        ended.append("measured")
+
+    with pytest.raises(type(error)):
+        await together(measure(), fail(), measure())
+    assert ended == [ends, ends]
+
+
+class Ending(MemoryEngine):
+    """An engine that one kernel ends while the others are being verified; as LocalEngine does, it then refuses all."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ended = asyncio.Event()
+
+    async def submit(self, task: Any) -> Any:
+        if type(task).__name__ == "VerifyTask":
+            if "speed 9" in task.candidate.source:
+                raise StorageError("the disk is full")
+            await self.ended.wait()
+            raise EngineError("the engine is closed")
+        return await super().submit(task)
+
+
+async def test_kernels_beside_one_that_ends_the_search_are_not_stored_as_the_engines_failure(search: Search) -> None:
+    search.engine = Ending()
+    context = search.context(rounds=1, ideas=1, implementations=1)
+    (context.problem.path.parent / "seeds" / "ends.cpp").write_text("// speed 9\n")
+    with pytest.raises(StorageError):
+        await search.run(context)
+    search.engine.ended.set()
+    await asyncio.sleep(0.05)
+    assert search.archive.evaluations() == []
