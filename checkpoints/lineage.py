@@ -99,7 +99,7 @@ def _round_entry(
         "ideas": len(archive.ideas(number)),
         "candidates": len(written),
         "ok": len({e.candidate_id for e in good} & written),
-        "tuned": sum(1 for c in own.values() if c.origin is Origin.TUNE),
+        "tuned": sum(1 for e in archive.evaluations(purpose=Purpose.TUNE) if e.candidate_id in own),
         "best_id": good[0].candidate_id if good else None,
         "best_speedup": good[0].speedup if good else None,
         "best_median_ms": good[0].timing.median_ms if good and good[0].timing else None,

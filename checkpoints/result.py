@@ -100,7 +100,7 @@ def build_result(archive: Archive) -> dict[str, Any]:
             "state": run.get("state") if run.get("state") in STATES else "stopped",
             "rounds": len(rounds),
             "candidates": len(archive.candidates(origin=Origin.MODEL)),
-            "tuned": len(archive.candidates(origin=Origin.TUNE)),
+            "tuned": len(archive.evaluations(purpose=Purpose.TUNE)),
             "best": _best_entry(archive, best, baselines) if best else None,
             "baselines": baseline_entries(baselines),
             "floor_ms": baselines.floor.floor_ms if baselines else None,

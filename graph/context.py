@@ -54,6 +54,7 @@ class SearchContext:
     wall_before_s: float = 0.0  # of earlier sessions of the same search
     toolboxes: dict[Purpose, list[BaseTool]] = field(default_factory=dict)  # made at their first use
     engine_failed: set[tuple[str, Purpose]] = field(default_factory=set)  # candidates, in this session
+    devices: int = 1  # measurements that the engine makes side by side
     cores_in_use: Callable[[], float] | None = None  # what others take of the measuring machine; None: nobody can tell
 
     def plan(self, max_rounds: int | None = None) -> Plan:

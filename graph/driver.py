@@ -159,7 +159,7 @@ async def open_context(
     from ridgeline.graph.build import GRAPH_VERSION
     from ridgeline.graph.context import SearchContext
     from ridgeline.graph.coverage import ensure_interface
-    from ridgeline.graph.engines import check_machine, open_engine, target_of
+    from ridgeline.graph.engines import check_machine, measuring_devices, open_engine, target_of
     from ridgeline.problems.spec import SearchSettings
     from ridgeline.tools.machine_load import busy_words, cores_in_use
 
@@ -202,6 +202,7 @@ async def open_context(
             bank=_open_bank(options, stack),
             rng_seed=int(begun["rng_seed"]),
             wall_before_s=float(begun.get("wall_s", 0.0)),
+            devices=len(measuring_devices(options.device, target.device)),
             cores_in_use=watch,
         )
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from ridgeline.problems.spec import ProblemSpec
     from ridgeline.tools.engine import Engine, ProblemOnDevice
+    from ridgeline.tools.records import Device
     from ridgeline.tools.waits import Listener
 
 
@@ -61,6 +62,13 @@ def check_machine(device: str, *, allow_unsafe: bool = False) -> None:
     probe_sandbox(allow_unsafe=allow_unsafe)
 
 
+def measuring_devices(device: str, found: Device) -> tuple[Device, ...]:
+    """Return the devices that a search on `device` measures on, `found` first: "cuda" is every GPU like it."""
+    from ridgeline.tools.hardware import same_gpus
+
+    return same_gpus(found) if device == "cuda" else (found,)
+
+
 @contextlib.asynccontextmanager
 async def open_engine(
     device: str = "cpu",
@@ -72,16 +80,16 @@ async def open_engine(
 ) -> AsyncIterator[Engine]:
     """Give the local engine; every process it started ends with the block.
 
-    "cuda" is every GPU like the first, "cuda:1" that one alone. Once `is_stopping()`, what waits for its turn is dropped.
+    It measures on `measuring_devices`. Once `is_stopping()`, what waits for its turn is dropped.
 
     Raises StorageError when builds cannot be kept.
     """
     from ridgeline.tools.cache import check_writable, default_cache_dir
-    from ridgeline.tools.hardware import detect_device, same_gpus
+    from ridgeline.tools.hardware import detect_device
     from ridgeline.tools.local_engine import LocalEngine
 
     await asyncio.to_thread(check_writable, default_cache_dir())
-    alike = same_gpus(detect_device(device)) if device == "cuda" else ()
+    alike = measuring_devices(device, detect_device(device))
     engine = LocalEngine(log=log, allow_unsafe=allow_unsafe, on_wait=on_wait, alike=alike, is_stopping=is_stopping)
     try:
         yield engine

@@ -10,7 +10,7 @@ from ridgeline.graph.budget import exhausted, spent
 from ridgeline.graph.elites import Standing
 from ridgeline.graph.events import emit
 from ridgeline.tools.counted import counted
-from ridgeline.tools.records import Origin
+from ridgeline.tools.records import Origin, Purpose
 
 if TYPE_CHECKING:
     from ridgeline.graph.context import SearchContext
@@ -91,12 +91,13 @@ def _entry(context: SearchContext, round_: int, elites: Sequence[Standing], best
     candidates = context.archive.candidates(round=round_)
     written = [c for c in candidates if c.origin is Origin.MODEL]
     judged = [context.archive.evaluation(c.id) for c in written]
+    own = {c.id for c in candidates}
     return {
         "round": round_,
         "ideas": [idea.id for idea in context.archive.ideas(round_)],
         "candidates": len(written),
         "ok": sum(1 for e in judged if e is not None and e.speedup is not None),
-        "tuned": sum(1 for c in candidates if c.origin is Origin.TUNE),
+        "tuned": sum(1 for e in context.archive.evaluations(purpose=Purpose.TUNE) if e.candidate_id in own),
         "best_id": best.candidate.id if best else None,
         "best_speedup": best.speedup if best else None,
         "best_median_ms": best.median_ms if best else None,

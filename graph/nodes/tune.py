@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from ridgeline.graph.measuring import evaluate, measure_again, together
 from ridgeline.graph.profiling import profile_elites
 from ridgeline.graph.rounds import is_progress, save_summary, stop_reason, tell_round
 from ridgeline.graph.tuning import Trial, Tunable, next_points, parse_tunables, root_id, with_values
+from ridgeline.tools.errors import NotBegun
 from ridgeline.tools.records import Candidate, Origin, Purpose
 
 if TYPE_CHECKING:
@@ -30,11 +32,13 @@ BATCH = 4
 
 @dataclass(slots=True, kw_only=True)
 class _Sweep:
-    """A round's trials, and how many of them are measured."""
+    """A round's trials, how many of them are measured, and the turns in which they begin."""
 
     round: int
     trials: int
     measured: int
+    turns: asyncio.Semaphore
+    is_stopped: bool = False
 
 
 async def tune(state: SearchState, context: SearchContext) -> SearchState:
@@ -71,13 +75,21 @@ async def _sweep(context: SearchContext, state: SearchState, round_: int, trials
     """
     roots = await asyncio.to_thread(_tunable_roots, context, state.get("elites", []))
     measured = await _trials(context, await asyncio.to_thread(_tuned, context, round_))
-    sweep = _Sweep(round=round_, trials=trials, measured=len(measured))
+    turns = asyncio.Semaphore(_at_once(context))
+    sweep = _Sweep(round=round_, trials=trials, measured=len(measured), turns=turns)
     shares = _shares(trials, len(roots))
     await together(*(_sweep_one(context, root, sweep, share) for root, share in zip(roots, shares, strict=True)))
     for root in roots:
         done = await asyncio.to_thread(_tuned, context, round_)
         others = sum(1 for candidate in done if root_id(candidate) != root.id)
         await _sweep_one(context, root, sweep, trials - others)
+
+
+def _at_once(context: SearchContext) -> int:
+    """Return how many points may be under way: with a limit on time, those that may overshoot it."""
+    if context.budget.wall_s is None and context.budget.gpu_s is None:
+        return sys.maxsize  # nothing that tuning spends is limited: the engine queues what it likes
+    return context.devices + BATCH  # each device times one while the builds for the next run side by side
 
 
 def _shares(trials: int, kernels: int) -> list[int]:
@@ -168,7 +180,20 @@ def _point(
 
 
 async def _measure(context: SearchContext, candidate: Candidate, sweep: _Sweep) -> None:
-    evaluation = await evaluate(context, candidate, Purpose.TUNE)
+    """Measure one point when its turn comes; one that a budget used up by then leaves out stays stored for later.
+
+    Raises NotBegun for a stop, and so does every later turn: the engine drops only what waits inside of it.
+    """
+    async with sweep.turns:
+        if sweep.is_stopped:
+            raise NotBegun(f"{candidate.id}: a stop was asked for before it began")
+        if exhausted(context.budget, await spent(context)):
+            return
+        try:
+            evaluation = await evaluate(context, candidate, Purpose.TUNE)
+        except NotBegun:
+            sweep.is_stopped = True
+            raise
     sweep.measured += 1
     emit(
         {

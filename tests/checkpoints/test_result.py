@@ -177,6 +177,12 @@ def test_the_certified_purpose_is_not_the_search_s(filled: Archive) -> None:
     assert filled.evaluation("r4i1v0a0t3", Purpose.TUNE) != filled.evaluation("r4i1v0a0t3", Purpose.CERTIFY)
 
 
+def test_point_that_was_stored_and_not_measured_is_not_counted_as_tuned(filled: Archive) -> None:
+    filled.add_candidate(dataclasses.replace(filled.candidate("r4i1v0a0t3"), id="r4i1v0a0t4"))
+    result = build_result(filled)
+    assert (result["tuned"], result["history"][3]["tuned"]) == (1, 1)
+
+
 def test_a_full_disk_leaves_the_earlier_file_and_no_other(tmp_path: Path) -> None:
     code = """
 import sys

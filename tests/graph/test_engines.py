@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ridgeline.graph.embed import search
-from ridgeline.graph.engines import target_of
+from ridgeline.graph.engines import measuring_devices, target_of
 from ridgeline.problems.spec import ProblemSpec, load_problem
 from ridgeline.tools.errors import ModelError, ProblemError
+from ridgeline.tools.records import DeviceKind
 
 from .conftest import write_problem
+from .memory_engine import DEVICE
 
 
 def _importing(folder: Path, head: str) -> ProblemSpec:
@@ -19,6 +22,12 @@ def _importing(folder: Path, head: str) -> ProblemSpec:
     reference = problem.path.parent / problem.reference
     reference.write_text(head + reference.read_text())
     return load_problem(problem.path)
+
+
+def test_one_gpu_by_number_is_measured_on_alone() -> None:
+    gpu = replace(DEVICE, kind=DeviceKind.CUDA, uuid="GPU-1")
+    assert measuring_devices("cuda:1", gpu) == (gpu,)
+    assert measuring_devices("cpu", DEVICE) == (DEVICE,)
 
 
 def test_a_reference_that_imports_a_neighbour_is_refused_without_being_run(tmp_path: Path) -> None:

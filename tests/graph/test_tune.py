@@ -5,13 +5,20 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
+from ridgeline.graph.context import SearchContext
+from ridgeline.graph.nodes.tune import BATCH, tune
 from ridgeline.graph.tuning import root_id
-from ridgeline.tools.engine import CompileTask, Task
-from ridgeline.tools.records import Origin
+from ridgeline.problems.spec import Budget
+from ridgeline.tools.engine import BenchmarkTask, CompileTask, Task
+from ridgeline.tools.errors import NotBegun
+from ridgeline.tools.records import Origin, Purpose, Timing
 
 from .conftest import Search
 from .memory_engine import MemoryEngine
 from .scripted_model import ScriptedModel
+from .test_measuring import in_a_node
 
 TUNED = """// {title}
 constexpr int BLOCK = 64;  // tune: BLOCK = 32 | 64 | 128 | 256
@@ -88,9 +95,69 @@ class Meeting(MemoryEngine):
         return await super().submit(task)
 
 
-async def test_kernels_are_tuned_side_by_side(search: Search) -> None:
+@pytest.mark.parametrize(("budget", "trials"), [(Budget(), 4), (Budget(wall_s=3600), 16)])
+async def test_kernels_are_tuned_side_by_side(search: Search, budget: Budget, trials: int) -> None:
     search.engine = Meeting()
     search.model = ScriptedModel(kernel=lambda r: {"source": TUNED.format(title=f"{r.idea.title} {r.variation}")})
-    await search.run(search.context(rounds=1, ideas=1, implementations=2, tune_trials=4))
+    await search.run(search.context(rounds=1, ideas=1, implementations=2, tune_trials=trials, budget=budget))
     assert len(search.engine.roots) == 2
-    assert len(search.archive.candidates(origin=Origin.TUNE)) == 4
+    assert len(search.archive.candidates(origin=Origin.TUNE)) == trials
+
+
+def all_tunable(request: Any) -> dict[str, Any]:
+    return {"source": TUNED.format(title=f"{request.idea.title} {request.variation}")}
+
+
+class Hours(MemoryEngine):
+    """Lets an hour of the search's clock pass at each timing of a tuned kernel."""
+
+    context: SearchContext
+
+    def _benchmark(self, task: BenchmarkTask) -> Timing:
+        if task.purpose is Purpose.TUNE:
+            self.context.started_s -= 3600
+        return super()._benchmark(task)
+
+
+async def test_tuning_overshoots_its_budget_by_a_few_points_whatever_the_number_of_elites(search: Search) -> None:
+    search.engine, search.model = Hours(), ScriptedModel(kernel=all_tunable)
+    shape = {"rounds": 1, "ideas": 1, "implementations": 6, "elites": 6, "tune_trials": 36}
+    search.engine.context = search.context(budget=Budget(wall_s=3 * 3600), **shape)
+    output = await search.run(search.engine.context)
+    assert output["outcome"] == "budget"
+    points = search.archive.candidates(origin=Origin.TUNE)
+    measured = search.archive.evaluations(purpose=Purpose.TUNE)
+    assert len({root_id(point) for point in points}) == 6
+    assert 3 <= len(measured) <= 3 + BATCH
+    assert [entry["tuned"] for entry in search.archive.rounds()] == [len(measured)]
+
+    search.engine.context = search.context(**shape)
+    await in_a_node(tune, {"round": 1, "elites": sorted({root_id(p) for p in points})}, search.engine.context)
+    judged = {evaluation.candidate_id for evaluation in search.archive.evaluations(purpose=Purpose.TUNE)}
+    assert {point.id for point in points} <= judged
+
+
+class Stopping(MemoryEngine):
+    """Drops the first build of a tuned kernel as a stop does, and builds what begins later."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_stopping = False
+        self.begun_after = 0
+
+    async def submit(self, task: Task[Any]) -> Any:
+        if isinstance(task, CompileTask) and task.candidate.origin is Origin.TUNE:
+            if not self.is_stopping:
+                self.is_stopping = True
+                raise NotBegun("a stop was asked for")
+            self.begun_after += 1
+        return await super().submit(task)
+
+
+async def test_points_that_wait_for_their_turn_do_not_begin_after_a_stop(search: Search) -> None:
+    search.engine, search.model = Stopping(), ScriptedModel(kernel=all_tunable)
+    shape = {"rounds": 1, "ideas": 1, "implementations": 4, "elites": 4, "tune_trials": 40}
+    with pytest.raises(NotBegun):
+        await search.run(search.context(budget=Budget(wall_s=3600), **shape))
+    assert len(search.archive.candidates(origin=Origin.TUNE)) > 1 + BATCH
+    assert search.engine.begun_after <= BATCH
