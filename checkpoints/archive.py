@@ -194,7 +194,13 @@ class Archive:
 
     def add_candidate(self, candidate: Candidate) -> None:
         """Store a candidate under its id."""
-        self._upsert("candidates", {"id": candidate.id}, candidate)
+        self.add_candidates([candidate])
+
+    def add_candidates(self, candidates: Iterable[Candidate]) -> None:
+        """Store candidates under their ids, in this order: all or, after a kill at any instant, none."""
+        with self.database.write() as rows:
+            for candidate in candidates:
+                rows.table("candidates").upsert({"id": candidate.id, "record": to_text(candidate.to_json())}, pk="id")
 
     def candidate(self, candidate_id: str) -> Candidate:
         """Return one candidate; KeyError when there is none."""
@@ -229,7 +235,8 @@ class Archive:
     def add_evaluation(self, evaluation: Evaluation) -> None:
         """Store an evaluation under its candidate and purpose."""
         keys = {"candidate_id": evaluation.candidate_id, "purpose": evaluation.purpose.value}
-        self._upsert("evaluations", keys, evaluation)
+        with self.database.write() as rows:
+            rows.table("evaluations").upsert({**keys, "record": to_text(evaluation.to_json())}, pk=tuple(keys))
 
     def evaluation(self, candidate_id: str, purpose: Purpose = Purpose.SEARCH) -> Evaluation | None:
         """Return a candidate's evaluation for this purpose, or None."""
@@ -304,10 +311,6 @@ class Archive:
         return self._ledger.totals()
 
     # --------------------------------------------------------------------------------------------------------- the rows
-
-    def _upsert(self, table: str, keys: dict[str, str], record: Record) -> None:
-        with self.database.write() as rows:
-            rows.table(table).upsert({**keys, "record": to_text(record.to_json())}, pk=tuple(keys))
 
     def _record(self, table: str, key: str, value: str) -> dict[str, Any]:
         row = self.database.first(f"SELECT record FROM {table} WHERE {key} = ?", [value])

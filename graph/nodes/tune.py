@@ -132,8 +132,8 @@ async def _sweep_one(context: SearchContext, root: Candidate, sweep: _Sweep, sha
             batch = [_point(root, sweep.round, i, p, tunables) for i, p in zip(ids, points, strict=True)]
         if not batch:
             return
-        for candidate in batch:
-            await asyncio.to_thread(context.archive.add_candidate, candidate)
+        # at once: points of a batch stored in part would be measured on a resume, and the rest chosen knowing them
+        await asyncio.to_thread(context.archive.add_candidates, batch)
         await together(*(_measure(context, candidate, sweep) for candidate in batch))
 
 

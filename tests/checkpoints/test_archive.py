@@ -48,6 +48,16 @@ def test_filling_twice_changes_nothing(filled: Archive, story: SimpleNamespace) 
     assert _dump(filled.path) == before
 
 
+def test_candidates_are_stored_in_order_and_all_or_none(archive: Archive, story: SimpleNamespace) -> None:
+    batch = [story.candidate(f"r1i1v0a0t{n}", tunables={"B": str(n)}) for n in (2, 0, 1)]
+    archive.add_candidates(batch)
+    assert archive.candidates() == batch
+    unwritable = story.candidate("r1i1v0a0t4", tunables={"B": object()})
+    with pytest.raises(TypeError):
+        archive.add_candidates([story.candidate("r1i1v0a0t3"), unwritable])
+    assert archive.candidates() == batch
+
+
 def test_infinite_error_of_a_trial_comes_back_infinite(archive: Archive) -> None:
     trials = (Trial(name="nominal_0", rel_error=math.inf, gate=1e-5, passed=False),)
     verdict = Verdict(

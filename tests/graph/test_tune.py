@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ridgeline.checkpoints.archive import Archive
 from ridgeline.graph.context import SearchContext
 from ridgeline.graph.nodes.tune import BATCH, tune
 from ridgeline.graph.tuning import root_id
@@ -161,3 +164,39 @@ async def test_points_that_wait_for_their_turn_do_not_begin_after_a_stop(search:
         await search.run(search.context(budget=Budget(wall_s=3600), **shape))
     assert len(search.archive.candidates(origin=Origin.TUNE)) > 1 + BATCH
     assert search.engine.begun_after <= BATCH
+
+
+FULL = (
+    "CREATE TRIGGER full BEFORE INSERT ON {table} WHEN NEW.{column} = '{value}' BEGIN SELECT RAISE(ABORT, 'full'); END"
+)
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value"),
+    [
+        ("candidates", "id", "r1i0v0a0t2"),
+        ("evaluations", "candidate_id", "r1i0v0a0t1"),
+        ("evaluations", "candidate_id", "r1i0v1a0t5"),
+    ],
+)
+async def test_interrupted_sweep_measures_the_points_of_one_that_was_not(
+    search: Search, tmp_path: Path, table: str, column: str, value: str
+) -> None:
+    """The disk is full while a batch is stored, or while it is measured."""
+    shape = {"rounds": 1, "ideas": 1, "implementations": 2, "elites": 2, "tune_trials": 18}
+    search.model = ScriptedModel(kernel=all_tunable)
+    with Archive.open(tmp_path / "whole.sqlite") as archive:
+        whole = Search(tmp_path / "whole", archive)
+        whole.model = search.model
+        await whole.run(whole.context(**shape))
+        expected = {c.id: c.tunables for c in archive.candidates(origin=Origin.TUNE)}
+    with search.archive.database.write() as rows:
+        rows.execute(FULL.format(table=table, column=column, value=value))
+    with pytest.raises(sqlite3.IntegrityError, match="full"):
+        await search.run(search.context(**shape))
+    with search.archive.database.write() as rows:
+        rows.execute("DROP TRIGGER full")
+    await in_a_node(tune, {"round": 1, "elites": ["r1i0v0a0", "r1i0v1a0"]}, search.context(**shape))
+    points = {c.id: c.tunables for c in search.archive.candidates(origin=Origin.TUNE)}
+    assert points == expected
+    assert len(search.archive.evaluations(purpose=Purpose.TUNE)) == len(points) == 18
