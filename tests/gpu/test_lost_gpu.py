@@ -1,0 +1,65 @@
+"""References whose own kernels fail on the GPU for values that were made for them: they are judged without those."""
+
+from __future__ import annotations
+
+import pytest
+
+from ridgeline.tools.records import Status
+
+from .bench import report
+
+pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300), pytest.mark.usefixtures("nvcc")]
+
+PROBABILITIES = """import torch
+import torch.nn.functional as F
+from torch import nn
+class Model(nn.Module):
+    def forward(self, x, target):
+        return F.binary_cross_entropy(x, target, reduction="none")
+def get_inputs():
+    return [torch.rand(8192, 4096), torch.rand(8192, 4096)]
+"""
+CROSS_ENTROPY = """#include "problem.h"
+__global__ void cross_entropy(const float* x, const float* target, float* out) {
+  for (int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; i < X_NUMEL; i += int64_t(gridDim.x) * blockDim.x)
+    out[i] = (target[i] - 1) * fmaxf(log1pf(-x[i]), -100) - target[i] * fmaxf(logf(x[i]), -100);
+}
+void run(const float* x, const float* target, float* out, void*, cudaStream_t stream) {
+  cross_entropy<<<4096, 256, 0, stream>>>(x, target, out);
+}
+"""
+LENGTHS = """import torch
+from torch import nn
+class Model(nn.Module):
+    def forward(self, x, lengths):
+        torch._assert_async((lengths == 4096).all())
+        return x * 2
+def get_inputs():
+    return [torch.randn(8192, 4096), torch.full((8192,), 4096)]
+"""
+DOUBLE = """#include "problem.h"
+__global__ void twice(const float* x, float* out) {
+  for (int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; i < X_NUMEL; i += int64_t(gridDim.x) * blockDim.x)
+    out[i] = 2 * x[i];
+}
+void run(const float* x, const int64_t*, float* out, void*, cudaStream_t stream) {
+  twice<<<4096, 256, 0, stream>>>(x, out);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("reference", "kernel", "left_out"),
+    [
+        pytest.param(PROBABILITIES, CROSS_ENTROPY, {"shifted", "row_scaled", "outliers"}, id="probabilities"),
+        pytest.param(LENGTHS, DOUBLE, {"other lengths"}, id="lengths"),
+    ],
+)
+def test_a_reference_is_judged_without_the_values_that_lose_the_gpu(bench, reference, kernel, left_out) -> None:
+    problem = bench.problem(reference, name="lost")
+    assert problem.description is not None
+    skipped = dict(trial.split(": ", 1) for trial in problem.description.skipped_trials)
+    outcome = bench.run(problem, {"honest": kernel})["honest"]
+    report("lost_gpu", skipped=skipped, said=outcome.said())
+    assert {name for name, why in skipped.items() if "on the GPU" in why} == left_out
+    assert outcome.last.status is Status.OK, outcome.said()
