@@ -4,6 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.stamp-runtime
 DEV := $(VENV)/.stamp-dev
+SIDE_BY_SIDE := tests/graph/offline $(addprefix tests/tools/test_,judge.py outline.py headline_problems.py)
 DEMO_FLAGS ?= --bank none --model offline
 
 .PHONY: help demo test check soak clean
@@ -18,10 +19,10 @@ help:
 demo: $(RUNTIME)
 	$(BIN)/python -m graph.run problems/quickstart/problem.yaml $(DEMO_FLAGS)
 
-# Compositions are compiled and emulated by many processes; everything else measures, and has the machine for itself.
+# What only compiles, emulates or runs references goes side by side; all else may measure, and has the machine for itself.
 test: $(DEV)
-	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile tests/graph/offline
-	$(BIN)/python -m pytest --ignore tests/graph/offline
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile $(SIDE_BY_SIDE)
+	$(BIN)/python -m pytest $(addprefix --ignore=,$(SIDE_BY_SIDE))
 
 soak: $(DEV)
 	RIDGELINE_ALL_TIERS=1 $(BIN)/python -m pytest tests/attacks
