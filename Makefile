@@ -7,10 +7,11 @@ DEV := $(VENV)/.stamp-dev
 SIDE_BY_SIDE := tests/graph/offline $(addprefix tests/tools/test_,judge.py outline.py headline_problems.py)
 DEMO_FLAGS ?= --bank none --model offline
 
-.PHONY: help demo test check soak clean
+.PHONY: help demo setup test check soak clean
 
 help:
 	@echo "make demo    search the quickstart problem on this machine: no key, no GPU"
+	@echo "make setup   the virtual environment with everything that tests and checks need"
 	@echo "make test    run the tests"
 	@echo "make check   static checks: format, lint, types, import contracts"
 	@echo "make soak    the long tests: many kills, the attack suite in every tier"
@@ -18,6 +19,8 @@ help:
 
 demo: $(RUNTIME)
 	$(BIN)/python -m graph.run problems/quickstart/problem.yaml $(DEMO_FLAGS)
+
+setup: $(DEV)
 
 # What only compiles, emulates or runs references goes side by side; all else may measure, and has the machine for itself.
 test: $(DEV)
