@@ -13,7 +13,6 @@ from ridgeline.tools.engine import CompileTask, ProblemOnDevice
 from ridgeline.tools.records import (
     ArgKind,
     ArgSpec,
-    Description,
     Device,
     DeviceKind,
     Role,
@@ -22,6 +21,7 @@ from ridgeline.tools.records import (
 )
 from ridgeline.tools.sandbox import Sandbox, probe_sandbox
 from tests.candidates import candidate_of
+from tests.descriptions import description_of
 
 ROWS, COLS = 4, 8
 
@@ -38,16 +38,13 @@ def _arguments() -> Signature:
 def torch_extension(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The library of cheats/torch_extension.cpp: `forward(x, mode, weight)`."""
     device = Device(kind=DeviceKind.CPU, name="t", arch="t", uuid="cpu", cores=2, memory_bytes=1 << 30, cache_bytes=1)
-    description = Description(
-        signature=_arguments(),
-        reference_graph=None,
-        compulsory_bytes=0,
-        flops=0,
-        reference_sha256="",
-        torch_version="2",
-    )
     problem = ProblemOnDevice(
-        name="t", reference_source="", interface="torch", tolerance="fp32", device=device, description=description
+        name="t",
+        reference_source="",
+        interface="torch",
+        tolerance="fp32",
+        device=device,
+        description=description_of(_arguments()),
     )
     source = (Path(__file__).parent / "cheats" / "torch_extension.cpp").read_text()
     candidate = candidate_of(source, interface="torch")

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.descriptions import description_of
 
 from ridgeline.problems.syntax import parse_reference
 from ridgeline.tools.engine import ProblemOnDevice
 from ridgeline.tools.hardware import detect_device
-from ridgeline.tools.records import Build, Description, Interface, Signature, Status, Timing
+from ridgeline.tools.records import Build, Interface, Status, Timing
 
 ANSWERS = """
 import json, sys
@@ -94,19 +95,11 @@ def test_real_timers_say_that_they_are_ready_in_the_words_that_are_waited_for() 
 
 
 def described() -> ProblemOnDevice:
-    description = Description(
-        signature=Signature(args=()),
-        reference_graph=None,
-        compulsory_bytes=0,
-        flops=0,
-        reference_sha256="",
-        torch_version="",
-    )
     return ProblemOnDevice(
         name="p",
         reference_source="",
         interface=Interface.C,
         tolerance="fp32",
         device=detect_device("cpu"),
-        description=description,
+        description=description_of(),
     )

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 from tests.candidates import candidate_of
+from tests.descriptions import description_of
 
 from ridgeline.tools.engine import CompileTask, ProblemOnDevice
 from ridgeline.tools.judge_process import LoadedProblem
 from ridgeline.tools.records import (
     ArgSpec,
     Candidate,
-    Description,
     Device,
     DeviceKind,
     Role,
@@ -33,14 +33,7 @@ def exp_problem(interface: str = "c", kind: DeviceKind = DeviceKind.CPU) -> Prob
     """Return the problem `exp(x)` on (64, 16), described."""
     arch = "sm_90a" if kind is DeviceKind.CUDA else "test-cpu"
     device = Device(kind=kind, name="test", arch=arch, uuid="cpu", cores=2, memory_bytes=1 << 30, cache_bytes=1 << 20)
-    description = Description(
-        signature=_SIGNATURE,
-        reference_graph=None,
-        compulsory_bytes=8192,
-        flops=0,
-        reference_sha256="",
-        torch_version="2",
-    )
+    description = description_of(_SIGNATURE, compulsory_bytes=8192)
     return ProblemOnDevice(
         name="exp",
         reference_source="class Model: ...",
@@ -58,16 +51,14 @@ def make_problem() -> Callable[..., ProblemOnDevice]:
 
 def without_tensors() -> LoadedProblem:
     """Return what a judge says of a problem that has no memory: for processes that are never asked to compute."""
-    description = Description(
-        signature=Signature(args=()),
-        reference_graph=None,
-        compulsory_bytes=0,
-        flops=0,
-        reference_sha256="",
-        torch_version="2",
-    )
     return LoadedProblem(
-        description=description, n_sets=3, regions=(), places=(), trials=(), degenerate_code="", degenerate_reason=""
+        description=description_of(),
+        n_sets=3,
+        regions=(),
+        places=(),
+        trials=(),
+        degenerate_code="",
+        degenerate_reason="",
     )
 
 
