@@ -149,7 +149,9 @@ __device__ __forceinline__ void soften(float (&scores)[SCORE_TILES][4], Rows& ro
     }
     largest = quad_max(largest);
     const float base = largest == -INFINITY ? 0.0f : largest * SCALE;
-    const float decay = power_of_two(fmaf(rows.largest[half], SCALE, -base));
+    // The difference first: it is 0 while the maximum stays. A decay from `base`, which is rounded, would never be quite
+    // 1, and what it is off by would grow from tile to tile.
+    const float decay = largest == -INFINITY ? 1.0f : power_of_two((rows.largest[half] - largest) * SCALE);
     rows.largest[half] = largest;
     float sum = rows.sum[half] * decay;
 #pragma unroll
