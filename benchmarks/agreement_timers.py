@@ -1,4 +1,4 @@
-"""One of Ridgeline's own CUDA kernels, timed by Triton's `do_bench` and by PyTorch's profiler: see agreement.py.
+"""One of Ridgeline's own CUDA kernels, timed by Triton's `do_bench`, PyTorch's profiler and CUDA events: see agreement.py.
 
 Prints a line `ready` when its imports are done, reads a line with a JSON object on stdin (library, reference,
 signature, cache_bytes), and prints one as its last line. The library is one that Ridgeline wrote and built itself, so
@@ -44,7 +44,7 @@ class ArgumentSet:
 
 
 def main() -> None:
-    """Print both timers' medians in milliseconds. Imports are done before the request is read."""
+    """Print each timer's median in milliseconds. Imports are done before the request is read."""
     print("ready", flush=True)
     request = json.loads(sys.stdin.readline())
     library = ctypes.CDLL(request["library"])
@@ -64,12 +64,9 @@ def main() -> None:
         raise SystemExit(f"the kernel is wrong here: relative error {error:.3g}")
     bench_ms = float(do_bench(lambda: call(sets[0]), warmup=WARM_UP_MS, rep=REPEAT_MS, return_mode="median"))
     bursts = [_burst_ms(lambda: call(sets[0])) for _ in range(BURSTS)]
-    figures = profiled(call, sets, namespace, bench_ms)
-    print(
-        json.dumps(
-            {"do_bench_ms": bench_ms, "do_bench_short_ms": median(bursts), "sets": len(sets), "error": error, **figures}
-        )
-    )
+    blocks = Blocks(call=call, sets=sets, namespace=namespace, calls=max(1, min(math.ceil(BLOCK_MS / bench_ms), 512)))
+    figures = {"do_bench_ms": bench_ms, "do_bench_short_ms": median(bursts), "sets": len(sets), "error": error}
+    print(json.dumps({**figures, **profiled(blocks), "events_ms": events_ms(blocks)}))
 
 
 def _burst_ms(call: Callable[[], None]) -> float:
@@ -134,43 +131,66 @@ def largest_error(model: torch.nn.Module, given: ArgumentSet) -> float:
     return max(float((o.float() - e.float()).norm() / (e.float() - e.float().mean()).norm()) for o, e in pairs)
 
 
-def profiled(
-    call: Callable[[ArgumentSet], None], sets: list[ArgumentSet], namespace: dict[str, Any], about_ms: float
-) -> dict[str, Any]:
-    """Return the time of one call's kernels by the profiler, the median over blocks of calls on rotating sets.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocks:
+    """The calls that are timed: blocks of so many, on rotating sets.
 
     As in Ridgeline's measurement, inputs are written anew before each block and a block lasts some 15 ms and follows a
     pause, so that the chip's power and clocks are those of its measurement.
     """
-    calls = max(1, min(math.ceil(BLOCK_MS / about_ms), 512))
-    renew(sets, namespace)
-    for index in range(calls):
-        call(sets[index % len(sets)])
+
+    call: Callable[[ArgumentSet], None]
+    sets: list[ArgumentSet]
+    namespace: dict[str, Any]
+    calls: int
+
+    def prepare(self) -> None:
+        """Write every input anew, as the reference draws them (their values decide what power a product takes), and rest."""
+        for given in self.sets:
+            for tensor, fresh in zip(given.inputs, drawn(self.namespace), strict=True):
+                tensor.copy_(fresh)
+        torch.cuda.synchronize()
+        time.sleep(PAUSE_S)
+
+    def run(self, block: int) -> None:
+        """Launch one block's calls."""
+        for index in range(self.calls):
+            self.call(self.sets[(block + index) % len(self.sets)])
+
+
+def profiled(blocks: Blocks) -> dict[str, Any]:
+    """Return the time of one call's kernels by the profiler, the median over blocks."""
+    blocks.prepare()
+    blocks.run(0)
     torch.cuda.synchronize()
     with profile(activities=[ProfilerActivity.CUDA]) as recorded:
         for block in range(BLOCKS):
-            renew(sets, namespace)
-            time.sleep(PAUSE_S)
-            for index in range(calls):
-                call(sets[(block + index) % len(sets)])
+            blocks.prepare()
+            blocks.run(block)
             torch.cuda.synchronize()
     events = [e for e in recorded.events() if e.device_type == DeviceType.CUDA and not is_renewal(e.name)]
-    kernels = sorted(events, key=lambda e: e.time_range.start)
+    kernels, calls = sorted(events, key=lambda e: e.time_range.start), blocks.calls
     each = len(kernels) // (BLOCKS * calls)
     if each == 0 or each * BLOCKS * calls != len(kernels):
         raise SystemExit(f"{len(kernels)} kernels in {BLOCKS * calls} calls: the profiler lost some")
     times = [k.time_range.elapsed_us() / 1e3 for k in kernels]
     per_call = [sum(times[i : i + each]) for i in range(0, len(times), each)]
-    blocks = [sum(per_call[i : i + calls]) / calls for i in range(0, len(per_call), calls)]
-    return {"profiler_ms": median(blocks), "kernels_a_call": each, "calls_a_block": calls}
+    means = [sum(per_call[i : i + calls]) / calls for i in range(0, len(per_call), calls)]
+    return {"profiler_ms": median(means), "kernels_a_call": each, "calls_a_block": calls}
 
 
-def renew(sets: list[ArgumentSet], namespace: dict[str, Any]) -> None:
-    """Write every input anew, as the reference draws them: their values decide what power a product takes."""
-    for given in sets:
-        for tensor, fresh in zip(given.inputs, drawn(namespace), strict=True):
-            tensor.copy_(fresh)
-    torch.cuda.synchronize()
+def events_ms(blocks: Blocks) -> float:
+    """Return the time of one call by CUDA events around the same blocks: what it is when no profiler looks on."""
+    first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    times = []
+    for block in range(BLOCKS):
+        blocks.prepare()
+        first.record()
+        blocks.run(block)
+        last.record()
+        torch.cuda.synchronize()
+        times.append(float(first.elapsed_time(last)) / blocks.calls)
+    return median(times)
 
 
 def is_renewal(name: str) -> bool:

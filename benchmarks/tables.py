@@ -129,8 +129,16 @@ def throughput() -> str:
 
 def agreement() -> str:
     """Return our time of each kernel over that of the other timers; why, where one has none."""
-    heads = ("kernel", "ms", "kernels a call", "over the profiler", "over do_bench", "over do_bench in bursts")
-    others = ("profiler", "do_bench", "do_bench_short")
+    heads = (
+        "kernel",
+        "ms",
+        "kernels a call",
+        "over the profiler",
+        "over events",
+        "over do_bench",
+        "the same in bursts",
+    )
+    others = ("profiler", "events", "do_bench", "do_bench_short")
     rows = []
     for name, entry in figures("agreement-cuda").items():
         ratios = [_number(entry.get(f"ridgeline_over_{other}"), ".3f") for other in others]

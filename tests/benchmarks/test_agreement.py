@@ -57,10 +57,13 @@ def test_summary_counts_the_long_kernels_and_names_those_that_are_apart() -> Non
     entries = {
         "near": agreement.entry_of(ours, {"profiler_ms": 0.99, "do_bench_ms": 1.0}),
         "far": agreement.entry_of(ours, {"profiler_ms": 0.9}),
+        "slowed": agreement.entry_of(ours, {"profiler_ms": 1.1, "events_ms": 1.0}),
         "short": agreement.entry_of(Timing(status=Status.OK, median_ms=0.05), {"profiler_ms": 0.02}),
         "failed": {"failed": "no nvcc"},
     }
-    assert agreement.summary(entries) == "1 of 2 kernels over 100 us within 3%. far 1.111"
+    assert agreement.summary(entries) == (
+        "1 of 3 kernels over 100 us within 3%. far 1.111; slowed 0.909 (1.000 over events)"
+    )
     assert entries["near"]["ridgeline_over_do_bench"] == 1.0
 
 

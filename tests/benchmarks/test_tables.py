@@ -41,8 +41,8 @@ def test_kernel_that_has_no_times_is_a_row_that_says_why(monkeypatch: pytest.Mon
         "untimed": {"ridgeline_ms": 1.0, "failed": "no answer within 180 s"},
     }
     *_, unbuilt, untimed = with_figures(monkeypatch, entries).agreement().splitlines()
-    assert unbuilt == "| unbuilt | - | - | failed: error: a \\| b here | - | - |"
-    assert untimed == "| untimed | 1.000 | - | failed: no answer within 180 s | - | - |"
+    assert unbuilt == "| unbuilt | - | - | failed: error: a \\| b here | - | - | - |"
+    assert untimed == "| untimed | 1.000 | - | failed: no answer within 180 s | - | - | - |"
 
 
 def test_published_kernel_that_is_turned_down_is_a_row_that_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
