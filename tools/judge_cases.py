@@ -59,7 +59,10 @@ class Case:
 
 
 class CaseBook:
-    """Cases by name, kept while they fit into `budget_bytes` and made again from the secret when they do not."""
+    """Cases by name, kept while they fit into `budget_bytes` and made again from the secret when they do not.
+
+    What does not fit is held until the next one is made, or until `let_go`: a trial asks for its case three times.
+    """
 
     def __init__(
         self,
@@ -68,6 +71,7 @@ class CaseBook:
         memory: ArenaMemory,
         *,
         budget_bytes: int,
+        held_bytes: int = 0,
         left_out: frozenset[str] = frozenset(),
     ) -> None:
         """Find out by running the reference which trials it takes.
@@ -77,6 +81,7 @@ class CaseBook:
             source: what inputs and parameters are drawn from.
             memory: the sets, and the parameters that the reference uses.
             budget_bytes: how much the cases that are kept may take.
+            held_bytes: how much the one that is held may take beside them.
             left_out: what lost an earlier judge of this reference its GPU, and is not tried again.
 
         Raises:
@@ -87,7 +92,9 @@ class CaseBook:
         self._source = source
         self._memory = memory
         self._budget_bytes = budget_bytes
+        self._held_bytes = held_bytes
         self._kept: dict[str, Case] = {}
+        self._held: dict[str, Case] = {}  # one at most
         self._own: dict[str, dict[PrecisionClass, Errors | None]] = {}
         self.skipped: dict[str, str] = {}
         self.default_parameters = False
@@ -95,18 +102,27 @@ class CaseBook:
         given = self.case(_GIVEN)
         self._is_given_finite, self._fits_as_given = _all_finite(given), given.fits
         del given  # the largest cases are not kept
+        self.let_go()
         self._settle_inputs()
         self._settle_mixtures()
         self.names = (*NOMINAL, *(n for n in TRANSFORMED if self._is_in_domain(n)))
 
     def case(self, name: str) -> Case:
         """Return a case: one of `names`, or "extra_<n>" for a further nominal one."""
-        if name in self._kept:
-            return self._kept[name]
+        known = self._kept.get(name) or self._held.get(name)
+        if known is not None:
+            return known
+        self.let_go()  # before there is another beside it
         case = self._make(name)
         if sum(c.size_bytes for c in self._kept.values()) + case.size_bytes <= self._budget_bytes:
             self._kept[name] = case
+        elif case.size_bytes <= self._held_bytes:
+            self._held[name] = case
         return case
+
+    def let_go(self) -> None:
+        """Free the case that is held: its memory is wanted for something else."""
+        self._held.clear()
 
     def parameters(self, label: str) -> dict[str, torch.Tensor]:
         """Return the parameters that belong to a label."""
@@ -170,7 +186,8 @@ class CaseBook:
         native = self._reference.run(inputs)
         expected = expected_of(self._reference, inputs, parameters, tuple(n.clone() for n in exact_of(native)))
         own = self._own.setdefault(name, {})
-        own.setdefault(PrecisionClass.FP32, _errors_of(native, expected))
+        if PrecisionClass.FP32 not in own:
+            own[PrecisionClass.FP32] = _errors_of(native, expected)
         return Case(name, inputs, parameters, expected, own, fits=_fits(native, expected))
 
     def _parameters_of(self, name: str) -> dict[str, torch.Tensor]:
@@ -259,6 +276,7 @@ class CaseBook:
     def _forget(self, names: tuple[str, ...]) -> None:
         for name in names:
             self._kept.pop(name, None)
+            self._held.pop(name, None)
             self._own.pop(name, None)
 
     def _is_in_domain(self, name: str) -> bool:

@@ -36,14 +36,16 @@ def get_init_inputs():
 """
 
 
-def made(names: str, inputs: str, *body: str, left_out: frozenset[str] = frozenset()) -> tuple[CaseBook, SecretSource]:
+def made(
+    names: str, inputs: str, *body: str, left_out: frozenset[str] = frozenset(), **limits: int
+) -> tuple[CaseBook, SecretSource]:
     lines = "\n".join(f"        {line}" for line in body)
     reference = Reference(SOURCE.format(names=names, inputs=inputs, body=lines))
     source = SecretSource(reference, b"secret")
     memory: Any = SimpleNamespace(
         parameters={}, inputs=[reference.draw_inputs(0)], n_sets=N_SETS, kind=DeviceKind.CPU
     )  # no process to share memory with
-    return CaseBook(reference, source, memory, budget_bytes=1 << 20, left_out=left_out), source
+    return CaseBook(reference, source, memory, left_out=left_out, **({"budget_bytes": 1 << 20} | limits)), source
 
 
 CAUSAL = "torch.randn(32, 32), torch.ones(32, 32, dtype=torch.bool).tril()"
@@ -135,3 +137,32 @@ def test_what_loses_the_gpu_is_named_and_left_out_the_next_time(
 def test_a_failure_that_leaves_the_gpu_answering_is_an_objection_as_any_other() -> None:
     book, _ = made("x", "torch.rand(64, 16)", "if bool((x > 1).any()):", f"    {LOSES}", "return x.sum(-1)")
     assert "device-side assert" in book.skipped["shifted"]
+
+
+@pytest.mark.parametrize(
+    ("limits", "makings"),
+    [
+        pytest.param({}, 0, id="kept"),
+        pytest.param({"budget_bytes": 0, "held_bytes": 1 << 20}, 2, id="held"),
+        pytest.param({"budget_bytes": 0}, 6, id="neither"),
+    ],
+)
+def test_a_case_that_is_not_kept_is_held_until_another_is_made(
+    monkeypatch: pytest.MonkeyPatch, limits: dict[str, int], makings: int
+) -> None:
+    book, _ = made("x", "torch.randn(8, 32)", "return 2 * x", **limits)
+    names = []
+    make = book._make
+    monkeypatch.setattr(book, "_make", lambda name: names.append(name) or make(name))
+    for name in ("shifted", "integers"):
+        inputs = [book.case(name).inputs[0] for _ in range(3)]
+        assert all(torch.equal(inputs[0], each) for each in inputs)
+    assert len(names) == makings
+
+
+def test_a_case_that_was_let_go_is_made_again() -> None:
+    book, _ = made("x", "torch.randn(8, 32)", "return 2 * x", budget_bytes=0, held_bytes=1 << 20)
+    first = book.case("shifted")
+    assert book.case("shifted") is first
+    book.let_go()
+    assert book.case("shifted") is not first
