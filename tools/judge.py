@@ -48,10 +48,11 @@ from ridgeline.tools.reference_graph import GraphExportError, compulsory_bytes, 
 from ridgeline.tools.room import check_room
 from ridgeline.tools.rotation import WORKING_SETS
 
-_KEPT_SHARE = {DeviceKind.CPU: 8, DeviceKind.CUDA: 4}
-"""Trials are kept within this part of the memory: 1 / 8 of a CPU's, 1 / 4 of a GPU's."""
+_KEPT_SHARE = {DeviceKind.CPU: 8, DeviceKind.CUDA: 3}
+"""Trials are kept within this part of the memory: 1 / 8 of a CPU's, 1 / 3 of a GPU's."""
 _SPARE_SHARE = 8
-"""PyTorch keeps up to 1 / 8 of a GPU's memory for its next use while a candidate runs."""
+"""PyTorch keeps up to 1 / 8 of a GPU's memory for its next use while a candidate runs, and a trial that is not kept may
+take as much."""
 _RENEWALS_ALONE = 5
 """Renewals of all contents before any candidate is there; the first ones load kernels."""
 _RENEWAL_SCATTER_S = 1e-3
@@ -101,6 +102,7 @@ class Judge:
             secrets,
             self.memory,
             budget_bytes=_kept_bytes(self.memory, memory_bytes),
+            held_bytes=memory_bytes // _SPARE_SHARE,
             left_out=frozenset(request["left_out"]),
         )
         self._examiner = Examiner(self._book, self.memory, self.reference, str(request["tolerance"]))
@@ -151,6 +153,7 @@ class Judge:
             self._modes.forget_results()
         self._examiner.prepare(request["trial"], request["set"], nan=request["nan"])
         give_back(self.memory.kind, beyond_bytes=self._spare_bytes)  # the runner has the GPU next
+        settle(self.memory.kind)  # ... and may be there before what was only asked for is written
         return {}
 
     def wipe(self, _request: Request) -> Reply:
@@ -164,6 +167,7 @@ class Judge:
     def poison(self, request: Request) -> Reply:
         """Poison one set's outputs."""
         self._examiner.poison(request["set"], nan=request["nan"])
+        settle(self.memory.kind)  # the runner has the GPU next
         return {}
 
     def examine(self, request: Request) -> Reply:
@@ -196,6 +200,7 @@ class Judge:
     def _renew(self) -> float:
         """Write new contents and return the seconds that took."""
         self._filling = None  # before there are new draws beside it
+        self._book.let_go()
         self._renewals += 1
         reset_persisting_lines(self.memory.kind)
         watch = Stopwatch(self.memory.kind)

@@ -385,7 +385,7 @@ def test_a_problem_that_does_not_fit_the_gpu_is_one_line_with_the_remedy(body: s
 
 @pytest.mark.parametrize(
     ("set_gb", "kept_gb"),
-    [(0.1, 35), (4, 35), (10, 30), (12, 8), (14, 0)],  # of a GPU of 140 GB
+    [(0.1, 140 / 3), (4, 140 / 3), (10, 30), (12, 8), (14, 0)],  # of a GPU of 140 GB
 )
 def test_a_large_problem_leaves_room_to_grade_beside_the_trials_kept(set_gb: float, kept_gb: float) -> None:
     memory = SimpleNamespace(kind=DeviceKind.CUDA, n_sets=max(3, int(16 / set_gb)), set_bytes=int(set_gb * 1e9))
