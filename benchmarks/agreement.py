@@ -189,7 +189,10 @@ def summary(entries: dict[str, dict[str, Any]]) -> str:
     """Return how many of the long kernels agree with the profiler, and which do not: then what events say of them."""
     long = {n: e for n, e in entries.items() if e.get("ridgeline_over_profiler") and e["profiler_ms"] > LONG_MS}
     apart = [name for name, entry in long.items() if abs(entry["ridgeline_over_profiler"] - 1) > WANTED]
-    named = "; ".join(_apart(name, long[name]) for name in apart)
+    unmeasured = [name for name, entry in entries.items() if not entry.get("ridgeline_over_profiler")]
+    named = "; ".join(
+        [*(_apart(name, long[name]) for name in apart), *(f"{name} has no figure" for name in unmeasured)]
+    )
     return f"{len(long) - len(apart)} of {len(long)} kernels over {1e3 * LONG_MS:.0f} us within {WANTED:.0%}. {named}"
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ridgeline.tools.hardware import detect_device
-from ridgeline.tools.records import Device, DeviceKind
+from ridgeline.tools.records import JUDGE_VERSION, Device, DeviceKind
 from ridgeline.tools.toolchain import installed_version
 
 RESULTS = Path(__file__).parent / "results"
@@ -52,10 +52,20 @@ def write_result(name: str, figures: Mapping[str, Any], *, device: Device | None
 
 
 def merge_result(name: str, entries: Mapping[str, Any], *, device: Device | None = None) -> Path:
-    """Write `entries` beside those that `benchmarks/results/NAME.json` holds already, and return its path."""
+    """Write `entries` beside those that `benchmarks/results/NAME.json` holds already, and return its path.
+
+    An entry that says when it was measured says on which device, too: several of one kind may fill a file.
+    """
+    device = device or detect_device("cpu")
     known = RESULTS / f"{name}.json"
-    figures = json.loads(known.read_text())["figures"] if known.exists() else {}
-    return write_result(name, figures | dict(entries), device=device)
+    before = json.loads(known.read_text()) if known.exists() else {"figures": {}, "device": {"name": device.name}}
+    if before["device"]["name"] != device.name:
+        raise SystemExit(
+            f"{known} has figures of {before['device']['name']}, this is {device.name}: move it away first"
+        )
+    on = {"device": device.uuid, "driver": device.driver}
+    dated = {key: {**e, "measured": e["measured"] | on} if "measured" in e else e for key, e in entries.items()}
+    return write_result(name, before["figures"] | dated, device=device)
 
 
 def best_of(report: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -64,12 +74,13 @@ def best_of(report: Mapping[str, Any]) -> dict[str, Any] | None:
     return {key: best.get(key) for key in KEPT} if best else None
 
 
-def provenance() -> dict[str, str]:
-    """Return date, command and commit of a measurement: of a file, or of one entry of a table that several runs fill."""
+def provenance() -> dict[str, Any]:
+    """Return date, command, commit and judge of a measurement: of a file, or of one entry that several runs fill."""
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": " ".join(["python", *sys.argv]),
         "commit": commit_of(Path(__file__).parent),
+        "judge_version": JUDGE_VERSION,
     }
 
 

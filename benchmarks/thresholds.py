@@ -22,6 +22,7 @@ MODULES = (
     "tools.precision",
     "tools.verify",
     "tools.benchmark",
+    "tools.inspection",
     "tools.lane",
     "tools.process_usage",
     "tools.rotation",

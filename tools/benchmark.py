@@ -1,26 +1,31 @@
 """Timing in the parent: a candidate in alternation with eager PyTorch, two candidates with each other, or one side alone.
 
-Rounds of A B B A blocks; the idle side is stopped. The score is the parent's clock over loops that rotate over more sets
-than the last-level cache holds; the candidate's own clock is only a witness. Contents are secret and new for every
-call where the sets allow (see lane.py), outputs are poisoned before a block and checked right after it while the
-candidate is stopped. What a result rests on is in docs/timing.md.
+Rounds of A B B A blocks; the idle side is stopped. The score is the parent's clock over loops on rotating sets, less what
+a request usually costs; the candidate's own clock is a witness, and counts where it says more. Contents are secret and
+new for every call where the sets allow (see lane.py), outputs are poisoned before a block and checked right after it
+while the candidate is stopped. What a result rests on is in docs/timing.md.
 """
 
 from __future__ import annotations
 
-import math
-import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 
 from ridgeline.tools.arena import Arena, Side
-from ridgeline.tools.counted import counted
 from ridgeline.tools.gpu_monitor import SLOWED
+from ridgeline.tools.inspection import (
+    Collect,
+    Distrusted,
+    Inspector,
+    expect_consistent,
+    expect_drained,
+    expect_idle,
+    expect_prompt,
+)
 from ridgeline.tools.lane import Block, Lane, WarmUp
-from ridgeline.tools.process_usage import IDLE_SHARE
-from ridgeline.tools.records import Comparison, Floor, Label, Purpose, ReasonCode, Status, Timing, Trial
+from ridgeline.tools.records import Comparison, Floor, Label, Purpose, ReasonCode, Status, Timing
 from ridgeline.tools.statistics import (
     SMALLEST_SAMPLE_95,
     PairedRatio,
@@ -30,28 +35,12 @@ from ridgeline.tools.statistics import (
     percentile,
 )
 
-WITNESS_RELATIVE = 0.10
-WITNESS_ABSOLUTE_S = 5e-6
-"""The two clocks agreed within 10 % + 5 us in 10 of 10 trials (docs/timing.md)."""
-LATENCY_MARGIN = 2.0
 BELOW_FLOOR = 0.95
 """Part of the floor below which a time is not believed: the ceiling itself is a measurement."""
 LAUNCH_BOUND_MS = 0.05
 QUARANTINE_SPEEDUP = 10.0
-IDLE_TICKS_S = 0.02
-"""/proc counts user and system time in ticks of 10 ms: two of them may be rounding."""
 CLOCK_SPREAD = 0.03
 """A pair of blocks whose clock is further than this from the median does not count."""
-BUSY_S = 1e-3
-"""Next to nothing takes 20 to 100 us on an idle GPU; beside another process it waits for a time slice of 1 to 2 ms."""
-RENEWAL_SLOWDOWN = 1.5
-"""Work that waits on a GPU for the next block's inputs runs while the judge writes them, and shares its time slices. On
-an H200 the average renewals of nine runs of honest kernels were within 3 % of each other."""
-STALE_ERROR = 10.0
-"""Relative error below which a wrong timed output looks like another call's result; an unwritten one is far above."""
-ROUNDED_ERROR = 0.1
-"""... and below which it looks like this call's result in looser arithmetic: fp8's errors are mostly below it, another
-call's result has 0.2 and more, whose contents are mixtures of the same draws. Only the words of the rejection differ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,19 +66,6 @@ class TimingSettings:
         return cls(rule=rule)
 
 
-Collect = Callable[[Sequence[int], int], None]
-"""Brings the outputs of chosen sets, of a block of so many calls, into the arena; a native host wrote them there."""
-
-
-class Distrusted(Exception):
-    """A candidate's timing that must not count; caught by `time_candidate`, raised by `compare_sides`."""
-
-    def __init__(self, status: Status, reason_code: ReasonCode, reason: str) -> None:
-        super().__init__(reason)
-        self.status = status
-        self.reason_code = reason_code
-
-
 def time_candidate(
     candidate: Side,
     reference: Side,
@@ -113,18 +89,19 @@ def time_candidate(
     theirs = Lane(side=reference, arena=arena, is_tracked=False, observe=observe)
     try:
         watch = _warm_up(ours, theirs, settings)
-        inspect = Inspector(arena=arena, settings=settings, collects={id(candidate): collect}, threads=watch)
+        inspect = _inspector(arena, settings, watch, {id(candidate): collect})
         measured = _alternate(ours, theirs, inspect, settings)
-        _expect_idle(candidate, settings.idle_s)
+        expect_idle(candidate, settings.idle_s)
         if arena.on_gpu:
-            _expect_consistent(ours, theirs)
-        _expect_drained(inspect)
+            expect_consistent(ours, theirs)
+        expect_drained(inspect)
         timing = _timing(ours, theirs, measured, floor, inspect.slowdown())
+        expect_prompt(ours, inspect)
     except Distrusted as fault:
         timing = Timing(status=fault.status, reason_code=fault.reason_code, reason=str(fault))
     finally:
         reference.resume()
-    return Timing.from_json(timing.to_json() | {"benchmark_s": time.perf_counter() - started})
+    return replace(timing, benchmark_s=time.perf_counter() - started)
 
 
 def compare_sides(
@@ -135,21 +112,30 @@ def compare_sides(
     settings: TimingSettings,
     collects: Sequence[Collect | None] = (None, None),
     request_s: float = 0.0,
+    observe: Callable[[], dict[str, float]] = dict,
 ) -> Comparison:
     """Return the ratio of two candidates' times (first / second) from one alternating run; `collects` are theirs.
+
+    `request_s` and `observe` are as in `time_candidate`.
 
     Raises:
         Distrusted: an output timed here was wrong, work went on between calls, or a clock disagreed.
     """
-    lanes = [Lane(side=side, arena=arena, is_tracked=True, request_s=request_s) for side in (first, second)]
+    lanes = [
+        Lane(side=side, arena=arena, is_tracked=True, request_s=request_s, observe=observe) for side in (first, second)
+    ]
     threads = _warm_up(lanes[0], lanes[1], settings)
-    by_side = {id(first): collects[0], id(second): collects[1]}
-    inspect = Inspector(arena=arena, settings=settings, collects=by_side, threads=threads)
+    inspect = _inspector(arena, settings, threads, {id(first): collects[0], id(second): collects[1]})
     _alternate(lanes[0], lanes[1], inspect, settings)
-    _expect_drained(inspect)
+    for side in (first, second):
+        expect_idle(side, settings.idle_s)
+        side.pause()
+    expect_drained(inspect)
     if arena.on_gpu:
-        _expect_consistent(lanes[0], lanes[1])
-        _expect_consistent(lanes[1], lanes[0])
+        expect_consistent(lanes[0], lanes[1])
+        expect_consistent(lanes[1], lanes[0])
+    for lane in lanes:
+        expect_prompt(lane, inspect)
     times = [lane.per_call_s() for lane in lanes]
     measured = _ratio(lanes[0], lanes[1])
     return Comparison(
@@ -165,7 +151,7 @@ def time_relative(side: Side, reference: Side, arena: Arena, *, settings: Timing
     """Return side / reference of every pair of blocks of two trusted sides: modes of the reference."""
     ours, theirs = (Lane(side=each, arena=arena, is_tracked=False) for each in (side, reference))
     threads = _warm_up(ours, theirs, settings)
-    inspect = Inspector(arena=arena, settings=settings, threads=threads)
+    inspect = _inspector(arena, settings, threads)
     _alternate(ours, theirs, inspect, replace(settings, rule=settings.rule.without_giving_up()))
     for each in (side, reference):
         each.resume()
@@ -191,66 +177,16 @@ def time_alone(side: Side, arena: Arena, *, settings: TimingSettings) -> tuple[f
 # ------------------------------------------------------------------------------------------------- alternating run
 
 
-@dataclass(slots=True, kw_only=True)
-class Inspector:
-    """Looks at a candidate right after each of its blocks, while it is stopped."""
-
-    arena: Arena
-    settings: TimingSettings
-    threads: dict[int, int]  # by side's identity: its threads after the warm-up
-    collects: dict[int, Collect | None] = field(default_factory=dict)  # by side's identity
-    rng: random.Random = field(default_factory=random.SystemRandom)
-    waits_s: list[float] = field(default_factory=list)  # for next to nothing on the device, right after each block
-    slowdowns: dict[int, list[float]] = field(
-        default_factory=dict
-    )  # of a GPU renewing contents, by the side then timed
-
-    def __post_init__(self) -> None:
-        if self.settings.rng_seed is not None:
-            self.rng = random.Random(self.settings.rng_seed)
-
-    def slowdown(self) -> float:
-        """Return how many times as long as usual a GPU took to renew contents; 0 on a CPU."""
-        return max(median(of_a_side) for of_a_side in self.slowdowns.values())
-
-    def choose(self, sets: Sequence[int]) -> tuple[int, ...]:
-        """Return the sets to check after a block: the last call's, and random ones; with one check, either."""
-        count = min(self.settings.checks, len(sets))
-        if count == 1:
-            return (sets[-1],) if self.rng.random() < 1 / 3 else (self.rng.choice(sets),)
-        return (*self.rng.sample(sets[:-1], count - 1), sets[-1])
-
-    def inspect(self, side: Side, chosen: Sequence[int], calls: int) -> None:
-        """Compare the chosen outputs of a block and count threads; the side is paused and stays so."""
-        self.waits_s.append(self.arena.waited_s())
-        more = side.threads() - self.threads[id(side)]
-        if more > 0:
-            raise Distrusted(
-                Status.UNTRUSTED,
-                ReasonCode.NEW_THREAD,
-                f"{counted(more, 'thread')} appeared after the warm-up; start every thread in the first call",
-            )
-        if collect := self.collects.get(id(side)):
-            collect(chosen, calls)
-        for index in chosen:
-            if not self.arena.is_intact(index):
-                reason = f"it wrote to an input of set {index}: inputs are read-only"
-                raise Distrusted(Status.RUNTIME_ERROR, ReasonCode.INPUT_WRITTEN, reason)
-            trial = self.arena.check(index)
-            if not trial.passed:
-                raise _wrong_output(trial, index)
-
-
-def _wrong_output(trial: Trial, index: int) -> Distrusted:
-    where = f"the timed output of set {index} is wrong (relative error {trial.rel_error:.3g}, allowed {trial.gate:.3g})"
-    if trial.rel_error < ROUNDED_ERROR:
-        reason = f"{where}: it was right when it was verified, so it rounds more, or leaves work out, when it is timed"
-        return Distrusted(Status.WRONG, ReasonCode.PRECISION_TOO_LOW, reason)
-    if math.isfinite(trial.rel_error) and trial.rel_error < STALE_ERROR:
-        reason = f"{where}: it was right before the inputs changed in place, so a result is kept between calls"
-        return Distrusted(Status.WRONG, ReasonCode.STALE_OUTPUT, reason)
-    reason = f"{where}: not every call of a timed loop writes its whole output before it returns"
-    return Distrusted(Status.UNTRUSTED, ReasonCode.TIMED_OUTPUT_WRONG, reason)
+def _inspector(
+    arena: Arena, settings: TimingSettings, threads: dict[int, int], collects: dict[int, Collect | None] | None = None
+) -> Inspector:
+    return Inspector(
+        arena=arena,
+        checks=settings.checks,
+        rng_seed=settings.rng_seed,
+        threads=threads,
+        collects=collects or {},
+    )
 
 
 def _warm_up(ours: Lane, theirs: Lane, settings: TimingSettings) -> dict[int, int]:
@@ -262,7 +198,7 @@ def _warm_up(ours: Lane, theirs: Lane, settings: TimingSettings) -> dict[int, in
         lane.warm_up(settings.warm_up, block_s=settings.block_s)
         threads[id(lane.side)] = lane.side.threads()
         if lane.is_tracked:
-            _expect_idle(lane.side, settings.idle_s)
+            expect_idle(lane.side, settings.idle_s)
         lane.side.pause()
     return threads
 
@@ -314,52 +250,6 @@ def _one_block(lane: Lane, other: Lane, inspector: Inspector) -> None:
     if not other.is_tracked:
         other.side.resume()
     inspector.inspect(lane.side, chosen, lane.plan.calls)
-
-
-def _expect_idle(side: Side, idle_s: float) -> None:
-    """Watch a side that may run and has nothing to do."""
-    side.resume()
-    before, started = side.cpu_seconds(), time.perf_counter()
-    time.sleep(idle_s)
-    used, waited = side.cpu_seconds() - before, time.perf_counter() - started
-    if used > IDLE_SHARE * waited + IDLE_TICKS_S:
-        raise Distrusted(
-            Status.UNTRUSTED,
-            ReasonCode.BACKGROUND_WORK,
-            f"used {used / waited:.0%} of a core while no call was running: work goes on after a call has returned",
-        )
-
-
-def _expect_drained(inspector: Inspector) -> None:
-    """Look at how long the judge waited for a GPU right after blocks and before them: it should have been alone on it."""
-    slowdown = inspector.slowdown()
-    if slowdown > RENEWAL_SLOWDOWN:
-        reason = (
-            f"while the next block's inputs were written the GPU was {slowdown:.3g} x as slow as when it is alone: "
-        )
-        raise Distrusted(Status.UNTRUSTED, ReasonCode.BACKGROUND_WORK, reason + "work goes on between calls")
-    waited = median(inspector.waits_s)
-    if waited > BUSY_S:
-        reason = f"after a block the GPU was busy for {1e3 * waited:.3g} ms: work goes on after a call has returned"
-        raise Distrusted(Status.UNTRUSTED, ReasonCode.BACKGROUND_WORK, reason)
-
-
-def _expect_consistent(lane: Lane, other: Lane) -> None:
-    """Compare the two clocks of a GPU: work that its events did not see was launched past the stream it was given.
-
-    A CPU has one clock that counts, the parent's, and a machine's noise between the two must reject nobody. Here too: on
-    a busy machine a request waits for a core, which only the parent's clock sees; the other side's requests of the
-    same minutes say how long. A clock that lies does so in every block, so the block that agrees best decides.
-    """
-    per_call = lane.per_call_s()
-    typical = median(per_call)
-    waiting = LATENCY_MARGIN * max(0.0, other.latency_s()) / lane.plan.calls
-    allowed = WITNESS_RELATIVE * typical + WITNESS_ABSOLUTE_S + waiting
-    differences = [b.own_s - t for b, t in zip(lane.blocks, per_call, strict=True)]
-    if min(abs(d) for d in differences) > allowed:
-        own_ms, parent_ms = 1e3 * (typical + median(differences)), 1e3 * typical
-        reason = f"its own clock says {own_ms:.4g} ms a call, the clock outside {parent_ms:.4g} ms"
-        raise Distrusted(Status.UNTRUSTED, ReasonCode.WITNESS_DISAGREES, reason)
 
 
 def _timing(ours: Lane, theirs: Lane, measured: PairedRatio, floor: Floor | None, slowdown: float) -> Timing:

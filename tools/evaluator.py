@@ -54,7 +54,6 @@ from ridgeline.tools.records import (
     Profile,
     ReasonCode,
     Record,
-    Status,
     Timing,
     Verdict,
 )
@@ -123,7 +122,7 @@ class Evaluator:
             before = self._floor(task.problem, judge)
             ceilings(task.problem.device, again=True)
             if self._floor(task.problem, judge).floor_ms < before.floor_ms:
-                timing = self._time(task, judge)
+                timing = again_if_killed(lambda: self._time(task, judge))
         self._start_ahead(task)
         return timing
 
@@ -135,19 +134,16 @@ class Evaluator:
         floor, request_s = self._floor(task.problem, judge), self._request_s(task.problem, task.build)
         try:
             with self._runner(task) as runner:
-                collect = collector_for(runner, judge, task.problem.interface)
                 timing = time_candidate(
                     RunnerSide(runner),
                     EagerSide(judge, eager_mode(task.problem.device.kind, task.verdict.precision_class)),
                     _arena(judge),
                     settings=TimingSettings.for_purpose(task.purpose),
                     floor=floor,
-                    collect=collect,
+                    collect=collector_for(runner, judge, task.problem.interface),
                     request_s=request_s,
                     observe=self._observe,
                 )
-                if collect and timing.median_ms and (complaint := collect.complaint(timing.median_ms / 1e3)):
-                    return Timing(status=Status.UNTRUSTED, reason_code=ReasonCode.BACKGROUND_WORK, reason=complaint)
                 return self._with_graph_time(replace(timing, load_s=runner.load_s), runner, judge)
         except RunnerFailure as fault:
             return Timing(status=fault.status, reason_code=fault.reason_code, reason=fault.reason)
@@ -179,7 +175,8 @@ class Evaluator:
         Raises:
             EngineError: one of them failed; verify them first.
         """
-        from ridgeline.tools.benchmark import Distrusted, TimingSettings, compare_sides
+        from ridgeline.tools.benchmark import TimingSettings, compare_sides
+        from ridgeline.tools.inspection import Distrusted
 
         judge = self._judge_for(task.problem)
         pairs = (task.first, task.first_build), (task.second, task.second_build)
@@ -195,6 +192,7 @@ class Evaluator:
                     settings=TimingSettings.for_purpose(task.purpose),
                     collects=[collector_for(each, judge, task.problem.interface) for each in (first, second)],
                     request_s=request_s,
+                    observe=self._observe,
                 )
         except (RunnerFailure, Distrusted) as fault:
             raise EngineError(f"{task.first.id} and {task.second.id} cannot be compared: {fault}") from fault

@@ -203,7 +203,7 @@ def poison_word(dtype: torch.dtype, *, nan: bool) -> int:
     patterns = _NAN if nan else _LARGE_FINITE
     if dtype in patterns:
         base, free = patterns[dtype]
-        return base | secrets.randbits(free)
+        return base | 1 + secrets.randbelow((1 << free) - 2)  # not the NaNs that hardware makes: no bit more, or all
     if dtype is torch.bool:
         return 1 if nan else 0
     return secrets.randbits(8 * dtype.itemsize - 1) | 1

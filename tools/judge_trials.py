@@ -180,7 +180,7 @@ class Examiner:
         name = f"set_{set_index}"
         if set_index in self._words and self._missing(set_index, expected) is not None:
             return Trial(name=name, rel_error=_finite(math.inf), gate=0.0, passed=False)
-        case = Case(name, inputs, parameters, expected, own)
+        case = Case(name, inputs, parameters, expected, dict(own))
         grade = self._grade(self._memory.outputs[set_index], case)
         return Trial(name=name, rel_error=_finite(grade.errors.overall), gate=grade.gate, passed=grade.passed)
 

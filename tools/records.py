@@ -65,7 +65,7 @@ __all__ = [
 ]
 
 SCHEMA_VERSION = 1
-JUDGE_VERSION = 2
+JUDGE_VERSION = 3
 """Part of every evaluation's key: raise it whenever the judge would decide or time a kernel differently."""
 
 type_name = str  # a torch dtype without its prefix: "float32", "bfloat16", "int64", "bool"

@@ -62,7 +62,7 @@ def test_summary_counts_the_long_kernels_and_names_those_that_are_apart() -> Non
         "failed": {"failed": "no nvcc"},
     }
     assert agreement.summary(entries) == (
-        "1 of 3 kernels over 100 us within 3%. far 1.111; slowed 0.909 (1.000 over events)"
+        "1 of 3 kernels over 100 us within 3%. far 1.111; slowed 0.909 (1.000 over events); failed has no figure"
     )
     assert entries["near"]["ridgeline_over_do_bench"] == 1.0
 

@@ -1,7 +1,8 @@
-"""A result names the commit that it was measured at."""
+"""A result names the commit and the device that it was measured at."""
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import tarfile
@@ -9,6 +10,8 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+from ridgeline.tools.records import Device, DeviceKind
 
 ROOT = Path(__file__).parents[2]
 IDENTITY = ("-c", "user.name=nobody", "-c", "user.email=nobody@example.invalid", "-c", "commit.gpgsign=false")
@@ -55,3 +58,30 @@ def test_exported_tree_knows_its_commit_inside_another_repository_too(repository
 
 def test_copied_tree_without_a_repository_has_no_commit(repository: Path) -> None:
     assert import_module("result").commit_of(repository / "benchmarks") == ""
+
+
+def gpu(name: str, uuid: str) -> Device:
+    return Device(
+        kind=DeviceKind.CUDA,
+        name=name,
+        arch="sm_90a",
+        uuid=uuid,
+        cores=132,
+        memory_bytes=1,
+        cache_bytes=1,
+        driver="580",
+    )
+
+
+def test_every_entry_names_its_own_device_and_another_model_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = import_module("result")
+    monkeypatch.setattr(result, "RESULTS", tmp_path)
+    for uuid in ("GPU-a", "GPU-b"):
+        entry = {uuid: {"measured": result.provenance(), "ms": 1.0}}
+        path = result.merge_result("times", entry, device=gpu("H200", uuid))
+    figures = json.loads(path.read_text())["figures"]
+    assert {key: entry["measured"]["device"] for key, entry in figures.items()} == {"GPU-a": "GPU-a", "GPU-b": "GPU-b"}
+    with pytest.raises(SystemExit, match="has figures of H200, this is L40S: move it away first"):
+        result.merge_result("times", {"other": {}}, device=gpu("L40S", "GPU-c"))

@@ -46,7 +46,7 @@ def test_an_honest_kernel_is_timed_against_eager(bench, problem, built) -> None:
     report("honest", timing=timing.to_json(), verdict_s=outcome.verdict.verify_s)
     assert timing.speedup > 1
     assert timing.witness_ms == pytest.approx(timing.median_ms, rel=0.1)
-    assert timing.clocks
+    assert timing.clocks["sm_mhz"] > 0
 
 
 @pytest.mark.parametrize("defect", DEFECTS)

@@ -18,19 +18,14 @@ import pytest
 
 from ridgeline.tools.arena import LoopTime
 from ridgeline.tools.benchmark import (
-    BUSY_S,
-    Distrusted,
-    Inspector,
     TimingSettings,
-    _expect_consistent,
-    _expect_drained,
     _usual_clocks,
-    _wrong_output,
     compare_sides,
     steady_pairs,
     time_alone,
     time_candidate,
 )
+from ridgeline.tools.inspection import Distrusted
 from ridgeline.tools.lane import Block, Lane, Plan, WarmUp
 from ridgeline.tools.process_usage import cpu_seconds, page_faults, thread_count
 from ridgeline.tools.records import Floor, Label, Purpose, ReasonCode, Status, Trial
@@ -219,28 +214,6 @@ def test_runner_that_lies_about_its_own_time_gains_nothing(start, arena) -> None
     assert timing.speedup < 2
 
 
-def lane_of(per_call_s: float, *, own_share: float, latency_s: float) -> Lane:
-    """Return a lane of blocks of 30 calls whose side reports a share of its time."""
-    lane = Lane(side=None, arena=None, is_tracked=True, plan=Plan(calls=30))
-    took = LoopTime(parent_s=30 * per_call_s + latency_s, own_s=own_share * 30 * per_call_s)
-    lane.blocks = [Block(calls=30, took=took, page_faults=0)] * 8
-    return lane
-
-
-def test_clocks_that_differ_by_a_fifth_disagree() -> None:
-    with pytest.raises(Distrusted, match="its own clock says 0.8 ms a call, the clock outside 1 ms"):
-        _expect_consistent(lane_of(1e-3, own_share=0.8, latency_s=0), lane_of(1e-3, own_share=1, latency_s=0))
-
-
-def test_requests_that_wait_for_a_core_on_both_sides_are_no_disagreement() -> None:
-    _expect_consistent(lane_of(1e-3, own_share=1, latency_s=5e-3), lane_of(1e-3, own_share=1, latency_s=5e-3))
-
-
-def test_waiting_of_one_side_only_is_a_disagreement() -> None:
-    with pytest.raises(Distrusted):
-        _expect_consistent(lane_of(1e-3, own_share=1, latency_s=5e-3), lane_of(1e-3, own_share=1, latency_s=5e-5))
-
-
 def test_dawdling_in_every_third_block_gains_nothing(start, arena) -> None:
     def gains() -> bool:
         timing = time_candidate(start("dawdles", work=16), start(work=16), arena, settings=SETTINGS, floor=None)
@@ -280,11 +253,24 @@ def test_sides_take_turns_and_the_reference_is_running_at_the_end(start, arena) 
     assert not reference.paused
 
 
+class Collecting:
+    """Collects by a function, and complains as it is told to."""
+
+    def __init__(self, collect: Callable[[Sequence[int], int], None], says: str = "") -> None:
+        self.collect, self.says = collect, says
+
+    def __call__(self, chosen: Sequence[int], calls: int) -> None:
+        self.collect(chosen, calls)
+
+    def complaint(self, call_s: float) -> str:
+        assert call_s > 0
+        return self.says
+
+
 def test_collect_is_called_once_a_block_with_the_checked_sets(start, arena) -> None:
     collected: list[tuple[tuple[int, ...], int]] = []
-    timing = time_candidate(
-        start(), start(), arena, settings=SETTINGS, floor=None, collect=lambda *block: collected.append(block)
-    )
+    collect = Collecting(lambda *block: collected.append(block))
+    timing = time_candidate(start(), start(), arena, settings=SETTINGS, floor=None, collect=collect)
     assert [index for chosen, _ in collected for index in chosen] == arena.checked
     assert len(collected) == timing.samples
     assert all(max(chosen) < calls <= N_SETS for chosen, calls in collected)
@@ -314,17 +300,53 @@ class KeepingSide:
         self.arena.memory[:, 1] = np.nan
         return time_
 
-    def collect(self, chosen: Sequence[int], calls: int) -> None:
+    def collect(self, says: str = "") -> Collecting:
+        return Collecting(self._collect, says)
+
+    def _collect(self, chosen: Sequence[int], _calls: int) -> None:
         for index in chosen:
             self.arena.memory[index, 1] = self.kept[index]
 
 
 def test_comparison_collects_each_sides_own_outputs(start, arena) -> None:
     first, second = (KeepingSide(start(work=8), arena) for _ in range(2))
-    comparison = compare_sides(first, second, arena, settings=SETTINGS, collects=(first.collect, second.collect))
+    comparison = compare_sides(first, second, arena, settings=SETTINGS, collects=(first.collect(), second.collect()))
     assert comparison.blocks >= 8
     with pytest.raises(Distrusted, match="wrong"):
-        compare_sides(first, second, arena, settings=SETTINGS, collects=(first.collect, None))
+        compare_sides(first, second, arena, settings=SETTINGS, collects=(first.collect(), None))
+
+
+LATE = "collecting an output took longer than a copy"
+
+
+def test_timing_in_which_work_was_left_until_collection_does_not_count(start, arena) -> None:
+    side = KeepingSide(start(work=8), arena)
+    timing = time_candidate(side, start(work=8), arena, settings=SETTINGS, floor=None, collect=side.collect(LATE))
+    assert (timing.status, timing.reason_code, timing.reason) == (
+        Status.UNTRUSTED,
+        ReasonCode.BACKGROUND_WORK,
+        LATE,
+    )
+    assert timing.benchmark_s > 0
+
+
+@pytest.mark.parametrize("late", [0, 1])
+def test_comparison_refuses_either_side_that_left_work_until_collection(start, arena, late: int) -> None:
+    sides = [KeepingSide(start(work=8), arena) for _ in range(2)]
+    collects = [side.collect(LATE if index == late else "") for index, side in enumerate(sides)]
+    with pytest.raises(Distrusted, match=LATE):
+        compare_sides(*sides, arena, settings=SETTINGS, collects=collects)
+
+
+def test_comparison_refuses_a_side_that_works_between_calls(start, arena) -> None:
+    with pytest.raises(Distrusted, match="work goes on after a call has returned"):
+        compare_sides(start(), start("spins"), arena, settings=SETTINGS)
+
+
+def test_comparison_observes_every_block_of_both_sides(start, arena) -> None:
+    looks: list[int] = []
+    comparison = compare_sides(start(), start(), arena, settings=SETTINGS, observe=lambda: looks.append(0) or {})
+    assert len(looks) == 2 * comparison.blocks
 
 
 def test_comparison_refuses_a_side_whose_timed_output_is_wrong(start, arena) -> None:
@@ -370,40 +392,3 @@ def test_a_timing_keeps_the_median_of_figures_and_the_share_of_reasons_to_slow_d
     found = _usual_clocks([*blocks, *blocks_at(None)])
     assert found == {"sm_mhz": 1940.0, "slowed by software power cap": 0.2}
     assert _usual_clocks(blocks_at(None, None)) == {}
-
-
-def waited(arena: FileArena, *waits_s: float) -> Inspector:
-    return Inspector(arena=arena, settings=SETTINGS, threads={}, waits_s=list(waits_s), slowdowns={0: [1.0]})
-
-
-def test_a_gpu_that_is_usually_busy_after_a_block_has_work_left_behind(arena) -> None:
-    with pytest.raises(Distrusted, match="busy for 3 ms: work goes on") as raised:
-        _expect_drained(waited(arena, 3 * BUSY_S, 3 * BUSY_S, 0.0))
-    assert (raised.value.status, raised.value.reason_code) == (Status.UNTRUSTED, ReasonCode.BACKGROUND_WORK)
-
-
-def test_a_single_wait_for_a_gpu_blames_nobody(arena) -> None:
-    _expect_drained(waited(arena, 50e-6, 1.0, 50e-6))
-
-
-def test_a_gpu_that_usually_works_while_contents_are_renewed_has_work_waiting(arena) -> None:
-    inspector = waited(arena, 50e-6)
-    inspector.slowdowns = {0: [1.0, 1.9, 2.1], 1: [1.0]}
-    with pytest.raises(Distrusted, match=r"1\.9 x as slow as when it is alone: work goes on between calls") as raised:
-        _expect_drained(inspector)
-    assert (raised.value.status, raised.value.reason_code) == (Status.UNTRUSTED, ReasonCode.BACKGROUND_WORK)
-    inspector.slowdowns = {0: [1.0, 1.1, 2.1], 1: [1.0]}
-    _expect_drained(inspector)
-
-
-@pytest.mark.parametrize(
-    ("error", "code"),
-    [
-        (3e-3, ReasonCode.PRECISION_TOO_LOW),
-        (0.5, ReasonCode.STALE_OUTPUT),
-        (1e30, ReasonCode.TIMED_OUTPUT_WRONG),
-    ],
-)
-def test_a_wrong_timed_output_is_explained_by_its_error(error: float, code: ReasonCode) -> None:
-    fault = _wrong_output(Trial(name="set_3", rel_error=error, gate=1e-5, passed=False), 3)
-    assert fault.reason_code is code

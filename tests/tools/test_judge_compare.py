@@ -96,6 +96,14 @@ def test_poison_is_nan_or_finite_and_found_again(dtype: torch.dtype, *, nan: boo
     assert int(missing_elements(tensor, word).sum()) == 64 - 9
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_poison_is_no_nan_that_an_honest_kernel_writes(dtype: torch.dtype) -> None:
+    honest = torch.tensor([math.nan, math.inf - math.inf], dtype=dtype)
+    bits = {int(honest.view(judge_compare._WORDS[dtype.itemsize])[i]) for i in range(2)}
+    all_ones = (1 << 8 * dtype.itemsize - 1) - 1  # CUDA's
+    assert not {poison_word(dtype, nan=True) for _ in range(4000)} & (bits | {all_ones})
+
+
 @pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64, torch.bool])
 def test_integers_get_two_patterns(dtype: torch.dtype) -> None:
     tensor = torch.zeros(8, dtype=dtype)
