@@ -10,6 +10,7 @@ into one table. On a GPU PyTorch's figures are also taken by Triton's timer in t
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import subprocess
 import sys
@@ -23,6 +24,7 @@ import ridgeline
 from ridgeline.problems.spec import SOURCE_SUFFIX, Budget, shipped_problems
 from ridgeline.tools.errors import RidgelineError
 from ridgeline.tools.hardware import detect_device
+from ridgeline.tools.locks import DeviceLock
 from ridgeline.tools.records import Device, DeviceKind
 
 HEADLINE = (
@@ -71,7 +73,7 @@ def measure(path: Path, device_name: str, device: Device, search_s: float) -> di
         "best_seed_ms": best["median_ms"] if best else None,
     }
     if device.kind is DeviceKind.CUDA:
-        entry |= independent(path)
+        entry |= independent(path, device.uuid)
     if search_s > 0:
         entry["search"] = search(path, device_name, search_s)
     return entry
@@ -82,15 +84,20 @@ def _seed(line: dict[str, Any]) -> dict[str, Any]:
     return {key: line[key] for key in kept}
 
 
-def independent(path: Path) -> dict[str, Any]:
+def independent(path: Path, uuid: str) -> dict[str, Any]:
     """Return Triton's figures of the same reference, {mode: ms} for each way of loading the chip.
 
     A mode that PyTorch refuses has its words; where there are no figures at all, the entry says why.
     """
-    found = _from_triton(path)
+    found = asyncio.run(_alone(path, uuid))
     if isinstance(found, str):
         return {"independent_ms": found, "independent_short_ms": found}
     return {"independent_ms": found["sustained"], "independent_short_ms": found["short"]}
+
+
+async def _alone(path: Path, uuid: str) -> dict[str, dict[str, float | str]] | str:
+    async with DeviceLock(uuid).exclusive():
+        return await asyncio.to_thread(_from_triton, path)
 
 
 def _from_triton(path: Path) -> dict[str, dict[str, float | str]] | str:

@@ -114,7 +114,10 @@ def parts() -> str:
     heads = ("", "build", "load (verdict)", "verify", "load (timing)", "time", "else", "total")
     (entry,) = figures("parts-cuda").values()
     kinds = (("a new source", "cold"), ("its build in the cache", "cached"))
-    return _table(heads, [[words, *(f"{entry[kind][f'{part}_s']:.2f}" for part in PARTS)] for words, kind in kinds])
+    rows = [[words, *(f"{entry[kind][f'{part}_s']:.2f}" for part in PARTS)] for words, kind in kinds]
+    expected_s = entry["first"]["verify_s"] - entry["cold"]["verify_s"]
+    first = f"A problem's first kernel also waited {entry['judge_start_s']:.1f} s for the judge and {expected_s:.1f} s"
+    return f"{_table(heads, rows)}\n{first} for the expected outputs of all trials.\n"
 
 
 def throughput() -> str:

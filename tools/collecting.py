@@ -25,7 +25,7 @@ from ridgeline.tools.runner_process import RunnerProcess
 RANDOM_ONES = 3
 """Of the calls before the last one of a block."""
 _COPIES = {DeviceKind.CPU: 1.25, DeviceKind.CUDA: 2.0}
-"""A collection may take as much as this many of the judge's copies."""
+"""A collection may take as much as this many of the judge's copies, which go out and back."""
 _SHARE_OF_CALL = {DeviceKind.CPU: 0.1, DeviceKind.CUDA: 0.25}
 """... and this part of a call beside them."""
 _REQUEST_S = {DeviceKind.CPU: 2e-4, DeviceKind.CUDA: 5e-4}
@@ -41,7 +41,7 @@ class Collector:
     runner: RunnerProcess
     judge: JudgeProcess
     blocks_s: list[float] = field(default_factory=list)  # what a block's collections took, averaged over its calls
-    copies_s: list[float] = field(default_factory=list)  # the judge's copies of as much, right after each
+    copies_s: list[float] = field(default_factory=list)  # the judge's, of as much, out and back, right after each
     calls_s: list[float] = field(default_factory=list)  # of a call: what was spent between two blocks' collections
     rng: random.Random = field(default_factory=random.SystemRandom)
     _ended_s: float | None = None  # the runner's time when the last collection had ended

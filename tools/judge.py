@@ -25,12 +25,13 @@ from ridgeline.tools.errors import EngineError, JudgeCrashed, ProblemError, Ridg
 from ridgeline.tools.judge_cases import NOMINAL, CaseBook
 from ridgeline.tools.judge_device import (
     Stopwatch,
+    copy_out_and_back,
+    evict_cache,
     expect_torch_on,
     give_back,
     remedy_for_memory,
     reset_persisting_lines,
     settle,
-    time_copy,
     time_nothing,
     use_tf32,
 )
@@ -46,7 +47,7 @@ from ridgeline.tools.precision import accepted_classes
 from ridgeline.tools.records import Description, DeviceKind, Interface, Role
 from ridgeline.tools.reference_graph import GraphExportError, compulsory_bytes, export_graph, flop_count
 from ridgeline.tools.room import check_room
-from ridgeline.tools.rotation import WORKING_SETS
+from ridgeline.tools.rotation import WORKING_SETS, stay_in_cache
 
 _KEPT_SHARE = {DeviceKind.CPU: 8, DeviceKind.CUDA: 3}
 """Trials are kept within this part of the memory: 1 / 8 of a CPU's, 1 / 3 of a GPU's."""
@@ -92,9 +93,9 @@ class Judge:
         is_module = request["interface"] == Interface.MODULE
         contract = self.reference.contract() if is_module else None  # while the model has its first values
         secrets = SecretSource(self.reference, self._secret, self.reference.loaded_names() if is_module else None)
-        cache_bytes = int(request["cache_bytes"])
+        self._cache_bytes = int(request["cache_bytes"])
         give_back(kind)  # the sets are not PyTorch's: they find no room in what it keeps
-        self.memory = ArenaMemory(signature, kind=kind, cache_bytes=cache_bytes, memory_bytes=memory_bytes)
+        self.memory = ArenaMemory(signature, kind=kind, cache_bytes=self._cache_bytes, memory_bytes=memory_bytes)
         self.reference.bind(self.memory.parameters)
         self._secrets = secrets
         self._book = CaseBook(
@@ -215,6 +216,8 @@ class Judge:
         for index, inputs in enumerate(self.memory.inputs):
             filling.write(index, inputs)
             self._examiner.poison(index, nan=True)
+        if stay_in_cache(self.memory.n_sets, self.memory.set_bytes, cache_bytes=self._cache_bytes):
+            evict_cache(self.memory.kind, self._cache_bytes)
         self._filling = filling if self.memory.kind is DeviceKind.CUDA else None
 
     def check(self, request: Request) -> Reply:
@@ -228,8 +231,9 @@ class Judge:
         return {"intact": self._filling is None or is_intact(self._filling, index, self.memory.inputs[index])}
 
     def copy(self, request: Request) -> Reply:
-        """Say how long a set's outputs take to be copied into it."""
-        return {"seconds": time_copy(self.memory.kind, self.memory.outputs[request["set"]])}
+        """Copy a set's outputs out and back: what the parent measures a collection by."""
+        copy_out_and_back(self.memory.kind, self.memory.outputs[request["set"]])
+        return {}
 
     def idle(self, _request: Request) -> Reply:
         """Say how long the device takes for next to nothing: long, when another process has work on it."""

@@ -12,6 +12,7 @@ from ridgeline.tools.errors import DeviceError, EngineError
 from ridgeline.tools.records import DeviceKind
 from ridgeline.tools.room import no_room
 
+_EVICTING_BYTES = 256 << 20
 _CUDA_SUCCESS, _CUDA_NOT_SUPPORTED = 0, 801  # a GPU before Ampere sets no lines aside
 
 
@@ -76,6 +77,12 @@ def reset_persisting_lines(kind: DeviceKind) -> None:
         raise EngineError(f"resetting the GPU's persisting L2 lines failed with CUDA error {code}")
 
 
+def evict_cache(kind: DeviceKind, cache_bytes: int) -> None:
+    """Leave nothing in a GPU's L2 but zeros that nobody reads; nothing on a CPU, where that would take 0.1 s and more."""
+    if kind is DeviceKind.CUDA:
+        torch.empty(max(_EVICTING_BYTES, 4 * cache_bytes), dtype=torch.uint8, device="cuda").zero_()
+
+
 def time_nothing(kind: DeviceKind) -> float:
     """Return the seconds that a trivial piece of work takes on the device; 0.0 on a CPU.
 
@@ -89,14 +96,11 @@ def time_nothing(kind: DeviceKind) -> float:
     return time.perf_counter() - start
 
 
-def time_copy(kind: DeviceKind, outputs: Sequence[torch.Tensor]) -> float:
-    """Return the seconds that copying into these tensors takes; they keep their contents."""
-    copies = [output.clone() for output in outputs]
-    watch = Stopwatch(kind)
-    watch.start()
-    for output, copy in zip(outputs, copies, strict=True):
+def copy_out_and_back(kind: DeviceKind, outputs: Sequence[torch.Tensor]) -> None:
+    """Copy these tensors and copy the copies into them; they keep their contents."""
+    for output, copy in zip(outputs, [output.clone() for output in outputs], strict=True):
         output.copy_(copy)
-    return watch.seconds()
+    settle(kind)
 
 
 class Stopwatch:

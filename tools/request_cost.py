@@ -1,7 +1,7 @@
 """What a request to a runner costs: the part of a timed block that no kernel can be blamed for.
 
 Waking the runner, reading the request and answering takes about 0.1 ms of the parent's clock, and on a GPU, which
-changes over from the judge's work to the runner's, up to three times that. Measured with a library of Ridgeline's own
+changes over from the judge's work to the runner's, up to four times that. Measured with a library of Ridgeline's own
 that does nothing, in a runner of its own, so that no candidate has a say in what is taken off its time.
 """
 
@@ -25,7 +25,7 @@ from ridgeline.tools.toolchain import build_trusted, find_toolchain
 SAMPLES = {DeviceKind.CPU: 40, DeviceKind.CUDA: 20}
 PERCENT = {DeviceKind.CPU: 50, DeviceKind.CUDA: 75}
 """Which of the samples is taken off. On a GPU they have two values, by whether the change of process falls into the
-request (0.1 and 0.3 ms on an H200): below the upper one, half of the blocks would look slower than they are. The
+request (0.1 and 0.36 ms on an H200): below the upper one, half of the blocks would look slower than they are. The
 difference is what a clock that lies can gain in a block."""
 _WORK = {DeviceKind.CPU: "idle", DeviceKind.CUDA: "renew"}  # a CPU takes half a second to renew all contents
 _NATIVE = Path(__file__).parent / "native"

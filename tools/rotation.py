@@ -12,7 +12,7 @@ MAX_SETS = 512
 MAX_BYTES = {DeviceKind.CPU: 2 << 30, DeviceKind.CUDA: 32 << 30}
 SHARE = {DeviceKind.CPU: 1 / 8, DeviceKind.CUDA: 1 / 4}
 """Sets rotate over twice the last-level cache, within these limits and this share of the memory. A GPU writes 32 GiB in
-10 ms, and a block of 10 to 20 ms is what makes the spread of a request's cost small beside it."""
+25 ms, and a block of 10 to 20 ms is what makes the spread of a request's cost small beside it."""
 USUAL_SETS = {DeviceKind.CPU: 24, DeviceKind.CUDA: MAX_SETS}
 """On a CPU enough for a block of 21 calls on contents not seen before, on a GPU as many as there may be."""
 WORKING_SETS = 8
@@ -28,6 +28,11 @@ def count_sets(set_bytes: int, *, kind: DeviceKind = DeviceKind.CPU, cache_bytes
     wanted = max(math.ceil(2 * cache_bytes / max(set_bytes, 1)) + 1, USUAL_SETS[kind])
     affordable = most_bytes(kind, memory_bytes) // max(set_bytes, 1)
     return max(MIN_SETS, min(wanted, affordable, MAX_SETS))
+
+
+def stay_in_cache(n_sets: int, set_bytes: int, *, cache_bytes: int) -> bool:
+    """Return whether the sets are too small, even so many, to push each other out of the last-level cache."""
+    return n_sets * set_bytes < 2 * cache_bytes
 
 
 def rotating_limit(*, kind: DeviceKind = DeviceKind.CPU, cache_bytes: int, memory_bytes: int) -> int:

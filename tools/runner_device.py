@@ -154,12 +154,16 @@ class CudaDevice:
         Raises:
             Failed: a kernel ended in an error.
         """
+        has_ended = False
         with contextlib.suppress(RuntimeError):  # torch's word for an error that the driver tells next
             self._end()
+            has_ended = True
         code = self._driver.drain()
         if code == OUT_OF_MEMORY:
             raise Failed("out_of_memory", "the GPU's memory is used up")
         if code != 0:
             hint = _OUTSIDE if code == ILLEGAL_ADDRESS else ""
             raise Failed("cuda_error", f"a kernel ended in {self._driver.name_of(code)}{hint}")
+        if not has_ended:
+            raise Failed("cuda_error", "the end of the work could not be recorded on its stream")
         return int(self._elapsed_ms() * 1e6)

@@ -120,3 +120,10 @@ async def test_every_cuda_seed_builds_for_hopper_without_a_warning(tmp_path: Pat
         n: b.log for n, b in zip(names, builds, strict=True) if b.status is not Status.OK or "warning" in b.log
     } == {}
     assert set(CUDA_SHAPES) <= {n.split("/")[0] for n in names}
+
+
+@pytest.mark.parametrize("seed", ["online_mma.cu", "online_tiles.cpp"])
+def test_attention_s_seeds_are_one_kernel_for_both_depths(seed: str) -> None:
+    """A problem's folder stands by itself, so each has its copy; a mend of one is a mend of both."""
+    folders = [shipped_problems()[name].parent / "seeds" for name in ("attention_fp16", "attention_fp16_d128")]
+    assert len({(folder / seed).read_text() for folder in folders}) == 1
