@@ -142,11 +142,17 @@ def shape_rows(found: Facts) -> Iterator[tuple[str, str]]:
         yield sizes, f"{shape['status']}{'; ' + shape['reason'] if shape['reason'] else ''}"
 
 
+def _busy(certificate: Facts) -> str:
+    cores = certificate.get("cores_in_use_by_others")
+    return "" if cores is None else f"{cores:.1f}"
+
+
 def _circumstances(certificate: Facts) -> Iterator[tuple[str, str]]:
     device, build = certificate["device"] or {}, certificate["build"] or {}
     yield "date", certificate["date"]
     yield "device", f"{device.get('name', '')} ({device.get('arch', '')})"
     yield "driver", device.get("driver", "")
+    yield "cores that other programs used", _busy(certificate)
     yield "compiler", build.get("toolchain", "")
     yield "flags", " ".join(build.get("flags", ()))
     yield "build", build.get("key", "")

@@ -61,7 +61,7 @@ GPU_SANITIZERS = "compute-sanitizer"
 LONGEST_BASELINES_S = 1800.0
 """Each of up to six compiled modes may take five minutes."""
 
-Step = Callable[["SearchContext", Certificate, Build], Coroutine[Any, Any, None]]
+Step = Callable[["SearchContext", Certificate, Build], Coroutine[Any, Any, str | None]]
 
 
 async def certify_candidate(context: SearchContext, standing: Standing, leaders: Sequence[Leader] = ()) -> Certificate:
@@ -77,19 +77,22 @@ async def certify_candidate(context: SearchContext, standing: Standing, leaders:
         if build is None or certificate.reason:
             break
         emit(_event(standing, step.__name__[1:], passed=None))
-        await _run(step, context, certificate, build)
-        emit(_event(standing, step.__name__[1:], passed=not certificate.reason, detail=certificate.reason))
+        detail = await _run(step, context, certificate, build)
+        emit(_event(standing, step.__name__[1:], passed=not certificate.reason, detail=certificate.reason or detail))
     certificate.label()
     if build is not None:
         await _store(context, certificate, build)
     return certificate
 
 
-async def _run(step: Step, context: SearchContext, certificate: Certificate, build: Build) -> None:
-    """Run one step; an engine that fails costs this elite its certificate, or only what the step would have added."""
-    started = time.monotonic()
+async def _run(step: Step, context: SearchContext, certificate: Certificate, build: Build) -> str:
+    """Run one step and return why it had nothing to do, "" when it had.
+
+    An engine that fails costs this elite its certificate, or only what the step would have added.
+    """
+    started, detail = time.monotonic(), ""
     try:
-        await step(context, certificate, build)
+        detail = await step(context, certificate, build) or ""
     except EngineError as error:
         name, candidate = step.__name__[1:], certificate.standing.candidate
         logger.exception("%s: %s failed", candidate.id, name)
@@ -98,6 +101,7 @@ async def _run(step: Step, context: SearchContext, certificate: Certificate, bui
         else:
             certificate.fail(Status.REFUSED, ReasonCode.ENGINE_FAILED, f"{name}: the engine failed: {error}")
     certificate.seconds[step.__name__[1:]] = time.monotonic() - started
+    return detail
 
 
 def _event(standing: Standing, step: str, *, passed: bool | None, detail: str = "") -> Any:
@@ -238,33 +242,35 @@ async def _baselines(context: SearchContext, certificate: Certificate, _build: B
     await asyncio.to_thread(context.archive.save_run, {BASELINES_AGAIN: measured.to_json()})
 
 
-async def _audit(context: SearchContext, certificate: Certificate, build: Build) -> None:
+async def _audit(context: SearchContext, certificate: Certificate, build: Build) -> str:
     """Audit an unusual gain; an ordinary one passes."""
     timing, verdict = certificate.timing, certificate.verdict
     if timing is None or verdict is None or not needs_audit(timing.speedup, certificate.speedup_vs_best):
-        return
+        return "not needed: no unusual gain"
     candidate = certificate.standing.candidate
     certificate.audit = audit = await run_audit(context, candidate, build, verdict, certificate.timings)
     if not audit.passed:
         certificate.fail(Status.UNTRUSTED, audit.reason_code, audit.reason)
+    return ""
 
 
-async def _compare(context: SearchContext, certificate: Certificate, build: Build) -> None:
+async def _compare(context: SearchContext, certificate: Certificate, build: Build) -> str:
     """Compare with the fastest seed kernel in one alternating run; a tie is reported, not failed."""
     standings = await asyncio.to_thread(read_standings, context.archive)
     winner = certificate.standing.candidate
     seed = next((s for s in standings if s.candidate.origin is Origin.SEED and s.candidate.id != winner.id), None)
     if seed is None:
-        return
+        return "there is no other seed kernel"
     certificate.seed_id = seed.candidate.id
     problem = await context.described()
     seed_build = await context.engine.submit(CompileTask(problem=problem, candidate=seed.candidate))
     if seed_build.status is not Status.OK:
         reason = f"not compared with {seed.candidate.id}, which does not build: {seed_build.reason}"
         emit({"event": "warning", "message": reason})
-        return
+        return reason
     rival = seed.candidate, seed_build
     certificate.versus_seed = await compare_once(context, (winner, build), rival, of=winner)
+    return ""
 
 
 async def _own_work(context: SearchContext, certificate: Certificate, build: Build) -> None:

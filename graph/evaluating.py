@@ -52,7 +52,10 @@ def read_sources(files: Sequence[Path], language: str) -> list[tuple[Path, str]]
     """Return the files' texts; ProblemError for one that is missing, no text, or of another device's language."""
     for file in files:
         if file.suffix != f".{language}":
-            raise ProblemError(f"{file}: this device takes .{language} files; choose another --device or interface")
+            raise ProblemError(
+                f"{file}: this device takes .{language} files here; choose another --device, or another "
+                "`interface` in problem.yaml (`module` takes .py files with ModelNew)"
+            )
     return [(file, read_text(file, "kernel")) for file in files]
 
 

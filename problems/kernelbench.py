@@ -71,7 +71,10 @@ def kernelbench_files(path: Path, levels: tuple[int, ...] = ()) -> list[KernelBe
     found = [file for file in _found(path) if not levels or file.level in levels]
     if not found:
         wanted = " or ".join(f"level{level}" for level in levels) or "levelN"
-        raise ProblemError(f"{path}: holds no {wanted}/NUMBER_NAME.py; give a copy of KernelBench's repository")
+        raise ProblemError(
+            f"{path}: holds no {wanted}/NUMBER_NAME.py; give a copy of KernelBench's repository, or make a problem of a "
+            "file of your own with `ridgeline new NAME --from FILE`"
+        )
     return sorted(found, key=lambda file: (file.level, file.number, file.path.name))
 
 

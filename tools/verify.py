@@ -282,7 +282,10 @@ def explain(trial: Trial, facts: Facts, tolerance: str) -> Failure:
         return Failure(status=Status.WRONG, code=ReasonCode.WRONG_VALUES, reason=reason)
     error = f"error {trial.rel_error:.2g}, gate {trial.gate:.2g}"
     if facts.get("measured"):
-        reason = f"{trial.name}: {error}: like {facts['measured']} arithmetic, and {tolerance} is required; {where}"
+        reason = (
+            f"{trial.name}: {error}: like {facts['measured']} arithmetic, or some work left out, and {tolerance} is "
+            f"required; {where}"
+        )
         return Failure(status=Status.WRONG, code=ReasonCode.PRECISION_TOO_LOW, reason=reason)
     hint = _row_hint(facts, trial)
     reason = f"{trial.name}: values of {output} differ ({error}){hint}; {where}"

@@ -46,7 +46,10 @@ def describe(line: dict[str, Any]) -> str:
         return f"{line['file']}: {line['status']} ({line['reason_code']}): {line['reason']}"
     low, high = line["speedup_ci95"]
     labels = f" [{', '.join(line['labels'])}]" if line["labels"] else ""
+    best = line["speedup_vs_best"]
+    over_best = "" if best is None or best == line["speedup"] else f", {best:.2f}x the fastest of PyTorch"
     return (
-        f"{line['file']}: ok, {line['speedup']:.2f}x eager (95 % {low:.2f} to {high:.2f}), {line['median_ms']:.4f} ms "
-        f"against {line['reference_ms']:.4f} ms; {line['precision_class']}, error {line['rel_error']:.1e}{labels}"
+        f"{line['file']}: ok, {line['speedup']:.2f}x eager (95 % {low:.2f} to {high:.2f}){over_best}, "
+        f"{line['median_ms']:.4f} ms against {line['reference_ms']:.4f} ms; "
+        f"{line['precision_class']}, error {line['rel_error']:.1e}{labels}"
     )
