@@ -187,7 +187,7 @@ class CaseBook:
         expected = expected_of(self._reference, inputs, parameters, tuple(n.clone() for n in exact_of(native)))
         own = self._own.setdefault(name, {})
         if PrecisionClass.FP32 not in own:
-            own[PrecisionClass.FP32] = _errors_of(native, expected)
+            own[PrecisionClass.FP32] = errors_of(native, expected)
         return Case(name, inputs, parameters, expected, own, fits=_fits(native, expected))
 
     def _parameters_of(self, name: str) -> dict[str, torch.Tensor]:
@@ -324,7 +324,7 @@ class CaseBook:
         stored = precision in _ROUNDED_TO
         outputs = tuple(_rounded(o, precision) if stored else o for o in outputs)
         floating = [(o, e) for o, e in zip(outputs, case.expected, strict=True) if not e.is_exact]
-        errors = _errors_of(tuple(o for o, _ in floating), tuple(e for _, e in floating))
+        errors = errors_of(tuple(o for o, _ in floating), tuple(e for _, e in floating))
         if errors is None:
             return None
         natives = [case.own.get(PrecisionClass.FP32)]
@@ -339,7 +339,7 @@ class CaseBook:
             outputs = self.native(case)
         finally:
             use_tf32(on=False)
-        return _errors_of(outputs, case.expected)
+        return errors_of(outputs, case.expected)
 
 
 def exact_of(native: Tensors) -> Tensors:
@@ -370,7 +370,8 @@ def _is_finite(expected: Expected) -> torch.Tensor:
     return torch.ones((), dtype=torch.bool, device=values.device) if expected.all_finite else torch.isfinite(values)
 
 
-def _errors_of(outputs: Tensors, expected: tuple[Expected, ...]) -> Errors | None:
+def errors_of(outputs: Tensors, expected: tuple[Expected, ...]) -> Errors | None:
+    """Return how far outputs are from what is expected, None where one is not finite that should be."""
     errors = Errors(overall=0.0)
     for output, want in zip(outputs, expected, strict=True):
         found = compare(output, want)

@@ -337,9 +337,11 @@ def _outlier_values(tensor: torch.Tensor, shape: torch.Size, generator: torch.Ge
     """Return values far beyond the tensor's own, negative ones too where it has any."""
     low, high = _OUTLIERS
     known = torch.nan_to_num(tensor, nan=0.0, posinf=0.0, neginf=0.0)
-    rms = float(torch.linalg.vector_norm(known, dtype=torch.float32)) / tensor.numel() ** 0.5
+    summed_in = torch.promote_types(tensor.dtype, torch.float32)
+    rms = float(torch.linalg.vector_norm(known, dtype=summed_in)) / tensor.numel() ** 0.5
     sizes = torch.rand(shape, generator=generator, device=generator.device) * (high - low) + low
-    sizes = (sizes * max(1.0, rms)).clamp_max(torch.finfo(tensor.dtype).max / _OUTLIER_ROOM)
+    largest = min(torch.finfo(tensor.dtype).max, torch.finfo(sizes.dtype).max)
+    sizes = (sizes * max(1.0, rms)).clamp_max(largest / _OUTLIER_ROOM)
     is_negative = torch.rand(shape, generator=generator, device=generator.device) < 0.5
     has_negative = bool((known < 0).any()) and not is_symmetric(tensor)
     return (torch.where(is_negative, -sizes, sizes) if has_negative else sizes).to(tensor.dtype)

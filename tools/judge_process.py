@@ -25,7 +25,7 @@ from ridgeline.tools.hardware import measurement_cores
 from ridgeline.tools.import_path import import_path
 from ridgeline.tools.measuring_environment import compute_environment
 from ridgeline.tools.outline import explain_no_room
-from ridgeline.tools.records import ArgSpec, Description, Device, DeviceKind
+from ridgeline.tools.records import ArgSpec, Description, Device, DeviceKind, Interface
 from ridgeline.tools.room import no_room
 
 logger = logging.getLogger(__name__)
@@ -312,7 +312,7 @@ def _environment(problem: ProblemOnDevice, cache_dir: Path) -> dict[str, str]:
     compiled = cache_dir / "inductor"
     return {
         **{name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ},
-        **compute_environment(problem.device),
+        **compute_environment(problem.device, in_python=problem.interface != Interface.C),
         "PYTHONPATH": import_path(),
         "TORCHINDUCTOR_CACHE_DIR": str(compiled),
         "TORCHINDUCTOR_COMPILE_THREADS": _compile_threads(problem.device),

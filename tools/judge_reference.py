@@ -5,10 +5,13 @@ The reference is trusted code of the user's own; what can be wrong with it is a 
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import inspect
+import random
 import re
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -127,6 +130,9 @@ class Reference:
 
     def _get_inputs(self, rng_seed: int) -> list[Any]:
         torch.manual_seed(rng_seed)
+        random.seed(rng_seed)
+        if "numpy" in sys.modules:
+            sys.modules["numpy"].random.seed(rng_seed % (1 << 32))
         draw = attribute(self._module, "get_inputs")
         with torch.device(self.device):  # drawn on the device, where the reference does not say otherwise
             values = self._own("get_inputs()", draw)
@@ -157,7 +163,20 @@ class Reference:
         except torch.OutOfMemoryError:
             raise  # expected outputs of the reference's own type would be taken for those of float64
         except (RuntimeError, TypeError, ValueError):  # an operation without float64, or a type written into forward
-            return self.run(inputs)
+            with self._holding(parameters):
+                return self.run(inputs)
+
+    @contextlib.contextmanager
+    def _holding(self, parameters: dict[str, torch.Tensor]) -> Iterator[None]:
+        """Let the model have these parameters meanwhile: in the judge's memory there may be others."""
+        own = {name: tensor.data for name, tensor in self.named_tensors().items() if name in parameters}
+        try:
+            for name in own:
+                _set_tensor(self.model, name, parameters[name])
+            yield
+        finally:
+            for name, tensor in own.items():
+                _set_tensor(self.model, name, tensor)
 
     def _double_model(self) -> torch.nn.Module:
         if self._double is None:

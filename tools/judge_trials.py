@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from ridgeline.tools.judge_cases import NOMINAL, Case, CaseBook, exact_of, expected_of
+from ridgeline.tools.judge_cases import NOMINAL, Case, CaseBook, errors_of, exact_of, expected_of
 from ridgeline.tools.judge_compare import (
     Difference,
     Expected,
@@ -180,8 +180,11 @@ class Examiner:
         name = f"set_{set_index}"
         if set_index in self._words and self._missing(set_index, expected) is not None:
             return Trial(name=name, rel_error=_finite(math.inf), gate=0.0, passed=False)
-        case = Case(name, inputs, parameters, expected, dict(own))
-        grade = self._grade(self._memory.outputs[set_index], case)
+        outputs = self._memory.outputs[set_index]
+        grade = self._grade(outputs, Case(name, inputs, parameters, expected, dict(own)))
+        if not grade.passed:  # by what the classes err on these very contents: a mean of signed numbers may cancel
+            native = errors_of(self._reference.run(inputs), expected)
+            grade = self._grade(outputs, Case(name, inputs, parameters, expected, {PrecisionClass.FP32: native}))
         return Trial(name=name, rel_error=_finite(grade.errors.overall), gate=grade.gate, passed=grade.passed)
 
     # ---------------------------------------------------------------------------------------------------------- grades

@@ -89,7 +89,7 @@ class Threads:
 
 def _stat_fields(pid: int) -> list[str]:
     try:
-        text = Path(f"/proc/{pid}/stat").read_text()
+        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")  # its name is whatever it calls itself
     except (FileNotFoundError, ProcessLookupError):
         return []
     return text[text.rindex(")") + 2 :].split()  # the command's name may hold spaces and parentheses

@@ -144,7 +144,7 @@ def python_environment(problem: ProblemOnDevice) -> dict[str, str]:
         # else the loader finds the driver by itself, and torch's own libraries before the system's
         if told is not None:
             given["LD_LIBRARY_PATH"] = str(told)
-    return compute_environment(problem.device) | given
+    return compute_environment(problem.device, in_python=True) | given
 
 
 def _driver_folders(problem: ProblemOnDevice) -> tuple[Path, ...]:

@@ -18,6 +18,7 @@ from ridgeline.tools.errors import EngineError
 Stream = int | IO[bytes] | None  # as subprocess.Popen takes it
 
 _START_TIMEOUT_S = 20.0  # a loaded machine; 15 ms otherwise
+_LONGEST_POLL_S = 86400.0
 _CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
 _LIMIT_REASONS = {
     "wall": "ran past its time limit",
@@ -202,7 +203,7 @@ def wait_for(process: subprocess.Popen[bytes], timeout_s: float | None) -> None:
         try:
             ending = select.poll()
             ending.register(descriptor, select.POLLIN)
-            if not ending.poll(1e3 * timeout_s):
+            if not ending.poll(1e3 * min(max(timeout_s, 0.0), _LONGEST_POLL_S)):
                 raise subprocess.TimeoutExpired(process.args, timeout_s)
         finally:
             os.close(descriptor)

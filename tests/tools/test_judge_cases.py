@@ -166,3 +166,51 @@ def test_a_case_that_was_let_go_is_made_again() -> None:
     assert book.case("shifted") is first
     book.let_go()
     assert book.case("shifted") is not first
+
+
+NORM = """
+import torch
+from torch import nn
+from torch.nn import functional
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(64))
+
+    def forward(self, x):
+        return functional.layer_norm(x.to(torch.float32), (64,), self.weight)  # refuses a weight in float64
+
+
+def get_inputs():
+    return [torch.randn(32, 64)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_a_reference_that_refuses_float64_runs_with_the_weights_it_is_given() -> None:
+    reference = Reference(NORM)
+    (inputs,) = (reference.draw_inputs(0),)
+    weight = torch.linspace(-2, 2, 64)
+    (found,) = reference.run_double(inputs, {"weight": weight})
+    assert torch.allclose(found, torch.nn.functional.layer_norm(inputs[0], (64,), weight))
+    assert torch.equal(reference.model.weight, torch.ones(64))
+
+
+def test_inputs_in_float64_are_judged_with_outliers_too() -> None:
+    book, source = made("x", "torch.randn(8, 32, dtype=torch.float64)", "return 2 * x")
+    assert "outliers" in book.names and not book.skipped
+    assert float(source.outliers("outliers")[0].abs().max()) > 100
+
+
+def test_draws_of_python_and_numpy_can_be_made_again() -> None:
+    inputs = "torch.tensor([[random.random() for _ in range(32)]]), torch.from_numpy(numpy.random.rand(8, 32))"
+    source = SOURCE.replace("import torch\n", "import random\nimport numpy\nimport torch\n", 1)
+    reference = Reference(source.format(names="x, y", inputs=inputs, body="        return x + y"))
+    first, again = reference.draw_inputs(7), reference.draw_inputs(7)
+    assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
+    assert not torch.equal(reference.draw_inputs(8)[1], first[1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -54,3 +55,15 @@ def test_no_descriptor_stays_open() -> None:
         with subprocess.Popen(SHORT) as process:
             wait_for(process, 30.0)
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize(("limit_s", "is_over"), [(-1.0, True), (0.0, True), (math.inf, False), (1e9, False)])
+def test_limits_without_sense_are_none_and_no_more(limit_s: float, *, is_over: bool) -> None:
+    with subprocess.Popen(ENDLESS if is_over else SHORT) as process:
+        if is_over:
+            with pytest.raises(subprocess.TimeoutExpired):
+                wait_for(process, limit_s)
+            process.kill()
+        else:
+            wait_for(process, limit_s)
+            assert process.returncode == 3
