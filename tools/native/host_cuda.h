@@ -51,22 +51,18 @@ class Device {
     void *allocate(size_t bytes) {
         if (bytes == 0) return nullptr;
         CUdeviceptr memory = 0;
-        const CUresult error = cuMemAlloc(&memory, bytes);
-        if (error == CUDA_ERROR_OUT_OF_MEMORY)
+        if (cuMemAlloc(&memory, bytes) != CUDA_SUCCESS)
             fail("out_of_memory", "cannot allocate " + std::to_string(bytes) + " bytes on the GPU");
-        check(error, "an allocation");  // an earlier call's error, too
         return reinterpret_cast<void *>(memory);
     }
 
-    // NaN everywhere: nobody may count on zeros. On the candidate's stream, which waits for no other.
+    // NaN everywhere: nobody may count on zeros.
     void spoil(void *memory, size_t bytes) {
-        if (bytes == 0) return;
-        must(cuMemsetD8Async(reinterpret_cast<CUdeviceptr>(memory), 0xFF, bytes, stream_), "filling memory");
+        if (bytes > 0) must(cuMemsetD8(reinterpret_cast<CUdeviceptr>(memory), 0xFF, bytes), "filling memory");
     }
 
     void upload(void *to, const void *from, size_t bytes) {
-        must(cuMemcpyHtoDAsync(reinterpret_cast<CUdeviceptr>(to), from, bytes, stream_), "copying to the GPU");
-        must(cuStreamSynchronize(stream_), "copying to the GPU");  // `from` may go now
+        must(cuMemcpyHtoD(reinterpret_cast<CUdeviceptr>(to), from, bytes), "copying to the GPU");
     }
 
     void ready_for_candidate() {}
@@ -100,12 +96,8 @@ class Device {
     bool end_capture() {
         CUgraph graph = nullptr;
         if (cuStreamEndCapture(stream_, &graph) != CUDA_SUCCESS || graph == nullptr) return false;
-        const bool is_made = cuGraphInstantiate(&graph_, graph, 0) == CUDA_SUCCESS;
-        cuGraphDestroy(graph);
-        if (!is_made) return false;
-        check(cuGraphUpload(graph_, stream_), "a graph");
-        check(cuCtxSynchronize(), "a graph");
-        return true;
+        if (cuGraphInstantiate(&graph_, graph, 0) != CUDA_SUCCESS) return false;
+        return cuGraphUpload(graph_, stream_) == CUDA_SUCCESS && cuCtxSynchronize() == CUDA_SUCCESS;
     }
 
     void replay() { check(graph_ == nullptr ? CUDA_ERROR_INVALID_VALUE : cuGraphLaunch(graph_, stream_), "a graph"); }
