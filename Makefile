@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.stamp-runtime
 DEV := $(VENV)/.stamp-dev
-SIDE_BY_SIDE := tests/graph/offline $(addprefix tests/tools/test_,judge.py outline.py headline_problems.py)
+SIDE_BY_SIDE := tests/graph tests/checkpoints tests/problems $(addprefix tests/tools/test_,judge.py outline.py headline_problems.py)
 DEMO_FLAGS ?= --bank none --model offline
 
 .PHONY: help demo setup test check soak clean

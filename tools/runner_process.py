@@ -319,7 +319,11 @@ class RunnerProcess:
         number, access, region, offset = detail
         name = {"11": "SIGSEGV", "7": "SIGBUS"}.get(number, f"signal {number}")
         verb = "writing" if access == "write" else "reading"
-        if not _is_number(region) or not _is_number(offset) or int(region) >= len(self._problem.regions):
+        if (
+            not _is_number(region)
+            or not _is_number(offset.removeprefix("-"))
+            or int(region) >= len(self._problem.regions)
+        ):
             hint = " (a null pointer; a failed allocation?)" if offset.removeprefix("0x") in ("0", "") else ""
             return f"killed by {name} {self._phase}, {verb} address {offset}{hint}"
         places = [p for p in self._problem.places if p.region == int(region)]

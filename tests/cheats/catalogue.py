@@ -275,7 +275,7 @@ CATALOGUE: tuple[Trick, ...] = (
     trick(G.TAMPERING, "a result forged on a descriptor or printed as PASS", "one nonce and one reply for each request",
           c("forged_result", untrusted(R.PROTOCOL_VIOLATED)), c("forged_ready", untrusted(R.PROTOCOL_VIOLATED)),
           c("stolen_nonce", untrusted(R.PROTOCOL_VIOLATED)), c("takes_connection", untrusted(R.BACKGROUND_WORK)),
-          c("answers_early", untrusted(R.PROTOCOL_VIOLATED, R.TIMED_OUTPUT_WRONG, stage=TIME)),
+          c("answers_early", untrusted(R.PROTOCOL_VIOLATED, R.BACKGROUND_WORK, R.TIMED_OUTPUT_WRONG, stage=TIME)),
           torch("forged_result", untrusted(R.PROTOCOL_VIOLATED)), module("forged_result", untrusted(R.PROTOCOL_VIOLATED))),
     trick(G.TAMPERING, "the requests read in the host's memory", "which outputs are checked is decided afterwards",
           c("reads_the_request", gainless())),
