@@ -98,17 +98,17 @@ class Judge:
         self.memory = ArenaMemory(signature, kind=kind, cache_bytes=self._cache_bytes, memory_bytes=memory_bytes)
         self.reference.bind(self.memory.parameters)
         self._secrets = secrets
+        self._spare_bytes = memory_bytes // _SPARE_SHARE
         self._book = CaseBook(
             self.reference,
             secrets,
             self.memory,
             budget_bytes=_kept_bytes(self.memory, memory_bytes),
-            held_bytes=memory_bytes // _SPARE_SHARE,
+            held_bytes=self._spare_bytes,
             left_out=frozenset(request["left_out"]),
         )
         self._examiner = Examiner(self._book, self.memory, self.reference, str(request["tolerance"]))
         self._modes = ReferenceModes(self.reference, self.memory)
-        self._spare_bytes = memory_bytes // _SPARE_SHARE
         give_back(kind)
         self._renewals = 0
         self._has_had_runners = False
