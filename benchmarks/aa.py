@@ -21,11 +21,13 @@ from typing import Any
 from form import form_kernel, form_problem
 from result import merge_result, provenance
 
-from ridgeline.tools.engine import CompareTask, CompileTask, DescribeTask, ProblemOnDevice
-from ridgeline.tools.hardware import detect_device
-from ridgeline.tools.local_engine import LocalEngine
-from ridgeline.tools.records import Comparison, Device, DeviceKind, Purpose, Status
-from ridgeline.tools.statistics import percentile
+from ridgeline.tools.engine import CompareTask, CompileTask, DescribeTask
+from ridgeline.tools.local.engine import LocalEngine
+from ridgeline.tools.machine.devices import detect_device
+from ridgeline.tools.measure.statistics import percentile
+from ridgeline.tools.records.problem import Device, ProblemOnDevice
+from ridgeline.tools.records.results import Comparison
+from ridgeline.tools.records.vocabulary import DeviceKind, Purpose, Status
 
 DEFAULT = {DeviceKind.CPU: ["affine:16"], DeviceKind.CUDA: ["affine:800", "affine:4000", "padded:800"]}
 

@@ -26,18 +26,14 @@ from form import form_problem
 from result import RESULTS, merge_result, provenance
 
 from ridgeline.problems.spec import load_problem, shipped_problems
-from ridgeline.tools.engine import (
-    BenchmarkTask,
-    CompileTask,
-    DescribeTask,
-    Engine,
-    ProblemOnDevice,
-    VerifyTask,
-)
-from ridgeline.tools.hardware import detect_device
-from ridgeline.tools.local_engine import LocalEngine, on_device
-from ridgeline.tools.locks import DeviceLock
-from ridgeline.tools.records import Build, Candidate, Device, Interface, Origin, Status, Timing
+from ridgeline.tools.engine import BenchmarkTask, CompileTask, DescribeTask, Engine, VerifyTask
+from ridgeline.tools.local.engine import LocalEngine, on_device
+from ridgeline.tools.machine.devices import detect_device
+from ridgeline.tools.machine.locks import DeviceLock
+from ridgeline.tools.records.problem import Device, ProblemOnDevice
+from ridgeline.tools.records.results import Build, Timing
+from ridgeline.tools.records.search import Candidate
+from ridgeline.tools.records.vocabulary import Interface, Origin, Status
 
 HERE = Path(__file__).parent
 TIMERS = HERE / "agreement_timers.py"

@@ -28,28 +28,22 @@ from form import form_kernel, form_problem
 from result import merge_result, provenance
 from thresholds import PAGE, page
 
-from ridgeline.tools.arena import Arena, RunnerSide
-from ridgeline.tools.cache import default_cache_dir
-from ridgeline.tools.engine import BenchmarkTask, CompareTask, CompileTask, DescribeTask, ProblemOnDevice, VerifyTask
-from ridgeline.tools.hardware import detect_device
-from ridgeline.tools.judge_process import JudgeProcess
-from ridgeline.tools.local_engine import LocalEngine
-from ridgeline.tools.locks import DeviceLock
-from ridgeline.tools.records import (
-    Build,
-    Candidate,
-    Device,
-    DeviceKind,
-    Purpose,
-    Status,
-    Timing,
-    Verdict,
-)
-from ridgeline.tools.request_cost import empty_plan, nothing_library, usual_request_s
-from ridgeline.tools.roofline import measure_ceilings
-from ridgeline.tools.runner_plans import runner_plan
-from ridgeline.tools.runner_process import RunnerProcess
-from ridgeline.tools.sandbox import Sandbox, probe_sandbox
+from ridgeline.tools.build.cache import default_cache_dir
+from ridgeline.tools.engine import BenchmarkTask, CompareTask, CompileTask, DescribeTask, VerifyTask
+from ridgeline.tools.judge.process import JudgeProcess
+from ridgeline.tools.local.engine import LocalEngine
+from ridgeline.tools.machine.devices import detect_device
+from ridgeline.tools.machine.locks import DeviceLock
+from ridgeline.tools.measure.request_cost import empty_plan, nothing_library, usual_request_s
+from ridgeline.tools.measure.roofline import measure_ceilings
+from ridgeline.tools.measure.sides import Arena, RunnerSide
+from ridgeline.tools.records.problem import Device, ProblemOnDevice
+from ridgeline.tools.records.results import Build, Timing, Verdict
+from ridgeline.tools.records.search import Candidate
+from ridgeline.tools.records.vocabulary import DeviceKind, Purpose, Status
+from ridgeline.tools.runner.plan import runner_plan
+from ridgeline.tools.runner.process import RunnerProcess
+from ridgeline.tools.sandbox.sandbox import Sandbox, probe_sandbox
 
 CASES = {DeviceKind.CPU: ("affine:16", "padded:16"), DeviceKind.CUDA: ("affine:800", "padded:800")}
 """Some 0.8 ms on 2 cores; 0.2 ms and more on an H200."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ridgeline.tools.engine import ProblemOnDevice
-from ridgeline.tools.records import Candidate, Device, Origin
+from ridgeline.tools.records.problem import Device, ProblemOnDevice
+from ridgeline.tools.records.search import Candidate
+from ridgeline.tools.records.vocabulary import Origin
 
 FOLDER = Path(__file__).parent / "aa"
 ROW_BYTES = 4096 * 4

@@ -23,9 +23,10 @@ from result import RESULTS, best_of, merge_result, provenance
 import ridgeline
 from ridgeline.problems.spec import SOURCE_SUFFIX, Budget, shipped_problems
 from ridgeline.tools.errors import RidgelineError
-from ridgeline.tools.hardware import detect_device
-from ridgeline.tools.locks import DeviceLock
-from ridgeline.tools.records import Device, DeviceKind
+from ridgeline.tools.machine.devices import detect_device
+from ridgeline.tools.machine.locks import DeviceLock
+from ridgeline.tools.records.problem import Device
+from ridgeline.tools.records.vocabulary import DeviceKind
 
 HEADLINE = (
     "matmul",

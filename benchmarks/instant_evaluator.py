@@ -11,23 +11,10 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from ridgeline.tools.records import (
-    ArgSpec,
-    Baseline,
-    Baselines,
-    Comparison,
-    Description,
-    Device,
-    Floor,
-    PrecisionClass,
-    Profile,
-    Record,
-    Role,
-    Signature,
-    Status,
-    Timing,
-    Verdict,
-)
+from ridgeline.tools.records.codec import Record
+from ridgeline.tools.records.problem import ArgSpec, Description, Device, Signature
+from ridgeline.tools.records.results import Baseline, Baselines, Comparison, Floor, Profile, Timing, Verdict
+from ridgeline.tools.records.vocabulary import PrecisionClass, Role, Status
 
 EAGER_MS = 10.0
 Body = dict[str, Any]

@@ -3,7 +3,7 @@
     PYTHONPATH=src python benchmarks/kernelbench_files.py PATH [--level N] [--judge]
 
 PATH is a copy of KernelBench's repository; none of its files is kept. Memory is estimated from each reference's outline
-(`tools/outline.py`), for this machine's CPU and for a GPU of an H200's memory. `--judge` also loads each problem into
+(`tools/judge/outline.py`), for this machine's CPU and for a GPU of an H200's memory. `--judge` also loads each problem into
 the real judge with its top-level sizes made small: it makes secret inputs, runs every trial in float64 and the probes.
 What is there already is not done again.
 """
@@ -29,9 +29,10 @@ from result import RESULTS, write_result
 from ridgeline.problems.kernelbench import Imported, import_file, kernelbench_files
 from ridgeline.problems.spec import load_problem
 from ridgeline.problems.syntax import substitute_sizes
-from ridgeline.tools.hardware import detect_device
-from ridgeline.tools.outline import Outline, OutlineProcess
-from ridgeline.tools.records import Device, DeviceKind
+from ridgeline.tools.judge.outline import Outline, OutlineProcess
+from ridgeline.tools.machine.devices import detect_device
+from ridgeline.tools.records.problem import Device
+from ridgeline.tools.records.vocabulary import DeviceKind
 
 NAME = "kernelbench"
 H200_BYTES = 143_771 << 20  # nvidia-smi's total of an H200 SXM

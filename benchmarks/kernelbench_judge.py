@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 
-from ridgeline.tools.judge import Judge, _described
-from ridgeline.tools.lifeline import end_with_parent
+from ridgeline.tools.judge.worker.judge import Judge, _described
+from ridgeline.tools.machine.lifeline import end_with_parent
 
 LIMIT_S = 120.0
 

@@ -20,12 +20,13 @@ from typing import Any
 from eager_engine import EagerOnlyEngine
 from result import merge_result, provenance
 
-from ridgeline.graph.embed import evaluate_async
-from ridgeline.graph.engines import target_of
+from ridgeline.graph.session.api import evaluate_async
+from ridgeline.graph.session.machine import target_of
 from ridgeline.problems.spec import ProblemSpec, load_problem
 from ridgeline.tools.engine import CompileTask, DescribeTask, Engine
-from ridgeline.tools.hardware import detect_device
-from ridgeline.tools.records import Candidate, Interface, Origin
+from ridgeline.tools.machine.devices import detect_device
+from ridgeline.tools.records.search import Candidate
+from ridgeline.tools.records.vocabulary import Interface, Origin
 
 CANDIDATE = "candidate.py"
 REJECTED = frozenset({"wrong", "runtime_error", "timeout", "refused", "degenerate", "untrusted"})

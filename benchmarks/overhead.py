@@ -23,11 +23,11 @@ from pathlib import Path
 from result import write_result
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.graph.driver import SearchOptions, run_search
-from ridgeline.graph.requests import IdeationRequest, KernelRequest, Reply
+from ridgeline.graph.models.requests import IdeationRequest, KernelRequest, Reply
+from ridgeline.graph.session.driver import SearchOptions, run_search
 from ridgeline.problems.spec import SearchSettings, load_problem
-from ridgeline.tools.local_engine import LocalEngine
-from ridgeline.tools.records import Device
+from ridgeline.tools.local.engine import LocalEngine
+from ridgeline.tools.records.problem import Device
 
 EVALUATOR = Path(__file__).with_name("instant_evaluator.py")
 REFERENCE = """

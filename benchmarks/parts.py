@@ -34,10 +34,13 @@ from typing import Any
 from form import form_kernel, form_problem
 from result import merge_result, provenance
 
-from ridgeline.tools.engine import BenchmarkTask, CompileTask, DescribeTask, ProblemOnDevice, VerifyTask
-from ridgeline.tools.hardware import detect_device
-from ridgeline.tools.local_engine import LocalEngine
-from ridgeline.tools.records import Candidate, Device, DeviceKind, Purpose, Status, Timing, Verdict
+from ridgeline.tools.engine import BenchmarkTask, CompileTask, DescribeTask, VerifyTask
+from ridgeline.tools.local.engine import LocalEngine
+from ridgeline.tools.machine.devices import detect_device
+from ridgeline.tools.records.problem import Device, ProblemOnDevice
+from ridgeline.tools.records.results import Timing, Verdict
+from ridgeline.tools.records.search import Candidate
+from ridgeline.tools.records.vocabulary import DeviceKind, Purpose, Status
 
 DEFAULT = {DeviceKind.CPU: ["affine:16"], DeviceKind.CUDA: ["affine:4000"]}
 PURPOSE = Purpose.SEARCH

@@ -12,9 +12,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ridgeline.tools.hardware import detect_device
-from ridgeline.tools.records import JUDGE_VERSION, Device, DeviceKind
-from ridgeline.tools.toolchain import installed_version
+from ridgeline.tools.build.toolchain import installed_version
+from ridgeline.tools.machine.devices import detect_device
+from ridgeline.tools.records.keys import JUDGE_VERSION
+from ridgeline.tools.records.problem import Device
+from ridgeline.tools.records.vocabulary import DeviceKind
 
 RESULTS = Path(__file__).parent / "results"
 SCHEMA_VERSION = 1

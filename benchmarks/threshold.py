@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ridgeline.tools.benchmark import TimingSettings
-from ridgeline.tools.lane import WarmUp
-from ridgeline.tools.records import Purpose
+from ridgeline.tools.measure.benchmark import TimingSettings
+from ridgeline.tools.measure.timed_side import WarmUp
+from ridgeline.tools.records.vocabulary import Purpose
 
 ROOT = Path(__file__).parents[1]
 KINDS = ("cpu", "cuda")

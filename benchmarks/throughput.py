@@ -33,14 +33,15 @@ from result import merge_result, provenance
 from tally import Tally
 
 from ridgeline.checkpoints.archive import FILE_NAME, Archive
-from ridgeline.graph.driver import SearchOptions, run_search
-from ridgeline.graph.embed import changed_settings, find_problem
 from ridgeline.graph.nodes.baseline import seed_candidates
+from ridgeline.graph.session.api import changed_settings, find_problem
+from ridgeline.graph.session.driver import SearchOptions, run_search
 from ridgeline.problems.spec import ProblemSpec
 from ridgeline.tools.engine import BenchmarkTask, CompileTask, DescribeTask, VerifyTask
-from ridgeline.tools.hardware import detect_device, same_gpus
-from ridgeline.tools.local_engine import LocalEngine, on_device
-from ridgeline.tools.records import Device, Status
+from ridgeline.tools.local.engine import LocalEngine, on_device
+from ridgeline.tools.machine.devices import detect_device, same_gpus
+from ridgeline.tools.records.problem import Device
+from ridgeline.tools.records.vocabulary import Status
 
 ENDLESS = {"rounds": 10_000, "floor_margin": None, "stall_rounds": None}
 

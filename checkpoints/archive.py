@@ -19,18 +19,11 @@ from ridgeline.checkpoints.database import Database, to_text
 from ridgeline.checkpoints.ledger import Ledger
 from ridgeline.checkpoints.migrations import ARCHIVE
 from ridgeline.tools.errors import RunError
-from ridgeline.tools.records import (
-    Baselines,
-    Candidate,
-    Description,
-    Evaluation,
-    Idea,
-    Origin,
-    PrecisionClass,
-    Purpose,
-    Record,
-    Status,
-)
+from ridgeline.tools.records.codec import Record
+from ridgeline.tools.records.problem import Description
+from ridgeline.tools.records.results import Baselines, Evaluation
+from ridgeline.tools.records.search import Candidate, Idea
+from ridgeline.tools.records.vocabulary import Origin, PrecisionClass, Purpose, Status
 
 FILE_NAME = "archive.sqlite"
 BASELINES_AGAIN = "baselines_again"

@@ -16,7 +16,9 @@ from typing import Any, Self
 
 from ridgeline.checkpoints.database import Database, to_text
 from ridgeline.checkpoints.migrations import BANK
-from ridgeline.tools.records import Candidate, Evaluation, Origin, Status
+from ridgeline.tools.records.results import Evaluation
+from ridgeline.tools.records.search import Candidate
+from ridgeline.tools.records.vocabulary import Origin, Status
 
 _ADD = """INSERT INTO kernels (id, family, device_arch, problem, record, evaluation)
 VALUES (:id, :family, :device_arch, :problem, :record, :evaluation)

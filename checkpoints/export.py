@@ -21,7 +21,8 @@ from ridgeline.checkpoints.lineage import finding
 from ridgeline.checkpoints.result import finite, output_place, replace_file
 from ridgeline.checkpoints.runs import LOCK_NAME
 from ridgeline.tools.errors import RunError
-from ridgeline.tools.records import SCHEMA_VERSION, Candidate, Evaluation, Idea
+from ridgeline.tools.records.results import SCHEMA_VERSION, Evaluation
+from ridgeline.tools.records.search import Candidate, Idea
 
 # table -> (stored columns, primary key, columns and record fields that hold an id of the search)
 _TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {

@@ -8,7 +8,9 @@ from typing import Any
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.journal import Journal
-from ridgeline.tools.records import Candidate, Evaluation, Origin, Purpose
+from ridgeline.tools.records.results import Evaluation
+from ridgeline.tools.records.search import Candidate
+from ridgeline.tools.records.vocabulary import Origin, Purpose
 
 _FINDING = (Purpose.SEARCH, Purpose.TUNE)
 _CALL_ROUND = re.compile(r"r(\d+)[:i]")

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ridgeline.tools.records import Baseline, Baselines, Evaluation, PrecisionClass, is_within
+from ridgeline.tools.records.results import Baseline, Baselines, Evaluation, is_within
+from ridgeline.tools.records.vocabulary import PrecisionClass
 
 _FULL_PRECISION = {None, PrecisionClass.EXACT, PrecisionClass.FP32}
 _REDUCED = "_tf32"

@@ -21,7 +21,9 @@ from ridgeline.checkpoints.certificate_text import own_work_words, shape_rows
 from ridgeline.checkpoints.lineage import certificate_of, finding, lineage
 from ridgeline.checkpoints.over_pytorch import over_each
 from ridgeline.checkpoints.plots import Dot, Line, bars, trajectory
-from ridgeline.tools.records import Baselines, Candidate, Evaluation, Origin, Status
+from ridgeline.tools.records.results import Baselines, Evaluation
+from ridgeline.tools.records.search import Candidate
+from ridgeline.tools.records.vocabulary import Origin, Status
 
 _BASELINE_NAMES = {
     "eager": "eager",

@@ -21,17 +21,9 @@ from ridgeline.checkpoints.lineage import certificate_of, finding, history, line
 from ridgeline.checkpoints.over_pytorch import speedup_vs_best, without_figure
 from ridgeline.checkpoints.report import render_report
 from ridgeline.tools.errors import StorageError
-from ridgeline.tools.records import (
-    SCHEMA_VERSION,
-    Baseline,
-    Baselines,
-    Candidate,
-    Comparison,
-    Evaluation,
-    Label,
-    Origin,
-    Purpose,
-)
+from ridgeline.tools.records.results import SCHEMA_VERSION, Baseline, Baselines, Comparison, Evaluation
+from ridgeline.tools.records.search import Candidate
+from ridgeline.tools.records.vocabulary import Label, Origin, Purpose
 
 STATE_WORDS: dict[str, str] = {
     "finished": "finished: every round is done",

@@ -17,13 +17,13 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Send
 
-from ridgeline.graph.context import SearchContext
 from ridgeline.graph.nodes.baseline import baseline
 from ridgeline.graph.nodes.certify import certify
 from ridgeline.graph.nodes.ideate import ideate
 from ridgeline.graph.nodes.implement import benchmark, compile, verify, write  # noqa: A004  # a node's name
 from ridgeline.graph.nodes.select import select
 from ridgeline.graph.nodes.tune import tune
+from ridgeline.graph.search.context import SearchContext
 from ridgeline.graph.state import BranchOutput, BranchState, SearchInput, SearchOutput, SearchState
 from ridgeline.tools.errors import ModelError
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ridgeline.tools.records import Candidate, Interface, Origin
+from ridgeline.tools.records.search import Candidate
+from ridgeline.tools.records.vocabulary import Interface, Origin
 
 
 def candidate_of(

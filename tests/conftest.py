@@ -8,18 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from ridgeline.tools.compiler import Compiler
-from ridgeline.tools.engine import CompileTask, ProblemOnDevice
-from ridgeline.tools.records import (
-    ArgKind,
-    ArgSpec,
-    Device,
-    DeviceKind,
-    Role,
-    Signature,
-    Status,
-)
-from ridgeline.tools.sandbox import Sandbox, probe_sandbox
+from ridgeline.tools.build.compiler import Compiler
+from ridgeline.tools.engine import CompileTask
+from ridgeline.tools.records.problem import ArgSpec, Device, ProblemOnDevice, Signature
+from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Role, Status
+from ridgeline.tools.sandbox.sandbox import Sandbox, probe_sandbox
 from tests.candidates import candidate_of
 from tests.descriptions import description_of
 

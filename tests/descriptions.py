@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ridgeline.tools.records import Description, Signature
+from ridgeline.tools.records.problem import Description, Signature
 
 
 def description_of(signature: Signature | None = None, **fields: Any) -> Description:

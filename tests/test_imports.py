@@ -16,19 +16,8 @@ ROOMS = ("graph", "tools", "problems", "checkpoints")
 
 REFERENCES = ("problems/*/reference.py",)
 
-RUNNER_FILES = ("runner", "runner_candidates", "runner_checks", "runner_device", "runner_setup")
-TORCH_FILES = (
-    "tools/judge*.py",
-    "tools/module_*.py",
-    "tools/reference_graph.py",
-    "tools/tensor_bits.py",
-    *(f"tools/{name}.py" for name in RUNNER_FILES),
-    *REFERENCES,
-)
-"""The processes that hold a reference or a torch candidate, and the references themselves."""
-
-LAZY_TORCH_FILES = ("tools/torch_paths.py",)
-"""Importable without torch; run as a process, they load it."""
+TORCH_FILES = ("tools/*/worker/*", "tools/modelnew/*", *REFERENCES)
+"""The processes that hold a reference or a torch candidate, what two of them share, and the references themselves."""
 
 LANG_FILES = ("graph/*", "tools/toolbox.py", "checkpoints/saver.py")
 
@@ -74,9 +63,7 @@ def test_no_module_imports_a_room_by_its_bare_name(path: Path) -> None:
     assert not imported_roots(path) & set(ROOMS)
 
 
-@pytest.mark.parametrize(
-    "path", [p for p in package_files() if not is_among(p, TORCH_FILES + LAZY_TORCH_FILES)], ids=str
-)
+@pytest.mark.parametrize("path", [p for p in package_files() if not is_among(p, TORCH_FILES)], ids=str)
 def test_torch_is_imported_only_with_a_reference_or_a_torch_candidate(path: Path) -> None:
     assert "torch" not in imported_roots(path)
 
@@ -109,9 +96,9 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 def test_the_public_names_load_when_first_used() -> None:
     code = "import ridgeline\nprint([getattr(ridgeline, name).__module__ for name in ('search', 'evaluate', 'make_graph')])"
     done = run("-c", code)
-    assert done.stdout.strip() == "['ridgeline.graph.embed', 'ridgeline.graph.embed', 'ridgeline.graph.build']", (
-        done.stderr
-    )
+    assert (
+        done.stdout.strip() == "['ridgeline.graph.session.api', 'ridgeline.graph.session.api', 'ridgeline.graph.build']"
+    ), done.stderr
 
 
 def test_the_import_linter_sees_every_module() -> None:
@@ -169,7 +156,7 @@ def test_completion_offers_everything_public_before_it_is_loaded() -> None:
         "assert set(ridgeline.__all__) <= set(dir(ridgeline)), dir(ridgeline)\n"
         "assert {'search', 'evaluate', 'make_graph'} <= set(dir(ridgeline))\n"
         "assert 'import_module' not in dir(ridgeline)\n"
-        "assert not {'langgraph', 'ridgeline.graph.embed'} & set(sys.modules)\n"
+        "assert not {'langgraph', 'ridgeline.graph.session.api'} & set(sys.modules)\n"
         "completer = rlcompleter.Completer({'ridgeline': ridgeline})\n"
         "print(completer.complete('ridgeline.make', 0))"
     )

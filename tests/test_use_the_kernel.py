@@ -18,16 +18,16 @@ from pathlib import Path
 
 import pytest
 
-from ridgeline.graph.closing import HOW_TO_CALL
+from ridgeline.graph.cli.summary import HOW_TO_CALL
 from ridgeline.problems.spec import load_problem
+from ridgeline.tools.build.flags import CPU_FLAGS, base_flags
+from ridgeline.tools.build.header import problem_header
 from ridgeline.tools.engine import DescribeTask
-from ridgeline.tools.evaluator import Evaluator
-from ridgeline.tools.flags import CPU_FLAGS, base_flags
-from ridgeline.tools.hardware import detect_device
-from ridgeline.tools.header import problem_header
-from ridgeline.tools.local_engine import on_device
-from ridgeline.tools.records import DeviceKind
-from ridgeline.tools.sandbox import Confined, Limits, Sandbox, claim_workdir, probe_sandbox, python_paths
+from ridgeline.tools.local.engine import on_device
+from ridgeline.tools.local.evaluator import Evaluator
+from ridgeline.tools.machine.devices import detect_device
+from ridgeline.tools.records.vocabulary import DeviceKind
+from ridgeline.tools.sandbox.sandbox import Confined, Limits, Sandbox, claim_workdir, probe_sandbox, python_paths
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "use-the-kernel.md").read_text(encoding="utf-8")

@@ -1,6 +1,6 @@
 """The contract between whoever wants something measured and whoever measures it.
 
-A task is a frozen record; submitting it gives its result. The local engine (`tools/local_engine.py`) runs builds side
+A task is a frozen record; submitting it gives its result. The local engine (`tools/local/engine.py`) runs builds side
 by side and measurements one at a time for each device; a distributed engine can stand behind the same protocol, so
 tasks and results are plain records and nothing here refers to a process or a file descriptor.
 """
@@ -10,46 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from ridgeline.tools.records import (
-    Baselines,
-    Build,
-    Candidate,
-    Comparison,
-    Description,
-    Device,
-    Profile,
-    Purpose,
-    Record,
-    Timing,
-    Verdict,
-)
+from ridgeline.tools.records.codec import Record
+from ridgeline.tools.records.problem import Description, ProblemOnDevice
+from ridgeline.tools.records.results import Baselines, Build, Comparison, Profile, Timing, Verdict
+from ridgeline.tools.records.search import Candidate
+from ridgeline.tools.records.vocabulary import Purpose
 
 R = TypeVar("R")
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProblemOnDevice(Record):
-    """A problem as tools see it: the reference with this device's sizes written in, and what may be accepted."""
-
-    name: str
-    reference_source: str  # sizes already substituted
-    interface: str
-    tolerance: str  # loosest precision class accepted
-    device: Device
-    call_timeout_s: float = 30.0
-    description: Description | None = None  # filled in from DescribeTask's result before any other task
-
-    @property
-    def language(self) -> str:
-        """Return the source language of this target: "cpp", "cu" or "py"."""
-        if self.interface == "module":
-            return "py"
-        return "cu" if self.device.kind == "cuda" else "cpp"
-
-    @property
-    def judge_key(self) -> tuple[str, ...]:
-        """Return what a judge is loaded with: problems of one key share a judge and its secrets."""
-        return (self.reference_source, self.interface, self.tolerance)
+SANITIZERS = "address,undefined"
+"""The certificate's second build of a CPU kernel: AddressSanitizer and UndefinedBehaviorSanitizer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

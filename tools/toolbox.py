@@ -13,17 +13,13 @@ from typing import Any, TypeVar
 
 from langchain_core.tools import BaseTool, StructuredTool
 
-from ridgeline.tools.compiler import evaluation_key
-from ridgeline.tools.engine import (
-    BenchmarkTask,
-    CandidateStore,
-    CompileTask,
-    Engine,
-    ProblemOnDevice,
-    ProfileTask,
-    VerifyTask,
-)
-from ridgeline.tools.records import Build, Candidate, Profile, Purpose, Record, Status, Timing, Verdict
+from ridgeline.tools.engine import BenchmarkTask, CandidateStore, CompileTask, Engine, ProfileTask, VerifyTask
+from ridgeline.tools.records.codec import Record
+from ridgeline.tools.records.keys import evaluation_key
+from ridgeline.tools.records.problem import ProblemOnDevice
+from ridgeline.tools.records.results import Build, Profile, Timing, Verdict
+from ridgeline.tools.records.search import Candidate
+from ridgeline.tools.records.vocabulary import Purpose, Status
 
 RecordT = TypeVar("RecordT", bound=Record)
 Step = Callable[[str], Awaitable[str]]

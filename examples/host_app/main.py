@@ -9,8 +9,8 @@ from pathlib import Path
 from graph.app import build_host
 from langgraph.checkpoint.memory import InMemorySaver
 
-from ridgeline.graph.driver import SearchOptions, open_context
-from ridgeline.graph.embed import default_run_dir, find_problem
+from ridgeline.graph.session.api import default_run_dir, find_problem
+from ridgeline.graph.session.driver import SearchOptions, open_context
 
 
 async def main() -> None:

@@ -7,21 +7,23 @@ import dataclasses
 import logging
 from typing import TYPE_CHECKING
 
-from ridgeline.graph.coverage import ensure_covered
-from ridgeline.graph.elites import choose_elites, read_standings
-from ridgeline.graph.events import emit
-from ridgeline.graph.measuring import evaluate, measure_again, together
+from ridgeline.graph.search.coverage import ensure_covered
+from ridgeline.graph.search.elites import choose_elites, read_standings
+from ridgeline.graph.search.events import emit
+from ridgeline.graph.search.measuring import evaluate, measure_again, together
+from ridgeline.tools.build.entry_match import takes_same_types
+from ridgeline.tools.build.header import entry_declaration
 from ridgeline.tools.engine import BaselineTask, DescribeTask
-from ridgeline.tools.entry_types import takes_same_types
 from ridgeline.tools.errors import EngineError
-from ridgeline.tools.header import entry_declaration
-from ridgeline.tools.records import Baselines, Candidate, Interface, Origin, Purpose
+from ridgeline.tools.records.results import Baselines
+from ridgeline.tools.records.search import Candidate
+from ridgeline.tools.records.vocabulary import Interface, Origin, Purpose
 
 if TYPE_CHECKING:
-    from ridgeline.graph.context import SearchContext
+    from ridgeline.graph.search.context import SearchContext
     from ridgeline.graph.state import SearchState
     from ridgeline.problems.spec import ProblemSpec
-    from ridgeline.tools.engine import ProblemOnDevice
+    from ridgeline.tools.records.problem import ProblemOnDevice
 
 logger = logging.getLogger(__name__)
 

@@ -6,16 +6,16 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from ridgeline.graph.audit import QUARANTINE_ABOVE
-from ridgeline.graph.certificate import Certificate
-from ridgeline.graph.certifying import certify_candidate
-from ridgeline.graph.elites import Standing, choose_elites, read_standings
-from ridgeline.graph.events import emit
-from ridgeline.graph.leaders import Leader, compare_leaders
-from ridgeline.graph.measuring import measure_again
+from ridgeline.graph.certificate.audit import QUARANTINE_ABOVE
+from ridgeline.graph.certificate.certificate import Certificate
+from ridgeline.graph.certificate.leaders import Leader, compare_leaders
+from ridgeline.graph.certificate.steps import certify_candidate
+from ridgeline.graph.search.elites import Standing, choose_elites, read_standings
+from ridgeline.graph.search.events import emit
+from ridgeline.graph.search.measuring import measure_again
 
 if TYPE_CHECKING:
-    from ridgeline.graph.context import SearchContext
+    from ridgeline.graph.search.context import SearchContext
     from ridgeline.graph.state import SearchState
 
 logger = logging.getLogger(__name__)

@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING
 
 from langgraph.types import Overwrite
 
-from ridgeline.graph.asking import ask_ideas
-from ridgeline.graph.elites import read_elites
-from ridgeline.graph.events import emit
-from ridgeline.graph.history import model_outcomes, tried_ideas
-from ridgeline.graph.novelty import is_repeated
-from ridgeline.graph.requests import IdeaDraft, IdeationRequest, TriedIdea
-from ridgeline.graph.retry import ModelUnavailable
-from ridgeline.graph.unwritten import unwritten_branches
-from ridgeline.graph.user_ideas import user_drafts
+from ridgeline.graph.models.journalled import ask_ideas
+from ridgeline.graph.models.requests import IdeaDraft, IdeationRequest, TriedIdea
+from ridgeline.graph.models.retry import ModelUnavailable
+from ridgeline.graph.search.elites import read_elites
+from ridgeline.graph.search.events import emit
+from ridgeline.graph.search.history import model_outcomes, tried_ideas
+from ridgeline.graph.search.novelty import is_repeated
+from ridgeline.graph.search.unwritten import unwritten_branches
+from ridgeline.graph.search.user_ideas import user_drafts
 from ridgeline.tools.errors import ModelError
-from ridgeline.tools.records import Idea
+from ridgeline.tools.records.search import Idea
 
 if TYPE_CHECKING:
-    from ridgeline.graph.context import SearchContext
-    from ridgeline.graph.plan import Plan
+    from ridgeline.graph.search.context import SearchContext
+    from ridgeline.graph.search.plan import Plan
     from ridgeline.graph.state import BranchPlan, SearchState
 
 logger = logging.getLogger(__name__)

@@ -6,19 +6,20 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from ridgeline.graph.asking import ask_kernel
-from ridgeline.graph.budget import exhausted, spent
-from ridgeline.graph.elites import read_elite
-from ridgeline.graph.events import emit
-from ridgeline.graph.measuring import failure_text, give_up, run_step
-from ridgeline.graph.replies import UnreadableReply
-from ridgeline.graph.requests import IdeaDraft, KernelRequest
-from ridgeline.graph.retry import ModelUnavailable
+from ridgeline.graph.models.journalled import ask_kernel
+from ridgeline.graph.models.replies import UnreadableReply
+from ridgeline.graph.models.requests import IdeaDraft, KernelRequest
+from ridgeline.graph.models.retry import ModelUnavailable
+from ridgeline.graph.search.budget import exhausted, spent
+from ridgeline.graph.search.elites import read_elite
+from ridgeline.graph.search.events import emit
+from ridgeline.graph.search.measuring import failure_text, give_up, run_step
 from ridgeline.tools.errors import ModelError, NotBegun
-from ridgeline.tools.records import Candidate, Idea, Interface, Origin, Purpose, ReasonCode, Status
+from ridgeline.tools.records.search import Candidate, Idea
+from ridgeline.tools.records.vocabulary import Interface, Origin, Purpose, ReasonCode, Status
 
 if TYPE_CHECKING:
-    from ridgeline.graph.context import SearchContext
+    from ridgeline.graph.search.context import SearchContext
     from ridgeline.graph.state import BranchState
 
 logger = logging.getLogger(__name__)

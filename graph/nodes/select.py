@@ -6,14 +6,14 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from ridgeline.graph.elites import Standing, choose_elites, read_standings
-from ridgeline.graph.events import emit
-from ridgeline.graph.measuring import measure_again
-from ridgeline.graph.profiling import profile_elites
-from ridgeline.graph.rounds import is_progress, save_summary, stop_reason, tell_round
+from ridgeline.graph.search.elites import Standing, choose_elites, read_standings
+from ridgeline.graph.search.events import emit
+from ridgeline.graph.search.measuring import measure_again
+from ridgeline.graph.search.profiling import profile_elites
+from ridgeline.graph.search.rounds import is_progress, save_summary, stop_reason, tell_round
 
 if TYPE_CHECKING:
-    from ridgeline.graph.context import SearchContext
+    from ridgeline.graph.search.context import SearchContext
     from ridgeline.graph.state import SearchState
 
 logger = logging.getLogger(__name__)

@@ -10,18 +10,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ridgeline.graph.budget import exhausted, spent
-from ridgeline.graph.elites import choose_elites, read_standings
-from ridgeline.graph.events import emit
-from ridgeline.graph.measuring import evaluate, measure_again, together
-from ridgeline.graph.profiling import profile_elites
-from ridgeline.graph.rounds import is_progress, save_summary, stop_reason, tell_round
-from ridgeline.graph.tuning import Trial, Tunable, next_points, parse_tunables, root_id, with_values
+from ridgeline.graph.search.budget import exhausted, spent
+from ridgeline.graph.search.elites import choose_elites, read_standings
+from ridgeline.graph.search.events import emit
+from ridgeline.graph.search.measuring import evaluate, measure_again, together
+from ridgeline.graph.search.profiling import profile_elites
+from ridgeline.graph.search.rounds import is_progress, save_summary, stop_reason, tell_round
+from ridgeline.graph.search.tuning import Trial, Tunable, next_points, parse_tunables, root_id, with_values
 from ridgeline.tools.errors import NotBegun
-from ridgeline.tools.records import Candidate, Origin, Purpose
+from ridgeline.tools.records.search import Candidate
+from ridgeline.tools.records.vocabulary import Origin, Purpose
 
 if TYPE_CHECKING:
-    from ridgeline.graph.context import SearchContext
+    from ridgeline.graph.search.context import SearchContext
     from ridgeline.graph.state import SearchState
 
 logger = logging.getLogger(__name__)

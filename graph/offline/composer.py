@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from ridgeline.tools.records import Category
+from ridgeline.tools.records.vocabulary import Category
 
 HEADER = re.compile(r"^// ridgeline-offline:(.*)$", re.MULTILINE)
 

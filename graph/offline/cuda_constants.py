@@ -13,8 +13,8 @@ from ridgeline.graph.offline.cuda_geometry import (
 from ridgeline.graph.offline.cuda_structures import CudaStructure
 from ridgeline.graph.offline.cuda_text import CudaText
 from ridgeline.graph.offline.source_frame import choice
-from ridgeline.tools.dtypes import element_bytes
-from ridgeline.tools.records import Device
+from ridgeline.tools.records.dtypes import element_bytes
+from ridgeline.tools.records.problem import Device
 
 
 def write_constants(text: CudaText, device: Device) -> None:

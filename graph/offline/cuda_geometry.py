@@ -9,10 +9,10 @@ from enum import StrEnum
 
 from ridgeline.graph.offline.cuda_structures import CudaStructure as S
 from ridgeline.graph.offline.ir import Load, NotCovered, RowProgram, Space
-from ridgeline.tools.architecture import has_clusters
-from ridgeline.tools.dtypes import element_bytes
-from ridgeline.tools.occupancy import block_shared_bytes
-from ridgeline.tools.records import Device
+from ridgeline.tools.machine.architecture import has_clusters
+from ridgeline.tools.machine.occupancy import block_shared_bytes
+from ridgeline.tools.records.dtypes import element_bytes
+from ridgeline.tools.records.problem import Device
 
 SCRATCH_BYTES = 27 << 10
 """What a block leaves to scratch and to a second block of its shared memory; on smaller ones an eighth is left."""

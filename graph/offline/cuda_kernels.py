@@ -13,8 +13,8 @@ from ridgeline.graph.offline.emit_cpp import row_offset
 from ridgeline.graph.offline.ir import REDUCTIONS, Load, Space, Value
 from ridgeline.graph.offline.schedule import evaluated
 from ridgeline.graph.offline.source_frame import memory_type, parameters
-from ridgeline.tools.dtypes import element_bytes
-from ridgeline.tools.header import C_TYPES
+from ridgeline.tools.build.header import C_TYPES
+from ridgeline.tools.records.dtypes import element_bytes
 
 ROW_LOOPS = {
     Mode.WARP: "blockIdx.x * static_cast<int64_t>(THREADS / 32) + threadIdx.x / 32",

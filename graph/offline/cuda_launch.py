@@ -7,7 +7,7 @@ from ridgeline.graph.offline.cuda_kernels import board_values
 from ridgeline.graph.offline.cuda_structures import CudaStructure
 from ridgeline.graph.offline.cuda_text import CudaText
 from ridgeline.graph.offline.source_frame import prototype
-from ridgeline.tools.records import ArgKind
+from ridgeline.tools.records.vocabulary import ArgKind
 
 WORKSPACE = 'extern "C" size_t workspace_bytes() { return BOARD_FLOATS * sizeof(float); }'
 """Of a board of floats in device memory."""

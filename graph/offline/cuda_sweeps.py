@@ -9,7 +9,7 @@ from ridgeline.graph.offline.cuda_text import CudaText
 from ridgeline.graph.offline.ir import Load, Output, Space, Value
 from ridgeline.graph.offline.schedule import Reduction, evaluated
 from ridgeline.graph.offline.source_frame import memory_type
-from ridgeline.tools.header import C_TYPES
+from ridgeline.tools.build.header import C_TYPES
 
 TYPES = {"moments": "rl_moments", "online": "rl_online"}
 COLUMN = "const int c = at + (base + u) * (GROUP * VEC);"

@@ -11,8 +11,8 @@ from ridgeline.graph.offline.cuda_structures import CudaStructure
 from ridgeline.graph.offline.ir import REDUCTIONS, Load, Output, RowProgram, Space, Value
 from ridgeline.graph.offline.kernel_text import INDENT
 from ridgeline.graph.offline.schedule import Plan
-from ridgeline.tools.header import C_TYPES
-from ridgeline.tools.records import Signature
+from ridgeline.tools.build.header import C_TYPES
+from ridgeline.tools.records.problem import Signature
 
 INFINITY = "RL_INFINITY"
 CUDA_FORMS = {

@@ -12,8 +12,8 @@ from ridgeline.graph.offline.schedule import make_plan
 from ridgeline.graph.offline.source_frame import memory_type, prototype, tunable
 from ridgeline.graph.offline.structures import Choices, Structure
 from ridgeline.graph.offline.sweeps import write_sweep
-from ridgeline.tools.header import C_TYPES
-from ridgeline.tools.records import Signature
+from ridgeline.tools.build.header import C_TYPES
+from ridgeline.tools.records.problem import Signature
 
 
 def emit(

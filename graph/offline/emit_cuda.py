@@ -14,8 +14,8 @@ from ridgeline.graph.offline.cuda_sweeps import write_sums
 from ridgeline.graph.offline.cuda_text import CudaText
 from ridgeline.graph.offline.ir import NotCovered, RowProgram
 from ridgeline.graph.offline.schedule import Plan, make_plan
-from ridgeline.tools.dtypes import element_bytes
-from ridgeline.tools.records import Device, Signature
+from ridgeline.tools.records.dtypes import element_bytes
+from ridgeline.tools.records.problem import Device, Signature
 
 MARKS = {
     "vector": "rl_load<",

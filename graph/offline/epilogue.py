@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from ridgeline.graph.offline import arithmetic
 from ridgeline.graph.offline.ir import REDUCTIONS, Builder, Load, NotCovered, Output, RowProgram, Value
 from ridgeline.graph.offline.recognise import Leaf, Node, Reader
-from ridgeline.tools.header import C_TYPES
-from ridgeline.tools.records import Description
+from ridgeline.tools.build.header import C_TYPES
+from ridgeline.tools.records.problem import Description
 
 SCALAR_TYPES = {"float": "double", "int64_t": "int64_t", "bool": "bool"}
 PER_OPERATION = {"exp": 8, "log": 8, "erf": 16, "gelu": 16, "sigmoid": 10, "silu": 12, "tanh": 12, "div": 4, "pow": 16}

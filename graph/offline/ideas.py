@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ridgeline.graph.novelty import COMPOSITION
+from ridgeline.graph.models.requests import Subject
 from ridgeline.graph.offline.composer import Composer, Composition, ordered
-from ridgeline.graph.requests import Subject
+from ridgeline.graph.search.novelty import COMPOSITION
 
 
 def within_roofline(gain: float, subject: Subject) -> float:

@@ -9,8 +9,8 @@ from ridgeline.graph.offline import arithmetic
 from ridgeline.graph.offline.ir import REDUCTIONS, Load, Output, Space, Value
 from ridgeline.graph.offline.schedule import Plan, Sweep, evaluated
 from ridgeline.graph.offline.structures import Choices, Structure
-from ridgeline.tools.header import C_TYPES
-from ridgeline.tools.records import Signature
+from ridgeline.tools.build.header import C_TYPES
+from ridgeline.tools.records.problem import Signature
 
 INDENT = "  "
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from ridgeline.graph.models.requests import IdeaList, IdeationRequest, KernelDraft, KernelRequest, Reply, Subject
 from ridgeline.graph.offline.composer import (
     Composer,
     Composition,
@@ -21,7 +22,6 @@ from ridgeline.graph.offline.matmul.cuda import MatmulCuda
 from ridgeline.graph.offline.proposals import propose_ideas
 from ridgeline.graph.offline.rowwise import RowwiseCpp
 from ridgeline.graph.offline.rowwise_cuda import RowwiseCuda
-from ridgeline.graph.requests import IdeaList, IdeationRequest, KernelDraft, KernelRequest, Reply, Subject
 from ridgeline.tools.errors import ModelError
 
 

@@ -8,9 +8,9 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ridgeline.graph.models.requests import Elite, IdeaDraft, IdeationRequest, TriedIdea
 from ridgeline.graph.offline.composer import Composer, Composition, composition_of, merge, ordered, structures_of
 from ridgeline.graph.offline.ideas import composition_line, name_together, named_structures
-from ridgeline.graph.requests import Elite, IdeaDraft, IdeationRequest, TriedIdea
 
 DISAPPOINTING = 0.97
 """Below this share of its parent's speed a structure is not combined further; within it lies noise."""

@@ -16,8 +16,9 @@ from ridgeline.graph.offline.elementwise import as_bool, rule_for
 from ridgeline.graph.offline.ir import Builder, Load, NotCovered, Output, RowProgram, Space, Value
 from ridgeline.graph.offline.layout import View
 from ridgeline.graph.offline.reductions import COMPOSED, normalized, number
-from ridgeline.tools.operations import base_name
-from ridgeline.tools.records import ArgKind, ArgSpec, Description, Role
+from ridgeline.tools.records.graph_ops import base_name
+from ridgeline.tools.records.problem import ArgSpec, Description
+from ridgeline.tools.records.vocabulary import ArgKind, Role
 
 Node = dict[str, Any]
 Shape = tuple[int, ...]

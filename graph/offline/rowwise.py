@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ridgeline.graph.models.requests import Subject
 from ridgeline.graph.offline.composer import Composition, Pointers, Text, pointed_at
 from ridgeline.graph.offline.emit_cpp import emit
 from ridgeline.graph.offline.ideas import within_roofline
 from ridgeline.graph.offline.recognise import recognise
 from ridgeline.graph.offline.rowwise_ideas import TEXTS, raw_gain
 from ridgeline.graph.offline.structures import CONFLICTS, Choices, Structure, applicable
-from ridgeline.graph.requests import Subject
 
 VARIATIONS = (
     Choices(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ridgeline.graph.models.requests import Subject
 from ridgeline.graph.offline import schedule
 from ridgeline.graph.offline.composer import Composition, Pointers, Text, compatible, pointed_at
 from ridgeline.graph.offline.cuda_geometry import (
@@ -21,8 +22,7 @@ from ridgeline.graph.offline.ideas import within_roofline
 from ridgeline.graph.offline.ir import REDUCTIONS, NotCovered
 from ridgeline.graph.offline.recognise import recognise
 from ridgeline.graph.offline.rowwise_cuda_ideas import TEXTS, raw_gain
-from ridgeline.graph.requests import Subject
-from ridgeline.tools.architecture import has_clusters
+from ridgeline.tools.machine.architecture import has_clusters
 
 FAST_OPS = ("exp", "div", "reciprocal", "sigmoid", "silu", "sqrt")
 MIN_STREAM_BYTES = 1 << 20

@@ -13,7 +13,8 @@ from ridgeline.graph.offline.cuda_geometry import (
 from ridgeline.graph.offline.cuda_structures import CudaStructure as S
 from ridgeline.graph.offline.ir import RowProgram, Space
 from ridgeline.graph.offline.schedule import COSTLY, make_plan
-from ridgeline.tools.records import Category, Device
+from ridgeline.tools.records.problem import Device
+from ridgeline.tools.records.vocabulary import Category
 
 TEXTS: dict[str, Text] = {
     S.VECTOR: Text(

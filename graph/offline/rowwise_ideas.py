@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from ridgeline.graph.models.requests import Subject
 from ridgeline.graph.offline.composer import Text
 from ridgeline.graph.offline.ir import RowProgram, Space
 from ridgeline.graph.offline.schedule import COSTLY, make_plan
 from ridgeline.graph.offline.structures import Structure
-from ridgeline.graph.requests import Subject
-from ridgeline.tools.records import Category
+from ridgeline.tools.records.vocabulary import Category
 
 TEXTS: dict[str, Text] = {
     Structure.KEEP: Text(

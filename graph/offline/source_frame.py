@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from importlib import resources
 
 from ridgeline.graph.offline.ir import Load
-from ridgeline.tools.header import C_TYPES, SCALAR_TYPES
-from ridgeline.tools.records import ArgKind, ArgSpec, Role, Signature
+from ridgeline.tools.build.header import C_TYPES, SCALAR_TYPES
+from ridgeline.tools.records.problem import ArgSpec, Signature
+from ridgeline.tools.records.vocabulary import ArgKind, Role
 
 
 def parameters(signature: Signature) -> list[str]:

@@ -7,7 +7,7 @@ from ridgeline.graph.offline.kernel_text import KernelText
 from ridgeline.graph.offline.online import write_online
 from ridgeline.graph.offline.schedule import Reduction, Sweep
 from ridgeline.graph.offline.structures import Structure
-from ridgeline.tools.header import C_TYPES
+from ridgeline.tools.build.header import C_TYPES
 
 IDENTITY = {"sum": "0.0f", "prod": "1.0f", "max": "-__builtin_inff()", "min": "__builtin_inff()"}
 OMP_OPERATOR = {"sum": "+", "prod": "*", "max": "max", "min": "min"}

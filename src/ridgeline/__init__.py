@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ridgeline.graph.build import GraphConfig, make_graph
-    from ridgeline.graph.driver import SearchOptions, SearchResult, open_context, run_search
-    from ridgeline.graph.embed import evaluate, search, search_tool
+    from ridgeline.graph.session.api import evaluate, search, search_tool
+    from ridgeline.graph.session.driver import SearchOptions, SearchResult, open_context, run_search
 
 __version__ = "0.1.0"
 __all__ = [
@@ -31,13 +31,13 @@ __all__ = [
 _HOMES = {
     "GraphConfig": "ridgeline.graph.build",
     "make_graph": "ridgeline.graph.build",
-    "SearchOptions": "ridgeline.graph.driver",
-    "SearchResult": "ridgeline.graph.driver",
-    "open_context": "ridgeline.graph.driver",
-    "run_search": "ridgeline.graph.driver",
-    "evaluate": "ridgeline.graph.embed",
-    "search": "ridgeline.graph.embed",
-    "search_tool": "ridgeline.graph.embed",
+    "SearchOptions": "ridgeline.graph.session.driver",
+    "SearchResult": "ridgeline.graph.session.driver",
+    "open_context": "ridgeline.graph.session.driver",
+    "run_search": "ridgeline.graph.session.driver",
+    "evaluate": "ridgeline.graph.session.api",
+    "search": "ridgeline.graph.session.api",
+    "search_tool": "ridgeline.graph.session.api",
 }
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ridgeline.tools.sandbox import Confined, Limits, Sandbox, Tier, claim_workdir, reason_against
+from ridgeline.tools.sandbox.sandbox import Confined, Limits, Sandbox, Tier, claim_workdir, reason_against
 
 SECRET = "swordfish-6c1f"
 ALL_TIERS = (

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ridgeline.tools.sandbox import Confined, Sandbox, Tier
+from ridgeline.tools.sandbox.sandbox import Confined, Sandbox, Tier
 
 from .conftest import gone
 
@@ -167,7 +167,7 @@ def test_nothing_outlives_a_signal_to_the_supervisors_group(sandbox: Sandbox, co
 def test_nothing_outlives_a_killed_parent(sandbox: Sandbox, confine: Confine, live: Live, way: str) -> None:
     confined = confine("linger-and-stay", processes=True)
     program = (
-        "import subprocess, time\nfrom pathlib import Path\nfrom ridgeline.tools.sandbox import *\n"
+        "import subprocess, time\nfrom pathlib import Path\nfrom ridgeline.tools.sandbox.sandbox import *\n"
         f"c = Confined(command={confined.command!r}, readable=(Path({confined.command[0]!r}),), allow_processes=True)\n"
         f"s = Sandbox(Tier({str(sandbox.tier)!r}))\n"
         + ("p = s.start(c)\n" if way == "start" else "p = subprocess.Popen(s.argv(c))\n")

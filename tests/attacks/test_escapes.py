@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from ridgeline.tools.sandbox import Confined, Sandbox, Tier, claim_workdir, python_paths
-from ridgeline.tools.sandbox_rules import dropped_uid
+from ridgeline.tools.sandbox.rules import dropped_uid
+from ridgeline.tools.sandbox.sandbox import Confined, Sandbox, Tier, claim_workdir, python_paths
 
 from .conftest import SECRET
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ridgeline.tools.sandbox import Confined, Sandbox, claim_workdir
+from ridgeline.tools.sandbox.sandbox import Confined, Sandbox, claim_workdir
 
 NODES = tuple(
     path

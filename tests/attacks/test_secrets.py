@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ridgeline.tools.sandbox import Confined, Sandbox, claim_workdir, python_paths
+from ridgeline.tools.sandbox.sandbox import Confined, Sandbox, claim_workdir, python_paths
 
 from .conftest import SECRET
 

@@ -12,9 +12,10 @@ import pytest
 from tests.descriptions import description_of
 
 from ridgeline.problems.syntax import parse_reference
-from ridgeline.tools.engine import ProblemOnDevice
-from ridgeline.tools.hardware import detect_device
-from ridgeline.tools.records import Build, Interface, Status, Timing
+from ridgeline.tools.machine.devices import detect_device
+from ridgeline.tools.records.problem import ProblemOnDevice
+from ridgeline.tools.records.results import Build, Timing
+from ridgeline.tools.records.vocabulary import Interface, Status
 
 ANSWERS = """
 import json, sys

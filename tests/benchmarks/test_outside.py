@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ridgeline.tools.records import Status
+from ridgeline.tools.records.vocabulary import Status
 
 REFERENCE, KERNEL = "class Model: ...\n", "class ModelNew: ...\n"
 

@@ -7,7 +7,8 @@ from importlib import import_module
 
 import pytest
 
-from ridgeline.tools.records import Status, Timing, Verdict
+from ridgeline.tools.records.results import Timing, Verdict
+from ridgeline.tools.records.vocabulary import Status
 
 VERDICT = Verdict(status=Status.OK, verify_s=1.5, load_s=0.25)
 TIMING = Timing(status=Status.OK, median_ms=1.0, benchmark_s=2.0, load_s=0.5)

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from ridgeline.tools.records import Device, DeviceKind
+from ridgeline.tools.records.problem import Device
+from ridgeline.tools.records.vocabulary import DeviceKind
 
 ROOT = Path(__file__).parents[2]
 IDENTITY = ("-c", "user.name=nobody", "-c", "user.email=nobody@example.invalid", "-c", "commit.gpgsign=false")

@@ -12,7 +12,7 @@ import sys
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ridgeline.tools.vocabulary import ReasonCode, Status
+from ridgeline.tools.records.vocabulary import ReasonCode, Status
 
 R, S = ReasonCode, Status
 

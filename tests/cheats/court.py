@@ -10,12 +10,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from ridgeline.tools.compiler import Compiler
-from ridgeline.tools.engine import BenchmarkTask, CompileTask, DescribeTask, ProblemOnDevice, VerifyTask
-from ridgeline.tools.evaluator import Evaluator
-from ridgeline.tools.hardware import detect_device
-from ridgeline.tools.records import Build, Candidate, Interface, Status, Timing, Verdict
-from ridgeline.tools.sandbox import Sandbox, probe_sandbox
+from ridgeline.tools.build.compiler import Compiler
+from ridgeline.tools.engine import BenchmarkTask, CompileTask, DescribeTask, VerifyTask
+from ridgeline.tools.local.evaluator import Evaluator
+from ridgeline.tools.machine.devices import detect_device
+from ridgeline.tools.records.problem import ProblemOnDevice
+from ridgeline.tools.records.results import Build, Timing, Verdict
+from ridgeline.tools.records.search import Candidate
+from ridgeline.tools.records.vocabulary import Interface, Status
+from ridgeline.tools.sandbox.sandbox import Sandbox, probe_sandbox
 from tests.candidates import candidate_of
 
 from .catalogue import Stage

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from ridgeline.tools.records import Build, Status
-from ridgeline.tools.sandbox import Tier
+from ridgeline.tools.records.results import Build
+from ridgeline.tools.records.vocabulary import Status
+from ridgeline.tools.sandbox.sandbox import Tier
 
 from . import catalogue
 from .catalogue import CATALOGUE, Case, Form, cases

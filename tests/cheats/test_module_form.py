@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ridgeline.tools.records import Interface, Status
+from ridgeline.tools.records.vocabulary import Interface, Status
 
 from .catalogue import Case, Form, cases
 from .court import HERE, Court, gains_nothing

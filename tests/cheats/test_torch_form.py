@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ridgeline.tools.records import Build, Interface, Status, Verdict
+from ridgeline.tools.records.results import Build, Verdict
+from ridgeline.tools.records.vocabulary import Interface, Status
 
 from .catalogue import Case, Form, cases
 from .court import Court

@@ -10,30 +10,28 @@ import pytest
 
 from ridgeline.checkpoints.archive import Archive, comparison_key
 from ridgeline.checkpoints.journal import Journal
-from ridgeline.tools.records import (
-    ArgSpec,
+from ridgeline.tools.records.problem import ArgSpec, Description, Device, Signature
+from ridgeline.tools.records.results import (
     Baseline,
     Baselines,
     Build,
-    Candidate,
-    Category,
     Comparison,
-    Description,
-    Device,
-    DeviceKind,
     Evaluation,
     Floor,
-    Idea,
+    Timing,
+    Trial,
+    Verdict,
+)
+from ridgeline.tools.records.search import Candidate, Idea
+from ridgeline.tools.records.vocabulary import (
+    Category,
+    DeviceKind,
     Origin,
     PrecisionClass,
     Purpose,
     ReasonCode,
     Role,
-    Signature,
     Status,
-    Timing,
-    Trial,
-    Verdict,
 )
 
 EAGER_MS = 1.21

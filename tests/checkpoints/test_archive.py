@@ -13,7 +13,8 @@ import pytest
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.tools.errors import RunError
-from ridgeline.tools.records import Origin, Purpose, ReasonCode, Status, Trial, Verdict
+from ridgeline.tools.records.results import Trial, Verdict
+from ridgeline.tools.records.vocabulary import Origin, Purpose, ReasonCode, Status
 
 
 def test_every_record_comes_back_as_it_was_stored(archive: Archive, story: SimpleNamespace) -> None:

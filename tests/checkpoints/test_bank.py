@@ -9,7 +9,7 @@ import pytest
 
 from ridgeline.checkpoints.bank import Bank, bank_id, default_home
 from ridgeline.tools.errors import StorageError
-from ridgeline.tools.records import Origin, ReasonCode, Status
+from ridgeline.tools.records.vocabulary import Origin, ReasonCode, Status
 
 
 def test_seeds_come_fastest_first_with_each_problem_s_best_before_any_second(

@@ -9,7 +9,7 @@ import pytest
 
 from ridgeline.checkpoints.own_files import OPENED, refuse_links
 from ridgeline.checkpoints.runs import lock_run
-from ridgeline.graph.run_log import log_to
+from ridgeline.graph.session.run_log import log_to
 from ridgeline.tools.errors import RunError
 
 

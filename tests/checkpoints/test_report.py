@@ -10,7 +10,7 @@ import pytest
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.report import colour_source, render_report
 from ridgeline.checkpoints.result import STATE_WORDS, build_result
-from ridgeline.tools.records import ReasonCode, Status
+from ridgeline.tools.records.vocabulary import ReasonCode, Status
 
 NEWER = ("reference_source", "versions", "strategy", "sandbox_tier")  # absent from older runs' records
 HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)>'

@@ -26,8 +26,8 @@ from ridgeline.checkpoints.result import (
     write_run_outputs,
 )
 from ridgeline.tools.errors import StorageError
-from ridgeline.tools.records import Comparison, Purpose, ReasonCode, Status, Verdict
-from ridgeline.tools.vocabulary import Label, PrecisionClass
+from ridgeline.tools.records.results import Comparison, Verdict
+from ridgeline.tools.records.vocabulary import Label, PrecisionClass, Purpose, ReasonCode, Status
 
 EVALUATE_FIELDS = (
     "file", "status", "reason_code", "reason", "labels", "rel_error", "precision_class", "median_ms", "speedup",

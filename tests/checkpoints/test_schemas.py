@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ridgeline.checkpoints.result import read_schema
-from ridgeline.tools.vocabulary import Interface, Label, Origin, PrecisionClass, ReasonCode, Status
+from ridgeline.tools.records.vocabulary import Interface, Label, Origin, PrecisionClass, ReasonCode, Status
 
 VOCABULARY: dict[str, type[StrEnum]] = {
     "interface": Interface,

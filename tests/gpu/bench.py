@@ -8,33 +8,17 @@ import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ridgeline.graph.requests import Subject
+from ridgeline.graph.models.requests import Subject
 from ridgeline.problems.spec import load_problem
-from ridgeline.tools.compiler import Compiler
-from ridgeline.tools.engine import (
-    BenchmarkTask,
-    CompareTask,
-    CompileTask,
-    DescribeTask,
-    ProblemOnDevice,
-    VerifyTask,
-)
-from ridgeline.tools.evaluator import Evaluator
-from ridgeline.tools.local_engine import on_device
-from ridgeline.tools.records import (
-    Baselines,
-    Build,
-    Candidate,
-    Comparison,
-    Device,
-    DeviceKind,
-    Floor,
-    Purpose,
-    Status,
-    Timing,
-    Verdict,
-)
-from ridgeline.tools.sandbox import Sandbox, Tier, probe_sandbox
+from ridgeline.tools.build.compiler import Compiler
+from ridgeline.tools.engine import BenchmarkTask, CompareTask, CompileTask, DescribeTask, VerifyTask
+from ridgeline.tools.local.engine import on_device
+from ridgeline.tools.local.evaluator import Evaluator
+from ridgeline.tools.records.problem import Device, ProblemOnDevice
+from ridgeline.tools.records.results import Baselines, Build, Comparison, Floor, Timing, Verdict
+from ridgeline.tools.records.search import Candidate
+from ridgeline.tools.records.vocabulary import DeviceKind, Purpose, Status
+from ridgeline.tools.sandbox.sandbox import Sandbox, Tier, probe_sandbox
 from tests.candidates import candidate_of
 
 HOPPER = Device(

@@ -10,16 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from ridgeline.tools.engine import ProblemOnDevice
+from ridgeline.tools.build.flags import base_flags, diagnostic_flags, link_flags
+from ridgeline.tools.build.header import problem_header
+from ridgeline.tools.build.toolchain import find_toolchain
 from ridgeline.tools.errors import DeviceError
-from ridgeline.tools.flags import base_flags, diagnostic_flags, link_flags
-from ridgeline.tools.hardware import detect_device
-from ridgeline.tools.header import problem_header
-from ridgeline.tools.records import ArgSpec, Build, Description, Device, DeviceKind, Role, Signature, Status
-from ridgeline.tools.runner_plans import runner_plan
-from ridgeline.tools.sandbox import Sandbox, probe_sandbox
-from ridgeline.tools.sandbox_rules import Confined
-from ridgeline.tools.toolchain import find_toolchain
+from ridgeline.tools.machine.devices import detect_device
+from ridgeline.tools.records.problem import ArgSpec, Description, Device, ProblemOnDevice, Signature
+from ridgeline.tools.records.results import Build
+from ridgeline.tools.records.vocabulary import DeviceKind, Role, Status
+from ridgeline.tools.runner.plan import runner_plan
+from ridgeline.tools.sandbox.rules import Confined
+from ridgeline.tools.sandbox.sandbox import Sandbox, probe_sandbox
 
 from .bench import HOPPER, Bench, opened
 

@@ -15,13 +15,15 @@ from typing import Any, TypeVar
 from langgraph.runtime import RunControl
 
 from ridgeline.checkpoints.archive import FILE_NAME, Archive
-from ridgeline.graph.driver import SearchOptions, run_search
-from ridgeline.graph.requests import IdeationRequest, KernelRequest, Reply
+from ridgeline.graph.models.requests import IdeationRequest, KernelRequest, Reply
+from ridgeline.graph.session.driver import SearchOptions, run_search
 from ridgeline.problems.spec import ProblemSpec, load_problem
-from ridgeline.tools.engine import BaselineTask, CompileTask, DescribeTask, ProblemOnDevice, Task
-from ridgeline.tools.gpu_monitor import descendants
-from ridgeline.tools.local_engine import LocalEngine
-from ridgeline.tools.records import Evaluation, Origin
+from ridgeline.tools.engine import BaselineTask, CompileTask, DescribeTask, Task
+from ridgeline.tools.local.engine import LocalEngine
+from ridgeline.tools.machine.gpu_state import descendants
+from ridgeline.tools.records.problem import ProblemOnDevice
+from ridgeline.tools.records.results import Evaluation
+from ridgeline.tools.records.vocabulary import Origin
 from tests.candidates import candidate_of
 
 R = TypeVar("R")

@@ -5,12 +5,13 @@ from collections.abc import Callable
 
 import pytest
 
-from ridgeline.tools.alone import find_tool
-from ridgeline.tools.profiler import profile_candidate
-from ridgeline.tools.records import Device, Profile
-from ridgeline.tools.roofline import ceilings, floor_for
-from ridgeline.tools.sandbox import Sandbox
-from ridgeline.tools.sandbox_rules import Confined, Tier
+from ridgeline.tools.measure.roofline import ceilings, floor_for
+from ridgeline.tools.profile.profiler import profile_candidate
+from ridgeline.tools.profile.under_tool import find_tool
+from ridgeline.tools.records.problem import Device
+from ridgeline.tools.records.results import Profile
+from ridgeline.tools.sandbox.rules import Confined, Tier
+from ridgeline.tools.sandbox.sandbox import Sandbox
 
 from .bench import report
 from .conftest import DESCRIPTION, Built

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ridgeline.tools.records import Build, Status, Timing, Verdict
+from ridgeline.tools.records.results import Build, Timing, Verdict
+from ridgeline.tools.records.vocabulary import Status
 
 from ..cheats.catalogue import Case, Form, Stage, cases  # noqa: TID252  tests are no installed package
 from ..cheats.court import gains_nothing  # noqa: TID252  as above

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ridgeline.tools.gpu_code import (
+from ridgeline.tools.profile.gpu_code import (
     KernelCode,
     find_cuobjdump,
     read_ptxas,
@@ -14,10 +14,11 @@ from ridgeline.tools.gpu_code import (
     read_sass,
     short_name,
 )
-from ridgeline.tools.gpu_profile import code_notes, read_code
-from ridgeline.tools.profiler import profile_candidate
-from ridgeline.tools.records import Floor, Status, Timing
-from ridgeline.tools.sandbox import Sandbox
+from ridgeline.tools.profile.gpu_profile import code_notes, read_code
+from ridgeline.tools.profile.profiler import profile_candidate
+from ridgeline.tools.records.results import Floor, Timing
+from ridgeline.tools.records.vocabulary import Status
+from ridgeline.tools.sandbox.sandbox import Sandbox
 
 from .bench import HOPPER
 from .conftest import DESCRIPTION, Built

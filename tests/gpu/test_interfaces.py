@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ridgeline.tools.records import ReasonCode, Status
+from ridgeline.tools.records.vocabulary import ReasonCode, Status
 
 from .bench import Bench, Outcome, report
 

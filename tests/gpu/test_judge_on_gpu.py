@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ridgeline.tools.records import PrecisionClass, ReasonCode, Status
+from ridgeline.tools.records.vocabulary import PrecisionClass, ReasonCode, Status
 
 from .affine import REFERENCE, with_defect
 from .bench import report

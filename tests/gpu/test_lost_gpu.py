@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ridgeline.tools.records import Status
+from ridgeline.tools.records.vocabulary import Status
 
 from .bench import report
 

@@ -9,7 +9,7 @@ import pytest
 from ridgeline.graph.offline.composer import Composer, compatible
 from ridgeline.graph.offline.convolution.composers import convolution
 from ridgeline.graph.offline.convolution.structures import Gpu
-from ridgeline.tools.records import Floor
+from ridgeline.tools.records.results import Floor
 
 from .bench import subject_of
 

@@ -19,7 +19,7 @@ from ridgeline.graph.offline.matmul.cuda_text import (
     WARPGROUP,
     WIDE,
 )
-from ridgeline.tools.records import Floor
+from ridgeline.tools.records.results import Floor
 
 from .bench import subject_of
 

@@ -8,7 +8,7 @@ import pytest
 
 from ridgeline.graph.offline.composer import compatible, merge
 from ridgeline.graph.offline.rowwise_cuda import RowwiseCuda
-from ridgeline.tools.records import Floor
+from ridgeline.tools.records.results import Floor
 
 from .bench import subject_of
 

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from ridgeline.tools.alone import find_tool
-from ridgeline.tools.profiler import profile_candidate
-from ridgeline.tools.records import Device, OwnWork
-from ridgeline.tools.sandbox import Sandbox
-from ridgeline.tools.sandbox_rules import Confined, Tier
+from ridgeline.tools.profile.profiler import profile_candidate
+from ridgeline.tools.profile.under_tool import find_tool
+from ridgeline.tools.records.problem import Device
+from ridgeline.tools.records.results import OwnWork
+from ridgeline.tools.sandbox.rules import Confined, Tier
+from ridgeline.tools.sandbox.sandbox import Sandbox
 
 from .bench import report
 from .conftest import DESCRIPTION, Built

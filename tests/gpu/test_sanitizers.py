@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
-from ridgeline.tools.alone import find_tool
-from ridgeline.tools.records import Device
-from ridgeline.tools.sandbox import Sandbox
-from ridgeline.tools.sandbox_rules import Confined, Tier
-from ridgeline.tools.sanitizer import TOOLS, SanitizerReport, examine
+from ridgeline.tools.profile.sanitizer import TOOLS, SanitizerReport, examine
+from ridgeline.tools.profile.under_tool import find_tool
+from ridgeline.tools.records.problem import Device
+from ridgeline.tools.sandbox.rules import Confined, Tier
+from ridgeline.tools.sandbox.sandbox import Sandbox
 
 from .bench import report
 from .conftest import SIGNATURE, Built

@@ -8,10 +8,10 @@ from statistics import median
 
 import pytest
 
-from ridgeline.graph.driver import SearchOptions
-from ridgeline.tools.local_engine import on_device
-from ridgeline.tools.records import ReasonCode, Status
-from ridgeline.tools.runner_pool import RUNNER_LOG_VARIABLE
+from ridgeline.graph.session.driver import SearchOptions
+from ridgeline.tools.local.engine import on_device
+from ridgeline.tools.records.vocabulary import ReasonCode, Status
+from ridgeline.tools.runner.pool import RUNNER_LOG_VARIABLE
 
 from .affine import REFERENCE, with_defect
 from .bench import report

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from ridgeline.tools.hardware import device_nodes
-from ridgeline.tools.records import Device, Label
-from ridgeline.tools.sandbox import Confined, Tier, reason_against
+from ridgeline.tools.machine.devices import device_nodes
+from ridgeline.tools.records.problem import Device
+from ridgeline.tools.records.vocabulary import Label
+from ridgeline.tools.sandbox.sandbox import Confined, Tier, reason_against
 
 from .affine import REFERENCE, with_defect
 from .bench import Bench, opened, report

@@ -11,8 +11,8 @@ import pytest
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.journal import Journal
 from ridgeline.graph.build import make_graph
-from ridgeline.graph.context import SearchContext
-from ridgeline.graph.pool import ModelPool
+from ridgeline.graph.models.pool import ModelPool
+from ridgeline.graph.search.context import SearchContext
 from ridgeline.problems.spec import Budget, ProblemSpec, load_problem
 
 from .memory_engine import MemoryEngine, seed_kernel, target

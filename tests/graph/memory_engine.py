@@ -14,40 +14,32 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from ridgeline.graph.tuning import parse_tunables
+from ridgeline.graph.search.tuning import parse_tunables
 from ridgeline.tools.engine import (
     BaselineTask,
     BenchmarkTask,
     CompareTask,
     CompileTask,
     DescribeTask,
-    ProblemOnDevice,
     ProfileTask,
     Task,
     VerifyTask,
 )
 from ridgeline.tools.errors import EngineError
-from ridgeline.tools.records import (
-    ArgSpec,
+from ridgeline.tools.records.problem import ArgSpec, Description, Device, ProblemOnDevice, Signature
+from ridgeline.tools.records.results import (
     Baseline,
     Baselines,
     Build,
-    Candidate,
     Comparison,
-    Description,
-    Device,
-    DeviceKind,
     Floor,
     OwnWork,
-    PrecisionClass,
     Profile,
-    ReasonCode,
-    Role,
-    Signature,
-    Status,
     Timing,
     Verdict,
 )
+from ridgeline.tools.records.search import Candidate
+from ridgeline.tools.records.vocabulary import DeviceKind, PrecisionClass, ReasonCode, Role, Status
 
 EAGER_MS = 10.0
 DEVICE = Device(

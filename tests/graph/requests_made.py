@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ridgeline.graph.requests import Elite, IdeaDraft, IdeationRequest, KernelRequest, Subject, TriedIdea
+from ridgeline.graph.models.requests import Elite, IdeaDraft, IdeationRequest, KernelRequest, Subject, TriedIdea
 from ridgeline.tools.engine import BaselineTask
-from ridgeline.tools.records import Category
+from ridgeline.tools.records.vocabulary import Category
 
 from .memory_engine import DESCRIPTION, DEVICE, MemoryEngine, target
 

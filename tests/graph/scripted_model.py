@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from ridgeline.graph.requests import IdeationRequest, KernelRequest, Reply, Usage
+from ridgeline.graph.models.requests import IdeationRequest, KernelRequest, Reply, Usage
 
 Ideas = Callable[[IdeationRequest], Any]
 Kernel = Callable[[KernelRequest], Any]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ridgeline.tools.records import Origin
+from ridgeline.tools.records.vocabulary import Origin
 
 from .conftest import Search
 

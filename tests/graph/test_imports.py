@@ -19,14 +19,14 @@ def imported_by(code: str) -> set[str]:
 
 
 def test_library_facade_imports_neither_langgraph_nor_a_provider_nor_torch() -> None:
-    loaded = imported_by("import ridgeline.graph.embed")
+    loaded = imported_by("import ridgeline.graph.session.api")
     assert not loaded & {"langgraph", "langchain_core", "langchain_openai", "langchain_google_genai", "openai", "torch"}
 
 
 def test_graph_and_offline_model_run_without_torch() -> None:
     loaded = imported_by(
         "from ridgeline.graph.build import make_graph\n"
-        "from ridgeline.graph.models import make_model\n"
+        "from ridgeline.graph.models.registry import make_model\n"
         "make_graph(); make_model('offline')"
     )
     assert "langgraph" in loaded

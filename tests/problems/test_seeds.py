@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from ridgeline.problems.spec import load_problem, shipped_problems
-from ridgeline.tools.header import problem_header
-from ridgeline.tools.records import ArgSpec, DeviceKind, Role, Signature
+from ridgeline.tools.build.header import problem_header
+from ridgeline.tools.records.problem import ArgSpec, Signature
+from ridgeline.tools.records.vocabulary import DeviceKind, Role
 
 
 def tensor(name: str, role: Role, *shape: int) -> ArgSpec:

@@ -9,17 +9,12 @@ import pytest
 from tests.candidates import candidate_of
 from tests.descriptions import description_of
 
-from ridgeline.tools.engine import CompileTask, ProblemOnDevice
-from ridgeline.tools.judge_process import LoadedProblem
-from ridgeline.tools.records import (
-    ArgSpec,
-    Candidate,
-    Device,
-    DeviceKind,
-    Role,
-    Signature,
-)
-from ridgeline.tools.sandbox import Sandbox, probe_sandbox
+from ridgeline.tools.engine import CompileTask
+from ridgeline.tools.judge.process import LoadedProblem
+from ridgeline.tools.records.problem import ArgSpec, Device, ProblemOnDevice, Signature
+from ridgeline.tools.records.search import Candidate
+from ridgeline.tools.records.vocabulary import DeviceKind, Role
+from ridgeline.tools.sandbox.sandbox import Sandbox, probe_sandbox
 
 _SIGNATURE = Signature(
     args=(

@@ -10,18 +10,13 @@ from typing import Any
 import pytest
 from langchain_core.tools import BaseTool
 
-from ridgeline.tools.engine import BenchmarkTask, CompileTask, ProblemOnDevice, ProfileTask, Task, VerifyTask
-from ridgeline.tools.local_engine import LocalEngine
-from ridgeline.tools.records import (
-    Candidate,
-    Profile,
-    Purpose,
-    ReasonCode,
-    Record,
-    Status,
-    Timing,
-    Verdict,
-)
+from ridgeline.tools.engine import BenchmarkTask, CompileTask, ProfileTask, Task, VerifyTask
+from ridgeline.tools.local.engine import LocalEngine
+from ridgeline.tools.records.codec import Record
+from ridgeline.tools.records.problem import ProblemOnDevice
+from ridgeline.tools.records.results import Profile, Timing, Verdict
+from ridgeline.tools.records.search import Candidate
+from ridgeline.tools.records.vocabulary import Purpose, ReasonCode, Status
 from ridgeline.tools.toolbox import make_source_toolbox, make_toolbox
 
 

@@ -8,7 +8,7 @@ from langgraph.graph import END, START, StateGraph
 from tools import slowest
 
 from ridgeline.graph.build import GraphConfig, make_graph
-from ridgeline.graph.context import SearchContext
+from ridgeline.graph.search.context import SearchContext
 
 
 class HostState(TypedDict, total=False):

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ridgeline.graph.models.requests import Subject
 from ridgeline.graph.offline.composer import Composer, Composition, Pointers, Text, header_line, pointed_at
 from ridgeline.graph.offline.convolution import emit_cpp, emit_cuda
 from ridgeline.graph.offline.convolution.layer import Convolution, recognise
 from ridgeline.graph.offline.convolution.structures import CPU_TEXTS, GPU_TEXTS, Cpu, Gpu
 from ridgeline.graph.offline.ideas import within_roofline
 from ridgeline.graph.offline.ir import NotCovered
-from ridgeline.graph.requests import Subject
-from ridgeline.tools.architecture import has_async_copies, has_reduced_products, has_wgmma
-from ridgeline.tools.precision import allows_tf32
-from ridgeline.tools.records import Role
+from ridgeline.tools.machine.architecture import has_async_copies, has_reduced_products, has_wgmma
+from ridgeline.tools.records.precision import allows_tf32
+from ridgeline.tools.records.vocabulary import Role
 
 MAX_RING_BYTES = 4 << 20
 

@@ -8,7 +8,7 @@ from ridgeline.graph.offline.convolution.source import sections, tunable, used
 from ridgeline.graph.offline.convolution.structures import Cpu
 from ridgeline.graph.offline.epilogue import epilogue_made, epilogue_text
 from ridgeline.graph.offline.source_frame import constant, prototype
-from ridgeline.tools.records import Signature
+from ridgeline.tools.records.problem import Signature
 
 Chosen = frozenset[str]
 MAX_BUFFER_BYTES = 8 << 20

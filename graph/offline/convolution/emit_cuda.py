@@ -13,8 +13,8 @@ from ridgeline.graph.offline.convolution.structures import Gpu
 from ridgeline.graph.offline.convolution.tiling import SLAB, Tiling
 from ridgeline.graph.offline.epilogue import epilogue_made, epilogue_text
 from ridgeline.graph.offline.source_frame import constant, prototype
-from ridgeline.tools.occupancy import block_shared_bytes, multiprocessor
-from ridgeline.tools.records import Device, Signature
+from ridgeline.tools.machine.occupancy import block_shared_bytes, multiprocessor
+from ridgeline.tools.records.problem import Device, Signature
 
 Chosen = frozenset[str]
 

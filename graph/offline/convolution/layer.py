@@ -10,8 +10,9 @@ from ridgeline.graph.offline import layout
 from ridgeline.graph.offline.epilogue import Epilogue, recognise_epilogue
 from ridgeline.graph.offline.ir import NotCovered
 from ridgeline.graph.offline.recognise import Node
-from ridgeline.tools.operations import base_name
-from ridgeline.tools.records import ArgKind, ArgSpec, Description, Role
+from ridgeline.tools.records.graph_ops import base_name
+from ridgeline.tools.records.problem import ArgSpec, Description
+from ridgeline.tools.records.vocabulary import ArgKind, Role
 
 DTYPES = ("float32", "float16", "bfloat16")
 RESHAPES = ("view", "reshape", "_unsafe_view")

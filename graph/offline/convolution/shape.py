@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ridgeline.graph.offline.convolution.layer import Convolution
 from ridgeline.graph.offline.source_frame import constant
-from ridgeline.tools.header import C_TYPES
+from ridgeline.tools.build.header import C_TYPES
 
 
 def shape_constants(layer: Convolution) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from ridgeline.graph.offline.composer import Text
-from ridgeline.tools.records import Category
+from ridgeline.tools.records.vocabulary import Category
 
 
 class Gpu(StrEnum):

@@ -12,9 +12,10 @@ from ridgeline.graph.offline.epilogue import Epilogue, recognise_epilogue
 from ridgeline.graph.offline.ir import NotCovered, Value
 from ridgeline.graph.offline.layout import View
 from ridgeline.graph.offline.recognise import VIEWS, Node, Reader
-from ridgeline.tools.dtypes import element_bytes
-from ridgeline.tools.operations import base_name
-from ridgeline.tools.records import ArgKind, ArgSpec, Description, Role
+from ridgeline.tools.records.dtypes import element_bytes
+from ridgeline.tools.records.graph_ops import base_name
+from ridgeline.tools.records.problem import ArgSpec, Description
+from ridgeline.tools.records.vocabulary import ArgKind, Role
 
 CONTRACTIONS = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1}
 """Where the left operand stands among the arguments."""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from ridgeline.graph.models.requests import Subject
 from ridgeline.graph.offline.composer import Composition, Pointers, Text, header_line, pointed_at
 from ridgeline.graph.offline.ideas import within_roofline
 from ridgeline.graph.offline.matmul.contraction import recognise
@@ -21,7 +22,6 @@ from ridgeline.graph.offline.matmul.cpu_text import (
     TILES,
     CpuKernel,
 )
-from ridgeline.graph.requests import Subject
 
 MAX_WORKSPACE_BYTES = 1 << 30
 CPU_FLAGS = Path("/proc/cpuinfo")

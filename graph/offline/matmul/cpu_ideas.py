@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ridgeline.graph.offline.composer import Text
 from ridgeline.graph.offline.matmul.cpu_text import DEPTHS, DOT, DYNAMIC, PANELS, POLY, PREFETCH, SPLIT, TILES
-from ridgeline.tools.records import Category
+from ridgeline.tools.records.vocabulary import Category
 
 TEXTS: dict[str, Text] = {
     PANELS: Text(

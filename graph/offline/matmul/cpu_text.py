@@ -8,8 +8,8 @@ from ridgeline.graph.offline.epilogue import epilogue_made, epilogue_text
 from ridgeline.graph.offline.matmul.contraction import Contraction
 from ridgeline.graph.offline.matmul.frame import batch_offset, extents
 from ridgeline.graph.offline.source_frame import native_sections, prototype, tunable
-from ridgeline.tools.header import C_TYPES
-from ridgeline.tools.records import Signature
+from ridgeline.tools.build.header import C_TYPES
+from ridgeline.tools.records.problem import Signature
 
 PANELS, DEPTHS, TILES, DOT = "packed-panels", "cache-blocks", "thread-tiles", "bf16-dot"
 PREFETCH, SPLIT, DYNAMIC, POLY = "prefetch", "split-k", "dynamic-schedule", "poly-math"

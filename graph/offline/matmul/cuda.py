@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from ridgeline.graph.models.requests import Subject
 from ridgeline.graph.offline.composer import Composition, Pointers, Text, header_line, pointed_at
 from ridgeline.graph.offline.ideas import within_roofline
 from ridgeline.graph.offline.ir import NotCovered
@@ -24,9 +25,8 @@ from ridgeline.graph.offline.matmul.cuda_text import (
     is_chunked,
     sides_of,
 )
-from ridgeline.graph.requests import Subject
-from ridgeline.tools.architecture import has_async_copies, has_reduced_products, has_wgmma
-from ridgeline.tools.precision import allows_tf32
+from ridgeline.tools.machine.architecture import has_async_copies, has_reduced_products, has_wgmma
+from ridgeline.tools.records.precision import allows_tf32
 
 CONFLICTS = (
     frozenset({TENSOR, WARPGROUP}),

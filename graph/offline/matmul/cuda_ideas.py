@@ -14,7 +14,7 @@ from ridgeline.graph.offline.matmul.cuda_text import (
     WARPGROUP,
     WIDE,
 )
-from ridgeline.tools.records import Category
+from ridgeline.tools.records.vocabulary import Category
 
 TEXTS: dict[str, Text] = {
     WARPGROUP: Text(

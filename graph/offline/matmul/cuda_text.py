@@ -9,10 +9,10 @@ from ridgeline.graph.offline.epilogue import epilogue_made, epilogue_text
 from ridgeline.graph.offline.matmul.contraction import Contraction, Operand
 from ridgeline.graph.offline.matmul.frame import batch_offset, extents
 from ridgeline.graph.offline.source_frame import native_sections, prototype, tunable
-from ridgeline.tools.dtypes import element_bytes
-from ridgeline.tools.header import C_TYPES
-from ridgeline.tools.occupancy import block_shared_bytes
-from ridgeline.tools.records import Signature
+from ridgeline.tools.build.header import C_TYPES
+from ridgeline.tools.machine.occupancy import block_shared_bytes
+from ridgeline.tools.records.dtypes import element_bytes
+from ridgeline.tools.records.problem import Signature
 
 VECTOR, ASYNC, GROUPED = "vector-loads", "async-copies", "grouped-blocks"
 TENSOR, WARPGROUP = "tensor-cores", "warpgroup-mma"

@@ -16,10 +16,11 @@ import pytest
 from tests.candidates import candidate_of
 
 from ridgeline.graph.offline.recognise import recognise
-from ridgeline.tools.compiler import Compiler
-from ridgeline.tools.engine import CompileTask, ProblemOnDevice
-from ridgeline.tools.records import Description, Device, DeviceKind, Role, Signature
-from ridgeline.tools.sandbox import Confined, Limits, Sandbox, claim_workdir, probe_sandbox
+from ridgeline.tools.build.compiler import Compiler
+from ridgeline.tools.engine import CompileTask
+from ridgeline.tools.records.problem import Description, Device, ProblemOnDevice, Signature
+from ridgeline.tools.records.vocabulary import DeviceKind, Role
+from ridgeline.tools.sandbox.sandbox import Confined, Limits, Sandbox, claim_workdir, probe_sandbox
 
 HERE = Path(__file__).parent
 ERRORS = {"bfloat16": 8e-3, "float16": 1e-3}

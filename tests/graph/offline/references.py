@@ -14,8 +14,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from ridgeline.tools.records import ArgKind, ArgSpec, Role, Signature
-from ridgeline.tools.reference_graph import export_graph
+from ridgeline.tools.judge.worker.graph_export import export_graph
+from ridgeline.tools.records.problem import ArgSpec, Signature
+from ridgeline.tools.records.vocabulary import ArgKind, Role
 
 INFINITY = float("inf")
 

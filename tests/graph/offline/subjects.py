@@ -2,8 +2,10 @@
 
 import pytest
 
-from ridgeline.graph.requests import Subject
-from ridgeline.tools.records import Baseline, Baselines, Device, DeviceKind, Floor, PrecisionClass
+from ridgeline.graph.models.requests import Subject
+from ridgeline.tools.records.problem import Device
+from ridgeline.tools.records.results import Baseline, Baselines, Floor
+from ridgeline.tools.records.vocabulary import DeviceKind, PrecisionClass
 
 CPU = Device(
     kind=DeviceKind.CPU, name="cpu", arch="native", uuid="cpu", cores=2, memory_bytes=1 << 33, cache_bytes=1 << 25

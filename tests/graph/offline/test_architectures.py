@@ -15,10 +15,11 @@ from ridgeline.graph.offline.cuda_structures import CudaStructure as S
 from ridgeline.graph.offline.matmul.cuda import MatmulCuda
 from ridgeline.graph.offline.matmul.cuda_text import ASYNC, CLUSTER, SPLIT, TENSOR, VECTOR, WARPGROUP
 from ridgeline.graph.offline.rowwise_cuda import RowwiseCuda
-from ridgeline.graph.tuning import parse_tunables, with_values
-from ridgeline.tools.compiler import Compiler
-from ridgeline.tools.engine import CompileTask, ProblemOnDevice
-from ridgeline.tools.occupancy import block_shared_bytes
+from ridgeline.graph.search.tuning import parse_tunables, with_values
+from ridgeline.tools.build.compiler import Compiler
+from ridgeline.tools.engine import CompileTask
+from ridgeline.tools.machine.occupancy import block_shared_bytes
+from ridgeline.tools.records.problem import ProblemOnDevice
 
 from .subjects import HOPPER, subject_of
 from .test_emit_cuda import resized

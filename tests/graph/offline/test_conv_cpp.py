@@ -4,7 +4,7 @@ import pytest
 
 from ridgeline.graph.offline.convolution.composers import ConvolutionCpp, convolution
 from ridgeline.graph.offline.convolution.structures import Cpu
-from ridgeline.graph.tuning import parse_tunables, with_values
+from ridgeline.graph.search.tuning import parse_tunables, with_values
 
 from .subjects import subject_of
 

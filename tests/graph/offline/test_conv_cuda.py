@@ -9,16 +9,17 @@ import numpy as np
 import pytest
 from tests.candidates import candidate_of
 
+from ridgeline.graph.models.requests import Elite, IdeationRequest, TriedIdea
 from ridgeline.graph.offline.composer import structures_of
 from ridgeline.graph.offline.convolution.composers import ConvolutionCuda, convolution
 from ridgeline.graph.offline.convolution.structures import Gpu
 from ridgeline.graph.offline.ideas import composition_line, named_structures
 from ridgeline.graph.offline.proposals import propose_ideas
-from ridgeline.graph.requests import Elite, IdeationRequest, TriedIdea
-from ridgeline.graph.tuning import parse_tunables, with_values
-from ridgeline.tools.compiler import Compiler
-from ridgeline.tools.engine import CompileTask, ProblemOnDevice
-from ridgeline.tools.sandbox import Sandbox, probe_sandbox
+from ridgeline.graph.search.tuning import parse_tunables, with_values
+from ridgeline.tools.build.compiler import Compiler
+from ridgeline.tools.engine import CompileTask
+from ridgeline.tools.records.problem import ProblemOnDevice
+from ridgeline.tools.sandbox.sandbox import Sandbox, probe_sandbox
 
 from .conftest import worst_error
 from .conv_emulation import on_cpu

@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
+from ridgeline.graph.models.requests import IdeaList, IdeationRequest
 from ridgeline.graph.offline import OfflineModel
 from ridgeline.graph.offline.convolution.composers import convolution
 from ridgeline.graph.offline.convolution.layer import recognise
 from ridgeline.graph.offline.convolution.structures import Cpu, Gpu
 from ridgeline.graph.offline.ir import NotCovered
-from ridgeline.graph.requests import IdeaList, IdeationRequest
 
 from .subjects import HOPPER, subject_of
 

@@ -12,8 +12,8 @@ from ridgeline.graph.offline.cuda_structures import CudaStructure as S
 from ridgeline.graph.offline.ir import Load
 from ridgeline.graph.offline.rowwise_cuda import RowwiseCuda
 from ridgeline.graph.offline.schedule import make_plan
-from ridgeline.graph.tuning import parse_tunables
-from ridgeline.tools.records import Signature
+from ridgeline.graph.search.tuning import parse_tunables
+from ridgeline.tools.records.problem import Signature
 
 from .subjects import HOPPER, some_slow
 from .test_model import subject_of

@@ -21,10 +21,11 @@ from ridgeline.graph.offline.matmul.cuda_text import (
     WIDE,
     sides_of,
 )
-from ridgeline.graph.tuning import parse_tunables
-from ridgeline.tools.compiler import Compiler
-from ridgeline.tools.engine import CompileTask, ProblemOnDevice
-from ridgeline.tools.records import Status
+from ridgeline.graph.search.tuning import parse_tunables
+from ridgeline.tools.build.compiler import Compiler
+from ridgeline.tools.engine import CompileTask
+from ridgeline.tools.records.problem import ProblemOnDevice
+from ridgeline.tools.records.vocabulary import Status
 
 from .subjects import HOPPER, subject_of
 

@@ -6,14 +6,7 @@ import itertools
 
 import pytest
 
-from ridgeline.graph.offline import OfflineModel
-from ridgeline.graph.offline.composer import structures_of
-from ridgeline.graph.offline.ideas import named_structures
-from ridgeline.graph.offline.model import composer_for
-from ridgeline.graph.offline.rowwise import RowwiseCpp
-from ridgeline.graph.offline.rowwise_cuda import RowwiseCuda
-from ridgeline.graph.offline.structures import Structure
-from ridgeline.graph.requests import (
+from ridgeline.graph.models.requests import (
     Elite,
     IdeaList,
     IdeationRequest,
@@ -22,8 +15,17 @@ from ridgeline.graph.requests import (
     Subject,
     TriedIdea,
 )
+from ridgeline.graph.offline import OfflineModel
+from ridgeline.graph.offline.composer import structures_of
+from ridgeline.graph.offline.ideas import named_structures
+from ridgeline.graph.offline.model import composer_for
+from ridgeline.graph.offline.rowwise import RowwiseCpp
+from ridgeline.graph.offline.rowwise_cuda import RowwiseCuda
+from ridgeline.graph.offline.structures import Structure
 from ridgeline.tools.errors import ModelError
-from ridgeline.tools.records import Baseline, Baselines, Device, DeviceKind, Floor, PrecisionClass
+from ridgeline.tools.records.problem import Device
+from ridgeline.tools.records.results import Baseline, Baselines, Floor
+from ridgeline.tools.records.vocabulary import DeviceKind, PrecisionClass
 
 DEVICE = Device(
     kind=DeviceKind.CPU, name="cpu", arch="native", uuid="cpu", cores=2, memory_bytes=1 << 33, cache_bytes=1 << 25

@@ -2,7 +2,8 @@
 
 from ridgeline.graph.offline.ir import Load
 from ridgeline.graph.offline.source_frame import choice, memory_type, native_sections, prototype, tunable
-from ridgeline.tools.records import ArgKind, ArgSpec, Role, Signature
+from ridgeline.tools.records.problem import ArgSpec, Signature
+from ridgeline.tools.records.vocabulary import ArgKind, Role
 
 
 def test_prototype_leaves_none_out_and_adds_what_the_target_has():

@@ -1,0 +1,134 @@
+"""The audit of a gain that is more often an error of measurement than a kernel.
+
+Gains beyond AUDIT_ABOVE times the best baseline are measured once more after every other step has passed: a second
+verification, on AUDIT_TRIALS further secret seeds in a new process, must pass and find the same precision class, and a
+further timing as long as the certificate's, in a new process, must agree with every re-timing. Beyond QUARANTINE_ABOVE
+times eager there are LONG_RETIMINGS of them. Two timings agree when their intervals for the speedup, widened by SPREAD,
+overlap. Not covered: a second machine, other shapes, a reader's look at the source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+from ridgeline.graph.search.step_memory import measure_once
+from ridgeline.tools.engine import BenchmarkTask, VerifyTask
+from ridgeline.tools.records.results import Build, Timing, Verdict
+from ridgeline.tools.records.search import Candidate
+from ridgeline.tools.records.vocabulary import Purpose, ReasonCode, Status
+
+if TYPE_CHECKING:
+    from ridgeline.graph.search.context import SearchContext
+
+AUDIT_ABOVE = 3.0
+"""Times the best baseline; most published gains beyond it were errors of a harness."""
+QUARANTINE_ABOVE = 10.0
+"""Times eager PyTorch: a gain to be disbelieved until more than one audit timing agrees."""
+EXTRA_TRIALS = 20
+"""Further secret seeds of a winner's verification; the audit's come after them."""
+AUDIT_TRIALS = 40
+AUDIT_RETIMINGS = 1
+LONG_RETIMINGS = 2
+SPREAD = 0.1
+"""Two timings agree when their intervals overlap once widened by this; drift lies within the intervals."""
+UNCONFIRMED = "needs a second machine or a longer protocol"
+
+
+@dataclass(slots=True, kw_only=True)
+class Audit:
+    """What the audit of one winner found; `reason` says why it did not pass."""
+
+    is_quarantined: bool  # until the longer protocol has confirmed the gain
+    verdict: Verdict | None = None
+    timings: list[Timing] = field(default_factory=list)
+    reason: str = ""
+    reason_code: ReasonCode = ReasonCode.NONE
+
+    @property
+    def passed(self) -> bool:
+        """Say whether the verification and every timing agreed."""
+        return not self.reason
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the audit's part of certificate.json."""
+        return {
+            "passed": self.passed,
+            "reason": self.reason,
+            "verification": self.verdict.to_json() if self.verdict else None,
+            "timings": [timing.to_json() for timing in self.timings],
+        }
+
+
+def needs_audit(speedup: float | None, speedup_vs_best: float | None) -> bool:
+    """Say whether a gain has to be audited."""
+    return (speedup_vs_best or 0.0) > AUDIT_ABOVE or (speedup or 0.0) > QUARANTINE_ABOVE
+
+
+async def run_audit(
+    context: SearchContext, candidate: Candidate, build: Build, verdict: Verdict, timings: Sequence[Timing]
+) -> Audit:
+    """Return the audit of a kernel that was verified and re-timed; EngineError as the engine raises it."""
+    is_extreme = any((timing.speedup or 0.0) > QUARANTINE_ABOVE for timing in timings)
+    audit = Audit(is_quarantined=is_extreme)
+    await _verify(context, audit, candidate, build, verdict)
+    for _ in range(LONG_RETIMINGS if is_extreme else AUDIT_RETIMINGS):
+        if audit.passed:
+            await _time(context, audit, candidate, build)
+    if audit.passed and (reason := _disagreement([*timings, *audit.timings])):
+        audit.reason_code = ReasonCode.TIMINGS_SPREAD
+        audit.reason = f"{UNCONFIRMED}: {reason}" if is_extreme else f"audit: {reason}"
+    if audit.passed:
+        audit.is_quarantined = False
+    return audit
+
+
+async def _verify(context: SearchContext, audit: Audit, candidate: Candidate, build: Build, before: Verdict) -> None:
+    problem = await context.described()
+    task = VerifyTask(
+        problem=problem,
+        candidate=candidate,
+        build=build,
+        purpose=Purpose.CERTIFY,
+        extra_trials=AUDIT_TRIALS,
+        first_extra=EXTRA_TRIALS,
+    )
+    audit.verdict = verdict = await measure_once(context, "audit verify", candidate, build, task, Verdict)
+    if verdict.status is not Status.OK:
+        audit.reason_code = verdict.reason_code
+        audit.reason = f"audit: {verdict.status} ({verdict.reason_code}): {verdict.reason}"
+    elif verdict.precision_class != before.precision_class:
+        audit.reason_code = ReasonCode.NONDETERMINISTIC
+        audit.reason = (
+            f"audit: {verdict.precision_class} precision, {before.precision_class} in the verification before"
+        )
+
+
+async def _time(context: SearchContext, audit: Audit, candidate: Candidate, build: Build) -> None:
+    assert audit.verdict is not None  # noqa: S101  # _verify ran before
+    task = BenchmarkTask(
+        problem=await context.described(),
+        candidate=candidate,
+        build=build,
+        verdict=audit.verdict,
+        purpose=Purpose.CERTIFY,
+    )
+    step = f"audit time {len(audit.timings)}"
+    timing = await measure_once(context, step, candidate, build, task, Timing)
+    audit.timings.append(timing)
+    if timing.status is not Status.OK:
+        audit.reason_code = timing.reason_code
+        audit.reason = f"audit: {timing.status} ({timing.reason_code}): {timing.reason}"
+
+
+def _disagreement(timings: Sequence[Timing]) -> str:
+    """Return what two timings disagree by, or an empty string."""
+    intervals = [timing.speedup_ci95 for timing in timings if timing.speedup_ci95 is not None]
+    if len(intervals) < len(timings):
+        return "a timing has no interval"
+    for first, second in combinations(intervals, 2):
+        if max(first[0], second[0]) > (1 + SPREAD) * min(first[1], second[1]):
+            return f"one timing gives {first[0]:.2f} to {first[1]:.2f}x, another {second[0]:.2f} to {second[1]:.2f}x"
+    return ""

@@ -1,0 +1,144 @@
+"""The winner's certificate: what was found out about it, as certificate.json holds it.
+
+The steps that fill it are in steps.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ridgeline.checkpoints.over_pytorch import speedup_vs_best
+from ridgeline.graph.certificate.audit import Audit
+from ridgeline.graph.certificate.leaders import Leader
+from ridgeline.graph.certificate.other_shapes import ShapeCheck
+from ridgeline.graph.search.elites import Standing
+from ridgeline.tools.engine import SANITIZERS
+from ridgeline.tools.records.results import Baselines, Comparison, OwnWork, Timing, Verdict
+from ridgeline.tools.records.vocabulary import Label, ReasonCode, Status
+
+CERTIFICATE_SCHEMA_VERSION = 1
+NOTABLE_SHARE = 0.99
+"""Below it a candidate's share of its own device time is labelled; a memset beside the kernels stays above it."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Certificate:
+    """What is known of one winner; `reason` says why it did not pass."""
+
+    standing: Standing
+    reason: str = ""
+    reason_code: ReasonCode = ReasonCode.NONE
+    status: Status = Status.OK
+    verdict: Verdict | None = None
+    sanitizer: Verdict | None = None
+    sanitizer_skipped: str = ""  # why this target has no such build
+    sanitizers: str = SANITIZERS  # what examined it
+    audit: Audit | None = None
+    timings: list[Timing] = field(default_factory=list)
+    baselines: Baselines | None = None  # measured again; before that, those of the search
+    seed_id: str | None = None
+    versus_seed: Comparison | None = None
+    own_work: OwnWork | None = None
+    other_shapes: ShapeCheck | None = None
+    leaders: Sequence[Leader] = ()
+    labels: list[Label] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)  # of each step
+    context: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def passed(self) -> bool:
+        """Say whether every step passed."""
+        return not self.reason
+
+    @property
+    def is_quarantined(self) -> bool:
+        """Say whether the gain is so large that it does not count until it is confirmed."""
+        return self.audit is not None and self.audit.is_quarantined
+
+    @property
+    def timing(self) -> Timing | None:
+        """Return the timing that stands for all: the middle one by its speedup, with an interval that spans them all.
+
+        None is picked for its figure, and what differs between processes shows: one timing's own interval holds only
+        what differs between its blocks.
+        """
+        if not self.timings:
+            return None
+        middle = sorted(self.timings, key=lambda t: t.speedup or 0.0)[len(self.timings) // 2]
+        intervals = [t.speedup_ci95 for t in self.timings if t.speedup_ci95 is not None]
+        if not intervals:
+            return middle
+        lows, highs = zip(*intervals, strict=True)
+        return dataclasses.replace(middle, speedup_ci95=(min(lows), max(highs)))
+
+    @property
+    def speedup_vs_best(self) -> float | None:
+        """Return best baseline / winner, from the timing that stands for all."""
+        if self.timing is None or self.timing.speedup is None:
+            return None
+        retimed = dataclasses.replace(self.standing.evaluation, timing=self.timing, speedup_vs_best=None)
+        return speedup_vs_best(retimed, self.baselines)
+
+    def fail(self, status: Status, reason_code: ReasonCode, reason: str) -> None:
+        """Say why the winner does not pass."""
+        self.status, self.reason_code, self.reason = status, reason_code, reason
+
+    def label(self) -> None:
+        """Gather what a reader must know: of the verification, the timings, the audit, its own work and other shapes."""
+        labels = [*(self.verdict.labels if self.verdict else ())]
+        labels += [label for timing in self.timings for label in timing.labels]
+        if self.audit is not None and self.audit.passed:
+            # a single timing is labelled quarantined by its ratio; the audit has confirmed it
+            labels = [*(label for label in labels if label is not Label.QUARANTINED), Label.AUDITED]
+        if self.is_quarantined:
+            labels.append(Label.QUARANTINED)
+        if self.own_work is not None and self.own_work.share is not None and self.own_work.share < NOTABLE_SHARE:
+            labels.append(Label.VENDOR_LIBRARY)
+        if self.other_shapes is not None and self.other_shapes.is_specialised:
+            labels.append(Label.SHAPE_SPECIALISED)
+        self.labels = list(dict.fromkeys(labels))
+
+    def to_json(self, failures: Sequence[dict[str, str]], outcome: str) -> dict[str, Any]:
+        """Return the content of certificate.json."""
+        candidate, build, baselines = self.standing.candidate, self.standing.evaluation.build, self.baselines
+        return {
+            "schema_version": CERTIFICATE_SCHEMA_VERSION,
+            "outcome": outcome,
+            "passed": self.passed,
+            "reason": self.reason,
+            "reason_code": self.reason_code.value,
+            "quarantined": self.is_quarantined,
+            "labels": [label.value for label in self.labels],
+            "candidate": {k: v for k, v in candidate.to_json().items() if k != "source"},
+            "build": {"key": build.key, "flags": list(build.flags), "toolchain": build.toolchain} if build else None,
+            "selection": [leader.to_json() for leader in self.leaders],
+            "verification": self.verdict.to_json() if self.verdict else None,
+            "sanitizer": self._sanitizer_json(),
+            "timings": [timing.to_json() for timing in self.timings],
+            "baselines": [b.to_json() for b in baselines.entries] if baselines else [],
+            "floor": baselines.floor.to_json() if baselines else None,
+            "fraction_of_floor": self._fraction_of_floor(),
+            "speedup_vs_best": self.speedup_vs_best,
+            "audit": self.audit.to_json() if self.audit else None,
+            "seed_kernel": self.seed_id,
+            "versus_seed": self.versus_seed.to_json() if self.versus_seed else None,
+            "own_work": self.own_work.to_json() if self.own_work else None,
+            "other_shapes": self.other_shapes.to_json() if self.other_shapes else None,
+            "failed_before": list(failures),
+            "seconds": {step: round(seconds, 3) for step, seconds in self.seconds.items()},
+            **self.context,
+        }
+
+    def _fraction_of_floor(self) -> float | None:
+        """Return floor / time: 1 is the hard floor, beyond which no time is believed."""
+        if self.baselines is None or self.timing is None or not self.timing.median_ms:
+            return None
+        return self.baselines.floor.floor_ms / self.timing.median_ms
+
+    def _sanitizer_json(self) -> dict[str, Any] | None:
+        if self.sanitizer_skipped:
+            return {"build": self.sanitizers, "verdict": None, "skipped": self.sanitizer_skipped}
+        return {"build": self.sanitizers, "verdict": self.sanitizer.to_json()} if self.sanitizer else None

@@ -1,0 +1,55 @@
+"""`ridgeline evaluate`: judge kernel files without a search."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from ridgeline.graph.session.api import evaluate
+from ridgeline.tools.errors import ProblemError
+
+PROBLEM_SUFFIXES = (".yaml", ".yml")
+"""No kernel ends so."""
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Print each file's verdict as it comes, as one JSON line with `--json`; 0 whatever the verdicts."""
+    console = Console(highlight=False)
+
+    def show(line: dict[str, Any]) -> None:
+        if args.json:
+            sys.stdout.write(json.dumps(line) + "\n")
+            sys.stdout.flush()
+        else:
+            console.print(describe(line), markup=False, soft_wrap=True)
+
+    def tell(text: str) -> None:
+        sys.stderr.write(f"ridgeline: {text}\n")
+
+    files = [Path(file) for file in args.files]
+    swapped = next((file for file in files if file.suffix in PROBLEM_SUFFIXES), None)
+    if swapped is not None:
+        raise ProblemError(f"{swapped}: the problem comes first, then the kernels")
+    unsafe = args.unsafe_no_sandbox
+    evaluate(args.problem, files, device=args.device, allow_unsafe=unsafe, on_line=show, on_wait=tell)
+    return 0
+
+
+def describe(line: dict[str, Any]) -> str:
+    """Return a verdict in words."""
+    if line["status"] != "ok":
+        return f"{line['file']}: {line['status']} ({line['reason_code']}): {line['reason']}"
+    low, high = line["speedup_ci95"]
+    labels = f" [{', '.join(line['labels'])}]" if line["labels"] else ""
+    best = line["speedup_vs_best"]
+    over_best = "" if best is None or best == line["speedup"] else f", {best:.2f}x the fastest of PyTorch"
+    return (
+        f"{line['file']}: ok, {line['speedup']:.2f}x eager (95 % {low:.2f} to {high:.2f}){over_best}, "
+        f"{line['median_ms']:.4f} ms against {line['reference_ms']:.4f} ms; "
+        f"{line['precision_class']}, error {line['rel_error']:.1e}{labels}"
+    )

@@ -1,0 +1,60 @@
+"""`ridgeline problems`: the problems that ship with Ridgeline."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from ridgeline.graph.cli.keyless import keyless_targets
+from ridgeline.problems.spec import load_problem, shipped_problems
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Print a table, or one JSON array with `--json`."""
+    known = keyless_targets()
+    rows = [_row(name, path, known.get(name, [])) for name, path in sorted(shipped_problems().items())]
+    if args.json:
+        sys.stdout.write(json.dumps(rows, indent=2) + "\n")
+        return 0
+    table = Table(box=None, pad_edge=False)
+    for heading in ("problem", "interface", "targets", "tolerance", "keyless"):
+        table.add_column(heading, no_wrap=True)
+    table.add_column("seed kernels", overflow="fold")
+    for row in rows:
+        targets, seeds = " ".join(row["targets"]), " ".join(row["seed_kernels"])
+        table.add_row(row["name"], row["interface"], targets, row["tolerance"], _keyless_words(row), seeds)
+    console = Console(highlight=False)
+    console.print(table)
+    console.print("\nridgeline run NAME searches one of these; ridgeline new makes one of your own.", soft_wrap=True)
+    console.print(
+        "keyless: whether the offline model composes kernels for it; else a search needs a model with a key (--model "
+        "openai:o3), and without one judges the seed kernels alone.",
+        soft_wrap=True,
+    )
+    return 0
+
+
+def _keyless_words(row: dict[str, Any]) -> str:
+    """Return whether a search of this problem does without a key, and where if not everywhere."""
+    if row["keyless"] == row["targets"]:
+        return "yes"
+    return f"on {' '.join(row['keyless'])}" if row["keyless"] else "no"
+
+
+def _row(name: str, path: Path, keyless: list[str]) -> dict[str, Any]:
+    spec = load_problem(path)
+    return {
+        "name": name,
+        "path": str(path),
+        "interface": spec.interface,
+        "targets": list(spec.targets),
+        "tolerance": spec.tolerance,
+        "keyless": [kind for kind in spec.targets if kind in keyless],
+        "seed_kernels": [stem for kind in spec.targets for stem, _ in spec.seed_sources(kind)],
+    }

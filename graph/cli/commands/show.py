@@ -1,0 +1,107 @@
+"""`ridgeline show`: what a run found."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.result import show_run
+from ridgeline.checkpoints.runs import find_run, state_now
+from ridgeline.graph.cli.summary import winner_lines
+from ridgeline.graph.session.api import RUNS
+from ridgeline.tools.wording import counted
+
+WIDE = 100
+"""Columns from which on a row holds a title of some 40 letters beside category, model and an error."""
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Print rounds, ideas, the lineage of the best and the cost; one JSON object with `--json`."""
+    run = find_run(RUNS, args.run)
+    with Archive.open_read_only(run) as archive:
+        shown = show_run(archive)
+        state = state_now(run, archive.run())
+    if args.json:
+        sys.stdout.write(json.dumps(shown, indent=2) + "\n")
+        return 0
+    console = Console(highlight=False)
+    console.print(f"{shown['problem']} ({shown['run']}): {state}", markup=False)
+    _print_winner(console, shown, run)
+    _print_baselines(console, shown)
+    _print_rounds(console, shown["rounds"])
+    _print_ideas(console, shown["ideas"])
+    _print_lineage(console, shown["lineage"])
+    _print_cost(console, shown["cost"])
+    return 0
+
+
+def _print_winner(console: Console, shown: dict[str, Any], run: Path) -> None:
+    """Print the kernel that the run stands for and where its source lies; why the last certificate failed."""
+    best, certificate = shown["best"], shown["certificate"] or {}
+    is_its = best is not None and certificate.get("candidate", {}).get("id") == best["id"]
+    source_path = run / best["source_path"] if best else None
+    lines = winner_lines(
+        best,
+        state=shown["state"],
+        certified=is_its and certificate["passed"],
+        run_dir=run,
+        source_path=source_path if source_path and source_path.exists() else None,
+    )
+    if certificate and not certificate["passed"]:
+        lines.append(f"{certificate.get('candidate', {}).get('id')} was not certified: {certificate['reason']}")
+    for line in lines:
+        console.print(line, markup=False, soft_wrap=True)
+
+
+def _print_baselines(console: Console, shown: dict[str, Any]) -> None:
+    times = [f"{b['name']} {b['median_ms']:.3f} ms" for b in shown["baselines"] if b["median_ms"] is not None]
+    floor = f"; floor {shown['floor_ms']:.3f} ms" if shown["floor_ms"] is not None else ""
+    console.print(f"PyTorch: {', '.join(times) or 'not measured'}{floor}", markup=False)
+
+
+def _print_rounds(console: Console, rounds: list[dict[str, Any]]) -> None:
+    for entry in rounds:
+        speedup = entry.get("best_speedup")
+        best = f"best {speedup:.2f}x eager ({entry.get('best_id')})" if speedup else "no correct kernel yet"
+        console.print(f"  round {entry['round']}: {best}", markup=False)
+
+
+def _print_ideas(console: Console, ideas: list[dict[str, Any]]) -> None:
+    """Print one row an idea; where the terminal is narrow its title has the place of category and model."""
+    is_wide = console.width >= WIDE
+    table = Table("idea", "title", *(("category", "model") if is_wide else ()), "best", box=None, pad_edge=False)
+    for idea in ideas:
+        failure = idea["failure"][:60] if is_wide else idea["failure"].partition(" ")[0]
+        outcome = f"{idea['best_speedup']:.2f}x" if idea["best_speedup"] else failure or "not judged"
+        about = (idea["category"], idea["model"]) if is_wide else ()
+        table.add_row(idea["id"], Text(idea["title"]), *about, Text(outcome))
+    console.print(table)
+
+
+def _print_lineage(console: Console, lineage: list[dict[str, Any]]) -> None:
+    if not lineage:
+        return
+    console.print("lineage of the best, newest first:")
+    for step in lineage:
+        speedup = f"{step['speedup']:.2f}x" if step.get("speedup") else "-"
+        console.print(f"  {step['id']:<16} {speedup:>7}  {step.get('idea') or step['origin']}", markup=False)
+
+
+def _print_cost(console: Console, cost: dict[str, Any]) -> None:
+    calls = cost["model_calls"]
+    on_gpu = f" and {cost['gpu_seconds']:.0f} s on the GPU" if cost["gpu_seconds"] else ""
+    console.print(
+        f"cost: {counted(calls['calls'], 'model call')}, {counted(cost['tokens'], 'token')}, ${cost['usd']:.2f}; "
+        f"judging took {cost['cpu_seconds']:.0f} s on the CPU{on_gpu}; "
+        f"{cost['wall_s'] or 0:.0f} s in all",
+        markup=False,
+        soft_wrap=True,
+    )

@@ -1,0 +1,142 @@
+"""What the command line says when a search begins again and when it ends."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+from typing import TYPE_CHECKING, Any
+
+from ridgeline.checkpoints.best_words import best_configuration, doubt, name_of_place, seed_words
+from ridgeline.checkpoints.journal import Journal
+from ridgeline.checkpoints.result import STATE_WORDS
+from ridgeline.tools.records.vocabulary import Origin
+from ridgeline.tools.wording import counted
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ridgeline.checkpoints.archive import Archive
+    from ridgeline.graph.session.driver import SearchResult
+
+
+HOW_TO_CALL = "docs/use-the-kernel.md"
+
+
+def resume_line(archive: Archive) -> str:
+    """Return one line on what a resumed search finds done and does not do again."""
+    calls = Journal(archive).totals()
+    written = len(archive.candidates(origin=Origin.MODEL))
+    judged = len(archive.evaluations())
+    rounds = archive.rounds()
+    again = calls["in_flight"] + calls["failed"]
+    line = (
+        f"skipped, because it is stored: {counted(len(rounds), 'finished round')}, "
+        f"{counted(calls['calls'] - again, 'model reply')}, {counted(written, 'written kernel')}, "
+        f"{counted(judged, 'evaluation')}"
+    )
+    return f"{line}; asked again, because the reply never came: {counted(again, 'model call')}" if again else line
+
+
+def resume_command(run_dir: Path) -> str:
+    """Return the command that goes on with this run, one that works here: also where `ridgeline` is not on PATH."""
+    program = ridgeline_program()
+    words = [program, "run"] if program else [_near(sys.executable), "-m", "ridgeline.graph.run"]
+    return shlex.join([*words, "--resume", str(run_dir)])
+
+
+def ridgeline_program() -> str | None:
+    """Return how `ridgeline` is called here: from PATH, or where it lies beside the Python in use (.venv/bin)."""
+    if shutil.which("ridgeline"):
+        return "ridgeline"
+    beside = os.path.join(os.path.dirname(sys.executable), "ridgeline")
+    return _near(beside) if os.access(beside, os.X_OK) else None
+
+
+def _near(path: str) -> str:
+    """Return a program's path as short as it can be typed from here."""
+    near = os.path.relpath(path)
+    near = near if os.sep in near else f".{os.sep}{near}"
+    return min(path, near, key=len)
+
+
+def closing_lines(result: SearchResult) -> list[str]:
+    """Return the last lines of a run: how it ended, the winner in words and figures, where everything lies."""
+    report = result.report
+    lines = ["", STATE_WORDS.get(result.state, result.state)]
+    if result.state == "budget" and not result.certified:
+        lines.append("no kernel was certified as faster than eager PyTorch yet")
+    lines += _history(report)
+    lines += winner_lines(
+        report.get("best"),
+        state=result.state,
+        certified=result.certified,
+        run_dir=result.run_dir,
+        source_path=result.best_source_path,
+    )
+    lines.append(f"result:  {result.run_dir / 'result.json'}")
+    lines.append(f"report:  {result.run_dir / 'report.html'}")
+    if result.state == "stopped":
+        lines.append(f"resume:  {resume_command(result.run_dir)}")
+    if result.state == "budget":
+        lines.append(f"go on:   {resume_command(result.run_dir)} with a larger --max-…")
+    return lines
+
+
+def _history(report: dict[str, Any]) -> list[str]:
+    lines = []
+    for entry in report.get("history", []):
+        speedup = entry.get("best_speedup")
+        best = f"best {speedup:.2f}x eager ({entry.get('best_id')})" if speedup else "no correct kernel yet"
+        lines.append(f"  round {entry['round']}: {best}")
+    return lines
+
+
+def winner_lines(
+    best: dict[str, Any] | None, *, state: str, certified: bool, run_dir: Path, source_path: Path | None
+) -> list[str]:
+    """Return the kernel that a run stands for, in words and figures, and where its files lie."""
+    if not best:
+        return ["winner:  none"]
+    lines = [
+        f"{name_of_place(state, certified=certified)}:  {best['id']}: {_title(best)}{_doubt(best, certified=certified)}"
+    ]
+    if words := seed_words(best, state):
+        lines.append(words)
+    lines.append(f"{_ratio(best, 'speedup')} as fast as eager PyTorch{_of_best(best)}{_of_seed(best)}")
+    lines.append(f"{best['median_ms']:.4f} ms, {best['precision_class']}{_labels(best)}")
+    where = source_path or "is written when the search ends"
+    lines.append(f"{'certified; ' if certified else ''}source {where}")
+    if (proof := run_dir / "certificate.md").exists():
+        lines.append(f"what that rests on: {proof}")
+    lines.append(f"how to call it: {HOW_TO_CALL} in Ridgeline's repository")
+    return [lines[0], *(f"{' ' * 9}{line}" for line in lines[1:])]
+
+
+def _title(best: dict[str, Any]) -> str:
+    return best["idea"] or ("a kernel of an earlier search" if best.get("origin") == "bank" else "a seed kernel")
+
+
+def _doubt(best: dict[str, Any], *, certified: bool) -> str:
+    words = doubt(best, certified=certified)
+    return f" ({words})" if words else ""
+
+
+def _ratio(best: dict[str, Any], name: str) -> str:
+    interval = best.get(f"{name}_ci95")
+    span = f" (95 % {interval[0]:.2f} to {interval[1]:.2f})" if interval else ""
+    return f"{best[name]:.2f}x{span}"
+
+
+def _of_best(best: dict[str, Any]) -> str:
+    speedup = best.get("speedup_vs_best")
+    return f", {speedup:.2f}x its {best_configuration(best)}" if speedup else ""
+
+
+def _of_seed(best: dict[str, Any]) -> str:
+    return f", {_ratio(best, 'speedup_vs_seed')} the best seed kernel" if best.get("speedup_vs_seed") else ""
+
+
+def _labels(best: dict[str, Any]) -> str:
+    return f" [{', '.join(best['labels'])}]" if best.get("labels") else ""

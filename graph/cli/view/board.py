@@ -1,0 +1,206 @@
+"""What is known of a running search, kept up to date by its events, for every view to draw."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from ridgeline.checkpoints.journal import Journal
+from ridgeline.graph.search.elites import SEARCHED, read_standings
+from ridgeline.tools.machine.waits import describe_wait
+from ridgeline.tools.records.vocabulary import Status
+
+if TYPE_CHECKING:
+    from ridgeline.checkpoints.archive import Archive
+
+
+@dataclass(slots=True, kw_only=True)
+class Branch:
+    """One branch of the current round, as far as its events tell."""
+
+    idea_id: str
+    stage: str = "write"
+    attempt: int = 0
+    model: str = ""
+    outcome: str = ""
+    since: int = 0  # place among all branches' steps: the lower began its step earlier
+
+
+@dataclass(slots=True, kw_only=True)
+class Board:
+    """Everything the views show, kept up to date by `apply`."""
+
+    problem: str
+    device: str
+    models: tuple[str, ...]
+    clock: Callable[[], float] = time.monotonic
+    began_at: float = 0.0
+    phase: str = "measuring the reference"
+    baselines_ms: dict[str, float | None] = field(default_factory=dict)
+    floor_ms: float | None = None
+    bound: str = ""
+    round: int = 0
+    max_rounds: int = 0
+    rounds_over: int = 0
+    round_s: list[float] = field(default_factory=list)  # what each finished round took
+    round_at: float = 0.0  # when the current round began, or the session when that is later
+    ideas: dict[str, str] = field(default_factory=dict)
+    branches: dict[str, Branch] = field(default_factory=dict)
+    steps_begun: int = 0
+    best_id: str | None = None
+    best_speedup: float | None = None
+    best_ms: float | None = None
+    idea_by_candidate: dict[str, str] = field(default_factory=dict)
+    history: dict[int, float] = field(default_factory=dict)  # best speedup by round
+    verdicts: dict[str, bool] = field(default_factory=dict)  # is_correct by candidate
+    tokens: int = 0
+    usd: float = 0.0
+    warnings: list[str] = field(default_factory=list)
+    waiting: str = ""  # whom the search waits for, while it does
+    stopping: str = ""  # that a stop was asked for and how to hasten it, until the search has stopped
+
+    def __post_init__(self) -> None:
+        self.began_at = self.round_at = self.clock()
+
+    def apply(self, event: Mapping[str, Any]) -> None:
+        """Take one event in; events this version does not know are left alone."""
+        handler = getattr(self, f"_on_{event['event']}", None)
+        if handler is not None:
+            handler(event)
+
+    def elapsed_s(self) -> float:
+        """Return the seconds since the search's process began."""
+        return self.clock() - self.began_at
+
+    def left_s(self) -> float | None:
+        """Return a guess at the seconds left, from the rounds that are over; None before the first is."""
+        if not self.round_s:
+            return None
+        usual_s = sum(self.round_s) / len(self.round_s)
+        todo = self.max_rounds - self.rounds_over
+        return max(0.0, usual_s - (self.clock() - self.round_at)) + usual_s * (todo - 1) if todo > 0 else 0.0
+
+    def timed_branch(self) -> str | None:
+        """Return the branch that has the timing slot: the first that asked; the others wait in line."""
+        asking = [(branch.since, name) for name, branch in self.branches.items() if branch.stage == "benchmark"]
+        return min(asking)[1] if asking else None
+
+    def settle(self, words: str) -> None:
+        """Say how a search ended that was asked to stop."""
+        self.phase, self.stopping = words, ""
+
+    def best_of_torch(self) -> tuple[str, float] | None:
+        """Return the name and milliseconds of the fastest baseline that ran."""
+        ran = [(ms, name) for name, ms in self.baselines_ms.items() if ms is not None]
+        return (min(ran)[1], min(ran)[0]) if ran else None
+
+    def _on_baseline(self, event: Mapping[str, Any]) -> None:
+        self.baselines_ms = dict(event["baselines_ms"])
+        self.floor_ms, self.bound = event["floor_ms"], event["bound"]
+        self.phase = "judging the seed kernels"
+
+    def _on_round_started(self, event: Mapping[str, Any]) -> None:
+        self.round, self.max_rounds = event["round"], event["max_rounds"]
+        self.branches.clear()
+        self.phase = f"round {self.round} of {self.max_rounds}"
+        self.round_at = self.clock()
+
+    def _on_idea(self, event: Mapping[str, Any]) -> None:
+        self.ideas[event["idea_id"]] = event["title"]
+
+    def _on_branch_stage(self, event: Mapping[str, Any]) -> None:
+        name = event["branch"]
+        branch = self.branches.setdefault(name, Branch(idea_id=event["idea_id"]))
+        branch.stage, branch.attempt = event["stage"], event["attempt"]
+        branch.model = event["model"] or branch.model
+        self.steps_begun += 1
+        branch.since = self.steps_begun
+
+    def _on_candidate_done(self, event: Mapping[str, Any]) -> None:
+        is_correct = event["status"] == "ok" and event["speedup"] is not None
+        self.verdicts[event["candidate_id"]] = is_correct
+        if event["idea_id"]:
+            self.idea_by_candidate[event["candidate_id"]] = event["idea_id"]
+        if branch := self.branches.get(event["branch"]):
+            branch.stage, branch.outcome = "done", describe_outcome(event)  # a repair begins it again
+        if is_correct and (self.best_speedup is None or event["speedup"] > self.best_speedup):
+            self._set_best(event["candidate_id"], event["speedup"], event["median_ms"])
+
+    def _on_round_done(self, event: Mapping[str, Any]) -> None:
+        self.tokens, self.usd = event["tokens"], event["usd"]
+        self.round_s.append(self.clock() - self.round_at)
+        self.rounds_over, self.round_at = event["round"], self.clock()
+        if event["best_speedup"] is not None:
+            self._set_best(event["best_id"], event["best_speedup"], event["best_median_ms"])
+            self.history[event["round"]] = event["best_speedup"]
+
+    def _on_tune(self, event: Mapping[str, Any]) -> None:
+        self.phase = f"round {self.round} of {self.max_rounds}: tuning, {event['trial']} of {event['trials']}"
+        if event["speedup"] is not None and event["speedup"] > (self.best_speedup or 0):
+            self._set_best(event["candidate_id"], event["speedup"], None)
+
+    def _on_certify(self, event: Mapping[str, Any]) -> None:
+        self.phase = f"certifying {event['candidate_id']}: {event['step']}"
+
+    def _on_stopped(self, event: Mapping[str, Any]) -> None:
+        if event["outcome"] == "stopping":
+            self.stopping = event["reason"]
+        else:
+            self.phase = describe_stop(event, self)
+
+    def _on_waiting(self, event: Mapping[str, Any]) -> None:
+        self.waiting = describe_wait(event["device"], event["holder"]) if event["holder"] else ""
+
+    def _on_warning(self, event: Mapping[str, Any]) -> None:
+        self.warnings.append(event["message"])
+
+    def _set_best(self, candidate_id: str | None, speedup: float, median_ms: float | None) -> None:
+        self.best_id, self.best_speedup = candidate_id, speedup
+        self.best_ms = median_ms
+
+
+def recall(board: Board, archive: Archive) -> None:
+    """Fill a resumed search's board with what its archive holds; the events of this session go on from there."""
+    totals, rounds = Journal(archive).totals(), archive.rounds()
+    board.tokens, board.usd = int(totals["input_tokens"]) + int(totals["output_tokens"]), float(totals["usd"])
+    board.ideas = {idea.id: idea.title for idea in archive.ideas()}
+    board.idea_by_candidate = {c.id: c.idea_id for c in archive.candidates() if c.idea_id}
+    for found in archive.evaluations():
+        if found.purpose in SEARCHED:
+            board.verdicts[found.candidate_id] = found.status is Status.OK and found.speedup is not None
+    for best in read_standings(archive)[:1]:
+        board._set_best(best.candidate.id, best.speedup, best.median_ms)  # noqa: SLF001 - this module's own
+    board.history = {entry["round"]: entry["best_speedup"] for entry in rounds if entry["best_speedup"] is not None}
+    ends_s = [0.0, *(float(entry.get("wall_s", 0.0)) for entry in rounds)]
+    board.round_s = [end_s - begin_s for begin_s, end_s in pairwise(ends_s)]
+    _recall_place(board, archive, rounds_over=len(rounds))
+
+
+def _recall_place(board: Board, archive: Archive, *, rounds_over: int) -> None:
+    """Set where the search is: what it measured of PyTorch, and its round."""
+    if baselines := archive.baselines():
+        board.baselines_ms = {entry.name: entry.median_ms for entry in baselines.entries}
+        board.floor_ms, board.bound = baselines.floor.floor_ms, baselines.floor.bound
+        board.phase = "judging the seed kernels"
+    board.rounds_over = rounds_over
+    board.round = max([rounds_over, *(idea.round for idea in archive.ideas())])
+    board.max_rounds = max(board.round, int(archive.run().get("settings", {}).get("rounds", 0)))
+    if board.round:
+        verb = "after" if board.round == rounds_over else "going on with"
+        board.phase = f"{verb} round {board.round} of {board.max_rounds}"
+
+
+def describe_outcome(event: Mapping[str, Any]) -> str:
+    """Return a finished candidate's outcome in a few words."""
+    if event["status"] == "ok" and event["speedup"] is not None:
+        median = f" ({event['median_ms']:.3f} ms)" if event["median_ms"] is not None else ""
+        return f"ok {event['speedup']:.2f}x eager{median}"
+    return f"{event['status']}: {' '.join(str(event['reason']).split())[:160]}"
+
+
+def describe_stop(event: Mapping[str, Any], board: Board) -> str:
+    """Return why a search ends; once it was asked to stop, it has not `finished` whatever the rounds say."""
+    return str(event["reason"]) if board.stopping else f"{event['outcome']}: {event['reason']}"

@@ -1,0 +1,269 @@
+"""What a person sees while a search runs: a live board on a terminal, plain lines elsewhere.
+
+Both read the same events (graph/search/events.py) into the same `Board`; only the drawing differs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import termios
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import IO, Any, Protocol
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.live import Live
+from rich.panel import Panel
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from ridgeline.graph.cli.view.board import Board, Branch, describe_outcome, describe_stop
+from ridgeline.tools.wording import counted
+
+BARS = "▁▂▃▄▅▆▇█"
+STAGE_WORDS = {"write": "writing", "compile": "compiling", "verify": "verifying", "benchmark": "timing", "done": "done"}
+WARNING_SHOWN = 200
+"""Characters of the newest warning on the board: three lines at 80 columns."""
+
+
+class View(Protocol):
+    """Something that shows a search."""
+
+    def show(self, event: Mapping[str, Any]) -> None:
+        """Take one event and show what it changes."""
+        ...
+
+    def close(self) -> None:
+        """Leave the terminal as it was found."""
+        ...
+
+
+class LiveView:
+    """A board redrawn in place four times a second."""
+
+    def __init__(self, board: Board, console: Console) -> None:
+        self._board = board
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(quiet_terminal(console.file))
+            live = Live(console=console, refresh_per_second=4, get_renderable=lambda: Drawing(board), transient=False)
+            stack.callback(live.stop)
+            live.start()
+            self._close = stack.pop_all().close
+
+    def show(self, event: Mapping[str, Any]) -> None:
+        """Take one event; the board is redrawn on its own clock."""
+        self._board.apply(event)
+
+    def close(self) -> None:
+        """Draw once more and give the terminal back."""
+        self._close()
+
+
+@contextlib.contextmanager
+def quiet_terminal(stream: IO[str]) -> Iterator[None]:
+    """Keep what is typed, `^C` too, off the terminal that `stream` writes to: it would push a live board about.
+
+    NOFLSH keeps the terminal from throwing away half a drawn board at Ctrl-C. A process in the background leaves the
+    terminal alone: it is another's then, and to touch it would stop this one.
+    """
+    try:
+        terminal = stream.fileno()
+        before = termios.tcgetattr(terminal)
+    except (OSError, termios.error):  # a pipe, or a stream in memory
+        yield
+        return
+    quiet = before.copy()
+    quiet[3] = (before[3] & ~termios.ECHO) | termios.NOFLSH
+    _set_terminal(terminal, quiet)
+    try:
+        yield
+    finally:
+        _set_terminal(terminal, before)
+
+
+def _set_terminal(terminal: int, attributes: list[Any]) -> None:
+    with contextlib.suppress(OSError, termios.error):  # the terminal is gone
+        if os.tcgetpgrp(terminal) == os.getpgrp():
+            termios.tcsetattr(terminal, termios.TCSANOW, attributes)
+
+
+class PlainView:
+    """One line for each event that a log's reader wants, for pipes and files."""
+
+    def __init__(self, board: Board, console: Console) -> None:
+        self._board, self._console = board, console
+
+    def show(self, event: Mapping[str, Any]) -> None:
+        """Print the event's line, if it has one."""
+        self._board.apply(event)
+        line = plain_line(event, self._board)
+        if line:
+            stamp = f"[{format_seconds(self._board.elapsed_s()):>7}] "
+            self._console.print(stamp + line, markup=False, highlight=False, soft_wrap=True)
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+def plain_line(event: Mapping[str, Any], board: Board) -> str:
+    """Return one line of plain text for an event, or "" for those that only the live board shows."""
+    match event["event"]:
+        case "baseline":
+            return f"PyTorch: {format_baselines(board)}; floor {event['floor_ms']:.3f} ms ({event['bound']}-bound)"
+        case "round_started":
+            work = f"{counted(event['ideas'], 'idea')}, {counted(event['branches'], 'branch')}"
+            return f"round {event['round']}/{event['max_rounds']}: {work}"
+        case "idea":
+            return f"  idea {event['idea_id']}: {event['title']}  [{event['category']}; {event['model']}]"
+        case "candidate_done":
+            return f"  {event['candidate_id']:<12} {describe_outcome(event)}"
+        case "round_done":
+            return f"round {event['round']} done: best {format_best(board)}{format_cost(board)}{format_left(board)}"
+        case "certify":
+            mark = {None: "…", True: "passed", False: "FAILED"}[event["passed"]]
+            detail = f" ({event['detail']})" if event.get("detail") else ""
+            return f"certify {event['candidate_id']}: {event['step']} {mark}{detail}"
+        case "stopped":
+            return describe_stop(event, board)
+        case "waiting":
+            return board.waiting if event["is_news"] else ""
+        case "warning":
+            return f"warning: {event['message']}"
+    return ""
+
+
+class Drawing:
+    """The whole board in as many lines as the console has; what matters most stands first."""
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Draw the summary, then as many branches and earlier warnings as fit below it."""
+        board = self._board
+        parts: list[RenderableType] = [_summary(board)]
+        frame = 4  # columns of border and padding
+        used = len(console.render_lines(parts[0], options.update(width=max(1, options.max_width - frame)), pad=False))
+        room = options.max_height - used - 3  # two borders, and the line that the cursor comes to rest on
+        if board.branches:
+            parts.append(_branches(board, room - 1))
+        spare = room - (len(board.branches) + 1 if board.branches else 0)
+        parts += [_warning(message) for message in board.warnings[-1 - max(0, min(2, spare)) : -1]]
+        title = f"[bold]ridgeline[/] {board.problem} on {board.device}"
+        yield Panel(Group(*parts), title=title, title_align="left")
+
+
+def _warning(message: str) -> Text:
+    return Text(f"warning: {' '.join(message.split())}", style="yellow", no_wrap=True, overflow="ellipsis")
+
+
+def _summary(board: Board) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(ratio=1)
+    table.add_row("now", Text(board.phase, no_wrap=True, overflow="ellipsis"))
+    if board.waiting:
+        table.add_row(
+            "waiting", Text(board.waiting.removeprefix("waiting "), style="yellow", no_wrap=True, overflow="ellipsis")
+        )
+    if board.stopping:
+        table.add_row("stopping", Text(board.stopping, style="yellow"))
+    if board.warnings:
+        newest = " ".join(board.warnings[-1].split())
+        table.add_row("warning", Text(newest[:WARNING_SHOWN] + "…" * (len(newest) > WARNING_SHOWN), style="yellow"))
+    table.add_row("PyTorch", format_baselines(board) or "measuring …")
+    if board.floor_ms is not None:
+        table.add_row("floor", f"{board.floor_ms:.3f} ms ({board.bound}-bound)")
+    table.add_row("best", Text(format_best(board), style="bold green" if (board.best_speedup or 0) > 1 else ""))
+    if board.max_rounds:
+        table.add_row("rounds", ProgressBar(total=board.max_rounds, completed=board.rounds_over, width=30))
+    table.add_row("time", format_seconds(board.elapsed_s()) + format_left(board))
+    judged = f"{counted(len(board.verdicts), 'kernel')}, {sum(board.verdicts.values())} correct{format_cost(board)}"
+    table.add_row("judged", judged)
+    return table
+
+
+def _branches(board: Board, rows: int) -> RenderableType:
+    """Return at most `rows` lines of branches under their titles, those at work first, the rest counted."""
+    table = Table(box=None, pad_edge=False, expand=True, show_edge=False)
+    table.add_column("branch", no_wrap=True, style="dim")
+    table.add_column("idea", ratio=3, no_wrap=True, overflow="ellipsis")
+    table.add_column("stage", no_wrap=True)
+    table.add_column("outcome", ratio=2, no_wrap=True, overflow="ellipsis")
+    timed = board.timed_branch()
+    order = sorted(board.branches.items(), key=lambda item: (item[1].stage == "done", _in_order(item[0])))
+    shown = order if len(order) <= rows else order[: max(0, rows - 1)]
+    for name, branch in shown:
+        good = branch.outcome.startswith("ok")
+        outcome = Text(branch.outcome, style="green" if good else "red")
+        stage = _stage(branch, is_timed=name == timed)
+        repair = f" (repair {branch.attempt})" if branch.attempt and branch.stage != "done" else ""
+        table.add_row(name, Text(board.ideas.get(branch.idea_id, "")), stage + repair, outcome)
+    hidden = Counter(_stage(branch, is_timed=name == timed) for name, branch in order[len(shown) :])
+    counted = ", ".join(f"{number} {stage}" for stage, number in hidden.items())
+    more = Text(f"… and {hidden.total()} more: {counted}", style="dim", no_wrap=True, overflow="ellipsis")
+    return Group(table, more) if hidden else table
+
+
+def _stage(branch: Branch, *, is_timed: bool) -> str:
+    return STAGE_WORDS.get(branch.stage, branch.stage) if is_timed or branch.stage != "benchmark" else "in line"
+
+
+def _in_order(name: str) -> list[int]:
+    """Return a branch's numbers, so that r1i2v0 comes before r1i10v0."""
+    return [int(number) for number in re.findall(r"\d+", name)]
+
+
+def format_baselines(board: Board) -> str:
+    """Return every baseline's time in one line."""
+    return ", ".join(
+        f"{name.replace('_', ' ')} {ms:.3f} ms" if ms is not None else f"{name.replace('_', ' ')} failed"
+        for name, ms in board.baselines_ms.items()
+    )
+
+
+def format_best(board: Board) -> str:
+    """Return the best kernel so far against eager, the best baseline and the floor."""
+    if board.best_speedup is None:
+        return "none yet"
+    text = f"{board.best_speedup:.2f}x eager"
+    fastest, eager_ms = board.best_of_torch(), board.baselines_ms.get("eager")
+    if fastest and eager_ms and fastest[0] != "eager":
+        text += f", {board.best_speedup * fastest[1] / eager_ms:.2f}x {fastest[0].replace('_', ' ')}"
+    if board.best_ms and board.floor_ms:
+        text += f", {100 * board.floor_ms / board.best_ms:.0f}% of the floor's speed"
+    title = board.ideas.get(board.idea_by_candidate.get(str(board.best_id), ""), "")
+    return f"{text}  {_sparkline(list(board.history.values()))} {board.best_id}{f': {title}' if title else ''}"
+
+
+def _sparkline(values: list[float]) -> str:
+    if len(values) < 2:
+        return ""
+    low, high = min(values), max(values)
+    return "".join(BARS[round((v - low) / ((high - low) or 1) * (len(BARS) - 1))] for v in values[-24:])
+
+
+def format_cost(board: Board) -> str:
+    """Return tokens and dollars when a paid model took part."""
+    return f"; {counted(board.tokens, 'token')}, ${board.usd:.2f}" if board.tokens else ""
+
+
+def format_left(board: Board) -> str:
+    """Return a guess at the time left, once there is one."""
+    left_s = board.left_s()
+    if left_s is None:
+        return ""
+    return f", about {format_seconds(left_s)} left" if left_s >= 1 else ", almost done"
+
+
+def format_seconds(seconds: float) -> str:
+    """Return a duration as 42s, 3m05s or 2h07m."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 3600:
+        return f"{whole // 60}m{whole % 60:02d}s"
+    return f"{whole // 3600}h{whole % 3600 // 60:02d}m"

@@ -1,0 +1,168 @@
+"""`provider:name` -> a model that proposes ideas and writes kernels. Providers are imported when they are asked for."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+from ridgeline.graph.models.langchain import LangChainModel
+from ridgeline.graph.models.prices import price_of
+from ridgeline.graph.models.retry import RetryPolicy, first_line
+from ridgeline.tools.errors import ModelError
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+    from ridgeline.graph.models.requests import KernelModel
+
+OFFLINE = "offline"
+LOCAL_KEY = "none"
+"""What an OpenAI-compatible server without authentication is sent; the client insists on some key."""
+
+REASONING = re.compile(r"^(o\d|gpt-5)")
+"""OpenAI models that reason: without the Responses API they answer on /chat/completions and reason less."""
+
+OPENAI_URL = "https://api.openai.com/v1"
+GEMINI_KEYS = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
+
+PACKAGES = {
+    "anthropic": "langchain-anthropic",
+    "azure_ai": "langchain-azure-ai",
+    "azure_openai": "langchain-openai",
+    "bedrock": "langchain-aws",
+    "bedrock_converse": "langchain-aws",
+    "cohere": "langchain-cohere",
+    "deepseek": "langchain-deepseek",
+    "fireworks": "langchain-fireworks",
+    "google_anthropic_vertex": "langchain-google-vertexai",
+    "google_vertexai": "langchain-google-vertexai",
+    "groq": "langchain-groq",
+    "huggingface": "langchain-huggingface",
+    "ibm": "langchain-ibm",
+    "mistralai": "langchain-mistralai",
+    "ollama": "langchain-ollama",
+    "perplexity": "langchain-perplexity",
+    "together": "langchain-together",
+    "xai": "langchain-xai",
+}
+"""LangChain's further providers and their packages. No package is named for a provider that is not here: a name made of
+a slip of the hand is one that anybody can have published."""
+
+
+def make_models(
+    names: Sequence[str],
+    *,
+    prices: Mapping[str, Mapping[str, float]] | None = None,
+    needs_prices: bool = False,
+    policy: RetryPolicy | None = None,
+) -> list[KernelModel]:
+    """Return one model per name, checked before anything starts; no name means the keyless model.
+
+    Raises ModelError, one line; with `needs_prices` (a budget in USD) also for a model whose price nobody stated.
+    """
+    wanted = list(dict.fromkeys(names)) or [OFFLINE]
+    if needs_prices:
+        for name in wanted:
+            if name != OFFLINE and price_of(name, prices) is None:
+                raise ModelError(f"{name}: a budget in USD needs its price: add it under `prices:` in problem.yaml")
+    return [make_model(name, prices=prices, policy=policy) for name in wanted]
+
+
+def make_model(
+    name: str,
+    *,
+    base_url: str | None = None,
+    prices: Mapping[str, Mapping[str, float]] | None = None,
+    policy: RetryPolicy | None = None,
+) -> KernelModel:
+    """Return the model that `name` means: "offline", "openai:o3", "openai:mine@http://localhost:8000/v1", ….
+
+    Raises ModelError, in one line: no such form, no package, no key.
+    """
+    if name == OFFLINE:
+        from ridgeline.graph.offline import OfflineModel
+
+        return OfflineModel()
+    if name == "agent":
+        raise ModelError("agent: not available yet; name a model as provider:name, or offline, which needs no key")
+    bare, _, url = name.partition("@")
+    provider, colon, model = bare.partition(":")
+    if not colon or not provider or not model:
+        meant = _did_you_mean(name, [OFFLINE])
+        raise ModelError(
+            f"model {name!r}: write provider:name, such as openai:o3, or offline, which needs no key{meant}"
+        )
+    policy = policy or RetryPolicy()
+    maker = _MAKERS.get(provider)
+    chat = maker(name, model, base_url or url, policy) if maker else _any_provider(name, provider, model, url, policy)
+    return LangChainModel(name, chat, price=price_of(name, prices), policy=policy)
+
+
+def _openai(name: str, model: str, base_url: str, policy: RetryPolicy) -> BaseChatModel:
+    base_url = base_url or os.environ.get("OPENAI_BASE_URL", "")
+    key = os.environ.get("OPENAI_API_KEY") or (LOCAL_KEY if base_url else "")
+    if not key:
+        raise ModelError(f"{name}: set OPENAI_API_KEY, or run with --model offline, which needs no key")
+    import httpx
+    from langchain_openai import ChatOpenAI
+
+    # langchain-openai caches one async client per process, and a second event loop breaks it. A client of our own that
+    # keeps no connection open belongs to no loop; a call takes seconds, so a new connection costs nothing
+    client = httpx.AsyncClient(limits=httpx.Limits(max_keepalive_connections=0), timeout=policy.timeout_s)
+    return ChatOpenAI(
+        model=model,
+        api_key=lambda: key,
+        base_url=base_url or OPENAI_URL,
+        max_retries=0,
+        timeout=policy.timeout_s,
+        http_async_client=client,
+        use_responses_api=bool(REASONING.match(model)) and not base_url,
+    )
+
+
+def _gemini(name: str, model: str, base_url: str, policy: RetryPolicy) -> BaseChatModel:
+    key = next((os.environ[k] for k in GEMINI_KEYS if os.environ.get(k)), LOCAL_KEY if base_url else "")
+    if not key:
+        raise ModelError(f"{name}: set {GEMINI_KEYS[0]}, or run with --model offline, which needs no key")
+    from langchain_google_genai import ChatGoogleGenerativeAI
+
+    options: dict[str, Any] = {"base_url": base_url} if base_url else {}
+    # max_retries=1 is one attempt; 0 means the SDK's default of five
+    return ChatGoogleGenerativeAI(
+        model=model, google_api_key=key, max_retries=1, timeout=policy.timeout_s, vertexai=False, **options
+    )
+
+
+_MAKERS = {"openai": _openai, "google_genai": _gemini}
+
+
+def _any_provider(name: str, provider: str, model: str, base_url: str, policy: RetryPolicy) -> BaseChatModel:
+    package = PACKAGES.get(provider, "")
+    meant = "" if package else _did_you_mean(provider, [*_MAKERS, *PACKAGES])
+    try:
+        module = importlib.import_module("langchain.chat_models")
+    except ImportError as error:
+        if not package:
+            known = f"; known are {', '.join(sorted([*_MAKERS, *PACKAGES]))}, others once langchain is installed"
+            raise ModelError(f"{name}: unknown provider {provider!r}{meant or known}") from error
+        raise ModelError(f"{name}: this provider needs its packages: pip install langchain {package}") from error
+    options: dict[str, Any] = {"base_url": base_url} if base_url else {}
+    try:
+        chat: BaseChatModel = module.init_chat_model(
+            model, model_provider=provider, max_retries=0, timeout=policy.timeout_s, **options
+        )
+    except ImportError as error:
+        remedy = f"this provider needs its package: pip install {package}" if package else first_line(error)
+        raise ModelError(f"{name}: {remedy}") from error
+    except ValueError as error:  # an unknown provider, or the client's own complaint about a missing key
+        raise ModelError(f"{name}: {first_line(error)}{meant}") from error
+    return chat
+
+
+def _did_you_mean(word: str, known: Iterable[str]) -> str:
+    close = get_close_matches(word.lower(), known, n=1)
+    return f"; did you mean {close[0]}?" if close else ""

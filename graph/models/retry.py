@@ -1,0 +1,148 @@
+"""The one layer that retries model calls; every client below it is told not to.
+
+The SDKs' own retries differ (OpenAI's honours Retry-After, Gemini's ignores it) and would multiply with these.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from ridgeline.graph.models.requests import Usage
+from ridgeline.tools.errors import EngineError, ModelError, RidgelineError
+
+T = TypeVar("T")
+
+RETRYABLE_STATUS = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+REFUSED_STATUS = {401: "the key was refused", 402: "payment is required", 403: "access is denied", 404: "no such model"}
+TRANSPORT_ERRORS = frozenset(
+    {"TransportError", "TimeoutException", "APIConnectionError", "ModelConnectionError", "ModelTimeoutError"}
+)
+"""Class names, so that no HTTP library is imported; each client wraps another one (httpx, httpx2, aiohttp)."""
+
+
+class ModelUnavailable(EngineError):
+    """A model did not give a usable answer to one call; the branch that asked fails, its siblings go on."""
+
+    def __init__(self, message: str, usage: Usage | None = None) -> None:
+        """`usage` is what the call cost all the same."""
+        super().__init__(message)
+        self.usage = usage or Usage()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryPolicy:
+    """Exponential backoff with full jitter, unless the server says how long to wait."""
+
+    attempts: int = 5
+    base_s: float = 1.0
+    cap_s: float = 60.0
+    timeout_s: float = 600.0  # of one attempt; reasoning models think for minutes
+
+    def delay_s(self, attempt: int, retry_after_s: float | None) -> float:
+        """Return the pause before attempt `attempt` + 1."""
+        if retry_after_s is not None:
+            return min(retry_after_s, self.cap_s)
+        return random.uniform(0.5, 1.0) * min(self.cap_s, self.base_s * 2.0**attempt)
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        yield current
+        current = current.__cause__ or current.__context__
+
+
+def status_of(error: BaseException) -> int | None:
+    """Return the HTTP status that an SDK's exception, or one it wraps, carries."""
+    for link in _chain(error):
+        for name in ("status_code", "code"):
+            value = getattr(link, name, None)
+            if isinstance(value, int) and 400 <= value < 600:
+                return value
+    return None
+
+
+def retry_after_s(error: BaseException) -> float | None:
+    """Return the seconds of a Retry-After header, or None; a date in it is not worth a parser here."""
+    for link in _chain(error):
+        headers: Any = getattr(getattr(link, "response", None), "headers", None)
+        value = headers.get("retry-after") if headers is not None else None
+        if value is not None:
+            try:
+                return max(0.0, float(value))
+            except ValueError:
+                return None
+    return None
+
+
+def is_transport_error(error: BaseException) -> bool:
+    """Say whether the request never got its answer: a timeout or a broken connection."""
+    return any(
+        isinstance(link, TimeoutError | ConnectionError) or TRANSPORT_ERRORS & {c.__name__ for c in type(link).__mro__}
+        for link in _chain(error)
+    )
+
+
+def is_provider_error(error: BaseException) -> bool:
+    """Say whether an exception is a provider's answer or silence rather than a fault of this program."""
+    return status_of(error) is not None or is_transport_error(error)
+
+
+def refusal(model: str, error: BaseException) -> ModelError | None:
+    """Return the ModelError of an answer that no retry and no other prompt can change, else None."""
+    status = status_of(error)
+    if status in REFUSED_STATUS:
+        return ModelError(f"{model}: {REFUSED_STATUS[status]} (HTTP {status}): {first_line(error)}")
+    if status == 429 and "insufficient_quota" in str(error):
+        return ModelError(f"{model}: the account's quota is used up: {first_line(error)}")
+    return None
+
+
+def first_line(error: BaseException) -> str:
+    """Return an exception's first line, short enough for a message."""
+    text = str(error).strip() or type(error).__name__
+    return text.splitlines()[0][:300]
+
+
+def unreadable(model: str, error: BaseException) -> ModelUnavailable:
+    """Return the failure of a call whose answer an SDK refused to hand out, with the tokens that it cost.
+
+    An SDK's exceptions share no base: openai.LengthFinishReasonError, for one, is no APIError but carries the completion.
+    """
+    counts: Any = getattr(getattr(error, "completion", None), "usage", None)
+    tokens_in, tokens_out = (getattr(counts, name, None) or 0 for name in ("prompt_tokens", "completion_tokens"))
+    usage = Usage(input_tokens=tokens_in, output_tokens=tokens_out)
+    return ModelUnavailable(f"{model} gave no usable answer: {type(error).__name__}: {first_line(error)}", usage)
+
+
+async def with_retries(model: str, call: Callable[[], Awaitable[T]], policy: RetryPolicy) -> T:
+    """Return the first answer of `call`.
+
+    Raises:
+        ModelError: the provider refuses this key or model; at once.
+        ModelUnavailable: no answer after `policy.attempts`, this request is rejected, or the client cannot read the
+            answer (cut off, filtered, no JSON).
+    """
+    for attempt in range(policy.attempts):
+        try:
+            async with asyncio.timeout(policy.timeout_s):
+                return await call()
+        except Exception as error:
+            if isinstance(error, RidgelineError):
+                raise
+            if not is_provider_error(error):
+                raise unreadable(model, error) from error
+            if refused := refusal(model, error):
+                raise refused from error
+            status = status_of(error)
+            last = attempt == policy.attempts - 1
+            if last or (status is not None and status not in RETRYABLE_STATUS):
+                raise ModelUnavailable(f"{model} did not answer: {first_line(error)}") from error
+            await asyncio.sleep(policy.delay_s(attempt, retry_after_s(error)))
+    raise AssertionError("a policy has at least one attempt")

@@ -1,0 +1,58 @@
+"""Whether the keyless model can work on a reference at all: asked before PyTorch is timed, which takes up to a minute."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ridgeline.graph.models.registry import OFFLINE
+from ridgeline.graph.search.context import subject_of
+from ridgeline.graph.search.events import emit
+from ridgeline.tools.errors import ModelError
+from ridgeline.tools.records.results import Baselines, Floor
+
+if TYPE_CHECKING:
+    from ridgeline.graph.search.context import SearchContext
+    from ridgeline.problems.spec import ProblemSpec
+    from ridgeline.tools.records.problem import Description, ProblemOnDevice
+
+_UNMEASURED = Floor(floor_ms=0.0, compute_floor_ms=0.0, bound="", bandwidth_gbps=0.0, gflops=0.0)
+
+
+def ensure_covered(context: SearchContext, description: Description) -> None:
+    """Raise ModelError, with the other ways on, when `offline` alone is to work on a reference it does not cover.
+
+    A problem with seed kernels goes on with a warning: they are judged and the best one is certified.
+    """
+    if context.models.names != [OFFLINE]:
+        return
+    refusal = why_uncovered(context.target, description)
+    if refusal is None:
+        return
+    if not context.problem.seed_sources(context.target.device.kind.value):
+        raise refusal
+    emit({"event": "warning", "message": f"{refusal}; the seed kernels are judged, and nothing is composed"})
+
+
+def ensure_interface(problem: ProblemSpec, kind: str, models: Sequence[str]) -> None:
+    """Raise the part of `ensure_covered` that a problem's file settles, before anything waits for the device."""
+    if list(models) != [OFFLINE]:
+        return
+    from ridgeline.graph.offline.model import refuse_interface
+
+    refusal = refuse_interface(problem.name, problem.interface)
+    if refusal is not None and not problem.seed_sources(kind):
+        raise refusal
+
+
+def why_uncovered(target: ProblemOnDevice, description: Description) -> ModelError | None:
+    """Return what the offline model says against a problem described like this, or None when it composes for it."""
+    from ridgeline.graph.offline.model import composer_for
+
+    baselines = Baselines(device=target.device, entries=(), floor=_UNMEASURED)
+    try:
+        composer_for(subject_of(dataclasses.replace(target, description=description), description, baselines))
+    except ModelError as refusal:
+        return refusal
+    return None

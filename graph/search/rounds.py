@@ -1,0 +1,105 @@
+"""The end of a round: its summary, the bank, and whether the search goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ridgeline.graph.search.budget import exhausted, spent
+from ridgeline.graph.search.elites import Standing
+from ridgeline.graph.search.events import emit
+from ridgeline.tools.records.vocabulary import Origin, Purpose
+from ridgeline.tools.wording import counted
+
+if TYPE_CHECKING:
+    from ridgeline.graph.search.context import SearchContext
+    from ridgeline.graph.search.plan import Plan
+    from ridgeline.graph.state import SearchState
+
+STALE_BELOW = 0.95
+"""Part of the stored floor below which it is out of date: the judge's own tolerance."""
+GAIN = 1.01
+"""Best speedup over the best before from which a round counts as progress: the width of a good interval."""
+
+
+def is_progress(best: Standing | None, state: SearchState) -> bool:
+    """Say whether the fastest kernel is surely faster than the fastest one was: by the lower ends of their intervals."""
+    return best is not None and best.sure_speedup > GAIN * (state.get("best_sure_speedup") or 0.0)
+
+
+async def stop_reason(
+    context: SearchContext, plan: Plan, *, round_: int, stalled_rounds: int, best: Standing | None
+) -> tuple[str, str]:
+    """Return (outcome, reason) of the first stop rule that holds, or two empty strings."""
+    if over := exhausted(context.budget, await spent(context)):
+        return "budget", over
+    if reason := await _floor_reason(context, best):
+        return "at_floor", reason
+    if round_ >= plan.rounds:
+        return "finished", f"{counted(plan.rounds, 'round')} done"
+    if plan.stall_rounds is not None and stalled_rounds >= plan.stall_rounds:
+        return "stalled", f"no gain in {counted(stalled_rounds, 'round')}"
+    return "", ""
+
+
+async def _floor_reason(context: SearchContext, best: Standing | None) -> str:
+    margin = context.settings.floor_margin
+    baselines = await asyncio.to_thread(context.archive.baselines)
+    if margin is None or best is None or baselines is None or baselines.floor.floor_ms <= 0:
+        return ""
+    floor_ms = baselines.floor.floor_ms
+    # The judge lets nothing through below the floor, so a time below this one means that it has measured a lower floor
+    # since: the machine was busy when the search began.
+    if not STALE_BELOW * floor_ms <= best.median_ms <= (1 + margin) * floor_ms:
+        return ""
+    return f"{best.candidate.id} takes {best.median_ms:.4g} ms, the floor is {baselines.floor.floor_ms:.4g} ms"
+
+
+async def save_summary(
+    context: SearchContext, round_: int, elites: Sequence[Standing], best: Standing | None
+) -> dict[str, Any]:
+    """Store and return the round's history entry; called again after tuning, it replaces the entry."""
+    used = await spent(context)
+    entry = await asyncio.to_thread(_entry, context, round_, elites, best)
+    entry |= {"tokens": used.tokens, "usd": used.usd, "wall_s": used.wall_s, "gpu_s": used.gpu_s}
+    await asyncio.to_thread(context.archive.save_round, entry)
+    await asyncio.to_thread(
+        context.archive.save_run, {"wall_s": used.wall_s}
+    )  # a killed search loses a round's at most
+    return entry
+
+
+def tell_round(plan: Plan, entry: Mapping[str, Any]) -> None:
+    """Tell the viewers that a round is over: once, after its tuning when it is tuned."""
+    emit(
+        {
+            "event": "round_done",
+            "round": entry["round"],
+            "max_rounds": plan.rounds,
+            "best_id": entry["best_id"],
+            "best_speedup": entry["best_speedup"],
+            "best_median_ms": entry["best_median_ms"],
+            "elites": entry["elites"],
+            "tokens": entry["tokens"],
+            "usd": entry["usd"],
+        }
+    )
+
+
+def _entry(context: SearchContext, round_: int, elites: Sequence[Standing], best: Standing | None) -> dict[str, Any]:
+    candidates = context.archive.candidates(round=round_)
+    written = [c for c in candidates if c.origin is Origin.MODEL]
+    judged = [context.archive.evaluation(c.id) for c in written]
+    own = {c.id for c in candidates}
+    return {
+        "round": round_,
+        "ideas": [idea.id for idea in context.archive.ideas(round_)],
+        "candidates": len(written),
+        "ok": sum(1 for e in judged if e is not None and e.speedup is not None),
+        "tuned": sum(1 for e in context.archive.evaluations(purpose=Purpose.TUNE) if e.candidate_id in own),
+        "best_id": best.candidate.id if best else None,
+        "best_speedup": best.speedup if best else None,
+        "best_median_ms": best.median_ms if best else None,
+        "elites": [s.candidate.id for s in elites],
+    }

@@ -1,0 +1,97 @@
+"""The local engine and the target it measures, imported only when a search starts."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING
+
+from ridgeline.problems.syntax import missing_packages
+from ridgeline.tools.errors import ProblemError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ridgeline.problems.spec import ProblemSpec
+    from ridgeline.tools.engine import Engine
+    from ridgeline.tools.machine.waits import Listener
+    from ridgeline.tools.records.problem import Device, ProblemOnDevice
+
+
+def target_of(problem: ProblemSpec, device: str) -> ProblemOnDevice:
+    """Return the problem on the device called `device`: "cpu", "cuda", "cuda:1".
+
+    Raises DeviceError when there is no such device or no compiler that builds for this GPU, ProblemError when the
+    problem has no such target or its reference imports what is not installed.
+    """
+    from ridgeline.tools.build.device_toolchain import toolchain_for
+    from ridgeline.tools.local.engine import on_device
+    from ridgeline.tools.machine.devices import detect_device
+    from ridgeline.tools.records.vocabulary import DeviceKind
+
+    found = detect_device(device)
+    if found.kind is DeviceKind.CUDA:  # told before PyTorch starts; a search that is over needs no g++
+        toolchain_for(found)
+    target = on_device(problem, found)
+    _refuse_missing_packages(problem, target.reference_source)
+    return target
+
+
+def _refuse_missing_packages(problem: ProblemSpec, source: str) -> None:
+    """Say what the judge would, which first waits for the device; a reference that changes sys.path is the judge's."""
+    missing = [] if "sys.path" in source else missing_packages(ast.parse(source))
+    if missing:
+        raise ProblemError(
+            f"{problem.path}: reference: {problem.reference}: imports {', '.join(missing)}, not installed here; install it "
+            "beside Ridgeline, or copy it in: a reference is one file, apart from its folder"
+        )
+
+
+def check_machine(device: str, *, allow_unsafe: bool = False) -> None:
+    """Refuse a machine on which no kernel could be built or run, before a search has begun anything.
+
+    Raises DeviceError without a compiler for the device, SandboxError without a sandbox.
+    """
+    from ridgeline.tools.build.device_toolchain import toolchain_for
+    from ridgeline.tools.machine.devices import detect_device
+    from ridgeline.tools.sandbox.sandbox import probe_sandbox
+
+    toolchain_for(detect_device(device))
+    probe_sandbox(allow_unsafe=allow_unsafe)
+
+
+def measuring_devices(device: str, found: Device) -> tuple[Device, ...]:
+    """Return the devices that a search on `device` measures on, `found` first: "cuda" is every GPU like it."""
+    from ridgeline.tools.machine.devices import same_gpus
+
+    return same_gpus(found) if device == "cuda" else (found,)
+
+
+@contextlib.asynccontextmanager
+async def open_engine(
+    device: str = "cpu",
+    *,
+    log: Path | None = None,
+    allow_unsafe: bool = False,
+    on_wait: Listener | None = None,
+    is_stopping: Callable[[], bool] = lambda: False,
+) -> AsyncIterator[Engine]:
+    """Give the local engine; every process it started ends with the block.
+
+    It measures on `measuring_devices`. Once `is_stopping()`, what waits for its turn is dropped.
+
+    Raises StorageError when builds cannot be kept.
+    """
+    from ridgeline.tools.build.cache import check_writable, default_cache_dir
+    from ridgeline.tools.local.engine import LocalEngine
+    from ridgeline.tools.machine.devices import detect_device
+
+    await asyncio.to_thread(check_writable, default_cache_dir())
+    alike = measuring_devices(device, detect_device(device))
+    engine = LocalEngine(log=log, allow_unsafe=allow_unsafe, on_wait=on_wait, alike=alike, is_stopping=is_stopping)
+    try:
+        yield engine
+    finally:
+        await engine.aclose()

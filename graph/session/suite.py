@@ -1,0 +1,138 @@
+"""One search after the other, resumable as a whole: which problems, which folder, what is left to do."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ridgeline.checkpoints.runs import lock_run, read_run
+from ridgeline.checkpoints.suite import (
+    DONE,
+    ENDED,
+    FAILED,
+    FILE_NAME,
+    REFUSED,
+    Row,
+    Suite,
+    read_suite,
+    write_suite,
+)
+from ridgeline.graph.session.api import RUNS, find_problem
+from ridgeline.graph.session.driver import SearchResult
+from ridgeline.problems.spec import FILE_NAME as PROBLEM_FILE
+from ridgeline.problems.spec import ProblemSpec
+from ridgeline.tools.errors import DeviceError, EngineError, ProblemError, RunError
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How one search of a suite ended: its result, and whether a signal asked the suite to end too."""
+
+    result: SearchResult | None  # None: cut short by a second signal
+    is_last: bool = False
+
+
+SearchOne = Callable[[Row, Path, bool], Ended]
+"""Searches a row's problem in a run folder; the flag says to go on with what lies there."""
+
+OnRow = Callable[[int, Row], None]
+
+
+def new_suite(folder: Path, problems: Sequence[str], options: dict[str, Any]) -> Suite:
+    """Return the plan of a new suite; nothing is written.
+
+    Raises:
+        InputError: a problem that cannot be loaded, none at all, or a folder that holds a suite already.
+    """
+    if (folder / FILE_NAME).exists():
+        raise RunError(f"{folder}: holds a suite already; go on with it by --resume {folder}, or choose another --out")
+    specs = [spec for name in problems for spec in _specs(name)]
+    digits = max(2, len(str(len(specs))))
+    rows = tuple(
+        Row(name=spec.name, problem=str(spec.path), run=f"{number:0{digits}}-{spec.name}")
+        for number, spec in enumerate(specs, start=1)
+    )
+    return Suite(options=options, rows=rows)
+
+
+def _specs(name: str) -> Iterator[ProblemSpec]:
+    """Yield the problem that a word names, or every problem below a folder that is none itself."""
+    folder = Path(name)
+    if not folder.is_dir() or (folder / PROBLEM_FILE).exists():
+        yield find_problem(name)
+        return
+    found = sorted(folder.rglob(PROBLEM_FILE), key=lambda path: _natural(str(path)))
+    if not found:
+        raise ProblemError(f"{folder}: no {PROBLEM_FILE} in it or below; name a problem or a folder of problems")
+    yield from (find_problem(path) for path in found)
+
+
+def _natural(text: str) -> list[tuple[int, str]]:
+    """Return a sort key by which kb1_9 comes before kb1_10."""
+    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", text)]
+
+
+def default_suite_dir(runs_dir: Path = RUNS) -> Path:
+    """Return a new folder's path: `runs/suite-TIME-PROCESS`."""
+    return runs_dir / f"suite-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
+
+
+def run_suite(folder: Path, planned: Suite | None, search: SearchOne, on_row: OnRow) -> Suite:
+    """Run what is left of a suite and return it as it ended; suite.json says at any instant how far it is.
+
+    Args:
+        folder: the suite's, which is locked until the end; made when missing.
+        planned: a new suite; None for the one that the folder holds.
+        search: runs one search.
+        on_row: told of each row before its search begins and after it ended.
+
+    Raises:
+        InputError: something that concerns every search: a model's key, a disk, a sandbox. The suite can be resumed.
+    """
+    with lock_run(folder):
+        suite = replace(planned or read_suite(folder), state="running")
+        write_suite(folder, suite)
+        try:
+            for index, row in enumerate(suite.rows):
+                if row.state in DONE:
+                    continue
+                suite = suite.with_row(index, replace(row, state="running"))
+                write_suite(folder, suite)
+                on_row(index, suite.rows[index])
+                ended, is_last = _search(folder, suite.rows[index], search)
+                suite = suite.with_row(index, ended)
+                on_row(index, ended)
+                write_suite(folder, suite)
+                if is_last:
+                    break
+        finally:
+            is_over = all(row.state in ENDED for row in suite.rows)
+            suite = replace(suite, state="finished" if is_over else "stopped")
+            write_suite(folder, suite)
+    return suite
+
+
+def _search(folder: Path, row: Row, search: SearchOne) -> tuple[Row, bool]:
+    """Run one search and return its row, and whether the suite shall end with it."""
+    run_dir = folder / row.run
+    begun = read_run(run_dir) or {}
+    try:
+        ended = search(row, run_dir, "settings" in begun)
+    except (ProblemError, DeviceError) as error:
+        logger.info("%s: refused: %s", row.name, error)
+        return replace(row, state=REFUSED, reason=str(error)), False
+    except EngineError as error:
+        logger.info("%s: failed: %s", row.name, error)
+        return replace(row, state=FAILED, reason=str(error)), False
+    result = ended.result
+    if result is None:
+        return replace(row, state="stopped"), True
+    return row.ended(result.report, state=result.state, certified=result.certified), ended.is_last

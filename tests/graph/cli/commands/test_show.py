@@ -1,0 +1,56 @@
+"""What `ridgeline show` prints of a run, on terminals of two widths."""
+
+from __future__ import annotations
+
+import argparse
+
+import pytest
+
+from ridgeline.checkpoints.result import write_run_outputs
+from ridgeline.graph.cli.commands.show import execute
+
+from .conftest import Search
+from .scripted_model import ScriptedModel
+
+
+def shown(search: Search, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int) -> str:
+    """Return what `show` prints of the search on a terminal of this width."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    capsys.readouterr()
+    assert execute(argparse.Namespace(run=str(search.archive.path.parent), json=False)) == 0
+    return capsys.readouterr().out
+
+
+async def test_show_tells_the_winner_and_its_path_first(
+    search: Search, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await search.run(search.context(rounds=1))
+    run_dir = search.archive.path.parent
+    best = write_run_outputs(run_dir, search.archive)["best"]
+    lines = shown(search, capsys, monkeypatch, 80).splitlines()
+    assert lines[1] == f"winner:  {best['id']}: {best['idea']}"
+    assert f"{best['speedup']:.2f}x (95 %" in lines[2] and "as fast as eager PyTorch" in lines[2]
+    assert f"         certified; source {run_dir / 'best.cpp'}" in lines
+
+
+async def test_show_of_a_run_without_a_certified_kernel_names_no_winner(
+    search: Search, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search.model = ScriptedModel(kernel=lambda r: {"source": f"// {r.idea.title} {r.variation}\n// speed 0.9\n"})
+    context = search.context(rounds=1)
+    (context.problem.path.parent / "seeds" / "naive.cpp").write_text("// speed 0.7\n")
+    await search.run(context)
+    text = shown(search, capsys, monkeypatch, 80)
+    assert "fastest:  r1i" in text and "(slower than PyTorch, not certified)" in text
+    assert "winner" not in text
+
+
+async def test_show_leaves_category_and_model_out_where_the_terminal_is_narrow(
+    search: Search, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await search.run(search.context(rounds=2))
+    ideas = search.archive.tried_ideas()
+    narrow = shown(search, capsys, monkeypatch, 80).splitlines()
+    assert [sum(line.startswith(idea["id"]) for line in narrow) for idea in ideas] == [1] * len(ideas)
+    assert not any(ideas[0]["category"] in line for line in narrow)
+    assert ideas[0]["category"] in shown(search, capsys, monkeypatch, 140)

@@ -1,0 +1,224 @@
+"""The commands that read, copy, merge and remove runs, as processes of their own on real run folders."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.candidates import candidate_of
+
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.runs import lock_run
+from ridgeline.graph.cli.commands.run import _changed_keys
+from ridgeline.problems.spec import parse_problem
+from ridgeline.tools.records.vocabulary import Origin
+
+ROOT = Path(__file__).resolve().parents[2]
+DAY_S = 86400.0
+
+
+def _make_run(runs: Path, name: str, problem: str = "quickstart", days: float = 0.0) -> Path:
+    run_dir = runs / name
+    with lock_run(run_dir), Archive.open(run_dir / "archive.sqlite") as archive:
+        archive.save_run({"problem": {"name": problem}, "state": "finished", "search_id": f"id-{name}"})
+        for n in range(2):
+            source = f"// kernel {n} of {name}: \u00b5s\n"
+            archive.add_candidate(candidate_of(source, name=f"r1i{n}v0a0", origin=Origin.MODEL, round=1))
+    for file in run_dir.iterdir():
+        os.utime(file, (time.time() - days * DAY_S,) * 2)
+    return run_dir
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """Give a folder `runs` with two finished runs of one problem and one of another."""
+    for name, problem, days in (("q-1", "quickstart", 9), ("q-2", "quickstart", 2), ("s-1", "softmax", 30)):
+        _make_run(tmp_path / "runs", name, problem, days)
+    return tmp_path / "runs"
+
+
+def _ridgeline(runs: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    code = "import sys; from ridgeline.graph.cli import main; sys.exit(main())"
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "RIDGELINE_CACHE_DIR": str(runs.parent / "cache")}
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.run(command, cwd=runs.parent, env=environment, capture_output=True, text=True, timeout=60)
+
+
+def test_export_jsonl_without_out_prints_every_candidate(runs: Path) -> None:
+    device = os.stat("/dev/stdout", follow_symlinks=False)
+    done = _ridgeline(runs, "export", "q-1", "--jsonl")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == ["r1i0v0a0", "r1i1v0a0"]
+    assert os.path.samestat(os.stat("/dev/stdout", follow_symlinks=False), device)
+
+
+def test_export_jsonl_writes_a_file_and_says_how_many(runs: Path) -> None:
+    done = _ridgeline(runs, "export", "q-1", "--jsonl", "--out", "data.jsonl")
+    assert done.stdout == "wrote 2 candidates to data.jsonl\n"
+    assert len((runs.parent / "data.jsonl").read_text().splitlines()) == 2
+
+
+def test_export_to_a_name_that_ends_in_jsonl_writes_lines(runs: Path) -> None:
+    done = _ridgeline(runs, "export", "q-1", "--out", "data.jsonl")
+    assert done.stdout == "wrote 2 candidates to data.jsonl\n"
+    assert json.loads((runs.parent / "data.jsonl").read_text().splitlines()[0])["id"] == "r1i0v0a0"
+
+
+def test_export_refuses_to_replace_a_file_of_the_other_form(runs: Path) -> None:
+    lines, database = runs.parent / "lines", runs.parent / "database"
+    assert _ridgeline(runs, "export", "q-1", "--jsonl", "--out", "lines").returncode == 0
+    assert _ridgeline(runs, "export", "q-1", "--out", "database").returncode == 0
+    before = [file.read_bytes() for file in (lines, database)]
+    refused = [
+        _ridgeline(runs, "export", "q-2", "--out", "lines"),
+        _ridgeline(runs, "export", "q-2", "--jsonl", "--out", "database"),
+    ]
+    assert [done.returncode for done in refused] == [2, 2]
+    assert "lines: holds text, not a database" in refused[0].stderr
+    assert "database: holds a database, not lines of JSON" in refused[1].stderr
+    assert [file.read_bytes() for file in (lines, database)] == before
+    assert _ridgeline(runs, "export", "q-2", "--out", "database").returncode == 0
+
+
+@pytest.mark.parametrize("options", [["--jsonl"], []])
+def test_export_into_a_pipe_is_refused_in_one_line(runs: Path, options: list[str]) -> None:
+    os.mkfifo(runs.parent / "pipe")
+    done = _ridgeline(runs, "export", "q-1", *options, "--out", "pipe")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "pipe: is not a regular file" in done.stderr
+    assert (runs.parent / "pipe").is_fifo()
+
+
+def test_merge_says_what_came_in_and_nothing_the_second_time(runs: Path) -> None:
+    sources = ["runs/q-1", "runs/s-1"]
+    assert _ridgeline(runs, "merge", "all.sqlite", *sources).stdout == "all.sqlite: added 2 searches, 4 candidates\n"
+    assert _ridgeline(runs, "merge", "all.sqlite", *sources).stdout == "all.sqlite: added nothing new\n"
+    again = _ridgeline(runs, "merge", "all.sqlite", "runs/q-2", "runs/q-1")
+    assert again.stdout == "all.sqlite: added 1 search, 2 candidates\n"
+
+
+@pytest.mark.parametrize("into", ["runs/q-1", "runs/q-1/archive.sqlite"])
+def test_merge_into_a_run_is_refused_in_one_line(runs: Path, into: str) -> None:
+    done = _ridgeline(runs, "merge", into, "runs/q-2")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "merge into another file" in done.stderr
+    assert _ridgeline(runs, "show", "q-1").returncode == 0
+
+
+def test_clean_keeps_the_newest_of_each_problem(runs: Path) -> None:
+    done = _ridgeline(runs, "clean", "--keep", "1")
+    assert done.returncode == 0, done.stderr
+    assert sorted(f.name for f in runs.iterdir()) == ["q-2", "s-1"]
+
+
+def test_clean_with_both_limits_removes_only_what_both_name(runs: Path) -> None:
+    _make_run(runs, "q-0", days=60)
+    assert _ridgeline(runs, "clean", "--keep", "1", "--older-than-days", "20").returncode == 0
+    assert sorted(f.name for f in runs.iterdir()) == ["q-1", "q-2", "s-1"]
+
+
+def test_clean_dry_run_and_clean_without_a_limit_remove_nothing(runs: Path) -> None:
+    for options in (["--keep", "0", "--dry-run"], []):
+        assert _ridgeline(runs, "clean", *options).returncode == 0
+        assert len(list(runs.iterdir())) == 3
+
+
+def test_a_killed_run_is_not_said_to_be_running(runs: Path) -> None:
+    with Archive.open(runs / "q-1" / "archive.sqlite") as archive:
+        archive.save_run({"state": "running"})
+    said = "killed, resumable"
+    assert _ridgeline(runs, "show", "q-1").stdout.splitlines()[0] == f"quickstart (q-1): {said}"
+    assert f"q-1  {said}, " in _ridgeline(runs, "clean").stdout
+    with lock_run(runs / "q-1"):
+        assert _ridgeline(runs, "show", "q-1").stdout.splitlines()[0] == "quickstart (q-1): running"
+        assert "q-1  running, in use, " in _ridgeline(runs, "clean").stdout
+
+
+def test_show_and_export_leave_a_run_as_it_was(runs: Path) -> None:
+    def contents() -> dict[Path, tuple[bytes, int]]:
+        return {f: (f.read_bytes(), f.stat().st_mtime_ns) for f in runs.rglob("*") if f.is_file()}
+
+    before = contents()
+    assert _ridgeline(runs, "show", "id-q-2", "--json").returncode == 0
+    assert _ridgeline(runs, "export", "q-2", "--out", "copy.sqlite").returncode == 0
+    assert contents() == before
+
+
+@pytest.mark.parametrize("command", [["show"], ["export"], ["export", "--jsonl"], ["merge", "into.sqlite"]])
+def test_a_damaged_archive_is_said_in_one_line(runs: Path, command: list[str]) -> None:
+    archive = runs / "q-1" / "archive.sqlite"
+    archive.write_bytes(archive.read_bytes()[: archive.stat().st_size // 2])
+    done = _ridgeline(runs, *command, "runs/q-1")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "archive.sqlite: the database is damaged" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("harm", "says"),
+    [
+        (lambda archive: os.truncate(archive, 100), "archive.sqlite: the database is damaged"),
+        (lambda archive: os.truncate(archive, 0), "archive.sqlite: not a Ridgeline archive"),
+        (
+            lambda archive: archive.write_bytes(Path(sys.executable).read_bytes()[:4096]),
+            "archive.sqlite: the database is",
+        ),
+        (Path.unlink, "its archive.sqlite is gone"),
+    ],
+)
+def test_resume_of_a_damaged_or_vanished_archive_says_so(runs: Path, harm: Callable[[Path], Any], says: str) -> None:
+    harm(runs / "q-1" / "archive.sqlite")
+    done = _ridgeline(runs, "run", "--resume", "runs/q-1")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert says in done.stderr
+
+
+def test_what_a_resumed_search_does_not_take_from_a_changed_problem_is_named() -> None:
+    problem = parse_problem(
+        {"name": "p", "reference": "r.py", "ideas": ["be fast"], "tolerance": "bf16"}, Path("p.yaml")
+    )
+    was = problem.model_dump(mode="json")
+    assert _changed_keys(was, problem) == []
+    assert _changed_keys({}, problem) == []
+    changed = problem.model_copy(update={"ideas": [], "models": ["offline"]})
+    (line,) = _changed_keys(was, changed)
+    assert line.startswith("warning: ideas, models changed in problem.yaml")
+
+
+SQUARE = """
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return BODY
+def get_inputs():
+    return [torch.rand(8, 4)]
+"""
+
+
+def test_import_makes_problems_and_says_of_each_whether_it_runs(tmp_path: Path) -> None:
+    level = tmp_path / "repo" / "KernelBench" / "level1"
+    level.mkdir(parents=True)
+    bodies = {"1_Square": "x * x", "2_Noise": "x + torch.randn(8, 4)", "3_Large": "x + torch.ones(1 << 40, 1, 4)"}
+    for name, body in bodies.items():
+        (level / f"{name}.py").write_text(SQUARE.replace("BODY", body))
+    (level / "4_Broken.py").write_text("def (")
+    words = ("import", "kernelbench", "repo", "--level", "1")
+    done = _ridgeline(tmp_path / "runs", *words)
+    assert done.returncode == 0, done.stderr
+    assert "level 1: 4 files, 3 parsed, 0 known to run, 1 form" in done.stdout
+    done = _ridgeline(tmp_path / "runs", *words, "--check", "--json")
+    assert done.returncode == 0, done.stderr
+    rows = {row["id"]: row for row in json.loads(done.stdout)}
+    assert {key: (row["runnable"], row["code"]) for key, row in rows.items()} == {
+        "1/1": (True, ""), "1/2": (False, "random"), "1/3": (False, "memory"), "1/4": (False, "form"),
+    }  # fmt: skip
+    assert (tmp_path / "kernelbench-problems" / "level1" / "kb1_1_square" / "problem.yaml").is_file()
+    assert rows["1/3"]["judge_bytes"] > 11 << 47
+    done = _ridgeline(tmp_path / "runs", "import", "kernelbench", "nowhere")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)

@@ -1,0 +1,49 @@
+"""Model calls through the journal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ridgeline.graph.models.requests import Usage
+from ridgeline.graph.models.retry import ModelUnavailable
+from ridgeline.tools.records.vocabulary import Origin
+
+from .conftest import Search
+from .scripted_model import ScriptedModel, faster_each_round
+
+
+def first_fails(error: Exception) -> Any:
+    """Return a kernel function whose first answer is an exception."""
+    calls = []
+
+    def kernel(request: Any) -> Any:
+        calls.append(request)
+        return error if len(calls) == 1 else faster_each_round(request)
+
+    return kernel
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError("in the client"), ValueError("no JSON"), AssertionError("parsed")])
+async def test_any_exception_of_a_model_fails_one_branch_and_is_journaled(search: Search, error: Exception) -> None:
+    search.model = ScriptedModel(kernel=first_fails(error))
+    context = search.context(rounds=1)
+    output = await search.run(context)
+    assert output["outcome"] == "finished"
+    assert context.journal.totals()["in_flight"] == 0
+    (failed,) = context.journal.calls("failed")
+    assert type(error).__name__ in failed["error"]
+    assert str(error) in failed["error"]
+    assert sum(1 for c in search.archive.candidates(origin=Origin.MODEL) if not c.source) == 1
+
+
+async def test_a_paid_call_without_a_reply_counts_for_the_budget(search: Search) -> None:
+    unusable = ModelUnavailable("answered with nothing", Usage(input_tokens=1000, output_tokens=500, usd=0.25))
+    search.model = ScriptedModel(kernel=first_fails(unusable))
+    context = search.context(rounds=1, ideas=1, implementations=1, repairs=0)
+    await search.run(context)
+    totals = context.journal.totals()
+    assert totals["failed"] == 1
+    assert totals["usd"] == pytest.approx(0.25 + 0.001)
+    assert totals["output_tokens"] == 500 + 5

@@ -1,0 +1,37 @@
+"""What is measured before a model is asked, and the kernels that a search begins with."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from ridgeline.checkpoints.bank import Bank
+from ridgeline.tools.records.vocabulary import Origin
+
+from .conftest import Search
+from .memory_engine import MemoryEngine
+
+
+async def test_nothing_is_asked_when_pytorch_is_at_the_floor(search: Search) -> None:
+    search.engine = MemoryEngine(floor_ms=7.9)
+    output = await search.run(search.context())
+    assert output["round"] == 0
+    assert not search.model.proposals
+    assert search.events_named("stopped")[0]["outcome"] == "at_floor"
+
+
+async def test_bank_is_read_again_when_the_search_was_killed_before_all_its_kernels_were_stored(
+    search: Search, tmp_path: Any
+) -> None:
+    with Bank.open(tmp_path / "bank.sqlite") as bank:
+        context = search.context(rounds=1, ideas=3)
+        context.bank = bank
+        await search.run(context)
+        seeds = bank.seeds("rowwise", "test-1", 2)
+        search.archive.save_run({"bank_read": False})
+        search.archive.add_candidate(dataclasses.replace(seeds[0], round=0))
+        again = search.context(rounds=1)
+        again.bank = bank
+        await search.run(again)
+    assert {seed.id for seed in seeds} <= {c.id for c in search.archive.candidates(origin=Origin.BANK)}
+    assert search.archive.run()["bank_read"] is True

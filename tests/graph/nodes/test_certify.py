@@ -1,0 +1,97 @@
+"""Which kernel a search ends with, what it says of its end, and what goes to the bank."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ridgeline.checkpoints.bank import Bank
+from ridgeline.graph.models.pool import ModelPool
+from ridgeline.graph.models.requests import KernelRequest
+from ridgeline.problems.spec import Budget
+from ridgeline.tools.records.vocabulary import Origin
+
+from .conftest import Search
+from .memory_engine import MemoryEngine
+from .scripted_model import ScriptedModel
+
+
+async def test_search_without_a_faster_kernel_ends_without_gain(search: Search) -> None:
+    context = search.context(rounds=1)
+    (context.problem.path.parent / "seeds" / "naive.cpp").write_text("// speed 0.7\n")
+    search.model = ScriptedModel(kernel=lambda r: {"source": f"// {r.idea.title} {r.variation}\n// speed 0.9\n"})
+    output = await search.run(context)
+    assert output["outcome"] == "no_gain"
+    assert not output["certified"]
+    assert search.archive.run()["state"] == "no_gain"
+
+
+async def test_search_that_its_budget_ended_says_so_without_a_gain_too(search: Search) -> None:
+    context = search.context(rounds=9, budget=Budget(tokens=100))
+    (context.problem.path.parent / "seeds" / "naive.cpp").write_text("// speed 0.7\n")
+    search.model = ScriptedModel(kernel=lambda r: {"source": f"// {r.idea.title} {r.variation}\n// speed 0.9\n"})
+    context.models = ModelPool([search.model])
+    output = await search.run(context)
+    assert (output["outcome"], output["certified"]) == ("budget", False)
+    assert search.archive.run()["state"] == "budget"
+
+
+async def test_winner_that_fails_its_certificate_gives_way_to_the_next_elite(search: Search) -> None:
+    def kernel(request: KernelRequest) -> dict[str, Any]:
+        first = request.variation == 0 and request.idea.title.startswith("foxtrot")
+        return {"source": "// fails sanitizer\n// speed 3\n" if first else f"// {request.idea.title}\n// speed 2.0\n"}
+
+    search.model = ScriptedModel(kernel=kernel)
+    output = await search.run(search.context(rounds=1))
+    assert output["certified"] and output["best_speedup"] == 2.0
+    certificate = search.archive.certificate()
+    assert certificate is not None
+    assert certificate["failed_before"][0]["reason"].startswith("sanitizers")
+    assert len(certificate["timings"]) == 3
+    assert certificate["versus_seed"]["ratio"] < 1
+
+
+async def test_search_whose_elites_all_fail_their_certificate_has_no_best_kernel(search: Search) -> None:
+    context = search.context(rounds=1)
+    (context.problem.path.parent / "seeds" / "naive.cpp").write_text("// speed 0.7\n")
+    search.model = ScriptedModel(kernel=lambda r: {"source": f"// {r.idea.title}\n// fails sanitizer\n// speed 2\n"})
+    context.models = ModelPool([search.model])
+    output = await search.run(context)
+    assert (output["outcome"], output["best_id"]) == ("no_gain", None)
+    certificate = search.archive.certificate()
+    assert certificate is not None and not certificate["passed"]
+
+
+async def test_search_that_had_nothing_to_gain_over_pytorch_stays_at_the_floor(search: Search) -> None:
+    search.engine = MemoryEngine(floor_ms=7.9)
+    context = search.context()
+    (context.problem.path.parent / "seeds" / "naive.cpp").write_text("// speed 0.9\n")
+    output = await search.run(context)
+    assert (output["outcome"], output["certified"]) == ("at_floor", False)
+    assert search.archive.run()["state"] == "at_floor"
+
+
+async def test_elite_that_fails_its_certificate_does_not_go_to_the_bank(search: Search, tmp_path: Any) -> None:
+    def kernel(request: KernelRequest) -> dict[str, Any]:
+        first = request.idea.title.startswith("foxtrot")
+        return {"source": "// fails sanitizer\n// speed 3\n" if first else f"// {request.idea.title}\n// speed 2.0\n"}
+
+    search.model = ScriptedModel(kernel=kernel)
+    context = search.context(rounds=1)
+    (context.problem.path.parent / "seeds" / "naive.cpp").write_text("// speed 0.7\n")
+    with Bank.open(tmp_path / "bank.sqlite") as bank:
+        context.bank = bank
+        output = await search.run(context)
+        sources = [seed.source for seed in bank.seeds("rowwise", "test-1", 9)]
+    assert output["certified"]
+    assert len(sources) == 1
+    assert "speed 2.0" in sources[0]
+
+
+async def test_elites_go_to_the_bank_and_seed_the_next_search(search: Search, tmp_path: Any) -> None:
+    with Bank.open(tmp_path / "bank.sqlite") as bank:
+        context = search.context(rounds=1)
+        context.bank = bank
+        await search.run(context)
+        seeds = bank.seeds("rowwise", "test-1", 5)
+    assert seeds
+    assert all(seed.origin is Origin.BANK for seed in seeds)

@@ -1,0 +1,121 @@
+"""What the models are told before they propose ideas, and what becomes of ideas that cannot be used."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from ridgeline.graph.models.requests import IdeationRequest, KernelRequest
+from ridgeline.graph.models.retry import ModelUnavailable
+from ridgeline.tools.errors import ModelError
+
+from .conftest import Search
+from .scripted_model import ScriptedModel, distinct_ideas
+
+
+async def test_malformed_ideas_get_one_repair_request_and_then_the_search_stalls(search: Search) -> None:
+    search.model = ScriptedModel(ideas=lambda request: "I have many ideas!")
+    output = await search.run(search.context())
+    assert (output["outcome"], output["round"]) == ("no_gain" if not output["certified"] else "stalled", 0)
+    assert len(search.model.proposals) == 2
+    assert "no JSON object" in search.model.proposals[1].unreadable
+
+
+async def test_duplicates_are_refused_and_asked_for_once_more(search: Search) -> None:
+    def ideas(request: IdeationRequest) -> dict[str, Any]:
+        fresh = distinct_ideas(request)
+        if request.round == 2 and not request.refused:
+            first = request.tried[0]
+            fresh["ideas"][0] |= {"title": first.title, "mechanism": first.mechanism, "parent_id": first.parent_id}
+        return fresh
+
+    search.model = ScriptedModel(ideas=ideas)
+    await search.run(search.context(rounds=2, ideas=2, implementations=1))
+    assert [len(p.refused) for p in search.model.proposals] == [0, 0, 1]
+    assert len(search.archive.ideas(2)) == 2
+
+
+async def test_duplicate_under_an_invented_parent_is_refused(search: Search) -> None:
+    def ideas(request: IdeationRequest) -> dict[str, Any]:
+        fresh = distinct_ideas(request)["ideas"]
+        if request.refused:
+            return {"ideas": [fresh[0]]}
+        words = {"mechanism": "something else entirely is told of it here", "parent_id": "an invented one"}
+        return {"ideas": [fresh[1] | {"parent_id": None}, fresh[1] | words]}
+
+    search.model = ScriptedModel(ideas=ideas)
+    await search.run(search.context(rounds=1, ideas=2, implementations=1))
+    assert [len(p.refused) for p in search.model.proposals] == [0, 1]
+    assert len({idea.title for idea in search.archive.ideas(1)}) == 2
+
+
+@pytest.mark.parametrize("error", [ModelUnavailable("no answer: 503"), ModelError("the key was refused")])
+async def test_unanswered_request_for_more_ideas_leaves_the_accepted_ones(search: Search, error: Exception) -> None:
+    def ideas(request: IdeationRequest) -> Any:
+        fresh = distinct_ideas(request)["ideas"]
+        return error if request.refused else {"ideas": [fresh[0], fresh[0]]}
+
+    search.model = ScriptedModel(ideas=ideas)
+    output = await search.run(search.context(rounds=1, ideas=2, implementations=1))
+    assert (output["outcome"], len(search.archive.ideas(1))) == ("finished", 1)
+    assert str(error) in " ".join(event["message"] for event in search.events_named("warning"))
+
+
+def new_ideas(request: IdeationRequest) -> dict[str, Any]:
+    """Return ideas that share no word with those of another request of the round."""
+    return distinct_ideas(dataclasses.replace(request, round=request.rng_seed % 100_003))
+
+
+async def test_model_that_does_not_cover_the_problem_is_dropped_and_the_others_take_its_share(search: Search) -> None:
+    narrow = ScriptedModel("narrow", ideas=lambda r: ModelError("toy: not covered"), kernel=lambda r: ModelError("no"))
+    search.model = ScriptedModel(ideas=new_ideas)
+    await search.run(search.context(narrow, search.model, rounds=2, ideas=3, implementations=2))
+    assert [len(search.archive.ideas(n)) for n in (1, 2)] == [3, 3]
+    assert {idea.model for idea in search.archive.ideas()} == {"scripted"}
+    assert len(narrow.proposals) == 1 and not narrow.writes
+    assert "goes on without it" in search.events_named("warning")[0]["message"]
+
+
+async def test_search_whose_models_all_refuse_ends_with_the_refusal(search: Search) -> None:
+    refusing = [ScriptedModel(name, ideas=lambda r: ModelError("not covered")) for name in ("a", "b")]
+    with pytest.raises(ModelError, match="not covered"):
+        await search.run(search.context(*refusing))
+
+
+async def test_ideation_sees_results_failures_and_diagnosed_elites(search: Search) -> None:
+    def kernel(request: KernelRequest) -> dict[str, Any]:
+        broken = request.idea.title.startswith("golf")
+        return {"source": f"// {request.idea.title}{' fails verify' if broken else ''}\n// speed 1.7\n"}
+
+    search.model = ScriptedModel(kernel=kernel)
+    await search.run(search.context(rounds=2, implementations=1, repairs=0))
+    second = search.model.proposals[1]
+    by_id = {idea.id: idea for idea in second.tried}
+    assert by_id["r1i0"].best_speedup == 1.7
+    assert by_id["r1i1"].best_speedup is None and "row 3 differs" in by_id["r1i1"].failure
+    assert second.elites[0].candidate_id == "r1i0v0a0"
+    assert "memory-bound" in second.elites[0].diagnosis
+
+
+async def test_user_ideas_come_first_and_once(search: Search) -> None:
+    context = search.context(rounds=2, implementations=1)
+    context.problem = context.problem.model_copy(update={"ideas": ["keep the row in registers"]})
+    await search.run(context)
+    models = [(idea.id, idea.model) for idea in search.archive.ideas()]
+    assert models == [("r1i0", "user"), ("r1i1", "scripted"), ("r2i0", "scripted"), ("r2i1", "scripted")]
+    assert search.archive.idea("r1i0").parent_id == "seed-naive"
+
+
+async def test_revision_is_one_lineage_without_idea_memory_at_an_equal_budget(search: Search) -> None:
+    await search.run(search.context(rounds=2, ideas=2, implementations=2, strategy="revision"))
+    assert len(search.model.writes) == 8
+    assert all(not p.tried and len(p.elites) <= 1 and p.count == 1 for p in search.model.proposals)
+
+
+async def test_models_share_the_work_by_a_seeded_bandit(search: Search) -> None:
+    good, bad = ScriptedModel("good"), ScriptedModel("bad", kernel=lambda r: {"source": f"// {r} fails verify"})
+    await search.run(search.context(good, bad, rounds=4, ideas=3, implementations=2, repairs=0))
+    assert good.proposals and bad.proposals
+    assert len(good.writes) > len(bad.writes) > 0

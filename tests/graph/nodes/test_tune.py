@@ -1,0 +1,203 @@
+"""What tuning finds among a kernel's declared values."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.graph.nodes.tune import BATCH, tune
+from ridgeline.graph.search.context import SearchContext
+from ridgeline.graph.search.tuning import root_id
+from ridgeline.problems.spec import Budget
+from ridgeline.tools.engine import BenchmarkTask, CompileTask, Task
+from ridgeline.tools.errors import NotBegun
+from ridgeline.tools.records.results import Timing
+from ridgeline.tools.records.vocabulary import Origin, Purpose
+
+from .conftest import Search
+from .memory_engine import MemoryEngine
+from .scripted_model import ScriptedModel
+from .test_measuring import in_a_node
+
+TUNED = """// {title}
+constexpr int BLOCK = 64;  // tune: BLOCK = 32 | 64 | 128 | 256
+#define UNROLL 1  // tune: UNROLL = 1 | 2 | 4
+// speed 1.5
+// factor BLOCK 128 1.2
+// factor UNROLL 4 1.1
+"""
+
+
+async def test_tune_finds_the_declared_values_that_are_fastest_without_a_token(search: Search) -> None:
+    search.model = ScriptedModel(kernel=lambda r: {"source": TUNED.format(title=r.idea.title)})
+    output = await search.run(search.context(rounds=1, ideas=1, implementations=1, tune_trials=11))
+    best = search.archive.candidate(output["best_id"])
+    assert best.tunables == {"BLOCK": "128", "UNROLL": "4"}
+    assert "constexpr int BLOCK = 128;  // tune: BLOCK = 32" in best.source
+    assert "#define UNROLL 4  // tune" in best.source
+    assert best.idea_id == "r1i0"
+    tuned = search.archive.candidates(origin=Origin.TUNE)
+    assert len({tuple(c.tunables.items()) for c in tuned}) == len(tuned) <= 11
+    assert len(search.model.writes) == 1
+
+
+async def test_tune_keeps_to_its_trials_over_all_elites(search: Search) -> None:
+    search.model = ScriptedModel(kernel=lambda r: {"source": TUNED.format(title=r.idea.title)})
+    await search.run(search.context(rounds=2, ideas=2, implementations=1, tune_trials=6))
+    for round_ in (1, 2):
+        assert 0 < len(search.archive.candidates(round=round_, origin=Origin.TUNE)) <= 6
+
+
+async def test_seed_named_like_a_tuned_kernel_is_tuned_as_any_other(search: Search) -> None:
+    context = search.context(rounds=1, ideas=1, implementations=1, tune_trials=8)
+    seeds = context.problem.path.parent / "seeds"
+    (seeds / "float4.cpp").write_text(TUNED.format(title="float4"))
+    (seeds / "float4t0.cpp").write_text("// speed 0.6\n")
+    context.problem = context.problem.model_copy(update={"seeds": ["seeds/*.cpp"]})
+    output = await search.run(context)
+    best = search.archive.candidate(output["best_id"])
+    assert (best.parent_id, best.origin) == ("seed-float4", Origin.TUNE)
+    assert search.archive.candidate("seed-float4t0").origin is Origin.SEED
+
+
+NARROW = """// {title}
+constexpr int BLOCK = 64;  // tune: BLOCK = 32 | 64
+// speed 1.6
+"""
+
+
+async def test_what_one_kernel_leaves_of_its_share_another_gets(search: Search) -> None:
+    search.model = ScriptedModel(
+        kernel=lambda r: {"source": (TUNED if r.variation else NARROW).format(title=r.idea.title)}
+    )
+    await search.run(search.context(rounds=1, ideas=1, implementations=2, tune_trials=10))
+    points = search.archive.candidates(origin=Origin.TUNE)
+    assert sorted(len([p for p in points if root_id(p) == root]) for root in {root_id(p) for p in points}) == [1, 9]
+    told = [(event["trial"], event["trials"]) for event in search.events_named("tune")]
+    assert told == [(number, 10) for number in range(1, 11)]
+
+
+class Meeting(MemoryEngine):
+    """Builds no tuned kernel before those of two roots are asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.roots: set[str] = set()
+        self.both = asyncio.Event()
+
+    async def submit(self, task: Task[Any]) -> Any:
+        if isinstance(task, CompileTask) and task.candidate.origin is Origin.TUNE:
+            self.roots.add(root_id(task.candidate))
+            if len(self.roots) == 2:
+                self.both.set()
+            await asyncio.wait_for(self.both.wait(), timeout=30)
+        return await super().submit(task)
+
+
+@pytest.mark.parametrize(("budget", "trials"), [(Budget(), 4), (Budget(wall_s=3600), 16)])
+async def test_kernels_are_tuned_side_by_side(search: Search, budget: Budget, trials: int) -> None:
+    search.engine = Meeting()
+    search.model = ScriptedModel(kernel=lambda r: {"source": TUNED.format(title=f"{r.idea.title} {r.variation}")})
+    await search.run(search.context(rounds=1, ideas=1, implementations=2, tune_trials=trials, budget=budget))
+    assert len(search.engine.roots) == 2
+    assert len(search.archive.candidates(origin=Origin.TUNE)) == trials
+
+
+def all_tunable(request: Any) -> dict[str, Any]:
+    return {"source": TUNED.format(title=f"{request.idea.title} {request.variation}")}
+
+
+class Hours(MemoryEngine):
+    """Lets an hour of the search's clock pass at each timing of a tuned kernel."""
+
+    context: SearchContext
+
+    def _benchmark(self, task: BenchmarkTask) -> Timing:
+        if task.purpose is Purpose.TUNE:
+            self.context.started_s -= 3600
+        return super()._benchmark(task)
+
+
+async def test_tuning_overshoots_its_budget_by_a_few_points_whatever_the_number_of_elites(search: Search) -> None:
+    search.engine, search.model = Hours(), ScriptedModel(kernel=all_tunable)
+    shape = {"rounds": 1, "ideas": 1, "implementations": 6, "elites": 6, "tune_trials": 36}
+    search.engine.context = search.context(budget=Budget(wall_s=3 * 3600), **shape)
+    output = await search.run(search.engine.context)
+    assert output["outcome"] == "budget"
+    points = search.archive.candidates(origin=Origin.TUNE)
+    measured = search.archive.evaluations(purpose=Purpose.TUNE)
+    assert len({root_id(point) for point in points}) == 6
+    assert 3 <= len(measured) <= 3 + BATCH
+    assert [entry["tuned"] for entry in search.archive.rounds()] == [len(measured)]
+
+    search.engine.context = search.context(**shape)
+    await in_a_node(tune, {"round": 1, "elites": sorted({root_id(p) for p in points})}, search.engine.context)
+    judged = {evaluation.candidate_id for evaluation in search.archive.evaluations(purpose=Purpose.TUNE)}
+    assert {point.id for point in points} <= judged
+
+
+class Stopping(MemoryEngine):
+    """Drops the first build of a tuned kernel as a stop does, and builds what begins later."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_stopping = False
+        self.begun_after = 0
+
+    async def submit(self, task: Task[Any]) -> Any:
+        if isinstance(task, CompileTask) and task.candidate.origin is Origin.TUNE:
+            if not self.is_stopping:
+                self.is_stopping = True
+                raise NotBegun("a stop was asked for")
+            self.begun_after += 1
+        return await super().submit(task)
+
+
+async def test_points_that_wait_for_their_turn_do_not_begin_after_a_stop(search: Search) -> None:
+    search.engine, search.model = Stopping(), ScriptedModel(kernel=all_tunable)
+    shape = {"rounds": 1, "ideas": 1, "implementations": 4, "elites": 4, "tune_trials": 40}
+    with pytest.raises(NotBegun):
+        await search.run(search.context(budget=Budget(wall_s=3600), **shape))
+    assert len(search.archive.candidates(origin=Origin.TUNE)) > 1 + BATCH
+    assert search.engine.begun_after <= BATCH
+
+
+FULL = (
+    "CREATE TRIGGER full BEFORE INSERT ON {table} WHEN NEW.{column} = '{value}' BEGIN SELECT RAISE(ABORT, 'full'); END"
+)
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value"),
+    [
+        ("candidates", "id", "r1i0v0a0t2"),
+        ("evaluations", "candidate_id", "r1i0v0a0t1"),
+        ("evaluations", "candidate_id", "r1i0v1a0t5"),
+    ],
+)
+async def test_interrupted_sweep_measures_the_points_of_one_that_was_not(
+    search: Search, tmp_path: Path, table: str, column: str, value: str
+) -> None:
+    """The disk is full while a batch is stored, or while it is measured."""
+    shape = {"rounds": 1, "ideas": 1, "implementations": 2, "elites": 2, "tune_trials": 18}
+    search.model = ScriptedModel(kernel=all_tunable)
+    with Archive.open(tmp_path / "whole.sqlite") as archive:
+        whole = Search(tmp_path / "whole", archive)
+        whole.model = search.model
+        await whole.run(whole.context(**shape))
+        expected = {c.id: c.tunables for c in archive.candidates(origin=Origin.TUNE)}
+    with search.archive.database.write() as rows:
+        rows.execute(FULL.format(table=table, column=column, value=value))
+    with pytest.raises(sqlite3.IntegrityError, match="full"):
+        await search.run(search.context(**shape))
+    with search.archive.database.write() as rows:
+        rows.execute("DROP TRIGGER full")
+    await in_a_node(tune, {"round": 1, "elites": ["r1i0v0a0", "r1i0v1a0"]}, search.context(**shape))
+    points = {c.id: c.tunables for c in search.archive.candidates(origin=Origin.TUNE)}
+    assert points == expected
+    assert len(search.archive.evaluations(purpose=Purpose.TUNE)) == len(points) == 18

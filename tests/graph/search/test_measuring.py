@@ -1,0 +1,136 @@
+"""The steps of one measurement: which build they take, and what an engine that fails costs."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from typing import Any
+
+import pytest
+from langgraph.graph import START, StateGraph
+
+from ridgeline.graph.search.history import model_outcomes, tried_ideas
+from ridgeline.graph.search.measuring import measure_again, run_step, together
+from ridgeline.tools.errors import EngineError, NotBegun, RidgelineError, StorageError
+from ridgeline.tools.records.vocabulary import Purpose, Status
+
+from .conftest import Search
+from .memory_engine import MemoryEngine
+from .scripted_model import ScriptedModel
+
+
+async def in_a_node(function: Any, *given: Any) -> Any:
+    """Return what `function` returns inside a graph's node: the tool node works nowhere else."""
+    found = []
+
+    async def node(_: Any) -> dict[str, Any]:
+        found.append(await function(*given))
+        return {}
+
+    graph = StateGraph(dict)
+    graph.add_node("node", node)
+    graph.add_edge(START, "node")
+    await graph.compile().ainvoke({})
+    return found[0]
+
+
+class FailsOnce(MemoryEngine):
+    """An engine that breaks at the first verification of each kernel."""
+
+    def _verify(self, task: Any) -> Any:
+        if self.counts[f"VerifyTask:{task.candidate.id}"] == 1:
+            raise EngineError("the judge died")
+        return super()._verify(task)
+
+
+async def test_engine_failure_is_no_verdict_on_an_idea_and_is_measured_again_in_the_next_session(
+    search: Search,
+) -> None:
+    search.engine = FailsOnce()
+    await search.run(search.context(rounds=1, ideas=2, implementations=1))
+    assert tried_ideas(search.archive) == ()
+    assert model_outcomes(search.archive, 2) == []
+    await in_a_node(measure_again, search.context())
+    evaluation = search.archive.evaluation("r1i0v0a0")
+    assert evaluation is not None and evaluation.status is Status.OK
+    assert [idea.id for idea in tried_ideas(search.archive)] == ["r1i0", "r1i1"]
+    assert len(model_outcomes(search.archive, 2)) == 2
+    assert search.archive.ledger_totals()["cpu_s"] >= evaluation.total_s * 3
+
+
+async def test_engine_that_fails_is_not_tried_again_in_the_same_session(search: Search) -> None:
+    search.model = ScriptedModel(kernel=lambda r: {"source": "// crashes VerifyTask\n// speed 2.0\n"})
+    await search.run(search.context(rounds=2, ideas=1, implementations=1))
+    assert search.engine.counts["VerifyTask:r1i0v0a0"] == 1
+
+
+async def test_build_is_the_one_of_the_step_at_hand(search: Search) -> None:
+    """Between two steps the compiler changes, so that the second one makes another build."""
+    context = search.context(rounds=1, ideas=1, implementations=1)
+    await search.run(context)
+    candidate = search.archive.candidate("seed-naive")
+    evaluations = []
+    for compiler in ("old", "new"):
+
+        class Engine(MemoryEngine):
+            def _compile(self, task: Any, compiler: str = compiler) -> Any:
+                return dataclasses.replace(super()._compile(task), key=f"{compiler}-{task.candidate.id}")
+
+        search.engine = Engine()
+        context = search.context()
+        step = "compile" if compiler == "old" else "benchmark"
+        evaluations.append(await in_a_node(run_step, context, step, candidate.id, Purpose.EVALUATE))
+    assert evaluations[0] is None
+    assert evaluations[1] is not None and evaluations[1].build is not None
+    assert evaluations[1].build.key == "new-seed-naive"
+
+
+@pytest.mark.parametrize(
+    ("error", "ends"), [(NotBegun("a stop was asked for"), "measured"), (StorageError("disk is full"), "cancelled")]
+)
+async def test_nothing_of_work_done_together_goes_on_after_an_error(error: RidgelineError, ends: str) -> None:
+    """What had begun ends by itself at a stop, and is ended at any other error."""
+    ended = []
+
+    async def fail() -> None:
+        raise error
+
+    async def measure() -> None:
+        try:
+            await asyncio.sleep(0.05)
+        except asyncio.CancelledError:
+            await asyncio.sleep(0)
+            ended.append("cancelled")
+            raise
+        ended.append("measured")
+
+    with pytest.raises(type(error)):
+        await together(measure(), fail(), measure())
+    assert ended == [ends, ends]
+
+
+class Ending(MemoryEngine):
+    """An engine that one kernel ends while the others are being verified; as LocalEngine does, it then refuses all."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ended = asyncio.Event()
+
+    async def submit(self, task: Any) -> Any:
+        if type(task).__name__ == "VerifyTask":
+            if "speed 9" in task.candidate.source:
+                raise StorageError("the disk is full")
+            await self.ended.wait()
+            raise EngineError("the engine is closed")
+        return await super().submit(task)
+
+
+async def test_kernels_beside_one_that_ends_the_search_are_not_stored_as_the_engines_failure(search: Search) -> None:
+    search.engine = Ending()
+    context = search.context(rounds=1, ideas=1, implementations=1)
+    (context.problem.path.parent / "seeds" / "ends.cpp").write_text("// speed 9\n")
+    with pytest.raises(StorageError):
+        await search.run(context)
+    search.engine.ended.set()
+    await asyncio.sleep(0.05)
+    assert search.archive.evaluations() == []

@@ -1,0 +1,50 @@
+"""What is found out of a problem before anything waits for its device."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ridgeline.graph.session.api import search
+from ridgeline.graph.session.machine import measuring_devices, target_of
+from ridgeline.problems.spec import ProblemSpec, load_problem
+from ridgeline.tools.errors import ModelError, ProblemError
+from ridgeline.tools.records.vocabulary import DeviceKind
+
+from .conftest import write_problem
+from .memory_engine import DEVICE
+
+
+def _importing(folder: Path, head: str) -> ProblemSpec:
+    problem = write_problem(folder)
+    reference = problem.path.parent / problem.reference
+    reference.write_text(head + reference.read_text())
+    return load_problem(problem.path)
+
+
+def test_one_gpu_by_number_is_measured_on_alone() -> None:
+    gpu = replace(DEVICE, kind=DeviceKind.CUDA, uuid="GPU-1")
+    assert measuring_devices("cuda:1", gpu) == (gpu,)
+    assert measuring_devices("cpu", DEVICE) == (DEVICE,)
+
+
+def test_a_reference_that_imports_a_neighbour_is_refused_without_being_run(tmp_path: Path) -> None:
+    (tmp_path / "helper_beside_it.py").write_text("")
+    problem = _importing(tmp_path, "import helper_beside_it\n")
+    with pytest.raises(ProblemError, match=r"imports helper_beside_it, not installed here; .*a reference is one file"):
+        target_of(problem, "cpu")
+
+
+def test_a_reference_that_says_where_to_look_or_does_without_is_left_to_the_judge(tmp_path: Path) -> None:
+    target_of(_importing(tmp_path / "one", "import sys\nsys.path.append('/opt')\nimport nobody_has_this\n"), "cpu")
+    target_of(_importing(tmp_path / "two", "try:\n    import nobody_has_this\nexcept ImportError:\n    pass\n"), "cpu")
+
+
+def test_offline_refuses_an_interface_before_there_is_a_run_folder(tmp_path: Path) -> None:
+    problem = write_problem(tmp_path / "problem")
+    problem.path.write_text(problem.path.read_text() + "interface: module\n")
+    with pytest.raises(ModelError, match=r"not covered: interface module\. Two other ways on"):
+        search(problem.path, models=["offline"], run_dir=tmp_path / "run")
+    assert not (tmp_path / "run").exists()

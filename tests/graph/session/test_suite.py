@@ -1,0 +1,189 @@
+"""Several searches as one: in order, each once, resumable wherever it was cut."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.suite import Row, read_suite
+from ridgeline.graph.session.driver import SearchResult
+from ridgeline.graph.session.suite import Ended, new_suite, run_suite
+from ridgeline.tools.errors import DeviceError, EngineError, ModelError, ProblemError, RunError
+
+from .conftest import write_problem
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def problems(tmp_path: Path) -> Path:
+    """Give a folder of three problems, named as their numbers go, not as their letters do."""
+    for name in ("kb1_9_a", "kb1_10_b", "kb1_11_c"):
+        search = {"rounds": 2, "ideas": 2, "implementations": 1, "tune_trials": 0, "stall_rounds": None}
+        write_problem(tmp_path / "problems" / "level1" / name, name=name, search=search | {"floor_margin": None})
+    return tmp_path / "problems"
+
+
+@dataclass
+class Searches:
+    """Stands for `run_search`: what it is asked, and answers by problem."""
+
+    answers: dict[str, Any] = field(default_factory=dict)
+    asked: list[tuple[str, bool]] = field(default_factory=list)
+
+    def __call__(self, row: Row, run_dir: Path, is_begun: bool) -> Ended:
+        self.asked.append((row.name, is_begun))
+        answer = self.answers.get(row.name, 2.0)
+        if isinstance(answer, Exception):
+            raise answer
+        if isinstance(answer, Ended):
+            return answer
+        return Ended(result=result(answer))
+
+
+def result(speedup: float, state: str = "finished") -> SearchResult:
+    best = {"speedup": speedup, "speedup_vs_best": speedup / 2, "precision_class": "fp32"}
+    return SearchResult(
+        run_dir=Path(), state=state, rounds=1, best_id="k", best_source="", best_source_path=None, speedup=speedup,
+        certified=True, report={"best": best},
+    )  # fmt: skip
+
+
+def ignore(index: int, row: Row) -> None:
+    """Nobody looks."""
+
+
+def test_a_folder_of_problems_is_searched_by_its_numbers(problems: Path, tmp_path: Path) -> None:
+    suite = new_suite(tmp_path / "suite", [str(problems), "softmax"], {"rounds": 1})
+    assert [row.run for row in suite.rows] == ["01-kb1_9_a", "02-kb1_10_b", "03-kb1_11_c", "04-softmax"]
+    assert all(Path(row.problem).is_absolute() for row in suite.rows)
+    assert not (tmp_path / "suite").exists()
+    with pytest.raises(ProblemError, match=r"no problem.yaml in it or below"):
+        new_suite(tmp_path / "suite", [str(tmp_path / "problems" / "level1" / "kb1_9_a" / "seeds")], {})
+
+
+def test_a_refused_and_a_failed_problem_are_rows_and_the_suite_goes_on(problems: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "suite"
+    searches = Searches({"kb1_9_a": ProblemError("it is nondeterministic"), "kb1_10_b": EngineError("the judge died")})
+    ended = run_suite(folder, new_suite(folder, [str(problems)], {}), searches, ignore)
+    assert [(row.state, row.reason) for row in ended.rows] == [
+        ("refused", "it is nondeterministic"), ("failed", "the judge died"), ("finished", ""),
+    ]  # fmt: skip
+    assert ended.state == "finished"
+    assert read_suite(folder) == ended
+    with pytest.raises(RunError, match="holds a suite already"):
+        new_suite(folder, [str(problems)], {})
+
+
+def test_a_resumed_suite_repeats_no_search_that_ended_and_tries_a_refused_one_again(
+    problems: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "suite"
+    stops = Ended(result=result(1.1, "stopped"), is_last=True)
+    first = Searches({"kb1_9_a": DeviceError("the GPU has no 36 GB free"), "kb1_11_c": stops})
+    ended = run_suite(folder, new_suite(folder, [str(problems)], {}), first, ignore)
+    assert [row.state for row in ended.rows] == ["refused", "finished", "stopped"]
+    assert ended.state == "stopped"
+    second = Searches()
+    ended = run_suite(folder, None, second, ignore)
+    assert [name for name, _ in second.asked] == ["kb1_9_a", "kb1_11_c"]
+    assert ended.state == "finished"
+    assert [row.speedup for row in ended.rows] == [2.0, 2.0, 2.0]
+
+
+def test_what_concerns_every_search_ends_the_suite_and_leaves_it_resumable(problems: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "suite"
+    refuses = Searches({"kb1_10_b": ModelError("the key was refused")})
+    with pytest.raises(ModelError):
+        run_suite(folder, new_suite(folder, [str(problems)], {}), refuses, ignore)
+    assert [row.state for row in read_suite(folder).rows] == ["finished", "running", "planned"]
+    assert read_suite(folder).state == "stopped"
+    with pytest.raises(KeyboardInterrupt):
+        run_suite(folder, None, Searches({"kb1_11_c": KeyboardInterrupt()}), ignore_or_raise)
+    assert [row.state for row in read_suite(folder).rows] == ["finished", "finished", "running"]
+
+
+def ignore_or_raise(index: int, row: Row) -> None:
+    if (row.name, row.state) == ("kb1_11_c", "running"):
+        raise KeyboardInterrupt
+
+
+CHILD = """
+import contextlib, sys
+from pathlib import Path
+import ridgeline.graph.engines as engines
+import ridgeline.graph.commands.run as run
+from ridgeline.graph.cli import main
+from ridgeline.tools.errors import ProblemError
+sys.path.insert(0, {tests!r})
+from graph.memory_engine import MemoryEngine
+from graph.scripted_model import ScriptedModel
+
+
+class Engine(MemoryEngine):
+    async def submit(self, task):
+        if task.problem.name == "kb1_10_b":
+            raise ProblemError("reference.py: forward() is nondeterministic")
+        return await super().submit(task)
+
+
+@contextlib.asynccontextmanager
+async def opened(*_, log, **__):
+    yield Engine(delay_s=0.02, log=Path("measured-" + log.parent.name))
+
+
+engines.open_engine = opened
+run.make_models_for = lambda options: [ScriptedModel()]
+sys.exit(main())
+"""
+
+
+def child(*words: str) -> list[str]:
+    return [sys.executable, "-c", CHILD.format(tests=str(ROOT / "tests")), "suite", *words]
+
+
+def test_a_suite_killed_and_interrupted_ends_as_one_that_was_not(problems: Path, tmp_path: Path) -> None:
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    keep = {"cwd": tmp_path, "env": environment, "text": True, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    command = child(str(problems), "--plain", "--bank", "none", "--out", "runs/suite", "--rounds", "3")
+    for number, (name, number_of_measurements) in enumerate([("01-kb1_9_a", 4), ("03-kb1_11_c", 4)]):
+        with subprocess.Popen(command, **keep) as process:
+            measured = tmp_path / f"measured-{name}"
+            until = time.monotonic() + 60
+            while (not measured.exists() or measured.read_text().count("\n") < number_of_measurements) and (
+                process.poll() is None and time.monotonic() < until
+            ):
+                time.sleep(0.01)
+            process.send_signal(signal.SIGINT if number else signal.SIGKILL)
+            said, _ = process.communicate(timeout=60)
+        assert process.returncode == (130 if number else -signal.SIGKILL), said
+        command = child("--plain", "--resume")
+    assert "ridgeline suite --resume runs/suite" in said
+    states = [row.state for row in read_suite(tmp_path / "runs" / "suite").rows]
+    assert states == ["finished", "refused", "stopped"]
+
+    done = subprocess.run([*command, "--json", "--rounds", "1"], **keep | {"stderr": subprocess.PIPE}, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "warning: ignored, a suite keeps what it began with: --rounds" in done.stderr
+    content = json.loads(done.stdout)
+    assert [row["state"] for row in content["problems"]] == ["finished", "refused", "finished"]
+    assert content["scores"]["correct"] == content["scores"]["certified"] == 2
+    assert content["scores"]["over_eager"]["fast_p"]["1"] == 2 / 3
+    assert "kb1_10_b: refused: reference.py: forward() is nondeterministic" in done.stderr
+    for name in ("01-kb1_9_a", "03-kb1_11_c"):
+        with Archive.open_read_only(tmp_path / "runs" / "suite" / name) as archive:
+            assert len(archive.rounds()) == 3, "the suite's own --rounds, also after a resume"
+        lines = [json.loads(line) for line in (tmp_path / f"measured-{name}").read_text().splitlines()]
+        timed = Counter(e["candidate"] for e in lines if (e["task"], e["purpose"]) == ("BenchmarkTask", "search"))
+        assert sum(n - 1 for n in timed.values()) <= 2, "only what was in flight at a kill is timed again"

@@ -1,0 +1,177 @@
+"""The build cache under concurrent writers, kills and damage; real processes, real files."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ridgeline.tools.build import cache
+from ridgeline.tools.build.cache import BuildCache, check_writable, default_cache_dir
+from ridgeline.tools.errors import StorageError
+from ridgeline.tools.records.results import Build
+from ridgeline.tools.records.vocabulary import Status
+
+KEY = "ab" * 32
+WRITER = """
+import sys
+from pathlib import Path
+from ridgeline.tools.cache import BuildCache
+from ridgeline.tools.records import Build, Status
+root, library, first, count = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+cache = BuildCache(root)
+print("ready", flush=True)
+for i in range(first, first + count):
+    cache.publish(Build(key=f"{i:064x}", status=Status.OK), library)
+"""
+
+
+def built(key: str = KEY) -> Build:
+    return Build(key=key, status=Status.OK, flags=("-O3",), toolchain="g++")
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Path:
+    path = tmp_path / "made.so"
+    path.write_bytes(os.urandom(100_000))
+    return path
+
+
+def start_writer(root: Path, library: Path, first: int, count: int) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", WRITER, str(root), str(library), str(first), str(count)]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True)
+
+
+def test_a_published_build_is_found_again_with_its_library(tmp_path: Path, library: Path) -> None:
+    cache = BuildCache(tmp_path / "cache")
+    assert cache.find(KEY) is None
+    published = cache.publish(built(), library)
+    found = cache.find(KEY)
+    assert found is not None
+    assert found.cached
+    assert found.library_path == published.library_path
+    assert Path(str(found.library_path)).read_bytes() == library.read_bytes()
+
+
+@pytest.mark.parametrize("file", ["kernel.so", "build.json"])
+@pytest.mark.parametrize("damage", ["truncated", "changed", "missing"])
+def test_a_damaged_entry_counts_as_none_and_can_be_published_again(
+    tmp_path: Path, library: Path, file: str, damage: str
+) -> None:
+    cache = BuildCache(tmp_path / "cache")
+    victim = Path(str(cache.publish(built(), library).library_path)).parent / file
+    if damage == "truncated":
+        os.truncate(victim, 10)
+    elif damage == "changed":
+        victim.write_bytes(b"x" * victim.stat().st_size)
+    else:
+        victim.unlink()
+    assert cache.find(KEY) is None
+    cache.publish(built(), library)
+    assert cache.find(KEY) is not None
+
+
+def test_publishing_over_a_damaged_entry_replaces_it(tmp_path: Path, library: Path) -> None:
+    cache = BuildCache(tmp_path / "cache")
+    os.truncate(str(cache.publish(built(), library).library_path), 10)
+    cache.publish(built(), library)
+    assert cache.find(KEY) is not None
+
+
+def test_concurrent_writers_of_the_same_keys_leave_whole_entries(tmp_path: Path, library: Path) -> None:
+    writers = [start_writer(tmp_path / "cache", library, 0, 40) for _ in range(3)]
+    for writer in writers:
+        assert writer.wait(60) == 0
+        assert writer.stdout is not None
+        writer.stdout.close()
+    cache = BuildCache(tmp_path / "cache")
+    assert all(cache.find(f"{i:064x}") for i in range(40))
+    assert list((tmp_path / "cache" / "tmp").iterdir()) == []
+
+
+def test_a_writer_killed_at_any_instant_leaves_whole_entries_or_none(tmp_path: Path, library: Path) -> None:
+    cache = BuildCache(tmp_path / "cache")
+    rng = random.Random(7)
+    for attempt in range(4):
+        writer = start_writer(cache.root, library, 1000 * attempt, 1000)
+        assert writer.stdout is not None
+        writer.stdout.readline()
+        time.sleep(rng.uniform(0.005, 0.05))
+        writer.send_signal(signal.SIGKILL)
+        writer.wait()
+        writer.stdout.close()
+    entries = list((cache.root / "builds").glob("??/*"))
+    assert entries
+    for entry in entries:
+        assert {file.name for file in entry.iterdir()} == {"kernel.so", "build.json"}
+        assert cache.find(entry.name) is not None
+
+
+def test_the_least_recently_used_entries_go_first(tmp_path: Path, library: Path) -> None:
+    cache = BuildCache(tmp_path / "cache", limit_bytes=350_000, in_use_s=60, evict_every=1000)
+    keys = [f"{i:064x}" for i in range(5)]
+    for age, key in enumerate(keys):
+        entry = Path(str(cache.publish(built(key), library).library_path)).parent
+        os.utime(entry / "build.json", (0, 1000 + age))
+    assert cache.find(keys[0]) is not None  # used just now
+    assert cache.evict() == 2
+    assert [cache.find(key) is not None for key in keys] == [True, False, False, True, True]
+    assert cache.use().entries == 3
+
+
+def test_an_entry_in_use_is_never_evicted(tmp_path: Path, library: Path) -> None:
+    cache = BuildCache(tmp_path / "cache", limit_bytes=1, evict_every=1)
+    cache.publish(built(), library)
+    assert cache.find(KEY) is not None
+
+
+def test_a_library_that_is_a_link_is_not_taken(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("key")
+    link = tmp_path / "kernel.so"
+    link.symlink_to(secret)
+    with pytest.raises(StorageError):
+        BuildCache(tmp_path / "cache").publish(built(), link)
+
+
+def test_clear_removes_what_is_not_in_use_and_says_how_much_stayed(tmp_path: Path, library: Path) -> None:
+    cache = BuildCache(tmp_path / "cache")
+    old = Path(str(cache.publish(built(), library).library_path)).parent
+    os.utime(old / "build.json", (0, 1000))
+    cache.publish(built("f" * 64), library)
+    cleared = cache.clear()
+    assert (cleared.removed.entries, cleared.in_use.entries) == (1, 1)
+    assert cleared.removed.size_bytes > 0
+    assert cache.use() == cleared.in_use
+    assert cache.find("f" * 64) is not None
+
+
+def test_the_cache_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("RIDGELINE_CACHE_DIR", str(tmp_path))
+    assert default_cache_dir() == tmp_path
+    monkeypatch.delenv("RIDGELINE_CACHE_DIR")
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert default_cache_dir() == Path("/var/cache/ridgeline")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setenv("XDG_CACHE_HOME", "/elsewhere")
+    assert default_cache_dir() == Path("/elsewhere/ridgeline")
+
+
+def test_a_cache_that_cannot_take_builds_is_told_before_one_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_writable(tmp_path / "new" / "cache")
+    assert list((tmp_path / "new" / "cache").iterdir()) == []
+    (tmp_path / "file").touch()
+    with pytest.raises(StorageError, match=r"build cache .*file/cache: not a directory; .*RIDGELINE_CACHE_DIR"):
+        check_writable(tmp_path / "file" / "cache")
+    monkeypatch.setattr(cache, "LEAST_FREE_BYTES", 1 << 62)
+    with pytest.raises(StorageError, match=r"only \d+ MiB free"):
+        check_writable(tmp_path)

@@ -1,0 +1,370 @@
+"""Real ninja, g++ and nvcc, each compile command in the sandbox."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ridgeline.tools.build.compiler import Compiler
+from ridgeline.tools.build.flags import refused_flags, requested_flags
+from ridgeline.tools.engine import CompileTask
+from ridgeline.tools.errors import EngineError, StorageError
+from ridgeline.tools.records.keys import evaluation_key, problem_key
+from ridgeline.tools.records.problem import ProblemOnDevice
+from ridgeline.tools.records.vocabulary import DeviceKind, Purpose, ReasonCode, Status
+from ridgeline.tools.sandbox.sandbox import Sandbox
+
+MakeTask = Callable[..., CompileTask]
+MakeProblem = Callable[..., ProblemOnDevice]
+needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
+EMPTY_RUN = "void run(const float*, float*, void*) {}\n"
+SPIN = "constexpr int spin(int n) { for (long i = 0; i < 250000; i++) n ^= i; return n; }\n"
+SLOW = SPIN + "".join(f"constexpr int v{i} = spin({i});\n" for i in range(400))  # keeps g++ busy for a minute
+
+
+@pytest.fixture
+def compiler(tmp_path: Path, sandbox: Sandbox, make_problem: MakeProblem) -> Compiler:
+    return Compiler(sandbox, tmp_path / "cache", make_problem().device)
+
+
+def dynamic_symbols(library: str | None) -> set[str]:
+    assert library is not None
+    printed = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True)
+    return {line.split()[-1] for line in printed.stdout.splitlines()}
+
+
+def needed_libraries(library: str | None) -> set[str]:
+    printed = subprocess.run(["objdump", "-p", str(library)], capture_output=True, text=True, check=True)
+    return set(re.findall(r"NEEDED\s+(\S+?)\.so", printed.stdout))
+
+
+async def test_a_batch_builds_good_sources_beside_broken_ones(
+    compiler: Compiler, make_task: MakeTask, exp_source: str
+) -> None:
+    good, broken, unlinked = await compiler.compile_batch(
+        [make_task(exp_source), make_task("void run(int) {"), make_task(EMPTY_RUN.replace("run", "walk"))]
+    )
+    assert (good.status, broken.status, unlinked.status) == (Status.OK, Status.COMPILE_ERROR, Status.COMPILE_ERROR)
+    assert (broken.reason_code, unlinked.reason_code) == (ReasonCode.COMPILER_FAILED, ReasonCode.LINK_FAILED)
+    assert "defines no `run`" in unlinked.reason
+    assert good.build_s > 0
+
+
+async def test_a_library_exports_its_entry_points_and_needs_the_standard_libraries_only(
+    compiler: Compiler, make_task: MakeTask, exp_source: str
+) -> None:
+    source = exp_source + "size_t workspace_bytes() { return 64; }\nint own_helper() { return 1; }\n"
+    (build,) = await compiler.compile_batch([make_task(source)])
+    assert dynamic_symbols(build.library_path) == {"run", "ridgeline_call", "workspace_bytes"}
+    assert needed_libraries(build.library_path) <= {
+        "libstdc++",
+        "libm",
+        "libmvec",
+        "libgomp",
+        "libgcc_s",
+        "libc",
+        "libpthread",
+        "ld-linux-x86-64",
+    }
+
+
+async def test_equal_sources_are_built_once_and_then_taken_from_the_cache(
+    compiler: Compiler, make_task: MakeTask, exp_source: str
+) -> None:
+    first, second = await compiler.compile_batch([make_task(exp_source), make_task(exp_source)])
+    (third,) = await compiler.compile_batch([make_task(exp_source)])
+    assert first == second
+    assert not first.cached
+    assert third.cached
+    assert third.library_path == first.library_path
+
+
+async def test_everything_that_decides_the_code_is_in_the_key(
+    compiler: Compiler, make_task: MakeTask, make_problem: MakeProblem, exp_source: str
+) -> None:
+    problem = make_problem()
+    other_arch = replace(problem, device=replace(problem.device, arch="another-cpu"))
+    assert problem.description is not None
+    out = replace(problem.description.signature.args[1], shape=(16, 64), strides=(64, 1))
+    reshaped = replace(problem.description.signature, args=(problem.description.signature.args[0], out))
+    other_header = replace(problem, description=replace(problem.description, signature=reshaped))
+    builds = await compiler.compile_batch(
+        [
+            make_task(exp_source),
+            make_task(exp_source + "// flags: -funroll-loops\n"),
+            make_task(exp_source, other_arch),
+            make_task(exp_source, other_header),
+            make_task(exp_source, sanitize="address,undefined"),
+        ]
+    )
+    assert all(build.status is Status.OK for build in builds)
+    assert len({build.key for build in builds}) == len(builds)
+
+
+async def test_a_cache_that_cannot_be_written_says_so(
+    sandbox: Sandbox, make_task: MakeTask, make_problem: MakeProblem, exp_source: str, tmp_path: Path
+) -> None:
+    compiler = Compiler(sandbox, tmp_path / "cache", make_problem().device)
+    (tmp_path / "cache" / "tmp").rmdir()
+    (tmp_path / "cache" / "tmp").write_text("no folder")
+    with pytest.raises(StorageError, match="set RIDGELINE_CACHE_DIR"):
+        await compiler.compile_batch([make_task(exp_source)])
+
+
+async def test_a_torch_candidate_has_no_sanitizer_build(
+    compiler: Compiler, make_task: MakeTask, make_problem: MakeProblem, exp_source: str
+) -> None:
+    task = make_task(exp_source, make_problem(interface="torch"), sanitize="address,undefined")
+    (build,) = await compiler.compile_batch([task])
+    assert (build.status, build.reason_code) == (Status.REFUSED, ReasonCode.INTERFACE_UNSUPPORTED)
+    assert build.reason == "sanitizer builds exist for interface c only"
+
+
+async def test_a_log_holds_errors_first_short_and_without_our_paths(
+    compiler: Compiler, make_task: MakeTask, tmp_path: Path
+) -> None:
+    noise = "".join(f"#warning number {i} of many warnings in front of the error\n" for i in range(200))
+    (build,) = await compiler.compile_batch([make_task(noise + "void run(const float*, float*, void*) { missing(); }")])
+    assert build.log.startswith("kernel.cpp:201:41: error: ")
+    assert "missing" in build.reason
+    assert len(build.log.encode()) <= 4000
+    assert str(tmp_path) not in build.log
+    assert "\x1b" not in build.log
+
+
+@pytest.mark.parametrize(
+    "flag",
+    [
+        "-fplugin=/tmp/x.so",
+        "-I/root",
+        "-Wl,-rpath,/",
+        "@file",
+        "-o",
+        "-lcublas",
+        "-funroll-loops;id",
+        "-fuse-ld=x",
+        "$HOME",
+    ],
+)
+async def test_a_flag_that_is_not_listed_is_refused(compiler: Compiler, make_task: MakeTask, flag: str) -> None:
+    (build,) = await compiler.compile_batch([make_task(f"// flags: -O2 {flag}\n" + EMPTY_RUN)])
+    assert (build.status, build.reason_code) == (Status.REFUSED, ReasonCode.FLAG_NOT_ALLOWED)
+    assert flag in build.reason
+
+
+async def test_listed_flags_are_used_and_recorded(compiler: Compiler, make_task: MakeTask) -> None:
+    flags = (
+        "-funroll-loops",
+        "-fno-tree-vectorize",
+        "-mprefer-vector-width=256",
+        "-fno-math-errno",
+        "-O2",
+        "-ffp-contract=off",
+    )
+    (build,) = await compiler.compile_batch([make_task(f"// flags: {' '.join(flags)}\n" + EMPTY_RUN)])
+    assert build.status is Status.OK
+    assert [flag for flag in build.flags if flag in flags] == list(flags)
+
+
+def test_a_kernels_own_architecture_is_dropped() -> None:
+    asked = requested_flags(
+        "// flags: -arch=sm_70 --use_fast_math -gencode=arch=compute_80,code=sm_80 -maxrregcount=64\n"
+    )
+    assert asked == ("--use_fast_math", "-maxrregcount=64")
+    assert refused_flags(asked, DeviceKind.CUDA) == ()
+    assert refused_flags(asked, DeviceKind.CPU) == asked
+
+
+async def test_sources_too_large_or_of_another_language_are_refused(
+    compiler: Compiler, make_task: MakeTask, make_problem: MakeProblem
+) -> None:
+    other = make_task(EMPTY_RUN)
+    large, binary, cuda, torch = await compiler.compile_batch(
+        [
+            make_task(EMPTY_RUN + "//" + "x" * (1 << 20)),
+            make_task(EMPTY_RUN + "\0"),
+            replace(other, candidate=replace(other.candidate, language="cu")),
+            replace(other, problem=make_problem("torch")),
+        ]
+    )
+    assert (large.reason_code, binary.reason_code) == (ReasonCode.SOURCE_REJECTED, ReasonCode.SOURCE_REJECTED)
+    assert (cuda.reason_code, torch.reason_code) == (ReasonCode.INTERFACE_UNSUPPORTED, ReasonCode.INTERFACE_UNSUPPORTED)
+
+
+async def test_a_build_cannot_read_files_outside_its_folder(
+    compiler: Compiler, make_task: MakeTask, tmp_path: Path
+) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("THE-SECRET\n")
+    incbin = f'asm(".incbin \\"{secret}\\"");\n' + EMPTY_RUN
+    embedded, included = await compiler.compile_batch(
+        [make_task(incbin), make_task(f'#include "{secret}"\n' + EMPTY_RUN)]
+    )
+    assert (embedded.status, included.status) == (Status.COMPILE_ERROR, Status.COMPILE_ERROR)
+    assert "THE-SECRET" not in embedded.log + included.log
+
+
+async def test_a_compiler_bomb_is_stopped_and_its_neighbour_is_built(
+    compiler: Compiler, make_task: MakeTask, exp_source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ridgeline.tools.build.recipe.C_CPU_S", 2)
+    bomb, good = await compiler.compile_batch([make_task(SLOW + EMPTY_RUN), make_task(exp_source)])
+    assert (bomb.status, bomb.reason_code) == (Status.COMPILE_ERROR, ReasonCode.COMPILER_TIMEOUT)
+    assert good.status is Status.OK
+
+
+async def test_a_cancelled_batch_leaves_no_process_and_no_folder(
+    compiler: Compiler, make_task: MakeTask, tmp_path: Path
+) -> None:
+    batch = asyncio.create_task(compiler.compile_batch([make_task(SLOW + EMPTY_RUN)]))
+    deadline = time.monotonic() + 60
+    while "cc1plus" not in names_below(os.getpid()):
+        assert time.monotonic() < deadline and not batch.done()
+        await asyncio.sleep(0.02)
+    batch.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await batch
+    deadline = time.monotonic() + 60
+    while (left := processes_naming(str(tmp_path))) and time.monotonic() < deadline:
+        await asyncio.sleep(0.05)
+    assert left == []
+    assert list((tmp_path / "cache" / "tmp").iterdir()) == []
+
+
+def names_below(pid: int) -> set[str]:
+    """Return the names of the live processes below one."""
+    found: set[str] = set()
+    with contextlib.suppress(OSError):  # one that has just ended
+        found.add(Path(f"/proc/{pid}/comm").read_text().strip())
+        for children in Path(f"/proc/{pid}/task").glob("*/children"):
+            found |= {name for child in children.read_text().split() for name in names_below(int(child))}
+    return found
+
+
+def processes_naming(path: str) -> list[str]:
+    """Return the command lines of live processes that name `path`."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                command = (entry / "cmdline").read_bytes().decode(errors="replace")
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            if path in command:
+                found.append(command)
+    return found
+
+
+async def test_a_batch_of_an_undescribed_problem_is_our_own_fault(compiler: Compiler, make_task: MakeTask) -> None:
+    task = make_task(EMPTY_RUN)
+    with pytest.raises(EngineError, match="before the problem was described"):
+        await compiler.compile_batch([replace(task, problem=replace(task.problem, description=None))])
+
+
+RIGHT = 'extern "C" void run(const float* __restrict__ x, float* __restrict__ out, void* workspace)'
+OTHER_SIGNATURES = {
+    "": (ReasonCode.LINK_FAILED, "defines no `run`"),
+    "void walk(const float* x, float* out, void*) {}": (ReasonCode.LINK_FAILED, "defines no `run`"),
+    "void run(const float* x, float* out, int n) {}": (ReasonCode.LINK_FAILED, "defines no `run`"),
+    "void run(float* x, float* out, void*) {}": (ReasonCode.LINK_FAILED, "defines no `run`"),
+    'extern "C" void run(const float* x, float* out, int n) {}': (ReasonCode.COMPILER_FAILED, "conflicting"),
+    "int run(const float* x, float* out, void*) { return 0; }": (ReasonCode.COMPILER_FAILED, "ambiguating"),
+    "static void run(const float* x, float* out, void*) {}": (ReasonCode.COMPILER_FAILED, "and later"),
+}
+ITS_OWN_FAULT = """
+int own(int);
+float own(int);
+void run(const float* x, float* out, void*) {}
+"""
+
+
+async def test_a_run_of_another_signature_is_answered_with_the_right_one(
+    compiler: Compiler, make_task: MakeTask
+) -> None:
+    builds = await compiler.compile_batch([make_task(source) for source in OTHER_SIGNATURES])
+    for build, (reason_code, words) in zip(builds, OTHER_SIGNATURES.values(), strict=True):
+        assert (build.status, build.reason_code) == (Status.COMPILE_ERROR, reason_code)
+        assert words in build.reason
+        assert build.reason.endswith(f"it has to be `{RIGHT}`")
+    (own,) = await compiler.compile_batch([make_task(ITS_OWN_FAULT)])
+    assert "ambiguating" in own.reason
+    assert "it has to be" not in own.reason
+
+
+@needs_nvcc
+async def test_a_cuda_run_of_another_signature_is_answered_with_the_right_one(
+    tmp_path: Path, sandbox: Sandbox, make_task: MakeTask, make_problem: MakeProblem
+) -> None:
+    problem = make_problem(kind=DeviceKind.CUDA)
+    sources = (
+        "void run(const float* x, float* out, void*) {}",
+        'extern "C" void run(const float* x, float* out, void*) {}',
+        'extern "C" int run(const float* x, float* out, void*, cudaStream_t) { return 0; }',
+    )
+    compiler = Compiler(sandbox, tmp_path / "cache", problem.device)
+    for build in await compiler.compile_batch([make_task(source, problem) for source in sources]):
+        assert build.status is Status.COMPILE_ERROR
+        assert build.reason.endswith(f"it has to be `{RIGHT.removesuffix(')')}, cudaStream_t stream)`")
+
+
+@needs_nvcc
+async def test_cuda_goes_through_the_same_path(
+    tmp_path: Path, sandbox: Sandbox, make_task: MakeTask, make_problem: MakeProblem
+) -> None:
+    problem = make_problem(kind=DeviceKind.CUDA)
+    source = """
+__global__ void exp_kernel(const float* x, float* out) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < X_NUMEL) out[i] = expf(x[i]);
+}
+void run(const float* x, float* out, void*, cudaStream_t stream) {
+  exp_kernel<<<(X_NUMEL + 255) / 256, 256, 0, stream>>>(x, out);
+}
+"""
+    compiler = Compiler(sandbox, tmp_path / "cache", problem.device)
+    good, broken = await compiler.compile_batch(
+        [make_task("// flags: --use_fast_math\n" + source, problem), make_task(source.replace("expf", "exqf"), problem)]
+    )
+    assert good.status is Status.OK
+    assert "-gencode=arch=compute_90a,code=sm_90a" in good.flags
+    assert {"run", "ridgeline_call"} <= dynamic_symbols(good.library_path)
+    assert 'identifier "exqf" is undefined' in broken.reason
+
+
+@pytest.mark.slow
+async def test_a_torch_extension_builds_with_the_appended_binding(
+    tmp_path: Path, sandbox: Sandbox, make_task: MakeTask, make_problem: MakeProblem
+) -> None:
+    problem = make_problem("torch")
+    compiler = Compiler(sandbox, tmp_path / "cache", problem.device)
+    source = "#include <torch/extension.h>\ntorch::Tensor forward(torch::Tensor x) { return torch::exp(x); }"
+    (build,) = await compiler.compile_batch([make_task(source, problem)])
+    assert build.status is Status.OK, build.log
+    assert "PyInit_ridgeline_candidate" in dynamic_symbols(build.library_path)
+    (other,) = await compiler.compile_batch([make_task(source.replace("x)", "x, double)", 1), problem)])
+    assert other.reason.endswith("it has to be `torch::Tensor forward(torch::Tensor x)`")
+
+
+def test_an_evaluations_key_changes_with_purpose_problem_and_device(make_problem: MakeProblem) -> None:
+    problem = make_problem()
+    faster = replace(problem, device=replace(problem.device, name="another"))
+    looser = replace(problem, tolerance="bf16")
+    keys = {
+        evaluation_key("build", problem, Purpose.SEARCH),
+        evaluation_key("build", problem, Purpose.CERTIFY),
+        evaluation_key("other", problem, Purpose.SEARCH),
+        evaluation_key("build", faster, Purpose.SEARCH),
+        evaluation_key("build", looser, Purpose.SEARCH),
+    }
+    assert len(keys) == 5
+    assert problem_key(problem) == problem_key(replace(problem, name="renamed"))

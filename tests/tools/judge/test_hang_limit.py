@@ -1,0 +1,34 @@
+"""A limit on code that runs in a process of its own."""
+
+import subprocess
+import sys
+
+from ridgeline.tools.judge.hang_limit import SHORTEST_S, hung_line, reference_limit_s
+
+
+def run(body: str) -> subprocess.CompletedProcess[str]:
+    program = (
+        f"from ridgeline.tools.judge.hang_limit import hang_limit\nwith hang_limit(0.5):\n    {body}\nprint('over')\n"
+    )
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_a_block_within_its_limit_goes_on_and_one_beyond_it_ends_the_process() -> None:
+    assert run("pass").stdout == "over\n"
+    ended = run("while True: pass")
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert hung_line(ended.stderr, "<string>") == "line 3 in <module>"
+
+
+def test_a_block_inside_a_native_call_that_keeps_the_interpreter_ends_too() -> None:
+    ended = run("import ctypes; ctypes.PyDLL(None).sleep(1000)")
+    assert hung_line(ended.stderr, "<string>") == "line 3 in <module>"
+
+
+def test_a_log_without_a_report_names_no_line() -> None:
+    assert hung_line("RuntimeError: no", "reference.py") is None
+    assert hung_line('Timeout (0:01:00)!\n  File "other.py", line 3 in f\n', "reference.py") == ""
+
+
+def test_the_limit_follows_a_long_call_timeout_only() -> None:
+    assert (reference_limit_s(5.0), reference_limit_s(100.0)) == (SHORTEST_S, 200.0)

@@ -1,0 +1,146 @@
+"""A reference outlined on tensors without values: one small file of our own for each kind of construct."""
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ridgeline.tools.errors import EngineError
+from ridgeline.tools.judge.outline import Outline, OutlineProcess
+from ridgeline.tools.judge.process import JudgeProcess
+from ridgeline.tools.judge.set_count import WORKING_SETS, count_sets
+from ridgeline.tools.machine.devices import detect_device
+from ridgeline.tools.records.problem import ProblemOnDevice
+from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Role
+
+HEAD = "import torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
+GIB = 1 << 30
+
+
+def reference(init: str = "pass", args: str = "x", body: str = "return x * 2", inputs: str = "torch.rand(4, 8)") -> str:
+    return (
+        f"{HEAD}class Model(nn.Module):\n    def __init__(self, n=8, *, bias=True):\n        super().__init__()\n"
+        f"        {init}\n    def forward(self, {args}):\n        {body}\n"
+        f"def get_inputs():\n    return [{inputs}]\ndef get_init_inputs():\n    return [8]\n"
+    )
+
+
+@pytest.fixture(scope="module")
+def outlines() -> Iterator[OutlineProcess]:
+    with OutlineProcess(limit_s=10.0, memory_bytes=GIB) as process:
+        yield process
+
+
+def names(outline: Outline, role: Role) -> list[str]:
+    assert outline.signature is not None
+    return [a.name for a in outline.signature.with_role(role)]
+
+
+@pytest.mark.parametrize(
+    ("source", "inputs", "outputs"),
+    [
+        (reference(args="a, b", body="return a @ b", inputs="torch.rand(4, 8), torch.rand(8, 2)"), ["a", "b"], ["out"]),
+        (reference(args="x, s", body="return x * s", inputs="torch.rand(4), 3.14"), ["x", "s"], ["out"]),
+        (reference(args="x, m", body="return x * m", inputs="torch.rand(4), torch.rand(4) > 0.5"), ["x", "m"], ["out"]),
+        (reference(body="return torch.argmax(x, dim=1)"), ["x"], ["out"]),
+        (reference(body="return x + 1, (x - 1, {'z': x * 2})"), ["x"], ["out_0", "out_1", "out_2"]),
+        (reference(args="xs", body="return torch.cat(xs)", inputs="[torch.rand(4), torch.rand(4)]"), ["xs_0", "xs_1"], ["out"]),
+        (reference(args="x, h=None", body="return x if h is None else x + h"), ["x"], ["out"]),
+        (reference(args="p, t", body="return p[t]", inputs="torch.rand(4, 8), torch.arange(4)"), ["p", "t"], ["out"]),
+    ],
+)  # fmt: skip
+def test_arguments_of_every_kind_are_outlined(
+    outlines: OutlineProcess, source: str, inputs: list[str], outputs: list[str]
+) -> None:
+    found = outlines.outline(source)
+    assert (found.code, found.reason) == ("", "")
+    assert names(found, Role.INPUT) == inputs
+    assert names(found, Role.OUTPUT) == outputs
+
+
+@pytest.mark.parametrize(
+    ("source", "code", "says"),
+    [
+        (reference(body="return x + torch.randn(4, 8)"), "random", r"draws random numbers \(randn\)"),
+        (reference(body="return F.dropout(x)"), "random", "draws random numbers"),
+        (reference(body="return F.dropout(x, training=self.training)"), "", ""),
+        (reference(init="self.d = nn.Dropout(0.5); self.b = nn.BatchNorm1d(8)", body="return self.b(self.d(x))"), "", ""),
+        (reference(init="self.b = nn.BatchNorm1d(8)", body="self.b.train(); return self.b(x)"), "state", "own buffers"),
+        (reference(body="return F.scaled_dot_product_attention(x, x, x)"), "", ""),
+        (reference(body="return F.scaled_dot_product_attention(x, x, x, dropout_p=0.5)"), "random", "draws random numbers"),
+        (reference(body="return x.relu_()"), "", ""),
+        (reference(body="x.relu_(); return x.sum(1)"), "", ""),
+        (reference(inputs="'text'"), "form", "is a str"),
+        (reference(body="return x.to(torch.complex64)"), "form", "complex64"),
+        (reference(body="raise ValueError('no rows')"), "raised", r"ValueError: no rows \(line \d+ in forward\)"),
+        ("import a_package_nobody_has\n", "package", "No module named"),
+        (reference(init="import os; os._exit(3)"), "raised", "ended the process"),
+        (reference(init="self.t = torch.linspace(0, 1, 3)[2].item()"), "", ""),
+        (reference(body="return x[x > 0]"), "values", "only the judge can tell"),
+    ],
+)  # fmt: skip
+def test_what_speaks_against_a_reference_is_told(outlines: OutlineProcess, source: str, code: str, says: str) -> None:
+    found = outlines.outline(source)
+    assert found.code == code, found.reason
+    assert not says or re.search(says, found.reason), found.reason
+    assert "\n" not in found.reason
+
+
+def test_a_reference_of_many_gib_is_outlined_without_them(outlines: OutlineProcess) -> None:
+    init, inputs = "self.l = nn.Linear(65536, 65536)", "torch.rand(65536, 65536)"
+    found = outlines.outline(reference(init=init, body="return torch.relu(self.l(x))", inputs=inputs))
+    assert found.code == ""
+    assert found.set_bytes == 2 * 16 * GIB
+    assert found.parameter_bytes == 16 * GIB + 4 * 65536
+    assert found.forward_bytes == 3 * 16 * GIB + 16 * GIB + 4 * 65536, "what relu is given lives beside its result"
+
+
+def test_a_device_that_is_or_may_be_too_small_is_named_with_both_figures(outlines: OutlineProcess) -> None:
+    cpu = detect_device("cpu")
+    found = outlines.outline(reference(inputs="torch.rand(1024, 1048576)"))
+    large, tight, small = (replace(cpu, kind=DeviceKind.CUDA, memory_bytes=n * GIB) for n in (141, 80, 32))
+    assert found.on(large) == found
+    sets = count_sets(8 * GIB, kind=large.kind, cache_bytes=large.cache_bytes, memory_bytes=large.memory_bytes)
+    assert found.judge_bytes(large) == (sets + WORKING_SETS) * 8 * GIB
+    assert found.on(tight).code == "tight"
+    assert re.match(
+        r"judging it takes about [\d.]+ GB, this device has 85.9 GB: only a run can", found.on(tight).reason
+    )
+    assert found.on(small).code == "memory"
+    assert re.match(r"judging it takes at least [\d.]+ GB .* has 34.4 GB: choose smaller", found.on(small).reason)
+    assert "targets.cuda.sizes" in found.on(small).reason
+
+
+def test_a_reference_that_allocates_for_real_meets_its_limit(outlines: OutlineProcess) -> None:
+    found = outlines.outline(reference(init="self.b = bytearray(3 << 30)"))
+    assert found.code == "memory"
+    assert outlines.outline(reference()).code == "", "the next one is not concerned"
+
+
+def test_a_reference_that_never_ends_is_told_and_the_next_one_answered() -> None:
+    with OutlineProcess(limit_s=1.0) as process:
+        found = process.outline(reference(body="while True: pass"))
+        assert (found.code, found.reason) == ("time", "not outlined within 1 s")
+        assert process.outline("import a_package_nobody_has\n").code == "package"
+        process._process.kill()
+        with pytest.raises(EngineError, match="ended with status -9"):
+            process.outline(reference())
+
+
+def test_the_outline_has_the_signature_that_the_judge_finds(outlines: OutlineProcess, tmp_path: Path) -> None:
+    init = "self.l = nn.Linear(8, 8); self.register_buffer('scale', torch.ones(8))"
+    source = reference(init=init, args="x, s, ys", body="return self.l(x) * self.scale + s * ys[0], x.argmax(1)")
+    source = source.replace("return [torch.rand(4, 8)]", "return [torch.rand(8, 4).T, 0.5, [torch.rand(4, 1)]]")
+    problem = ProblemOnDevice(
+        name="p", reference_source=source, interface="c", tolerance="fp32", device=detect_device("cpu")
+    )
+    judge = JudgeProcess(problem, os.urandom(16), tmp_path)
+    try:
+        expected = judge.problem.description.signature
+    finally:
+        judge.close()
+    assert outlines.outline(source).signature == expected
+    assert any(a.kind is ArgKind.SCALAR for a in expected.args)

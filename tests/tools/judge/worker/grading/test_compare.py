@@ -1,0 +1,127 @@
+"""Comparison and poison on tensors of every kind."""
+
+import math
+
+import pytest
+import torch
+
+from ridgeline.tools.judge.worker.grading import compare as judge_compare
+from ridgeline.tools.judge.worker.grading.compare import compare, expect, fill_words, missing_elements, poison_word
+
+
+def test_equal_outputs_have_no_error() -> None:
+    values = torch.randn(32, 64, dtype=torch.float64)
+    found = compare(values.clone(), expect(values))
+    assert (found.errors.overall, found.errors.worst_row, found.errors.worst_element) == (0.0, 0.0, 0.0)
+
+
+def test_comparison_leaves_a_float64_output_as_it_is() -> None:
+    output = torch.ones(4, 32, dtype=torch.float64)
+    compare(output, expect(torch.zeros(4, 32, dtype=torch.float64)))
+    assert bool((output == 1).all())
+
+
+def test_error_is_taken_over_the_spread_not_the_size() -> None:
+    values = 1000 + torch.randn(64, 64, dtype=torch.float64)
+    mean = torch.full_like(values, float(values.mean()))
+    assert compare(mean, expect(values)).errors.overall == pytest.approx(1.0, rel=1e-6)
+
+
+def test_values_whose_squares_float64_does_not_hold_have_figures_all_the_same() -> None:
+    values = torch.tensor([[1e200, -2e200, 3.0]], dtype=torch.float64)
+    assert expect(values).all_finite
+    assert expect(values).norm == math.inf
+    assert expect(values * 1e-50).spread == pytest.approx((14 / 3) ** 0.5 * 1e150, rel=1e-6)
+
+
+def test_worst_element_is_named() -> None:
+    values = torch.randn(40, 64, dtype=torch.float64)
+    output = values.clone()
+    output[33, 17] += 5
+    worst = compare(output, expect(values)).worst
+    assert worst is not None
+    assert worst.index == (33, 17)
+
+
+def test_zeroed_small_row_shows_in_its_own_row() -> None:
+    scale = torch.logspace(-2, 2, 64, dtype=torch.float64).unsqueeze(1)
+    values = torch.randn(64, 256, dtype=torch.float64) * scale
+    output = values.clone()
+    output[5] = 0
+    errors = compare(output, expect(values)).errors
+    assert errors.overall < 1e-3
+    assert errors.worst_row > 0.05
+
+
+def test_nan_positions_must_match() -> None:
+    values = torch.randn(4, 32, dtype=torch.float64)
+    values[1, 1] = math.nan
+    good, bad = values.float(), values.float()
+    bad[2, 2] = math.nan
+    assert compare(good, expect(values)).non_finite is None
+    assert compare(bad, expect(values)).non_finite is not None
+    assert compare(torch.nan_to_num(good), expect(values)).non_finite is not None
+
+
+def test_infinities_must_have_the_same_sign() -> None:
+    values = torch.randn(4, 32, dtype=torch.float64)
+    values[0, 0] = math.inf
+    output = values.float()
+    assert compare(output, expect(values)).non_finite is None
+    output[0, 0] = -math.inf
+    assert compare(output, expect(values)).non_finite is not None
+
+
+def test_integers_must_be_exact() -> None:
+    values = torch.arange(100).reshape(10, 10)
+    output = values.clone()
+    assert compare(output, expect(values)).wrong_integers == 0
+    output[3, 4] += 1
+    found = compare(output, expect(values))
+    assert found.wrong_integers == 1
+    assert found.worst is not None
+    assert found.worst.index == (3, 4)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("nan", [True, False])
+def test_poison_is_nan_or_finite_and_found_again(dtype: torch.dtype, *, nan: bool) -> None:
+    tensor = torch.zeros(8, 8, dtype=dtype)
+    word = poison_word(dtype, nan=nan)
+    fill_words(tensor, word)
+    assert bool(torch.isnan(tensor).all()) is nan
+    assert bool(torch.isfinite(tensor).all()) is not nan
+    tensor[2, 3] = math.nan
+    tensor[4] = 1
+    assert int(missing_elements(tensor, word).sum()) == 64 - 9
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_poison_is_no_nan_that_an_honest_kernel_writes(dtype: torch.dtype) -> None:
+    honest = torch.tensor([math.nan, math.inf - math.inf], dtype=dtype)
+    bits = {int(honest.view(judge_compare._WORDS[dtype.itemsize])[i]) for i in range(2)}
+    all_ones = (1 << 8 * dtype.itemsize - 1) - 1  # CUDA's
+    assert not {poison_word(dtype, nan=True) for _ in range(4000)} & (bits | {all_ones})
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64, torch.bool])
+def test_integers_get_two_patterns(dtype: torch.dtype) -> None:
+    tensor = torch.zeros(8, dtype=dtype)
+    word = poison_word(dtype, nan=True)
+    fill_words(tensor, word)
+    assert int(missing_elements(tensor, word).sum()) == 8
+
+
+def test_rows_are_judged_alike_in_one_piece_and_in_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = torch.randn(37, 64, dtype=torch.float64)
+    whole = expect(values).row_norms
+    monkeypatch.setattr(judge_compare, "_CHUNK", 5 * 64)
+    assert torch.equal(expect(values).row_norms, whole)
+
+
+def test_figures_leave_out_what_is_not_finite() -> None:
+    values = torch.tensor([1.0, 3.0, math.inf, math.nan, -math.inf], dtype=torch.float64)
+    found = expect(values)
+    assert (found.mean, found.all_finite) == (2.0, False)
+    assert found.norm == pytest.approx(math.sqrt(10))
+    assert expect(values[:2]).all_finite

@@ -1,0 +1,262 @@
+"""The local engine over real builds and real child processes that speak the evaluator's protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ridgeline.tools.engine import BenchmarkTask, CompileTask, VerifyTask
+from ridgeline.tools.errors import EngineError, NotBegun, ProblemError
+from ridgeline.tools.local.engine import LocalEngine
+from ridgeline.tools.local.evaluator_process import clean_environment
+from ridgeline.tools.machine.locks import DeviceLock
+from ridgeline.tools.records.problem import Device, ProblemOnDevice
+from ridgeline.tools.records.results import Build, Timing, Verdict
+from ridgeline.tools.records.search import Candidate
+from ridgeline.tools.records.vocabulary import Status
+
+# An evaluator without a judge: it does what the candidate's source says.
+EVALUATOR = """
+import json, os, pathlib, subprocess, sys, time
+log = pathlib.Path(sys.argv[1])
+for line in sys.stdin:
+    request = json.loads(line)
+    words = request["body"].get("candidate", {}).get("source", "").split()
+    with log.open("a") as file:
+        file.write(json.dumps({"pid": os.getpid(), "task": request["task"], "env": dict(os.environ)}) + "\\n")
+    if "die" in words:
+        os._exit(3)
+    if "die-once" in words and log.read_text().count("\\n") == 1:
+        os._exit(3)
+    if "sleep" in words:
+        time.sleep(60)
+    if "pause" in words:
+        time.sleep(0.2)
+    reply = {"id": request["id"], "result": {"status": "ok", "verify_s": time.time()}}
+    if "refuse" in words:
+        reply = {"id": request["id"], "error": {"type": "ProblemError", "message": "reference.py: no tensor"}}
+    if "babble" in words:
+        print("PASS", flush=True)
+    print(json.dumps(reply), flush=True)
+"""
+
+
+@pytest.fixture
+def calls(tmp_path: Path) -> Path:
+    return tmp_path / "calls.jsonl"
+
+
+@pytest.fixture
+async def engine(tmp_path: Path, calls: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[LocalEngine]:
+    monkeypatch.setenv("RIDGELINE_LOCK_DIR", str(tmp_path / "locks"))
+
+    def command(device: Device) -> Sequence[str]:
+        return [sys.executable, "-c", EVALUATOR, str(calls)]
+
+    engine = LocalEngine(cache_dir=tmp_path / "cache", log=tmp_path / "evaluator.log", evaluator=command)
+    yield engine
+    await engine.aclose()
+
+
+@pytest.fixture
+def verify(
+    make_problem: Callable[..., ProblemOnDevice], make_candidate: Callable[..., Candidate]
+) -> Callable[..., VerifyTask]:
+    def make(behaviour: str = "", **settings: float) -> VerifyTask:
+        build = Build(key="k", status=Status.OK)
+        return VerifyTask(problem=make_problem(), candidate=make_candidate(behaviour), build=build, **settings)  # type: ignore[arg-type]
+
+    return make
+
+
+def requests(calls: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in calls.read_text().splitlines()] if calls.exists() else []
+
+
+def is_alive(pid: object) -> bool:
+    return Path(f"/proc/{pid}").exists()
+
+
+async def test_builds_asked_for_together_come_from_one_batch(
+    engine: LocalEngine, make_task: Callable[..., CompileTask], exp_source: str
+) -> None:
+    sources = [exp_source, exp_source + "// second\n", "void run("]
+    builds = await asyncio.gather(*(engine.submit(make_task(source)) for source in sources))
+    assert [build.status for build in builds] == [Status.OK, Status.OK, Status.COMPILE_ERROR]
+
+
+async def test_a_problem_of_ours_fails_only_its_own_build(
+    engine: LocalEngine, make_task: Callable[..., CompileTask], exp_source: str
+) -> None:
+    good, undescribed = make_task(exp_source), make_task(exp_source)
+    undescribed = replace(undescribed, problem=replace(undescribed.problem, description=None))
+    first, second = await asyncio.gather(engine.submit(good), engine.submit(undescribed), return_exceptions=True)
+    assert isinstance(first, Build)
+    assert isinstance(second, EngineError)
+
+
+async def test_a_cancelled_build_leaves_its_batch_alone(
+    engine: LocalEngine, make_task: Callable[..., CompileTask], exp_source: str
+) -> None:
+    kept = asyncio.create_task(engine.submit(make_task(exp_source)))
+    dropped = asyncio.create_task(engine.submit(make_task(exp_source + "// dropped\n")))
+    await asyncio.sleep(0.05)
+    dropped.cancel()
+    assert (await kept).status is Status.OK
+    with pytest.raises(asyncio.CancelledError):
+        await dropped
+
+
+async def test_a_task_comes_back_as_its_own_record(engine: LocalEngine, verify: Callable[..., VerifyTask]) -> None:
+    verdict = await engine.submit(verify())
+    assert isinstance(verdict, Verdict)
+    assert verdict.status is Status.OK
+
+
+async def test_a_crashed_evaluator_is_started_again_and_the_task_retried(
+    engine: LocalEngine, verify: Callable[..., VerifyTask], calls: Path
+) -> None:
+    assert (await engine.submit(verify("die-once", retries=1))).status is Status.OK
+    first, second = requests(calls)
+    assert first["pid"] != second["pid"]
+
+
+async def test_an_evaluator_that_keeps_crashing_is_an_engine_error(
+    engine: LocalEngine, verify: Callable[..., VerifyTask], calls: Path
+) -> None:
+    with pytest.raises(EngineError, match="VerifyTask: the evaluator ended with status 3"):
+        await engine.submit(verify("die", retries=2))
+    assert len(requests(calls)) == 3
+
+
+async def test_a_users_mistake_is_not_retried(
+    engine: LocalEngine, verify: Callable[..., VerifyTask], calls: Path
+) -> None:
+    with pytest.raises(ProblemError, match="no tensor"):
+        await engine.submit(verify("refuse", retries=3))
+    assert len(requests(calls)) == 1
+
+
+async def test_a_late_evaluator_is_ended(engine: LocalEngine, verify: Callable[..., VerifyTask], calls: Path) -> None:
+    await engine.submit(verify())  # the evaluator's own start is no part of what is late
+    with pytest.raises(EngineError, match=r"within 0\.5 s"):
+        await engine.submit(verify("sleep", timeout_s=0.5, retries=0))
+    assert not is_alive(requests(calls)[0]["pid"])
+
+
+async def test_a_reply_that_is_no_reply_is_an_engine_error(
+    engine: LocalEngine, verify: Callable[..., VerifyTask]
+) -> None:
+    with pytest.raises(EngineError, match="PASS"):
+        await engine.submit(verify("babble", retries=0))
+
+
+async def test_a_cancelled_measurement_leaves_no_process_and_frees_the_device(
+    engine: LocalEngine, verify: Callable[..., VerifyTask], calls: Path, tmp_path: Path
+) -> None:
+    measuring = asyncio.create_task(engine.submit(verify("sleep")))
+    while not requests(calls):
+        await asyncio.sleep(0.01)
+    measuring.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await measuring
+    assert not is_alive(requests(calls)[0]["pid"])
+    async with asyncio.timeout(60), DeviceLock("cpu", tmp_path / "locks").exclusive():
+        pass
+
+
+async def test_closing_the_engine_ends_every_process(
+    engine: LocalEngine, verify: Callable[..., VerifyTask], calls: Path
+) -> None:
+    await engine.submit(verify())
+    pid = requests(calls)[0]["pid"]
+    assert is_alive(pid)
+    await engine.aclose()
+    assert not is_alive(pid)
+    with pytest.raises(EngineError, match="closed"):
+        await engine.submit(verify())
+
+
+async def test_one_task_at_a_time_runs_on_a_device(engine: LocalEngine, verify: Callable[..., VerifyTask]) -> None:
+    verdicts = await asyncio.gather(*(engine.submit(verify("pause")) for _ in range(3)))
+    ends = sorted(verdict.verify_s for verdict in verdicts)
+    assert min(second - first for first, second in itertools.pairwise(ends)) >= 0.19
+
+
+async def test_a_measurement_waits_for_the_machine_and_a_verification_does_not(
+    engine: LocalEngine, verify: Callable[..., VerifyTask], tmp_path: Path, calls: Path
+) -> None:
+    task = verify()
+    timing = BenchmarkTask(
+        problem=task.problem, candidate=task.candidate, build=task.build, verdict=Verdict(status=Status.OK)
+    )
+    async with DeviceLock("cpu", tmp_path / "locks").shared():
+        await engine.submit(task)
+        measuring = asyncio.create_task(engine.submit(timing))
+        await asyncio.sleep(0.2)
+        assert len(requests(calls)) == 1
+    assert isinstance(await measuring, Timing)
+
+
+async def test_a_stop_drops_what_waits_and_lets_what_runs_end(
+    make_task: Callable[..., CompileTask],
+    verify: Callable[..., VerifyTask],
+    exp_source: str,
+    calls: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("RIDGELINE_LOCK_DIR", str(tmp_path / "locks"))
+    stopping = asyncio.Event()
+    command = [sys.executable, "-c", EVALUATOR, str(calls)]
+    engine = LocalEngine(cache_dir=tmp_path / "cache", evaluator=lambda device: command, is_stopping=stopping.is_set)
+    running, behind = (asyncio.create_task(engine.submit(verify(words))) for words in ("pause", ""))
+    while not requests(calls):
+        await asyncio.sleep(0.01)
+    stopping.set()
+    assert (await running).status is Status.OK
+    with pytest.raises(NotBegun):
+        await behind
+    stopping.clear()
+    async with DeviceLock("cpu", tmp_path / "locks").exclusive():  # as another process would
+        waiting = [asyncio.create_task(engine.submit(task)) for task in (verify(), make_task(exp_source))]
+        await asyncio.sleep(0.2)
+        stopping.set()
+        assert [type(error) for error in await asyncio.gather(*waiting, return_exceptions=True)] == [NotBegun] * 2
+    assert len(requests(calls)) == 1
+    await engine.aclose()
+
+
+async def test_the_evaluator_sees_no_key(
+    engine: LocalEngine, verify: Callable[..., VerifyTask], calls: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    monkeypatch.setenv("RIDGELINE_RUNNER_LOG", "/tmp/x")
+    await engine.submit(verify())
+    environment = requests(calls)[0]["env"]
+    assert isinstance(environment, dict)
+    assert "OPENAI_API_KEY" not in environment
+    assert environment["RIDGELINE_RUNNER_LOG"] == "/tmp/x"
+
+
+def test_the_clean_environment_finds_the_package_and_keeps_thread_settings() -> None:
+    kept = clean_environment({"OMP_NUM_THREADS": "2", "PATH": "/bin", "GOOGLE_API_KEY": "x", "PYTHONPATH": "/mine"})
+    assert kept["OMP_NUM_THREADS"] == "2"
+    assert "GOOGLE_API_KEY" not in kept
+    assert kept["PYTHONPATH"].split(os.pathsep)[1:] == ["/mine"]
+    assert (Path(kept["PYTHONPATH"].split(os.pathsep)[0]) / "ridgeline" / "__init__.py").exists()
+
+
+def test_the_engines_process_never_imports_torch() -> None:
+    program = "import sys, ridgeline.tools.local.engine, ridgeline.tools.toolbox; sys.exit('torch' in sys.modules)"
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    assert subprocess.run([sys.executable, "-c", program], env=env, check=False).returncode == 0

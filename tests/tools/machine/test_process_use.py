@@ -1,0 +1,159 @@
+"""What /proc says of a process: whether its threads are at rest, and what they have used of the cores."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import pytest
+
+from ridgeline.tools.machine.process_use import ProcessorTime, Threads, processor_s, thread_count
+
+COMES_AND_GOES = """
+import sys, threading
+for line in sys.stdin:
+    thread = threading.Thread(target=lambda: None)
+    thread.start()
+    thread.join()
+    print("ended", flush=True)
+"""
+
+
+def comes_true(is_so: Callable[[], bool], seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if is_so():
+            return True
+    return False
+
+
+def rests_within(threads: Threads, seconds: float) -> bool:
+    return comes_true(threads.are_at_rest, seconds)
+
+
+def test_threads_that_come_and_go_leave_neither_a_wrong_state_nor_an_open_file() -> None:
+    open_before = len(os.listdir("/proc/self/fd"))
+    command = [sys.executable, "-c", COMES_AND_GOES]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None and process.stdout is not None
+        threads = Threads(process.pid)
+        for _ in range(5):
+            process.stdin.write("go\n")
+            process.stdin.flush()
+            process.stdout.readline()
+            assert not threads.are_at_rest()
+            process.send_signal(signal.SIGSTOP)
+            assert rests_within(threads, 20)
+            process.send_signal(signal.SIGCONT)
+        assert comes_true(lambda: thread_count(process.pid) == 1, 20)  # joined is before the kernel's end of it
+        process.kill()
+        process.wait()
+        assert threads.are_at_rest()
+        threads.close()
+    assert len(os.listdir("/proc/self/fd")) == open_before
+
+
+REPLACES_ITS_THREAD = """
+import sys, threading
+end = threading.Event()
+for line in sys.stdin:
+    end.set()
+    end = threading.Event()
+    threading.Thread(target=end.wait, daemon=True).start()
+    print("replaced", flush=True)
+"""
+
+
+def test_a_program_that_replaces_its_threads_holds_no_more_files_of_ours_than_it_has_threads() -> None:
+    open_before = len(os.listdir("/proc/self/fd"))
+    command = [sys.executable, "-c", REPLACES_ITS_THREAD]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None and process.stdout is not None
+        threads = Threads(process.pid)
+        for _ in range(20):
+            process.stdin.write("go\n")
+            process.stdin.flush()
+            process.stdout.readline()
+            process.send_signal(signal.SIGSTOP)
+            assert rests_within(threads, 20)
+            process.send_signal(signal.SIGCONT)
+        pipes, threads_at_most = 2, 3
+        assert len(os.listdir("/proc/self/fd")) <= open_before + pipes + threads_at_most
+        threads.close()
+        process.kill()
+
+
+WORKS_IN_THREADS = """
+import sys, threading, time
+never = threading.Event()
+def work(worked, stays):
+    end = time.thread_time() + 0.1
+    while time.thread_time() < end:
+        pass
+    worked.set()
+    if stays:
+        never.wait()
+for line in sys.stdin:
+    worked, stays = threading.Event(), line.strip() == "stay"
+    thread = threading.Thread(target=work, args=(worked, stays), daemon=True)
+    thread.start()
+    worked.wait() if stays else thread.join()
+    time.sleep(0.05)
+    print("worked", flush=True)
+"""
+
+
+@pytest.mark.parametrize("thread", ["end", "stay"])
+def test_processor_time_counts_threads_that_ended_and_those_that_live(thread: str) -> None:
+    command = [sys.executable, "-c", WORKS_IN_THREADS]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write("end\n")
+        process.stdin.flush()
+        process.stdout.readline()
+        used = ProcessorTime(process.pid)
+        process.stdin.write(f"{thread}\n")
+        process.stdin.flush()
+        process.stdout.readline()
+        assert used.seconds() >= 0.05
+        process.kill()
+    assert used.seconds() >= 0
+
+
+def test_an_idle_process_uses_no_time() -> None:
+    with subprocess.Popen(["/bin/sleep", "60"]) as process:
+        time.sleep(0.1)
+        used = ProcessorTime(process.pid)
+        time.sleep(0.05)
+        assert used.seconds() == 0
+        process.kill()
+
+
+def test_a_process_that_is_gone_is_at_rest() -> None:
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    assert Threads(process.pid).are_at_rest()
+
+
+def test_processor_time_counts_every_thread_ended_ones_too_and_no_waiting() -> None:
+    work = (
+        "import sys, threading, time\n"
+        "def burn():\n"
+        "    end = time.thread_time() + 0.1\n"
+        "    while time.thread_time() < end: pass\n"
+        "for _ in range(2):\n"
+        "    thread = threading.Thread(target=burn); thread.start(); thread.join()\n"
+        "print('done', flush=True); sys.stdin.read()\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", work], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stdout.readline() == b"done\n"
+        used = processor_s(process.pid)
+        assert used >= 0.2
+        time.sleep(0.2)
+        assert processor_s(process.pid) - used < 0.1
+        process.kill()
+    assert processor_s(process.pid) == 0.0

@@ -1,0 +1,215 @@
+"""Baselines measured in real judge processes, with a reference small enough to be quick."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ridgeline.tools.errors import EngineError, JudgeCrashed
+from ridgeline.tools.judge.process import JudgeProcess
+from ridgeline.tools.machine.devices import detect_device
+from ridgeline.tools.measure.baselines import _time_mode, baseline_key, measure_baselines, modes_of
+from ridgeline.tools.measure.benchmark import TimingSettings
+from ridgeline.tools.measure.statistics import StoppingRule
+from ridgeline.tools.measure.timed_side import WarmUp
+from ridgeline.tools.records.problem import ArgSpec, Description, ProblemOnDevice, Signature
+from ridgeline.tools.records.results import Baseline
+from ridgeline.tools.records.vocabulary import DeviceKind, PrecisionClass, Role
+
+pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+
+REFERENCE = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x) * 2 + x
+
+def get_inputs():
+    return [torch.randn(64, 512)]
+
+def get_init_inputs():
+    return []
+"""
+QUICK = TimingSettings(rule=StoppingRule(smallest=6, largest=6), warm_up=WarmUp(calls=3, seconds=0.01), block_s=0.003)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    root = tmp_path_factory.mktemp("baselines")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RIDGELINE_CACHE_DIR", str(root))
+        patch.setenv("RIDGELINE_HOME", str(root))
+        patch.setattr("ridgeline.tools.measure.roofline.SECONDS_PER_TOTAL", 0.01)
+        yield root
+
+
+@pytest.fixture(scope="module")
+def problem() -> ProblemOnDevice:
+    device = detect_device("cpu")
+    return ProblemOnDevice(name="p", reference_source=REFERENCE, interface="c", tolerance="fp32", device=device)
+
+
+@pytest.fixture
+def start(problem: ProblemOnDevice, folder: Path) -> Callable[[], JudgeProcess]:
+    return lambda: JudgeProcess(problem, b"secret", folder)
+
+
+def describe() -> Description:
+    shape = (64, 512)
+    args = tuple(
+        ArgSpec(name=n, role=r, shape=shape, strides=(512, 1)) for n, r in (("x", Role.INPUT), ("out", Role.OUTPUT))
+    )
+    return Description(
+        signature=Signature(args=args),
+        reference_graph=None,
+        compulsory_bytes=2 * 4 * 64 * 512,
+        flops=3 * 64 * 512,
+        reference_sha256="",
+        torch_version="2",
+    )
+
+
+def refuse() -> JudgeProcess:
+    raise JudgeCrashed("the judge died during load (killed by signal 9)")
+
+
+def test_eager_is_timed_once_and_then_read_from_disk(problem, folder, start) -> None:
+    first = measure_baselines(
+        problem, describe(), start_judge=start, cache_dir=folder, compile_modes=(), settings=QUICK
+    )
+    (eager,) = first.entries
+    assert eager.name == "eager"
+    assert eager.median_ms > 0
+    assert eager.p10_ms <= eager.median_ms <= eager.p90_ms
+    assert eager.precision_class in (PrecisionClass.EXACT, PrecisionClass.FP32)
+    assert first.floor.floor_ms > 0
+    again = measure_baselines(
+        problem, describe(), start_judge=refuse, cache_dir=folder, compile_modes=(), settings=QUICK
+    )
+    assert again == first
+
+
+def test_compile_that_hangs_becomes_an_entry_with_an_error(problem, folder, start, monkeypatch) -> None:
+    monkeypatch.setattr("ridgeline.tools.measure.baselines.COMPILE_LIMIT_S", 0.2)
+    measured = measure_baselines(
+        problem, describe(), start_judge=start, cache_dir=folder, compile_modes=("default",), settings=QUICK
+    )
+    eager, compiled = measured.entries
+    assert eager.median_ms is not None
+    assert compiled.name == "compile"
+    assert compiled.median_ms is None
+    assert "did not answer" in compiled.error
+    assert measured.best() == eager
+
+
+def test_certificate_measures_again_what_is_kept_but_not_what_failed(problem, folder, start) -> None:
+    counted: list[None] = []
+
+    def start_counted() -> JudgeProcess:
+        counted.append(None)
+        return start()
+
+    options = {"cache_dir": folder, "settings": QUICK}
+    measure_baselines(problem, describe(), start_judge=start, compile_modes=(), **options)
+    modes = {"compile_modes": ("max-autotune",)}
+    first = measure_baselines(problem, describe(), start_judge=refuse, **modes, **options)
+    again = measure_baselines(problem, describe(), start_judge=start_counted, again=True, **modes, **options)
+    assert first.entries[1].error
+    assert len(counted) == 1  # eager; the mode that failed keeps its error
+    assert again.entries[1] == first.entries[1]
+
+
+def test_a_mode_that_failed_is_tried_again_after_an_hour_and_by_another_compiler(
+    problem, folder, start, monkeypatch
+) -> None:
+    options = {"cache_dir": folder, "settings": QUICK, "compile_modes": ("default",)}
+    measure_baselines(problem, describe(), start_judge=start, **options | {"compile_modes": ()})
+    tried: list[str] = []
+
+    def failing(mode: str, *_: object, **__: object) -> Baseline:
+        tried.append(mode)
+        return Baseline(name=mode, precision_class=PrecisionClass.FP32, median_ms=None, error="no g++")
+
+    monkeypatch.setattr("ridgeline.tools.measure.baselines._measure", failing)
+    monkeypatch.setattr("ridgeline.tools.measure.baselines.installed_version", lambda _: "g++ 98")
+    for _ in range(2):
+        assert measure_baselines(problem, describe(), start_judge=refuse, **options).entries[1].error == "no g++"
+    assert tried == ["compile"]
+    monkeypatch.setattr("ridgeline.tools.measure.baselines.installed_version", lambda _: "g++ 99")
+    measure_baselines(problem, describe(), start_judge=refuse, **options)
+    assert tried == ["compile"] * 2
+    for kept in (folder / "baselines").iterdir():
+        if "no g++" in kept.read_text():
+            os.utime(kept, (0, 0))
+    measure_baselines(problem, describe(), start_judge=refuse, **options)
+    assert tried == ["compile"] * 3
+
+
+def test_judge_that_dies_fails_only_its_own_compile_mode(problem, folder, start) -> None:
+    measure_baselines(problem, describe(), start_judge=start, cache_dir=folder, compile_modes=(), settings=QUICK)
+    measured = measure_baselines(
+        problem, describe(), start_judge=refuse, cache_dir=folder, compile_modes=("max-autotune",), settings=QUICK
+    )
+    assert measured.entries[1].error.startswith("the judge died during load")
+
+
+def test_eager_that_cannot_run_is_an_error_of_the_engine(problem, tmp_path, folder) -> None:
+    with pytest.raises(JudgeCrashed):
+        measure_baselines(problem, describe(), start_judge=refuse, cache_dir=tmp_path, settings=QUICK)
+
+
+def graph_of(*operations: str) -> Description:
+    nodes = [{"name": f"n{i}", "op": op, "dtype": "float32"} for i, op in enumerate(operations)]
+    return replace(describe(), reference_graph={"nodes": nodes})
+
+
+def test_tf32_is_a_baseline_on_gpus_where_products_are_computed(problem) -> None:
+    assert modes_of(problem.device, ("default",)) == ("eager", "compile")
+    gpu = replace(problem.device, kind=DeviceKind.CUDA)
+    with_tf32 = ("eager", "eager_tf32", "compile", "compile_tf32")
+    assert modes_of(gpu, ("default",)) == with_tf32
+    assert modes_of(gpu, ("default",), graph_of("aten.convolution.default")) == with_tf32
+    assert modes_of(gpu, ("default",), graph_of("aten._softmax.default")) == ("eager", "compile")
+    with pytest.raises(EngineError, match="known: default, max-autotune"):
+        modes_of(gpu, ("fast",))
+
+
+def test_every_backend_of_attention_is_a_baseline_on_gpus(problem) -> None:
+    gpu = replace(problem.device, kind=DeviceKind.CUDA)
+    modes = modes_of(gpu, (), graph_of("aten._scaled_dot_product_flash_attention.default"))
+    assert modes == ("eager", "sdpa_flash", "sdpa_efficient", "sdpa_cudnn", "sdpa_math")
+
+
+def test_key_follows_sizes_device_and_torch(problem) -> None:
+    keys = {
+        baseline_key(problem, describe(), "eager"),
+        baseline_key(problem, describe(), "compile"),
+        baseline_key(replace(problem, reference_source=REFERENCE.replace("512", "256")), describe(), "eager"),
+        baseline_key(problem, replace(describe(), torch_version="3"), "eager"),
+        baseline_key(replace(problem, device=replace(problem.device, cores=64)), describe(), "eager"),
+    }
+    assert len(keys) == 5
+    assert baseline_key(replace(problem, name="other"), describe(), "eager") in keys
+
+
+def test_baselines_are_measured_where_they_cannot_be_kept(problem, folder, start, tmp_path, caplog) -> None:
+    (tmp_path / "file").write_text("no folder")
+    found = measure_baselines(
+        problem, describe(), start_judge=start, cache_dir=tmp_path / "file", compile_modes=(), settings=QUICK
+    )
+    assert found.entries[0].median_ms is not None
+    assert "baseline eager is not kept" in caplog.text
+
+
+def test_a_mode_whose_output_fits_no_class_has_failed() -> None:
+    class Judge:
+        def request(self, op: str, **_: object) -> dict[str, object]:
+            return {"rel_error": 0.5, "measured": None}
+
+    eager = Baseline(name="eager", precision_class=PrecisionClass.FP32, median_ms=1.0)
+    with pytest.raises(EngineError, match="fits no precision class"):
+        _time_mode(Judge(), "compile", QUICK, eager)

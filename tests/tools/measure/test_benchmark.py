@@ -1,0 +1,395 @@
+"""The benchmark against real processes: an honest kernel is timed, each way to cheat the clock is named.
+
+Sides are trusted C++ programs (native/side.cpp) that loop over sets in a shared file; the arena is numpy over that file.
+Only ratios within one run are asserted.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ridgeline.tools.machine.process_use import cpu_seconds, page_faults, thread_count
+from ridgeline.tools.measure.benchmark import (
+    TimingSettings,
+    _usual_clocks,
+    compare_sides,
+    steady_pairs,
+    time_alone,
+    time_candidate,
+)
+from ridgeline.tools.measure.distrust import Distrusted
+from ridgeline.tools.measure.statistics import StoppingRule
+from ridgeline.tools.measure.timed_side import Block, Lane, Plan, WarmUp
+from ridgeline.tools.records.results import Floor, Trial
+from ridgeline.tools.records.vocabulary import Label, Purpose, ReasonCode, Status
+from ridgeline.tools.runner.wire import LoopTime
+
+pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+
+N_SETS, ELEMENTS = 24, 1 << 16
+SETTINGS = TimingSettings(
+    rule=StoppingRule(smallest=8, largest=12, time_s=1.0),
+    warm_up=WarmUp(calls=10, seconds=0.03),
+    block_s=0.006,
+    idle_s=0.1,
+    checks=2,
+    rng_seed=7,
+)
+
+
+class ProcessSide:
+    """A side that is a process: one line asks for a loop, one line answers."""
+
+    def __init__(self, command: list[str]) -> None:
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.pid = self.process.pid
+        self.pauses = 0
+        self.paused = False
+
+    def loop(self, first_set: int, calls: int) -> LoopTime:
+        assert self.process.stdin and self.process.stdout
+        start = time.perf_counter()
+        self.resume()
+        self.process.stdin.write(f"loop {first_set} {calls}\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline().split()
+        self.pause()
+        return LoopTime(parent_s=time.perf_counter() - start, own_s=int(answer[1]) / 1e9)
+
+    def pause(self) -> None:
+        self.pauses += 1
+        self.paused = True
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self.paused = False
+        os.kill(self.pid, signal.SIGCONT)
+
+    def cpu_seconds(self) -> float:
+        return cpu_seconds(self.pid)
+
+    def threads(self) -> int:
+        return thread_count(self.pid)
+
+    def page_faults(self) -> int:
+        return page_faults(self.pid)
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+class FileArena:
+    """Sets of (x, out) in one shared file; refilled and compared by numpy."""
+
+    on_gpu = False
+
+    def __init__(self, path: Path, n_sets: int = N_SETS, elements: int = ELEMENTS) -> None:
+        self.n_sets = n_sets
+        self.memory = np.memmap(path, dtype=np.float32, mode="w+", shape=(n_sets, 2, elements))
+        self.rng = np.random.default_rng(0)
+        self.refills = 0
+        self.checked: list[int] = []
+
+    def renew(self) -> float:
+        self.refills += 1
+        fresh = self.rng.standard_normal(self.memory.shape[2], dtype=np.float32)
+        for i in range(self.n_sets):
+            self.memory[i, 0] = np.roll(fresh, i) + self.refills
+            self.memory[i, 1] = np.nan
+        return 0.0
+
+    def is_intact(self, set_index: int) -> bool:
+        return True
+
+    def waited_s(self) -> float:
+        return 0.0
+
+    def check(self, set_index: int) -> Trial:
+        self.checked.append(set_index)
+        x, out = self.memory[set_index]
+        expected = 3 * x + 1
+        with np.errstate(invalid="ignore"):
+            error = float(np.linalg.norm(out - expected) / np.linalg.norm(expected - expected.mean()))
+        return Trial(name="timed", rel_error=error, gate=1e-5, passed=error < 1e-5)
+
+
+@pytest.fixture(scope="session")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    source = Path(__file__).parent / "native" / "side.cpp"
+    out = tmp_path_factory.mktemp("side") / "side"
+    subprocess.run(["g++", "-O2", "-pthread", "-o", str(out), str(source)], check=True)
+    return out
+
+
+@pytest.fixture
+def arena(tmp_path: Path) -> FileArena:
+    return FileArena(tmp_path / "sets")
+
+
+@pytest.fixture
+def start(program: Path, arena: FileArena) -> Iterator[Callable[..., ProcessSide]]:
+    sides: list[ProcessSide] = []
+
+    def start_side(mode: str = "honest", *, work: int = 4, of: FileArena = arena) -> ProcessSide:
+        shape = [str(of.memory.filename), str(of.n_sets), str(of.memory.shape[2])]
+        sides.append(ProcessSide([str(program), *shape, str(work), mode]))
+        return sides[-1]
+
+    yield start_side
+    for side in sides:
+        side.close()
+
+
+def test_kernel_doing_a_tenth_of_the_work_measures_as_faster(start, arena) -> None:
+    timing = time_candidate(start(work=4), start(work=40), arena, settings=SETTINGS, floor=None)
+    assert timing.status is Status.OK, timing.reason
+    assert timing.speedup > 1.5
+    assert timing.speedup_ci95[0] <= timing.speedup <= timing.speedup_ci95[1]
+    assert timing.reference_ms > timing.median_ms
+    assert timing.p10_ms <= timing.median_ms <= timing.p90_ms
+    assert timing.samples >= 8
+    assert timing.witness_ms > 0
+    assert timing.benchmark_s > 0
+    assert len(arena.checked) >= timing.samples
+
+
+def test_kernel_against_itself_has_no_clear_winner(start, arena) -> None:
+    timing = time_candidate(start(work=8), start(work=8), arena, settings=SETTINGS, floor=None)
+    assert timing.status is Status.OK, timing.reason
+    assert 0.2 < timing.speedup < 5  # a turbo step of one core is 1.7 x here, a neighbour on both cores 2.4 x
+
+
+@pytest.mark.parametrize(
+    ("mode", "status", "reason_code"),
+    [
+        ("pointer_cache", Status.WRONG, ReasonCode.STALE_OUTPUT),
+        ("skips_later", Status.UNTRUSTED, ReasonCode.TIMED_OUTPUT_WRONG),
+        ("late", Status.UNTRUSTED, ReasonCode.TIMED_OUTPUT_WRONG),
+        ("spins", Status.UNTRUSTED, ReasonCode.BACKGROUND_WORK),
+        ("new_thread", Status.UNTRUSTED, ReasonCode.NEW_THREAD),
+    ],
+)
+def test_cheat_is_named_with_its_own_reason(start, arena, mode, status, reason_code) -> None:
+    timing = time_candidate(start(mode, work=16), start(work=16), arena, settings=SETTINGS, floor=None)
+    assert (timing.status, timing.reason_code) == (status, reason_code), timing.reason
+    assert timing.median_ms is None
+    assert timing.speedup is None
+    assert timing.reason
+    assert "\n" not in timing.reason
+
+
+def test_cache_keyed_by_a_fingerprint_gains_nothing(start, arena) -> None:
+    settings = replace(SETTINGS, rule=StoppingRule(smallest=6, largest=6))
+    timing = time_candidate(start("fingerprint_cache", work=20), start(work=20), arena, settings=settings, floor=None)
+    assert timing.status is not Status.OK or timing.speedup < 1.3
+
+
+def test_block_of_fresh_contents_gives_a_fingerprint_cache_no_advantage(start, arena) -> None:
+    """Whatever the warm-up made of it: with a plan that uses no set twice, a cache saves nothing."""
+
+    def gains() -> bool:
+        lanes = [Lane(side=start(m, work=20), arena=arena, is_tracked=True) for m in ("fingerprint_cache", "honest")]
+        for lane in lanes:
+            lane.plan = Plan(calls=15)
+            for _ in range(3):
+                lane.renew()
+                lane.run_block(lambda sets: ())
+        cached, honest = (min(lane.per_call_s()) for lane in lanes)
+        return cached <= 0.7 * honest
+
+    assert not all(gains() for _ in range(3))  # a trick gains every time, a busy machine now and then
+
+
+def test_runner_that_lies_about_its_own_time_gains_nothing(start, arena) -> None:
+    timing = time_candidate(start("lies", work=40), start(work=40), arena, settings=SETTINGS, floor=None)
+    assert timing.status is Status.OK, timing
+    assert timing.speedup < 2
+
+
+def test_dawdling_in_every_third_block_gains_nothing(start, arena) -> None:
+    def gains() -> bool:
+        timing = time_candidate(start("dawdles", work=16), start(work=16), arena, settings=SETTINGS, floor=None)
+        return timing.status is Status.OK and timing.speedup >= 1.1
+
+    assert not all(gains() for _ in range(3))  # a trick gains every time, a busy machine now and then
+
+
+def test_time_below_the_floor_is_not_trusted(start, arena) -> None:
+    floor = Floor(floor_ms=1e3, compute_floor_ms=0.0, bound="memory", bandwidth_gbps=10.0, gflops=100.0)
+    timing = time_candidate(start(), start(), arena, settings=SETTINGS, floor=floor)
+    assert (timing.status, timing.reason_code) == (Status.UNTRUSTED, ReasonCode.BELOW_FLOOR)
+
+
+def test_tiny_kernel_is_labelled_launch_bound_and_a_huge_gain_is_quarantined(start, tmp_path) -> None:
+    small = FileArena(tmp_path / "small", n_sets=16, elements=1 << 10)
+    timing = time_candidate(start(work=0, of=small), start(work=200, of=small), small, settings=SETTINGS, floor=None)
+    assert timing.status is Status.OK, timing.reason
+    assert Label.LAUNCH_BOUND in timing.labels
+    assert Label.QUARANTINED in timing.labels
+
+
+def test_search_gives_up_early_on_a_clearly_slower_kernel(start, arena) -> None:
+    rule = StoppingRule(smallest=40, largest=40, give_up_below=0.8)
+    settings = replace(SETTINGS, rule=rule)
+    timing = time_candidate(start(work=40), start(work=4), arena, settings=settings, floor=None)
+    assert timing.status is Status.OK
+    assert timing.speedup_ci95[1] < 0.8
+    assert timing.samples < 40
+
+
+def test_sides_take_turns_and_the_reference_is_running_at_the_end(start, arena) -> None:
+    candidate, reference = start(), start()
+    time_candidate(candidate, reference, arena, settings=SETTINGS, floor=None)
+    assert candidate.pauses >= 8
+    assert reference.pauses >= 8
+    assert not reference.paused
+
+
+class Collecting:
+    """Collects by a function, and complains as it is told to."""
+
+    def __init__(self, collect: Callable[[Sequence[int], int], None], says: str = "") -> None:
+        self.collect, self.says = collect, says
+
+    def __call__(self, chosen: Sequence[int], calls: int) -> None:
+        self.collect(chosen, calls)
+
+    def complaint(self, call_s: float) -> str:
+        assert call_s > 0
+        return self.says
+
+
+def test_collect_is_called_once_a_block_with_the_checked_sets(start, arena) -> None:
+    collected: list[tuple[tuple[int, ...], int]] = []
+    collect = Collecting(lambda *block: collected.append(block))
+    timing = time_candidate(start(), start(), arena, settings=SETTINGS, floor=None, collect=collect)
+    assert [index for chosen, _ in collected for index in chosen] == arena.checked
+    assert len(collected) == timing.samples
+    assert all(max(chosen) < calls <= N_SETS for chosen, calls in collected)
+
+
+def test_comparison_of_two_candidates_says_which_is_faster(start, arena) -> None:
+    comparison = compare_sides(start(work=24), start(work=4), arena, settings=SETTINGS)
+    assert comparison.ratio > 1.5
+    assert comparison.ratio_ci95[0] > 1
+    assert comparison.first_ms > comparison.second_ms
+
+
+class KeepingSide:
+    """A side whose outputs are its own until they are collected, as a runner of torch tensors keeps them."""
+
+    def __init__(self, side: ProcessSide, arena: FileArena) -> None:
+        self.side, self.arena = side, arena
+        self.kept: dict[int, np.ndarray] = {}
+
+    def __getattr__(self, name: str):
+        return getattr(self.side, name)
+
+    def loop(self, first_set: int, calls: int) -> LoopTime:
+        time_ = self.side.loop(first_set, calls)
+        for index in range(first_set, first_set + calls):
+            self.kept[index % N_SETS] = self.arena.memory[index % N_SETS, 1].copy()
+        self.arena.memory[:, 1] = np.nan
+        return time_
+
+    def collect(self, says: str = "") -> Collecting:
+        return Collecting(self._collect, says)
+
+    def _collect(self, chosen: Sequence[int], _calls: int) -> None:
+        for index in chosen:
+            self.arena.memory[index, 1] = self.kept[index]
+
+
+def test_comparison_collects_each_sides_own_outputs(start, arena) -> None:
+    first, second = (KeepingSide(start(work=8), arena) for _ in range(2))
+    comparison = compare_sides(first, second, arena, settings=SETTINGS, collects=(first.collect(), second.collect()))
+    assert comparison.blocks >= 8
+    with pytest.raises(Distrusted, match="wrong"):
+        compare_sides(first, second, arena, settings=SETTINGS, collects=(first.collect(), None))
+
+
+LATE = "collecting an output took longer than a copy"
+
+
+def test_timing_in_which_work_was_left_until_collection_does_not_count(start, arena) -> None:
+    side = KeepingSide(start(work=8), arena)
+    timing = time_candidate(side, start(work=8), arena, settings=SETTINGS, floor=None, collect=side.collect(LATE))
+    assert (timing.status, timing.reason_code, timing.reason) == (
+        Status.UNTRUSTED,
+        ReasonCode.BACKGROUND_WORK,
+        LATE,
+    )
+    assert timing.benchmark_s > 0
+
+
+@pytest.mark.parametrize("late", [0, 1])
+def test_comparison_refuses_either_side_that_left_work_until_collection(start, arena, late: int) -> None:
+    sides = [KeepingSide(start(work=8), arena) for _ in range(2)]
+    collects = [side.collect(LATE if index == late else "") for index, side in enumerate(sides)]
+    with pytest.raises(Distrusted, match=LATE):
+        compare_sides(*sides, arena, settings=SETTINGS, collects=collects)
+
+
+def test_comparison_refuses_a_side_that_works_between_calls(start, arena) -> None:
+    with pytest.raises(Distrusted, match="work goes on after a call has returned"):
+        compare_sides(start(), start("spins"), arena, settings=SETTINGS)
+
+
+def test_comparison_observes_every_block_of_both_sides(start, arena) -> None:
+    looks: list[int] = []
+    comparison = compare_sides(start(), start(), arena, settings=SETTINGS, observe=lambda: looks.append(0) or {})
+    assert len(looks) == 2 * comparison.blocks
+
+
+def test_comparison_refuses_a_side_whose_timed_output_is_wrong(start, arena) -> None:
+    with pytest.raises(Distrusted, match="wrong"):
+        compare_sides(start("skips_later"), start(), arena, settings=SETTINGS)
+
+
+def test_baseline_alone_reports_ordered_percentiles(start, arena) -> None:
+    median_ms, p10, p90, samples = time_alone(start(), arena, settings=SETTINGS)
+    assert 0 < p10 <= median_ms <= p90
+    assert samples >= 6
+
+
+def test_every_purpose_has_settings_that_make_five_rounds() -> None:
+    for purpose in Purpose:
+        assert TimingSettings.for_purpose(purpose).rule.smallest >= 10
+
+
+def blocks_at(*clocks: float | None, **figures: float) -> list[Block]:
+    """Return blocks of equal length at these clocks of the multiprocessors; None: the driver did not say."""
+    took = LoopTime(parent_s=1e-3, own_s=1e-3)
+    known = [({} if mhz is None else {"sm_mhz": float(mhz)}) | figures for mhz in clocks]
+    return [Block(calls=1, took=took, page_faults=0, clocks=figures) for figures in known]
+
+
+def test_pairs_without_clocks_all_count() -> None:
+    assert steady_pairs(blocks_at(*[None] * 4), blocks_at(*[None] * 4)) == [0, 1, 2, 3]
+
+
+def test_a_pair_with_either_block_at_another_clock_does_not_count() -> None:
+    first = blocks_at(1980, 1980, 1500, 1980, 1980, 1980, 1980, 1980, 1980)
+    second = blocks_at(1980, 1980, 1980, 1980, 2100, 1980, None, 1980, 1930)
+    assert steady_pairs(first, second) == [0, 1, 3, 5, 6, 7, 8]
+
+
+def test_where_too_few_pairs_would_be_left_all_count() -> None:
+    wandering = blocks_at(1000, 1200, 1400, 1600, 1800, 1980, 1980)
+    assert steady_pairs(wandering, wandering) == list(range(7))
+
+
+def test_a_timing_keeps_the_median_of_figures_and_the_share_of_reasons_to_slow_down() -> None:
+    blocks = [*blocks_at(1980, 1980, 1900), *blocks_at(1700, **{"slowed by software power cap": 1.0})]
+    found = _usual_clocks([*blocks, *blocks_at(None)])
+    assert found == {"sm_mhz": 1940.0, "slowed by software power cap": 0.2}
+    assert _usual_clocks(blocks_at(None, None)) == {}

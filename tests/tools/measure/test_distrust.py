@@ -1,0 +1,80 @@
+"""What makes a timing one that is not believed: the clocks, what a GPU is still doing, how a wrong output is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ridgeline.tools.measure.distrust import (
+    BUSY_S,
+    Distrusted,
+    Inspector,
+    expect_consistent,
+    expect_drained,
+    wrong_output,
+)
+from ridgeline.tools.measure.timed_side import Block, Lane, Plan
+from ridgeline.tools.records.results import Trial
+from ridgeline.tools.records.vocabulary import ReasonCode, Status
+from ridgeline.tools.runner.wire import LoopTime
+
+
+def lane_of(per_call_s: float, *, own_share: float, latency_s: float) -> Lane:
+    """Return a lane of blocks of 30 calls whose side reports a share of its time."""
+    lane = Lane(side=None, arena=None, is_tracked=True, plan=Plan(calls=30))
+    took = LoopTime(parent_s=30 * per_call_s + latency_s, own_s=own_share * 30 * per_call_s)
+    lane.blocks = [Block(calls=30, took=took, page_faults=0)] * 8
+    return lane
+
+
+def test_clocks_that_differ_by_a_fifth_disagree() -> None:
+    with pytest.raises(Distrusted, match="its own clock says 0.8 ms a call, the clock outside 1 ms"):
+        expect_consistent(lane_of(1e-3, own_share=0.8, latency_s=0), lane_of(1e-3, own_share=1, latency_s=0))
+
+
+def test_requests_that_wait_for_a_core_on_both_sides_are_no_disagreement() -> None:
+    expect_consistent(lane_of(1e-3, own_share=1, latency_s=5e-3), lane_of(1e-3, own_share=1, latency_s=5e-3))
+
+
+def test_waiting_of_one_side_only_is_a_disagreement() -> None:
+    with pytest.raises(Distrusted):
+        expect_consistent(lane_of(1e-3, own_share=1, latency_s=5e-3), lane_of(1e-3, own_share=1, latency_s=5e-5))
+
+
+def waited(*waits_s: float) -> Inspector:
+    arena: Any = None  # nobody looks at it here
+    return Inspector(arena=arena, checks=1, threads={}, waits_s=list(waits_s), slowdowns={0: [1.0]})
+
+
+def test_a_gpu_that_is_usually_busy_after_a_block_has_work_left_behind() -> None:
+    with pytest.raises(Distrusted, match="busy for 3 ms: work goes on") as raised:
+        expect_drained(waited(3 * BUSY_S, 3 * BUSY_S, 0.0))
+    assert (raised.value.status, raised.value.reason_code) == (Status.UNTRUSTED, ReasonCode.BACKGROUND_WORK)
+
+
+def test_a_single_wait_for_a_gpu_blames_nobody() -> None:
+    expect_drained(waited(50e-6, 1.0, 50e-6))
+
+
+def test_a_gpu_that_usually_works_while_contents_are_renewed_has_work_waiting() -> None:
+    inspector = waited(50e-6)
+    inspector.slowdowns = {0: [1.0, 1.9, 2.1], 1: [1.0]}
+    with pytest.raises(Distrusted, match=r"1\.9 x as slow as when it is alone: work goes on between calls") as raised:
+        expect_drained(inspector)
+    assert (raised.value.status, raised.value.reason_code) == (Status.UNTRUSTED, ReasonCode.BACKGROUND_WORK)
+    inspector.slowdowns = {0: [1.0, 1.1, 2.1], 1: [1.0]}
+    expect_drained(inspector)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (3e-3, ReasonCode.PRECISION_TOO_LOW),
+        (0.5, ReasonCode.STALE_OUTPUT),
+        (1e30, ReasonCode.TIMED_OUTPUT_WRONG),
+    ],
+)
+def test_a_wrong_timed_output_is_explained_by_its_error(error: float, code: ReasonCode) -> None:
+    fault = wrong_output(Trial(name="set_3", rel_error=error, gate=1e-5, passed=False), 3)
+    assert fault.reason_code is code

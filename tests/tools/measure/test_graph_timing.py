@@ -1,0 +1,72 @@
+"""A captured graph counts only where it computes on contents that came after the capture."""
+
+import pytest
+
+from ridgeline.tools.measure.graph_timing import CALLS, REPLAYS, time_graph
+from ridgeline.tools.records.results import Trial
+from ridgeline.tools.runner.wire import LoopTime
+
+
+class NumberArena:
+    """Sets of one number each; an output is right when it is twice the input."""
+
+    def __init__(self, n_sets: int) -> None:
+        self.n_sets = n_sets
+        self.renewals = 0
+        self.inputs = [0.0] * n_sets
+        self.outputs = [0.0] * n_sets
+
+    def renew(self) -> float:
+        self.renewals += 1
+        self.inputs = [100.0 * self.renewals + i for i in range(self.n_sets)]
+        self.outputs = [-1.0] * self.n_sets
+        return 0.0
+
+    def check(self, set_index: int) -> Trial:
+        passed = self.outputs[set_index] == 2 * self.inputs[set_index]
+        return Trial(name="graph", rel_error=0.0 if passed else 1.0, gate=1e-5, passed=passed)
+
+
+class Recorder:
+    """A runner whose replays take 1 ms, 2 ms, 3 ms, …"""
+
+    def __init__(self, arena: NumberArena, *, can_capture: bool = True, is_stale: bool = False) -> None:
+        self.arena = arena
+        self.can_capture = can_capture
+        self.is_stale = is_stale
+        self.captured: tuple[int, int] | None = None
+        self.kept: list[float] = []
+        self.replays = 0
+
+    def capture(self, first_set: int, calls: int) -> bool:
+        self.captured = (first_set, calls)
+        self.kept = [2 * x for x in self.arena.inputs]
+        return self.can_capture
+
+    def replay(self) -> LoopTime:
+        self.replays += 1
+        self.arena.outputs = self.kept if self.is_stale else [2 * x for x in self.arena.inputs]
+        return LoopTime(parent_s=1.0, own_s=1e-3 * self.replays)
+
+
+@pytest.mark.parametrize(("n_sets", "calls"), [(512, CALLS), (5, 5)])
+def test_a_call_takes_the_median_replay_over_its_calls(n_sets: int, calls: int) -> None:
+    arena = NumberArena(n_sets)
+    runner = Recorder(arena)
+    assert time_graph(runner, arena) == pytest.approx((REPLAYS + 1) / 2 / calls)
+    assert runner.captured == (0, calls)
+    assert arena.renewals == runner.replays == REPLAYS
+
+
+def test_calls_that_cannot_be_captured_have_no_time() -> None:
+    arena = NumberArena(8)
+    runner = Recorder(arena, can_capture=False)
+    assert time_graph(runner, arena) is None
+    assert runner.replays == 0
+
+
+def test_a_graph_that_replays_the_results_of_the_capture_has_no_time() -> None:
+    arena = NumberArena(8)
+    runner = Recorder(arena, is_stale=True)
+    assert time_graph(runner, arena) is None
+    assert runner.replays == 1

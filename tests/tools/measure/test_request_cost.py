@@ -1,0 +1,57 @@
+"""What a request costs on a CPU, measured as the evaluator does."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ridgeline.tools.judge.process import JudgeProcess
+from ridgeline.tools.machine.devices import detect_device
+from ridgeline.tools.measure.request_cost import empty_plan, nothing_library, usual_request_s
+from ridgeline.tools.records.problem import ProblemOnDevice
+from ridgeline.tools.records.results import Build
+from ridgeline.tools.records.vocabulary import Status
+from ridgeline.tools.runner.plan import runner_plan
+from ridgeline.tools.sandbox.sandbox import Sandbox
+
+pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+
+REFERENCE = """import torch
+from torch import nn
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.relu(x)
+def get_inputs():
+    return [torch.randn(64, 64)]
+def get_init_inputs():
+    return []
+"""
+
+
+def test_a_request_costs_something_and_less_than_a_kernel_worth_timing(sandbox: Sandbox, tmp_path: Path) -> None:
+    device = detect_device("cpu")
+    problem = ProblemOnDevice(name="p", reference_source=REFERENCE, interface="c", tolerance="fp32", device=device)
+    library = nothing_library(tmp_path, device)
+    build = Build(key="nothing", status=Status.OK, library_path=str(library))
+    judge = JudgeProcess(problem, os.urandom(16), tmp_path)
+    try:
+        plan = empty_plan(runner_plan(problem, build, tmp_path), library)
+        costs = [usual_request_s(sandbox, plan, judge) for _ in range(3)]
+    finally:
+        judge.close()
+    assert min(costs) > 0
+    assert min(costs) < 5e-3
+
+
+def test_the_empty_library_is_built_once_and_may_be_read_by_its_runner(tmp_path: Path) -> None:
+    device = detect_device("cpu")
+    library = nothing_library(tmp_path, device)
+    built = library.stat().st_mtime_ns
+    assert nothing_library(tmp_path, device) == library
+    assert library.stat().st_mtime_ns == built
+    problem = ProblemOnDevice(name="p", reference_source=REFERENCE, interface="c", tolerance="fp32", device=device)
+    elsewhere = Build(key="k", status=Status.OK, library_path=str(tmp_path / "builds" / "kernel.so"))
+    plan = empty_plan(runner_plan(problem, elsewhere, tmp_path), library)
+    assert plan.library == library
+    assert library.parent in plan.confined.readable

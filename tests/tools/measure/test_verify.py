@@ -1,0 +1,293 @@
+"""Verification with real builds in a real sandbox: arguments of every kind, sanitizers, interface torch."""
+
+import asyncio
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.candidates import candidate_of
+
+from ridgeline.tools.build.compiler import Compiler
+from ridgeline.tools.engine import SANITIZERS, CompileTask, DescribeTask, VerifyTask
+from ridgeline.tools.local.evaluator import Evaluator
+from ridgeline.tools.machine.devices import detect_device
+from ridgeline.tools.records.problem import ProblemOnDevice
+from ridgeline.tools.records.results import Verdict
+from ridgeline.tools.records.vocabulary import Label, PrecisionClass, ReasonCode, Status
+from ridgeline.tools.runner.pool import RUNNER_LOG_VARIABLE
+from ridgeline.tools.sandbox.sandbox import Sandbox, probe_sandbox
+
+REFERENCE = """import torch
+from torch import nn
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gain = nn.Parameter(torch.ones(48))
+    def forward(self, xs, scale, flag):
+        first = (xs[0] * scale + xs[1].t()) * self.gain
+        return first, (xs[0] > 0).any(1), torch.arange(len(xs[0])) * int(flag)
+def get_inputs():
+    return [[torch.randn(40, 48), torch.randn(48, 40)], 0.25, True]
+def get_init_inputs():
+    return []
+"""
+KERNEL = """
+void run(const float* xs_0, const float* xs_1, double scale, bool flag, const float* gain, float* out_0, bool* out_1,
+         int64_t* out_2, void* workspace) {
+    float* row = static_cast<float*>(workspace);
+    for (int64_t i = 0; i < 40; ++i) {
+        bool any = false;
+        for (int64_t j = 0; j < 48; ++j) {
+            row[j] = xs_0[i * 48 + j] * float(scale) + xs_1[j * 40 + i];
+            out_0[i * 48 + j] = row[j] * gain[j];
+            any |= xs_0[i * 48 + j] > 0;
+        }
+        out_1[i] = ANY;
+        out_2[i] = flag ? i : 0;
+    }
+}
+extern "C" size_t workspace_bytes() { return 48 * sizeof(float); }
+"""
+TORCH_REFERENCE = """import torch
+from torch import nn
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.relu(x) + 1
+def get_inputs():
+    return [torch.randn(64, 64)]
+def get_init_inputs():
+    return []
+"""
+
+ROUNDED_RELU = """
+#include <cstring>
+void run(const float* x, float* out, void*) {
+    for (int64_t i = 0; i < X_NUMEL; ++i) {
+        uint32_t bits;
+        memcpy(&bits, &x[i], 4);
+        bits = (bits + 0x8000u) & 0xFFFF0000u;
+        float v;
+        memcpy(&v, &bits, 4);
+        out[i] = v > 0 ? v : 0;
+    }
+}
+"""
+
+
+class Bench:
+    """A problem with its evaluator and compiler."""
+
+    def __init__(self, folder: Path, reference: str, interface: str = "c", tolerance: str = "fp32") -> None:
+        device, sandbox = detect_device("cpu"), Sandbox(probe_sandbox().tier)
+        self.evaluator = Evaluator(device, cache_dir=folder, sandbox=sandbox)
+        problem = ProblemOnDevice(
+            name="p", reference_source=reference, interface=interface, tolerance=tolerance, device=device
+        )
+        self.problem = replace(problem, description=self.evaluator.describe(DescribeTask(problem=problem)))
+        self.compiler = Compiler(sandbox, folder, device)
+
+    def verify(self, source: str, *, sanitize: str = "", extra_trials: int = 0, first_extra: int = 0) -> Verdict:
+        candidate = candidate_of(source, interface=self.problem.interface)
+        task = CompileTask(problem=self.problem, candidate=candidate, sanitize=sanitize)
+        [build] = asyncio.run(self.compiler.compile_batch([task]))
+        assert build.status is Status.OK, build.log
+        return self.evaluator.verify(
+            VerifyTask(
+                problem=self.problem,
+                candidate=candidate,
+                build=build,
+                sanitized=bool(sanitize),
+                extra_trials=extra_trials,
+                first_extra=first_extra,
+            )
+        )
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="ridgeline-verify-", dir="/tmp") as name:
+        os.chmod(name, 0o755)  # confined code may become another user
+        yield Path(name)
+
+
+@pytest.fixture(scope="module")
+def bench(folder: Path) -> Iterator[Bench]:
+    bench = Bench(folder, REFERENCE)
+    yield bench
+    bench.evaluator.close()
+
+
+def test_verify_accepts_lists_scalars_strides_workspace_and_several_outputs(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(RUNNER_LOG_VARIABLE, str(tmp_path / "runners"))
+    verdict = bench.verify(KERNEL.replace("ANY", "any"), extra_trials=2, first_extra=20)
+    assert verdict.status is Status.OK, verdict
+    assert verdict.precision_class in (PrecisionClass.EXACT, PrecisionClass.FP32)
+    assert [t.name for t in verdict.trials if not t.skipped][-2:] == ["extra_20", "extra_21"]
+    assert 0 < verdict.load_s < verdict.verify_s
+    [line] = (tmp_path / "runners").read_text().splitlines()
+    assert json.loads(line)["task"] == "VerifyTask"
+
+
+def test_verify_wants_bools_exact(bench: Bench) -> None:
+    verdict = bench.verify(KERNEL.replace("ANY", "i == 7 ? !any : any"))
+    assert (verdict.status, verdict.reason_code) == (Status.WRONG, ReasonCode.WRONG_VALUES)
+    assert "out_1" in verdict.reason
+
+
+def test_sanitizer_names_an_overrun_that_passes_unseen(bench: Bench) -> None:
+    overrun = KERNEL.replace("ANY", "any").replace("bool any = false", "bool any = gain[48 + i] > 1e30f")
+    assert bench.verify(overrun).status is Status.OK
+    verdict = bench.verify(overrun, sanitize=SANITIZERS)
+    assert (verdict.status, verdict.reason_code) == (Status.RUNTIME_ERROR, ReasonCode.CRASHED)
+    assert "AddressSanitizer" in verdict.reason
+    assert bench.verify(KERNEL.replace("ANY", "any"), sanitize=SANITIZERS).status is Status.OK
+
+
+def test_sanitizer_build_cannot_be_told_by_its_macros(bench: Bench) -> None:
+    told = "#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_UNDEFINED__)\n#define AT 0\n#else\n#define AT 16\n#endif\n"
+    hidden = KERNEL.replace("ANY", "any").replace(
+        "void run(", f"{told}static float* own = new float[16]();\nvoid run(", 1
+    )
+    hidden = hidden.replace("bool any = false", "own[AT] = 1; bool any = false")
+    verdict = bench.verify(hidden, sanitize=SANITIZERS)
+    assert (verdict.status, verdict.reason_code) == (Status.RUNTIME_ERROR, ReasonCode.CRASHED)
+    assert "AddressSanitizer: heap-buffer-overflow" in verdict.reason
+
+
+FAULTY_REFERENCE = """import torch
+from torch import nn
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gain = nn.Parameter(torch.ones(64))
+    def forward(self, x, y):
+        return (x + y) * self.gain
+def get_inputs():
+    return [torch.randn(32, 64), torch.randn(1, 64)]
+def get_init_inputs():
+    return []
+"""
+FAULTS = {
+    "w(x)[5] = 1;": "it wrote to `x`, which is read-only",
+    "w(x)[-2] = 1;": "writing 8 bytes before `x`",
+    "w(x)[X_NUMEL] = 1;": "it wrote to `y` (its start, right behind the end of `x`), which is read-only",
+    "w(y)[1] = 1;": "it wrote to `y`, which is read-only",
+    "w(y)[Y_NUMEL] = 1;": "writing 1 byte past the end of `y`",
+    "w(y)[1024] = 1;": f"writing {4096 - 256 + 1:,} bytes past the end of `y`",
+    "w(gain)[63] = 1;": "it wrote to `gain`, which is read-only",
+    "w(gain)[64] = 1;": "writing 1 byte past the end of `gain`",
+    "w(gain)[1024] = 1;": f"writing {4096 - 256 + 1:,} bytes past the end of `gain`",
+    "w(gain)[-1] = 1;": "writing 4 bytes before `gain`",
+    "for (int64_t i = OUT_NUMEL;; ++i) w(out)[i] = 1;": "past the end of `out`",
+    "for (int64_t i = -1;; --i) w(out)[i] = 1;": "bytes before `out`",
+    "for (int64_t i = X_NUMEL;; ++i) out[0] += w(x)[i];": "past the end of `y`",
+    "float* none = reinterpret_cast<float*>(workspace); *none = 1;": "a null pointer",
+}
+"""What each statement does wrong, and how it has to be told; every tensor but y and gain fills its pages."""
+
+
+@pytest.fixture(scope="module")
+def faulty(folder: Path) -> Iterator[Bench]:
+    bench = Bench(folder, FAULTY_REFERENCE)
+    yield bench
+    bench.evaluator.close()
+
+
+@pytest.mark.parametrize("statement", FAULTS)
+def test_verify_names_the_tensor_that_a_kernel_ran_out_of(faulty: Bench, statement: str) -> None:
+    source = (
+        "static volatile float* w(const float* p) { return const_cast<float*>(p); }\n"
+        "void run(const float* x, const float* y, const float* gain, float* out, void* workspace) {\n"
+        f"    {statement}\n}}\n"
+    )
+    verdict = faulty.verify(source)
+    assert verdict.status is Status.RUNTIME_ERROR
+    assert FAULTS[statement] in verdict.reason
+
+
+def test_crfm_tolerance_passes_low_precision_and_names_its_class(folder: Path) -> None:
+    reference = TORCH_REFERENCE.replace("torch.relu(x) + 1", "torch.relu(x)")
+    bench = Bench(folder, reference, tolerance="crfm")
+    try:
+        verdict = bench.verify(ROUNDED_RELU)
+    finally:
+        bench.evaluator.close()
+    assert verdict.status is Status.OK, verdict
+    assert verdict.precision_class is PrecisionClass.BF16
+    assert Label.REDUCED_PRECISION in verdict.labels
+
+
+def test_scalars_that_are_no_plain_numbers_reach_the_kernel(folder: Path) -> None:
+    reference = (
+        "import torch\nfrom torch import nn\nclass Model(nn.Module):\n"
+        "    def forward(self, x, low, high, twice):\n"
+        "        y = torch.clamp(x, low, high)\n        return y * 2 if twice else y\n"
+        "def get_inputs():\n    return [torch.randn(64, 64), -float('inf'), float('inf'), True]\n"
+    )
+    bench = Bench(folder, reference)
+    try:
+        verdict = bench.verify(
+            "void run(const float* x, double low, double high, bool twice, float* out, void*) {\n"
+            "  for (int64_t i = 0; i < X_NUMEL; ++i) {\n"
+            "    float v = x[i] < low ? (float)low : x[i] > high ? (float)high : x[i];\n"
+            "    out[i] = twice ? 2 * v : v;\n  }\n}\n"
+        )
+    finally:
+        bench.evaluator.close()
+    assert verdict.status is Status.OK, verdict
+
+
+@pytest.mark.slow  # a torch build; tests/cheats/test_torch_form.py has one for every day
+def test_torch_interface_passes_honest_calls_and_rejects_a_view(folder: Path) -> None:
+    bench = Bench(folder, TORCH_REFERENCE, interface="torch")
+    try:  # one source for both, since a torch build takes a minute: honest for six calls, then a view of its input
+        verdict = bench.verify(
+            "#include <torch/extension.h>\nstatic int calls = 0;\n"
+            "torch::Tensor forward(torch::Tensor x) { return ++calls > 6 ? x : torch::relu(x).add_(1); }"
+        )
+    finally:
+        bench.evaluator.close()
+    assert (verdict.status, verdict.reason_code) == (Status.WRONG, ReasonCode.OUTPUT_ALIASES_INPUT), verdict
+    assert [t.name for t in verdict.trials if t.passed and not t.skipped] == ["nominal_0", "nominal_1", "tweaked_0"]
+
+
+IN_PLACE_REFERENCE = """import torch
+from torch import nn
+class Model(nn.Module):
+    def forward(self, x):
+        x.mul_(2)
+        return {"sum": x.sum(1), "positive": x > 0}
+def get_inputs():
+    return [torch.randn(64, 32)]
+"""
+IN_PLACE_KERNEL = """
+void run(const float* x, float* out_0, bool* out_1, float* x_after, void*) {
+  for (int64_t i = 0; i < 64; ++i) {
+    out_0[i] = 0;
+    for (int64_t j = i * 32; j < i * 32 + 32; ++j) {
+      x_after[j] = FACTOR * x[j];
+      out_0[i] += 2 * x[j];
+      out_1[j] = x[j] > 0;
+    }
+  }
+}
+"""
+
+
+@pytest.mark.slow
+def test_what_becomes_of_a_written_input_is_an_output_of_a_kernel(folder: Path) -> None:
+    bench = Bench(folder, IN_PLACE_REFERENCE)
+    try:
+        honest = bench.verify(IN_PLACE_KERNEL.replace("FACTOR", "2"))
+        lazy = bench.verify(IN_PLACE_KERNEL.replace("FACTOR", "1"))
+    finally:
+        bench.evaluator.close()
+    assert honest.status is Status.OK, honest
+    assert (lazy.status, lazy.reason_code) == (Status.WRONG, ReasonCode.WRONG_VALUES)
+    assert "x_after" in lazy.reason

@@ -1,0 +1,61 @@
+"""The gates and what they admit."""
+
+import pytest
+
+from ridgeline.tools.errors import ProblemError
+from ridgeline.tools.records.precision import Errors, accepted_classes, allows_tf32, gate_for, strictness
+from ridgeline.tools.records.vocabulary import PrecisionClass
+
+
+def test_nominal_gate_holds_when_the_classes_own_error_is_small() -> None:
+    assert gate_for(PrecisionClass.FP32, Errors(overall=1e-7)).overall == 1e-5
+
+
+def test_gate_follows_the_classes_own_error_on_hard_inputs() -> None:
+    assert gate_for(PrecisionClass.TF32, Errors(overall=9.2e-4)).overall == pytest.approx(2.3e-3)
+
+
+def test_tightened_gate_is_a_multiple_of_the_own_error_alone() -> None:
+    assert gate_for(PrecisionClass.FP32, Errors(overall=1e-7), tightened=True).overall == pytest.approx(4e-7)
+
+
+def test_gate_rejects_a_zeroed_row_that_the_whole_output_hides() -> None:
+    gate = gate_for(PrecisionClass.TF32, Errors(overall=3e-4, worst_row=4e-4, worst_element=2e-3))
+    assert not gate.admits(Errors(overall=9e-4, worst_row=1.0, worst_element=4e-3))
+
+
+def test_bf16_outputs_are_never_asked_for_fp32() -> None:
+    assert accepted_classes("fp32", ("bfloat16",)) == (PrecisionClass.BF16,)
+
+
+def test_tolerance_accepts_every_stricter_class() -> None:
+    accepted = accepted_classes("bf16", ("float32",))
+    assert accepted == (PrecisionClass.FP32, PrecisionClass.TF32, PrecisionClass.FP16, PrecisionClass.BF16)
+    assert [strictness(c) for c in accepted] == [0, 1, 2, 3]
+
+
+def test_unknown_tolerance_is_the_users_error() -> None:
+    with pytest.raises(ProblemError, match="fp33"):
+        accepted_classes("fp33", ("float32",))
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "operands", "output", "allowed"),
+    [
+        ("fp32", "float32", "float32", False),
+        ("tf32", "float32", "float32", True),
+        ("crfm", "float32", "float32", True),
+        ("fp32", "float32", "float16", True),  # no fp16 output is better than fp16
+        ("fp32", "float16", "float32", True),  # exact products
+        ("fp32", "bfloat16", "bfloat16", True),
+        ("fp32", "float64", "float64", False),
+    ],
+)
+def test_tf32_is_allowed_by_tolerance_output_or_operands(
+    tolerance: str, operands: str, output: str, allowed: bool
+) -> None:
+    assert allows_tf32(tolerance, (operands,), (output,)) is allowed
+
+
+def test_one_wide_operand_is_not_exact_in_tf32() -> None:
+    assert not allows_tf32("fp32", ("float16", "float32"), ("float32",))

@@ -1,0 +1,141 @@
+"""Runners started ahead: one process each, taken by the next candidate of the same problem and by no other."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ridgeline.tools.engine import VerifyTask
+from ridgeline.tools.machine.process_use import Threads
+from ridgeline.tools.records.results import Build
+from ridgeline.tools.records.vocabulary import Status
+from ridgeline.tools.runner import pool as runner_pool
+from ridgeline.tools.runner.pool import RunnerPool
+from ridgeline.tools.runner.start import RunnerPlan
+from ridgeline.tools.sandbox.sandbox import Confined, Sandbox, python_paths
+
+from .conftest import candidate_of, exp_problem, without_tensors
+
+HOST = """
+import socket
+judge = socket.socket(fileno=3)
+judge.sendall(b"imported\\n")
+said = b""
+while not said.endswith(b"end\\n"):
+    said += judge.recv(65536)
+judge.sendall(b"mapped\\n")
+judge.sendall(b"ready 0 0\\n")
+judge.recv(1)
+"""
+TASK = VerifyTask(
+    problem=exp_problem("module"),
+    candidate=candidate_of("class ModelNew: ...", language="py", interface="module"),
+    build=Build(key="a", status=Status.OK, library_path="/nowhere.zip"),
+)
+
+
+@pytest.fixture
+def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunnerPlan:
+    """Let every candidate's runner be a small program that speaks the first words of the protocol."""
+    tmp_path.chmod(0o755)
+    confined = Confined(command=(sys.executable, "-c", HOST), readable=python_paths())
+    plan = RunnerPlan(
+        confined=confined,
+        library=Path("library.zip"),
+        workspace_bytes=0,
+        call_timeout_s=20.0,
+        starts_in=tmp_path / "tmp",
+    )
+    monkeypatch.setattr(runner_pool, "runner_plan", lambda *_, **__: plan)
+    monkeypatch.setattr(runner_pool, "kernels_ahead", lambda *_, **__: None)
+    return plan
+
+
+@pytest.fixture
+def pool(tmp_path: Path) -> Iterator[RunnerPool]:
+    pool = RunnerPool(tmp_path)
+    yield pool
+    pool.close()
+
+
+def waiting(pool: RunnerPool) -> list[int]:
+    return [start.process.host_pid for start in pool._waiting]
+
+
+def comes_true(is_so: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + 20
+    while not is_so():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.001)
+    return True
+
+
+def test_a_runner_started_ahead_is_the_next_candidates(
+    sandbox: Sandbox, plan: RunnerPlan, pool: RunnerPool, tmp_path: Path
+) -> None:
+    problem = without_tensors()
+    pool.start_ahead(sandbox, TASK, problem)
+    ahead = waiting(pool)
+    assert ahead
+    pool.start_ahead(sandbox, TASK, problem)
+    assert waiting(pool) == ahead  # not more than wait already
+    pool.park()
+    for pid in ahead:
+        assert comes_true(Threads(pid).are_at_rest)  # it takes no core
+    with pool.start(sandbox, TASK, problem) as runner:
+        assert runner.pid == ahead[0]
+        assert waiting(pool) == ahead[1:]
+    pool.close()
+    with pool.start(sandbox, TASK, problem) as runner:
+        assert runner.pid not in ahead
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+@pytest.mark.parametrize("change", ["judge", "confinement"])
+def test_a_runner_started_for_another_judge_or_confinement_is_ended(
+    sandbox: Sandbox, plan: RunnerPlan, pool: RunnerPool, change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = without_tensors()
+    pool.start_ahead(sandbox, TASK, problem)
+    ahead = waiting(pool)
+    if change == "judge":
+        problem = without_tensors()
+    else:
+        other = replace(plan, confined=replace(plan.confined, env={"A": "B"}))
+        monkeypatch.setattr(runner_pool, "runner_plan", lambda *_, **__: other)
+    with pool.start(sandbox, TASK, problem) as runner:
+        assert runner.pid not in ahead
+        assert waiting(pool) == []
+
+
+def test_a_runner_that_died_while_it_waited_is_nobodys_failure(
+    sandbox: Sandbox, plan: RunnerPlan, pool: RunnerPool
+) -> None:
+    problem = without_tensors()
+    pool.start_ahead(sandbox, TASK, problem)
+    for pid in waiting(pool):
+        os.kill(pid, signal.SIGKILL)
+    pool.park()
+    assert waiting(pool) == []
+    pool.start_ahead(sandbox, TASK, problem)
+    for start in pool._waiting:
+        os.kill(start.process.host_pid, signal.SIGKILL)
+        assert comes_true(lambda ended=start.process: ended.poll() is not None)
+    with pool.start(sandbox, TASK, problem) as runner:
+        assert runner.pid
+
+
+@pytest.mark.parametrize("difference", [{"interface": "c"}, {"call_timeout_s": 1.0}])
+def test_nothing_is_started_ahead_of_a_c_kernel_or_beside_a_short_limit(
+    sandbox: Sandbox, plan: RunnerPlan, pool: RunnerPool, difference: dict[str, object]
+) -> None:
+    pool.start_ahead(sandbox, replace(TASK, problem=replace(TASK.problem, **difference)), without_tensors())
+    assert waiting(pool) == []

@@ -1,0 +1,134 @@
+"""The parent's handles on its two children leave nothing behind when one cannot be started."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from ridgeline.tools.errors import EngineError
+from ridgeline.tools.judge.process import JudgeProcess
+from ridgeline.tools.machine.devices import detect_device
+from ridgeline.tools.machine.process_use import Threads
+from ridgeline.tools.records.problem import ArgSpec, ProblemOnDevice
+from ridgeline.tools.records.vocabulary import Role
+from ridgeline.tools.runner.fault_address import Spot, locate
+from ridgeline.tools.runner.process import Place, RunnerProcess
+from ridgeline.tools.runner.start import RunnerPlan
+from ridgeline.tools.sandbox.sandbox import Confined, Sandbox
+
+from .conftest import without_tensors
+
+
+def open_descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def children() -> str:
+    return Path(f"/proc/self/task/{os.getpid()}/children").read_text()
+
+
+def test_runner_that_cannot_start_leaves_no_descriptor(sandbox: Sandbox, tmp_path: Path) -> None:
+    confined = Confined(command=("/no/such/program",))
+    plan = RunnerPlan(confined=confined, library=tmp_path / "kernel.so", workspace_bytes=0, call_timeout_s=1.0)
+    before = open_descriptors()
+    for _ in range(3):
+        with pytest.raises(EngineError):
+            RunnerProcess(sandbox, plan, without_tensors())
+    assert open_descriptors() == before
+
+
+@pytest.mark.parametrize("name", ["measurement_cores", "_environment"])
+def test_judge_that_cannot_start_leaves_no_descriptor_and_no_process(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(22, "refused")
+
+    monkeypatch.setattr(f"ridgeline.tools.judge_process.{name}", refuse)
+    problem = ProblemOnDevice(
+        name="p", reference_source="", interface="c", tolerance="fp32", device=detect_device("cpu")
+    )
+    before, born_before = open_descriptors(), children()
+    with pytest.raises(OSError, match="refused"):
+        JudgeProcess(problem, b"secret", tmp_path)
+    assert (open_descriptors(), children()) == (before, born_before)
+
+
+def place(name: str, offset: int, numel: int, *, stride: int = 0, dtype: str = "float32") -> Place:
+    spec = ArgSpec(name=name, role=Role.INPUT, dtype=dtype, shape=(numel,), strides=(1,))
+    return Place(spec=spec, region=0, offset=offset, set_stride=stride)
+
+
+def test_offset_in_a_tensor_of_eight_bit_floats_is_placed_by_its_size() -> None:
+    places = [place("x", 0, 64, stride=4096, dtype="float8_e4m3fn")]
+    assert locate(places, 70, n_sets=3).words == "7 bytes past the end of `x`"
+
+
+def test_offset_is_placed_among_the_tensors_of_its_set() -> None:
+    places = [place("x", 0, 100, stride=12288), place("past", 4096, 2048, stride=12288)]
+    assert locate(places, 399, n_sets=3) == Spot(words="`x`", is_inside=True)
+    assert locate(places, 400, n_sets=3) == Spot(words="1 byte past the end of `x`", is_inside=False)
+    assert locate(places, 12288 + 4100, n_sets=3) == Spot(words="`past`", is_inside=True)
+    assert locate(places, -8, n_sets=3) == Spot(words="8 bytes before `x`", is_inside=False)
+
+
+def test_offset_behind_the_last_set_is_past_the_end_of_its_last_tensor() -> None:
+    places = [place("x", 0, 1024, stride=8192), place("y", 4096, 1024, stride=8192)]
+    assert locate(places, 3 * 8192, n_sets=3).words == "1 byte past the end of `y`"
+    assert locate([place("w", 0, 1024)], 4096 + 7, n_sets=3).words == "8 bytes past the end of `w`"
+
+
+def test_offset_in_the_next_set_is_past_the_end_of_the_set_that_was_called() -> None:
+    places = [place("x", 0, 1024, stride=4096)]
+    assert locate(places, 4096, n_sets=3) == Spot(words="`x`", is_inside=True)
+    assert locate(places, 4096, n_sets=3, called_set=0).words == "1 byte past the end of `x`"
+    assert locate(places, 4095, n_sets=3, called_set=1).words == "1 byte before `x`"
+
+
+def test_offset_at_the_start_of_a_tensor_names_the_one_it_may_have_run_out_of() -> None:
+    places = [place("x", 0, 1024, stride=8192), place("y", 4096, 1024, stride=8192)]
+    spot = locate(places, 4096, n_sets=3)
+    assert spot == Spot(words="`y` (its start, right behind the end of `x`)", is_inside=True)
+
+
+def test_offset_in_a_region_without_tensors_is_nobodys() -> None:
+    assert locate([], 12, n_sets=3) == Spot(words="memory that belongs to no tensor", is_inside=False)
+
+
+def test_thread_in_a_long_system_call_is_not_stopped_yet(tmp_path: Path) -> None:
+    """A stopped process whose thread is still in the kernel keeps a core from the side that is timed next."""
+    source = tmp_path / "long_call.c"
+    source.write_text(
+        "#define _GNU_SOURCE\n#include <sys/mman.h>\n#include <pthread.h>\n#include <stdio.h>\n#include <stdlib.h>\n"
+        "#include <unistd.h>\n"
+        'static void *busy(void *m) { unsigned char *v = malloc(1ul << 24); puts("go"); fflush(stdout);\n'
+        "  for (int i = 0; i < 40; ++i) mincore(m, 1ul << 36, v); return 0; }\n"
+        "int main() { void *m = mmap(0, 1ul << 36, PROT_READ, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);\n"
+        "  pthread_t t; pthread_create(&t, 0, busy, m); pause(); }\n"
+    )
+    program = tmp_path / "long_call"
+    subprocess.run(["gcc", "-O1", "-pthread", str(source), "-o", str(program)], check=True)
+    with subprocess.Popen([str(program)], stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            process.stdout.readline()
+            threads = Threads(process.pid)
+            seen = set()
+            deadline = time.monotonic() + 20
+            while False not in seen and time.monotonic() < deadline:  # a stop may fall between two system calls
+                process.send_signal(signal.SIGCONT)
+                time.sleep(0.05)
+                process.send_signal(signal.SIGSTOP)
+                seen.add(threads.are_at_rest())
+                while not threads.are_at_rest() and time.monotonic() < deadline:
+                    time.sleep(0.001)
+            assert threads.are_at_rest()
+            assert False in seen
+            threads.close()
+        finally:
+            process.kill()

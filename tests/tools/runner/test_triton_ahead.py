@@ -1,0 +1,73 @@
+"""Triton's kernels: what they are kept for, and whose fault it is when they are not there.
+
+The machine's until the GPU was open, then the module's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ridgeline.tools.build.cache import BuildCache
+from ridgeline.tools.errors import EngineError
+from ridgeline.tools.records.problem import ProblemOnDevice
+from ridgeline.tools.records.results import Build
+from ridgeline.tools.records.search import Candidate
+from ridgeline.tools.records.vocabulary import ReasonCode, Status
+from ridgeline.tools.runner.process import RunnerFailure
+from ridgeline.tools.runner.triton_ahead import _failure, kernels_ahead
+from ridgeline.tools.runner.wire import TRITON_READY
+from ridgeline.tools.sandbox.sandbox import ExitStatus, Sandbox
+
+
+@pytest.mark.parametrize(
+    ("limit", "code"),
+    [("", ReasonCode.CRASHED), ("wall", ReasonCode.LOAD_TIMEOUT), ("memory", ReasonCode.OUT_OF_MEMORY)],
+)
+def test_what_ends_after_the_gpu_was_open_is_the_modules(limit: str, code: ReasonCode) -> None:
+    said = f"{TRITON_READY}\none\ntwo\nthree\nfour\ncandidate.py:3: ValueError: no\n"
+    failure = _failure(ExitStatus(code=1, limit=limit), said)
+    assert isinstance(failure, RunnerFailure)
+    assert failure.reason_code is code
+    assert failure.reason.endswith("two | three | four | candidate.py:3: ValueError: no")
+
+
+def test_what_ends_before_is_the_machines() -> None:
+    failure = _failure(ExitStatus(code=1), "RuntimeError: No CUDA GPUs are available\n")
+    assert isinstance(failure, EngineError)
+    assert "No CUDA GPUs are available" in str(failure)
+    assert "used more memory" in str(_failure(ExitStatus(code=None, message="killed: it used more memory"), ""))
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Give the keys that were compiled for: there is no GPU here, so the compiler is left out."""
+    keys: list[str] = []
+
+    def publish(made: Any, cache: BuildCache, sandbox: Sandbox) -> Build:
+        keys.append(made.key)
+        kernels = cache.root / "tmp" / "triton.zip"
+        kernels.write_bytes(b"kernels")
+        return cache.publish(Build(key=made.key, status=Status.OK), kernels)
+
+    monkeypatch.setattr("ridgeline.tools.runner.triton_ahead._compiled", publish)
+    return keys
+
+
+def test_kernels_are_compiled_again_by_another_version_of_triton(
+    compiled: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    module_on_gpu: ProblemOnDevice,
+    make_candidate: Callable[..., Candidate],
+    sandbox: Sandbox,
+    tmp_path: Path,
+) -> None:
+    candidate = make_candidate("import triton", language="py", interface="module")
+    build = Build(key="ab" * 32, status=Status.OK)
+    for version in ("3.6.0", "3.6.0", "3.7.0"):
+        monkeypatch.setattr("importlib.metadata.version", {"triton": version}.__getitem__)
+        assert kernels_ahead(module_on_gpu, candidate, build, sandbox=sandbox, cache_dir=tmp_path) is not None
+    assert len(compiled) == len(set(compiled)) == 2

@@ -1,0 +1,262 @@
+"""The content-addressed build cache: key -> shared object and its Build record.
+
+One folder per entry, published by one rename, so that concurrent writers and a `kill -9` at any instant leave either
+a whole entry or none. An entry carries its library's hash, so that one which a power cut or a bad disk damaged is
+dropped and built again (and nothing has to wait for an fsync).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ridgeline.tools.errors import StorageError
+from ridgeline.tools.records.results import Build
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_LIMIT_BYTES = 2 * 2**30
+LARGEST_LIBRARY_BYTES = 256 * 2**20
+LEAST_FREE_BYTES = 64 * 2**20  # a round of extension builds; torch.compile's cache lies there too
+IN_USE_S = 3600.0  # an entry used this recently may be about to be loaded: never evicted
+STALE_S = 24 * 3600.0  # temporary folders older than this belong to a process that was killed
+EVICT_EVERY = 64  # publications between two looks at the cache's size, which reads the whole folder
+LIBRARY = "kernel.so"
+RECORD = "build.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheUse:
+    """How full the cache is."""
+
+    entries: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cleared:
+    """What `clear` removed, and what stayed because it was used within the last hour."""
+
+    removed: CacheUse
+    in_use: CacheUse
+
+
+def default_cache_dir() -> Path:
+    """Return the folder for builds and calibration: $RIDGELINE_CACHE_DIR, else the user's cache folder.
+
+    For root it is /var/cache/ridgeline: the sandbox drops to another user, who cannot enter /root.
+    """
+    chosen = os.environ.get("RIDGELINE_CACHE_DIR")
+    if chosen:
+        return Path(chosen).absolute()
+    if os.geteuid() == 0:
+        return Path("/var/cache/ridgeline")
+    home = os.environ.get("XDG_CACHE_HOME")
+    return (Path(home).absolute() if home else Path.home() / ".cache") / "ridgeline"
+
+
+def check_writable(folder: Path) -> None:
+    """Make the folder and see that builds can be kept there, before anything that needs one begins.
+
+    Raises:
+        StorageError: it is read-only or as good as full; one line that says so.
+    """
+    remedy = "free some space (ridgeline clean --cache) or set RIDGELINE_CACHE_DIR to a folder of yours"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            free = shutil.disk_usage(folder).free
+    except OSError as error:
+        raise StorageError(f"build cache {folder}: {(error.strerror or str(error)).lower()}; {remedy}") from error
+    if free < LEAST_FREE_BYTES:
+        raise StorageError(f"build cache {folder}: only {free >> 20} MiB free; {remedy}")
+
+
+class BuildCache:
+    """Finished builds under `root`, evicted least recently used first above `limit_bytes`."""
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        limit_bytes: int = DEFAULT_LIMIT_BYTES,
+        in_use_s: float = IN_USE_S,
+        evict_every: int = EVICT_EVERY,
+    ) -> None:
+        self.root = root
+        self._limit_bytes = limit_bytes
+        self._in_use_s = in_use_s
+        self._evict_every = evict_every
+        self._published = 0
+        try:
+            self._temporary.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StorageError(f"build cache {root}: {error.strerror}: set RIDGELINE_CACHE_DIR") from error
+
+    @property
+    def _temporary(self) -> Path:
+        return self.root / "tmp"
+
+    def find(self, key: str) -> Build | None:
+        """Return the cached build of this key, or None; a damaged entry is removed and counts as none."""
+        entry = self._entry(key)
+        if not entry.is_dir():
+            return None
+        build = self._read(entry, key)
+        if build is None:
+            logger.warning("build cache: entry %s is damaged: building it again", key[:12])
+            self._remove(entry)
+            return None
+        _touch(entry / RECORD)
+        return build
+
+    def publish(self, build: Build, library: Path) -> Build:
+        """Copy `library` in and return `build` with the path it lies at from now on.
+
+        When another process published the same key first, its entry is kept and returned.
+
+        Raises:
+            StorageError: the cache's disk is full or read-only, or `library` is no ordinary file of sane size.
+        """
+        entry = self._entry(build.key)
+        stored = replace(build, library_path=str(entry / LIBRARY))
+        try:
+            return self._publish(entry, stored, library)
+        except OSError as error:
+            raise StorageError(f"build cache {self.root}: {error.strerror or error}") from error
+
+    def use(self) -> CacheUse:
+        """Return the number of entries and their size."""
+        sizes = [size for _, size, _ in self._entries()]
+        return CacheUse(entries=len(sizes), size_bytes=sum(sizes))
+
+    def clear(self) -> Cleared:
+        """Remove every entry that no running search may be about to load, and say what went and what stayed."""
+        newest_removable = time.time() - self._in_use_s
+        sizes: dict[bool, list[int]] = {True: [], False: []}
+        for entry, size, used_at in list(self._entries()):
+            is_in_use = used_at > newest_removable
+            sizes[is_in_use].append(size)
+            if not is_in_use:
+                self._remove(entry)
+        removed, kept = (CacheUse(entries=len(sizes[k]), size_bytes=sum(sizes[k])) for k in (False, True))
+        return Cleared(removed=removed, in_use=kept)
+
+    def evict(self) -> int:
+        """Remove the least recently used entries until the cache is within its limit; return how many went."""
+        entries = sorted(self._entries(), key=lambda item: item[2])
+        excess = sum(size for _, size, _ in entries) - self._limit_bytes
+        newest_evictable = time.time() - self._in_use_s
+        evicted = 0
+        for entry, size, used_at in entries:
+            if excess <= 0 or used_at > newest_evictable:
+                break
+            self._remove(entry)
+            excess -= size
+            evicted += 1
+        self._sweep_temporary()
+        return evicted
+
+    def _entry(self, key: str) -> Path:
+        return self.root / "builds" / key[:2] / key
+
+    def _read(self, entry: Path, key: str) -> Build | None:
+        try:
+            stored = json.loads((entry / RECORD).read_text(encoding="utf-8"))
+            build = Build.from_json(stored["build"])
+            is_whole = build.key == key and stored["library_sha256"] == _sha256(entry / LIBRARY)
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return replace(build, library_path=str(entry / LIBRARY), cached=True) if is_whole else None
+
+    def _publish(self, entry: Path, build: Build, library: Path) -> Build:
+        staged = Path(tempfile.mkdtemp(dir=self._temporary))
+        staged.chmod(0o755)  # the sandbox's user has to enter it
+        try:
+            _copy_library(library, staged / LIBRARY)
+            record = {"build": build.to_json(), "library_sha256": _sha256(staged / LIBRARY)}
+            (staged / RECORD).write_text(json.dumps(record), encoding="utf-8")
+            entry.parent.mkdir(parents=True, exist_ok=True)
+            published = self._rename_in(staged, entry, build)
+        finally:
+            shutil.rmtree(staged, ignore_errors=True)
+        self._published += 1
+        if self._published % self._evict_every == 1 or self._evict_every == 1:
+            self.evict()
+        return published
+
+    def _rename_in(self, staged: Path, entry: Path, build: Build) -> Build:
+        """Rename `staged` to `entry`; a rename onto a folder that has files fails, so the first writer wins."""
+        try:
+            os.replace(staged, entry)
+        except OSError:
+            first = self._read(entry, build.key)
+            if first is not None:
+                return replace(first, cached=False, build_s=build.build_s)
+            self._remove(entry)
+            os.replace(staged, entry)
+        return build
+
+    def _remove(self, entry: Path) -> None:
+        """Take an entry out by one rename before deleting it, so that no reader sees half of it."""
+        grave = Path(tempfile.mkdtemp(dir=self._temporary))
+        try:
+            os.replace(entry, grave / "entry")
+        except FileNotFoundError:
+            pass  # another process was faster
+        finally:
+            shutil.rmtree(grave, ignore_errors=True)
+
+    def _entries(self) -> Iterator[tuple[Path, int, float]]:
+        """Yield (folder, bytes, last use) of every entry, skipping those that vanish meanwhile."""
+        for entry in (self.root / "builds").glob("??/*"):
+            try:
+                size = sum(file.stat().st_size for file in entry.iterdir())
+                used_at = (entry / RECORD).stat().st_mtime
+            except FileNotFoundError:
+                used_at, size = 0.0, 0
+            if entry.is_dir():
+                yield entry, size, used_at
+
+    def _sweep_temporary(self) -> None:
+        for folder in self._temporary.iterdir():
+            try:
+                is_stale = folder.stat().st_mtime < time.time() - STALE_S
+            except FileNotFoundError:
+                continue
+            if is_stale:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _copy_library(library: Path, to: Path) -> None:
+    """Copy what the confined compiler left, following no link that a source could have made it leave."""
+    descriptor = os.open(library, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with open(descriptor, "rb") as source:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST_LIBRARY_BYTES:
+            raise StorageError(f"{library.name}: not an ordinary file of at most {LARGEST_LIBRARY_BYTES >> 20} MiB")
+        with to.open("wb") as target:
+            shutil.copyfileobj(source, target)
+    to.chmod(0o755)
+
+
+def _touch(path: Path) -> None:
+    """Mark an entry as used; in a cache that is not ours to write, it just ages."""
+    try:
+        os.utime(path)
+    except OSError as error:
+        logger.debug("build cache: cannot mark %s as used: %s", path, error)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,118 @@
+"""The compiler's flags: a documented, fixed set for each kind of device, and the few that a source may add.
+
+A source adds flags on lines of the form `// flags: -funroll-loops -ffp-contract=off`. Only what is listed here is
+taken; nothing in it can name a file, a library or a plugin.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ridgeline.tools.records.problem import Device
+from ridgeline.tools.records.vocabulary import DeviceKind
+
+CPU_FLAGS = (
+    "-std=c++20",
+    "-O3",
+    "-march=native",
+    "-fopenmp",
+    "-mprefer-vector-width=512",
+    "-ffast-math",
+    "-fno-finite-math-only",  # NaN and infinity stay defined: references produce them
+    "-D__FAST_MATH__=1",  # glibc declares its vector math only under it; exp and erf loops are 15 x slower without
+)
+_TELL_TALES = ("__SANITIZE_ADDRESS__", "__SANITIZE_HWADDRESS__", "__SANITIZE_THREAD__", "__SANITIZE_UNDEFINED__")
+"""What GCC defines in a sanitizer's build: a source could leave out there what it does when it is timed. -O1 defines what
+-O3 does."""
+CPU_LINK_FLAGS = ("-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-z,now", "-Wl,--no-undefined", "-Wl,--build-id=none")
+CUDA_FLAGS = ("-std=c++17", "-O3")
+CUDA_LINK_FLAGS = (
+    "-shared",
+    "-Xcompiler=-fPIC,-fvisibility=hidden",
+    "-Xlinker=-z,now",
+    "-Xlinker=--no-undefined",
+)
+DIAGNOSTIC_FLAGS = (
+    "-fdiagnostics-color=never",
+    "-fmax-errors=20",
+    "-ftemplate-backtrace-limit=4",
+    "-ftemplate-depth=256",
+)
+CUDA_DIAGNOSTIC_FLAGS = ("-Xptxas=-v",)  # registers, spills and shared memory, which the profiler reads in the log
+
+_CPU_ALLOWED = (
+    r"-O[123]",
+    r"-f(no-)?(unroll-loops|peel-loops|unswitch-loops|prefetch-loop-arrays|split-loops|ivopts)",
+    r"-f(no-)?tree-(vectorize|slp-vectorize|loop-vectorize|loop-distribution|loop-distribute-patterns)",
+    r"-f(no-)?loop-(interchange|unroll-and-jam)",
+    r"-f(no-)?(math-errno|trapping-math|signed-zeros|associative-math|reciprocal-math|rounding-math)",
+    r"-f(no-)?(strict-aliasing|wrapv|omit-frame-pointer|inline-functions|ipa-cp-clone|schedule-insns|gcse)",
+    r"-fno-fast-math",
+    r"-ffp-contract=(off|on|fast)",
+    r"-fvect-cost-model=(unlimited|dynamic|cheap|very-cheap)",
+    r"-falign-(loops|functions|jumps|labels)(=\d{1,4})?",
+    r"-mprefer-vector-width=(128|256|512)",
+    r"-m(no-)?vzeroupper",
+    r"-mtune=native",
+)
+_CUDA_ALLOWED = (
+    r"-O[123]",
+    r"--?use_fast_math",
+    r"--?(ftz|prec-div|prec-sqrt|fmad)=(true|false)",
+    r"--?maxrregcount=\d{1,3}",
+    r"--?extra-device-vectorization",
+    r"--?expt-(relaxed-constexpr|extended-lambda)",
+    r"--?extended-lambda",
+    r"--?restrict",
+    r"-Xptxas=(-O[123]|-dlcm=(ca|cg)|-dscm=(wb|cg)|--allow-expensive-optimizations=(true|false))",
+)
+_ALLOWED = {
+    DeviceKind.CPU: re.compile("|".join(_CPU_ALLOWED)),
+    DeviceKind.CUDA: re.compile("|".join(_CUDA_ALLOWED)),
+}
+# A published kernel's own architecture would only lose instructions of this device or not build at all.
+_DROPPED = re.compile(r"--?(arch|gpu-architecture|gencode|generate-code)(=.*)?|-march=.*")
+_FLAGS_LINE = re.compile(r"^[ \t]*//[ \t]*flags:[ \t]*(.*)$", re.MULTILINE)
+
+
+def requested_flags(source: str) -> tuple[str, ...]:
+    """Return the flags of the source's `// flags:` lines, in order, without those that choose an architecture."""
+    words = [word for line in _FLAGS_LINE.findall(source) for word in line.split()]
+    return tuple(word for word in words if not _DROPPED.fullmatch(word))
+
+
+def refused_flags(flags: tuple[str, ...], kind: DeviceKind) -> tuple[str, ...]:
+    """Return those of `flags` that a source may not ask for."""
+    return tuple(flag for flag in flags if not _ALLOWED[kind].fullmatch(flag))
+
+
+def base_flags(device: Device, sanitize: str = "") -> tuple[str, ...]:
+    """Return the fixed flags for a device; a sanitizer build is slower, checked, and stops at the first finding."""
+    if device.kind is DeviceKind.CPU:
+        return CPU_FLAGS + (_sanitizer_flags(sanitize) if sanitize else ())
+    return (*CUDA_FLAGS, *architecture_flags(device))
+
+
+def architecture_flags(device: Device) -> tuple[str, ...]:
+    """Return what makes nvcc compile for this GPU's architecture and no other."""
+    number = device.arch.removeprefix("sm_")
+    return (f"-gencode=arch=compute_{number},code=sm_{number}",)
+
+
+def link_flags(kind: DeviceKind, sanitize: str = "") -> tuple[str, ...]:
+    """Return what makes a loadable library of it, bound to the C++, math and OpenMP libraries and to nothing else."""
+    if kind is DeviceKind.CUDA:
+        return CUDA_LINK_FLAGS
+    if sanitize:  # the sanitizers' own functions come from the host that loads the library
+        return tuple(flag for flag in CPU_LINK_FLAGS if flag != "-Wl,--no-undefined")
+    return CPU_LINK_FLAGS
+
+
+def diagnostic_flags(kind: DeviceKind) -> tuple[str, ...]:
+    """Return the flags that keep the compiler's messages short and plain; ptxas also says what each kernel needs."""
+    return DIAGNOSTIC_FLAGS if kind is DeviceKind.CPU else CUDA_DIAGNOSTIC_FLAGS
+
+
+def _sanitizer_flags(sanitize: str) -> tuple[str, ...]:
+    plain = ("-fno-sanitize-recover=all", "-O1", "-g", "-fno-omit-frame-pointer")
+    return (f"-fsanitize={sanitize}", *plain, *(f"-U{name}" for name in _TELL_TALES))

@@ -1,0 +1,128 @@
+"""Which compiler builds for a device, and its exact version."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ridgeline.tools.errors import DeviceError, StorageError
+from ridgeline.tools.records.vocabulary import DeviceKind
+
+logger = logging.getLogger(__name__)
+
+_ADVICE = {
+    DeviceKind.CPU: ("g++", "install it (Debian, Ubuntu: apt install g++; Fedora: dnf install gcc-c++)"),
+    DeviceKind.CUDA: ("nvcc", "install the CUDA toolkit, put its bin folder into PATH, or use --device cpu"),
+}
+
+_NVCC_FOLDER = "/usr/local/cuda/bin"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Toolchain:
+    """One compiler: its path and what it says of itself."""
+
+    compiler: Path
+    version: str  # part of every build's key
+    readable: tuple[Path, ...]  # folders outside /usr that the sandbox has to show
+
+
+def find_toolchain(kind: DeviceKind) -> Toolchain:
+    """Return the compiler for this kind of device.
+
+    Raises:
+        DeviceError: there is none, or it does not run.
+    """
+    host = compiler_version(_find(DeviceKind.CPU))
+    if kind is DeviceKind.CPU:
+        return Toolchain(compiler=_find(kind), version=host, readable=())
+    nvcc = _find(kind)
+    # /usr/local/bin/nvcc is often a link; nvcc finds its own parts beside the file it really is.
+    real = nvcc.resolve()
+    root = real.parent.parent
+    readable = () if root.is_relative_to("/usr") else (root,)
+    return Toolchain(compiler=real, version=f"{compiler_version(nvcc)}; {host}", readable=readable)
+
+
+def cuda_home(nvcc: Path) -> Path:
+    """Return the folder of the toolkit that an nvcc belongs to: where its headers are; some put a script into PATH."""
+    root = nvcc.resolve().parent.parent
+    return root if (root / "include" / "cuda_runtime.h").exists() else Path(_NVCC_FOLDER).parent
+
+
+def compiler_path(kind: DeviceKind) -> Path | None:
+    """Return the one compiler that everything for this kind of device is built with, or None without it.
+
+    g++ as PATH finds it: torch's headers and the flags are tried with it alone, so $CXX is not asked. nvcc also beside
+    its default place.
+    """
+    name, _ = _ADVICE[kind]
+    found = shutil.which(name) or (shutil.which(name, path=_NVCC_FOLDER) if kind is DeviceKind.CUDA else None)
+    return Path(found) if found else None
+
+
+def installed_version(kind: DeviceKind) -> str | None:
+    """Return what the compiler for this kind of device says of itself; None where there is none, or it does not run."""
+    found = compiler_path(kind)
+    if found is None:
+        return None
+    try:
+        return compiler_version(found)
+    except DeviceError as error:
+        logger.warning("%s", error)
+        return None
+
+
+def compiler_version(compiler: Path) -> str:
+    """Return the line of `--version` that tells this compiler from others.
+
+    Raises:
+        DeviceError: it does not run.
+    """
+    try:
+        done = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True, timeout=30)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise DeviceError(f"{compiler} does not run: {error}") from error
+    lines = [line.strip() for line in done.stdout.splitlines() if line.strip()] or ["unknown version"]
+    return lines[-1] if compiler.name == "nvcc" else lines[0]
+
+
+def _find(kind: DeviceKind) -> Path:
+    found = compiler_path(kind)
+    if found is None:
+        name, advice = _ADVICE[kind]
+        raise DeviceError(f"no {name} on this machine: {advice}")
+    return found
+
+
+def build_trusted(product: Path, command: Sequence[str], *, what: str, timeout_s: float = 120.0) -> None:
+    """Run a compiler on a source of Ridgeline's own and put what it builds at `product` by one rename.
+
+    `command` lacks only its `-o`.
+
+    Raises:
+        DeviceError: the compiler fails or hangs; one line says why.
+        StorageError: the product's folder cannot be written.
+    """
+    try:
+        product.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
+        with tempfile.TemporaryDirectory(dir=product.parent) as scratch:
+            fresh = Path(scratch) / product.name
+            built = subprocess.run(
+                [*command, "-o", str(fresh)], capture_output=True, text=True, check=False, timeout=timeout_s
+            )
+            if built.returncode != 0:
+                first = next(iter(built.stderr.strip().splitlines()), "no message")
+                raise DeviceError(f"{command[0]} cannot build {what}: {first}")
+            fresh.chmod(0o755)
+            os.replace(fresh, product)
+    except subprocess.TimeoutExpired as error:
+        raise DeviceError(f"{command[0]} did not build {what} within {timeout_s:.0f} s") from error
+    except OSError as error:
+        raise StorageError(f"{product.parent}: {what} cannot be built there: {error.strerror or error}") from error

@@ -1,0 +1,60 @@
+"""Whether a device has the memory that judging a problem takes, told before any of it is allocated."""
+
+from __future__ import annotations
+
+from ridgeline.tools.errors import ProblemError
+from ridgeline.tools.judge.set_count import MIN_SETS
+from ridgeline.tools.records.dtypes import spanned_bytes
+from ridgeline.tools.records.problem import ArgSpec, Signature
+from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Role
+
+_OWNER = {DeviceKind.CPU: "this machine", DeviceKind.CUDA: "this GPU"}
+
+
+def in_gb(size_bytes: float) -> str:
+    """Return a size as every message about memory writes it: 812 MB, 21.5 GB, 2750 GB."""
+    if size_bytes < 1e9:
+        return f"{size_bytes / 1e6:.0f} MB"
+    figure = f"{size_bytes / 1e9:.{1 if size_bytes < 1e11 else 0}f}"
+    return f"{figure.removesuffix('.0')} GB"
+
+
+def smaller_sizes(kind: DeviceKind, needed: str, memory_bytes: int) -> str:
+    """Return one line with both figures and the remedy; `needed` says how much judging takes."""
+    return (
+        f"judging it takes {needed}, {_OWNER[kind]} has {in_gb(memory_bytes)}: choose smaller sizes "
+        f"(targets.{kind.value}.sizes)"
+    )
+
+
+def no_room(kind: DeviceKind) -> str:
+    """Return what to do about a problem for which memory ran out."""
+    return f"the problem does not fit {_OWNER[kind]} beside what judges it: choose smaller sizes (targets.{kind.value}.sizes)"
+
+
+def least_bytes(signature: Signature) -> int:
+    """Return what the judge holds at once at the very least: its rotating sets, and one of them in float64.
+
+    A lower bound: what the reference needs in between comes on top, and more sets where there is room.
+    """
+    tensors = [arg for arg in signature.args if arg.kind is ArgKind.TENSOR]
+    parameters = sum(_stored(arg) for arg in tensors if arg.role not in (Role.INPUT, Role.OUTPUT))
+    set_bytes = sum(_stored(arg) for arg in tensors if arg.role in (Role.INPUT, Role.OUTPUT))
+    doubled = sum(spanned_bytes(a.shape, a.strides, "float64") for a in tensors if "float" in a.dtype)
+    return MIN_SETS * set_bytes + parameters + doubled
+
+
+def check_room(signature: Signature, *, kind: DeviceKind, memory_bytes: int) -> None:
+    """Refuse a problem that this device cannot hold.
+
+    Raises:
+        ProblemError: not even the least fits; one line with both figures and the remedy.
+    """
+    least = least_bytes(signature)
+    if least > memory_bytes:
+        needed = f"at least {in_gb(least)} ({MIN_SETS} sets of inputs and outputs, and one in float64)"
+        raise ProblemError(f"reference.py: {smaller_sizes(kind, needed, memory_bytes)}")
+
+
+def _stored(arg: ArgSpec) -> int:
+    return spanned_bytes(arg.shape, arg.strides, arg.dtype)

@@ -1,0 +1,165 @@
+"""What a reference asks of a candidate beyond its signature: inputs it writes, and how a `ModelNew` is made and called
+(runs in the judge)."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ridgeline.tools.errors import ProblemError
+from ridgeline.tools.modelnew.weights import fingerprint
+
+TENSOR, OTHER = "tensor", "other"
+_PLAIN = "interface module takes numbers, text, None, and lists, tuples or dicts of them"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """Which input tensors a reference writes, by their position among the input tensors."""
+
+    copied: tuple[int, ...] = ()  # each call gets its own copy of these
+    appended: tuple[int, ...] = ()  # and what these hold afterwards is an output, unless `forward` returns them
+
+
+def find_written(
+    arguments: Sequence[Any], call: Callable[..., Any], is_same: Callable[[torch.Tensor, torch.Tensor], bool]
+) -> tuple[Written, Any]:
+    """Call the reference once on copies; return which of its input tensors it wrote, and its result.
+
+    `is_same` says of a copy, after the call, whether it is still what it was copied from.
+    """
+    given = tensors_in(list(arguments))
+    everything = tuple(range(len(given)))
+    copies: list[torch.Tensor] = []
+    result = call(*[_with_copies(a, everything, iter(everything), copies) for a in arguments])
+    copied = tuple(i for i, (copy, was) in enumerate(zip(copies, given, strict=True)) if not is_same(copy, was))
+    returned = {_place(t) for t in tensors_in(result)}
+    return Written(copied=copied, appended=tuple(i for i in copied if _place(copies[i]) not in returned)), result
+
+
+def without_side_effects(model: torch.nn.Module, written: Written) -> None:
+    """Make `forward` write copies of the inputs it would write, and return what becomes of them after its own result."""
+    if not written.copied:
+        return
+    base = type(model)
+
+    def forward(self: torch.nn.Module, *arguments: Any) -> Any:
+        copies: list[torch.Tensor] = []
+        places = iter(range(len(tensors_in(list(arguments)))))
+        result = base.forward(self, *[_with_copies(a, written.copied, places, copies) for a in arguments])
+        after = dict(zip(written.copied, copies, strict=True))
+        return (result, *(after[i] for i in written.appended))
+
+    # a subclass and not an attribute: a copy of the model (the one in float64) then calls itself
+    model.__class__ = type(base.__name__, (base,), {"forward": forward, "__module__": base.__module__})
+
+
+def module_contract(
+    model: torch.nn.Module, init: Sequence[Any], arguments: Sequence[Any], result: Any, written: Written
+) -> dict[str, Any]:
+    """Return, as plain values, what a runner needs to make a `ModelNew`, give it weights, call it and read its result.
+
+    The model's tensors have their values of the public seed still.
+
+    Raises:
+        ProblemError: an argument of the constructor has no form in which it could be sent.
+    """
+    named = dict(model.named_parameters()) | dict(model.named_buffers())
+    sources = {id(tensor): name for name, tensor in named.items()}
+    loaded = model.state_dict(keep_vars=True)
+    state = {name: sources[id(tensor)] for name, tensor in loaded.items() if id(tensor) in sources}
+    slots = iter(range(len(tensors_in(list(arguments)))))
+    return {
+        "init": _literal("get_init_inputs()", list(init)),
+        "state": state,
+        "first_values": {name: fingerprint(loaded[name]) for name in state},
+        "arguments": [_template(a, slots) for a in arguments],
+        "form": output_form(result),
+        "copied": list(written.copied),
+        "appended": list(written.appended),
+    }
+
+
+def output_form(result: Any) -> Any:
+    """Return a result's structure: a list for lists and tuples, an object for dicts, "tensor", or "other"."""
+    if isinstance(result, torch.Tensor):
+        return TENSOR
+    if isinstance(result, dict):
+        return {str(key): output_form(value) for key, value in result.items()}
+    if isinstance(result, list | tuple):
+        return [output_form(value) for value in result]
+    return OTHER
+
+
+def tensors_in(value: Any) -> list[torch.Tensor]:
+    """Return the tensors of a value, lists, tuples and dicts flattened."""
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        return [t for v in value for t in tensors_in(v)]
+    return []
+
+
+def like(sequence: Any, parts: list[Any]) -> Any:
+    """Return the parts as a sequence of the same type; a named tuple takes them one by one."""
+    return type(sequence)(*parts) if hasattr(sequence, "_fields") else type(sequence)(parts)
+
+
+def _with_copies(value: Any, copied: Sequence[int], places: Iterator[int], copies: list[torch.Tensor]) -> Any:
+    if isinstance(value, torch.Tensor):
+        if next(places) not in copied:
+            return value
+        copies.append(value.clone())
+        return copies[-1]
+    if isinstance(value, list | tuple):
+        return like(value, [_with_copies(v, copied, places, copies) for v in value])
+    if isinstance(value, dict):
+        return {k: _with_copies(v, copied, places, copies) for k, v in value.items()}
+    return value
+
+
+def _place(tensor: torch.Tensor) -> tuple[int, int, torch.Size, tuple[int, ...]]:
+    """Return which part of which storage a tensor is, by the storage's identity: a fake tensor has no address."""
+    if tensor.layout is not torch.strided or tensor.is_nested or tensor.is_meta:
+        return 0, 0, tensor.shape, ()
+    return tensor.untyped_storage()._cdata, int(tensor.storage_offset()), tensor.shape, tensor.stride()
+
+
+def _template(value: Any, slots: Iterator[int]) -> Any:
+    if isinstance(value, torch.Tensor):
+        return next(slots)
+    if isinstance(value, list | tuple):
+        return {"list" if isinstance(value, list) else "tuple": [_template(v, slots) for v in value]}
+    if isinstance(value, dict):
+        return {"dict": [[_literal("get_inputs()", k), _template(v, slots)] for k, v in value.items()]}
+    return {"value": _literal("get_inputs()", value)}
+
+
+def _literal(what: str, value: Any) -> str:
+    """Return a value as Python source that `ast.literal_eval` gives back."""
+    text = _source(value)
+    try:
+        ast.literal_eval(text)
+    except (ValueError, SyntaxError) as error:
+        raise ProblemError(f"reference.py: {what} gives {text[:60]}: {_PLAIN}") from error
+    return text
+
+
+def _source(value: Any) -> str:
+    """Return `repr`, but an infinity as a number too large for a double: it has no literal of its own."""
+    if type(value) is float and math.isinf(value):
+        return "1e999" if value > 0 else "-1e999"
+    if type(value) is list:
+        return f"[{', '.join(_source(v) for v in value)}]"
+    if type(value) is tuple:
+        return f"({', '.join(map(_source, value))}{',' if len(value) == 1 else ''})"
+    if type(value) is dict:
+        return f"{{{', '.join(f'{_source(k)}: {_source(v)}' for k, v in value.items())}}}"
+    return repr(value)

@@ -1,0 +1,223 @@
+"""How far an output is from the expected one, in chunks of bounded memory (runs in the judge)."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+
+from ridgeline.tools.records.precision import MIN_ROW_ELEMENTS, ROW_NORM_FLOOR, ROW_SCALE_FLOOR, Errors
+
+_CHUNK = 1 << 18  # elements compared at once: 2 MiB in float64, so that the passes over them stay in a core's cache
+_CHUNK_ON_GPU = 1 << 26  # 512 MiB in float64: each chunk's figures are fetched, which costs 50 us and drains the device
+_WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+_LARGE_FINITE = {  # bits of the sign and exponent of a large finite number, and how many mantissa bits are free
+    torch.float64: (0x7FD << 52, 52),
+    torch.float32: (0xFB << 23, 23),
+    torch.bfloat16: (0xFB << 7, 7),
+    torch.float16: (0x1D << 10, 10),
+}
+_NAN = {
+    torch.float64: (0x7FF8 << 48, 51),
+    torch.float32: (0x7FC << 20, 22),
+    torch.bfloat16: (0x7FC << 4, 6),
+    torch.float16: (0x7E << 8, 9),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """One output in float64 with the figures that every comparison with it needs."""
+
+    values: torch.Tensor  # float64, or the output's own integer type
+    mean: float
+    spread: float  # |o64 - mean|, over finite elements
+    norm: float  # |o64|
+    rms: float
+    all_finite: bool = True
+    row_norms: torch.Tensor | None = None  # what each row's error is taken over
+
+    @property
+    def is_exact(self) -> bool:
+        """Return whether the output is integers or bools."""
+        return not self.values.is_floating_point()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worst:
+    """The element that is furthest off."""
+
+    index: tuple[int, ...]
+    got: float
+    expected: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """What a comparison found for one output."""
+
+    errors: Errors
+    crfm: float = 0.0  # max |o - o64| / (max(1, rms) + |o64|)
+    worst: Worst | None = None
+    non_finite: Worst | None = None  # an element whose NaN or infinity does not match
+    wrong_integers: int = 0
+
+
+def expect(values: torch.Tensor) -> Expected:
+    """Take the figures of an expected output once."""
+    if not values.is_floating_point():
+        return Expected(values.contiguous(), 0.0, 0.0, 0.0, 0.0)
+    values = values.double().contiguous()
+    total, count, finite = float(values.sum()), values.numel(), values
+    if not math.isfinite(total):  # only then a copy without infinities and NaN: it is as large as the output in float64
+        known = torch.isfinite(values)
+        count, finite = int(known.sum()), torch.where(known, values, 0.0)
+        total = float(finite.sum())
+    mean = total / max(count, 1)
+    norm = float(torch.linalg.vector_norm(finite))
+    squares = norm * norm, count * mean * mean  # infinity where `**` would raise OverflowError: float64 goes further
+    spread = math.sqrt(max(squares[0] - squares[1], 0.0)) if math.isfinite(sum(squares)) else 0.0
+    if spread < 1e-4 * norm:  # the difference of two squares has no digits left, or they have no number
+        spread = float(torch.linalg.vector_norm(torch.where(torch.isfinite(values), values - mean, 0.0)))
+    rms = norm / math.sqrt(max(count, 1))
+    return Expected(values, mean, spread, norm, rms, count == values.numel(), _row_norms(finite, rms))
+
+
+def compare(output: torch.Tensor, expected: Expected, *, with_crfm: bool = False) -> Difference:
+    """Return how far an output (of its own dtype) is from the expected one of the same shape.
+
+    `with_crfm` computes the figure of the 1e-2 rule too, which costs another pass.
+    """
+    if expected.is_exact:
+        return _compare_exact(output, expected)
+    all_finite = expected.all_finite and bool(torch.isfinite(output).all())
+    total, worst_row, worst_ratio, crfm = 0.0, 0.0, 0.0, 0.0
+    worst: Worst | None = None
+    for start, got, want, over in _chunks(output, expected):
+        if not all_finite:
+            mismatch = _non_finite_mismatch(got, want, output.dtype)
+            if mismatch is not None:
+                found = _located(output, start, mismatch, want)
+                return Difference(errors=_HOPELESS, crfm=math.inf, non_finite=found)
+        difference = (got - want).abs_() if all_finite else torch.nan_to_num_((got - want).abs_(), 0.0, 0.0, 0.0)
+        rows = torch.linalg.vector_norm(difference, dim=-1)
+        total += float((rows**2).sum())
+        if over is not None:
+            worst_row = max(worst_row, float((rows / over).max()))
+        magnitude = want.abs() if all_finite else torch.nan_to_num(want, nan=0.0, posinf=0.0, neginf=0.0).abs_()
+        if with_crfm:
+            crfm = max(crfm, float((difference / (magnitude + max(1.0, expected.rms))).max()))
+        largest, index = difference.div_(magnitude.add_(expected.rms or 1.0)).flatten().max(dim=0)
+        if float(largest) > worst_ratio:
+            worst_ratio, worst = float(largest), _located(output, start, int(index), want)
+    overall = math.sqrt(total) / (expected.spread or expected.norm or 1.0)
+    return Difference(
+        errors=Errors(overall=overall, worst_row=worst_row, worst_element=worst_ratio), crfm=crfm, worst=worst
+    )
+
+
+_HOPELESS = Errors(overall=math.inf, worst_row=math.inf, worst_element=math.inf)
+
+
+def _compare_exact(output: torch.Tensor, expected: Expected) -> Difference:
+    wrong = (output != expected.values).flatten()
+    count = int(wrong.sum())
+    if count == 0:
+        return Difference(errors=Errors(overall=0.0))
+    index = int(wrong.to(torch.uint8).argmax())
+    worst = Worst(
+        index=_unravel(index, output.shape),
+        got=float(output.flatten()[index]),
+        expected=float(expected.values.flatten()[index]),
+    )
+    share = count / wrong.numel()
+    return Difference(
+        errors=Errors(overall=share, worst_row=math.inf, worst_element=math.inf),
+        crfm=math.inf,
+        worst=worst,
+        wrong_integers=count,
+    )
+
+
+def _chunks(
+    output: torch.Tensor, expected: Expected
+) -> Iterator[tuple[int, torch.Tensor, torch.Tensor, torch.Tensor | None]]:
+    """Yield (first element, output rows in float64, expected rows, what their errors are taken over)."""
+    width = max(output.shape[-1] if output.dim() else 1, 1)
+    got, want = output.reshape(-1, width), expected.values.reshape(-1, width)
+    rows = _rows_at_once(output)
+    for row in range(0, got.shape[0], rows):
+        over = None if expected.row_norms is None else expected.row_norms[row : row + rows]
+        yield row * width, got[row : row + rows].double(), want[row : row + rows], over
+
+
+def _non_finite_mismatch(got: torch.Tensor, want: torch.Tensor, dtype: torch.dtype) -> int | None:
+    if bool(torch.isfinite(got).all()) and bool(torch.isfinite(want).all()):
+        return None
+    stored = want.to(dtype).double()  # 1e39 is infinity in float32
+    same = (torch.isnan(got) & torch.isnan(stored)) | (torch.isinf(got) & (got == stored))
+    wrong = ~(same | (torch.isfinite(got) & torch.isfinite(stored))).flatten()
+    return int(wrong.to(torch.uint8).argmax()) if bool(wrong.any()) else None
+
+
+def _row_norms(values: torch.Tensor, rms: float) -> torch.Tensor | None:
+    """Return what each row's error is taken over, or None when rows are too short to be judged by themselves."""
+    if values.dim() == 0 or values.shape[-1] < MIN_ROW_ELEMENTS or values.numel() == 0:
+        return None
+    floor = ROW_SCALE_FLOOR * rms * math.sqrt(values.shape[-1])
+    chunks = []
+    for rows in torch.split(values.reshape(-1, values.shape[-1]), _rows_at_once(values)):
+        norm = torch.linalg.vector_norm(rows, dim=-1)
+        spread = torch.linalg.vector_norm(rows - rows.mean(dim=-1, keepdim=True), dim=-1)
+        chunks.append(torch.maximum(spread, norm * ROW_NORM_FLOOR).clamp_(min=floor or 1.0))
+    return torch.cat(chunks)
+
+
+def _rows_at_once(values: torch.Tensor) -> int:
+    width = max(values.shape[-1] if values.dim() else 1, 1)
+    return max((_CHUNK_ON_GPU if values.is_cuda else _CHUNK) // width, 1)
+
+
+def _located(output: torch.Tensor, start: int, index: int, want: torch.Tensor) -> Worst:
+    flat = start + index
+    value = output.reshape(-1)[flat] if output.dim() else output
+    return Worst(index=_unravel(flat, output.shape), got=float(value), expected=float(want.reshape(-1)[index]))
+
+
+def _unravel(flat: int, shape: torch.Size) -> tuple[int, ...]:
+    index: list[int] = []
+    for size in reversed(shape):
+        index.append(flat % size)
+        flat //= size
+    return tuple(reversed(index))
+
+
+# -------------------------------------------------------------------------------------------------------------- poison
+
+
+def poison_word(dtype: torch.dtype, *, nan: bool) -> int:
+    """Return fresh secret bits to poison an output with: a NaN, or a large finite number; for integers, any bits."""
+    patterns = _NAN if nan else _LARGE_FINITE
+    if dtype in patterns:
+        base, free = patterns[dtype]
+        return base | 1 + secrets.randbelow((1 << free) - 2)  # not the NaNs that hardware makes: no bit more, or all
+    if dtype is torch.bool:
+        return 1 if nan else 0
+    return secrets.randbits(8 * dtype.itemsize - 1) | 1
+
+
+def fill_words(tensor: torch.Tensor, word: int) -> None:
+    """Overwrite every element of a contiguous tensor with the same bits."""
+    _as_words(tensor).fill_(word)
+
+
+def missing_elements(tensor: torch.Tensor, word: int) -> torch.Tensor:
+    """Return a flat mask of the elements that still hold the poison."""
+    return _as_words(tensor).eq(word).flatten()
+
+
+def _as_words(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.reshape(-1).view(_WORDS[tensor.dtype.itemsize])

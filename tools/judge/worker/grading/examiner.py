@@ -1,0 +1,280 @@
+"""Grades outputs: what is missing, how far off it is, which precision class that fits (runs in the judge)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ridgeline.tools.judge.worker.grading.cases import NOMINAL, Case, CaseBook, errors_of, exact_of, expected_of
+from ridgeline.tools.judge.worker.grading.compare import (
+    Difference,
+    Expected,
+    Worst,
+    compare,
+    expect,
+    fill_words,
+    missing_elements,
+    poison_word,
+)
+from ridgeline.tools.judge.worker.grading.probes import is_constant, probes
+from ridgeline.tools.judge.worker.memory import ArenaMemory, torch_dtype
+from ridgeline.tools.judge.worker.reference import Reference, Tensors
+from ridgeline.tools.modelnew.tensor_bits import equal_bits
+from ridgeline.tools.records.precision import (
+    CRFM_TOLERANCE,
+    NOMINAL_GATE,
+    Errors,
+    accepted_classes,
+    gate_for,
+    strictness,
+)
+from ridgeline.tools.records.results import Trial
+from ridgeline.tools.records.vocabulary import STRICTEST_FIRST, DeviceKind, PrecisionClass, ReasonCode, Role
+
+Facts = dict[str, Any]
+
+_HOPELESS = 10 * NOMINAL_GATE[PrecisionClass.BF16]  # beyond this no class is worth computing for the message
+_NEAR = 1e-2  # of the expected value and the output's rms: an element so close was written, whatever its bits
+_STALE = 1e-2  # so close to another trial's expected output is no coincidence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grade:
+    """How one set of outputs did."""
+
+    errors: Errors
+    measured: PrecisionClass | None  # the strictest class whose gates it meets; None when it meets none
+    gate: float
+    passed: bool
+    differences: tuple[Difference, ...]
+
+
+class Examiner:
+    """Compares what lies in the arena's outputs with what the cases expect."""
+
+    def __init__(self, book: CaseBook, memory: ArenaMemory, reference: Reference, tolerance: str) -> None:
+        self._book = book
+        self._memory = memory
+        self._reference = reference
+        self._tolerance = tolerance
+        specs = reference.signature.with_role(Role.OUTPUT)
+        self._names = tuple(s.name for s in specs)
+        self._dtypes = tuple(torch_dtype(s.dtype) for s in specs)
+        self._accepted = accepted_classes(tolerance, tuple(s.dtype for s in specs))
+        self._is_crfm = tolerance == PrecisionClass.CRFM
+        self._tightened = False
+        self._words: dict[int, tuple[int, ...]] = {}
+        self._snapshot: Tensors = ()
+        self.degenerate = self._probe()
+
+    # --------------------------------------------------------------------------------------------------------- probes
+
+    def _probe(self) -> tuple[ReasonCode, str] | None:
+        case, other = self._book.case(NOMINAL[0]), self._book.case(NOMINAL[1])
+        if is_constant(case):
+            return ReasonCode.CONSTANT_OUTPUT, "the reference's output is one number everywhere"
+        passing = self._passing(case, other)
+        if passing:
+            self._is_crfm, self._tightened = False, not self._is_crfm
+            passing = self._passing(case, other)
+        if any(not is_work for is_work in passing.values()) and not self._tightened:
+            self._tightened = True
+            passing = self._passing(case, other)
+        trivial = [name for name, is_work in passing.items() if not is_work]
+        if trivial:
+            return ReasonCode.TRIVIAL_OUTPUT_PASSES, f"an output of {', '.join(trivial)} passes the comparison"
+        return None
+
+    def _passing(self, case: Case, other: Case) -> dict[str, bool]:
+        """Return the probes that pass now, and whether each is work."""
+        found = probes(case, other, self._dtypes)
+        return {p.name: p.is_work for p in found if self._grade(p.outputs, case).passed}
+
+    # --------------------------------------------------------------------------------------------------------- poison
+
+    def poison(self, set_index: int, *, nan: bool) -> None:
+        """Overwrite a set's outputs with fresh secret bits."""
+        words = tuple(poison_word(d, nan=nan) for d in self._dtypes)
+        for view, word in zip(self._memory.outputs[set_index], words, strict=True):
+            fill_words(view, word)
+        self._words[set_index] = words
+
+    def _missing(self, set_index: int, expected: tuple[Expected, ...]) -> Facts | None:
+        outputs = self._memory.outputs[set_index]
+        for name, view, word, want in zip(self._names, outputs, self._words[set_index], expected, strict=True):
+            mask = missing_elements(view, word)
+            if not bool(mask.any()):
+                continue
+            mask &= _is_far(
+                view.flatten(), want
+            )  # a bool may rightly equal its poison, and so may one of 10^7 fp16 values
+            count = int(mask.sum())
+            if count:
+                width = view.shape[-1] if view.dim() else 1
+                first = int(mask.to(torch.uint8).argmax())
+                return {"output": name, "missing": count, "total": view.numel(), "first": first, "width": width}
+        return None
+
+    def _touched(self, set_index: int, case: Case) -> str:
+        """Name the input that no longer holds what it was given, "" when none. A CPU's inputs are sealed by the kernel."""
+        if self._memory.kind is not DeviceKind.CUDA:
+            return ""
+        views = self._memory.inputs[set_index]
+        pairs = zip(self._reference.input_names, views, case.inputs, strict=True)
+        return next((n for n, view, given in pairs if not equal_bits(view, given.to(view.dtype))), "")
+
+    # ---------------------------------------------------------------------------------------------------------- trials
+
+    def prepare(self, name: str, set_index: int, *, nan: bool) -> None:
+        """Put a trial's inputs and parameters in place and poison the set's outputs."""
+        case = self._book.case(name)
+        for view, value in zip(self._memory.inputs[set_index], case.inputs, strict=True):
+            view.copy_(value)
+        self._book.place_parameters(case.parameters)
+        self.poison(set_index, nan=nan)
+
+    def examine(self, name: str, set_index: int) -> Facts:
+        """Grade a set's outputs against a trial and keep a copy of them for `repeated` and `changed`."""
+        outputs = self._memory.outputs[set_index]
+        self._snapshot = tuple(o.clone() for o in outputs)
+        case = self._book.case(name)
+        touched = self._touched(set_index, case)
+        if touched:
+            return {"touched": touched}
+        missing = self._missing(set_index, case.expected)
+        if missing is not None:
+            return {"missing": missing}
+        return self._facts(case, self._grade(outputs, case))
+
+    def repeated(self, name: str, set_index: int) -> Facts:
+        """Compare a second run on the same inputs with the copy kept by `examine`."""
+        outputs = self._memory.outputs[set_index]
+        case = self._book.case(name)
+        missing = self._missing(set_index, case.expected)
+        if missing is not None:
+            self._snapshot = tuple(o.clone() for o in outputs)
+            return {"missing": missing}
+        if not self.changed(set_index):
+            return {"equal": True}
+        differences = [compare(o, expect(s.clone())) for o, s in zip(outputs, self._snapshot, strict=True)]
+        worst = max(d.errors.overall for d in differences)
+        return {"equal": False, "difference": min(worst, 1e300), **self._facts(case, self._grade(outputs, case))}
+
+    def changed(self, set_index: int) -> bool:
+        """Return whether a set's outputs differ from the copy kept by `examine`, in any bit."""
+        outputs = self._memory.outputs[set_index]
+        return not all(equal_bits(o, s) for o, s in zip(outputs, self._snapshot, strict=True))
+
+    def check(self, set_index: int) -> Trial:
+        """Grade what lies in a set now against the expected output for the inputs that lie there now."""
+        # nominal mixtures: the classes' own errors are those of the nominal trial
+        own = self._book.own_of(NOMINAL[0], self._accepted)
+        inputs, parameters = self._memory.inputs[set_index], self._memory.parameters
+        outputs = self._memory.outputs[set_index]
+        are_floating = all(output.is_floating_point() for output in outputs)  # nothing is exact: no native run for it
+        exact = exact_of(outputs if are_floating else self._reference.run(inputs))
+        expected = expected_of(self._reference, inputs, parameters, exact)
+        name = f"set_{set_index}"
+        if set_index in self._words and self._missing(set_index, expected) is not None:
+            return Trial(name=name, rel_error=_finite(math.inf), gate=0.0, passed=False)
+        grade = self._grade(outputs, Case(name, inputs, parameters, expected, dict(own)))
+        if not grade.passed:  # by what the classes err on these very contents: a mean of signed numbers may cancel
+            native = errors_of(self._reference.run(inputs), expected)
+            grade = self._grade(outputs, Case(name, inputs, parameters, expected, {PrecisionClass.FP32: native}))
+        return Trial(name=name, rel_error=_finite(grade.errors.overall), gate=grade.gate, passed=grade.passed)
+
+    # ---------------------------------------------------------------------------------------------------------- grades
+
+    def grade_reference(self, outputs: Tensors) -> Grade:
+        """Grade outputs of the reference itself for the first nominal trial: a baseline's error and class."""
+        return self._grade(outputs, self._book.case(NOMINAL[0]))
+
+    def _grade(self, outputs: Tensors, case: Case) -> Grade:
+        differences = tuple(compare(o, e, with_crfm=self._is_crfm) for o, e in zip(outputs, case.expected, strict=True))
+        errors = Errors(overall=0.0)
+        for difference in differences:
+            errors = errors.merged(difference.errors)
+        measured = self._classify(errors, case)
+        if self._is_crfm:
+            gate, passed = CRFM_TOLERANCE, max(d.crfm for d in differences) <= CRFM_TOLERANCE
+            measured = measured or (PrecisionClass.CRFM if passed else None)
+        else:
+            gate = self._gate(case)
+            loosest = strictness(self._accepted[-1])
+            passed = measured is PrecisionClass.EXACT or (measured is not None and strictness(measured) <= loosest)
+        return Grade(errors=errors, measured=measured, gate=gate, passed=passed, differences=differences)
+
+    def _classify(self, errors: Errors, case: Case) -> PrecisionClass | None:
+        if errors.overall == 0.0 and errors.worst_element == 0.0:
+            return PrecisionClass.EXACT
+        last = max(strictness(self._accepted[-1]), strictness(PrecisionClass.BF16))
+        for precision in STRICTEST_FIRST[strictness(self._accepted[0]) : last + 1]:
+            if errors.overall > _HOPELESS and strictness(precision) > strictness(self._accepted[-1]):
+                return None
+            own = self._book.own_errors(case, precision)
+            if own is not None and gate_for(precision, own, tightened=self._tightened).admits(errors):
+                return precision
+        return None
+
+    def _gate(self, case: Case) -> float:
+        own = self._book.own_errors(case, self._accepted[-1])
+        return 0.0 if own is None else gate_for(self._accepted[-1], own, tightened=self._tightened).overall
+
+    def _facts(self, case: Case, grade: Grade) -> Facts:
+        trial = Trial(name=case.name, rel_error=_finite(grade.errors.overall), gate=grade.gate, passed=grade.passed)
+        facts: Facts = {"trial": trial.to_json(), "measured": grade.measured, "errors": _errors_json(grade.errors)}
+        if not grade.passed:
+            facts |= self._explain(case, grade)
+        return facts
+
+    def _explain(self, case: Case, grade: Grade) -> Facts:
+        index = max(range(len(grade.differences)), key=lambda i: grade.differences[i].errors.overall)
+        difference = grade.differences[index]
+        facts: Facts = {"output": self._names[index], "stale": self._is_stale(case)}
+        if difference.non_finite is not None:
+            facts["non_finite"] = _worst_json(difference.non_finite)
+        elif difference.worst is not None:
+            facts["worst"] = _worst_json(difference.worst)
+        if difference.wrong_integers:
+            facts["wrong_integers"] = difference.wrong_integers
+        return facts
+
+    def _is_stale(self, case: Case) -> str:
+        """Name the earlier trial whose output this is."""
+        for name in self._book.names:
+            if name == case.name:
+                break
+            earlier = self._book.case(name)
+            found = [compare(o, e).errors.overall for o, e in zip(self._snapshot, earlier.expected, strict=True)]
+            if self._snapshot and max(found) < _STALE:
+                return name
+        return ""
+
+
+def _is_far(output: torch.Tensor, want: Expected) -> torch.Tensor:
+    """Return a flat mask of what is nowhere near the expected value, NaN included; of integers, what differs."""
+    values = want.values.flatten()
+    if want.is_exact:
+        return output.ne(values.to(output.dtype))
+    bound = _NEAR * (values.abs() + want.rms)
+    return ~((output.double() - values).abs() <= bound)
+
+
+def _worst_json(worst: Worst) -> Facts:
+    return {"index": list(worst.index), "got": repr(worst.got), "expected": repr(worst.expected)}
+
+
+def _errors_json(errors: Errors) -> Facts:
+    return {
+        "overall": _finite(errors.overall),
+        "row": _finite(errors.worst_row),
+        "element": _finite(errors.worst_element),
+    }
+
+
+def _finite(value: float) -> float:
+    """JSON has no infinity."""
+    return min(value, 1e300) if not math.isnan(value) else 1e300

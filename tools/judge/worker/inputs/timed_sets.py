@@ -1,0 +1,114 @@
+"""New contents of all sets at once, and whether a set still holds them (runs in the judge)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+import torch
+
+from ridgeline.tools.judge.worker.inputs.structure import in_order, is_binary, is_symmetric
+from ridgeline.tools.judge.worker.reference import Tensors
+from ridgeline.tools.modelnew.tensor_bits import equal_bits
+
+WEIGHTS = (0.15, 0.85)
+"""Weight of the second draw in a mixture: never one draw alone, so every set has contents of its own."""
+OFFSETS = 1 << 16
+"""Where a set's weights may begin in the table of weights."""
+
+
+class Blend(Enum):
+    """How two draws of one input become a third."""
+
+    MIXED = "a weight for each element"
+    CHOSEN = "one or the other for each element: integers, masks"
+    SYMMETRIC = "one weight, and rows and columns times their own factors: as symmetric and as definite as the draws"
+
+
+class Filling(Protocol):
+    """New contents of all sets; `write` puts those of one set in place."""
+
+    def write(self, index: int, views: Tensors) -> None:
+        """Fill the views of one set."""
+
+
+def is_intact(filling: Filling, index: int, views: Tensors) -> bool:
+    """Return whether the views of a set still hold what `write` put there, bit by bit."""
+    expected = tuple(torch.empty_like(view) for view in views)
+    filling.write(index, expected)
+    return all(equal_bits(view, fresh) for view, fresh in zip(views, expected, strict=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draws:
+    """A draw of its own for every set, made when it is written and never kept."""
+
+    draw: Callable[[int], Tensors]
+
+    def write(self, index: int, views: Tensors) -> None:
+        """Fill the views of one set."""
+        for view, value in zip(views, self.draw(index), strict=True):
+            view.copy_(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mixtures:
+    """A mixture of the same two draws for every set, with weights of its own.
+
+    With one weight for a set all contents would lie on a line, and all outputs of a linear reference too: two calls
+    would be enough to know every other.
+    """
+
+    first: Tensors
+    second: Tensors
+    blends: tuple[Blend, ...]
+    orders: tuple[int, ...]
+    finite: tuple[torch.Tensor | None, ...]  # where an input may be mixed: not at a mask's infinities; None: everywhere
+    weights: torch.Tensor  # a table that every set reads from another offset on
+    offsets: Sequence[int]
+
+    def write(self, index: int, views: Tensors) -> None:
+        """Fill the views of one set."""
+        start = self.offsets[index]
+        for i, (view, a, b) in enumerate(zip(views, self.first, self.second, strict=True)):
+            self._blend(self.blends[i], view, (a, b), start)
+            finite = self.finite[i]
+            if finite is not None:
+                torch.where(finite, view, a, out=view)
+            if self.orders[i]:
+                view.copy_(in_order(view, self.orders[i]))
+
+    def _blend(self, blend: Blend, view: torch.Tensor, draws: tuple[torch.Tensor, torch.Tensor], start: int) -> None:
+        if blend is Blend.SYMMETRIC:
+            size = view.shape[-1]
+            factors = 0.4 + 0.7 * self.weights[start + 1 : start + 1 + size]  # at most 1: within the draws' range
+            torch.lerp(*draws, self.weights[start].to(view.dtype), out=view)
+            view.mul_(torch.outer(factors, factors).to(view.dtype))
+            return
+        weights = self.weights[start : start + view.numel()].view(view.shape)
+        if blend is Blend.CHOSEN:
+            torch.where(weights < sum(WEIGHTS) / 2, *draws, out=view)
+        else:
+            torch.lerp(*draws, weights.to(view.dtype), out=view)
+
+
+def blend_of(first: torch.Tensor, second: torch.Tensor) -> Blend:
+    """Return how these two draws of one input may be mixed."""
+    if not first.is_floating_point() or (is_binary(first) and is_binary(second)):
+        return Blend.CHOSEN
+    return Blend.SYMMETRIC if is_symmetric(first) and is_symmetric(second) else Blend.MIXED
+
+
+def finite_in_both(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor | None:
+    """Return where two draws are finite, None when they are everywhere: a mixture with an infinity is NaN."""
+    if not first.is_floating_point() or (_has_finite_sum(first) and _has_finite_sum(second)):
+        return None
+    finite = torch.isfinite(first) & torch.isfinite(second)
+    return None if bool(finite.all()) else finite
+
+
+def _has_finite_sum(tensor: torch.Tensor) -> bool:
+    """Return True only when every element is finite: one pass, and no mask as large as the tensor."""
+    return bool(torch.isfinite(tensor.sum(dtype=torch.float64 if tensor.dtype == torch.float64 else torch.float32)))

@@ -1,0 +1,265 @@
+"""The judge's process: trusted, holds the reference and the secrets, makes inputs, grades outputs."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from ridgeline.tools.errors import ProblemError
+from ridgeline.tools.judge.memory_check import check_room
+from ridgeline.tools.judge.set_count import WORKING_SETS, stay_in_cache
+from ridgeline.tools.judge.worker.device import (
+    Stopwatch,
+    copy_out_and_back,
+    evict_cache,
+    expect_torch_on,
+    give_back,
+    reset_persisting_lines,
+    settle,
+    time_nothing,
+    use_tf32,
+)
+from ridgeline.tools.judge.worker.grading.cases import NOMINAL, CaseBook
+from ridgeline.tools.judge.worker.grading.examiner import Examiner
+from ridgeline.tools.judge.worker.graph_export import GraphExportError, compulsory_bytes, export_graph, flop_count
+from ridgeline.tools.judge.worker.inputs.source import SecretSource
+from ridgeline.tools.judge.worker.inputs.timed_sets import Filling, is_intact
+from ridgeline.tools.judge.worker.memory import ArenaMemory
+from ridgeline.tools.judge.worker.modes import ReferenceModes
+from ridgeline.tools.judge.worker.reference import Reference, check_usable
+from ridgeline.tools.judge.worker.user_code import one_line
+from ridgeline.tools.records.precision import accepted_classes
+from ridgeline.tools.records.problem import Description
+from ridgeline.tools.records.vocabulary import DeviceKind, Interface, Role
+
+_KEPT_SHARE = {DeviceKind.CPU: 8, DeviceKind.CUDA: 3}
+"""Trials are kept within this part of the memory: 1 / 8 of a CPU's, 1 / 3 of a GPU's."""
+_SPARE_SHARE = 8
+"""PyTorch keeps up to 1 / 8 of a GPU's memory for its next use while a candidate runs, and a trial that is not kept may
+take as much."""
+_RENEWALS_ALONE = 5
+"""Renewals of all contents before any candidate is there; the first ones load kernels."""
+_RENEWAL_SCATTER_S = 1e-3
+"""Many small sets are written at the speed of a processor, which has other work at times."""
+
+_REFUSALS: tuple[type[Exception], ...] = (
+    torch.linalg.LinAlgError,  # type: ignore[attr-defined]  # public, and missing from its stub
+    ValueError,
+    IndexError,
+    ArithmeticError,
+    AssertionError,
+)
+"""What a reference raises for values that it does not take."""
+
+Request = dict[str, Any]
+Reply = dict[str, Any]
+
+
+class Judge:
+    """One loaded problem and the operations on it."""
+
+    def __init__(self, request: Request) -> None:
+        source = str(request["reference_source"])
+        kind = DeviceKind(request["device"])
+        use_tf32(on=False)
+        memory_bytes = int(request["memory_bytes"])
+        device = "cuda" if kind is DeviceKind.CUDA else "cpu"
+        expect_torch_on(kind)
+        self.reference = Reference(source, device, call_limit_s=float(request["call_limit_s"]))
+        signature = self.reference.signature
+        check_room(signature, kind=kind, memory_bytes=memory_bytes)
+        check_usable(self.reference)
+        accepted_classes(str(request["tolerance"]), tuple(s.dtype for s in signature.with_role(Role.OUTPUT)))
+        self._source_sha256 = hashlib.sha256(source.encode()).hexdigest()
+        graph, graph_error = self._export()
+        self._secret = bytes.fromhex(request["secret"])
+        is_module = request["interface"] == Interface.MODULE
+        contract = self.reference.contract() if is_module else None  # while the model has its first values
+        secrets = SecretSource(self.reference, self._secret, self.reference.loaded_names() if is_module else None)
+        self._cache_bytes = int(request["cache_bytes"])
+        give_back(kind)  # the sets are not PyTorch's: they find no room in what it keeps
+        self.memory = ArenaMemory(signature, kind=kind, cache_bytes=self._cache_bytes, memory_bytes=memory_bytes)
+        self.reference.bind(self.memory.parameters)
+        self._secrets = secrets
+        self._spare_bytes = memory_bytes // _SPARE_SHARE
+        self._book = CaseBook(
+            self.reference,
+            secrets,
+            self.memory,
+            budget_bytes=_kept_bytes(self.memory, memory_bytes),
+            held_bytes=self._spare_bytes,
+            left_out=frozenset(request["left_out"]),
+        )
+        self._examiner = Examiner(self._book, self.memory, self.reference, str(request["tolerance"]))
+        self._modes = ReferenceModes(self.reference, self.memory)
+        give_back(kind)
+        self._renewals = 0
+        self._has_had_runners = False
+        self._filling: Filling | None = None
+        self._usual_renewal_s = self._fastest_renewal_s() if kind is DeviceKind.CUDA else math.inf
+        self.description = Description(
+            signature=signature,
+            reference_graph=graph,
+            graph_error=graph_error,
+            compulsory_bytes=compulsory_bytes(signature),
+            flops=flop_count(graph) if graph else 0,
+            reference_sha256=self._source_sha256,
+            torch_version=str(torch.__version__),
+            module=contract,
+            skipped_trials=tuple(f"{name}: {why}" for name, why in self._book.skipped.items()),
+        )
+
+    def _export(self) -> tuple[dict[str, Any] | None, str]:
+        arguments = self.reference.arguments(self.reference.draw_inputs(0))
+        try:
+            return export_graph(self.reference.model, arguments, self.reference.signature), ""
+        except GraphExportError as error:
+            return None, str(error)
+
+    def loaded(self) -> Reply:
+        """Return what the parent needs to know of the problem."""
+        degenerate = self._examiner.degenerate
+        return {
+            "description": self.description.to_json(),
+            "n_sets": self.memory.n_sets,
+            "regions": [{"bytes": r.size_bytes, "writable": r.writable_by_runner} for r in self.memory.regions],
+            "placements": [p.to_json() for p in self.memory.placements],
+            "trials": list(self._book.names),
+            "degenerate": None if degenerate is None else {"code": degenerate[0], "reason": degenerate[1]},
+        }
+
+    # ------------------------------------------------------------------------------------------------------ operations
+
+    def prepare(self, request: Request) -> Reply:
+        """Put a trial into a set and poison its outputs."""
+        self._filling = None  # what a timing left is of no use to a trial
+        if self.memory.kind is DeviceKind.CUDA:
+            self._modes.forget_results()
+        self._examiner.prepare(request["trial"], request["set"], nan=request["nan"])
+        give_back(self.memory.kind, beyond_bytes=self._spare_bytes)  # the runner has the GPU next
+        settle(self.memory.kind)  # ... and may be there before what was only asked for is written
+        return {}
+
+    def wipe(self, _request: Request) -> Reply:
+        """Overwrite what earlier runners could write: the next one begins with nothing of theirs."""
+        if self._has_had_runners:
+            self.memory.wipe()
+            settle(self.memory.kind)
+        self._has_had_runners = True
+        return {}
+
+    def poison(self, request: Request) -> Reply:
+        """Poison one set's outputs."""
+        self._examiner.poison(request["set"], nan=request["nan"])
+        settle(self.memory.kind)  # the runner has the GPU next
+        return {}
+
+    def examine(self, request: Request) -> Reply:
+        """Grade a first run."""
+        return self._examiner.examine(request["trial"], request["set"])
+
+    def repeated(self, request: Request) -> Reply:
+        """Grade a second run on the same inputs."""
+        return self._examiner.repeated(request["trial"], request["set"])
+
+    def changed(self, request: Request) -> Reply:
+        """Say whether outputs changed since they were examined."""
+        return {"changed": self._examiner.changed(request["set"])}
+
+    def renew(self, _request: Request) -> Reply:
+        """Give every set new inputs and poisoned outputs, and new parameters to all.
+
+        The answer says how many times as long that took as before any candidate was there: long, when a GPU did other
+        work meanwhile; 0 on a CPU.
+        """
+        return {"slowdown": max(self._renew() - _RENEWAL_SCATTER_S, 0.0) / self._usual_renewal_s}
+
+    def _fastest_renewal_s(self) -> float:
+        """Return the seconds that a renewal takes on a GPU which nobody else uses."""
+        fastest_s = min(self._renew() for _ in range(_RENEWALS_ALONE))
+        self._filling = None
+        give_back(self.memory.kind)
+        return max(fastest_s, 1e-6)
+
+    def _renew(self) -> float:
+        """Write new contents and return the seconds that took."""
+        self._filling = None  # before there are new draws beside it
+        self._book.let_go()
+        self._renewals += 1
+        reset_persisting_lines(self.memory.kind)
+        watch = Stopwatch(self.memory.kind)
+        watch.start()
+        self._write_new_contents()
+        return watch.seconds()
+
+    def _write_new_contents(self) -> None:
+        label = f"renewal:{self._renewals}"
+        self._book.place_parameters(self._book.parameters(label))
+        filling = self._secrets.fill(label, self.memory.n_sets)
+        for index, inputs in enumerate(self.memory.inputs):
+            filling.write(index, inputs)
+            self._examiner.poison(index, nan=True)
+        if stay_in_cache(self.memory.n_sets, self.memory.set_bytes, cache_bytes=self._cache_bytes):
+            evict_cache(self.memory.kind, self._cache_bytes)
+        self._filling = filling if self.memory.kind is DeviceKind.CUDA else None
+
+    def check(self, request: Request) -> Reply:
+        """Grade a set after a timed loop."""
+        with _contents_may_be_refused():
+            return {"trial": self._examiner.check(request["set"]).to_json()}
+
+    def intact(self, request: Request) -> Reply:
+        """Say whether a set holds the inputs that it was given; a GPU's runner could open them for writing."""
+        index = int(request["set"])
+        return {"intact": self._filling is None or is_intact(self._filling, index, self.memory.inputs[index])}
+
+    def copy(self, request: Request) -> Reply:
+        """Copy a set's outputs out and back: what the parent measures a collection by."""
+        copy_out_and_back(self.memory.kind, self.memory.outputs[request["set"]])
+        return {}
+
+    def idle(self, _request: Request) -> Reply:
+        """Say how long the device takes for next to nothing: long, when another process has work on it."""
+        return {"seconds": time_nothing(self.memory.kind)}
+
+    def prepare_mode(self, request: Request) -> Reply:
+        """Compile the reference in a mode, and say how exact and of which class it is."""
+        case = self._book.case(NOMINAL[0])
+        self._book.place_parameters(case.parameters)
+        grade = self._examiner.grade_reference(self._modes.prepare(request["mode"], case.inputs))
+        return {"rel_error": min(grade.errors.overall, 1e300), "measured": grade.measured}
+
+    def loop(self, request: Request) -> Reply:
+        """Time the reference over rotating sets."""
+        with _contents_may_be_refused():
+            return {"own_s": self._modes.loop(request["mode"], request["first_set"], request["calls"])}
+
+
+class ContentsRefusedError(ProblemError):
+    """The reference does not take what was made from its inputs."""
+
+
+@contextlib.contextmanager
+def _contents_may_be_refused() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        cause = error.__cause__ or error
+        if not isinstance(cause, _REFUSALS):
+            raise
+        raise ContentsRefusedError(
+            f"reference.py: forward() refuses contents that were made from get_inputs() for timing: {one_line(cause)}"
+        ) from error
+
+
+def _kept_bytes(memory: ArenaMemory, memory_bytes: int) -> int:
+    """Return how much of the memory may hold trials, beside the sets and what grading needs."""
+    share = memory_bytes // _KEPT_SHARE[memory.kind]
+    if memory.kind is DeviceKind.CPU:
+        return share
+    return max(0, min(share, memory_bytes - (memory.n_sets + WORKING_SETS) * memory.set_bytes))

@@ -1,0 +1,280 @@
+"""A reference outlined: its signature, its bytes and what keeps it from being judged, without its memory or its time.
+
+It is run on PyTorch's fake tensors, which have shapes and no values, so that a problem of 100 GiB is described in a
+second on any machine. What depends on values (a degenerate output, a NaN, results that differ) only the judge can tell.
+
+`python -m ridgeline.tools.judge.worker.outline_main PARENT` answers one JSON line for each on its standard input;
+`judge/outline.py` is the parent's handle. Each reference runs in a forked child of its own, since it may end its
+process or never end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import select
+import signal
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensorMode,
+    UnsupportedFakeTensorException,
+    unset_fake_temporarily,
+)
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from ridgeline.tools.errors import ProblemError
+from ridgeline.tools.judge.hang_limit import hung_line
+from ridgeline.tools.judge.worker.graph_export import GraphExportError, export_graph
+from ridgeline.tools.judge.worker.reference import Reference, Tensors
+from ridgeline.tools.judge.worker.user_code import FILE as _FILE
+from ridgeline.tools.machine.lifeline import end_with_parent
+from ridgeline.tools.records.precision import accepted_classes
+from ridgeline.tools.records.vocabulary import Role
+
+_NEEDS_VALUES = (DataDependentOutputException, DynamicOutputShapeException, UnsupportedFakeTensorException)
+_SAID_BYTES = 4000
+_FIRST = """
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x @ x
+def get_inputs():
+    return [torch.rand(2, 2)]
+"""
+
+Facts = dict[str, Any]
+
+
+class _FakeReference(Reference):
+    """A reference of fake tensors, which know no `.to()` of a module, nor values; they are where they are made."""
+
+    def _place_model(self) -> None:
+        pass
+
+    def _is_same(self, copy: torch.Tensor, was: torch.Tensor) -> bool:
+        return copy._version == 0  # there are no values to compare
+
+
+class _RealModelReference(_FakeReference):
+    """One whose constructor reads values (`torch.linspace(…).item()`): its model is made for real."""
+
+    def _make_model(self) -> torch.nn.Module:
+        with unset_fake_temporarily():
+            return super()._make_model()
+
+
+class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch gives these no types, nor those below
+    """Sees every operation of a call: which draw random numbers, and how many bytes live at once."""
+
+    def __init__(self, held: Tensors) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.random: list[str] = []
+        self.peak_bytes = 0
+        self._live: dict[StorageWeakRef, int] = {}
+        self._bound_bytes = 0  # at least what lives: counted anew only when it could be a new peak
+        self._note(held)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run the operation and note its results."""
+        result = func(*args, **(kwargs or {}))
+        if torch.Tag.nondeterministic_seeded in func.tags and not _drops_nothing(func, args, kwargs or {}):
+            self.random.append(str(func).removeprefix("aten.").split(".")[0])
+        self._note(tuple(t for t in tree_leaves(result) if isinstance(t, torch.Tensor)))
+        return result
+
+    def _note(self, tensors: Tensors) -> None:
+        for tensor in tensors:
+            storage = tensor.untyped_storage()
+            key = StorageWeakRef(storage)  # type: ignore[no-untyped-call]
+            if key not in self._live:
+                self._live[key] = storage.nbytes()
+                self._bound_bytes += storage.nbytes()
+        if self._bound_bytes > self.peak_bytes:
+            self._live = {k: n for k, n in self._live.items() if not k.expired()}  # type: ignore[no-untyped-call]
+            self._bound_bytes = sum(self._live.values())
+            self.peak_bytes = max(self.peak_bytes, self._bound_bytes)
+
+
+def _drops_nothing(func: Any, args: Any, kwargs: Facts) -> bool:
+    """Return whether an operation that could drop elements at random (attention) is told to drop none."""
+    for index, argument in enumerate(func._schema.arguments):
+        if argument.name == "dropout_p":
+            given = args[index] if index < len(args) else argument.default_value
+            return not kwargs.get("dropout_p", given)
+    return False
+
+
+def outline(source: str, tolerance: str, *, with_graph: bool = False) -> Facts:
+    """Return the signature and the peak bytes of one forward, and its graph if asked; or a reason code with its sentence."""
+    try:
+        try:
+            return _outline(_FakeReference, source, tolerance, with_graph=with_graph)
+        except ProblemError as error:
+            if not isinstance(error.__cause__, _NEEDS_VALUES):
+                raise
+            return _outline(_RealModelReference, source, tolerance, with_graph=with_graph)
+    except ProblemError as error:
+        return {"reason": _coded(error)}
+
+
+def _outline(kind: type[Reference], source: str, tolerance: str, *, with_graph: bool) -> Facts:
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        reference = kind(source)
+        outputs = reference.signature.with_role(Role.OUTPUT)
+        accepted_classes(tolerance, tuple(s.dtype for s in outputs))
+        inputs = reference.draw_inputs(1)
+        state = reference.named_tensors()
+        versions = _versions(state.values())
+        watch = _Watch((*inputs, *state.values()))
+        with watch:
+            reference.run(inputs)
+        changes_state = versions != _versions(state.values())
+    return {
+        "graph": _graph(reference, inputs) if with_graph else None,
+        "signature": reference.signature.to_json(),
+        "forward_bytes": watch.peak_bytes,
+        "reason": _refusal(watch.random, changes_state=changes_state),
+    }
+
+
+def _graph(reference: Reference, inputs: Tensors) -> Facts | None:
+    """Return the reference's graph; None where it cannot be exported."""
+    with suppress(GraphExportError):
+        return export_graph(reference.model, reference.arguments(inputs), reference.signature)
+    return None
+
+
+def _versions(tensors: Iterable[torch.Tensor]) -> list[int]:
+    """Return how often each was written in place."""
+    return [t._version for t in tensors]
+
+
+def _refusal(random: list[str], *, changes_state: bool) -> Facts | None:
+    if random:
+        what = f"forward() draws random numbers ({', '.join(sorted(set(random)))}): two runs differ"
+        return {"code": "random", "text": what}
+    if changes_state:
+        return {"code": "state", "text": "forward() changes its own buffers"}
+    return None
+
+
+def _coded(error: ProblemError) -> Facts:
+    """Return what the judge would say, with a word to count it by."""
+    text = str(error).removeprefix(f"{_FILE}: ")
+    cause = error.__cause__
+    if isinstance(cause, ImportError):
+        return {"code": "package", "text": text}
+    if isinstance(cause, _NEEDS_VALUES):
+        return {"code": "values", "text": f"depends on values, so only the judge can tell: {text}"}
+    if isinstance(cause, MemoryError) or "can't allocate memory" in text:
+        return {"code": "memory", "text": text}
+    return {"code": "form" if cause is None else "raised", "text": text}
+
+
+# --------------------------------------------------------------------------------------------------------- processes
+
+
+def _answer(request: Facts) -> Facts:
+    """Outline in a child that may crash, hang or print; the answer comes through a pipe."""
+    reading, writing = os.pipe()
+    with tempfile.TemporaryFile() as said:
+        child = os.fork()
+        if child == 0:
+            os.close(reading)
+            _in_child(request, writing, said.fileno())
+        os.close(writing)
+        with _ended(child, reading):
+            text = _read(reading, float(request["limit_s"]))
+        said.seek(0, os.SEEK_END)
+        said.seek(max(0, said.tell() - _SAID_BYTES))
+        return _understood(text, said.read().decode(errors="replace"), float(request["limit_s"]))
+
+
+@contextmanager
+def _ended(child: int, descriptor: int) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+        os.kill(child, signal.SIGKILL)  # not waited for yet: the number is still its own
+        os.waitpid(child, 0)
+
+
+def _in_child(request: Facts, writing: int, said: int) -> None:
+    try:
+        end_with_parent(None)
+        quiet = os.open(os.devnull, os.O_RDWR)
+        os.dup2(quiet, 0)
+        os.dup2(quiet, 1)
+        os.dup2(said, 2)
+        _limit_memory(int(request["memory_bytes"]))
+        warnings.simplefilter("ignore")
+        answer = outline(str(request["source"]), str(request["tolerance"]), with_graph=bool(request["with_graph"]))
+        with os.fdopen(writing, "w") as pipe:
+            pipe.write(json.dumps(answer) + "\n")
+    except Exception:  # noqa: BLE001  the parent quotes the last line of what is said here
+        traceback.print_exc()
+    finally:
+        os._exit(0)
+
+
+def _limit_memory(limit_bytes: int) -> None:
+    """Limit private memory; what PyTorch has mapped already is not counted."""
+    with open("/proc/self/statm", encoding="ascii") as file:
+        used = int(file.read().split()[5]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_DATA, (used + limit_bytes, used + limit_bytes))
+
+
+def _read(descriptor: int, limit_s: float) -> str | None:
+    """Return what the child wrote until it closed its end; None when that took too long."""
+    until, data = time.monotonic() + limit_s, b""
+    while True:
+        ready, _, _ = select.select([descriptor], [], [], max(0.0, until - time.monotonic()))
+        if not ready:
+            return None
+        chunk = os.read(descriptor, 1 << 16)
+        if not chunk:
+            return data.decode()
+        data += chunk
+
+
+def _understood(text: str | None, said: str, limit_s: float) -> Facts:
+    where = hung_line(said, _FILE)
+    if text is None or where is not None:
+        place = f" ({where})" if where else ""
+        return {"reason": {"code": "time", "text": f"not outlined within {limit_s:.0f} s{place}"}}
+    if not text.endswith("\n"):
+        last = said.strip().splitlines()[-1:]
+        how = f"; it last said: {last[0]}" if last else ""
+        return {"reason": {"code": "raised", "text": f"it ended the process that ran it{how}"}}
+    answer: Facts = json.loads(text)
+    return answer
+
+
+def main() -> None:
+    """Answer requests until the parent closes the pipe; die with the parent, whose pid is the first argument."""
+    end_with_parent(int(sys.argv[1]))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is the parent's to handle
+    # imports what the children would each import for a second
+    outline(_FIRST, "fp32", with_graph="--graphs" in sys.argv)
+    for line in sys.stdin:
+        sys.stdout.write(json.dumps(_answer(json.loads(line))) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

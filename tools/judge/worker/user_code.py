@@ -1,0 +1,101 @@
+"""The reference's own code: how it is loaded and run, and what it raises told in one line (runs in the judge)."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import re
+import sys
+import traceback
+import types
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import torch
+
+from ridgeline.tools.errors import ProblemError
+from ridgeline.tools.judge.worker.device import remedy_for_memory
+
+T = TypeVar("T")
+
+_MODULE = "ridgeline_reference"
+FILE = "reference.py"
+_LONGEST_MESSAGE = 300
+_ARGUMENTS_OF = {"Model()": "get_init_inputs()", "forward()": "get_inputs()"}
+_NO_GPU = re.compile(
+    "not compiled with CUDA|not linked with support for cuda|Found no NVIDIA driver|No CUDA GPUs are available"
+)  # torch's own words
+
+
+def load_reference(source: str) -> types.ModuleType:
+    """Return the module that the source makes, run here and now."""
+    module = types.ModuleType(_MODULE)
+    sys.modules[_MODULE] = module  # dataclasses and torch.compile look it up
+    linecache.cache[FILE] = (len(source), None, source.splitlines(keepends=True), FILE)
+    process = os.getpid()
+    exec(compile(source, FILE, "exec"), module.__dict__)  # noqa: S102  the user's own code
+    if os.getpid() != process:
+        os._exit(0)  # it forked: only one may answer
+    return module
+
+
+def attribute(module: types.ModuleType, name: str) -> Callable[..., Any]:
+    """Return one of the functions or classes that a reference defines.
+
+    Raises:
+        ProblemError: it does not.
+    """
+    found = getattr(module, name, None)
+    if callable(found):
+        return found  # type: ignore[no-any-return]
+    if name == "get_init_inputs":
+        return list
+    raise ProblemError(f"{FILE}: {name} is missing: the reference defines Model, get_inputs and get_init_inputs")
+
+
+def run_own(what: str, call: Callable[[], T]) -> T:
+    """Return what a part of the reference gives.
+
+    Raises:
+        ProblemError: it raised; one line says what.
+    """
+    try:
+        with torch.no_grad():
+            return call()
+    except ProblemError:
+        raise
+    except BaseException as error:  # the user's code may raise anything, SystemExit too; it comes back in one line
+        place = _place(error)
+        raise ProblemError(f"{FILE}: {what} raised {one_line(error)}{place}{_remedy(error, what, place)}") from error
+
+
+def _place(error: BaseException) -> str:
+    """Return " (line 7 in forward)", the last of the reference's own that was running; "" when none was."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == FILE]
+    if not frames:
+        return ""
+    where = "" if frames[-1].name == "<module>" else f" in {frames[-1].name}"
+    return f" (line {frames[-1].lineno}{where})"
+
+
+def _remedy(error: BaseException, what: str, place: str) -> str:
+    if isinstance(error, ImportError):
+        return "; install it beside Ridgeline, or copy it in here: a reference is one file, apart from its folder"
+    if isinstance(error, NameError) and error.name == "__file__":
+        return "; a reference is one file, apart from its folder"
+    if isinstance(error, TypeError) and not place and what in _ARGUMENTS_OF:  # the call itself does not fit
+        return f"; the list that {_ARGUMENTS_OF[what]} returns holds its arguments"
+    if isinstance(error, AssertionError | RuntimeError) and _NO_GPU.search(str(error)):
+        return "; make model and inputs on the CPU: Ridgeline moves them to the device"
+    return remedy_for_memory(error)
+
+
+def one_line(error: BaseException) -> str:
+    """Return an exception's type and the first lines of its message as one short line."""
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001  a class of the user's own, whose __str__ may do anything
+        text = "(its message cannot be shown)"
+    words = " ".join(text.encode(errors="backslashreplace").decode().split())
+    printable = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in words[:_LONGEST_MESSAGE])
+    return f"{type(error).__name__}: {printable}" if printable else type(error).__name__

@@ -1,0 +1,267 @@
+"""The engine of one machine: builds side by side, measurements one at a time for each device."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import subprocess
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ridgeline.tools.build.cache import default_cache_dir
+from ridgeline.tools.build.compiler import Compiler
+from ridgeline.tools.engine import (
+    BaselineTask,
+    BenchmarkTask,
+    CompareTask,
+    CompileTask,
+    DescribeTask,
+    ProfileTask,
+    Task,
+    VerifyTask,
+)
+from ridgeline.tools.errors import EngineError, NotBegun, RidgelineError
+from ridgeline.tools.local.evaluator_process import EvaluatorProcess, clean_environment, evaluator_command
+from ridgeline.tools.machine.locks import DeviceLock
+from ridgeline.tools.machine.waits import Listener, Waits
+from ridgeline.tools.records.codec import Record
+from ridgeline.tools.records.problem import Description, Device, ProblemOnDevice
+from ridgeline.tools.records.results import Baselines, Build, Comparison, Profile, Timing, Verdict
+from ridgeline.tools.sandbox.sandbox import UNSAFE_VARIABLE, Sandbox, probe_sandbox
+
+if TYPE_CHECKING:
+    from ridgeline.problems.spec import ProblemSpec
+
+logger = logging.getLogger(__name__)
+
+R = TypeVar("R")
+
+_BATCH_WINDOW_S = 0.01  # branches of one round ask within milliseconds of each other
+_BATCHES_AT_ONCE = 2  # so that one slow build does not hold up everything that comes after it
+_BUILD_LOCK = "cpu"  # builds disturb what is measured on the processor
+_RESULTS: dict[type[Task[Any]], type[Record]] = {
+    DescribeTask: Description,
+    BaselineTask: Baselines,
+    VerifyTask: Verdict,
+    BenchmarkTask: Timing,
+    CompareTask: Comparison,
+    ProfileTask: Profile,
+}
+_OF_A_CANDIDATE = (VerifyTask, BenchmarkTask, CompareTask, ProfileTask)
+_READS_A_CLOCK = (BaselineTask, BenchmarkTask, CompareTask, ProfileTask)
+
+
+def on_device(spec: ProblemSpec, device: Device) -> ProblemOnDevice:
+    """Return the problem as tools see it on `device`, not yet described.
+
+    Raises:
+        ProblemError: a size that the target sets does not exist in the reference.
+    """
+    return ProblemOnDevice(
+        name=spec.name,
+        reference_source=spec.reference_source(device.kind.value),
+        interface=spec.interface,
+        tolerance=spec.tolerance,
+        device=device,
+        call_timeout_s=spec.call_timeout_s,
+    )
+
+
+class LocalEngine:
+    """Implements `Engine` with processes of this machine. Use it from one event loop and `aclose()` it."""
+
+    def __init__(
+        self,
+        *,
+        cache_dir: Path | None = None,
+        log: Path | None = None,
+        allow_unsafe: bool = False,
+        on_wait: Listener | None = None,
+        evaluator: Callable[[Device], Sequence[str]] = evaluator_command,
+        alike: Sequence[Device] = (),
+        is_stopping: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Start nothing yet.
+
+        Args:
+            cache_dir: builds and baselines; None: the default folder.
+            log: gets what evaluators print on stderr.
+            allow_unsafe: run without a sandbox where none works.
+            on_wait: hears when another process has a device.
+            evaluator: gives an evaluator's command for a device.
+            alike: devices that may stand in for each other; a candidate is measured on whichever is free.
+            is_stopping: once true, tasks that wait for a device or a lock are dropped.
+        """
+        self._alike = tuple(alike)
+        self._waits = Waits(on_wait, is_stopping=is_stopping)
+        self._cache_dir = cache_dir or default_cache_dir()
+        self._log = log
+        self._allow_unsafe = allow_unsafe
+        self._evaluator = evaluator
+        self._slots: dict[str, _Slot] = {}
+        self._builders: dict[str, _Builder] = {}
+        self._sandbox: Sandbox | None = None
+        self._closed = False
+
+    async def submit(self, task: Task[R]) -> R:
+        """Run `task` and return its result.
+
+        Raises:
+            InputError: the task can never succeed as the user wrote it.
+            EngineError: the infrastructure failed `task.retries` + 1 times.
+            NotBegun: it waited for its turn when a stop was asked for.
+        """
+        for attempt in range(task.retries + 1):
+            try:
+                return await self._attempt(task)
+            except EngineError as error:
+                if attempt == task.retries or self._closed:
+                    raise
+                logger.warning("%s: %s: trying again", type(task).__name__, error)
+        raise EngineError(f"{type(task).__name__}: {task.retries} retries leave no attempt")
+
+    async def aclose(self) -> None:
+        """End every process the engine started; what was in flight raises EngineError, and so do later tasks."""
+        self._closed = True
+        builders, self._builders = self._builders, {}
+        slots, self._slots = self._slots, {}
+        await asyncio.gather(*(builder.aclose() for builder in builders.values()))
+        await asyncio.gather(*(slot.evaluator.close() for slot in slots.values()))
+
+    async def _attempt(self, task: Task[R]) -> R:
+        if self._closed:
+            raise EngineError("the engine is closed")
+        if isinstance(task, CompileTask):
+            builder = await self._builder(task.problem.device)
+            return await builder.build(task)  # type: ignore[return-value]  # R is Build for a CompileTask
+        slot = self._free_slot(task)
+        answer = await slot.ask(replace(task, problem=replace(task.problem, device=slot.device)))
+        return _RESULTS[type(task)].from_json(answer)  # type: ignore[return-value]  # as _RESULTS pairs them
+
+    def _free_slot(self, task: Task[Any]) -> _Slot:
+        """Return the slot of the task's device, or of one like it that has less to do."""
+        device = task.problem.device
+        if not isinstance(task, _OF_A_CANDIDATE) or device not in self._alike:
+            return self._slot(device)
+        slots = [self._slot(other) for other in (device, *(d for d in self._alike if d != device))]
+        return min(slots, key=lambda slot: slot.waiting)
+
+    def _slot(self, device: Device) -> _Slot:
+        if device.uuid not in self._slots:
+            environment = clean_environment(os.environ)
+            environment |= {"RIDGELINE_CACHE_DIR": str(self._cache_dir)}
+            environment |= {UNSAFE_VARIABLE: "1"} if self._allow_unsafe else {}
+            evaluator = EvaluatorProcess(self._evaluator(device), environment, self._log)
+            lock = DeviceLock(device.uuid, waits=self._waits)
+            self._slots[device.uuid] = _Slot(evaluator, device, lock, self._waits)
+        return self._slots[device.uuid]
+
+    async def _builder(self, device: Device) -> _Builder:
+        if self._sandbox is None:
+            report = await asyncio.to_thread(probe_sandbox, allow_unsafe=self._allow_unsafe)
+            self._sandbox = await asyncio.to_thread(Sandbox, report.tier)
+        if device.arch not in self._builders:
+            self._builders[device.arch] = _Builder(
+                Compiler(self._sandbox, self._cache_dir, device), DeviceLock(_BUILD_LOCK, waits=self._waits)
+            )
+        return self._builders[device.arch]
+
+
+class _Slot:
+    """One device: its evaluator, and the two locks that make every measurement the only one."""
+
+    def __init__(self, evaluator: EvaluatorProcess, device: Device, lock: DeviceLock, waits: Waits) -> None:
+        self.evaluator = evaluator
+        self.device = device
+        self.waiting = 0  # tasks here, the running one included
+        self._lock = lock
+        self._waits = waits
+        self._turn = asyncio.Lock()
+
+    async def ask(self, task: Task[Any]) -> dict[str, Any]:
+        held = self._lock.exclusive if isinstance(task, _READS_A_CLOCK) else self._lock.shared
+        self.waiting += 1
+        had_to_wait = self._turn.locked()
+        try:
+            async with self._turn:
+                if had_to_wait:
+                    self._waits.check_begin()
+                async with held():
+                    return await self.evaluator.ask(task, task.timeout_s)
+        finally:
+            self.waiting -= 1
+
+
+class _Builder:
+    """Gathers builds that are asked for together into one batch."""
+
+    def __init__(self, compiler: Compiler, lock: DeviceLock) -> None:
+        self._compiler = compiler
+        self._lock = lock
+        self._waiting: list[tuple[CompileTask, asyncio.Future[Build]]] = []
+        self._slots = asyncio.Semaphore(_BATCHES_AT_ONCE)
+        self._running: set[asyncio.Task[None]] = set()
+
+    async def build(self, task: CompileTask) -> Build:
+        answer: asyncio.Future[Build] = asyncio.get_running_loop().create_future()
+        self._waiting.append((task, answer))
+        if len(self._waiting) == 1:
+            self._start(self._next_batch())
+        return await answer
+
+    async def aclose(self) -> None:
+        for batch in list(self._running):
+            batch.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+
+    def _start(self, batch: Coroutine[Any, Any, None]) -> None:
+        running = asyncio.create_task(batch)
+        self._running.add(running)
+        running.add_done_callback(self._running.discard)
+
+    async def _next_batch(self) -> None:
+        """Wait for company and for a free place, then build whatever has gathered."""
+        batch: list[tuple[CompileTask, asyncio.Future[Build]]] = []
+        try:
+            await asyncio.sleep(_BATCH_WINDOW_S)
+            async with self._slots, self._lock.shared():
+                batch, self._waiting = self._waiting, []
+                await self._settle([(task, answer) for task, answer in batch if not answer.done()])
+        except NotBegun as error:
+            for _, answer in self._take_waiting():
+                _fail(answer, error)
+        finally:
+            for _, answer in batch or self._take_waiting():
+                _fail(answer, EngineError("the build was ended before it finished"))
+
+    def _take_waiting(self) -> list[tuple[CompileTask, asyncio.Future[Build]]]:
+        waiting, self._waiting = self._waiting, []
+        return waiting
+
+    async def _settle(self, batch: list[tuple[CompileTask, asyncio.Future[Build]]]) -> None:
+        """Answer every task; when the batch as a whole fails, each is built alone, to fail only whose fault it is."""
+        try:
+            builds = await self._compiler.compile_batch([task for task, _ in batch])
+        except RidgelineError as error:
+            if len(batch) == 1:
+                _fail(batch[0][1], error)
+            else:
+                for entry in batch:
+                    await self._settle([entry])
+        except (OSError, subprocess.SubprocessError, ValueError) as error:  # ours: no source can cause these
+            logger.exception("a batch of %d builds failed", len(batch))
+            for _, answer in batch:
+                _fail(answer, EngineError(f"a build could not be run: {type(error).__name__}: {error}"))
+        else:
+            for (_, answer), build in zip(batch, builds, strict=True):
+                with contextlib.suppress(asyncio.InvalidStateError):  # cancelled meanwhile
+                    answer.set_result(build)
+
+
+def _fail(answer: asyncio.Future[Build], error: RidgelineError) -> None:
+    if not answer.done():
+        answer.set_exception(error)

@@ -1,0 +1,167 @@
+"""One evaluator as the engine holds it: a child process that answers one JSON line with another."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import ridgeline
+from ridgeline.tools import errors
+from ridgeline.tools.engine import Task
+from ridgeline.tools.errors import EngineError, JudgeCrashed, RidgelineError
+from ridgeline.tools.records.problem import Device
+
+logger = logging.getLogger(__name__)
+
+_LONGEST_LINE_BYTES = 256 << 20  # a description carries the reference's whole graph
+_CLOSE_GRACE_S = 5.0  # for the evaluator to end its judge and runners
+# No key of a model's provider may reach a process that runs beside candidates.
+_PASSED = (
+    "PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "XDG_CACHE_HOME", "XDG_DATA_HOME", "LD_LIBRARY_PATH", "CUDA_HOME",
+    "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER",
+)  # fmt: skip
+_PASSED_PREFIXES = ("RIDGELINE_", "OMP_", "GOMP_", "KMP_", "MKL_")
+
+
+def evaluator_command(device: Device) -> list[str]:
+    """Return the command of one device's evaluator; `-P` keeps a `tools.py` in the current folder out of it."""
+    described = json.dumps(device.to_json())
+    return [
+        sys.executable,
+        "-P",
+        "-m",
+        "ridgeline.tools.local",
+        "--device",
+        described,
+        "--parent",
+        str(os.getpid()),
+    ]
+
+
+def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the part of `environment` that an evaluator may see, and where this very package lies."""
+    kept = {k: v for k, v in environment.items() if k in _PASSED or k.startswith(_PASSED_PREFIXES)}
+    package = str(Path(str(ridgeline.__file__)).parent.parent)
+    given = environment.get("PYTHONPATH", "").split(os.pathsep)
+    kept["PYTHONPATH"] = os.pathsep.join([package, *(path for path in given if path and path != package)])
+    return kept
+
+
+class EvaluatorProcess:
+    """Starts the evaluator at the first request and again after it died; one request at a time."""
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str], log: Path | None) -> None:
+        self._command = list(command)
+        self._environment = dict(environment)
+        self._log = log
+        self._process: asyncio.subprocess.Process | None = None
+        self._sent = 0
+
+    async def ask(self, task: Task[Any], timeout_s: float) -> dict[str, Any]:
+        """Return the JSON of the task's result.
+
+        A request that is cancelled or too late ends the evaluator, with everything it runs.
+
+        Raises:
+            InputError: what the evaluator says the user can mend.
+            EngineError: it died, was too late or broke the protocol.
+        """
+        process = await self._started()
+        self._sent += 1
+        request = {"id": self._sent, "task": type(task).__name__, "body": task.to_json()}
+        try:
+            async with asyncio.timeout(timeout_s):
+                reply = await _exchange(process, request)
+        except TimeoutError as error:
+            await self.end()
+            raise EngineError(f"{request['task']}: the evaluator did not answer within {timeout_s:g} s") from error
+        except (asyncio.CancelledError, EngineError):
+            await self.end()
+            raise
+        if "error" in reply:
+            raise _as_exception(reply["error"])
+        result: dict[str, Any] = reply["result"]
+        return result
+
+    async def end(self) -> None:
+        """End the evaluator and wait until it is gone; its children end with it."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+
+    async def close(self) -> None:
+        """Let the evaluator end by itself, as it does when its input closes; end it when it takes too long."""
+        if self._process is not None and self._process.stdin is not None and self._process.returncode is None:
+            self._process.stdin.close()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._process.wait(), _CLOSE_GRACE_S)
+        await self.end()
+
+    async def _started(self) -> asyncio.subprocess.Process:
+        if self._process is not None and self._process.returncode is None:
+            return self._process
+        await self.end()
+        stderr = self._log.open("ab") if self._log else subprocess.DEVNULL
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                *self._command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                env=self._environment,
+                cwd="/",
+                start_new_session=True,  # a Ctrl-C is for the driver, which then decides
+                limit=_LONGEST_LINE_BYTES,
+            )
+        finally:
+            if not isinstance(stderr, int):
+                stderr.close()
+        return self._process
+
+
+async def _exchange(process: asyncio.subprocess.Process, request: dict[str, Any]) -> dict[str, Any]:
+    if process.stdin is None or process.stdout is None:
+        raise EngineError("the evaluator was started without pipes")
+    try:
+        process.stdin.write(json.dumps(request).encode() + b"\n")
+        await process.stdin.drain()
+        line = await process.stdout.readline()
+    except (BrokenPipeError, ConnectionResetError, ValueError) as error:
+        raise JudgeCrashed(f"{request['task']}: the evaluator broke off: {error}") from error
+    if not line.endswith(b"\n"):
+        code = await process.wait()
+        raise JudgeCrashed(f"{request['task']}: the evaluator ended with status {code}")
+    return _parse(line, request["id"])
+
+
+def _parse(line: bytes, expected_id: int) -> dict[str, Any]:
+    try:
+        reply = json.loads(line)
+        is_whole = reply["id"] == expected_id and ("result" in reply) != ("error" in reply)
+    except (ValueError, KeyError, TypeError) as error:
+        raise EngineError(f"the evaluator answered with {line[:200]!r}") from error
+    if not is_whole:
+        raise EngineError(f"the evaluator answered request {expected_id} with {line[:200]!r}")
+    parsed: dict[str, Any] = reply
+    return parsed
+
+
+def _as_exception(error: dict[str, str]) -> RidgelineError:
+    """Return the exception that the evaluator named; one that is not of our tree is a fault of ours."""
+    kind = getattr(errors, error.get("type", ""), None)
+    message = error.get("message", "no message")
+    if isinstance(kind, type) and issubclass(kind, RidgelineError):
+        return kind(message)
+    return EngineError(f"{error.get('type')}: {message}")

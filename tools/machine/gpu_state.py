@@ -1,0 +1,265 @@
+"""A GPU's state while something is measured on it: clocks, power, temperature, what slows it down, who else uses it.
+
+Asked of NVML, the driver's own library, through ctypes. Without it (no driver, a container that hides it) every figure
+is None and every list empty: a measurement goes on without them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ridgeline.tools.records.codec import Record
+
+logger = logging.getLogger(__name__)
+
+_LIBRARY = "libnvidia-ml.so.1"
+_SUCCESS = 0
+_INSUFFICIENT_SIZE = 7
+_CLOCK_SM, _CLOCK_MEMORY = 1, 2  # nvmlClockType_t
+_TEMPERATURE_GPU = 0
+_MOST_PROCESSES = 256
+_TEXT_BYTES = 96
+
+SLOWED = "slowed by "
+"""What a figure's name begins with where it stands for a reason to slow down."""
+SLOWED_BY = {
+    0x02: "clocks set by an application",
+    0x04: "software power cap",
+    0x08: "hardware slowdown",
+    0x10: "sync boost with other GPUs",
+    0x20: "software thermal slowdown",
+    0x40: "hardware thermal slowdown",
+    0x80: "hardware power brake",
+    0x100: "display clock setting",
+}
+"""nvmlClocksEventReasons of nvml.h; 0x01 is an idle GPU, which slows nothing down that is measured."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuProcess(Record):
+    """One process that holds a context on the GPU."""
+
+    pid: int  # as the driver sees it: in a container with process ids of its own it may be the host's
+    name: str = ""  # its command, where /proc shows it
+    memory_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuState(Record):
+    """One look at a GPU; None is unknown."""
+
+    sm_mhz: float | None = None
+    memory_mhz: float | None = None
+    power_w: float | None = None
+    temperature_c: float | None = None
+    slowed_by: tuple[str, ...] = ()  # why its clocks are below the highest, in words
+    processes: tuple[GpuProcess, ...] = ()
+
+    def clocks(self) -> dict[str, float]:
+        """Return what a `Timing` keeps in `clocks`: the known figures by name, and 1.0 for each reason to slow down."""
+        figures = {
+            "sm_mhz": self.sm_mhz,
+            "memory_mhz": self.memory_mhz,
+            "power_w": self.power_w,
+            "temperature_c": self.temperature_c,
+        }
+        known = {name: value for name, value in figures.items() if value is not None}
+        return known | {SLOWED + reason: 1.0 for reason in self.slowed_by}
+
+
+UNCOUNTED = GpuProcess(pid=0, name="an unknown number of processes")
+"""In place of the processes when the driver has more than fit its list: the GPU is busy, with whom is not known."""
+
+
+class _ProcessInfo(ctypes.Structure):
+    """nvmlProcessInfo_t of version 2 and 3 of nvmlDeviceGetComputeRunningProcesses."""
+
+    _fields_ = (
+        ("pid", ctypes.c_uint),
+        ("used_bytes", ctypes.c_ulonglong),
+        ("gpu_instance", ctypes.c_uint),
+        ("compute_instance", ctypes.c_uint),
+    )
+
+
+class GpuMonitor:
+    """Looks at one GPU. Holds NVML open until `close`; share it between threads, NVML is safe for that."""
+
+    def __init__(self, uuid: str) -> None:
+        self.uuid = uuid
+        self._nvml = _open_nvml()
+        self._handle = ctypes.c_void_p()
+        found = self._nvml is not None and self._call(
+            "nvmlDeviceGetHandleByUUID", uuid.encode(), ctypes.byref(self._handle)
+        )
+        if not found:
+            self.close()
+
+    def sample(self) -> GpuState:
+        """Return the GPU's state now (about 1 ms)."""
+        if self._nvml is None:
+            return GpuState()
+        power_mw = self._number("nvmlDeviceGetPowerUsage")
+        return GpuState(
+            sm_mhz=self._number("nvmlDeviceGetClockInfo", _CLOCK_SM),
+            memory_mhz=self._number("nvmlDeviceGetClockInfo", _CLOCK_MEMORY),
+            power_w=None if power_mw is None else power_mw / 1e3,
+            temperature_c=self._number("nvmlDeviceGetTemperature", _TEMPERATURE_GPU),
+            slowed_by=reasons_in_words(self._reasons()),
+            processes=self.processes(),
+        )
+
+    def processes(self) -> tuple[GpuProcess, ...]:
+        """Return the processes that hold a context on this GPU; none where the driver does not say.
+
+        When there are more than fit the list, it has one entry, `UNCOUNTED`, that stands for them all.
+        """
+        for name in ("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2"):
+            count, found = ctypes.c_uint(_MOST_PROCESSES), (_ProcessInfo * _MOST_PROCESSES)()
+            code = _status(self._nvml, name, self._handle, ctypes.byref(count), found)
+            if code == _INSUFFICIENT_SIZE:
+                return (UNCOUNTED,)
+            if code == _SUCCESS:
+                return tuple(_process(found[i]) for i in range(min(count.value, _MOST_PROCESSES)))
+        return ()
+
+    def other_processes(self, own_pids: Iterable[int] = ()) -> tuple[GpuProcess, ...]:
+        """Return the processes on this GPU that are neither ours nor started by us.
+
+        Ours are this process, `own_pids`, and whatever descends from them. A driver that gives a container the host's
+        process ids cannot be matched with ours: look before anything of ours runs on the GPU.
+        """
+        ours = descendants({os.getpid(), *own_pids})
+        return tuple(process for process in self.processes() if process.pid not in ours)
+
+    def busy_with(self, own_pids: Iterable[int] = ()) -> str:
+        """Return one line that says which other processes use the GPU, "" when none does."""
+        others = self.other_processes(own_pids)
+        if not others:
+            return ""
+        named = ", ".join(_in_words(process) for process in others[:4])
+        more = f" and {len(others) - 4} more" if len(others) > 4 else ""
+        return f"GPU {self.uuid} is busy with another process: {named}{more}; end it, or choose another GPU with cuda:N"
+
+    def driver_version(self) -> str:
+        """Return the driver's version, "580.159.04"; "" when unknown."""
+        return driver_version(self._nvml)
+
+    def close(self) -> None:
+        """Let go of NVML."""
+        if self._nvml is not None:
+            self._nvml.nvmlShutdown()
+            self._nvml = None
+
+    def __enter__(self) -> GpuMonitor:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def _number(self, name: str, *arguments: int) -> float | None:
+        value = ctypes.c_uint()
+        known = self._call(name, self._handle, *arguments, ctypes.byref(value))
+        return float(value.value) if known else None
+
+    def _reasons(self) -> int:
+        value = ctypes.c_ulonglong()
+        # renamed in driver 535
+        for name in ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"):
+            if self._call(name, self._handle, ctypes.byref(value)):
+                return value.value
+        return 0
+
+    def _call(self, name: str, *arguments: object) -> bool:
+        return _call(self._nvml, name, *arguments)
+
+
+def installed_driver() -> str:
+    """Return the version of this machine's driver, "580.159.04"; "" when unknown."""
+    nvml = _open_nvml()
+    if nvml is None:
+        return ""
+    try:
+        return driver_version(nvml)
+    finally:
+        nvml.nvmlShutdown()
+
+
+def driver_version(nvml: ctypes.CDLL | None) -> str:
+    """Return what an open NVML says of the driver; "" when unknown."""
+    text = ctypes.create_string_buffer(_TEXT_BYTES)
+    return text.value.decode() if _call(nvml, "nvmlSystemGetDriverVersion", text, _TEXT_BYTES) else ""
+
+
+def reasons_in_words(mask: int) -> tuple[str, ...]:
+    """Return why a GPU's clocks are below the highest, from NVML's bits; unknown bits are given as numbers."""
+    known = tuple(words for bit, words in SLOWED_BY.items() if mask & bit)
+    unknown = mask & ~(sum(SLOWED_BY) | 1)
+    return (*known, f"reason {unknown:#x}") if unknown else known
+
+
+def descendants(pids: Iterable[int]) -> set[int]:
+    """Return these processes and everything that descends from them, by /proc."""
+    parents = {int(entry.name): _parent(entry) for entry in Path("/proc").iterdir() if entry.name.isdigit()}
+    found = set(pids)
+    while grown := {pid for pid, parent in parents.items() if parent in found and pid not in found}:
+        found |= grown
+    return found
+
+
+def _open_nvml() -> ctypes.CDLL | None:
+    try:
+        nvml = ctypes.CDLL(_LIBRARY)
+    except OSError:
+        return None
+    return nvml if _call(nvml, "nvmlInit_v2") else None
+
+
+def _call(nvml: ctypes.CDLL | None, name: str, *arguments: object) -> bool:
+    """Return whether NVML has this function and it succeeded; how a driver says that a figure is not supported."""
+    return _status(nvml, name, *arguments) == _SUCCESS
+
+
+def _status(nvml: ctypes.CDLL | None, name: str, *arguments: object) -> int | None:
+    """Return what an NVML function returns, None where there is no such function."""
+    function: Callable[..., int] | None = getattr(nvml, name, None)
+    if function is None:
+        return None
+    code = function(*arguments)
+    if code not in {_SUCCESS, _INSUFFICIENT_SIZE}:
+        logger.debug("%s: NVML error %d", name, code)
+    return code
+
+
+def _process(info: _ProcessInfo) -> GpuProcess:
+    unknown = 2**64 - 1  # NVML_VALUE_NOT_AVAILABLE
+    used = None if info.used_bytes == unknown else int(info.used_bytes)
+    return GpuProcess(pid=int(info.pid), name=_command(int(info.pid)), memory_bytes=used)
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _parent(entry: Path) -> int:
+    try:
+        text = (entry / "stat").read_text()
+    except OSError:
+        return 0
+    return int(text[text.rindex(")") + 2 :].split()[1])
+
+
+def _in_words(process: GpuProcess) -> str:
+    if process == UNCOUNTED:
+        return process.name
+    name = f" ({process.name})" if process.name else ""
+    used = f", {process.memory_bytes / 2**20:.0f} MiB" if process.memory_bytes else ""
+    return f"pid {process.pid}{name}{used}"

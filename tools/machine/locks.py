@@ -1,0 +1,142 @@
+"""One measurement at a time for each device, on the whole machine: `flock` on files that all users share.
+
+A measurement holds its device's lock exclusively, builds and verifications hold it shared. Both first pass a turnstile,
+which a waiting measurement keeps closed: builds that keep coming cannot starve it. The kernel releases everything when
+a process dies, however it dies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import re
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+from ridgeline.tools.errors import DeviceError
+from ridgeline.tools.machine.waits import Waits, Watch
+
+_FOLDERS = (Path("/run/lock/ridgeline"), Path("/tmp/ridgeline-locks"))  # noqa: S108  what every user finds, $TMPDIR or not
+_FOLDER_PATIENCE_S = 1.0  # between another process's mkdir and chmod
+_FIRST_POLL_S = 0.001
+_SLOWEST_POLL_S = 0.02  # a wait may end this much later than it could: small beside any measurement
+
+
+def lock_dir() -> Path:
+    """Return the folder of the lock files: $RIDGELINE_LOCK_DIR, else /run/lock/ridgeline, else /tmp/ridgeline-locks.
+
+    One that is there already is everybody's: who cannot use it waits in no other, where nobody else would see it.
+
+    Raises:
+        DeviceError: it cannot be used.
+    """
+    chosen = os.environ.get("RIDGELINE_LOCK_DIR")
+    folders = (Path(chosen),) if chosen else _FOLDERS
+    there = [folder for folder in folders if os.path.lexists(folder)]
+    for folder in there[:1] or folders:
+        with contextlib.suppress(OSError):
+            _make_shared_folder(folder)
+            return folder
+    unusable = (there or folders)[0]
+    raise DeviceError(
+        f"lock folder {unusable} cannot be written: `chmod 1777 {unusable}`, or set RIDGELINE_LOCK_DIR to one that all "
+        "users of this machine share"
+    )
+
+
+class DeviceLock:
+    """The lock of one device, named by its UUID ("cpu" for the processor)."""
+
+    def __init__(self, uuid: str, folder: Path | None = None, *, waits: Waits | None = None) -> None:
+        """Make the lock's files; `waits` hears of it when another process holds it."""
+        if folder is None:
+            folder = lock_dir()
+        else:
+            _make_shared_folder(folder)
+        name = re.sub(r"[^A-Za-z0-9_.-]", "_", uuid) or "_"
+        self._device = name
+        self._waits = waits or Waits()
+        self._lock = folder / f"{name}.lock"
+        self._turnstile = folder / f"{name}.turn"
+
+    @contextlib.asynccontextmanager
+    async def exclusive(self) -> AsyncIterator[None]:
+        """Hold the device alone: for everything that reads a clock."""
+        async with self._held(fcntl.LOCK_EX):
+            yield
+
+    @contextlib.asynccontextmanager
+    async def shared(self) -> AsyncIterator[None]:
+        """Hold the device together with others that do not measure."""
+        async with self._held(fcntl.LOCK_SH):
+            yield
+
+    @contextlib.asynccontextmanager
+    async def _held(self, mode: int) -> AsyncIterator[None]:
+        with _opened(self._lock) as lock:
+            with _opened(self._turnstile) as turnstile:
+                await _take(turnstile, fcntl.LOCK_EX, self._watch(turnstile))
+                await _take(lock, mode, self._watch(lock))
+            yield
+
+    def _watch(self, descriptor: int) -> Watch:
+        return Watch(descriptor, self._device, self._waits)
+
+
+async def _take(descriptor: int, mode: int, watch: Watch) -> None:
+    """Wait for the lock by asking again and again: a blocked flock call could not be cancelled."""
+    pause_s = _FIRST_POLL_S
+    try:
+        while True:
+            try:
+                fcntl.flock(descriptor, mode | fcntl.LOCK_NB)
+            except BlockingIOError:
+                watch.look()
+                await asyncio.sleep(pause_s)
+                pause_s = min(2 * pause_s, _SLOWEST_POLL_S)
+            else:
+                return
+    finally:
+        watch.end()
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    descriptor = _open(path)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)  # releases the lock
+
+
+def _open(path: Path) -> int:
+    """Open a lock file, creating it for everyone.
+
+    Creating and opening are two calls: in a sticky folder Linux refuses O_CREAT on a file that another user owns
+    (fs.protected_regular).
+    """
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+    for _ in range(2):
+        with contextlib.suppress(FileNotFoundError):
+            return os.open(path, flags)
+        with contextlib.suppress(FileExistsError):
+            descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o666)
+            os.fchmod(descriptor, 0o666)  # whatever the umask
+            return descriptor
+    return os.open(path, flags)
+
+
+def _make_shared_folder(folder: Path) -> None:
+    """Make a folder that everyone may write to, or see that it is one; another process may be making it just now."""
+    try:
+        folder.mkdir(parents=True)
+        folder.chmod(0o1777)
+    except FileExistsError:
+        until = time.monotonic() + _FOLDER_PATIENCE_S
+        while folder.is_symlink() or not os.access(folder, os.W_OK | os.X_OK):
+            if time.monotonic() > until:
+                raise
+            time.sleep(_FIRST_POLL_S)

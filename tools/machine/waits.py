@@ -1,0 +1,160 @@
+"""Whom this process waits for when another one has the device: asked of the kernel, told to whoever shows it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ridgeline.tools.errors import NotBegun
+from ridgeline.tools.wording import counted
+
+logger = logging.getLogger(__name__)
+
+TELL_AFTER_S = 1.5
+LOOK_EVERY_S = 0.5
+REPEAT_AFTER_S = 60.0
+"""Two searches on one device wait for each other all the time: once a minute is enough for a log."""
+NEWS_EVERY_S = 15.0
+"""Of whichever holder: among many searches it changes every few seconds."""
+_COMMAND_SHOWN = 60
+_ELSEWHERE = "a process that cannot be seen from here, such as one of another container"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """Another process has what this one waits for."""
+
+    device: str  # "cpu", or a GPU's UUID
+    holder: str  # "pid 12 (ridgeline run softmax)"
+    is_news: bool  # for a log: not told of this holder within the last minute, nor of another just now
+
+
+Listener = Callable[[Wait | None], None]
+"""Gets a wait when one begins or its holder changes, None once nobody is waited for."""
+
+
+class Waits:
+    """All waits of one engine for other processes; the listener hears of the oldest."""
+
+    def __init__(
+        self,
+        listener: Listener | None = None,
+        *,
+        tell_after_s: float = TELL_AFTER_S,
+        is_stopping: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.tell_after_s = tell_after_s
+        self.is_stopping = is_stopping
+        self._listener = listener
+        self._holders: dict[Watch, str] = {}
+        self._told: tuple[str, str] | None = None
+        self._told_at: dict[tuple[str, str], float] = {}
+        self._newest: tuple[str, str] | None = None  # the last that was news
+
+    def set(self, watch: Watch, holder: str) -> None:
+        """Note whom `watch` waits for; "" when it is nobody else."""
+        if holder:
+            self._holders[watch] = holder
+        else:
+            self._holders.pop(watch, None)
+        oldest = next(iter(self._holders), None)
+        now = (oldest.device, self._holders[oldest]) if oldest else None
+        if now != self._told or (now is not None and now != self._newest and self._is_news(now)):
+            self._told = now
+            self._tell(now)
+
+    def check_begin(self) -> None:
+        """Raise NotBegun once a stop was asked for."""
+        if self.is_stopping():
+            raise NotBegun("a stop was asked for before it began")
+
+    def _tell(self, now: tuple[str, str] | None) -> None:
+        wait: Wait | None = None
+        if now is not None:
+            is_news = self._is_news(now)
+            if is_news:
+                self._newest, self._told_at[now] = now, time.monotonic()
+                logger.info("waiting for %s, held by %s", *now)
+            wait = Wait(device=now[0], holder=now[1], is_news=is_news)
+        if self._listener is not None:
+            self._listener(wait)
+
+    def _is_news(self, now: tuple[str, str]) -> bool:
+        """Say whether a log should hear of it: not of this holder within a minute, nor of any within some seconds."""
+        at = time.monotonic()
+        newest_at = max(self._told_at.values(), default=-NEWS_EVERY_S)
+        return at - self._told_at.get(now, -REPEAT_AFTER_S) >= REPEAT_AFTER_S and at - newest_at >= NEWS_EVERY_S
+
+
+class Watch:
+    """One wait for one lock: tells `waits` when it has lasted a while and another process is the reason."""
+
+    def __init__(self, descriptor: int, device: str, waits: Waits) -> None:
+        self.device = device
+        self._descriptor = descriptor
+        self._waits = waits
+        self._look_at = time.monotonic() + waits.tell_after_s
+        self._was_unseen = False
+
+    def look(self) -> None:
+        """Find out who holds the lock, when it is time to.
+
+        Raises:
+            NotBegun: a stop was asked for, so that what waits here need not begin.
+        """
+        self._waits.check_begin()
+        if time.monotonic() >= self._look_at:
+            self._look_at = time.monotonic() + LOOK_EVERY_S
+            self._waits.set(self, self._holder())
+
+    def end(self) -> None:
+        """The wait is over."""
+        self._waits.set(self, "")
+
+    def _holder(self) -> str:
+        pids = lock_holders(self._descriptor)
+        if pids:
+            return name_processes([pid for pid in pids if pid != os.getpid()])
+        was_unseen, self._was_unseen = self._was_unseen, True
+        return _ELSEWHERE if was_unseen else ""  # once is a lock that was released just now
+
+
+def lock_holders(descriptor: int) -> list[int]:
+    """Return the processes that hold the file's lock, as far as the kernel tells this one of them."""
+    inode = f":{os.fstat(descriptor).st_ino}"
+    try:
+        lines = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+    except OSError:
+        return []
+    # "1: FLOCK  ADVISORY  WRITE 715 08:02:1234 0 EOF"; a waiter's line has "->" second, a foreign pid is 0
+    held = [words for words in lines if len(words) > 5 and words[1] == "FLOCK" and words[5].endswith(inode)]
+    return list(dict.fromkeys(int(words[4]) for words in held if words[4].isdigit() and words[4] != "0"))
+
+
+def name_process(pid: int) -> str:
+    """Return a process in words: its number, and its command where it may be read."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+    except OSError:
+        return f"pid {pid}"
+    command = " ".join([os.path.basename(words[0]), *words[1:]]).strip()
+    shown = "".join(char if char.isprintable() else " " for char in command)
+    return f"pid {pid} ({shown[:_COMMAND_SHOWN]}{'…' * (len(shown) > _COMMAND_SHOWN)})" if shown else f"pid {pid}"
+
+
+def name_processes(pids: Sequence[int]) -> str:
+    """Return the first process in words and how many there are besides; "" without one."""
+    if len(pids) < 2:
+        return "".join(name_process(pid) for pid in pids)
+    return f"{name_process(pids[0])} and {counted(len(pids) - 1, 'other')}"
+
+
+def describe_wait(device: str, holder: str) -> str:
+    """Return a wait in one line for a person."""
+    verb = "hold" if re.search(r" and \d+ others?$", holder) else "holds"
+    return f"waiting for {device}: {holder} {verb} it"

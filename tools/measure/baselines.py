@@ -1,0 +1,202 @@
+"""PyTorch's own times for a problem: eager and torch.compile, each measured once and kept on disk.
+
+Every mode runs in a judge of its own, so that a crash or a hang of the compiler ends that process and becomes an entry
+with an `error`; a baseline that failed is a fact about PyTorch, not about the search. The modes are minutes apart, so each is
+timed in alternation with eager in its own process and put on one scale: the eager entry's time multiplied by the ratio.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ridgeline.tools.build.toolchain import installed_version
+from ridgeline.tools.errors import EngineError, RidgelineError
+from ridgeline.tools.judge.process import JudgeProcess
+from ridgeline.tools.machine.atomic_file import is_older, replace_json
+from ridgeline.tools.measure.benchmark import TimingSettings, time_alone, time_relative
+from ridgeline.tools.measure.roofline import ceilings, floor_for
+from ridgeline.tools.measure.sides import Arena, EagerSide
+from ridgeline.tools.measure.statistics import StoppingRule, percentile
+from ridgeline.tools.records.keys import JUDGE_VERSION
+from ridgeline.tools.records.problem import Description, Device, ProblemOnDevice
+from ridgeline.tools.records.results import Baseline, Baselines
+from ridgeline.tools.records.vocabulary import DeviceKind, PrecisionClass
+
+logger = logging.getLogger(__name__)
+
+BASELINES_VERSION = 2
+"""Part of the cached files' names: raise it when baselines are measured differently."""
+EAGER_KEPT_S = 3600.0
+"""How long eager's time is taken from the disk, which costs about 5 s to measure, and that another mode failed."""
+COMPILE_LIMIT_S = 300.0
+"""torch.compile takes 20 to 60 s a mode on 2 cores; a mode that needs longer than this counts as failed."""
+PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "matmul", "linear", "convolution")
+"""Operations that run in tf32 when a GPU's flags allow it."""
+ATTENTION_BACKENDS = ("sdpa_flash", "sdpa_efficient", "sdpa_cudnn", "sdpa_math")
+MODE_NAMES = {"default": "compile", "max-autotune": "compile_max_autotune"}
+SETTINGS = TimingSettings(rule=StoppingRule(smallest=10, largest=60, time_s=3.0, patience_s=20.0), block_s=0.03)
+
+StartJudge = Callable[[], JudgeProcess]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    """What a mode's first call gave: how exact its output is."""
+
+    rel_error: float
+    precision_class: PrecisionClass | None  # None: it fits no class
+
+
+def measure_baselines(
+    problem: ProblemOnDevice,
+    description: Description,
+    *,
+    start_judge: StartJudge,
+    cache_dir: Path,
+    compile_modes: tuple[str, ...] = ("default", "max-autotune"),
+    settings: TimingSettings = SETTINGS,
+    again: bool = False,
+) -> Baselines:
+    """Return PyTorch's times and the floor for a problem; `start_judge` starts a fresh judge with it loaded.
+
+    What is on disk for this reference, device, torch and host compiler is not measured again. Once an hour eager is, since
+    a machine's speed changes and every other mode is a ratio to it, and a mode that failed: what it lacked may be there
+    by now. `again` measures everything but what failed within the hour.
+
+    Raises:
+        ProblemError: the reference cannot be judged.
+        EngineError: eager PyTorch itself cannot be timed.
+    """
+    floor = floor_for(description, ceilings(problem.device), problem.tolerance)
+    entries: list[Baseline] = []
+    for mode in modes_of(problem.device, compile_modes, description):
+        path = cache_dir / "baselines" / f"{baseline_key(problem, description, mode)}.json"
+        eager = entries[0] if entries else None
+        known = _read(path, eager)
+        if known is not None and (_is_due(known, path, eager) or (again and known.median_ms is not None)):
+            known = None
+        entry = known or _measure(mode, start_judge, settings, eager=eager)
+        if known is None:
+            _publish(path, entry, eager)
+        entries.append(entry)
+    return Baselines(device=problem.device, entries=tuple(entries), floor=floor)
+
+
+def modes_of(device: Device, compile_modes: tuple[str, ...], description: Description | None = None) -> tuple[str, ...]:
+    """Return the judge's names of the modes to time, eager first.
+
+    On a GPU also each with TF32 on, where the reference has fp32 products, and each backend of attention, where it has
+    that; without a graph to tell, the former.
+    """
+    unknown = [m for m in compile_modes if m not in MODE_NAMES]
+    if unknown:
+        raise EngineError(f"baselines: unknown compile mode {unknown[0]!r}; known: {', '.join(MODE_NAMES)}")
+    modes = ("eager", *(MODE_NAMES[m] for m in compile_modes))
+    if device.kind is DeviceKind.CPU:
+        return modes
+    graph = description.reference_graph if description else None
+    if graph is None or any(_is_fp32_product(node) for node in graph["nodes"]):
+        modes = tuple(name for mode in modes for name in (mode, f"{mode}_tf32"))
+    if graph is not None and any("scaled_dot_product" in node["op"] for node in graph["nodes"]):
+        modes += ATTENTION_BACKENDS
+    return modes
+
+
+def _is_fp32_product(node: dict[str, Any]) -> bool:
+    return node["dtype"] == "float32" and any(f"aten.{name}." in node["op"] for name in PRODUCTS)
+
+
+def baseline_key(problem: ProblemOnDevice, description: Description, mode: str) -> str:
+    """Return what decides a baseline: reference with its sizes, device, torch, compiler, and how the judge measures."""
+    device = problem.device.to_json()
+    parts = [BASELINES_VERSION, JUDGE_VERSION, mode, problem.reference_source, description.torch_version, device]
+    if mode.startswith("compile"):
+        parts.append(installed_version(DeviceKind.CPU))  # what it compiles with; without one it fails
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _measure(mode: str, start_judge: StartJudge, settings: TimingSettings, *, eager: Baseline | None) -> Baseline:
+    started = time.perf_counter()
+    if mode.startswith("compile"):
+        logger.info("baseline %s: PyTorch compiles the reference, once (20 to 60 s on few cores)", mode)
+    try:
+        judge = start_judge()
+        try:
+            entry = _time_mode(judge, mode, settings, eager)
+        finally:
+            judge.close()
+    except RidgelineError as error:
+        if eager is None:
+            raise
+        text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        entry = Baseline(name=mode, precision_class=PrecisionClass.FP32, median_ms=None, error=text)
+    outcome = f"{entry.median_ms:.4g} ms" if entry.median_ms is not None else f"failed: {entry.error}"
+    logger.info("baseline %s: %s (took %.0f s)", mode, outcome, time.perf_counter() - started)
+    return entry
+
+
+def _time_mode(judge: JudgeProcess, mode: str, settings: TimingSettings, eager: Baseline | None) -> Baseline:
+    ready = _prepare(judge, mode)
+    if ready.precision_class is None and eager is not None:
+        raise EngineError(f"{mode}: its output fits no precision class (relative error {ready.rel_error:.3g})")
+    arena = Arena(judge, judge.problem.n_sets, on_gpu=judge.device_kind is DeviceKind.CUDA)
+    side = EagerSide(judge, mode)
+    if eager is None or eager.median_ms is None:
+        median_ms, p10_ms, p90_ms, samples = time_alone(side, arena, settings=settings)
+    else:
+        ratios = time_relative(side, EagerSide(judge), arena, settings=settings)
+        median_ms, p10_ms, p90_ms = (eager.median_ms * percentile(ratios, p) for p in (50, 10, 90))
+        samples = len(ratios)
+    return Baseline(
+        name=mode,
+        precision_class=ready.precision_class,
+        median_ms=median_ms,
+        p10_ms=p10_ms,
+        p90_ms=p90_ms,
+        samples=samples,
+        rel_error=ready.rel_error,
+    )
+
+
+def _prepare(judge: JudgeProcess, mode: str) -> Ready:
+    reply = judge.request("prepare_mode", mode=mode, timeout_s=COMPILE_LIMIT_S)
+    measured = reply["measured"]
+    return Ready(rel_error=float(reply["rel_error"]), precision_class=PrecisionClass(measured) if measured else None)
+
+
+def _is_due(known: Baseline, path: Path, eager: Baseline | None) -> bool:
+    """Say whether what is kept is to be measured anew: eager and failures, after an hour."""
+    return (eager is None or known.median_ms is None) and is_older(path, EAGER_KEPT_S)
+
+
+def _read(path: Path, eager: Baseline | None) -> Baseline | None:
+    """Return a kept entry, its ratio to eager applied to eager's time of now."""
+    try:
+        kept = json.loads(path.read_text())
+        entry = Baseline.from_json(kept)
+        return entry if eager is None else _rescaled(entry, kept["eager_ms"], eager)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _rescaled(entry: Baseline, eager_ms: float, eager: Baseline) -> Baseline:
+    if entry.median_ms is None or eager.median_ms is None:
+        return entry
+    by = eager.median_ms / eager_ms
+    low, high = (None if ms is None else ms * by for ms in (entry.p10_ms, entry.p90_ms))
+    return replace(entry, median_ms=entry.median_ms * by, p10_ms=low, p90_ms=high)
+
+
+def _publish(path: Path, entry: Baseline, eager: Baseline | None) -> None:
+    """Keep an entry; on a disk that refuses it is measured again next time."""
+    try:
+        replace_json(path, entry.to_json() | {"eager_ms": eager.median_ms if eager else None})
+    except OSError as error:
+        logger.warning("baseline %s is not kept: %s: %s", entry.name, path.parent, error.strerror or error)

@@ -1,0 +1,289 @@
+"""Timing in the parent: a candidate in alternation with eager PyTorch, two candidates with each other, or one side alone.
+
+Rounds of A B B A blocks; the idle side is stopped. The score is the parent's clock over loops on rotating sets, less what
+a request usually costs; the candidate's own clock is a witness, and counts where it says more. Contents are secret and
+new for every call where the sets allow (see timed_side.py), outputs are poisoned before a block and checked right after it
+while the candidate is stopped. What a result rests on is in docs/timing.md.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import median
+
+from ridgeline.tools.machine.gpu_state import SLOWED
+from ridgeline.tools.measure.distrust import (
+    Collect,
+    Distrusted,
+    Inspector,
+    expect_consistent,
+    expect_drained,
+    expect_idle,
+    expect_prompt,
+)
+from ridgeline.tools.measure.sides import Arena, Side
+from ridgeline.tools.measure.statistics import (
+    SMALLEST_SAMPLE_95,
+    PairedRatio,
+    StoppingRule,
+    median_interval,
+    paired_ratio,
+    percentile,
+)
+from ridgeline.tools.measure.timed_side import Block, Lane, WarmUp
+from ridgeline.tools.records.results import Comparison, Floor, Timing
+from ridgeline.tools.records.vocabulary import Label, Purpose, ReasonCode, Status
+
+BELOW_FLOOR = 0.95
+"""Part of the floor below which a time is not believed: the ceiling itself is a measurement."""
+LAUNCH_BOUND_MS = 0.05
+QUARANTINE_SPEEDUP = 10.0
+CLOCK_SPREAD = 0.03
+"""A pair of blocks whose clock is further than this from the median does not count."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimingSettings:
+    """How much to measure; `for_purpose` gives the usual ones."""
+
+    rule: StoppingRule
+    warm_up: WarmUp = field(default_factory=WarmUp)
+    block_s: float = 0.012  # what a block should last
+    checks: int = 1  # outputs compared after each candidate block
+    idle_s: float = 0.1  # how long a candidate is watched while it has nothing to do
+    rng_seed: int | None = None  # which outputs are checked; None: unpredictable
+
+    @classmethod
+    def for_purpose(cls, purpose: Purpose) -> TimingSettings:
+        """Return the settings of a purpose: search and tune take 2 to 3 s for a kernel of 1 ms, certify about 10 s."""
+        if purpose is Purpose.CERTIFY:
+            rule = StoppingRule(smallest=20, largest=200, time_s=8.0, patience_s=40.0)
+            return cls(rule=rule, block_s=0.03, checks=3, idle_s=0.5)
+        if purpose is Purpose.EVALUATE:
+            return cls(rule=StoppingRule(smallest=10, largest=60, time_s=5.0, patience_s=30.0), checks=2)
+        rule = StoppingRule(smallest=10, largest=24, time_s=2.0, patience_s=10.0, give_up_below=0.8)
+        return cls(rule=rule)
+
+
+def time_candidate(
+    candidate: Side,
+    reference: Side,
+    arena: Arena,
+    *,
+    settings: TimingSettings,
+    floor: Floor | None,
+    collect: Collect | None = None,
+    request_s: float = 0.0,
+    observe: Callable[[], dict[str, float]] = dict,
+) -> Timing:
+    """Return a candidate's time and its speedup over the reference, both from one alternating run.
+
+    A timing that cannot be trusted comes back with its status and reason instead of figures. `collect` is the
+    candidate's; `request_s` is what a request costs; `observe` gives a GPU's clocks.
+
+    Raises whatever a side raises when it dies.
+    """
+    started = time.perf_counter()
+    ours = Lane(side=candidate, arena=arena, is_tracked=True, request_s=request_s, observe=observe)
+    theirs = Lane(side=reference, arena=arena, is_tracked=False, observe=observe)
+    try:
+        watch = _warm_up(ours, theirs, settings)
+        inspect = _inspector(arena, settings, watch, {id(candidate): collect})
+        measured = _alternate(ours, theirs, inspect, settings)
+        expect_idle(candidate, settings.idle_s)
+        if arena.on_gpu:
+            expect_consistent(ours, theirs)
+        expect_drained(inspect)
+        timing = _timing(ours, theirs, measured, floor, inspect.slowdown())
+        expect_prompt(ours, inspect)
+    except Distrusted as fault:
+        timing = Timing(status=fault.status, reason_code=fault.reason_code, reason=str(fault))
+    finally:
+        reference.resume()
+    return replace(timing, benchmark_s=time.perf_counter() - started)
+
+
+def compare_sides(
+    first: Side,
+    second: Side,
+    arena: Arena,
+    *,
+    settings: TimingSettings,
+    collects: Sequence[Collect | None] = (None, None),
+    request_s: float = 0.0,
+    observe: Callable[[], dict[str, float]] = dict,
+) -> Comparison:
+    """Return the ratio of two candidates' times (first / second) from one alternating run; `collects` are theirs.
+
+    `request_s` and `observe` are as in `time_candidate`.
+
+    Raises:
+        Distrusted: an output timed here was wrong, work went on between calls, or a clock disagreed.
+    """
+    lanes = [
+        Lane(side=side, arena=arena, is_tracked=True, request_s=request_s, observe=observe) for side in (first, second)
+    ]
+    threads = _warm_up(lanes[0], lanes[1], settings)
+    inspect = _inspector(arena, settings, threads, {id(first): collects[0], id(second): collects[1]})
+    _alternate(lanes[0], lanes[1], inspect, settings)
+    for side in (first, second):
+        expect_idle(side, settings.idle_s)
+        side.pause()
+    expect_drained(inspect)
+    if arena.on_gpu:
+        expect_consistent(lanes[0], lanes[1])
+        expect_consistent(lanes[1], lanes[0])
+    for lane in lanes:
+        expect_prompt(lane, inspect)
+    times = [lane.per_call_s() for lane in lanes]
+    measured = _ratio(lanes[0], lanes[1])
+    return Comparison(
+        ratio=measured.ratio,
+        ratio_ci95=measured.ci95,
+        first_ms=median(times[0]) * 1e3,
+        second_ms=median(times[1]) * 1e3,
+        blocks=measured.pairs,
+    )
+
+
+def time_relative(side: Side, reference: Side, arena: Arena, *, settings: TimingSettings) -> list[float]:
+    """Return side / reference of every pair of blocks of two trusted sides: modes of the reference."""
+    ours, theirs = (Lane(side=each, arena=arena, is_tracked=False) for each in (side, reference))
+    threads = _warm_up(ours, theirs, settings)
+    inspect = _inspector(arena, settings, threads)
+    _alternate(ours, theirs, inspect, replace(settings, rule=settings.rule.without_giving_up()))
+    for each in (side, reference):
+        each.resume()
+    return [a / b for a, b in zip(ours.per_call_s(), theirs.per_call_s(), strict=True)]
+
+
+def time_alone(side: Side, arena: Arena, *, settings: TimingSettings) -> tuple[float, float, float, int]:
+    """Return (median_ms, p10_ms, p90_ms, samples) of one trusted side: a baseline."""
+    lane = Lane(side=side, arena=arena, is_tracked=False)
+    lane.renew()
+    lane.warm_up(settings.warm_up, block_s=settings.block_s)
+    started = time.perf_counter()
+    while True:
+        lane.renew()  # as before the blocks of an alternating run
+        lane.run_block(lambda sets: ())
+        times = lane.per_call_s()
+        low, high = median_interval(times)
+        measured = PairedRatio(ratio=median(times), ci95=(low, high), pairs=len(times))
+        if settings.rule.without_giving_up().is_done(measured, time.perf_counter() - started):
+            return median(times) * 1e3, percentile(times, 10) * 1e3, percentile(times, 90) * 1e3, len(times)
+
+
+# ------------------------------------------------------------------------------------------------- alternating run
+
+
+def _inspector(
+    arena: Arena, settings: TimingSettings, threads: dict[int, int], collects: dict[int, Collect | None] | None = None
+) -> Inspector:
+    return Inspector(
+        arena=arena,
+        checks=settings.checks,
+        rng_seed=settings.rng_seed,
+        threads=threads,
+        collects=collects or {},
+    )
+
+
+def _warm_up(ours: Lane, theirs: Lane, settings: TimingSettings) -> dict[int, int]:
+    """Warm each side with the other stopped, watch the candidates idle, and return every side's thread count."""
+    threads: dict[int, int] = {}
+    ours.arena.renew()  # a reference may refuse the zeros that sets begin with
+    for lane, other in ((theirs, ours), (ours, theirs)):
+        other.side.pause()
+        lane.warm_up(settings.warm_up, block_s=settings.block_s)
+        threads[id(lane.side)] = lane.side.threads()
+        if lane.is_tracked:
+            expect_idle(lane.side, settings.idle_s)
+        lane.side.pause()
+    return threads
+
+
+def _alternate(ours: Lane, theirs: Lane, inspector: Inspector, settings: TimingSettings) -> PairedRatio:
+    """Run A B B A rounds until the rule is met; return the median of their block's time / our block's, pair by pair.
+
+    The two pairs of a round have opposite orders, so that a steady drift of the machine cancels in the median.
+    """
+    started = time.perf_counter()
+    while True:
+        for lane, other in ((ours, theirs), (theirs, ours), (theirs, ours), (ours, theirs)):
+            _one_block(lane, other, inspector)
+        measured = _ratio(theirs, ours)
+        if settings.rule.is_done(measured, time.perf_counter() - started):
+            return measured
+
+
+def _ratio(numerator: Lane, denominator: Lane) -> PairedRatio:
+    """Return the paired ratio of two lanes, without the pairs of a GPU whose clock was another than usual."""
+    kept = steady_pairs(numerator.blocks, denominator.blocks)
+    above, below = numerator.per_call_s(), denominator.per_call_s()
+    return paired_ratio([above[i] for i in kept], [below[i] for i in kept])
+
+
+def steady_pairs(first: Sequence[Block], second: Sequence[Block]) -> list[int]:
+    """Return the pairs of blocks in which the multiprocessors' clock was within 3 % of its median; all without clocks.
+
+    When that leaves too few for an interval, the clock wanders and nothing is dropped.
+    """
+    clocks = [(a.clocks.get("sm_mhz"), b.clocks.get("sm_mhz")) for a, b in zip(first, second, strict=True)]
+    known = [mhz for pair in clocks for mhz in pair if mhz]
+    if not known:
+        return list(range(len(clocks)))
+    usual = median(known)
+    kept = [i for i, pair in enumerate(clocks) if all(not mhz or abs(mhz / usual - 1) <= CLOCK_SPREAD for mhz in pair)]
+    return kept if len(kept) >= SMALLEST_SAMPLE_95 else list(range(len(clocks)))
+
+
+def _one_block(lane: Lane, other: Lane, inspector: Inspector) -> None:
+    if lane.is_tracked and not other.is_tracked:
+        other.side.resume()  # the judge refills, and is the other side
+    inspector.slowdowns.setdefault(id(lane.side), []).append(lane.renew())
+    other.side.pause()
+    chosen = lane.run_block(inspector.choose if lane.is_tracked else lambda sets: ())
+    lane.side.pause()
+    if not lane.is_tracked:
+        return
+    if not other.is_tracked:
+        other.side.resume()
+    inspector.inspect(lane.side, chosen, lane.plan.calls)
+
+
+def _timing(ours: Lane, theirs: Lane, measured: PairedRatio, floor: Floor | None, slowdown: float) -> Timing:
+    times = [1e3 * t for t in ours.per_call_s()]
+    median_ms = median(times)
+    if floor is not None and median_ms < BELOW_FLOOR * floor.floor_ms:
+        reason = (
+            f"{median_ms:.4g} ms is below {BELOW_FLOOR} of the floor {floor.floor_ms:.4g} ms: at "
+            f"{floor.bandwidth_gbps:.3g} GB/s the inputs and outputs cannot be moved once in that time"
+        )
+        raise Distrusted(Status.UNTRUSTED, ReasonCode.BELOW_FLOOR, reason)
+    labels = [Label.LAUNCH_BOUND] if median_ms < LAUNCH_BOUND_MS else []
+    labels += [Label.QUARANTINED] if measured.ratio > QUARANTINE_SPEEDUP else []
+    calls = sum(b.calls for b in ours.blocks)
+    return Timing(
+        status=Status.OK,
+        median_ms=median_ms,
+        p10_ms=percentile(times, 10),
+        p90_ms=percentile(times, 90),
+        samples=len(times),
+        reference_ms=1e3 * median(theirs.per_call_s()),
+        speedup=measured.ratio,
+        speedup_ci95=measured.ci95,
+        witness_ms=1e3 * median(b.own_s for b in ours.blocks),
+        page_faults_per_call=sum(b.page_faults for b in ours.blocks) / calls,
+        labels=tuple(labels),
+        clocks=_usual_clocks(ours.blocks) | ({"renewal_slowdown": slowdown} if slowdown else {}),
+    )
+
+
+def _usual_clocks(blocks: Sequence[Block]) -> dict[str, float]:
+    """Return the median of each figure; of a reason to slow down, its share of the blocks."""
+    names = sorted({name for block in blocks for name in block.clocks})
+    reasons = {n: sum(b.clocks.get(n, 0.0) for b in blocks) / len(blocks) for n in names if n.startswith(SLOWED)}
+    figures = {n: median(b.clocks[n] for b in blocks if n in b.clocks) for n in names if not n.startswith(SLOWED)}
+    return figures | reasons

@@ -1,0 +1,175 @@
+"""What makes a timing of a candidate one that is not believed, and the looks that find it (in the parent; no torch here).
+
+Right after each of its blocks, while it is stopped, a candidate's outputs are checked, its threads counted and the GPU
+asked whether it is at rest; after all of them its clock, its idling and the time that collecting took are looked at.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Protocol
+
+from ridgeline.tools.machine.process_use import IDLE_SHARE
+from ridgeline.tools.measure.sides import Arena, Side
+from ridgeline.tools.measure.timed_side import Lane
+from ridgeline.tools.records.results import Trial
+from ridgeline.tools.records.vocabulary import ReasonCode, Status
+from ridgeline.tools.wording import counted
+
+WITNESS_RELATIVE = 0.10
+WITNESS_ABSOLUTE_S = 5e-6
+LATENCY_MARGIN = 2.0
+IDLE_TICKS_S = 0.02
+"""/proc counts user and system time in ticks of 10 ms: two of them may be rounding."""
+BUSY_S = 1e-3
+"""Next to nothing takes 24 us on an idle GPU, and took up to 0.54 ms; beside another process it waits for a time slice of
+1 to 2 ms. The median over all blocks is looked at."""
+RENEWAL_SLOWDOWN = 1.5
+"""Work that waits on a GPU for the next block's inputs runs while the judge writes them, and shares its time slices. On
+an H200 the renewals beside twenty honest kernels took 0.93 to 1.01 times the usual (docs/measurements.md)."""
+STALE_ERROR = 10.0
+"""Relative error below which a wrong timed output looks like another call's result; an unwritten one is far above."""
+ROUNDED_ERROR = 0.1
+"""... and below which it looks like this call's result in looser arithmetic: fp8's errors are mostly below it, another
+call's result has 0.2 and more, whose contents are mixtures of the same draws. Only the words of the rejection differ."""
+
+
+class Collect(Protocol):
+    """Brings a candidate's outputs into the arena, where a native host writes them itself: see late_outputs.py."""
+
+    def __call__(self, chosen: Sequence[int], calls: int) -> None:
+        """Bring the outputs of the chosen sets, of a block of so many calls."""
+
+    def complaint(self, call_s: float) -> str:
+        """Return why they were not there when their calls had returned, "" when they were."""
+
+
+class Distrusted(Exception):
+    """A candidate's timing that must not count; caught by `time_candidate`, raised by `compare_sides`."""
+
+    def __init__(self, status: Status, reason_code: ReasonCode, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.reason_code = reason_code
+
+
+@dataclass(slots=True, kw_only=True)
+class Inspector:
+    """Looks at a candidate right after each of its blocks, while it is stopped."""
+
+    arena: Arena
+    checks: int  # outputs compared after each block
+    threads: dict[int, int]  # by side's identity: its threads after the warm-up
+    collects: dict[int, Collect | None] = field(default_factory=dict)  # by side's identity
+    rng_seed: int | None = None  # which outputs are checked; None: unpredictable
+    waits_s: list[float] = field(default_factory=list)  # for next to nothing on the device, right after each block
+    slowdowns: dict[int, list[float]] = field(
+        default_factory=dict
+    )  # of a GPU renewing contents, by the side then timed
+
+    rng: random.Random = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.rng = random.SystemRandom() if self.rng_seed is None else random.Random(self.rng_seed)
+
+    def slowdown(self) -> float:
+        """Return how many times as long as usual a GPU took to renew contents; 0 on a CPU."""
+        return max(median(of_a_side) for of_a_side in self.slowdowns.values())
+
+    def choose(self, sets: Sequence[int]) -> tuple[int, ...]:
+        """Return the sets to check after a block: the last call's, and random ones; with one check, either."""
+        count = min(self.checks, len(sets))
+        if count == 1:
+            return (sets[-1],) if self.rng.random() < 1 / 3 else (self.rng.choice(sets),)
+        return (*self.rng.sample(sets[:-1], count - 1), sets[-1])
+
+    def inspect(self, side: Side, chosen: Sequence[int], calls: int) -> None:
+        """Compare the chosen outputs of a block and count threads; the side is paused and stays so."""
+        self.waits_s.append(self.arena.waited_s())
+        more = side.threads() - self.threads[id(side)]
+        if more > 0:
+            raise Distrusted(
+                Status.UNTRUSTED,
+                ReasonCode.NEW_THREAD,
+                f"{counted(more, 'thread')} appeared after the warm-up; start every thread in the first call",
+            )
+        if collect := self.collects.get(id(side)):
+            collect(chosen, calls)
+        for index in chosen:
+            if not self.arena.is_intact(index):
+                reason = f"it wrote to an input of set {index}: inputs are read-only"
+                raise Distrusted(Status.RUNTIME_ERROR, ReasonCode.INPUT_WRITTEN, reason)
+            trial = self.arena.check(index)
+            if not trial.passed:
+                raise wrong_output(trial, index)
+
+
+def wrong_output(trial: Trial, index: int) -> Distrusted:
+    """Return why a set's wrong timed output ends a timing, told by how wrong it is."""
+    where = f"the timed output of set {index} is wrong (relative error {trial.rel_error:.3g}, allowed {trial.gate:.3g})"
+    if trial.rel_error < ROUNDED_ERROR:
+        reason = f"{where}: it was right when it was verified, so it rounds more, or leaves work out, when it is timed"
+        return Distrusted(Status.WRONG, ReasonCode.PRECISION_TOO_LOW, reason)
+    if math.isfinite(trial.rel_error) and trial.rel_error < STALE_ERROR:
+        reason = f"{where}: it was right before the inputs changed in place, so a result is kept between calls"
+        return Distrusted(Status.WRONG, ReasonCode.STALE_OUTPUT, reason)
+    reason = f"{where}: not every call of a timed loop writes its whole output before it returns"
+    return Distrusted(Status.UNTRUSTED, ReasonCode.TIMED_OUTPUT_WRONG, reason)
+
+
+def expect_idle(side: Side, idle_s: float) -> None:
+    """Watch a side that may run and has nothing to do."""
+    side.resume()
+    before, started = side.cpu_seconds(), time.perf_counter()
+    time.sleep(idle_s)
+    used, waited = side.cpu_seconds() - before, time.perf_counter() - started
+    if used > IDLE_SHARE * waited + IDLE_TICKS_S:
+        raise Distrusted(
+            Status.UNTRUSTED,
+            ReasonCode.BACKGROUND_WORK,
+            f"used {used / waited:.0%} of a core while no call was running: work goes on after a call has returned",
+        )
+
+
+def expect_drained(inspector: Inspector) -> None:
+    """Look at how long the judge waited for a GPU right after blocks and before them: it should have been alone on it."""
+    slowdown = inspector.slowdown()
+    if slowdown > RENEWAL_SLOWDOWN:
+        reason = (
+            f"while the next block's inputs were written the GPU was {slowdown:.3g} x as slow as when it is alone: "
+        )
+        raise Distrusted(Status.UNTRUSTED, ReasonCode.BACKGROUND_WORK, reason + "work goes on between calls")
+    waited = median(inspector.waits_s)
+    if waited > BUSY_S:
+        reason = f"after a block the GPU was busy for {1e3 * waited:.3g} ms: work goes on after a call has returned"
+        raise Distrusted(Status.UNTRUSTED, ReasonCode.BACKGROUND_WORK, reason)
+
+
+def expect_consistent(lane: Lane, other: Lane) -> None:
+    """Compare the two clocks of a GPU: work that its events did not see was launched past the stream it was given.
+
+    A CPU has one clock that counts, the parent's, and a machine's noise between the two must reject nobody. Here too: on
+    a busy machine a request waits for a core, which only the parent's clock sees; the other side's requests of the
+    same minutes say how long. A clock that lies does so in every block, so the block that agrees best decides.
+    """
+    per_call = lane.per_call_s()
+    typical = median(per_call)
+    waiting = LATENCY_MARGIN * max(0.0, other.latency_s()) / lane.plan.calls
+    allowed = WITNESS_RELATIVE * typical + WITNESS_ABSOLUTE_S + waiting
+    differences = [b.own_s - t for b, t in zip(lane.blocks, per_call, strict=True)]
+    if min(abs(d) for d in differences) > allowed:
+        own_ms, parent_ms = 1e3 * (typical + median(differences)), 1e3 * typical
+        reason = f"its own clock says {own_ms:.4g} ms a call, the clock outside {parent_ms:.4g} ms"
+        raise Distrusted(Status.UNTRUSTED, ReasonCode.WITNESS_DISAGREES, reason)
+
+
+def expect_prompt(lane: Lane, inspector: Inspector) -> None:
+    """Look at what collecting the outputs took: no output may be made only then."""
+    collect = inspector.collects.get(id(lane.side))
+    if collect and (complaint := collect.complaint(median(lane.per_call_s()))):
+        raise Distrusted(Status.UNTRUSTED, ReasonCode.BACKGROUND_WORK, complaint)

@@ -1,0 +1,115 @@
+"""Collecting outputs from a Python runner: what it takes is measured, so that no output is made while it is collected.
+
+The runner keeps each call's output and copies it into the judge's memory when asked, outside of any timed block. A
+candidate that shares the runner's Python could do its work only then, and as it likes: for some calls, in part, or for
+a whole block when the first output is asked for. So of every block the last call's output and random others are
+collected, in a random order, and what a block's collections took counts for all of its calls.
+
+On a CPU it is processor time: work that is put off takes as much of it as work in time, and other programs, which
+make a process wait, change it little. A GPU's work takes none, so there it is the time by the clock.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import mean, median
+
+from ridgeline.tools.judge.process import JudgeProcess
+from ridgeline.tools.machine.process_use import processor_s
+from ridgeline.tools.records.vocabulary import DeviceKind, Interface
+from ridgeline.tools.runner.process import RunnerProcess
+
+RANDOM_ONES = 3
+"""Of the calls before the last one of a block."""
+_COPIES = {DeviceKind.CPU: 1.25, DeviceKind.CUDA: 2.0}
+"""A collection may take as much as this many of the judge's copies, which go out and back."""
+_SHARE_OF_CALL = {DeviceKind.CPU: 0.1, DeviceKind.CUDA: 0.25}
+"""... and this part of a call beside them."""
+_REQUEST_S = {DeviceKind.CPU: 2e-4, DeviceKind.CUDA: 5e-4}
+"""... and this for the request itself: a stopped process that goes on. Honest runners took 0.15 ms of processor time."""
+_DROPPED = {DeviceKind.CPU: 0.0, DeviceKind.CUDA: 1 / 8}
+"""Part of the blocks that does not count, the slowest ones: other programs' work, in time by the clock."""
+
+
+@dataclass(slots=True)
+class Collector:
+    """Brings one runner's outputs into the arena."""
+
+    runner: RunnerProcess
+    judge: JudgeProcess
+    blocks_s: list[float] = field(default_factory=list)  # what a block's collections took, averaged over its calls
+    copies_s: list[float] = field(default_factory=list)  # the judge's, of as much, out and back, right after each
+    calls_s: list[float] = field(default_factory=list)  # of a call: what was spent between two blocks' collections
+    rng: random.Random = field(default_factory=random.SystemRandom)
+    _ended_s: float | None = None  # the runner's time when the last collection had ended
+
+    def __call__(self, chosen: Sequence[int], calls: int) -> None:
+        """Let the runner put the outputs of the chosen sets, and of further ones, into the sets' memory."""
+        if self._ended_s is not None:
+            self.calls_s.append((self._spent_s(self.runner.pid) - self._ended_s) / calls)
+        took_s = {each: self._collect(each) for each in sets_to_collect(chosen, calls, self.rng)}
+        self.blocks_s.append(per_call_s(took_s, calls))
+        self._ended_s = self._spent_s(self.runner.pid)
+
+    def _collect(self, set_index: int) -> float:
+        before_s = self._spent_s(self.runner.pid)
+        self.runner.collect(set_index)
+        took_s = self._spent_s(self.runner.pid) - before_s
+        before_s = self._spent_s(self.judge.pid)
+        self.judge.request("copy", set=set_index)
+        self.copies_s.append(self._spent_s(self.judge.pid) - before_s)
+        return took_s
+
+    def _spent_s(self, pid: int) -> float:
+        return processor_s(pid) if self.judge.device_kind is DeviceKind.CPU else time.perf_counter()
+
+    def complaint(self, call_s: float) -> str:
+        """Return why these outputs were not there when their calls had returned, "" when they were.
+
+        Of a call's time by the clock and its processor time the smaller one counts: a busy machine stretches the one, and
+        a candidate that keeps other cores busy the other.
+        """
+        call_s = min(call_s, median(self.calls_s)) if self.calls_s else call_s
+        return late_work(self.blocks_s, self.copies_s, call_s=call_s, kind=self.judge.device_kind)
+
+
+def collector_for(runner: RunnerProcess, judge: JudgeProcess, interface: str) -> Collector | None:
+    """Return a runner's collector; None for the native host, which writes outputs where they belong."""
+    return Collector(runner, judge) if interface != Interface.C else None
+
+
+def sets_to_collect(chosen: Sequence[int], calls: int, rng: random.Random) -> list[int]:
+    """Return the chosen sets of a block, its last call's and enough random others, in an order that tells nothing."""
+    others = [each for each in range(calls - 1) if each not in chosen]
+    missing = RANDOM_ONES - sum(each < calls - 1 for each in chosen)
+    more = rng.sample(others, max(0, min(missing, len(others))))
+    wanted = [*{*chosen, *more, calls - 1}]
+    rng.shuffle(wanted)
+    return wanted
+
+
+def per_call_s(took_s: dict[int, float], calls: int) -> float:
+    """Return what collecting one output of a block took; the random ones stand for every call but the last."""
+    before = [seconds for each, seconds in took_s.items() if each != calls - 1]
+    return ((calls - 1) * mean(before) + took_s[calls - 1]) / calls
+
+
+def late_work(blocks_s: Sequence[float], copies_s: Sequence[float], *, call_s: float, kind: DeviceKind) -> str:
+    """Return a sentence when collecting took more than copying explains; "" when it did not.
+
+    `copies_s` is what the judge took, asked at the same time to copy as much. The mean of all blocks decides: a candidate
+    that puts off only some calls, or the calls of some blocks, puts off as much of its time.
+    """
+    if not blocks_s:
+        return ""
+    took_s = mean(sorted(blocks_s)[: len(blocks_s) - int(_DROPPED[kind] * len(blocks_s))])
+    copy_s = mean(copies_s)
+    if took_s <= _COPIES[kind] * copy_s + _SHARE_OF_CALL[kind] * call_s + _REQUEST_S[kind]:
+        return ""
+    return (
+        f"collecting an output took {took_s * 1e3:.3g} ms, a call {call_s * 1e3:.3g} ms and a copy {copy_s * 1e3:.3g} ms: "
+        "all work has to be done when forward returns"
+    )

@@ -1,0 +1,333 @@
+"""Whether a built candidate does the reference's work: the parent drives judge and runner and decides (no torch here).
+
+For each trial: the judge writes secret inputs and poisons the output, the runner calls the candidate once and is
+stopped the moment it answers, the judge looks. Then the same inputs again over another poison. What each check is good
+for is in docs/judge.md.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ridgeline.tools.build.header import entry_declaration
+from ridgeline.tools.build.messages import explain_unloadable
+from ridgeline.tools.judge.process import JudgeProcess
+from ridgeline.tools.machine.process_use import IDLE_SHARE, ProcessorTime, thread_count
+from ridgeline.tools.records.precision import REPEAT_LIMIT, strictness
+from ridgeline.tools.records.results import Trial, Verdict
+from ridgeline.tools.records.vocabulary import STRICTEST_FIRST, Interface, Label, PrecisionClass, ReasonCode, Status
+from ridgeline.tools.runner.process import RunnerFailure, RunnerProcess
+from ridgeline.tools.wording import counted
+
+Facts = dict[str, Any]
+
+_IDLE_WINDOW_S = 0.05
+_SHORTEST_WINDOW_S = 0.005
+_IDLE_LOOKS = 2
+_SETTLE_S = 0.05  # for work that went on behind an answer to show in the output
+_LATE_CALLS = (24, 48)  # unexamined calls before the last examined one: "right for the first ten" is caught
+_LATE_CALLS_S = 2.0
+_NOMINAL = ("nominal_0", "nominal_1")
+_FIRST_SET = ("nominal_0", "shifted", "integers")
+"""These trials use set 0, the others set 1: new contents come to addresses that a cache has seen, and a tweaked trial
+comes to the address of the one it differs from in a single row."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why a candidate is not correct."""
+
+    status: Status
+    code: ReasonCode
+    reason: str
+
+
+def verify_candidate(
+    judge: JudgeProcess,
+    start: Callable[[], RunnerProcess],
+    *,
+    tolerance: str,
+    extra_trials: int = 0,
+    first_extra: int = 0,
+    is_judged: bool = True,
+) -> Verdict:
+    """Start a candidate's runner and return whether it does the reference's work.
+
+    `is_judged=False` only runs every trial: a sanitizer's build, which reports by dying.
+
+    Raises:
+        EngineError: judge or sandbox failed, which no candidate can cause.
+    """
+    problem, extra = judge.problem, range(first_extra, first_extra + extra_trials)
+    if problem.degenerate_code:
+        reason = f"nothing to measure: {problem.degenerate_reason}"
+        return Verdict(status=Status.DEGENERATE, reason_code=ReasonCode(problem.degenerate_code), reason=reason)
+    try:
+        with start() as runner:
+            verification = Verification(judge, runner, tolerance)
+            verdict = verification.run(extra) if is_judged else verification.run_unjudged(extra)
+            return replace(verdict, load_s=runner.load_s)
+    except RunnerFailure as fault:
+        return Verdict(status=fault.status, reason_code=fault.reason_code, reason=_told(fault, judge))
+
+
+def _told(fault: RunnerFailure, judge: JudgeProcess) -> str:
+    """Return the fault's reason; a torch library without `forward` builds, and is told what it lacks when it loads."""
+    if fault.reason_code is not ReasonCode.LOAD_FAILED:
+        return fault.reason
+    entry = entry_declaration(judge.problem.description.signature, judge.device_kind, Interface.TORCH)
+    return explain_unloadable(fault.reason, entry)
+
+
+class Verification:
+    """One candidate's way through the trials."""
+
+    def __init__(self, judge: JudgeProcess, runner: RunnerProcess, tolerance: str) -> None:
+        self._judge = judge
+        self._runner = runner
+        self._tolerance = tolerance
+        self._trials: list[Trial] = []
+        self._classes: list[PrecisionClass] = []
+        self._labels: list[Label] = []
+        self._set = 0
+        self._threads = 0
+        self._call_s = 0.0
+
+    def run(self, extra: range) -> Verdict:
+        """Run every trial until one fails."""
+        try:
+            failure = self._run_trials(self._names(extra))
+        except RunnerFailure as fault:
+            failure = Failure(status=fault.status, code=fault.reason_code, reason=fault.reason)
+        return self._verdict(failure)
+
+    def run_unjudged(self, extra: range) -> Verdict:
+        """Call the candidate on every trial without looking at what it wrote.
+
+        Raises:
+            RunnerFailure: it died; a sanitizer's finding is the reason.
+        """
+        for name in self._names(extra):
+            self._judge.request("prepare", trial=name, set=self._set, nan=False)
+            self._call()
+        return Verdict(status=Status.OK)
+
+    def _names(self, extra: range) -> tuple[str, ...]:
+        return (*self._judge.problem.trials, *(f"extra_{i}" for i in extra))
+
+    def _run_trials(self, names: tuple[str, ...]) -> Failure | None:
+        for name in names:
+            self._set = 0 if name in _FIRST_SET else 1
+            failure = self._first_run(name) or self._second_run(name) or self._look_at_threads()
+            if failure is not None:
+                return failure
+        return self._look_at_idling(names[0]) or self._late_run(names[0])
+
+    # ---------------------------------------------------------------------------------------------------------- trials
+
+    def _first_run(self, name: str) -> Failure | None:
+        self._judge.request("prepare", trial=name, set=self._set, nan=True)
+        self._call()
+        facts = self._judge.request("examine", trial=name, set=self._set)
+        failure = self._failure_of(name, facts)
+        if failure is not None:
+            return self._background_work() or failure
+        trial = Trial.from_json(facts["trial"])
+        self._trials.append(trial)
+        self._classes.append(PrecisionClass(facts["measured"]))
+        return None
+
+    def _second_run(self, name: str) -> Failure | None:
+        self._judge.request("poison", set=self._set, nan=False)
+        self._call()
+        facts = self._judge.request("repeated", trial=name, set=self._set)
+        if facts.get("missing"):
+            return self._background_work() or _not_written_again(facts["missing"])
+        if facts["equal"]:
+            return None
+        if not Trial.from_json(facts["trial"]).passed or facts["difference"] > REPEAT_LIMIT * facts["trial"]["gate"]:
+            reason = f"{name}: two calls on the same inputs differ by {facts['difference']:.2g}: a race?"
+            return Failure(status=Status.WRONG, code=ReasonCode.NONDETERMINISTIC, reason=reason)
+        if Label.NONDETERMINISTIC not in self._labels:
+            self._labels.append(Label.NONDETERMINISTIC)
+        return None
+
+    def _late_run(self, name: str) -> Failure | None:
+        """Call often enough to outlast a candidate that is right at first only, then examine once more."""
+        low, high = _LATE_CALLS
+        calls = low + secrets.randbelow(high - low)
+        for _ in range(min(calls, int(_LATE_CALLS_S / max(self._call_s, 1e-6)))):
+            self._runner.run(self._set)
+        self._judge.request("prepare", trial=name, set=self._set, nan=True)
+        self._call()
+        facts = self._judge.request("examine", trial=name, set=self._set)
+        failure = self._failure_of(name, facts)
+        if failure is None:
+            return self._look_at_threads()
+        reason = f"right for its first calls only: {failure.reason}"
+        return Failure(status=failure.status, code=failure.code, reason=reason)
+
+    def _call(self) -> None:
+        self._call_s = self._runner.run(self._set).parent_s
+        self._runner.expect_silence()
+
+    # ---------------------------------------------------------------------------------------------- behind the clock
+
+    def _look_at_threads(self) -> Failure | None:
+        threads = thread_count(self._runner.pid)
+        warm = self._threads
+        self._threads = max(threads, warm)
+        if warm and threads > warm:
+            reason = f"{counted(threads - warm, 'new thread')} after the first calls: start threads once, or use OpenMP"
+            return Failure(status=Status.UNTRUSTED, code=ReasonCode.NEW_THREAD, reason=reason)
+        return None
+
+    def _background_work(self) -> Failure | None:
+        """Say whether a bad output goes on changing after the answer."""
+        self._runner.cont()
+        time.sleep(max(_SETTLE_S, 2 * self._call_s))
+        self._runner.stop()
+        self._runner.expect_silence()  # a forged answer is followed by the host's own
+        if not self._judge.request("changed", set=self._set)["changed"]:
+            return None
+        reason = "the output was still being written after the call had returned: finish all work before returning"
+        return Failure(status=Status.UNTRUSTED, code=ReasonCode.BACKGROUND_WORK, reason=reason)
+
+    def _look_at_idling(self, name: str) -> Failure | None:
+        """Watch what the process does right after a call and when it has nothing to do; once more before it is blamed."""
+        share = 0.0
+        for _ in range(_IDLE_LOOKS):
+            self._judge.request("prepare", trial=name, set=self._set, nan=True)
+            self._runner.run(self._set)
+            self._runner.cont()
+            shares = [self._idle_share(max(_SHORTEST_WINDOW_S, 3 * self._call_s)), self._idle_share(_IDLE_WINDOW_S)]
+            self._runner.stop()
+            share = max(shares)
+            if share <= IDLE_SHARE:
+                return None
+        reason = f"idle between calls it uses {share:.0%} of a core: work goes on behind the clock"
+        return Failure(status=Status.UNTRUSTED, code=ReasonCode.BACKGROUND_WORK, reason=reason)
+
+    def _idle_share(self, window_s: float) -> float:
+        window_s = min(window_s, _IDLE_WINDOW_S)
+        used, start = ProcessorTime(self._runner.pid), time.perf_counter()
+        time.sleep(window_s)
+        return used.seconds() / (time.perf_counter() - start)
+
+    # --------------------------------------------------------------------------------------------------------- verdict
+
+    def _failure_of(self, name: str, facts: Facts) -> Failure | None:
+        if facts.get("touched"):
+            reason = f"{name}: it wrote to its input `{facts['touched']}`, which is read-only"
+            return Failure(status=Status.RUNTIME_ERROR, code=ReasonCode.INPUT_WRITTEN, reason=reason)
+        if facts.get("missing"):
+            return _not_written(name, facts["missing"])
+        trial = Trial.from_json(facts["trial"])
+        if trial.passed:
+            return None
+        self._trials.append(trial)
+        return explain(trial, facts, self._tolerance)
+
+    def _verdict(self, failure: Failure | None) -> Verdict:
+        nominal = [t.rel_error for t in self._trials if t.name in _NOMINAL]
+        precision = loosest(self._classes)
+        labels = list(self._labels)
+        if precision is not None and is_reduced(precision):
+            labels.append(Label.REDUCED_PRECISION)
+        skipped = self._judge.problem.description.skipped_trials
+        if skipped:
+            labels.append(Label.TRIAL_SKIPPED)
+        trials = [*self._trials, *(_skipped_trial(s) for s in skipped)]
+        return Verdict(
+            status=Status.OK if failure is None else failure.status,
+            reason_code=ReasonCode.NONE if failure is None else failure.code,
+            reason="" if failure is None else failure.reason,
+            rel_error=max(nominal) if nominal else None,
+            precision_class=precision,
+            trials=tuple(trials),
+            labels=tuple(labels),
+        )
+
+
+def loosest(classes: list[PrecisionClass]) -> PrecisionClass | None:
+    """Return the loosest of the classes measured over the trials: that is the kernel's."""
+    if PrecisionClass.CRFM in classes:
+        return PrecisionClass.CRFM
+    graded = [c for c in classes if c in STRICTEST_FIRST]
+    if graded:
+        return max(graded, key=strictness)
+    return PrecisionClass.EXACT if classes else None
+
+
+def is_reduced(precision: PrecisionClass) -> bool:
+    """Return whether a class is looser than fp32."""
+    return precision not in (PrecisionClass.EXACT, PrecisionClass.FP32)
+
+
+def explain(trial: Trial, facts: Facts, tolerance: str) -> Failure:
+    """Return why a failed comparison failed, in words to act on."""
+    where, output = _where(facts), facts.get("output", "out")
+    if "non_finite" in facts:
+        bad = facts["non_finite"]
+        reason = f"{trial.name}: {output}{bad['index']} is {bad['got']}, expected {bad['expected']}"
+        return Failure(status=Status.WRONG, code=ReasonCode.NON_FINITE_MISMATCH, reason=reason)
+    if facts.get("stale"):
+        reason = (
+            f"{trial.name}: the output is that of an earlier call ({facts['stale']}): nothing may be kept between calls"
+        )
+        return Failure(status=Status.WRONG, code=ReasonCode.STALE_OUTPUT, reason=reason)
+    if facts.get("wrong_integers"):
+        wrong = counted(facts["wrong_integers"], "element")
+        reason = f"{trial.name}: {output} differs in {wrong}; {where}; integers must be exact"
+        return Failure(status=Status.WRONG, code=ReasonCode.WRONG_VALUES, reason=reason)
+    error = f"error {trial.rel_error:.2g}, gate {trial.gate:.2g}"
+    if facts.get("measured"):
+        reason = (
+            f"{trial.name}: {error}: like {facts['measured']} arithmetic, or some work left out, and {tolerance} is "
+            f"required; {where}"
+        )
+        return Failure(status=Status.WRONG, code=ReasonCode.PRECISION_TOO_LOW, reason=reason)
+    hint = _row_hint(facts, trial)
+    reason = f"{trial.name}: values of {output} differ ({error}){hint}; {where}"
+    return Failure(status=Status.WRONG, code=ReasonCode.WRONG_VALUES, reason=reason)
+
+
+def _where(facts: Facts) -> str:
+    worst = facts.get("worst")
+    if not worst:
+        return "no single element stands out"
+    got, expected = float(worst["got"]), float(worst["expected"])
+    return f"worst at {worst['index']}: got {got:.7g}, expected {expected:.7g}"
+
+
+def _row_hint(facts: Facts, trial: Trial) -> str:
+    row = facts["errors"]["row"]
+    return f", the worst row by {row:.2g}" if row > 8 * max(trial.rel_error, trial.gate) else ""
+
+
+def _not_written(name: str, missing: Facts) -> Failure:
+    share = missing["missing"] / missing["total"]
+    row = missing["first"] // max(missing["width"], 1)
+    reason = (
+        f"{name}: {share:.3g} of `{missing['output']}` ({counted(missing['missing'], 'element')}) was never written; "
+        f"the first missing is element {missing['first']} (row {row})"
+    )
+    return Failure(status=Status.WRONG, code=ReasonCode.OUTPUT_NOT_WRITTEN, reason=reason)
+
+
+def _not_written_again(missing: Facts) -> Failure:
+    share = missing["missing"] / missing["total"]
+    reason = (
+        f"the second call on the same inputs left {share:.3g} of `{missing['output']}` unwritten: every call must do "
+        "all of its work"
+    )
+    return Failure(status=Status.WRONG, code=ReasonCode.STALE_OUTPUT, reason=reason)
+
+
+def _skipped_trial(text: str) -> Trial:
+    name, _, why = text.partition(": ")
+    return Trial(name=name, rel_error=0.0, gate=0.0, passed=True, skipped=why)

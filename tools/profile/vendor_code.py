@@ -1,0 +1,118 @@
+"""Whose code a candidate's time is spent in: its own, or a library's that it calls.
+
+On a GPU a profile says it: each kernel that Nsight Compute saw in one call, with its time, is the candidate's own when
+its library holds that kernel's code. A name that is no kernel of the library came from elsewhere (cuBLAS, cuDNN, code
+that was loaded or compiled while it ran) and is named.
+
+On a CPU there is no profile of kernels, and none is needed for most: a library that links nothing but the system's C,
+C++, mathematics and OpenMP runtimes and imports no loader has nobody else to do its work. What it links and calls
+beyond those is named, and its share is then unknown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ridgeline.tools.profile.gpu_counters import DURATION_NS, KernelCounters, launches_of_a_call
+from ridgeline.tools.profile.objdump import objdump
+from ridgeline.tools.records.results import OwnWork
+from ridgeline.tools.sandbox.sandbox import Sandbox
+
+SYSTEM_LIBRARIES = re.compile(
+    r"^(ld-linux-x86-64|ld-linux-aarch64|libc|libm|libmvec|libgomp|libstdc\+\+|libgcc_s|libpthread|libdl|librt)\.so"
+)
+LOADERS = frozenset({"dlopen", "dlmopen", "dlsym", "dlvsym"})
+VENDOR = re.compile(
+    r"cublas|cudnn|cutlass|cusparse|cufft|xmma|nvjet|splitkreduce|gemv2|gemmsn|implicit_convolve|winograd"
+    r"|^(?:maxwell|volta|turing|ampere|hopper|sm\d\d)_",
+    re.IGNORECASE,
+)
+"""How the kernels of NVIDIA's libraries are called; used where the candidate's own kernels are not known by name."""
+ATEN_PREFIX = "at::_ops::"
+MOST_OTHERS = 12
+_LISTING_BYTES = 16 << 20
+_NEEDED = re.compile(r"^\s*NEEDED\s+(\S+)", re.MULTILINE)
+_IMPORTED = re.compile(r"\*UND\*\s+[0-9a-f]+\s+(?:\(?[\w.]+\)?\s+)?(\S+)$", re.MULTILINE)
+_ATEN = re.compile(r"^_ZN2at4_ops(\d+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Links:
+    """What a shared object takes from others."""
+
+    libraries: tuple[str, ...]
+    functions: tuple[str, ...]
+
+
+def gpu_work(launches: Sequence[KernelCounters], own_kernels: Collection[str] | None, missing: str) -> OwnWork:
+    """Return whose kernels ran in one call; `own_kernels` are the names in the candidate's library, None: unknown.
+
+    `missing` says why there are no launches.
+    """
+    if not launches:
+        return OwnWork(share=None, how=f"not profiled: {missing or 'no kernel was launched'}")
+    times: dict[str, float] = defaultdict(float)
+    for launch in launches_of_a_call(launches):
+        times[launch.name] += launch.get(DURATION_NS)
+    total = sum(times.values())
+    others = [name for name in times if not _is_own(name, own_kernels)]
+    foreign = sum(times[name] for name in others)
+    return OwnWork(
+        share=1.0 - foreign / total if total else None,
+        how="a profile of three calls by Nsight Compute" if total else "the profile has no times",
+        kernels_ns=dict(times),
+        others=tuple(others[:MOST_OTHERS]),
+    )
+
+
+def _is_own(name: str, own_kernels: Collection[str] | None) -> bool:
+    return VENDOR.search(name) is None if own_kernels is None else name in own_kernels
+
+
+def cpu_work(links: Links | None, missing: str) -> OwnWork:
+    """Return what a CPU candidate has beside its own code; `missing` says why its links are unknown."""
+    if links is None:
+        return OwnWork(share=None, how=missing)
+    others = (*_borrowed(links), *(name for name in links.functions if name in LOADERS))
+    if others:
+        how = "it links or calls what is not its own; a CPU has no profile of whose time that is"
+        return OwnWork(share=None, how=how, others=others[:MOST_OTHERS])
+    system = ", ".join(links.libraries) or "nothing"
+    return OwnWork(share=1.0, how=f"it links {system} and imports no loader: nobody else could do its work")
+
+
+def with_links(work: OwnWork, links: Links | None) -> OwnWork:
+    """Return a GPU candidate's work with the libraries and operations that it borrows, where no profile tells.
+
+    Every such library imports a loader: CUDA's own runtime, which is linked into it, does.
+    """
+    if work.share is not None or links is None:
+        return work
+    return replace(work, others=tuple(_borrowed(links))[:MOST_OTHERS])
+
+
+def _borrowed(links: Links) -> list[str]:
+    foreign = [name for name in links.libraries if not SYSTEM_LIBRARIES.match(name)]
+    calls = {f"{ATEN_PREFIX}{name}" for name in map(_aten_operation, links.functions) if name}
+    return [*foreign, *sorted(calls)]
+
+
+def read_links(library: Path, sandbox: Sandbox) -> tuple[Links | None, str]:
+    """Return what a shared object links and imports, or why that is unknown; objdump reads it in the sandbox."""
+    listing, problem = objdump(library, sandbox, "-p", "-T", listing_bytes=_LISTING_BYTES)
+    return (None, f"what it links is unknown: {problem}") if problem else (parse_links(listing), "")
+
+
+def parse_links(listing: str) -> Links:
+    """Return the libraries and functions that `objdump -p -T` lists as taken from others."""
+    return Links(libraries=tuple(_NEEDED.findall(listing)), functions=tuple(_IMPORTED.findall(listing)))
+
+
+def _aten_operation(symbol: str) -> str:
+    """Return "mm" of the mangled `at::_ops::mm::call(…)`, "" of anything else."""
+    found = _ATEN.match(symbol)
+    return symbol[found.end() : found.end() + int(found[1])] if found else ""

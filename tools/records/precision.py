@@ -1,0 +1,151 @@
+"""How wrong a kernel may be: the classes of arithmetic, their gates, and the class that a measured error fits.
+
+Every gate of the comparison is in this file. The errors are relative: e = |o - o64| / |o64 - mean(o64)|, where o64 is
+the reference in float64. They separate the classes by an order of magnitude each: docs/calibration.md has what was
+measured of a matmul, softmax, layer norm and elementwise chain. Only a softmax in fp8 is as wrong as noise.
+
+A trial's gate is a multiple of the class's own error on that very trial (the reference's operands rounded to the class,
+then computed in float64), and never below the class's nominal gate: inputs with a large mean lose digits in every
+kernel alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from ridgeline.tools.errors import ProblemError
+from ridgeline.tools.records.vocabulary import STRICTEST_FIRST, PrecisionClass
+
+NOMINAL_GATE: Mapping[PrecisionClass, float] = {
+    PrecisionClass.FP32: 1e-5,
+    PrecisionClass.TF32: 1e-3,
+    PrecisionClass.FP16: 1e-3,
+    PrecisionClass.BF16: 8e-3,
+    PrecisionClass.FP8: 1e-1,
+}
+"""Gates for nominal inputs: 1.6 to 1.7 times the largest error measured for tf32, fp16 and bf16, and for fp8 without its
+softmax; 9 times for fp32, whose sums are as wrong as they are long."""
+
+OWN_MULTIPLE: Mapping[PrecisionClass, float] = {
+    PrecisionClass.FP32: 4.0,
+    PrecisionClass.TF32: 2.5,
+    PrecisionClass.FP16: 2.5,
+    PrecisionClass.BF16: 2.5,
+    PrecisionClass.FP8: 2.0,
+}
+"""How much worse than the class's own error a kernel may be: a different order of summation, one more rounding."""
+
+ROW_SLACK = 4.0
+"""A row's nominal gate over the whole output's: the worst of thousands of rows, not their root mean square."""
+
+MIN_ROW_ELEMENTS = 16
+"""Rows shorter than this are not judged by themselves: a few elements have no stable norm."""
+
+ROW_NORM_FLOOR = 1e-3
+"""A row's error is taken over max(|row - mean(row)|, this x |row|), so that a nearly constant row does not explode."""
+
+ROW_SCALE_FLOOR = 1e-2
+"""... and over at least this x the whole output's rms: a row that ReLU made zero has no scale of its own. Row scales of
+the row_scaled trial span 2^10, so its smallest rows stay above it (3.6e-3 x a relative error of 1 is caught)."""
+
+ELEMENT_SLACK: Mapping[PrecisionClass, float] = {
+    PrecisionClass.FP32: 32.0,
+    PrecisionClass.TF32: 8.0,
+    PrecisionClass.FP16: 8.0,
+    PrecisionClass.BF16: 8.0,
+    PrecisionClass.FP8: 4.0,
+}
+"""An element's nominal bound over the gate: the largest of 1e7 Gaussian errors is 5.3 sigma, and fp32 sums in another
+order have longer tails; at 32 x bf16's gate a single wrong element would pass for bf16."""
+
+CRFM_TOLERANCE = 1e-2
+"""`tolerance: crfm`: absolute and relative, the rule under which the original figures were published."""
+
+CONSTANT_SPREAD = 1e-6
+"""An expected output is constant when |o64 - mean| is below this x |o64|: any kernel that writes one number passes."""
+
+REPEAT_LIMIT: float = 1.0
+"""Two runs on the same inputs may differ by this x the trial's gate (atomics), or the kernel is wrong, not just
+nondeterministic."""
+
+REDUCED = frozenset(STRICTEST_FIRST[1:])
+"""Classes looser than fp32's arithmetic."""
+
+_OUTPUT_CLASS = {"bfloat16": PrecisionClass.BF16, "float16": PrecisionClass.FP16}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Errors:
+    """One output's distance from float64, three ways; the worst output's when there are several."""
+
+    overall: float  # |o - o64| / |o64 - mean(o64)|
+    worst_row: float = 0.0  # the same per row; 0.0 when rows are too short
+    worst_element: float = 0.0  # max |o - o64| / (rms(o64) + |o64|)
+
+    def merged(self, other: Errors) -> Errors:
+        """Return the worse of two outputs' errors."""
+        return Errors(
+            overall=max(self.overall, other.overall),
+            worst_row=max(self.worst_row, other.worst_row),
+            worst_element=max(self.worst_element, other.worst_element),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """What one trial allows in one class."""
+
+    overall: float
+    row: float
+    element: float
+
+    def admits(self, errors: Errors) -> bool:
+        """Return whether all three distances are within the gate."""
+        return errors.overall <= self.overall and errors.worst_row <= self.row and errors.worst_element <= self.element
+
+
+def gate_for(precision: PrecisionClass, own: Errors, *, tightened: bool = False) -> Gate:
+    """Return a trial's gate for a class, given the class's own error on that trial.
+
+    `tightened` drops the nominal gate: what is left is the multiple of the class's own error.
+    """
+    nominal, multiple = (0.0 if tightened else NOMINAL_GATE[precision]), OWN_MULTIPLE[precision]
+    return Gate(
+        overall=max(nominal, multiple * own.overall),
+        row=max(ROW_SLACK * nominal, multiple * own.worst_row),
+        element=max(ELEMENT_SLACK[precision] * nominal, multiple * own.worst_element),
+    )
+
+
+def accepted_classes(tolerance: str, output_dtypes: tuple[str, ...]) -> tuple[PrecisionClass, ...]:
+    """Return the classes a problem accepts, strictest first; a bf16 output cannot be better than bf16.
+
+    Raises:
+        ProblemError: the tolerance is not a class.
+    """
+    known = {c.value for c in STRICTEST_FIRST} | {PrecisionClass.CRFM.value}
+    if tolerance not in known:
+        raise ProblemError(f"tolerance: {tolerance!r} is not one of {', '.join(sorted(known))}")
+    loosest = PrecisionClass.BF16 if tolerance == PrecisionClass.CRFM else PrecisionClass(tolerance)
+    stored = max((strictness(_OUTPUT_CLASS.get(d, PrecisionClass.FP32)) for d in output_dtypes), default=0)
+    last = max(stored, strictness(loosest))
+    return STRICTEST_FIRST[stored : last + 1]
+
+
+def allows_tf32(tolerance: str, operand_dtypes: Collection[str], output_dtypes: tuple[str, ...]) -> bool:
+    """Return whether products may be taken as tf32: a class as loose is accepted, or every operand is stored in 16 bits.
+
+    fp16 and bf16 have no more mantissa than tf32, so their products are exact on a tensor core that adds in fp32.
+
+    Raises:
+        ProblemError: the tolerance is not a class.
+    """
+    if operand_dtypes and all(d in _OUTPUT_CLASS for d in operand_dtypes):
+        return True
+    return strictness(accepted_classes(tolerance, output_dtypes)[-1]) >= strictness(PrecisionClass.TF32)
+
+
+def strictness(precision: PrecisionClass) -> int:
+    """Return a class's place in the order, 0 for the strictest."""
+    return STRICTEST_FIRST.index(precision)

@@ -1,0 +1,97 @@
+"""What is asked, on one device: the device, the reference's signature and its description."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ridgeline.tools.records.codec import Record
+from ridgeline.tools.records.vocabulary import (
+    ArgKind,
+    DeviceKind,
+    Role,
+)
+
+type_name = str  # a torch dtype without its prefix: "float32", "bfloat16", "int64", "bool"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device(Record):
+    """One device that candidates run on."""
+
+    kind: DeviceKind
+    index: int = 0
+    name: str  # "Intel(R) Xeon(R) Platinum 8481C", "NVIDIA H200"
+    arch: str  # what native code is tied to: a CPU model and its flags' hash, or "sm_90a"
+    uuid: str  # names the lock: "cpu" or the GPU's UUID
+    cores: int  # usable CPU cores, or multiprocessors
+    memory_bytes: int
+    cache_bytes: int  # last-level cache of a CPU, L2 of a GPU
+    driver: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArgSpec(Record):
+    """One argument of `run`, as the reference describes it."""
+
+    name: str  # a C identifier: "x", "layer_norm_weight", "xs_0" for an element of a list, "out" or "out_0"
+    role: Role
+    kind: ArgKind = ArgKind.TENSOR
+    dtype: type_name = "float32"  # a scalar's is "float64", "int64" or "bool"
+    shape: tuple[int, ...] = ()
+    strides: tuple[int, ...] = ()
+    value: float | None = None  # a scalar's nominal value; scalars are also passed to `run` by value
+    source: str = ""  # how the reference names it: "ln.weight", "xs[0]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signature(Record):
+    """The arguments of `run` in order: inputs, then parameters and buffers by name, then outputs."""
+
+    args: tuple[ArgSpec, ...]
+
+    def with_role(self, *roles: Role) -> tuple[ArgSpec, ...]:
+        """Return the arguments of these roles, in order."""
+        return tuple(a for a in self.args if a.role in roles)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description(Record):
+    """What the judge learns by running the reference once: the contract a kernel must meet."""
+
+    signature: Signature
+    reference_graph: dict[str, Any] | None  # see tools/judge/worker/graph_export.py; None when the export failed
+    graph_error: str = ""
+    compulsory_bytes: int  # each input and parameter read once, each output written once
+    flops: int  # by formula, advisory; 0 where no operation has one
+    reference_sha256: str
+    torch_version: str
+    module: dict[str, Any] | None = (
+        None  # interface module: how a ModelNew is made and called (tools/judge/worker/contract.py)
+    )
+    skipped_trials: tuple[str, ...] = ()  # "scaled: outside the domain of log"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProblemOnDevice(Record):
+    """A problem as tools see it: the reference with this device's sizes written in, and what may be accepted."""
+
+    name: str
+    reference_source: str  # sizes already substituted
+    interface: str
+    tolerance: str  # loosest precision class accepted
+    device: Device
+    call_timeout_s: float = 30.0
+    description: Description | None = None  # filled in from DescribeTask's result before any other task
+
+    @property
+    def language(self) -> str:
+        """Return the source language of this target: "cpp", "cu" or "py"."""
+        if self.interface == "module":
+            return "py"
+        return "cu" if self.device.kind == "cuda" else "cpp"
+
+    @property
+    def judge_key(self) -> tuple[str, ...]:
+        """Return what a judge is loaded with: problems of one key share a judge and its secrets."""
+        return (self.reference_source, self.interface, self.tolerance)

@@ -1,0 +1,207 @@
+"""What was measured: baselines, builds, verdicts, timings, profiles and evaluations.
+
+`speedup` is always reference time / candidate time, so more is better. Units are in the names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ridgeline.tools.records.codec import Record
+from ridgeline.tools.records.problem import Device
+from ridgeline.tools.records.vocabulary import (
+    STRICTEST_FIRST,
+    Label,
+    PrecisionClass,
+    Purpose,
+    ReasonCode,
+    Status,
+)
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Baseline(Record):
+    """PyTorch's own time for the problem in one configuration."""
+
+    name: str  # "eager", "compile", "compile_max_autotune", each also with "_tf32"; "sdpa_flash" and its like
+    precision_class: PrecisionClass | None  # None: eager itself fits no class
+    median_ms: float | None  # None when it failed: `error` says why
+    p10_ms: float | None = None
+    p90_ms: float | None = None
+    samples: int = 0
+    rel_error: float | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Floor(Record):
+    """The roofline's lower bound for one problem on one device."""
+
+    floor_ms: float  # hard: compulsory bytes over the measured bandwidth ceiling
+    compute_floor_ms: float  # advisory: FLOPs over the measured arithmetic ceiling; 0.0 when unknown
+    bound: str  # "memory" or "compute", whichever floor is higher
+    bandwidth_gbps: float  # ceiling used, bytes read + written, 1e9 bytes a second
+    gflops: float  # ceiling used
+    unit: str = ""  # whose ceiling that is: "fp32", "tf32", "fp16"
+    class_gflops: dict[str, float] = field(default_factory=dict)  # every unit's ceiling, by precision class
+
+
+def is_within(measured: PrecisionClass | None, loosest: PrecisionClass | None) -> bool:
+    """Return whether a measured class is at least as precise as `loosest`; True where either is not a class of arithmetic."""
+    if measured not in STRICTEST_FIRST or loosest not in (PrecisionClass.EXACT, *STRICTEST_FIRST):
+        return True
+    allowed = 0 if loosest is PrecisionClass.EXACT else STRICTEST_FIRST.index(loosest) + 1
+    return measured in STRICTEST_FIRST[:allowed]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Baselines(Record):
+    """Everything measured once for a problem before a token is spent."""
+
+    device: Device
+    entries: tuple[Baseline, ...]
+    floor: Floor
+
+    def best(self, loosest: PrecisionClass | None = None) -> Baseline | None:
+        """Return the fastest baseline that ran, or None.
+
+        With `loosest`, of those at least as precise as that class: an fp32 kernel does not compete with tf32's time.
+        """
+        ran = [b for b in self.entries if b.median_ms is not None and is_within(b.precision_class, loosest)]
+        return min(ran, key=lambda b: b.median_ms or 0.0) if ran else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Build(Record):
+    """What the compiler made of a source."""
+
+    key: str  # sha256 of source, generated header, flags, toolchain, architecture
+    status: Status  # ok, compile_error or refused
+    reason_code: ReasonCode = ReasonCode.NONE
+    reason: str = ""
+    library_path: str | None = None  # the shared object, when ok
+    flags: tuple[str, ...] = ()
+    toolchain: str = ""
+    log: str = ""  # compiler's messages, trimmed
+    build_s: float = 0.0
+    cached: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial(Record):
+    """One comparison of a candidate's outputs with the expected ones."""
+
+    name: str  # "nominal_0", "shifted", "outliers"; "other NAME": an input that never changed
+    rel_error: float
+    gate: float
+    passed: bool
+    skipped: str = ""  # why the trial was not run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict(Record):
+    """Whether a candidate computes what the reference computes."""
+
+    status: Status
+    reason_code: ReasonCode = ReasonCode.NONE
+    reason: str = ""  # interpreted, for a person or a model to act on
+    rel_error: float | None = None  # the worst nominal trial's
+    precision_class: PrecisionClass | None = None  # measured, not claimed
+    trials: tuple[Trial, ...] = ()
+    labels: tuple[Label, ...] = ()
+    sandbox_tier: str = ""
+    verify_s: float = 0.0  # from the start of its runner to the last comparison
+    load_s: float = 0.0  # of it: until the runner stood ready with the candidate loaded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing(Record):
+    """How long a candidate takes, in alternation with eager PyTorch of its class."""
+
+    status: Status
+    reason_code: ReasonCode = ReasonCode.NONE
+    reason: str = ""
+    median_ms: float | None = None
+    p10_ms: float | None = None
+    p90_ms: float | None = None
+    samples: int = 0
+    reference_ms: float | None = None  # eager of its class, in the same alternating run
+    speedup: float | None = None  # reference_ms / median_ms, the median of the paired blocks
+    speedup_ci95: tuple[float, float] | None = None
+    witness_ms: float | None = None  # the runner's own clock over the same loops; median_ms is the parent's
+    page_faults_per_call: float | None = None
+    labels: tuple[Label, ...] = ()
+    benchmark_s: float = 0.0  # its runner's start not included
+    load_s: float = 0.0  # before it: until a runner of its own stood ready with the candidate loaded
+    clocks: dict[str, float] = field(default_factory=dict)  # GPU: sm_mhz, power_w, …; share of blocks "slowed by …"
+    graph_ms: float | None = None  # GPU, launch-bound: a call in a replayed CUDA graph; None: it cannot be captured
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison(Record):
+    """Two candidates measured in one alternating run: `ratio` is the first's time / the second's."""
+
+    ratio: float
+    ratio_ci95: tuple[float, float]
+    first_ms: float
+    second_ms: float
+    blocks: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnWork(Record):
+    """Whose code a candidate's time is spent in: see tools/profile/vendor_code.py."""
+
+    share: float | None  # of the device's time, in code of its own; None: unknown
+    how: str  # what says so, or why nothing does
+    kernels_ns: dict[str, float] = field(default_factory=dict)  # GPU: one call's, by name
+    others: tuple[str, ...] = ()  # kernels, libraries and library calls that are not its own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile(Record):
+    """Where a kernel's time goes, for a person or a model to act on."""
+
+    bound: str  # "memory" or "compute"
+    fraction_of_floor: float | None  # floor / median
+    achieved_gbps: float | None
+    achieved_gflops: float | None
+    notes: tuple[str, ...] = ()  # "vectorised with 512-bit registers", "calls expf: not vectorised"
+    details: dict[str, float] = field(default_factory=dict)
+    own_work: OwnWork | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation(Record):
+    """Everything the judge found out about one candidate for one purpose."""
+
+    key: str  # evaluation_key(): source, header, flags, toolchain, problem, device, judge version, purpose
+    candidate_id: str
+    purpose: Purpose
+    status: Status
+    reason_code: ReasonCode = ReasonCode.NONE
+    reason: str = ""
+    build: Build | None = None
+    verdict: Verdict | None = None
+    timing: Timing | None = None
+    speedup_vs_best: float | None = None
+    total_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.status is Status.OK and (self.timing is None or self.timing.median_ms is None):
+            raise ValueError(f"{self.candidate_id}: status ok needs a timing")
+        if self.status is not Status.OK and self.reason_code is ReasonCode.NONE:
+            raise ValueError(f"{self.candidate_id}: status {self.status} needs a reason code")
+
+    @property
+    def speedup(self) -> float | None:
+        """Eager's time / the candidate's, or None when it was not timed or is not `ok`."""
+        return self.timing.speedup if self.status is Status.OK and self.timing else None
+
+    @property
+    def sure_speedup(self) -> float | None:
+        """The lower end of the speedup's 95 % interval, where there is one: a wide interval is no merit."""
+        interval = self.timing.speedup_ci95 if self.timing else None
+        return interval[0] if interval and self.speedup is not None else self.speedup

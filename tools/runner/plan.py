@@ -1,0 +1,186 @@
+"""How the runner of a candidate is confined: its command, what it may read, what it may use."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from ridgeline.tools.engine import SANITIZERS
+from ridgeline.tools.errors import EngineError
+from ridgeline.tools.machine.cuda_paths import linking_folder, named_folder
+from ridgeline.tools.machine.devices import device_nodes, driver_library, measurement_cores
+from ridgeline.tools.machine.measuring_environment import compute_environment
+from ridgeline.tools.records.problem import ProblemOnDevice
+from ridgeline.tools.records.results import Build
+from ridgeline.tools.records.search import Candidate
+from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Interface
+from ridgeline.tools.runner.native_host import cuda_host, fault_watcher, native_host
+from ridgeline.tools.runner.start import RunnerPlan
+from ridgeline.tools.runner.wire import TRITON_KERNELS
+from ridgeline.tools.sandbox.python import package_paths, python_command, python_path
+from ridgeline.tools.sandbox.sandbox import Confined, Limits
+
+_LONGEST_RUN_S = 3600.0  # a runner lives through one verification or measurement; each call has its own limit
+_LEAST_MEMORY = 1 << 30
+_MOST_WORKSPACE = 4 << 30
+_TORCH_MEMORY = 3 << 30  # torch's own libraries and allocator
+_TORCH_LOAD_S = 90.0  # importing torch on a busy machine
+_CUDA_HOST_MEMORY = 8 << 30  # of the process, not of the GPU: the driver's own
+_SPARE_THREADS = 64
+_SCRATCH_FILE_BYTES = 16 << 20
+_OWN_FOLDER_BYTES = 512 << 20  # of a Python runner: a library, extensions, kernels that Triton compiled ahead
+
+
+def runner_plan(
+    problem: ProblemOnDevice,
+    build: Build,
+    cache_dir: Path,
+    *,
+    candidate: Candidate | None = None,
+    sanitized: bool = False,
+    kernels: Path | None = None,
+) -> RunnerPlan:
+    """Return the plan for a built candidate of the problem's interface.
+
+    `candidate` is needed for interface module, whose build is what its file builds and not the file itself; `kernels`
+    is what Triton compiled ahead.
+
+    Raises:
+        DeviceError: the native host cannot be built.
+        EngineError: the build has no library.
+    """
+    if build.library_path is None:
+        raise EngineError("a candidate without a library was to be run")
+    library = Path(build.library_path)
+    if problem.interface != Interface.C:
+        return _python_plan(problem, library, cache_dir, candidate, kernels)
+    if problem.device.kind is DeviceKind.CUDA:
+        return _cuda_plan(problem, library, cache_dir)
+    return _native_plan(problem, library, cache_dir, sanitized=sanitized)
+
+
+def _native_plan(problem: ProblemOnDevice, library: Path, cache_dir: Path, *, sanitized: bool) -> RunnerPlan:
+    host = native_host(cache_dir, sanitize=SANITIZERS if sanitized else "")
+    workspace = max(min(problem.device.memory_bytes // 8, _MOST_WORKSPACE), _LEAST_MEMORY)
+    environment = dict(compute_environment(problem.device))
+    if sanitized:
+        environment |= {
+            "ASAN_OPTIONS": "detect_leaks=0:halt_on_error=1:detect_odr_violation=0",
+            "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=0",
+        }
+    confined = Confined(
+        command=(str(host),),
+        readable=(host, library.parent),
+        env=environment,
+        limits=_limits(problem, workspace + _LEAST_MEMORY, sanitized=sanitized),
+        cpus=measurement_cores(),
+    )
+    return RunnerPlan(
+        confined=confined,
+        library=library,
+        workspace_bytes=workspace,
+        call_timeout_s=problem.call_timeout_s,
+        load_timeout_s=problem.call_timeout_s,
+    )
+
+
+def _cuda_plan(problem: ProblemOnDevice, library: Path, cache_dir: Path) -> RunnerPlan:
+    host = cuda_host(cache_dir)
+    driver = driver_library().parent
+    confined = Confined(
+        command=(str(host),),
+        readable=(host, library.parent, *(() if driver.is_relative_to("/usr") else (driver,))),
+        env=compute_environment(problem.device) | {"LD_LIBRARY_PATH": str(driver)},
+        devices=device_nodes(problem.device),
+        limits=_limits(problem, _CUDA_HOST_MEMORY, sanitized=False),
+        cpus=measurement_cores(),
+    )
+    return RunnerPlan(
+        confined=confined,
+        library=library,
+        workspace_bytes=problem.device.memory_bytes // 8,
+        call_timeout_s=problem.call_timeout_s,
+        load_timeout_s=problem.call_timeout_s,
+        uses_gpu=True,
+    )
+
+
+def _python_plan(
+    problem: ProblemOnDevice, library: Path, cache_dir: Path, candidate: Candidate | None, kernels: Path | None
+) -> RunnerPlan:
+    """Return the plan of a runner that is confined alike for every candidate, so that it can be started ahead."""
+    watcher = fault_watcher(cache_dir)
+    lines = [f"device {problem.device.kind.value}", f"watcher {watcher}"]
+    if problem.interface == Interface.MODULE:
+        lines.append(f"module {module_line(problem, candidate)}")
+    confined = Confined(
+        command=python_command("runner.worker"),
+        readable=(*package_paths(), watcher, *_driver_folders(problem)),
+        env=python_environment(problem),
+        devices=device_nodes(problem.device) if problem.device.kind is DeviceKind.CUDA else (),
+        limits=_python_limits(problem),
+        cpus=measurement_cores(),
+    )
+    return RunnerPlan(
+        confined=confined,
+        library=Path(library.name),
+        files=((library, library.name), *(((kernels, TRITON_KERNELS),) if kernels else ())),
+        lines=tuple(lines),
+        starts_in=cache_dir / "tmp",
+        uses_gpu=problem.device.kind is DeviceKind.CUDA,
+        workspace_bytes=0,
+        call_timeout_s=problem.call_timeout_s,
+        load_timeout_s=_TORCH_LOAD_S,
+    )
+
+
+def python_environment(problem: ProblemOnDevice) -> dict[str, str]:
+    """Return the environment of a confined Python that computes."""
+    given = {"PYTHONPATH": python_path()}
+    if problem.device.kind is DeviceKind.CUDA:
+        # Triton would ask ldconfig for the driver's place, but a runner may start no process
+        given["TRITON_LIBCUDA_PATH"] = str(linking_folder())
+        outside = _driver_folders(problem)
+        told = named_folder() or (outside[0] if outside else None)
+        # else the loader finds the driver by itself, and torch's own libraries before the system's
+        if told is not None:
+            given["LD_LIBRARY_PATH"] = str(told)
+    return compute_environment(problem.device, in_python=True) | given
+
+
+def _driver_folders(problem: ProblemOnDevice) -> tuple[Path, ...]:
+    """Return the folders of a GPU's driver that a sandbox does not show by itself."""
+    if problem.device.kind is not DeviceKind.CUDA:
+        return ()
+    folders = (driver_library().parent, linking_folder(), named_folder())
+    return tuple(dict.fromkeys(f for f in folders if f is not None and not f.is_relative_to("/usr")))
+
+
+def module_line(problem: ProblemOnDevice, candidate: Candidate | None) -> str:
+    """Return what the runner is told of a module: its source, how it is made and called, where its weights lie."""
+    description = problem.description
+    if candidate is None or description is None or description.module is None:
+        raise EngineError("a module was to be run before its problem was described")
+    tensors = [arg.source for arg in description.signature.args if arg.kind is ArgKind.TENSOR]
+    state = {name: tensors.index(source) for name, source in description.module["state"].items()}
+    return json.dumps(description.module | {"state": state, "source": candidate.source})
+
+
+def _python_limits(problem: ProblemOnDevice) -> Limits:
+    memory = _CUDA_HOST_MEMORY + _TORCH_MEMORY if problem.device.kind is DeviceKind.CUDA else _TORCH_MEMORY
+    limits = _limits(problem, problem.device.memory_bytes // 4 + memory, sanitized=False)
+    return replace(limits, file_bytes=_OWN_FOLDER_BYTES, disk_bytes=2 * _OWN_FOLDER_BYTES)
+
+
+def _limits(problem: ProblemOnDevice, memory_bytes: int, *, sanitized: bool) -> Limits:
+    cores = len(measurement_cores())
+    return Limits(
+        wall_s=_LONGEST_RUN_S,
+        cpu_s=int(_LONGEST_RUN_S) * cores,
+        memory_bytes=memory_bytes,
+        file_bytes=_SCRATCH_FILE_BYTES,
+        disk_bytes=_SCRATCH_FILE_BYTES,
+        processes=2 * cores + _SPARE_THREADS,
+        cap_address_space=not sanitized,
+    )

@@ -1,0 +1,125 @@
+"""A runner's process before it is told of a candidate: started, and where it is Python, its imports done ahead.
+
+A Python runner takes 2 to 6 s to import torch. So that this can happen while another candidate is looked at, nothing
+about the process depends on the candidate: it has a folder of its own, and what was built is copied into that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import socket
+import subprocess
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO
+
+from ridgeline.tools.errors import EngineError
+from ridgeline.tools.judge.process import LoadedProblem
+from ridgeline.tools.sandbox.sandbox import Confined, Sandbox, SandboxedProcess, claim_workdir
+
+SOCKET_INSIDE = 3
+_IMPORTED = b"imported\n"
+_LOAD_TIMEOUT_S = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunnerPlan:
+    """How to start a runner for one candidate."""
+
+    confined: Confined
+    library: Path  # relative where the runner has a folder of its own
+    workspace_bytes: int  # the most that a candidate may ask for
+    call_timeout_s: float
+    load_timeout_s: float = _LOAD_TIMEOUT_S
+    uses_gpu: bool = False  # the candidate's work is done there: see RunnerProcess
+    starts_in: Path | None = None  # a Python runner: the folder in which it gets one of its own
+    files: tuple[tuple[Path, str], ...] = ()  # what is copied into it, and under which name
+    lines: tuple[str, ...] = ()  # of the set-up, for a Python runner alone
+
+
+class RunnerStart:
+    """One started runner, which knows no candidate yet. Ends with `close()`."""
+
+    def __init__(self, sandbox: Sandbox, plan: RunnerPlan, problem: LoadedProblem) -> None:
+        """Start it.
+
+        Raises:
+            EngineError: the sandbox could not be set up.
+        """
+        self._plan = plan
+        self._problem = problem
+        self.is_imported = False  # and stopped since
+        self.folder: Path | None = None
+        self.stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  closed with the process
+        self.socket, theirs = socket.socketpair()
+        try:
+            with theirs:
+                self.process = self._started(sandbox, theirs.fileno())
+        except BaseException:
+            self._release()
+            raise
+
+    def _started(self, sandbox: Sandbox, theirs: int) -> SandboxedProcess:
+        confined = self._plan.confined
+        if self._plan.starts_in is not None:
+            self._plan.starts_in.mkdir(parents=True, exist_ok=True)
+            self.folder = claim_workdir(Path(tempfile.mkdtemp(prefix="runner-", dir=self._plan.starts_in)))
+            confined = replace(confined, workdir=self.folder)
+        descriptors = {SOCKET_INSIDE: theirs}
+        descriptors |= {SOCKET_INSIDE + 1 + i: r.fd for i, r in enumerate(self._problem.regions)}
+        return sandbox.start(confined, pass_fds=descriptors, stdout=subprocess.DEVNULL, stderr=self.stderr)
+
+    def fits(self, plan: RunnerPlan, problem: LoadedProblem) -> bool:
+        """Return whether a runner of this plan would be started in the same way, and this one still lives."""
+        is_alike = problem is self._problem and plan.confined == self._plan.confined
+        return is_alike and self.process.poll() is None
+
+    def path_of(self, library: Path) -> Path:
+        """Return where the runner finds a library."""
+        return library if self.folder is None else self.folder / library
+
+    def bring(self, plan: RunnerPlan) -> None:
+        """Copy what was built into the runner's own folder.
+
+        Raises:
+            EngineError: the folder or the build is gone.
+        """
+        if self.folder is None:
+            return
+        try:
+            for source, name in plan.files:
+                shutil.copyfile(source, self.folder / name)
+                (self.folder / name).chmod(0o755)
+        except OSError as error:
+            raise EngineError(f"a build cannot be brought to its runner: {error}") from error
+
+    def park(self) -> None:
+        """Wait until the imports are done and stop the process: from here on it takes no core from anybody.
+
+        Raises:
+            EngineError: it ended, or did not get there in time.
+        """
+        if self.is_imported:
+            return
+        self.socket.settimeout(self._plan.load_timeout_s)
+        said = b""
+        with contextlib.suppress(TimeoutError, ConnectionResetError):
+            while len(said) < len(_IMPORTED) and (data := self.socket.recv(len(_IMPORTED) - len(said))):
+                said += data
+        if said != _IMPORTED:
+            raise EngineError(f"a runner could not be started ahead: it said {said!r}")
+        self.process.stop()
+        self.is_imported = True
+
+    def close(self) -> None:
+        """End the process with everything that it started, and remove its folder."""
+        self.process.close()
+        self._release()
+
+    def _release(self) -> None:
+        self.socket.close()
+        self.stderr.close()
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)

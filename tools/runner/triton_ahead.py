@@ -1,0 +1,130 @@
+"""Triton's kernels of a module, compiled before its runner starts, which may start no compiler (no torch here)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import tempfile
+from dataclasses import dataclass, replace
+from importlib import metadata
+from pathlib import Path
+
+from ridgeline.tools.build.cache import BuildCache
+from ridgeline.tools.build.toolchain import find_toolchain
+from ridgeline.tools.errors import EngineError
+from ridgeline.tools.records.problem import ProblemOnDevice
+from ridgeline.tools.records.results import Build
+from ridgeline.tools.records.search import Candidate
+from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Interface, ReasonCode, Role, Status
+from ridgeline.tools.runner.plan import module_line, runner_plan
+from ridgeline.tools.runner.process import RunnerFailure
+from ridgeline.tools.runner.wire import TRITON_KERNELS, TRITON_READY
+from ridgeline.tools.sandbox.python import python_command
+from ridgeline.tools.sandbox.sandbox import Confined, ExitStatus, Sandbox, claim_workdir
+
+_VERSION = 1
+_LIMIT_S = 240.0  # an autotuned kernel is compiled once for each of its configurations
+_PROCESSES = 256
+_LAST_LINES, _LAST_CHARACTERS = 4, 500
+_CODES = {
+    "wall": (Status.TIMEOUT, ReasonCode.LOAD_TIMEOUT),
+    "memory": (Status.RUNTIME_ERROR, ReasonCode.OUT_OF_MEMORY),
+}
+_BUNDLE, _SPEC = "bundle.zip", "spec.json"
+
+
+def kernels_ahead(
+    problem: ProblemOnDevice, candidate: Candidate, build: Build, *, sandbox: Sandbox, cache_dir: Path
+) -> Path | None:
+    """Return the file of a module's compiled kernels; None where its source has nothing to do with Triton.
+
+    It takes the GPU: Triton compiles what is launched.
+
+    Raises:
+        RunnerFailure: the module failed when it was called.
+        EngineError: the sandbox could not be set up, or the GPU not be opened in it.
+    """
+    is_module = problem.interface == Interface.MODULE and problem.device.kind is DeviceKind.CUDA
+    if not is_module or "triton" not in candidate.source:
+        return None
+    cache = BuildCache(cache_dir)
+    # `forward`'s scalars too: a kernel may be compiled for their values
+    made_by = [_VERSION, _triton_version(), build.key, problem.device.driver]
+    parts = [*made_by, module_line(problem, candidate), _inputs(problem)]
+    key = hashlib.sha256(f"triton {json.dumps(parts)}".encode()).hexdigest()
+    found = cache.find(key)
+    if found is None:
+        found = _compiled(_Made(problem, candidate, build, key), cache, sandbox)
+    if found.library_path is None:
+        raise EngineError("the build cache lost what Triton compiled")
+    return Path(found.library_path)
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    problem: ProblemOnDevice
+    candidate: Candidate
+    build: Build
+    key: str  # of its kernels
+
+
+def _compiled(made: _Made, cache: BuildCache, sandbox: Sandbox) -> Build:
+    folder = Path(tempfile.mkdtemp(prefix="triton-", dir=cache.root / "tmp"))
+    try:
+        shutil.copyfile(str(made.build.library_path), folder / _BUNDLE)
+        spec = {"module": json.loads(module_line(made.problem, made.candidate)), "inputs": _inputs(made.problem)}
+        (folder / _SPEC).write_text(json.dumps(spec), encoding="utf-8")
+        confined = _confined(made, cache.root)
+        ended, said = sandbox.run(replace(confined, workdir=claim_workdir(folder)))
+        if not ended.is_success:
+            raise _failure(ended, said)
+        return cache.publish(Build(key=made.key, status=Status.OK), folder / TRITON_KERNELS)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _failure(ended: ExitStatus, said: str) -> RunnerFailure | EngineError:
+    """Return whose fault it is: the machine's until the GPU was open, the module's from there on."""
+    words = _last_words(said) or ended.message
+    if TRITON_READY not in said:
+        return EngineError(f"Triton cannot be run ahead: {words}")
+    status, code = _CODES.get(ended.limit, (Status.RUNTIME_ERROR, ReasonCode.CRASHED))
+    return RunnerFailure(status, code, f"while Triton compiled its kernels: {words}")
+
+
+def _last_words(said: str) -> str:
+    """Return the end of what was printed: of a compiler that failed, what it said before Python told of it."""
+    return " | ".join(line.strip() for line in said.splitlines()[-_LAST_LINES:] if line.strip())[-_LAST_CHARACTERS:]
+
+
+def _confined(made: _Made, cache_dir: Path) -> Confined:
+    """Return a runner's confinement, but with processes: a C compiler and ptxas."""
+    runner = runner_plan(made.problem, made.build, cache_dir, candidate=made.candidate).confined
+    return replace(
+        runner,
+        command=python_command("runner.worker.triton_main", _BUNDLE, _SPEC, TRITON_KERNELS),
+        readable=(*runner.readable, *find_toolchain(made.problem.device.kind).readable),
+        limits=replace(runner.limits, wall_s=_LIMIT_S, processes=_PROCESSES),
+        allow_processes=True,
+        cpus=(),
+    )
+
+
+def _triton_version() -> str:
+    """Return Triton's version, "" where it is not installed: the module's own import says so then."""
+    try:
+        return metadata.version("triton")
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def _inputs(problem: ProblemOnDevice) -> list[dict[str, object]]:
+    if problem.description is None:
+        raise EngineError(f"{problem.name}: a module was to be run before its problem was described")
+    inputs = problem.description.signature.with_role(Role.INPUT)
+    return [
+        {"shape": list(a.shape), "strides": list(a.strides), "dtype": a.dtype}
+        for a in inputs
+        if a.kind is ArgKind.TENSOR
+    ]

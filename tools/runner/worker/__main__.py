@@ -1,0 +1,189 @@
+"""The untrusted process of one `torch` or `module` candidate: `python -m ridgeline.tools.runner`, inside the sandbox.
+
+It imports torch, says `imported`, then reads the set-up from descriptor 3, loads the candidate, and calls it when told
+to. It shares its address space with the candidate, so the parent believes none of its words: outputs are compared by the
+judge, the clock is the parent's. What only this process can see of correctness (types, shared storage, global state) it
+reports as `failed CODE …`. The wire is that of the native host: docs/runner-protocol.md.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+
+from ridgeline.tools.runner.worker.candidates import Call, Candidate, load_candidate
+from ridgeline.tools.runner.worker.checks import GlobalState, Outputs, check_form, check_storage, equal
+from ridgeline.tools.runner.worker.device import Failed
+from ridgeline.tools.runner.worker.setup import Setup, read_setup
+
+_SOCKET = 3
+_LONGEST_MESSAGE = 300
+_CHANGED_EARLIER = "a call changed the tensor that an earlier call had returned"
+
+
+def main() -> None:
+    """Serve one candidate until the parent says quit or closes the socket."""
+    warnings.simplefilter("ignore")  # torch.frombuffer warns of read-only memory, which is the point of it
+    wire = socket.socket(fileno=_SOCKET)
+    try:
+        serve(wire)
+    except Failed as failure:
+        _say(wire, f"failed {failure.code} {' '.join(str(failure).split())[:_LONGEST_MESSAGE]}")
+        os._exit(1)
+    os._exit(0)  # no destructor of the candidate has a say
+
+
+def serve(wire: socket.socket) -> None:
+    """Read the set-up, load the candidate and answer requests.
+
+    Raises:
+        Failed: the candidate did something that ends its run.
+    """
+    torch.ones(1 << 20).clone()  # starts torch's threads: collecting an output would, after they have been counted
+    _say(wire, "imported")
+    lines = _lines(wire)
+    setup = read_setup(lines)
+    _say(wire, "mapped")
+    state = GlobalState()
+    setup.device.watch(setup.watcher, _SOCKET, setup.regions)
+    caller = Caller(setup, load_candidate(setup, state), state)
+    _say(wire, f"ready 0 {torch.get_num_threads()}")
+    with torch.no_grad():
+        for line in lines:
+            if line == "quit":
+                return
+            verb, nonce, *words = line.split()
+            elapsed_ns = caller.answer(verb, words)
+            _say(wire, f"done {nonce} {elapsed_ns}")
+
+
+class Caller:
+    """Calls the candidate and looks at what it returns."""
+
+    def __init__(self, setup: Setup, candidate: Candidate, state: GlobalState) -> None:
+        self._setup = setup
+        self._outputs = setup.outputs
+        self._device = setup.device
+        self._candidate = candidate
+        self._state = state
+        self._kept: list[Any] = [None] * setup.sets  # by set: what the last call on it returned
+        self._earlier: tuple[Outputs, Outputs] | None = None  # what the last run returned, and a copy of it
+
+    def answer(self, verb: str, words: Sequence[str]) -> int:
+        """Carry out one request and return its nanoseconds."""
+        if verb == "run":
+            return self._run(int(words[0]))
+        if verb == "loop":
+            return self._loop(int(words[0]), int(words[1]))
+        if verb == "collect":
+            self._write(int(words[0]), self._checked(self._kept[int(words[0])]))
+            return 0
+        if verb == "capture":
+            return 0  # no CUDA graph: what Python does between two launches would not be in it
+        raise Failed("protocol", f"unknown request {verb}")
+
+    def _run(self, set_index: int) -> int:
+        """Call once, with every check: for verification, not for timing."""
+        self._device.start()
+        result = self._call(self._candidate.calls[set_index])
+        elapsed_ns = self._device.stop()
+        outputs = self._checked(result)
+        if self._earlier is None:
+            self._check_weights(set_index, outputs)
+        self._check_earlier(outputs)
+        self._state.check("a call")
+        self._write(set_index, outputs)
+        return elapsed_ns
+
+    def _loop(self, first: int, calls: int) -> int:
+        """Call over rotating sets; each result is held until its set comes again, as the judge holds eager's.
+
+        Which of them will be looked at is not known here, nor is it to the candidate.
+        """
+        bound, sets, kept = self._candidate.calls, self._setup.sets, self._kept
+        index = first % sets
+        self._device.start()
+        try:
+            for _ in range(calls):
+                kept[index] = bound[index]()
+                index = index + 1 if index + 1 < sets else 0
+        except Exception as error:
+            raise _raised(error) from error
+        return self._device.stop()
+
+    def _call(self, call: Call) -> Any:
+        try:
+            return call()
+        except Exception as error:  # whatever a candidate raises is its result
+            raise _raised(error) from error
+
+    def _write(self, set_index: int, outputs: Outputs) -> None:
+        self._device.start()
+        for views, output in zip(self._outputs, outputs, strict=True):
+            views[set_index].copy_(output)
+        self._device.stop()
+
+    def _checked(self, result: Any) -> Outputs:
+        """Return the outputs when they are what the reference returns: plain tensors of its shapes, types and strides."""
+        outputs = tuple(self._candidate.outputs(result))
+        for views, output in zip(self._outputs, outputs, strict=True):
+            check_form(output, views[0])
+            check_storage(output, self._setup.regions)
+        return outputs
+
+    def _check_earlier(self, outputs: Outputs) -> None:
+        """Compare what the last call returned with a copy made then, and hold on to what this one returned."""
+        if self._earlier is not None:
+            returned, copies = self._earlier
+            if not equal(returned, copies):
+                raise Failed("stale_output", _CHANGED_EARLIER)
+            addresses = {tensor.untyped_storage().data_ptr() for tensor in returned if tensor.numel()}
+            if any(output.untyped_storage().data_ptr() in addresses for output in outputs if output.numel()):
+                raise Failed("stale_output", "two calls returned the same memory")
+        self._earlier = (outputs, tuple(output.clone() for output in outputs))
+
+    def _check_weights(self, set_index: int, outputs: Outputs) -> None:
+        """Call a second instance with other weights once: the result has to differ."""
+        other = self._candidate.with_other_weights(set_index)
+        if other is None:
+            return
+        copies = tuple(output.clone() for output in outputs)
+        others = self._checked(self._call(other))
+        if not equal(outputs, copies):
+            raise Failed("stale_output", _CHANGED_EARLIER)
+        if equal(others, copies):
+            raise Failed("weights_ignored", "other weights give the same output")
+
+
+def _raised(error: Exception) -> Failed:
+    text = f"the call of forward raised {type(error).__name__}: {error}"
+    if isinstance(error, torch.OutOfMemoryError):
+        return Failed("out_of_memory", text)
+    return Failed("cuda_error" if "CUDA error" in str(error) else "crashed", text)
+
+
+def _lines(wire: socket.socket) -> Iterator[str]:
+    pending = b""
+    while True:
+        line, separator, rest = pending.partition(b"\n")
+        if separator:
+            pending = rest
+            yield line.decode()
+            continue
+        data = wire.recv(1 << 16)
+        if not data:
+            os._exit(0)  # the parent is gone
+        pending += data
+
+
+def _say(wire: socket.socket, line: str) -> None:
+    wire.sendall(line.encode() + b"\n")
+
+
+if __name__ == "__main__":
+    main()

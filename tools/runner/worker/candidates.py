@@ -1,0 +1,205 @@
+"""The two kinds of candidate in a Python runner: an extension with `forward`, a file with `ModelNew` (runs there)."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+
+from ridgeline.tools.modelnew.file import NoModel, load_file, make_model, told, values
+from ridgeline.tools.modelnew.weights import WeightsDiffer, expect_same_form, reference_names
+from ridgeline.tools.records.vocabulary import TORCH_MODULE
+from ridgeline.tools.runner.wire import TRITON_KERNELS
+from ridgeline.tools.runner.worker.checks import GlobalState, flat_like
+from ridgeline.tools.runner.worker.device import Failed
+from ridgeline.tools.runner.worker.extensions import ExtensionMissing, Loader, load_extension
+from ridgeline.tools.runner.worker.setup import Pointer, Setup
+from ridgeline.tools.runner.worker.triton_cache import unpack, use_cache
+
+Call = Callable[[], Any]
+
+
+class Candidate(Protocol):
+    """Something loaded, to be called on the judge's sets."""
+
+    @property
+    def calls(self) -> Sequence[Call]:
+        """Return the call on each set."""
+        ...
+
+    def outputs(self, result: Any) -> list[Any]:
+        """Return the output tensors of a result, in the reference's order.
+
+        Raises:
+            Failed: the result has another structure.
+        """
+        ...
+
+    def with_other_weights(self, set_index: int) -> Call | None:
+        """Return a call of a second instance whose weights differ; None when there are no weights."""
+        ...
+
+
+class ExtensionCandidate:
+    """Interface `torch`: a C++ function that takes inputs, scalars and parameters."""
+
+    def __init__(self, setup: Setup, state: GlobalState) -> None:
+        """Load the extension.
+
+        Raises:
+            Failed: it does not load, or changes torch's state.
+        """
+        try:
+            self._forward = load_extension(TORCH_MODULE, setup.library).forward
+        except ImportError as error:
+            raise Failed("load_failed", str(error)) from error
+        state.check("loading the library")
+        self._values = setup.values
+        self._n_outputs = len(setup.outputs)
+        self.calls = [functools.partial(self._forward, *self._arguments(i)) for i in range(setup.sets)]
+
+    def _arguments(self, set_index: int) -> list[Any]:
+        return [value.views[set_index] if isinstance(value, Pointer) else value for value in self._values]
+
+    def outputs(self, result: Any) -> list[Any]:
+        """Return the output tensors of a result: one tensor, or as many as the reference gives."""
+        form = "tensor" if type(result) is torch.Tensor and self._n_outputs == 1 else ["tensor"] * self._n_outputs
+        return flat_like(result, form)
+
+    def with_other_weights(self, set_index: int) -> Call | None:
+        """Return a call with other parameters, as a second instance of the module would make it."""
+        arguments = self._arguments(set_index)
+        weights = [i for i, v in enumerate(self._values) if isinstance(v, Pointer) and _is_weight(v)]
+        for i in weights:
+            arguments[i] = _altered(arguments[i])
+        return functools.partial(self._forward, *arguments) if weights else None
+
+
+class ModuleCandidate:
+    """Interface `module`: `ModelNew`, made from the public seed, whose parameters then lie in the judge's memory."""
+
+    def __init__(self, setup: Setup, contract: dict[str, Any], state: GlobalState) -> None:
+        """Load the file, make the module and give it the judge's weights.
+
+        Raises:
+            Failed: it does not load, its parameters are not the reference's, or it changes torch's state.
+        """
+        self._contract = contract
+        self._setup = setup
+        _unpack(setup)
+        try:
+            self._file = load_file(self._contract["source"])
+            state.check("loading the file")
+            self._model = self._made(self._weights())
+            state.check("making ModelNew")
+        except Failed:
+            raise
+        except (NoModel, ExtensionMissing) as error:
+            raise Failed("load_failed", str(error)) from error
+        except Exception as error:
+            raise Failed("load_failed", told(error)) from error
+        self.calls = [self._call(self._model, i) for i in range(setup.sets)]
+
+    def outputs(self, result: Any) -> list[Any]:
+        """Return the output tensors of a result, and of the inputs that the reference writes what became of them."""
+        returned, copies = result if self._contract["copied"] else (result, [])
+        after = dict(zip(self._contract["copied"], copies, strict=True))
+        tensors = flat_like(returned, self._contract["form"])
+        return [*tensors, *(after[i] for i in self._contract["appended"])]
+
+    def with_other_weights(self, set_index: int) -> Call | None:
+        """Return a call of a second instance, made like the first, with other parameters."""
+        weights = self._weights()
+        names = [n for n, i in self._contract["state"].items() if _is_weight(self._setup.pointers[i])]
+        if not names:
+            return None
+        try:
+            other = self._made(weights | {name: _altered(weights[name]) for name in names})
+        except Failed:
+            raise
+        except Exception as error:
+            raise Failed("crashed", f"a second instance of ModelNew: {told(error)}") from error
+        return self._call(other, set_index)
+
+    def _weights(self) -> dict[str, torch.Tensor]:
+        return {name: self._setup.pointers[i].views[0] for name, i in self._contract["state"].items()}
+
+    def _made(self, weights: dict[str, torch.Tensor]) -> torch.nn.Module:
+        model = make_model(self._file, self._contract["init"])
+        try:
+            names = reference_names(self._contract["first_values"], model)
+            torch.nn.Module.to(model, self._setup.device.name)
+            own = torch.nn.Module.state_dict(model)
+            given = {name: weights[names[name]] if name in names else tensor for name, tensor in own.items()}
+            expect_same_form(own, given)
+        except WeightsDiffer as error:
+            raise Failed("weights_mismatch", str(error)) from error
+        # assigned and not copied: the module then reads the judge's memory, which it cannot write
+        torch.nn.Module.load_state_dict(model, given, strict=True, assign=True)
+        model.requires_grad_(False)
+        for name, tensor in torch.nn.Module.state_dict(model).items():
+            if tensor.data_ptr() != given[name].data_ptr():
+                raise Failed("weights_mismatch", f"ModelNew replaces `{name}`, which load_state_dict has just set")
+        return model
+
+    def _call(self, model: torch.nn.Module, set_index: int) -> Call:
+        tensors = [views[set_index] for views in self._setup.inputs]
+        arguments = [filled(template, tensors) for template in self._contract["arguments"]]
+        copied = self._contract["copied"]
+        if not copied:
+            return functools.partial(model, *arguments)
+
+        def call_on_copies() -> tuple[Any, list[torch.Tensor]]:
+            given = list(tensors)
+            for i in copied:
+                given[i] = tensors[i].clone()
+            result = model(*[filled(template, given) for template in self._contract["arguments"]])
+            return result, [given[i] for i in copied]
+
+        return call_on_copies
+
+
+def load_candidate(setup: Setup, state: GlobalState) -> Candidate:
+    """Return the candidate that the set-up names.
+
+    Raises:
+        Failed: it does not load.
+    """
+    if setup.module is None:
+        return ExtensionCandidate(setup, state)
+    return ModuleCandidate(setup, setup.module, state)
+
+
+def _unpack(setup: Setup) -> None:
+    """Give the file what its builder made, in this runner's own folder."""
+    library = Path(setup.library)
+    Loader(library, library.parent / "extensions").install()
+    kernels = library.parent / "triton"
+    use_cache(kernels)
+    if (library.parent / TRITON_KERNELS).exists():
+        unpack(library.parent / TRITON_KERNELS, kernels)
+
+
+def filled(template: Any, tensors: Sequence[torch.Tensor]) -> Any:
+    """Return an argument of `forward` with the tensors in their places."""
+    if isinstance(template, int):
+        return tensors[template]
+    if "value" in template:
+        return values(template["value"])
+    if "dict" in template:
+        return {values(key): filled(part, tensors) for key, part in template["dict"]}
+    parts: Iterator[Any] = (filled(part, tensors) for part in template.get("list", template.get("tuple")))
+    return list(parts) if "list" in template else tuple(parts)
+
+
+def _is_weight(pointer: Pointer) -> bool:
+    return pointer.role == "parameter" and pointer.views[0].is_floating_point() and pointer.views[0].numel() > 0
+
+
+def _altered(tensor: torch.Tensor) -> torch.Tensor:
+    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device).copy_(
+        tensor * -0.75 + 0.5
+    )

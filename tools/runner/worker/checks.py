@@ -1,0 +1,126 @@
+"""What only a candidate's own process can see of it: the form of its outputs, shared storage, global state (runs there).
+
+A candidate shares its address space with these checks, so they bind nobody: the judge compares every output, and the
+clock is the parent's. They tell an honest author what is wrong.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from ridgeline.tools.modelnew.tensor_bits import equal_bits
+from ridgeline.tools.runner.worker.device import Failed, Region
+
+Outputs = tuple[torch.Tensor, ...]
+
+_REPLACED_BY_TORCH = frozenset({(torch, "manual_seed")})  # by importing torch._dynamo, as torch.compile does
+
+
+class GlobalState:
+    """What a candidate may not change: torch's settings, and the functions of torch and of the time module."""
+
+    def __init__(self) -> None:
+        self._settings = _settings()
+        self._functions = {module: dict(vars(module)) for module in (torch, torch.Tensor, torch.nn.functional, time)}
+
+    def check(self, during: str) -> None:
+        """Raise Failed when something differs from the start."""
+        for name, value in _settings().items():
+            if self._settings[name] != value:
+                raise Failed("state_changed", f"{during} changed torch's {name} from {self._settings[name]} to {value}")
+        for module, functions in self._functions.items():
+            now = vars(module)
+            for name, function in functions.items():
+                if (module, name) in _REPLACED_BY_TORCH:
+                    continue
+                if callable(function) and now.get(name) is not function:
+                    raise Failed("state_changed", f"{during} replaced {module.__name__}.{name}")
+
+
+def check_form(output: torch.Tensor, like: torch.Tensor) -> None:
+    """Raise Failed when an output has not the reference's shape, type, device and strides."""
+    if tuple(output.shape) != tuple(like.shape):
+        raise Failed("shape_mismatch", f"the output has shape {tuple(output.shape)}, not {tuple(like.shape)}")
+    if output.dtype != like.dtype:
+        raise Failed("dtype_mismatch", f"the output is {output.dtype}, not {like.dtype}")
+    if output.layout != torch.strided or output.device != like.device or output.is_conj() or output.is_neg():
+        raise Failed("not_a_tensor", f"the output is no plain tensor: {output.layout} on {output.device}")
+    sizes = [i for i, size in enumerate(like.shape) if size > 1]
+    if like.numel() and any(output.stride(i) != like.stride(i) for i in sizes):
+        raise Failed("shape_mismatch", f"the output has strides {output.stride()}, the reference's {like.stride()}")
+
+
+def check_storage(output: torch.Tensor, regions: Sequence[Region]) -> None:
+    """Raise Failed when an output lies in the judge's memory."""
+    start = output.untyped_storage().data_ptr()
+    end = start + output.untyped_storage().nbytes()
+    for region in regions:
+        if start < region.address + region.size_bytes and region.address < end:
+            raise Failed("output_aliases_input", "the output is a view of an input or a parameter")
+
+
+def flat_like(result: Any, form: Any, where: str = "forward") -> list[torch.Tensor]:
+    """Return a result's tensors in the reference's order.
+
+    Containers are those of Python itself, no subclasses: one that works when it is opened would work behind the clock.
+
+    Raises:
+        Failed: its structure is not the reference's.
+    """
+    if form == "other":
+        return []
+    if form == "tensor":
+        if type(result) is not torch.Tensor:
+            raise Failed("not_a_tensor", f"{where} returned {_kind(result)}, not torch.Tensor")
+        return [result]
+    if isinstance(form, dict):
+        if type(result) is not dict or {str(key) for key in result} != set(form):
+            raise Failed("not_a_tensor", f"{where} returned {_kind(result)}, not a dict of {', '.join(form)}")
+        named = {str(key): value for key, value in result.items()}
+        return [t for key, part in form.items() for t in flat_like(named[key], part, f"{where}[{key!r}]")]
+    if type(result) not in (tuple, list) or len(result) != len(form):
+        raise Failed("not_a_tensor", f"{where} returned {_kind(result)}, not a tuple or list of {len(form)}")
+    pairs = enumerate(zip(result, form, strict=True))
+    return [t for i, (value, part) in pairs for t in flat_like(value, part, f"{where}[{i}]")]
+
+
+def equal(first: Outputs, second: Outputs) -> bool:
+    """Compare the bits of every output."""
+    return all(equal_bits(a, b) for a, b in zip(first, second, strict=True))
+
+
+def _kind(result: Any) -> str:
+    name = type(result).__name__
+    return f"a {name} of {len(result)}" if type(result) in (tuple, list, dict) else name
+
+
+def _settings() -> dict[str, object]:
+    return {
+        "default dtype": torch.get_default_dtype(),
+        "deterministic mode": torch.are_deterministic_algorithms_enabled(),
+        "number of threads": torch.get_num_threads(),
+        "matmul precision": _matmul_precision(),
+        "cuDNN TF32": _cudnn_tf32(),
+        "oneDNN": torch.backends.mkldnn.enabled,
+        "autocast on the CPU": torch.is_autocast_enabled("cpu"),
+        "autocast on CUDA": torch.is_autocast_enabled("cuda"),
+        "inference mode": torch.is_inference_mode_enabled(),
+    }
+
+
+def _matmul_precision() -> str:
+    try:
+        return torch.get_float32_matmul_precision()
+    except RuntimeError as error:  # torch refuses to read by one API what was set by the other
+        return f"unreadable ({error})"[:80]
+
+
+def _cudnn_tf32() -> object:
+    try:
+        return torch.backends.cudnn.allow_tf32
+    except RuntimeError as error:
+        return f"unreadable ({error})"[:80]

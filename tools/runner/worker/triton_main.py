@@ -1,0 +1,55 @@
+"""Have Triton compile a module's kernels: `-m ridgeline.tools.runner.worker.triton_main BUNDLE SPEC OUTPUT`, confined.
+
+It makes `ModelNew` and calls it on zeros of the right form; what Triton compiled is packed. SPEC is JSON: what a runner
+is told of the module, and its input tensors. Nothing secret is here, and nothing but compiled kernels comes of it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ridgeline.tools.modelnew.file import load_file, make_model, told
+from ridgeline.tools.runner.wire import TRITON_READY
+from ridgeline.tools.runner.worker.candidates import filled
+from ridgeline.tools.runner.worker.extensions import Loader
+from ridgeline.tools.runner.worker.triton_cache import pack, use_cache
+
+
+def main() -> int:
+    """Return 0 when the module was called and its kernels are packed."""
+    bundle, spec, output = (Path(word).absolute() for word in sys.argv[1:4])
+    wanted = json.loads(spec.read_text(encoding="utf-8"))
+    torch.zeros(1, device="cuda")
+    sys.stderr.write(f"{TRITON_READY}\n")  # what fails from here on is the module's
+    kernels = output.parent / "triton"
+    use_cache(kernels)
+    Loader(bundle, output.parent / "extensions").install()
+    try:
+        _call(wanted)
+    except BaseException as error:  # noqa: BLE001  a candidate's code: SystemExit too is its failure
+        sys.stderr.write(told(error)[:600] + "\n")
+        return 1
+    pack(kernels, output)
+    return 0
+
+
+def _call(wanted: dict[str, Any]) -> None:
+    contract = wanted["module"]
+    model = make_model(load_file(contract["source"]), contract["init"]).to("cuda")
+    tensors = [
+        torch.zeros(t["shape"], dtype=getattr(torch, t["dtype"]), device="cuda").as_strided(t["shape"], t["strides"])
+        for t in wanted["inputs"]
+    ]
+    arguments = [filled(template, tensors) for template in contract["arguments"]]
+    with torch.no_grad():
+        model(*arguments)
+    torch.cuda.synchronize()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

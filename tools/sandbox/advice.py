@@ -1,0 +1,93 @@
+"""What a machine lacks for a sandbox tier, and the command or setting that gives it: the words behind `ridgeline doctor`."""
+
+from __future__ import annotations
+
+import platform
+import re
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+from ridgeline.tools.sandbox.rules import Tier
+
+TIER_WORDS = {
+    Tier.BUBBLEWRAP: "bubblewrap's namespaces, and Landlock, seccomp and limits inside them",
+    Tier.LANDLOCK: "Landlock, seccomp and limits; tier A adds processes, files and a network of its own",
+    Tier.NONE: "limits alone: untrusted kernels are refused",
+}
+"""What each tier is made of, in one line."""
+
+_INSTALL_BUBBLEWRAP = "apt-get install bubblewrap (Fedora: dnf install bubblewrap)"
+_OLDEST_BUBBLEWRAP = (0, 7)
+_OLDEST_LANDLOCK = (5, 13)
+_NAMESPACE_SETTINGS = (  # name, the value that forbids, the value that allows
+    ("kernel.unprivileged_userns_clone", "0", "1"),
+    ("user.max_user_namespaces", "0", "15000"),
+    ("kernel.apparmor_restrict_unprivileged_userns", "1", "0"),
+)
+
+
+def no_bubblewrap() -> str:
+    """Return the reason against tier A on a machine without bubblewrap."""
+    return f"bubblewrap not installed: {_INSTALL_BUBBLEWRAP}"
+
+
+def bubblewrap_advice(program: str, settings: Path = Path("/proc/sys")) -> str:
+    """Return why bubblewrap fails here and what to do, in parentheses; "" when nothing is known to be wrong."""
+    version = _version(_said(program, "--version"))
+    if version and version < _OLDEST_BUBBLEWRAP:
+        wanted = ".".join(map(str, _OLDEST_BUBBLEWRAP))
+        return f" (bubblewrap {'.'.join(map(str, version))} cannot size a tmpfs: install {wanted} or newer)"
+    return _namespace_advice(settings)
+
+
+def _namespace_advice(settings: Path) -> str:
+    """Name the setting that forbids user namespaces, when one is known to."""
+    for name, forbids, allows in _NAMESPACE_SETTINGS:
+        setting = settings.joinpath(*name.split("."))
+        if setting.exists() and setting.read_text().strip() == forbids:
+            return f" (user namespaces are disabled: sysctl -w {name}={allows})"
+    if Path("/.dockerenv").exists() or Path("/run/.containerenv").exists():
+        return " (a container's seccomp profile forbids them: start it with --security-opt seccomp=unconfined)"
+    return ""
+
+
+def landlock_advice(release: str | None = None, modules: Path = Path("/sys/kernel/security/lsm")) -> str:
+    """Return why there is no Landlock and what to do, in parentheses; "" when there should be one."""
+    release = release or platform.release()
+    version = _version(release)
+    if version and version < _OLDEST_LANDLOCK:
+        return f" (Linux {release} has no Landlock: it needs 5.13 or newer)"
+    if modules.exists() and "landlock" not in modules.read_text().strip().split(","):
+        return f" (Landlock is not started: boot with lsm=landlock,{modules.read_text().strip()})"
+    return ""
+
+
+def closed_folders(paths: Iterable[Path]) -> list[Path]:
+    """Return the folders on the way to these paths that an ordinary user may not pass, outermost first."""
+    ways = {folder for path in paths for folder in path.absolute().parents}
+    return sorted(folder for folder in ways if folder.is_dir() and not folder.stat().st_mode & 0o001)
+
+
+def python_advice(paths: Iterable[Path]) -> str:
+    """Return what to do when the sandbox cannot run this Python, "" when nothing is known to be in its way."""
+    closed = closed_folders(paths)
+    if not closed:
+        return ""
+    listed = " ".join(map(str, closed))
+    return (
+        f"{listed} is closed to the user that candidates run as, so its Python cannot be bound: chmod o+x {listed}, or "
+        "make the virtual environment from a Python under /usr or /opt"
+    )
+
+
+def _said(*command: str) -> str:
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=5).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+
+
+def _version(text: str) -> tuple[int, int] | None:
+    found = re.search(r"(\d+)\.(\d+)", text)
+    return (int(found[1]), int(found[2])) if found else None

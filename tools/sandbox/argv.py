@@ -1,0 +1,138 @@
+"""The command lines of the tiers: the launcher, what it wraps, and every rule spelled out."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from ridgeline.tools.sandbox.rules import Confined, Tier, dropped_uid
+
+# What every program needs to run at all. A whitelist: the home folder, /run and /var, with their unix sockets, stay out.
+_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc/alternatives", "/etc/ld.so.cache")
+_MACHINE = ("/sys/devices/system/cpu", "/sys/devices/system/node")  # how many cores there are, and where
+# Tier B has no /proc of its own: these files describe the machine, and /proc/self is the command's own folder.
+_PROC = tuple(f"/proc/{name}" for name in ("self", "cpuinfo", "meminfo", "stat", "version", "filesystems", "sys"))
+_PROC_OF_DEVICES = (
+    "/proc/devices",
+    "/proc/driver/nvidia",
+)  # what a GPU's driver asks of itself; tier A shows all of /proc
+_DEV_READ = ("/dev/urandom", "/dev/random")
+_DEV_WRITE = ("/dev/null", "/dev/zero", "/dev/full")
+_SHM_BYTES = 16 << 20
+
+
+def confined_argv(
+    tier: Tier,
+    launcher: Path,
+    confined: Confined,
+    *,
+    status_fd: int | None = None,
+    descriptors: Mapping[int, int] | None = None,
+) -> list[str]:
+    """Return the command that runs `confined` in `tier`; without a status descriptor it reports on stderr.
+
+    `descriptors` are renumbered: the number inside, the inherited number.
+    """
+    readable = _with_targets(confined.readable)
+    if tier is Tier.BUBBLEWRAP:
+        inner = _bubblewrap(launcher, confined, readable, lifeline=status_fd is not None)
+        rules = _rules_inside(confined)
+    else:
+        inner = []
+        rules = _rules_outside(confined, readable, tier)
+    uid = dropped_uid()
+    user = [] if uid is None else ["--uid", str(uid), "--gid", str(uid)]
+    status = [] if status_fd is None else ["--status-fd", str(status_fd)]
+    reach = [launcher, *readable, *([confined.workdir] if confined.workdir else [])]
+    renumbered = [
+        f"{part}" for pair in (descriptors or {}).items() for part in ("--inside", pair[0], "--outside", pair[1])
+    ]
+    enter = [str(launcher), "enter", *user, *status, *renumbered, *_each("--reach", reach), "--"]
+    guard_user = user if tier is not Tier.BUBBLEWRAP else []
+    guard = [str(launcher), "guard", *guard_user, *status, *rules, *_limits(confined), "--"]
+    return [*enter, *inner, *guard, *confined.command]
+
+
+def _with_targets(paths: Iterable[Path]) -> list[Path]:
+    """Return the paths that exist, each with what it points to, outermost first so that a nested one is bound last."""
+    found = {Path(os.path.abspath(path)) for path in paths if path.exists()}
+    return sorted(found | {path.resolve() for path in found})
+
+
+def _bubblewrap(launcher: Path, confined: Confined, readable: list[Path], *, lifeline: bool) -> list[str]:
+    limits = confined.limits
+    program = shutil.which("bwrap") or "bwrap"
+    argv = [program, "--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]
+    argv += ["--unshare-cgroup-try", "--as-pid-1", "--hostname", "sandbox"]
+    # With a lifeline the guard sees the parent's end itself; PR_SET_PDEATHSIG would follow the parent's *thread*.
+    argv += [] if lifeline else ["--die-with-parent"]
+    for path in _SYSTEM:
+        argv += _system_bind(path)
+    argv += ["--proc", "/proc", "--dev", "/dev", "--size", str(_SHM_BYTES), "--tmpfs", "/dev/shm"]
+    for path in confined.devices:
+        argv += ["--dev-bind", path, path]
+    for path in _MACHINE:
+        argv += ["--ro-bind-try", path, path]
+    argv += ["--size", str(limits.file_bytes or 1 << 30), "--tmpfs", "/tmp"]
+    for bound in [*readable, launcher]:
+        argv += ["--ro-bind", str(bound), str(bound)]
+    if confined.workdir is not None:
+        argv += ["--bind", str(confined.workdir), str(confined.workdir)]
+    # bubblewrap's own tmpfs behind / and /dev has no size: nothing may be written there.
+    return [*argv, "--remount-ro", "/dev", "--remount-ro", "/", "--"]
+
+
+def _system_bind(path: str) -> list[str]:
+    if os.path.islink(path):
+        return ["--symlink", os.readlink(path), path]
+    return ["--ro-bind-try", path, path]
+
+
+def _rules_inside(confined: Confined) -> list[str]:
+    """Return the Landlock rules of tier A, a second layer: the mount namespace holds nothing that may not be read."""
+    writable = ["/tmp", "/dev/shm", *([confined.workdir] if confined.workdir else [])]
+    devices = [*_DEV_READ, *_DEV_WRITE, *confined.devices]
+    rules = ["--namespaced", *_each("--read", ["/"]), *_each("--write", writable), *_each("--device", devices)]
+    # The network namespace holds a loopback interface and nobody but this command; tiers B and C share the machine's.
+    rules += ["--own-network"] if confined.own_network else []
+    return [*rules, *_behaviour(confined, "/tmp")]
+
+
+def _rules_outside(confined: Confined, readable: list[Path], tier: Tier) -> list[str]:
+    reads = [*_SYSTEM, *_MACHINE, *_PROC, *(_PROC_OF_DEVICES if confined.devices else ()), *_DEV_READ, *readable]
+    writable = [confined.workdir] if confined.workdir else []
+    rules = [*_each("--read", reads), *_each("--write", writable), *_each("--device", [*_DEV_WRITE, *confined.devices])]
+    unsafe = ["--unsafe"] if tier is Tier.NONE else []
+    return [*rules, *unsafe, *_behaviour(confined, str(confined.workdir or "/nonexistent"))]
+
+
+def _behaviour(confined: Confined, temporary: str) -> list[str]:
+    rules = [] if confined.allow_processes else ["--threads-only"]
+    if confined.limits.cap_address_space and not confined.devices:
+        rules.append("--cap-data")
+    if confined.devices:
+        rules.append("--uses-devices")
+    if confined.workdir is not None:
+        rules += ["--workdir", str(confined.workdir)]
+    rules += _each("--on-cpu", confined.cpus)
+    return [*rules, *_each("--setenv", [f"{key}={value}" for key, value in confined.environment(temporary).items()])]
+
+
+def _limits(confined: Confined) -> list[str]:
+    limits = confined.limits
+    named = {
+        "--wall": limits.wall_s,
+        "--cpu": limits.cpu_s,
+        "--memory": limits.memory_bytes,
+        "--file": limits.file_bytes,
+        "--disk": limits.disk_bytes,
+        "--processes": limits.processes,
+        "--open-files": limits.open_files,
+    }
+    return [part for name, value in named.items() for part in (name, str(value))]
+
+
+def _each(option: str, values: Iterable[object]) -> list[str]:
+    return [part for value in values for part in (option, str(value))]

@@ -1,0 +1,172 @@
+"""Confinement for code that nobody has read: compilers fed with candidates, and the candidates themselves.
+
+Tier A wraps bubblewrap's namespaces around Landlock, seccomp and rlimits; tier B is Landlock, seccomp and rlimits alone;
+tier C is nothing worth the name, and refused unless asked for. Covered in A and B: other files than those given, secrets
+in environments, the network, other processes, persistence after the end, and memory, disk, process and time bombs. Not
+covered: exploits of the kernel or of a driver, GPU hangs, side channels. docs/sandbox.md has the details.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import platform
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+
+from ridgeline.tools.errors import EngineError, SandboxError
+from ridgeline.tools.sandbox.advice import bubblewrap_advice, landlock_advice, no_bubblewrap
+from ridgeline.tools.sandbox.argv import confined_argv
+from ridgeline.tools.sandbox.launcher import build_launcher
+from ridgeline.tools.sandbox.process import ExitStatus, SandboxedProcess, Stream, launch
+from ridgeline.tools.sandbox.rules import Confined, Limits, Tier, claim_workdir
+
+__all__ = [
+    "UNSAFE_VARIABLE",
+    "Confined",
+    "ExitStatus",
+    "Limits",
+    "Sandbox",
+    "SandboxReport",
+    "SandboxedProcess",
+    "Tier",
+    "claim_workdir",
+    "probe_sandbox",
+    "python_paths",
+    "reason_against",
+]
+
+UNSAFE_VARIABLE = "RIDGELINE_UNSAFE_NO_SANDBOX"  # "1": the engine tells its evaluators that tier C was asked for
+
+
+class Sandbox:
+    """Starts confined commands in one tier. Holds nothing open; share it freely between threads."""
+
+    def __init__(self, tier: Tier, *, launcher: Path | None = None) -> None:
+        self.tier = tier
+        self._launcher = launcher or build_launcher()
+
+    def argv(self, confined: Confined) -> list[str]:
+        """Return a command line for others to start (ninja): confined and watched, its ending explained on stderr.
+
+        Exit status: the command's, 128 + n for signal n, 124 past a limit, 125 without a sandbox, 127 without a command.
+        """
+        return confined_argv(self.tier, self._launcher, _resolved(confined))
+
+    def start(
+        self,
+        confined: Confined,
+        *,
+        pass_fds: Sequence[int] | Mapping[int, int] = (),
+        stdin: Stream = subprocess.DEVNULL,
+        stdout: Stream = subprocess.DEVNULL,
+        stderr: Stream = subprocess.DEVNULL,
+    ) -> SandboxedProcess:
+        """Start `confined` and return when its program is about to run.
+
+        `pass_fds` keep their numbers inside; a mapping {number inside: descriptor} gives them others, below 100. Pass
+        connected stream sockets, pipes and memfds only: a datagram socket could be sent elsewhere.
+
+        Raises:
+            EngineError: the sandbox could not be set up, or the command could not be executed.
+        """
+        resolved = _resolved(confined)
+        numbers = pass_fds if isinstance(pass_fds, Mapping) else {}
+        ours, guards = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with guards:
+            # Above every number inside: a renumbered descriptor must not take its place.
+            guards_fd = fcntl.fcntl(guards, fcntl.F_DUPFD_CLOEXEC, 100)
+        argv = confined_argv(self.tier, self._launcher, resolved, status_fd=guards_fd, descriptors=numbers)
+        passed = [*numbers.values()] if numbers else [*pass_fds]
+        return launch(argv, ours=ours, guards_fd=guards_fd, pass_fds=passed, stdin=stdin, stdout=stdout, stderr=stderr)
+
+    def run(self, confined: Confined) -> tuple[ExitStatus, str]:
+        """Run `confined` to its end and return how it ended with what it printed on stdout and stderr."""
+        with tempfile.TemporaryFile() as output, self.start(confined, stdout=output, stderr=output) as process:
+            ended = process.wait()
+            output.seek(0)
+            return ended, output.read().decode(errors="replace")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxReport:
+    """The tier that works here, why better ones do not, and what would change that (`advice` has it all in one line)."""
+
+    tier: Tier
+    tiers_tried: tuple[tuple[Tier, str], ...]  # "" where it works
+    advice: str = ""
+
+
+def _resolved(confined: Confined) -> Confined:
+    """Return `confined` with the program's path in full."""
+    program = confined.command[0]
+    path = confined.env.get("PATH", "/usr/local/bin:/usr/bin:/bin")
+    found = program if "/" in program else shutil.which(program, path=path)
+    if found is None:
+        raise EngineError(f"sandbox: {program} not found in {path}")
+    workdir = None if confined.workdir is None else confined.workdir.resolve()
+    return replace(confined, command=(os.path.abspath(found), *confined.command[1:]), workdir=workdir)
+
+
+def python_paths() -> tuple[Path, ...]:
+    """Return what a confined run of this very Python must be able to read: its prefix and virtual environment."""
+    return tuple(sorted({Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parent.parent}))
+
+
+def probe_sandbox(*, allow_unsafe: bool = False) -> SandboxReport:
+    """Return the best tier that this machine offers, tried out for real: a command runs, and a connection fails.
+
+    Raises:
+        SandboxError: no tier works, and `allow_unsafe` is not given.
+    """
+    report = _probe()
+    if report.tier is Tier.NONE and not allow_unsafe:
+        raise SandboxError(f"no sandbox works here: {report.advice}")
+    return report
+
+
+@lru_cache(maxsize=1)
+def _probe() -> SandboxReport:
+    if not sys.platform.startswith("linux"):
+        reason = f"{platform.system()} is not Linux"
+        return SandboxReport(tier=Tier.NONE, tiers_tried=((Tier.NONE, reason),), advice="Ridgeline runs on Linux only.")
+    tried: list[tuple[Tier, str]] = []
+    for tier in (Tier.BUBBLEWRAP, Tier.LANDLOCK):
+        tried.append((tier, reason_against(tier)))
+        if not tried[-1][1]:
+            break
+    best = tried[-1][0] if not tried[-1][1] else Tier.NONE
+    advice = "; ".join(f"for tier {tier}: {reason}" for tier, reason in tried if reason)
+    return SandboxReport(tier=best, tiers_tried=tuple(tried), advice=advice)
+
+
+def reason_against(tier: Tier) -> str:
+    """Return "" when a command runs in `tier` and reaches neither a listener nor a file of ours, else why not."""
+    if tier is Tier.BUBBLEWRAP and shutil.which("bwrap") is None:
+        return no_bubblewrap()
+    try:
+        launcher = build_launcher()
+    except SandboxError as error:
+        return str(error)  # nothing that bubblewrap or Landlock lacks
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as listener, tempfile.NamedTemporaryFile() as secret:
+            command = (str(launcher), "probe", str(listener.getsockname()[1]), secret.name)
+            confined = Confined(command=command, readable=(launcher,))
+            with Sandbox(tier, launcher=launcher).start(
+                confined, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            ) as process:
+                said = process.stdout.read().decode() if process.stdout else ""
+                ended = process.wait(20)
+    except EngineError as error:
+        advice = bubblewrap_advice("bwrap") if tier is Tier.BUBBLEWRAP else landlock_advice()
+        return f"{error}{advice}"
+    except OSError as error:
+        return f"cannot be tried: {error}"
+    return "" if said == "inside\n" else f"it does not hold: {said.strip() or ended.message}"
