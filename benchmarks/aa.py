@@ -25,14 +25,14 @@ from ridgeline.tools.engine import CompareTask, CompileTask, DescribeTask
 from ridgeline.tools.local.engine import LocalEngine
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.measure.statistics import percentile
-from ridgeline.tools.records.problem import Device, ProblemOnDevice
+from ridgeline.tools.records.problem import DescribedTarget, Device
 from ridgeline.tools.records.results import Comparison
 from ridgeline.tools.records.vocabulary import DeviceKind, Purpose, Status
 
 DEFAULT = {DeviceKind.CPU: ["affine:16"], DeviceKind.CUDA: ["affine:800", "affine:4000", "padded:800"]}
 
 
-async def compare_with_itself(engine: LocalEngine, problem: ProblemOnDevice, repeats: int) -> list[Comparison]:
+async def compare_with_itself(engine: LocalEngine, problem: DescribedTarget, repeats: int) -> list[Comparison]:
     """Return the comparisons of the kernel with itself."""
     kernel = form_kernel(problem)
     build = await engine.submit(CompileTask(problem=problem, candidate=kernel))
@@ -68,7 +68,7 @@ async def run(device: Device, cases: list[str], repeats: int) -> None:
     try:
         for case in cases:
             problem = form_problem(case, device)
-            problem = replace(problem, description=await engine.submit(DescribeTask(problem=problem)))
+            problem = problem.described(await engine.submit(DescribeTask(problem=problem)))
             started = time.perf_counter()
             comparisons = await compare_with_itself(engine, problem, repeats)
             entry = {"measured": provenance(), **figures(comparisons, time.perf_counter() - started)}

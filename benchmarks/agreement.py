@@ -18,7 +18,7 @@ import os
 import subprocess
 import sys
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -30,10 +30,10 @@ from ridgeline.tools.engine import BenchmarkTask, CompileTask, DescribeTask, Eng
 from ridgeline.tools.local.engine import LocalEngine, on_device
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.machine.locks import DeviceLock
-from ridgeline.tools.records.problem import Device, ProblemOnDevice
+from ridgeline.tools.records.problem import DescribedTarget, Device, Target
 from ridgeline.tools.records.results import Build, Timing
 from ridgeline.tools.records.search import Candidate
-from ridgeline.tools.records.vocabulary import Interface, Origin, Status
+from ridgeline.tools.records.vocabulary import Interface, Origin, PrecisionClass, Status
 
 HERE = Path(__file__).parent
 TIMERS = HERE / "agreement_timers.py"
@@ -56,21 +56,23 @@ def kernels() -> dict[str, Path]:
     return dict(shipped + own)
 
 
-def problem_of(name: str, path: Path, device: Device) -> ProblemOnDevice:
+def problem_of(name: str, path: Path, device: Device) -> Target:
     """Return the problem that a kernel solves."""
     if "/" in name:
         return on_device(load_problem(shipped_problems()[name.split("/", maxsplit=1)[0]]), device)
     if path.parent.name == "aa":
         return form_problem(f"{name}:{MEGABYTES_OF_AA}", device)
     source = path.with_suffix(".py").read_text()
-    return ProblemOnDevice(name=name, reference_source=source, interface=Interface.C, tolerance="fp32", device=device)
+    return Target(
+        name=name, reference_source=source, interface=Interface.C, tolerance=PrecisionClass.FP32, device=device
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """A kernel with its problem, built."""
 
-    problem: ProblemOnDevice
+    problem: DescribedTarget
     candidate: Candidate
     build: Build
 
@@ -86,7 +88,7 @@ def candidate_of(path: Path) -> Candidate:
 async def prepared(engine: Engine, name: str, path: Path, device: Device) -> Prepared:
     """Return a kernel described, by a judge on the device, and built; the kernel itself has not run."""
     problem, candidate = problem_of(name, path, device), candidate_of(path)
-    problem = replace(problem, description=await engine.submit(DescribeTask(problem=problem)))
+    problem = problem.described(await engine.submit(DescribeTask(problem=problem)))
     build = await engine.submit(CompileTask(problem=problem, candidate=candidate))
     return Prepared(problem, candidate, build)
 
@@ -147,9 +149,8 @@ class OtherTimers:
         _, complained = self._process.communicate()
         return f"the other timers did not get ready: {self._complaint(complained)}"
 
-    def times(self, problem: ProblemOnDevice, build: Build) -> dict[str, Any]:
+    def times(self, problem: DescribedTarget, build: Build) -> dict[str, Any]:
         """Return what both say of a build; {"failed": why} when they say nothing."""
-        assert problem.description is not None
         request = {
             "library": build.library_path,
             "reference": problem.reference_source,

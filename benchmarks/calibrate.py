@@ -37,7 +37,7 @@ from ridgeline.tools.machine.locks import DeviceLock
 from ridgeline.tools.measure.request_cost import empty_plan, nothing_library, usual_request_s
 from ridgeline.tools.measure.roofline import measure_ceilings
 from ridgeline.tools.measure.sides import Arena, RunnerSide
-from ridgeline.tools.records.problem import Device, ProblemOnDevice
+from ridgeline.tools.records.problem import DescribedTarget, Device
 from ridgeline.tools.records.results import Build, Timing, Verdict
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import DeviceKind, Purpose, Status
@@ -66,10 +66,10 @@ class Bench:
         """Return the kernels of `aa/` that are measured here, the lightest first."""
         return CASES[self.device.kind]
 
-    async def kernel(self, case: str) -> tuple[ProblemOnDevice, Candidate, Build]:
+    async def kernel(self, case: str) -> tuple[DescribedTarget, Candidate, Build]:
         """Return one of `aa/`'s problems with its kernel, built."""
         problem = form_problem(case, self.device)
-        problem = replace(problem, description=await self.engine.submit(DescribeTask(problem=problem)))
+        problem = problem.described(await self.engine.submit(DescribeTask(problem=problem)))
         candidate = form_kernel(problem)
         build = await self.engine.submit(CompileTask(problem=problem, candidate=candidate))
         if build.status is not Status.OK:

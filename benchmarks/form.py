@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ridgeline.tools.records.problem import Device, ProblemOnDevice
+from ridgeline.tools.records.problem import Device, Target
 from ridgeline.tools.records.search import Candidate
-from ridgeline.tools.records.vocabulary import Origin
+from ridgeline.tools.records.vocabulary import Interface, Origin, PrecisionClass
 
 FOLDER = Path(__file__).parent / "aa"
 ROW_BYTES = 4096 * 4
 
 
-def form_problem(case: str, device: Device) -> ProblemOnDevice:
+def form_problem(case: str, device: Device) -> Target:
     """Return the problem of a case, named after its form and not yet described."""
     form, size = case.split(":")
     rows = max(int(float(size) * 1e6 / 2 / ROW_BYTES), 1)
     reference = (FOLDER / "affine.py").read_text().replace("ROWS = 2048", f"ROWS = {rows}")
-    return ProblemOnDevice(name=form, reference_source=reference, interface="c", tolerance="fp32", device=device)
+    return Target(
+        name=form, reference_source=reference, interface=Interface.C, tolerance=PrecisionClass.FP32, device=device
+    )
 
 
-def form_kernel(problem: ProblemOnDevice, *, note: str = "") -> Candidate:
+def form_kernel(problem: Target, *, note: str = "") -> Candidate:
     """Return the form's kernel; one with another note is another source, which is built by itself."""
     source = (FOLDER / f"{problem.name}.{problem.language}").read_text()
     return Candidate(

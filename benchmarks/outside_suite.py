@@ -13,7 +13,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +76,7 @@ def lay_out(published: Published, device: str, folder: Path) -> ProblemSpec:
 async def build(engine: Engine, spec: ProblemSpec, published: Published, device: str) -> None:
     """Have a kernel built: nvcc takes a minute for one, and builds beside each other."""
     target = target_of(spec, device)
-    described = replace(target, description=await engine.submit(DescribeTask(problem=target)))
+    described = target.described(await engine.submit(DescribeTask(problem=target)))
     candidate = Candidate(
         id="published",
         origin=Origin.FILE,

@@ -26,7 +26,7 @@ import asyncio
 import json
 import tempfile
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -37,7 +37,7 @@ from result import merge_result, provenance
 from ridgeline.tools.engine import BenchmarkTask, CompileTask, DescribeTask, VerifyTask
 from ridgeline.tools.local.engine import LocalEngine
 from ridgeline.tools.machine.devices import detect_device
-from ridgeline.tools.records.problem import Device, ProblemOnDevice
+from ridgeline.tools.records.problem import DescribedTarget, Device
 from ridgeline.tools.records.results import Timing, Verdict
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import DeviceKind, Purpose, Status
@@ -84,7 +84,7 @@ def median_parts(parts: list[Parts]) -> dict[str, float]:
 
 
 async def evaluate(
-    engine: LocalEngine, problem: ProblemOnDevice, kernel: Candidate, *, is_cached: bool
+    engine: LocalEngine, problem: DescribedTarget, kernel: Candidate, *, is_cached: bool
 ) -> tuple[Parts, Timing]:
     """Return the parts of one evaluation and its timing."""
     started = time.perf_counter()
@@ -105,10 +105,10 @@ async def evaluate(
     return parts_of(build_s, verdict, timing, time.perf_counter() - started), timing
 
 
-async def measure(engine: LocalEngine, problem: ProblemOnDevice, repeats: int) -> dict[str, Any]:
+async def measure(engine: LocalEngine, problem: DescribedTarget, repeats: int) -> dict[str, Any]:
     """Return a case's figures."""
     started = time.perf_counter()
-    problem = replace(problem, description=await engine.submit(DescribeTask(problem=problem)))
+    problem = problem.described(await engine.submit(DescribeTask(problem=problem)))
     judge_start_s = time.perf_counter() - started
     first, _ = await evaluate(engine, problem, form_kernel(problem), is_cached=False)
     cold: list[Parts] = []

@@ -23,7 +23,6 @@ import shutil
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,9 +48,7 @@ ENDLESS = {"rounds": 10_000, "floor_margin": None, "stall_rounds": None}
 async def warm_up(engine: LocalEngine, spec: ProblemSpec, devices: Sequence[Device]) -> None:
     """Start each device's judge and let each time one seed kernel, for which it needs its ceilings."""
     problems = [on_device(spec, device) for device in devices]
-    described = [
-        replace(problem, description=await engine.submit(DescribeTask(problem=problem))) for problem in problems
-    ]
+    described = [problem.described(await engine.submit(DescribeTask(problem=problem))) for problem in problems]
     problem = described[0]
     for seed in seed_candidates(spec, problem)[:1]:
         build = await engine.submit(CompileTask(problem=problem, candidate=seed))

@@ -10,8 +10,8 @@ import pytest
 
 from ridgeline.tools.build.compiler import Compiler
 from ridgeline.tools.engine import CompileTask
-from ridgeline.tools.records.problem import ArgSpec, Device, ProblemOnDevice, Signature
-from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Role, Status
+from ridgeline.tools.records.problem import ArgSpec, DescribedTarget, Device, Signature
+from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Interface, PrecisionClass, Role, Status
 from ridgeline.tools.sandbox.sandbox import Sandbox, probe_sandbox
 from tests.candidates import candidate_of
 from tests.descriptions import description_of
@@ -31,11 +31,11 @@ def _arguments() -> Signature:
 def torch_extension(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The library of cheats/torch_extension.cpp: `forward(x, mode, weight)`."""
     device = Device(kind=DeviceKind.CPU, name="t", arch="t", uuid="cpu", cores=2, memory_bytes=1 << 30, cache_bytes=1)
-    problem = ProblemOnDevice(
+    problem = DescribedTarget(
         name="t",
         reference_source="",
-        interface="torch",
-        tolerance="fp32",
+        interface=Interface.TORCH,
+        tolerance=PrecisionClass.FP32,
         device=device,
         description=description_of(_arguments()),
     )

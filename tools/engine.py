@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from ridgeline.tools.records.codec import Record
-from ridgeline.tools.records.problem import Description, ProblemOnDevice
+from ridgeline.tools.records.problem import DescribedTarget, Description, Target
 from ridgeline.tools.records.results import Baselines, Build, Comparison, Profile, Timing, Verdict
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import Purpose
@@ -26,7 +26,7 @@ SANITIZERS = "address,undefined"
 class Task(Record, Generic[R]):
     """One piece of work; `R` is its result. Only infrastructure failures are retried, never a candidate's."""
 
-    problem: ProblemOnDevice
+    problem: Target
     cpus: int = 1
     gpus: int = 0
     timeout_s: float = 600.0
@@ -42,7 +42,14 @@ class DescribeTask(Task[Description]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BaselineTask(Task[Baselines]):
+class DescribedTask(Task[R]):
+    """A task on a reference that was described before."""
+
+    problem: DescribedTarget
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaselineTask(DescribedTask[Baselines]):
     """Time PyTorch's own ways to run the reference and measure the device's ceilings (cached)."""
 
     compile_modes: tuple[str, ...] = ("default", "max-autotune")
@@ -50,7 +57,7 @@ class BaselineTask(Task[Baselines]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompileTask(Task[Build]):
+class CompileTask(DescribedTask[Build]):
     """Build one candidate in the sandbox, or take it from the cache."""
 
     candidate: Candidate
@@ -58,7 +65,7 @@ class CompileTask(Task[Build]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VerifyTask(Task[Verdict]):
+class VerifyTask(DescribedTask[Verdict]):
     """Check a built candidate against the reference on secret inputs."""
 
     candidate: Candidate
@@ -70,7 +77,7 @@ class VerifyTask(Task[Verdict]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BenchmarkTask(Task[Timing]):
+class BenchmarkTask(DescribedTask[Timing]):
     """Time a verified candidate in alternation with eager PyTorch of its class."""
 
     candidate: Candidate
@@ -80,7 +87,7 @@ class BenchmarkTask(Task[Timing]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompareTask(Task[Comparison]):
+class CompareTask(DescribedTask[Comparison]):
     """Time two built candidates in one alternating run."""
 
     first: Candidate
@@ -91,7 +98,7 @@ class CompareTask(Task[Comparison]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProfileTask(Task[Profile]):
+class ProfileTask(DescribedTask[Profile]):
     """Say what limits a timed candidate."""
 
     candidate: Candidate

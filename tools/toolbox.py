@@ -16,7 +16,7 @@ from langchain_core.tools import BaseTool, StructuredTool
 from ridgeline.tools.engine import BenchmarkTask, CandidateStore, CompileTask, Engine, ProfileTask, VerifyTask
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.keys import evaluation_key
-from ridgeline.tools.records.problem import ProblemOnDevice
+from ridgeline.tools.records.problem import DescribedTarget
 from ridgeline.tools.records.results import Build, Profile, Timing, Verdict
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import Purpose, Status
@@ -28,7 +28,7 @@ REASON_CHARS = 1000  # a wrong signature is answered with the right one
 
 
 def make_toolbox(
-    engine: Engine, store: CandidateStore, target: ProblemOnDevice, *, purpose: Purpose = Purpose.SEARCH
+    engine: Engine, store: CandidateStore, target: DescribedTarget, *, purpose: Purpose = Purpose.SEARCH
 ) -> list[BaseTool]:
     """Return compile_kernel, verify_kernel, benchmark_kernel and profile_kernel, each taking a `candidate_id`.
 
@@ -42,7 +42,7 @@ def make_toolbox(
 def make_source_toolbox(
     engine: Engine,
     store: CandidateStore,
-    target: ProblemOnDevice,
+    target: DescribedTarget,
     keep: Callable[[str], str],
     *,
     purpose: Purpose = Purpose.SEARCH,
@@ -66,7 +66,7 @@ def make_source_toolbox(
 class Steps:
     """The steps behind the tools; each makes sure of the ones before it."""
 
-    def __init__(self, engine: Engine, store: CandidateStore, target: ProblemOnDevice, purpose: Purpose) -> None:
+    def __init__(self, engine: Engine, store: CandidateStore, target: DescribedTarget, purpose: Purpose) -> None:
         self._engine = engine
         self._store = store
         self._target = target

@@ -25,7 +25,7 @@ from ridgeline.tools.records.vocabulary import ArgKind, Purpose, Role, Status
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
-    from ridgeline.tools.records.problem import ProblemOnDevice
+    from ridgeline.tools.records.problem import DescribedTarget
 
 SHAPES = 3
 LEAST_SIZE = 8
@@ -79,7 +79,6 @@ class ShapeCheck:
 async def try_other_shapes(context: SearchContext, candidate: Candidate) -> ShapeCheck:
     """Return how the source does at up to SHAPES other shapes; EngineError as the engine raises it."""
     target = await context.described()
-    assert target.description is not None  # noqa: S101  # described() has just seen to it
     sizes = changeable_sizes(target.reference_source, target.description.signature)
     shapes: list[OtherShape] = []
     refused: list[str] = []
@@ -87,7 +86,7 @@ async def try_other_shapes(context: SearchContext, candidate: Candidate) -> Shap
         if len(shapes) == SHAPES:
             break
         try:
-            described = await _described(context, target, changed)
+            described = await _described(context, changed)
         except ProblemError as error:
             refused.append(f"{changed}: {error}")
             continue
@@ -131,16 +130,15 @@ def _multiple(size: int) -> int:
     return max(size // MULTIPLE * MULTIPLE, min(size, MULTIPLE))
 
 
-async def _described(context: SearchContext, target: ProblemOnDevice, changed: dict[str, int]) -> ProblemOnDevice:
+async def _described(context: SearchContext, changed: dict[str, int]) -> DescribedTarget:
     """Return the problem at another shape; ProblemError when its reference does not run there."""
-    source = substitute_sizes(target.reference_source, changed, "other shapes")
-    bare = dataclasses.replace(target, reference_source=source, description=None)
-    description = await context.engine.submit(DescribeTask(problem=bare, retries=0))
-    return dataclasses.replace(bare, description=description)
+    source = substitute_sizes(context.target.reference_source, changed, "other shapes")
+    target = dataclasses.replace(context.target, reference_source=source)
+    return target.described(await context.engine.submit(DescribeTask(problem=target, retries=0)))
 
 
 async def _tried(
-    context: SearchContext, problem: ProblemOnDevice, candidate: Candidate, changed: dict[str, int]
+    context: SearchContext, problem: DescribedTarget, candidate: Candidate, changed: dict[str, int]
 ) -> list[OtherShape]:
     """Return the source's outcome at one shape; nothing where the task itself is degenerate there."""
     build = await context.engine.submit(CompileTask(problem=problem, candidate=candidate))
@@ -152,7 +150,7 @@ async def _tried(
     return [OtherShape(sizes=changed, status=verdict.status, reason=verdict.reason, rel_error=verdict.rel_error)]
 
 
-async def _verified(context: SearchContext, problem: ProblemOnDevice, candidate: Candidate, build: Build) -> Verdict:
+async def _verified(context: SearchContext, problem: DescribedTarget, candidate: Candidate, build: Build) -> Verdict:
     key = f"{evaluation_key(build.key, problem, Purpose.CERTIFY)}:other shape"
     known = await asyncio.to_thread(context.archive.find, "verdicts", key)
     if known is not None:

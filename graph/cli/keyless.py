@@ -52,7 +52,7 @@ def ask_offline() -> dict[str, list[str]]:
                     reference_sha256="",
                     torch_version="",
                 )
-                if why_uncovered(problem, description) is None:
+                if why_uncovered(problem.described(description)) is None:
                     covered[name].append(kind.value)
     return covered
 

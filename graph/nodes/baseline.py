@@ -17,13 +17,13 @@ from ridgeline.tools.engine import BaselineTask, DescribeTask
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.records.results import Baselines
 from ridgeline.tools.records.search import Candidate
-from ridgeline.tools.records.vocabulary import Interface, Origin, Purpose
+from ridgeline.tools.records.vocabulary import Origin, Purpose
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
     from ridgeline.graph.state import SearchState
     from ridgeline.problems.spec import ProblemSpec
-    from ridgeline.tools.records.problem import ProblemOnDevice
+    from ridgeline.tools.records.problem import Target
 
 logger = logging.getLogger(__name__)
 
@@ -109,7 +109,7 @@ async def _judge_seeds(context: SearchContext) -> None:
             emit({"event": "warning", "message": message})
 
 
-def seed_candidates(problem: ProblemSpec, target: ProblemOnDevice) -> list[Candidate]:
+def seed_candidates(problem: ProblemSpec, target: Target) -> list[Candidate]:
     """Return the candidates of a problem's seed kernels for the target's device."""
     return [
         Candidate(
@@ -120,7 +120,7 @@ def seed_candidates(problem: ProblemSpec, target: ProblemOnDevice) -> list[Candi
             parent_id=None,
             source=source,
             language=target.language,
-            interface=Interface(target.interface),
+            interface=target.interface,
         )
         for stem, source in problem.seed_sources(target.device.kind.value)
     ]

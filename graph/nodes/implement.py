@@ -16,7 +16,7 @@ from ridgeline.graph.search.events import emit
 from ridgeline.graph.search.measuring import failure_text, give_up, run_step
 from ridgeline.tools.errors import ModelError, NotBegun
 from ridgeline.tools.records.search import Candidate, Idea
-from ridgeline.tools.records.vocabulary import Interface, Origin, Purpose, ReasonCode, Status
+from ridgeline.tools.records.vocabulary import Origin, Purpose, ReasonCode, Status
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
@@ -133,7 +133,7 @@ def _candidate(context: SearchContext, state: BranchState, idea: Idea, candidate
         attempt=state.get("attempt", 0),
         source=source,
         language=context.target.language,
-        interface=Interface(context.target.interface),
+        interface=context.target.interface,
         model=state["model"],
     )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from ridgeline.graph.models.pool import ModelPool
     from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings
     from ridgeline.tools.engine import Engine
-    from ridgeline.tools.records.problem import Description, ProblemOnDevice
+    from ridgeline.tools.records.problem import DescribedTarget, Target
     from ridgeline.tools.records.results import Baselines
     from ridgeline.tools.records.vocabulary import Purpose
 
@@ -37,12 +36,12 @@ MODEL_CALLS = 16
 class SearchContext:
     """Everything a search needs besides its state.
 
-    `target` gains its description at the first `described()`, `toolboxes` and `engine_failed` fill; nothing else changes
-    during a search.
+    `described_target` is set at the first `described()`, `toolboxes` and `engine_failed` fill; nothing else changes during
+    a search.
     """
 
     problem: ProblemSpec
-    target: ProblemOnDevice
+    target: Target
     archive: Archive
     journal: Journal
     engine: Engine
@@ -57,6 +56,7 @@ class SearchContext:
     toolboxes: dict[Purpose, list[BaseTool]] = field(default_factory=dict)  # made at their first use
     engine_failed: set[tuple[str, Purpose]] = field(default_factory=set)  # candidates, in this session
     devices: int = 1  # measurements that the engine makes side by side
+    described_target: DescribedTarget | None = None
     cores_in_use: Callable[[], float] | None = None  # what others take of the measuring machine; None: nobody can tell
 
     def plan(self, max_rounds: int | None = None) -> Plan:
@@ -67,38 +67,38 @@ class SearchContext:
         """Return the seed of one decision, the same on every resume."""
         return derived_seed(self.rng_seed, *parts)
 
-    async def described(self) -> ProblemOnDevice:
+    async def described(self) -> DescribedTarget:
         """Return the target with its description; EngineError before the baseline node stored one."""
-        if self.target.description is None:
+        if self.described_target is None:
             description = await asyncio.to_thread(self.archive.description)
             if description is None:
                 raise EngineError(f"{self.problem.name}: the reference was not described yet")
-            self.target = dataclasses.replace(self.target, description=description)
-        return self.target
+            self.described_target = self.target.described(description)
+        return self.described_target
 
     def family(self) -> str:
         """Return the operation family under which the bank keeps this problem's kernels."""
-        return family_of(self.target.description) if self.target.description else "unknown"
+        return family_of(self.described_target.description) if self.described_target else "unknown"
 
     async def subject(self) -> Subject:
         """Return what every model request says of the problem."""
         target = await self.described()
         baselines = await asyncio.to_thread(self.archive.baselines)
-        if target.description is None or baselines is None:
+        if baselines is None:
             raise EngineError(f"{self.problem.name}: the baselines were not measured yet")
-        return subject_of(target, target.description, baselines)
+        return subject_of(target, baselines)
 
 
-def subject_of(target: ProblemOnDevice, description: Description, baselines: Baselines) -> Subject:
-    """Return what a model request says of a problem, described and measured like this."""
+def subject_of(target: DescribedTarget, baselines: Baselines) -> Subject:
+    """Return what a model request says of a problem, measured like this."""
     return Subject(
         problem_name=target.name,
         reference_source=target.reference_source,
-        header=problem_header(description.signature, target.device.kind, target.interface),
+        header=problem_header(target.description.signature, target.device.kind, target.interface),
         interface=target.interface,
         language=target.language,
         tolerance=target.tolerance,
         device=target.device,
-        description=description,
+        description=target.description,
         baselines=baselines,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ from ridgeline.tools.records.results import Baselines, Floor
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
     from ridgeline.problems.spec import ProblemSpec
-    from ridgeline.tools.records.problem import Description, ProblemOnDevice
+    from ridgeline.tools.records.problem import DescribedTarget, Description
 
 _UNMEASURED = Floor(floor_ms=0.0, compute_floor_ms=0.0, bound="", bandwidth_gbps=0.0, gflops=0.0)
 
@@ -27,7 +26,7 @@ def ensure_covered(context: SearchContext, description: Description) -> None:
     """
     if context.models.names != [OFFLINE]:
         return
-    refusal = why_uncovered(context.target, description)
+    refusal = why_uncovered(context.target.described(description))
     if refusal is None:
         return
     if not context.problem.seed_sources(context.target.device.kind.value):
@@ -46,13 +45,13 @@ def ensure_interface(problem: ProblemSpec, kind: str, models: Sequence[str]) -> 
         raise refusal
 
 
-def why_uncovered(target: ProblemOnDevice, description: Description) -> ModelError | None:
+def why_uncovered(target: DescribedTarget) -> ModelError | None:
     """Return what the offline model says against a problem described like this, or None when it composes for it."""
     from ridgeline.graph.offline.model import composer_for
 
     baselines = Baselines(device=target.device, entries=(), floor=_UNMEASURED)
     try:
-        composer_for(subject_of(dataclasses.replace(target, description=description), description, baselines))
+        composer_for(subject_of(target, baselines))
     except ModelError as refusal:
         return refusal
     return None

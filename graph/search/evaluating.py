@@ -22,7 +22,7 @@ from ridgeline.tools.records.vocabulary import Interface, Origin, Purpose, Statu
 
 if TYPE_CHECKING:
     from ridgeline.tools.engine import Engine
-    from ridgeline.tools.records.problem import ProblemOnDevice
+    from ridgeline.tools.records.problem import DescribedTarget, Target
 
 _GIVEN_NAME = re.compile(r"\b(kernel\.(cpp|cu)|candidate\.py)\b")
 
@@ -52,14 +52,13 @@ def read_sources(files: Sequence[Path], language: str) -> list[tuple[Path, str]]
 
 
 async def evaluate_files(
-    engine: Engine, target: ProblemOnDevice, sources: Sequence[tuple[Path, str]]
+    engine: Engine, target: Target, sources: Sequence[tuple[Path, str]]
 ) -> AsyncIterator[JudgedFile]:
     """Judge each source as the search would; each evaluation comes when it is done, in the order of `sources`.
 
     All are compiled first: PyTorch is timed, which takes half a minute, only once there is a kernel to compare it with.
     """
-    description = await engine.submit(DescribeTask(problem=target))
-    described = dataclasses.replace(target, description=description)
+    described = target.described(await engine.submit(DescribeTask(problem=target)))
     candidates = [_candidate(file, source, described) for file, source in sources]
     built = await asyncio.gather(*(_compile(engine, described, candidate) for candidate in candidates))
     baselines: Baselines | None = None
@@ -84,13 +83,13 @@ class _Compiled:
     took_s: float  # waiting for a place among the other builds included
 
 
-async def _compile(engine: Engine, problem: ProblemOnDevice, candidate: Candidate) -> _Compiled:
+async def _compile(engine: Engine, problem: DescribedTarget, candidate: Candidate) -> _Compiled:
     started = time.monotonic()
     build = await engine.submit(CompileTask(problem=problem, candidate=candidate))
     return _Compiled(build=build, took_s=time.monotonic() - started)
 
 
-def _candidate(file: Path, source: str, target: ProblemOnDevice) -> Candidate:
+def _candidate(file: Path, source: str, target: DescribedTarget) -> Candidate:
     return Candidate(
         id=f"file-{file.stem}",
         origin=Origin.FILE,
@@ -103,7 +102,7 @@ def _candidate(file: Path, source: str, target: ProblemOnDevice) -> Candidate:
     )
 
 
-async def _judge(engine: Engine, problem: ProblemOnDevice, candidate: Candidate, compiled: _Compiled) -> Evaluation:
+async def _judge(engine: Engine, problem: DescribedTarget, candidate: Candidate, compiled: _Compiled) -> Evaluation:
     started = time.monotonic()
     purpose = Purpose.EVALUATE
     verdict: Verdict | None = None

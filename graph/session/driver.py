@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ridgeline.problems.spec import ProblemSpec, SearchSettings
     from ridgeline.tools.engine import Engine
     from ridgeline.tools.machine.waits import Listener, Wait
-    from ridgeline.tools.records.problem import ProblemOnDevice
+    from ridgeline.tools.records.problem import Target
 
 logger = logging.getLogger(__name__)
 
@@ -106,7 +106,7 @@ async def run_search(
                 state = await _drive(context, saver, options, on_event, stop)
             return await asyncio.to_thread(_result, options.run_dir, context.archive, state)
     except InputError:
-        if is_new and (context is None or context.target.description is None):
+        if is_new and (context is None or context.described_target is None):
             # a mistake found before anything was measured leaves nothing to resume
             shutil.rmtree(options.run_dir, ignore_errors=True)
         raise
@@ -233,9 +233,7 @@ def _open_bank(options: SearchOptions, stack: contextlib.AsyncExitStack) -> Bank
     return bank
 
 
-def _begin(
-    archive: Archive, options: SearchOptions, target: ProblemOnDevice, models: list[KernelModel]
-) -> dict[str, Any]:
+def _begin(archive: Archive, options: SearchOptions, target: Target, models: list[KernelModel]) -> dict[str, Any]:
     """Store what the search is, or check that a resumed one is still the same; returns the stored run."""
     begun = archive.run()
     budget = (options.budget or Budget()).model_dump()
@@ -269,7 +267,7 @@ def _begin(
     return archive.run()
 
 
-def _versions(target: ProblemOnDevice) -> dict[str, str]:
+def _versions(target: Target) -> dict[str, str]:
     """Return the compiler's version; none where an engine elsewhere compiles."""
     from ridgeline.tools.build.toolchain import find_toolchain
 

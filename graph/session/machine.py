@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from ridgeline.problems.spec import ProblemSpec
     from ridgeline.tools.engine import Engine
     from ridgeline.tools.machine.waits import Listener
-    from ridgeline.tools.records.problem import Device, ProblemOnDevice
+    from ridgeline.tools.records.problem import Device, Target
 
 
-def target_of(problem: ProblemSpec, device: str) -> ProblemOnDevice:
+def target_of(problem: ProblemSpec, device: str) -> Target:
     """Return the problem on the device called `device`: "cpu", "cuda", "cuda:1".
 
     Raises DeviceError when there is no such device or no compiler that builds for this GPU, ProblemError when the

@@ -15,15 +15,15 @@ from ridgeline.tools.errors import RunError
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
-    from ridgeline.tools.records.problem import ProblemOnDevice
+    from ridgeline.tools.records.problem import Target
 
 
-def source_sha256(target: ProblemOnDevice) -> str:
+def source_sha256(target: Target) -> str:
     """Return the hash of the reference with its sizes."""
     return hashlib.sha256(target.reference_source.encode()).hexdigest()
 
 
-def check_same(run_dir: Path, begun: Mapping[str, Any], target: ProblemOnDevice) -> None:
+def check_same(run_dir: Path, begun: Mapping[str, Any], target: Target) -> None:
     """Raise RunError when what a search would measure now does not compare with what it measured before."""
     problem = begun.get("problem") or {}
     if begun.get("reference_source_sha256") != source_sha256(target):

@@ -13,9 +13,9 @@ from tests.descriptions import description_of
 
 from ridgeline.problems.syntax import parse_reference
 from ridgeline.tools.machine.devices import detect_device
-from ridgeline.tools.records.problem import ProblemOnDevice
+from ridgeline.tools.records.problem import DescribedTarget
 from ridgeline.tools.records.results import Build, Timing
-from ridgeline.tools.records.vocabulary import Interface, Status
+from ridgeline.tools.records.vocabulary import Interface, PrecisionClass, Status
 
 ANSWERS = """
 import json, sys
@@ -98,12 +98,12 @@ def test_real_timers_say_that_they_are_ready_in_the_words_that_are_waited_for() 
     assert ast.unparse(main.body[1]) == f"print({agreement.READY!r}, flush=True)"
 
 
-def described() -> ProblemOnDevice:
-    return ProblemOnDevice(
+def described() -> DescribedTarget:
+    return DescribedTarget(
         name="p",
         reference_source="",
         interface=Interface.C,
-        tolerance="fp32",
+        tolerance=PrecisionClass.FP32,
         device=detect_device("cpu"),
         description=description_of(),
     )

@@ -14,10 +14,10 @@ from ridgeline.tools.build.compiler import Compiler
 from ridgeline.tools.engine import BenchmarkTask, CompileTask, DescribeTask, VerifyTask
 from ridgeline.tools.local.evaluator import Evaluator
 from ridgeline.tools.machine.devices import detect_device
-from ridgeline.tools.records.problem import ProblemOnDevice
+from ridgeline.tools.records.problem import DescribedTarget, Target
 from ridgeline.tools.records.results import Build, Timing, Verdict
 from ridgeline.tools.records.search import Candidate
-from ridgeline.tools.records.vocabulary import Interface, Status
+from ridgeline.tools.records.vocabulary import Interface, PrecisionClass, Status
 from ridgeline.tools.sandbox.sandbox import Sandbox, probe_sandbox
 from tests.candidates import candidate_of
 
@@ -54,18 +54,18 @@ class Court:
         self.builds: dict[str, Build] = {}
         self._timings: dict[str, Found] = {}
 
-    def _problem(self, name: str) -> ProblemOnDevice:
-        problem = ProblemOnDevice(
+    def _problem(self, name: str) -> DescribedTarget:
+        problem = Target(
             name="cheated",
             reference_source=(HERE / f"{name}.py").read_text(),
-            interface=self.interface,
-            tolerance="fp32",
+            interface=Interface(self.interface),
+            tolerance=PrecisionClass.FP32,
             device=self.device,
             call_timeout_s=CALL_TIMEOUT_S,
         )
-        return replace(problem, description=self.evaluator.describe(DescribeTask(problem=problem)))
+        return problem.described(self.evaluator.describe(DescribeTask(problem=problem)))
 
-    def problem_of(self, name: str) -> ProblemOnDevice:
+    def problem_of(self, name: str) -> DescribedTarget:
         return self.problems.get(name.partition("_")[0], list(self.problems.values())[-1])
 
     def build(self, sources: Mapping[str, str], language: str = "cpp") -> None:

@@ -20,7 +20,8 @@ CASES = cases(Form.TORCH)
 CONTROLS = [case for case in CASES if case.end.control]
 RUNNERS_OWN = {"crash", "view_of_input", "static_buffer", "weights_cached", "input_modified", "broadcast_row",
                "switches_flags", "patched_clock", "exit_in_constructor", "calls_torch"}  # fmt: skip
-"""Told by the runner itself, which tests/tools/test_runner.py tries every time; the whole way through the judge is slow."""
+"""Told by the runner itself, which tests/tools/runner/worker/test_worker.py tries every time; the way through the
+judge is slow."""
 PARAMETERS = [pytest.param(c, marks=[pytest.mark.slow] if c.name in RUNNERS_OWN else [], id=c.name) for c in CASES]
 CHOSEN = b"chosen:honest".ljust(64, b"\0")
 SIDES = 2  # importing torch takes a core for two seconds: two candidates at once

@@ -113,7 +113,7 @@ _FILL = """
 import sys
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.tools.errors import StorageError
-from ridgeline.tools.records import Candidate, Origin
+from ridgeline.tools.records.search import Candidate; from ridgeline.tools.records.vocabulary import Origin
 try:
     archive = Archive.open(sys.argv[1])
     for n in range(1000):

@@ -14,10 +14,10 @@ from ridgeline.tools.build.compiler import Compiler
 from ridgeline.tools.engine import BenchmarkTask, CompareTask, CompileTask, DescribeTask, VerifyTask
 from ridgeline.tools.local.engine import on_device
 from ridgeline.tools.local.evaluator import Evaluator
-from ridgeline.tools.records.problem import Device, ProblemOnDevice
+from ridgeline.tools.records.problem import DescribedTarget, Device, Target
 from ridgeline.tools.records.results import Baselines, Build, Comparison, Floor, Timing, Verdict
 from ridgeline.tools.records.search import Candidate
-from ridgeline.tools.records.vocabulary import DeviceKind, Purpose, Status
+from ridgeline.tools.records.vocabulary import DeviceKind, Interface, PrecisionClass, Purpose, Status
 from ridgeline.tools.sandbox.sandbox import Sandbox, Tier, probe_sandbox
 from tests.candidates import candidate_of
 
@@ -47,7 +47,7 @@ def opened(folder: Path) -> Path:
     return folder
 
 
-def subject_of(problem: ProblemOnDevice, floor: Floor) -> Subject:
+def subject_of(problem: DescribedTarget, floor: Floor) -> Subject:
     """Return what a composer reads of a problem."""
     return Subject(
         problem_name=problem.name,
@@ -94,24 +94,28 @@ class Bench:
 
     def problem(
         self, reference: str, tolerance: str = "fp32", name: str = "probe", *, interface: str = "c"
-    ) -> ProblemOnDevice:
-        bare = ProblemOnDevice(
-            name=name, reference_source=reference, interface=interface, tolerance=tolerance, device=self.device
+    ) -> DescribedTarget:
+        bare = Target(
+            name=name,
+            reference_source=reference,
+            interface=Interface(interface),
+            tolerance=PrecisionClass(tolerance),
+            device=self.device,
         )
         return self._described(replace(bare, call_timeout_s=10.0))
 
-    def problem_of_file(self, path: Path) -> ProblemOnDevice:
+    def problem_of_file(self, path: Path) -> DescribedTarget:
         """Return the problem of a problem.yaml at the sizes that it has on a GPU."""
         return self._described(on_device(load_problem(path), self.device))
 
-    def _described(self, bare: ProblemOnDevice) -> ProblemOnDevice:
-        return replace(bare, description=self.evaluator.describe(DescribeTask(problem=bare)))
+    def _described(self, bare: Target) -> DescribedTarget:
+        return bare.described(self.evaluator.describe(DescribeTask(problem=bare)))
 
     def rest(self) -> None:
         """Leave the GPU to another program, which finds it busy while a judge of ours is there; the next task starts it."""
         self.evaluator.forget_judge()
 
-    def build(self, problem: ProblemOnDevice, sources: dict[str, str]) -> dict[str, tuple[Candidate, Build]]:
+    def build(self, problem: DescribedTarget, sources: dict[str, str]) -> dict[str, tuple[Candidate, Build]]:
         candidates = [
             candidate_of(source, name=name, language=problem.language, interface=problem.interface)
             for name, source in sources.items()
@@ -123,7 +127,7 @@ class Bench:
 
     def judge(
         self,
-        problem: ProblemOnDevice,
+        problem: DescribedTarget,
         candidate: Candidate,
         build: Build,
         *,
@@ -142,12 +146,12 @@ class Bench:
         outcome.timing = self.evaluator.benchmark(task)
         return outcome
 
-    def run(self, problem: ProblemOnDevice, sources: dict[str, str], *, timed: bool = True) -> dict[str, Outcome]:
+    def run(self, problem: DescribedTarget, sources: dict[str, str], *, timed: bool = True) -> dict[str, Outcome]:
         built = self.build(problem, sources)
         return {name: self.judge(problem, *pair, timed=timed) for name, pair in built.items()}
 
     def compare(
-        self, problem: ProblemOnDevice, first: tuple[Candidate, Build], second: tuple[Candidate, Build]
+        self, problem: DescribedTarget, first: tuple[Candidate, Build], second: tuple[Candidate, Build]
     ) -> Comparison:
         """Time two kernels in one alternating run of two fresh processes."""
         task = CompareTask(
@@ -160,7 +164,7 @@ class Bench:
         )
         return self.evaluator.compare(task)
 
-    def assert_correct(self, problem: ProblemOnDevice, sources: dict[str, str]) -> None:
+    def assert_correct(self, problem: DescribedTarget, sources: dict[str, str]) -> None:
         """Assert that every source is accepted, and report each."""
         outcomes = self.run(problem, sources, timed=False)
         for kernel, outcome in outcomes.items():
@@ -169,7 +173,7 @@ class Bench:
         wrong = [f"{kernel}: {o.said()}" for kernel, o in outcomes.items() if o.last.status is not Status.OK]
         assert not wrong, "\n".join([f"{problem.name}: {len(wrong)} of {len(sources)}", *wrong])
 
-    def assert_timed(self, problem: ProblemOnDevice, sources: dict[str, str]) -> None:
+    def assert_timed(self, problem: DescribedTarget, sources: dict[str, str]) -> None:
         """Assert that every source is accepted and timed, and report its time and eager's."""
         outcomes = self.run(problem, sources)
         for kernel, outcome in outcomes.items():

@@ -15,9 +15,9 @@ from ridgeline.tools.build.header import problem_header
 from ridgeline.tools.build.toolchain import find_toolchain
 from ridgeline.tools.errors import DeviceError
 from ridgeline.tools.machine.devices import detect_device
-from ridgeline.tools.records.problem import ArgSpec, Description, Device, ProblemOnDevice, Signature
+from ridgeline.tools.records.problem import ArgSpec, Description, Device, Signature, Target
 from ridgeline.tools.records.results import Build
-from ridgeline.tools.records.vocabulary import DeviceKind, Role, Status
+from ridgeline.tools.records.vocabulary import DeviceKind, Interface, PrecisionClass, Role, Status
 from ridgeline.tools.runner.plan import runner_plan
 from ridgeline.tools.sandbox.rules import Confined
 from ridgeline.tools.sandbox.sandbox import Sandbox, probe_sandbox
@@ -103,7 +103,9 @@ def built(nvcc: str, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., 
 def runner(gpu: Device, tmp_path_factory: pytest.TempPathFactory) -> Confined:
     """Return how a candidate's runner is confined here."""
     folder = opened(tmp_path_factory.mktemp("host"))
-    problem = ProblemOnDevice(name="planted", reference_source="", interface="c", tolerance="fp32", device=gpu)
+    problem = Target(
+        name="planted", reference_source="", interface=Interface.C, tolerance=PrecisionClass.FP32, device=gpu
+    )
     build = Build(key="planted", status=Status.OK, library_path=str(folder / "kernel.so"))
     return runner_plan(problem, build, folder).confined
 

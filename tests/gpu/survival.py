@@ -21,7 +21,7 @@ from ridgeline.problems.spec import ProblemSpec, load_problem
 from ridgeline.tools.engine import BaselineTask, CompileTask, DescribeTask, Task
 from ridgeline.tools.local.engine import LocalEngine
 from ridgeline.tools.machine.gpu_state import descendants
-from ridgeline.tools.records.problem import ProblemOnDevice
+from ridgeline.tools.records.problem import DescribedTarget
 from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.vocabulary import Origin
 from tests.candidates import candidate_of
@@ -74,9 +74,9 @@ class EagerOnlyEngine(LocalEngine):
         return await super().submit(replace(task, compile_modes=()) if isinstance(task, BaselineTask) else task)
 
 
-async def build_all(engine: LocalEngine, problem: ProblemOnDevice, sources: Sequence[str]) -> None:
+async def build_all(engine: LocalEngine, problem: DescribedTarget, sources: Sequence[str]) -> None:
     """Build the script's sources side by side: the search, which meets them one by one, finds them built."""
-    described = replace(problem, description=await engine.submit(DescribeTask(problem=problem)))
+    described = problem.described(await engine.submit(DescribeTask(problem=problem)))
     kernels = [
         candidate_of(source, name=candidate_id(place), language=problem.language, origin=Origin.MODEL, round=place + 1)
         for place, source in enumerate(sources)

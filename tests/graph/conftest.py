@@ -14,9 +14,8 @@ from ridgeline.graph.build import make_graph
 from ridgeline.graph.models.pool import ModelPool
 from ridgeline.graph.search.context import SearchContext
 from ridgeline.problems.spec import Budget, ProblemSpec, load_problem
-
-from .memory_engine import MemoryEngine, seed_kernel, target
-from .scripted_model import ScriptedModel
+from tests.graph.memory_engine import MemoryEngine, seed_kernel, target
+from tests.graph.scripted_model import ScriptedModel
 
 REFERENCE = """
 import torch

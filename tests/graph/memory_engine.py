@@ -26,7 +26,7 @@ from ridgeline.tools.engine import (
     VerifyTask,
 )
 from ridgeline.tools.errors import EngineError
-from ridgeline.tools.records.problem import ArgSpec, Description, Device, ProblemOnDevice, Signature
+from ridgeline.tools.records.problem import ArgSpec, Description, Device, Signature, Target
 from ridgeline.tools.records.results import (
     Baseline,
     Baselines,
@@ -39,7 +39,7 @@ from ridgeline.tools.records.results import (
     Verdict,
 )
 from ridgeline.tools.records.search import Candidate
-from ridgeline.tools.records.vocabulary import DeviceKind, PrecisionClass, ReasonCode, Role, Status
+from ridgeline.tools.records.vocabulary import DeviceKind, Interface, PrecisionClass, ReasonCode, Role, Status
 
 EAGER_MS = 10.0
 DEVICE = Device(
@@ -61,10 +61,14 @@ DESCRIPTION = Description(
 )
 
 
-def target() -> ProblemOnDevice:
+def target() -> Target:
     """Return the problem that the engine measures."""
-    return ProblemOnDevice(
-        name="toy", reference_source="class Model: ...", interface="c", tolerance="fp32", device=DEVICE
+    return Target(
+        name="toy",
+        reference_source="class Model: ...",
+        interface=Interface.C,
+        tolerance=PrecisionClass.FP32,
+        device=DEVICE,
     )
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from ridgeline.graph.models.requests import Elite, IdeaDraft, IdeationRequest, KernelRequest, Subject, TriedIdea
 from ridgeline.tools.engine import BaselineTask
 from ridgeline.tools.records.vocabulary import Category
-
-from .memory_engine import DESCRIPTION, DEVICE, MemoryEngine, target
+from tests.graph.memory_engine import DESCRIPTION, DEVICE, MemoryEngine, target
 
 
 def subject() -> Subject:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ridgeline.tools.records.vocabulary import Origin
-
-from .conftest import Search
+from tests.graph.conftest import Search
 
 
 async def test_search_runs_every_planned_branch_and_certifies_the_fastest(search: Search) -> None:

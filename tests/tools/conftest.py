@@ -11,9 +11,9 @@ from tests.descriptions import description_of
 
 from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.judge.process import LoadedProblem
-from ridgeline.tools.records.problem import ArgSpec, Device, ProblemOnDevice, Signature
+from ridgeline.tools.records.problem import ArgSpec, DescribedTarget, Device, Signature
 from ridgeline.tools.records.search import Candidate
-from ridgeline.tools.records.vocabulary import DeviceKind, Role
+from ridgeline.tools.records.vocabulary import DeviceKind, Interface, PrecisionClass, Role
 from ridgeline.tools.sandbox.sandbox import Sandbox, probe_sandbox
 
 _SIGNATURE = Signature(
@@ -24,23 +24,23 @@ _SIGNATURE = Signature(
 )
 
 
-def exp_problem(interface: str = "c", kind: DeviceKind = DeviceKind.CPU) -> ProblemOnDevice:
+def exp_problem(interface: str = "c", kind: DeviceKind = DeviceKind.CPU) -> DescribedTarget:
     """Return the problem `exp(x)` on (64, 16), described."""
     arch = "sm_90a" if kind is DeviceKind.CUDA else "test-cpu"
     device = Device(kind=kind, name="test", arch=arch, uuid="cpu", cores=2, memory_bytes=1 << 30, cache_bytes=1 << 20)
     description = description_of(_SIGNATURE, compulsory_bytes=8192)
-    return ProblemOnDevice(
+    return DescribedTarget(
         name="exp",
         reference_source="class Model: ...",
-        interface=interface,
-        tolerance="fp32",
+        interface=Interface(interface),
+        tolerance=PrecisionClass.FP32,
         device=device,
         description=description,
     )
 
 
 @pytest.fixture
-def make_problem() -> Callable[..., ProblemOnDevice]:
+def make_problem() -> Callable[..., DescribedTarget]:
     return exp_problem
 
 
@@ -58,10 +58,9 @@ def without_tensors() -> LoadedProblem:
 
 
 @pytest.fixture
-def module_on_gpu() -> ProblemOnDevice:
+def module_on_gpu() -> DescribedTarget:
     """Return the problem of interface module on a GPU, described as far as its builder asks."""
     problem = exp_problem("module", DeviceKind.CUDA)
-    assert problem.description is not None
     return replace(problem, description=replace(problem.description, module={"init": [], "state": {}}))
 
 
@@ -72,7 +71,7 @@ def make_candidate() -> Callable[..., Candidate]:
 
 @pytest.fixture
 def make_task() -> Callable[..., CompileTask]:
-    def make(source: str, problem: ProblemOnDevice | None = None, *, sanitize: str = "") -> CompileTask:
+    def make(source: str, problem: DescribedTarget | None = None, *, sanitize: str = "") -> CompileTask:
         problem = problem or exp_problem()
         candidate = candidate_of(source, language=problem.language, interface=problem.interface)
         return CompileTask(problem=problem, candidate=candidate, sanitize=sanitize)

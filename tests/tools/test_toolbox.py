@@ -13,7 +13,7 @@ from langchain_core.tools import BaseTool
 from ridgeline.tools.engine import BenchmarkTask, CompileTask, ProfileTask, Task, VerifyTask
 from ridgeline.tools.local.engine import LocalEngine
 from ridgeline.tools.records.codec import Record
-from ridgeline.tools.records.problem import ProblemOnDevice
+from ridgeline.tools.records.problem import DescribedTarget
 from ridgeline.tools.records.results import Profile, Timing, Verdict
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import Purpose, ReasonCode, Status
@@ -88,7 +88,7 @@ async def call(tools: list[BaseTool], name: str, **arguments: str) -> dict[str, 
 
 
 async def test_a_good_kernel_passes_every_step_and_all_is_stored(
-    engine: CountingEngine, store: MemoryStore, make_problem: Callable[..., ProblemOnDevice]
+    engine: CountingEngine, store: MemoryStore, make_problem: Callable[..., DescribedTarget]
 ) -> None:
     tools = make_toolbox(engine, store, make_problem())
     results = {tool.name: await call(tools, tool.name, candidate_id="good") for tool in tools}
@@ -102,7 +102,7 @@ async def test_a_good_kernel_passes_every_step_and_all_is_stored(
 
 
 async def test_nothing_is_measured_twice_even_by_another_toolbox(
-    engine: CountingEngine, store: MemoryStore, make_problem: Callable[..., ProblemOnDevice]
+    engine: CountingEngine, store: MemoryStore, make_problem: Callable[..., DescribedTarget]
 ) -> None:
     first = await call(make_toolbox(engine, store, make_problem()), "benchmark_kernel", candidate_id="good")
     engine.asked.clear()
@@ -112,7 +112,7 @@ async def test_nothing_is_measured_twice_even_by_another_toolbox(
 
 
 async def test_another_purpose_is_another_measurement(
-    engine: CountingEngine, store: MemoryStore, make_problem: Callable[..., ProblemOnDevice]
+    engine: CountingEngine, store: MemoryStore, make_problem: Callable[..., DescribedTarget]
 ) -> None:
     for purpose in (Purpose.SEARCH, Purpose.CERTIFY):
         tools = make_toolbox(engine, store, make_problem(), purpose=purpose)
@@ -121,7 +121,7 @@ async def test_another_purpose_is_another_measurement(
 
 
 async def test_a_wrong_kernel_is_not_timed(
-    engine: CountingEngine, store: MemoryStore, make_problem: Callable[..., ProblemOnDevice]
+    engine: CountingEngine, store: MemoryStore, make_problem: Callable[..., DescribedTarget]
 ) -> None:
     result = await call(make_toolbox(engine, store, make_problem()), "benchmark_kernel", candidate_id="wrong")
     assert (result["status"], result["reason_code"], result["reason"]) == ("wrong", "wrong_values", "off by one")
@@ -129,7 +129,7 @@ async def test_a_wrong_kernel_is_not_timed(
 
 
 async def test_a_broken_kernel_gives_one_line_and_keeps_its_log_in_the_store(
-    engine: CountingEngine, store: MemoryStore, make_problem: Callable[..., ProblemOnDevice]
+    engine: CountingEngine, store: MemoryStore, make_problem: Callable[..., DescribedTarget]
 ) -> None:
     tools = make_toolbox(engine, store, make_problem())
     for step in ("compile_kernel", "verify_kernel", "benchmark_kernel", "profile_kernel"):
@@ -144,7 +144,7 @@ async def test_a_broken_kernel_gives_one_line_and_keeps_its_log_in_the_store(
 
 
 async def test_an_unknown_id_is_an_answer_and_not_an_exception(
-    engine: CountingEngine, store: MemoryStore, make_problem: Callable[..., ProblemOnDevice]
+    engine: CountingEngine, store: MemoryStore, make_problem: Callable[..., DescribedTarget]
 ) -> None:
     result = await call(make_toolbox(engine, store, make_problem()), "compile_kernel", candidate_id="r9i9v9a9")
     assert result["status"] == "refused"
@@ -154,7 +154,7 @@ async def test_an_unknown_id_is_an_answer_and_not_an_exception(
 async def test_a_models_source_is_stored_before_it_is_compiled(
     engine: CountingEngine,
     store: MemoryStore,
-    make_problem: Callable[..., ProblemOnDevice],
+    make_problem: Callable[..., DescribedTarget],
     make_candidate: Callable[..., Candidate],
     exp_source: str,
 ) -> None:

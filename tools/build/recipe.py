@@ -19,7 +19,7 @@ from ridgeline.tools.build.toolchain import Toolchain, cuda_home
 from ridgeline.tools.build.torch_paths import TorchPaths
 from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.errors import EngineError
-from ridgeline.tools.records.problem import Device, Signature
+from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.vocabulary import DeviceKind, Interface, ReasonCode
 from ridgeline.tools.sandbox.python import package_paths, python_command, python_path
 
@@ -149,8 +149,8 @@ def module_recipe(task: CompileTask, toolchain: Toolchain, host: Toolchain, torc
     """Return how a file with `ModelNew` is built: imported and made once, so that whatever it builds is there later."""
     problem = task.problem
     description = problem.description
-    if description is None or description.module is None:
-        raise EngineError(f"{problem.name}: a candidate was to be built before the problem was described")
+    if description.module is None:
+        raise EngineError(f"{problem.name}: the judge described no module, so no file with ModelNew can be built")
     spec = {"init": description.module["init"], "gpu": _gpu_facts(problem.device)}
     files = {"candidate.py": _with_line_end(task.candidate.source), "spec.json": json.dumps(spec)}
     programs = [str(Path(sys.executable).parent), str(Path(ninja.BIN_DIR)), str(toolchain.compiler.parent)]
@@ -207,18 +207,11 @@ def _flags(task: CompileTask) -> tuple[str, ...]:
 
 
 def _header(task: CompileTask) -> str:
-    return problem_header(_signature(task), task.problem.device.kind, task.problem.interface)
+    return problem_header(task.problem.description.signature, task.problem.device.kind, task.problem.interface)
 
 
 def _entry(task: CompileTask) -> str:
-    return entry_declaration(_signature(task), task.problem.device.kind, task.problem.interface)
-
-
-def _signature(task: CompileTask) -> Signature:
-    description = task.problem.description
-    if description is None:
-        raise EngineError(f"{task.problem.name}: a candidate was to be built before the problem was described")
-    return description.signature
+    return entry_declaration(task.problem.description.signature, task.problem.device.kind, task.problem.interface)
 
 
 def _with_line_end(source: str) -> str:

@@ -25,7 +25,7 @@ from ridgeline.tools.judge.outline import explain_no_room
 from ridgeline.tools.machine.devices import measurement_cores
 from ridgeline.tools.machine.import_path import import_path
 from ridgeline.tools.machine.measuring_environment import compute_environment
-from ridgeline.tools.records.problem import ArgSpec, Description, Device, ProblemOnDevice
+from ridgeline.tools.records.problem import ArgSpec, Description, Device, Target
 from ridgeline.tools.records.vocabulary import DeviceKind, Interface
 
 logger = logging.getLogger(__name__)
@@ -72,9 +72,7 @@ class LoadedProblem:
 class JudgeProcess:
     """A running judge with one problem loaded. Ends with `close()` and with this process."""
 
-    def __init__(
-        self, problem: ProblemOnDevice, secret: bytes, cache_dir: Path, *, left_out: set[str] | None = None
-    ) -> None:
+    def __init__(self, problem: Target, secret: bytes, cache_dir: Path, *, left_out: set[str] | None = None) -> None:
         """Start the judge and load the problem (3 to 6 s: it imports torch and runs the reference).
 
         A reference may lose its process the GPU over values that were made for it: `binary_cross_entropy` ends in a
@@ -96,7 +94,7 @@ class JudgeProcess:
         while not self._has_begun(problem, secret, cache_dir, until - time.monotonic()):
             pass
 
-    def _has_begun(self, problem: ProblemOnDevice, secret: bytes, cache_dir: Path, limit_s: float) -> bool:
+    def _has_begun(self, problem: Target, secret: bytes, cache_dir: Path, limit_s: float) -> bool:
         """Start a judge and return whether it loaded the problem; if not, there is more to leave out for the next one."""
         try:
             self._begin(problem, secret, cache_dir, limit_s)
@@ -109,7 +107,7 @@ class JudgeProcess:
             return False
         return True
 
-    def _begin(self, problem: ProblemOnDevice, secret: bytes, cache_dir: Path, limit_s: float) -> None:
+    def _begin(self, problem: Target, secret: bytes, cache_dir: Path, limit_s: float) -> None:
         self._pending = b""
         self._is_stopped = False
         self._descriptors: list[int] = []
@@ -133,7 +131,7 @@ class JudgeProcess:
             self.close()
             raise
 
-    def _start(self, theirs: socket.socket, problem: ProblemOnDevice, cache_dir: Path) -> subprocess.Popen[bytes]:
+    def _start(self, theirs: socket.socket, problem: Target, cache_dir: Path) -> subprocess.Popen[bytes]:
         with theirs:
             return subprocess.Popen(
                 [
@@ -164,7 +162,7 @@ class JudgeProcess:
         """Return the process's id."""
         return self._process.pid
 
-    def _load(self, problem: ProblemOnDevice, secret: bytes, limit_s: float) -> LoadedProblem:
+    def _load(self, problem: Target, secret: bytes, limit_s: float) -> LoadedProblem:
         self._call_limit_s = reference_limit_s(problem.call_timeout_s)
         reply = self.request(
             "load",
@@ -292,7 +290,7 @@ class JudgeProcess:
         return JudgeCrashed(f"the judge died during {op} ({how}){': ' + lines[-1] if lines else ''}")
 
 
-def _with_figures(error: ProblemError, problem: ProblemOnDevice) -> ProblemError:
+def _with_figures(error: ProblemError, problem: Target) -> ProblemError:
     """Return the error of a reference whose memory ran out with how much it needs, when that can be told."""
     with contextlib.suppress(EngineError):
         needed = explain_no_room(problem.reference_source, problem.tolerance, problem.device)
@@ -315,7 +313,7 @@ def _hung(where: str, limit_s: float) -> ProblemError:
     return ProblemError(f"{part}: did not end within {limit_s:.0f} s; {remedy} {limit_s / 2:.0f} in problem.yaml")
 
 
-def _environment(problem: ProblemOnDevice, cache_dir: Path) -> dict[str, str]:
+def _environment(problem: Target, cache_dir: Path) -> dict[str, str]:
     compiled = cache_dir / "inductor"
     return {
         **{name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ},

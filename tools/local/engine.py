@@ -29,8 +29,9 @@ from ridgeline.tools.local.evaluator_process import EvaluatorProcess, clean_envi
 from ridgeline.tools.machine.locks import DeviceLock
 from ridgeline.tools.machine.waits import Listener, Waits
 from ridgeline.tools.records.codec import Record
-from ridgeline.tools.records.problem import Description, Device, ProblemOnDevice
+from ridgeline.tools.records.problem import Description, Device, Target
 from ridgeline.tools.records.results import Baselines, Build, Comparison, Profile, Timing, Verdict
+from ridgeline.tools.records.vocabulary import Interface, PrecisionClass
 from ridgeline.tools.sandbox.sandbox import UNSAFE_VARIABLE, Sandbox, probe_sandbox
 
 if TYPE_CHECKING:
@@ -55,17 +56,17 @@ _OF_A_CANDIDATE = (VerifyTask, BenchmarkTask, CompareTask, ProfileTask)
 _READS_A_CLOCK = (BaselineTask, BenchmarkTask, CompareTask, ProfileTask)
 
 
-def on_device(spec: ProblemSpec, device: Device) -> ProblemOnDevice:
+def on_device(spec: ProblemSpec, device: Device) -> Target:
     """Return the problem as tools see it on `device`, not yet described.
 
     Raises:
         ProblemError: a size that the target sets does not exist in the reference.
     """
-    return ProblemOnDevice(
+    return Target(
         name=spec.name,
         reference_source=spec.reference_source(device.kind.value),
-        interface=spec.interface,
-        tolerance=spec.tolerance,
+        interface=Interface(spec.interface),
+        tolerance=PrecisionClass(spec.tolerance),
         device=device,
         call_timeout_s=spec.call_timeout_s,
     )

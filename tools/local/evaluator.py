@@ -25,7 +25,7 @@ from ridgeline.tools.measure.late_outputs import collector_for
 from ridgeline.tools.measure.request_cost import empty_plan, nothing_library, usual_request_s
 from ridgeline.tools.measure.sides import Arena, EagerSide, RunnerSide, eager_mode
 from ridgeline.tools.measure.verify import verify_candidate
-from ridgeline.tools.records.problem import Description, Device, ProblemOnDevice
+from ridgeline.tools.records.problem import DescribedTarget, Description, Device, Target
 from ridgeline.tools.records.results import Baselines, Build, Comparison, Floor, Profile, Timing, Verdict
 from ridgeline.tools.records.vocabulary import DeviceKind, Interface, Label, ReasonCode
 from ridgeline.tools.runner.plan import runner_plan
@@ -209,7 +209,7 @@ class Evaluator:
         )
         return report.verdict(sandbox_tier=sandbox.tier.value, verify_s=time.perf_counter() - started)
 
-    def _alone(self, problem: ProblemOnDevice, build: Build) -> Confined | None:
+    def _alone(self, problem: DescribedTarget, build: Build) -> Confined | None:
         """Return how a CUDA candidate of interface `c` is confined when it runs under a profiler, else None."""
         if problem.device.kind is not DeviceKind.CUDA or problem.interface != Interface.C or not build.library_path:
             return None
@@ -230,7 +230,7 @@ class Evaluator:
 
     # --------------------------------------------------------------------------------------------------------- processes
 
-    def _judge_for(self, problem: ProblemOnDevice) -> JudgeProcess:
+    def _judge_for(self, problem: Target) -> JudgeProcess:
         key = problem.judge_key
         if self._judge is not None and self._judge_key == key:
             return self._judge
@@ -242,7 +242,7 @@ class Evaluator:
         self._judge_key = key
         return self._judge
 
-    def _another_judge(self, problem: ProblemOnDevice) -> JudgeProcess:
+    def _another_judge(self, problem: Target) -> JudgeProcess:
         """Return a judge with secrets of its own, alone on a GPU: no large problem fits twice, and ours starts again later."""
         if problem.device.kind is DeviceKind.CUDA:
             self.forget_judge()
@@ -276,7 +276,7 @@ class Evaluator:
     def _start_ahead(self, task: VerifyTask | BenchmarkTask) -> None:
         self._pool.start_ahead(self._find_sandbox(), task, self._judge_for(task.problem).problem)
 
-    def _request_s(self, problem: ProblemOnDevice, build: Build) -> float:
+    def _request_s(self, problem: DescribedTarget, build: Build) -> float:
         """Return what a request costs, measured once for each problem (a Python runner's takes nothing off)."""
         if problem.interface != Interface.C:
             return 0.0
@@ -287,7 +287,7 @@ class Evaluator:
             self._request_costs[self._judge_key] = usual_request_s(self._find_sandbox(), plan, judge)
         return self._request_costs[self._judge_key]
 
-    def _floor(self, problem: ProblemOnDevice, judge: JudgeProcess) -> Floor:
+    def _floor(self, problem: DescribedTarget, judge: JudgeProcess) -> Floor:
         from ridgeline.tools.measure.roofline import ceilings, floor_for
 
         return floor_for(judge.problem.description, ceilings(problem.device), problem.tolerance)

@@ -25,7 +25,7 @@ from ridgeline.tools.measure.roofline import ceilings, floor_for
 from ridgeline.tools.measure.sides import Arena, EagerSide
 from ridgeline.tools.measure.statistics import StoppingRule, percentile
 from ridgeline.tools.records.keys import JUDGE_VERSION
-from ridgeline.tools.records.problem import Description, Device, ProblemOnDevice
+from ridgeline.tools.records.problem import DescribedTarget, Description, Device
 from ridgeline.tools.records.results import Baseline, Baselines
 from ridgeline.tools.records.vocabulary import DeviceKind, PrecisionClass
 
@@ -55,7 +55,7 @@ class Ready:
 
 
 def measure_baselines(
-    problem: ProblemOnDevice,
+    problem: DescribedTarget,
     description: Description,
     *,
     start_judge: StartJudge,
@@ -113,7 +113,7 @@ def _is_fp32_product(node: dict[str, Any]) -> bool:
     return node["dtype"] == "float32" and any(f"aten.{name}." in node["op"] for name in PRODUCTS)
 
 
-def baseline_key(problem: ProblemOnDevice, description: Description, mode: str) -> str:
+def baseline_key(problem: DescribedTarget, description: Description, mode: str) -> str:
     """Return what decides a baseline: reference with its sizes, device, torch, compiler, and how the judge measures."""
     device = problem.device.to_json()
     parts = [BASELINES_VERSION, JUDGE_VERSION, mode, problem.reference_source, description.torch_version, device]

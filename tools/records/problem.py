@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
 from ridgeline.tools.records.codec import Record
-from ridgeline.tools.records.vocabulary import (
-    ArgKind,
-    DeviceKind,
-    Role,
-)
+from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Interface, PrecisionClass, Role
 
 type_name = str  # a torch dtype without its prefix: "float32", "bfloat16", "int64", "bool"
 
@@ -73,25 +70,36 @@ class Description(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProblemOnDevice(Record):
-    """A problem as tools see it: the reference with this device's sizes written in, and what may be accepted."""
+class Target(Record):
+    """A problem on one device, not yet described: the reference with this device's sizes, and what may be accepted."""
 
     name: str
     reference_source: str  # sizes already substituted
-    interface: str
-    tolerance: str  # loosest precision class accepted
+    interface: Interface
+    tolerance: PrecisionClass  # loosest class accepted
     device: Device
     call_timeout_s: float = 30.0
-    description: Description | None = None  # filled in from DescribeTask's result before any other task
 
     @property
     def language(self) -> str:
-        """Return the source language of this target: "cpp", "cu" or "py"."""
-        if self.interface == "module":
+        """Return the source language of a candidate: "cpp", "cu" or "py"."""
+        if self.interface is Interface.MODULE:
             return "py"
-        return "cu" if self.device.kind == "cuda" else "cpp"
+        return "cu" if self.device.kind is DeviceKind.CUDA else "cpp"
 
     @property
     def judge_key(self) -> tuple[str, ...]:
         """Return what a judge is loaded with: problems of one key share a judge and its secrets."""
         return (self.reference_source, self.interface, self.tolerance)
+
+    def described(self, description: Description) -> DescribedTarget:
+        """Return the target with what the judge found out about its reference."""
+        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(Target)}
+        return DescribedTarget(**fields, description=description)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribedTarget(Target):
+    """A problem on one device whose reference was run once: every task but DescribeTask works on one."""
+
+    description: Description

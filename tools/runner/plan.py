@@ -11,7 +11,7 @@ from ridgeline.tools.errors import EngineError
 from ridgeline.tools.machine.cuda_paths import linking_folder, named_folder
 from ridgeline.tools.machine.devices import device_nodes, driver_library, measurement_cores
 from ridgeline.tools.machine.measuring_environment import compute_environment
-from ridgeline.tools.records.problem import ProblemOnDevice
+from ridgeline.tools.records.problem import DescribedTarget
 from ridgeline.tools.records.results import Build
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Interface
@@ -33,7 +33,7 @@ _OWN_FOLDER_BYTES = 512 << 20  # of a Python runner: a library, extensions, kern
 
 
 def runner_plan(
-    problem: ProblemOnDevice,
+    problem: DescribedTarget,
     build: Build,
     cache_dir: Path,
     *,
@@ -60,7 +60,7 @@ def runner_plan(
     return _native_plan(problem, library, cache_dir, sanitized=sanitized)
 
 
-def _native_plan(problem: ProblemOnDevice, library: Path, cache_dir: Path, *, sanitized: bool) -> RunnerPlan:
+def _native_plan(problem: DescribedTarget, library: Path, cache_dir: Path, *, sanitized: bool) -> RunnerPlan:
     host = native_host(cache_dir, sanitize=SANITIZERS if sanitized else "")
     workspace = max(min(problem.device.memory_bytes // 8, _MOST_WORKSPACE), _LEAST_MEMORY)
     environment = dict(compute_environment(problem.device))
@@ -85,7 +85,7 @@ def _native_plan(problem: ProblemOnDevice, library: Path, cache_dir: Path, *, sa
     )
 
 
-def _cuda_plan(problem: ProblemOnDevice, library: Path, cache_dir: Path) -> RunnerPlan:
+def _cuda_plan(problem: DescribedTarget, library: Path, cache_dir: Path) -> RunnerPlan:
     host = cuda_host(cache_dir)
     driver = driver_library().parent
     confined = Confined(
@@ -107,7 +107,7 @@ def _cuda_plan(problem: ProblemOnDevice, library: Path, cache_dir: Path) -> Runn
 
 
 def _python_plan(
-    problem: ProblemOnDevice, library: Path, cache_dir: Path, candidate: Candidate | None, kernels: Path | None
+    problem: DescribedTarget, library: Path, cache_dir: Path, candidate: Candidate | None, kernels: Path | None
 ) -> RunnerPlan:
     """Return the plan of a runner that is confined alike for every candidate, so that it can be started ahead."""
     watcher = fault_watcher(cache_dir)
@@ -135,7 +135,7 @@ def _python_plan(
     )
 
 
-def python_environment(problem: ProblemOnDevice) -> dict[str, str]:
+def python_environment(problem: DescribedTarget) -> dict[str, str]:
     """Return the environment of a confined Python that computes."""
     given = {"PYTHONPATH": python_path()}
     if problem.device.kind is DeviceKind.CUDA:
@@ -149,7 +149,7 @@ def python_environment(problem: ProblemOnDevice) -> dict[str, str]:
     return compute_environment(problem.device, in_python=True) | given
 
 
-def _driver_folders(problem: ProblemOnDevice) -> tuple[Path, ...]:
+def _driver_folders(problem: DescribedTarget) -> tuple[Path, ...]:
     """Return the folders of a GPU's driver that a sandbox does not show by itself."""
     if problem.device.kind is not DeviceKind.CUDA:
         return ()
@@ -157,23 +157,23 @@ def _driver_folders(problem: ProblemOnDevice) -> tuple[Path, ...]:
     return tuple(dict.fromkeys(f for f in folders if f is not None and not f.is_relative_to("/usr")))
 
 
-def module_line(problem: ProblemOnDevice, candidate: Candidate | None) -> str:
+def module_line(problem: DescribedTarget, candidate: Candidate | None) -> str:
     """Return what the runner is told of a module: its source, how it is made and called, where its weights lie."""
     description = problem.description
-    if candidate is None or description is None or description.module is None:
+    if candidate is None or description.module is None:
         raise EngineError("a module was to be run before its problem was described")
     tensors = [arg.source for arg in description.signature.args if arg.kind is ArgKind.TENSOR]
     state = {name: tensors.index(source) for name, source in description.module["state"].items()}
     return json.dumps(description.module | {"state": state, "source": candidate.source})
 
 
-def _python_limits(problem: ProblemOnDevice) -> Limits:
+def _python_limits(problem: DescribedTarget) -> Limits:
     memory = _CUDA_HOST_MEMORY + _TORCH_MEMORY if problem.device.kind is DeviceKind.CUDA else _TORCH_MEMORY
     limits = _limits(problem, problem.device.memory_bytes // 4 + memory, sanitized=False)
     return replace(limits, file_bytes=_OWN_FOLDER_BYTES, disk_bytes=2 * _OWN_FOLDER_BYTES)
 
 
-def _limits(problem: ProblemOnDevice, memory_bytes: int, *, sanitized: bool) -> Limits:
+def _limits(problem: DescribedTarget, memory_bytes: int, *, sanitized: bool) -> Limits:
     cores = len(measurement_cores())
     return Limits(
         wall_s=_LONGEST_RUN_S,

@@ -13,7 +13,7 @@ from pathlib import Path
 from ridgeline.tools.build.cache import BuildCache
 from ridgeline.tools.build.toolchain import find_toolchain
 from ridgeline.tools.errors import EngineError
-from ridgeline.tools.records.problem import ProblemOnDevice
+from ridgeline.tools.records.problem import DescribedTarget
 from ridgeline.tools.records.results import Build
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Interface, ReasonCode, Role, Status
@@ -35,7 +35,7 @@ _BUNDLE, _SPEC = "bundle.zip", "spec.json"
 
 
 def kernels_ahead(
-    problem: ProblemOnDevice, candidate: Candidate, build: Build, *, sandbox: Sandbox, cache_dir: Path
+    problem: DescribedTarget, candidate: Candidate, build: Build, *, sandbox: Sandbox, cache_dir: Path
 ) -> Path | None:
     """Return the file of a module's compiled kernels; None where its source has nothing to do with Triton.
 
@@ -63,7 +63,7 @@ def kernels_ahead(
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    problem: ProblemOnDevice
+    problem: DescribedTarget
     candidate: Candidate
     build: Build
     key: str  # of its kernels
@@ -119,9 +119,7 @@ def _triton_version() -> str:
         return ""
 
 
-def _inputs(problem: ProblemOnDevice) -> list[dict[str, object]]:
-    if problem.description is None:
-        raise EngineError(f"{problem.name}: a module was to be run before its problem was described")
+def _inputs(problem: DescribedTarget) -> list[dict[str, object]]:
     inputs = problem.description.signature.with_role(Role.INPUT)
     return [
         {"shape": list(a.shape), "strides": list(a.strides), "dtype": a.dtype}

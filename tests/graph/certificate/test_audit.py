@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from tests.graph.conftest import Search
+from tests.graph.memory_engine import MemoryEngine
+from tests.graph.scripted_model import ScriptedModel
+
 from ridgeline.checkpoints.bank import Bank
 from ridgeline.graph.models.pool import ModelPool
 from ridgeline.tools.records.vocabulary import Purpose, ReasonCode
-
-from .conftest import Search
-from .memory_engine import MemoryEngine
-from .scripted_model import ScriptedModel
 
 
 async def test_gains_beyond_three_times_the_best_baseline_are_audited(search: Search) -> None:

@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from tests.candidates import candidate_of
+from tests.graph.conftest import Search
+from tests.graph.memory_engine import MemoryEngine
+from tests.graph.scripted_model import ScriptedModel
 
 from ridgeline.graph.certificate.leaders import LEADERS, within_noise
 from ridgeline.graph.search.elites import Standing
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.records.results import Comparison, Evaluation, Timing
 from ridgeline.tools.records.vocabulary import Origin, Purpose, Status
-
-from .conftest import Search
-from .memory_engine import MemoryEngine
-from .scripted_model import ScriptedModel
 
 
 def standing(name: str, speedup: float, low: float, high: float) -> Standing:

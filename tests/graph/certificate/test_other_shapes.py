@@ -5,15 +5,15 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from tests.graph.conftest import Search
+from tests.graph.memory_engine import MemoryEngine
+
 from ridgeline.graph.certificate.other_shapes import NONE_LEFT, changeable_sizes, other_sizes
 from ridgeline.tools.engine import Task
 from ridgeline.tools.errors import ProblemError
-from ridgeline.tools.records.problem import ArgSpec, ProblemOnDevice, Signature
+from ridgeline.tools.records.problem import ArgSpec, DescribedTarget, Signature
 from ridgeline.tools.records.results import Build
 from ridgeline.tools.records.vocabulary import ReasonCode, Role, Status
-
-from .conftest import Search
-from .memory_engine import MemoryEngine
 
 REFERENCE = "ROWS = 256\nCOLS = 768\nHEADS = 4\nEPS = 1e-5\nclass Model: ...\ndef get_inputs(): ...\n"
 
@@ -55,7 +55,7 @@ class Shaped(MemoryEngine):
         self.shapes: list[str] = []
 
     async def submit(self, task: Task[Any]) -> Any:
-        self.problem: ProblemOnDevice = task.problem
+        self.problem: DescribedTarget = task.problem
         return await super().submit(task)
 
     def _describe(self, task: Any) -> Any:

@@ -6,16 +6,15 @@ import dataclasses
 from typing import Any
 
 import jsonschema
+from tests.graph.conftest import Search
+from tests.graph.memory_engine import MemoryEngine
+from tests.graph.scripted_model import ScriptedModel
 
 from ridgeline.checkpoints.result import build_result, read_schema
 from ridgeline.graph.certificate.audit import UNCONFIRMED
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.records.results import OwnWork
 from ridgeline.tools.records.vocabulary import DeviceKind, Purpose, ReasonCode, Status
-
-from .conftest import Search
-from .memory_engine import MemoryEngine
-from .scripted_model import ScriptedModel
 
 
 async def certificate_of(search: Search, engine: MemoryEngine | None = None, **settings: Any) -> dict[str, Any]:

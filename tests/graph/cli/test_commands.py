@@ -20,7 +20,7 @@ from ridgeline.graph.cli.commands.run import _changed_keys
 from ridgeline.problems.spec import parse_problem
 from ridgeline.tools.records.vocabulary import Origin
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 DAY_S = 86400.0
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.graph.conftest import Search
+from tests.graph.scripted_model import ScriptedModel, faster_each_round
 
 from ridgeline.graph.models.requests import Usage
 from ridgeline.graph.models.retry import ModelUnavailable
 from ridgeline.tools.records.vocabulary import Origin
-
-from .conftest import Search
-from .scripted_model import ScriptedModel, faster_each_round
 
 
 def first_fails(error: Exception) -> Any:

@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import pytest
 from jinja2 import UndefinedError
+from tests.graph.requests_made import DESCRIPTION, IDEA, ideation, kernel, subject
 
 from ridgeline.graph.models.prompts import render, render_ideation, render_kernel
 from ridgeline.tools.build.header import problem_header
 from ridgeline.tools.records.vocabulary import Category, DeviceKind
-
-from .requests_made import DESCRIPTION, IDEA, ideation, kernel, subject
 
 
 def test_ideation_names_floor_baselines_tried_ideas_elites_and_categories() -> None:

@@ -8,15 +8,14 @@ import threading
 import time
 
 import pytest
+from tests.graph.loopback import Answer, Server, serve
+from tests.graph.requests_made import ideation, kernel
 
 from ridgeline.graph.models.registry import make_model, make_models
 from ridgeline.graph.models.replies import read_ideas, read_kernel
 from ridgeline.graph.models.requests import KernelModel
 from ridgeline.graph.models.retry import ModelUnavailable, RetryPolicy, with_retries
 from ridgeline.tools.errors import ModelError
-
-from .loopback import Answer, Server, serve
-from .requests_made import ideation, kernel
 
 IDEAS = json.dumps(
     {

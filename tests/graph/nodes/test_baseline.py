@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from tests.graph.conftest import Search
+from tests.graph.memory_engine import MemoryEngine
+
 from ridgeline.checkpoints.bank import Bank
 from ridgeline.tools.records.vocabulary import Origin
-
-from .conftest import Search
-from .memory_engine import MemoryEngine
 
 
 async def test_nothing_is_asked_when_pytorch_is_at_the_floor(search: Search) -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.graph.conftest import Search
+from tests.graph.memory_engine import MemoryEngine
+from tests.graph.scripted_model import ScriptedModel
+
 from ridgeline.checkpoints.bank import Bank
 from ridgeline.graph.models.pool import ModelPool
 from ridgeline.graph.models.requests import KernelRequest
 from ridgeline.problems.spec import Budget
 from ridgeline.tools.records.vocabulary import Origin
-
-from .conftest import Search
-from .memory_engine import MemoryEngine
-from .scripted_model import ScriptedModel
 
 
 async def test_search_without_a_faster_kernel_ends_without_gain(search: Search) -> None:

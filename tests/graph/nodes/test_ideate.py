@@ -6,13 +6,12 @@ import dataclasses
 from typing import Any
 
 import pytest
+from tests.graph.conftest import Search
+from tests.graph.scripted_model import ScriptedModel, distinct_ideas
 
 from ridgeline.graph.models.requests import IdeationRequest, KernelRequest
 from ridgeline.graph.models.retry import ModelUnavailable
 from ridgeline.tools.errors import ModelError
-
-from .conftest import Search
-from .scripted_model import ScriptedModel, distinct_ideas
 
 
 async def test_malformed_ideas_get_one_repair_request_and_then_the_search_stalls(search: Search) -> None:

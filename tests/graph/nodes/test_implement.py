@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.graph.conftest import Search
+from tests.graph.scripted_model import ScriptedModel, faster_each_round
+
 from ridgeline.graph.models.requests import KernelRequest
 from ridgeline.graph.models.retry import ModelUnavailable
 from ridgeline.graph.search.history import tried_ideas
 from ridgeline.tools.errors import ModelError
 from ridgeline.tools.records.vocabulary import Origin, ReasonCode, Status
-
-from .conftest import Search
-from .scripted_model import ScriptedModel, faster_each_round
 
 
 def fails_until(attempts: int, how: str) -> Any:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from tests.graph.conftest import Search
+from tests.graph.memory_engine import MemoryEngine
+from tests.graph.scripted_model import ScriptedModel
 
 from ridgeline.graph.search.elites import read_standings
 from ridgeline.problems.spec import Budget
-
-from .conftest import Search
-from .memory_engine import MemoryEngine
-from .scripted_model import ScriptedModel
 
 
 async def test_token_budget_stops_the_search(search: Search) -> None:

@@ -8,6 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.graph.conftest import Search
+from tests.graph.memory_engine import MemoryEngine
+from tests.graph.scripted_model import ScriptedModel
+from tests.graph.search.test_measuring import in_a_node
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.graph.nodes.tune import BATCH, tune
@@ -18,11 +22,6 @@ from ridgeline.tools.engine import BenchmarkTask, CompileTask, Task
 from ridgeline.tools.errors import NotBegun
 from ridgeline.tools.records.results import Timing
 from ridgeline.tools.records.vocabulary import Origin, Purpose
-
-from .conftest import Search
-from .memory_engine import MemoryEngine
-from .scripted_model import ScriptedModel
-from .test_measuring import in_a_node
 
 TUNED = """// {title}
 constexpr int BLOCK = 64;  // tune: BLOCK = 32 | 64 | 128 | 256

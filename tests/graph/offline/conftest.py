@@ -18,8 +18,8 @@ from tests.candidates import candidate_of
 from ridgeline.graph.offline.recognise import recognise
 from ridgeline.tools.build.compiler import Compiler
 from ridgeline.tools.engine import CompileTask
-from ridgeline.tools.records.problem import Description, Device, ProblemOnDevice, Signature
-from ridgeline.tools.records.vocabulary import DeviceKind, Role
+from ridgeline.tools.records.problem import DescribedTarget, Description, Device, Signature
+from ridgeline.tools.records.vocabulary import DeviceKind, Interface, PrecisionClass, Role
 from ridgeline.tools.sandbox.sandbox import Confined, Limits, Sandbox, claim_workdir, probe_sandbox
 
 HERE = Path(__file__).parent
@@ -131,11 +131,11 @@ def cuda_bench(tmp_path_factory):
 
 
 def problem_of(reference):
-    return ProblemOnDevice(
+    return DescribedTarget(
         name=reference.name,
         reference_source="",
-        interface="c",
-        tolerance="fp32",
+        interface=Interface.C,
+        tolerance=PrecisionClass.FP32,
         device=DEVICE,
         description=reference.description,
     )

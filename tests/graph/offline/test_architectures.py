@@ -19,7 +19,8 @@ from ridgeline.graph.search.tuning import parse_tunables, with_values
 from ridgeline.tools.build.compiler import Compiler
 from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.machine.occupancy import block_shared_bytes
-from ridgeline.tools.records.problem import ProblemOnDevice
+from ridgeline.tools.records.problem import DescribedTarget
+from ridgeline.tools.records.vocabulary import Interface, PrecisionClass
 
 from .subjects import HOPPER, subject_of
 from .test_emit_cuda import resized
@@ -112,8 +113,8 @@ def test_nvcc_takes_what_is_composed_for_the_architecture(bench, kinds, arch, na
     gpu, tasks = gpu_of(arch), {}
     for name in names:
         reference, make = kinds[name]
-        problem = ProblemOnDevice(
-            name=name, reference_source="", interface="c", tolerance="tf32", device=gpu,
+        problem = DescribedTarget(
+            name=name, reference_source="", interface=Interface.C, tolerance=PrecisionClass.TF32, device=gpu,
             description=reference.description,
         )  # fmt: skip
         for number, source in enumerate(sources_for(make(gpu))):

@@ -18,7 +18,8 @@ from ridgeline.graph.offline.proposals import propose_ideas
 from ridgeline.graph.search.tuning import parse_tunables, with_values
 from ridgeline.tools.build.compiler import Compiler
 from ridgeline.tools.engine import CompileTask
-from ridgeline.tools.records.problem import ProblemOnDevice
+from ridgeline.tools.records.problem import DescribedTarget
+from ridgeline.tools.records.vocabulary import Interface, PrecisionClass
 from ridgeline.tools.sandbox.sandbox import Sandbox, probe_sandbox
 
 from .conftest import worst_error
@@ -78,8 +79,9 @@ def test_sources_build_without_a_warning(convolutions, tmp_path):
 def tasks_for(convolutions, name):
     reference = convolutions[name]
     composer = composer_of(reference)
-    problem = ProblemOnDevice(
-        name=name, reference_source="", interface="c", tolerance="tf32", device=HOPPER, description=reference.description
+    problem = DescribedTarget(
+        name=name, reference_source="", interface=Interface.C, tolerance=PrecisionClass.TF32, device=HOPPER,
+        description=reference.description
     )  # fmt: skip
     usable = set(composer.applicable())
     chosen = [usable - {Gpu.WGMMA}, usable - {Gpu.MMA}, usable - {Gpu.MMA, Gpu.WGMMA, Gpu.POOL, Gpu.RESIDENT}]

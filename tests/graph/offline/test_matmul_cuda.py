@@ -24,8 +24,8 @@ from ridgeline.graph.offline.matmul.cuda_text import (
 from ridgeline.graph.search.tuning import parse_tunables
 from ridgeline.tools.build.compiler import Compiler
 from ridgeline.tools.engine import CompileTask
-from ridgeline.tools.records.problem import ProblemOnDevice
-from ridgeline.tools.records.vocabulary import Status
+from ridgeline.tools.records.problem import DescribedTarget
+from ridgeline.tools.records.vocabulary import Interface, PrecisionClass, Status
 
 from .subjects import HOPPER, subject_of
 
@@ -99,8 +99,8 @@ def test_variations_start_their_tunables_elsewhere(products):
 def test_nvcc_builds_every_unit_without_a_warning(bench, products):
     tasks = []
     for number, (name, tolerance, composition) in enumerate(BUILT):
-        problem = ProblemOnDevice(
-            name=name, reference_source="", interface="c", tolerance=tolerance, device=HOPPER,
+        problem = DescribedTarget(
+            name=name, reference_source="", interface=Interface.C, tolerance=PrecisionClass(tolerance), device=HOPPER,
             description=products[name].description,
         )  # fmt: skip
         source = composer_of(products[name], tolerance).emit(frozenset(composition), number % 3)

@@ -6,6 +6,9 @@ import dataclasses
 
 import pytest
 from tests.candidates import candidate_of
+from tests.graph.memory_engine import DESCRIPTION
+from tests.graph.requests_made import ELITE
+from tests.graph.scripted_model import ScriptedModel
 
 from ridgeline.graph.models.pool import ModelPool, Outcome, reward
 from ridgeline.graph.models.prices import price_of
@@ -19,10 +22,6 @@ from ridgeline.problems.spec import SearchSettings
 from ridgeline.tools.errors import ModelError
 from ridgeline.tools.records.results import Evaluation, Timing
 from ridgeline.tools.records.vocabulary import Category, Origin, Purpose, Status
-
-from .memory_engine import DESCRIPTION
-from .requests_made import ELITE
-from .scripted_model import ScriptedModel
 
 
 def draft(title: str, mechanism: str) -> IdeaDraft:

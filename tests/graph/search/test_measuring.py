@@ -8,15 +8,14 @@ from typing import Any
 
 import pytest
 from langgraph.graph import START, StateGraph
+from tests.graph.conftest import Search
+from tests.graph.memory_engine import MemoryEngine
+from tests.graph.scripted_model import ScriptedModel
 
 from ridgeline.graph.search.history import model_outcomes, tried_ideas
 from ridgeline.graph.search.measuring import measure_again, run_step, together
 from ridgeline.tools.errors import EngineError, NotBegun, RidgelineError, StorageError
 from ridgeline.tools.records.vocabulary import Purpose, Status
-
-from .conftest import Search
-from .memory_engine import MemoryEngine
-from .scripted_model import ScriptedModel
 
 
 async def in_a_node(function: Any, *given: Any) -> Any:

@@ -6,15 +6,14 @@ import dataclasses
 
 import pytest
 from tests.candidates import candidate_of
+from tests.graph.conftest import Search
+from tests.graph.memory_engine import DESCRIPTION
 
 from ridgeline.graph.search.step_memory import compare_once
 from ridgeline.tools.build import compiler
 from ridgeline.tools.records.results import Build
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import Origin, Status
-
-from .conftest import Search
-from .memory_engine import DESCRIPTION
 
 
 def candidate(name: str) -> Candidate:

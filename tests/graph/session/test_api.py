@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
+from tests.graph.conftest import Search, write_problem
+from tests.graph.memory_engine import MemoryEngine
 from typing_extensions import TypedDict
 
 from ridgeline.graph.build import GraphConfig, make_graph
@@ -19,12 +21,9 @@ from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.errors import DeviceError, ModelError, ProblemError, SandboxError
 from ridgeline.tools.records.results import Build
 from ridgeline.tools.records.vocabulary import ReasonCode, Status
-from ridgeline.tools.sandbox import sandbox
+from ridgeline.tools.sandbox.sandbox import sandbox
 
-from .conftest import Search, write_problem
-from .memory_engine import MemoryEngine
-
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 HOST = """
 import asyncio, importlib.util, sys
@@ -32,7 +31,7 @@ from pathlib import Path
 import graph, tools
 from graph.app import build_host
 from langgraph.checkpoint.memory import InMemorySaver
-from ridgeline.graph.driver import SearchOptions, open_context
+from ridgeline.graph.session.driver import SearchOptions, open_context
 from ridgeline.problems.spec import load_problem
 import ridgeline.tools.records
 

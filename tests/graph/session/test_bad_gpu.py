@@ -6,11 +6,10 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from tests.graph.cli.test_cli import REFERENCE, ROOT, ridgeline
 
 from ridgeline.tools.build.toolchain import compiler_path
 from ridgeline.tools.records.vocabulary import DeviceKind
-
-from .test_cli import REFERENCE, ROOT, ridgeline
 
 needs_nvcc = pytest.mark.skipif(compiler_path(DeviceKind.CUDA) is None, reason="needs nvcc")
 KERNEL = "void run(const float* x, float* out, void*, cudaStream_t stream) {}\n"
@@ -76,7 +75,7 @@ def test_no_nvcc(problem: Path, fake_driver: str, tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "g++").symlink_to("/usr/bin/g++")
     code = (
-        "import sys; from ridgeline.tools import toolchain; toolchain._NVCC_FOLDER = '/nonexistent'; "
+        "import sys; from ridgeline.tools.build import toolchain; toolchain._NVCC_FOLDER = '/nonexistent'; "
         "from ridgeline.graph.cli import main; sys.exit(main())"
     )
     end = subprocess.run(

@@ -16,6 +16,10 @@ from typing import Any
 
 import pytest
 from langgraph.runtime import RunControl
+from tests.graph.conftest import write_problem
+from tests.graph.loopback import Answer, Server, serve
+from tests.graph.memory_engine import DESCRIPTION, MemoryEngine
+from tests.graph.scripted_model import ScriptedModel
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.journal import Journal
@@ -28,11 +32,6 @@ from ridgeline.tools.engine import BaselineTask, BenchmarkTask, CompileTask, Des
 from ridgeline.tools.errors import ModelError, NotBegun, ProblemError, RunError
 from ridgeline.tools.records.problem import Description
 from ridgeline.tools.records.vocabulary import Origin, Status
-
-from .conftest import write_problem
-from .loopback import Answer, Server, serve
-from .memory_engine import DESCRIPTION, MemoryEngine
-from .scripted_model import ScriptedModel
 
 SETTINGS: dict[str, Any] = {
     "rounds": 2,
@@ -183,10 +182,10 @@ async def test_refused_key_stops_the_search_which_can_be_resumed(tmp_path: Path)
 CHILD = """
 import asyncio, sys
 from pathlib import Path
-from ridgeline.graph.driver import SearchOptions, run_search
+from ridgeline.graph.session.driver import SearchOptions, run_search
 from ridgeline.graph.offline import OfflineModel
-from ridgeline.graph.retry import RetryPolicy
-from ridgeline.graph.models import make_model
+from ridgeline.graph.models.retry import RetryPolicy
+from ridgeline.graph.models.registry import make_model
 from ridgeline.problems.spec import load_problem
 sys.path.insert(0, {tests!r})
 from graph.memory_engine import MemoryEngine
@@ -216,8 +215,8 @@ def _reply(request: dict[str, Any]) -> str:
 
 def test_killed_search_resumes_with_no_reply_asked_twice_and_no_evaluation_run_twice(tmp_path: Path) -> None:
     write_problem(tmp_path / "problem", search=SETTINGS | {"rounds": 3})
-    child = CHILD.format(tests=str(Path(__file__).parents[1]))
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
+    child = CHILD.format(tests=str(Path(__file__).parents[2]))
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "src")}
     arrived: dict[str, int] = {}
     judged: set[tuple[str, str]] = set()
 

@@ -6,15 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.graph.conftest import write_problem
+from tests.graph.memory_engine import DEVICE
 
 from ridgeline.graph.session.api import search
 from ridgeline.graph.session.machine import measuring_devices, target_of
 from ridgeline.problems.spec import ProblemSpec, load_problem
 from ridgeline.tools.errors import ModelError, ProblemError
 from ridgeline.tools.records.vocabulary import DeviceKind
-
-from .conftest import write_problem
-from .memory_engine import DEVICE
 
 
 def _importing(folder: Path, head: str) -> ProblemSpec:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.graph.conftest import write_problem
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.suite import Row, read_suite
@@ -21,9 +22,7 @@ from ridgeline.graph.session.driver import SearchResult
 from ridgeline.graph.session.suite import Ended, new_suite, run_suite
 from ridgeline.tools.errors import DeviceError, EngineError, ModelError, ProblemError, RunError
 
-from .conftest import write_problem
-
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
@@ -122,8 +121,8 @@ def ignore_or_raise(index: int, row: Row) -> None:
 CHILD = """
 import contextlib, sys
 from pathlib import Path
-import ridgeline.graph.engines as engines
-import ridgeline.graph.commands.run as run
+import ridgeline.graph.session.machine as engines
+import ridgeline.graph.cli.commands.run as run
 from ridgeline.graph.cli import main
 from ridgeline.tools.errors import ProblemError
 sys.path.insert(0, {tests!r})

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.graph.scripted_model import ScriptedModel
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.graph.session.api import find_problem
 from ridgeline.graph.session.driver import SearchOptions, run_search
 from ridgeline.problems.spec import ProblemSpec, load_problem
 from ridgeline.tools.records.vocabulary import Origin, Status
-
-from .scripted_model import ScriptedModel
 
 SHIPPED = "rms_norm_gate_torch"
 FAST_EXP = "std::exp(-gate_row[i])"

@@ -22,8 +22,8 @@ KEY = "ab" * 32
 WRITER = """
 import sys
 from pathlib import Path
-from ridgeline.tools.cache import BuildCache
-from ridgeline.tools.records import Build, Status
+from ridgeline.tools.build.cache import BuildCache
+from ridgeline.tools.records.results import Build; from ridgeline.tools.records.vocabulary import Status
 root, library, first, count = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
 cache = BuildCache(root)
 print("ready", flush=True)

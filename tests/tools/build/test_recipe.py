@@ -10,7 +10,7 @@ import pytest
 from ridgeline.tools.build.recipe import module_recipe
 from ridgeline.tools.build.toolchain import find_toolchain
 from ridgeline.tools.engine import CompileTask
-from ridgeline.tools.records.problem import ProblemOnDevice
+from ridgeline.tools.records.problem import DescribedTarget
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import DeviceKind
 
@@ -21,7 +21,7 @@ def install(folder: Path, program: str, says: str) -> None:
 
 
 def test_module_on_a_gpu_is_built_again_by_another_host_compiler(
-    module_on_gpu: ProblemOnDevice,
+    module_on_gpu: DescribedTarget,
     make_candidate: Callable[..., Candidate],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,

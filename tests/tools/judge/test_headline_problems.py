@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.tools.conftest import candidate_of, exp_problem
 
 from ridgeline.problems.spec import load_problem, shipped_problems
 from ridgeline.problems.syntax import substitute_sizes
@@ -20,8 +21,6 @@ from ridgeline.tools.records.precision import accepted_classes
 from ridgeline.tools.records.problem import ArgSpec, Signature
 from ridgeline.tools.records.vocabulary import DeviceKind, PrecisionClass, Role, Status
 from ridgeline.tools.sandbox.sandbox import Sandbox
-
-from .conftest import candidate_of, exp_problem
 
 HALF = (4, 16, 4096, 64), (4, 16, 4096, 128)
 CONV = {"x": (100, 3, 224, 224), "conv_weight": (96, 3, 11, 11), "conv_bias": (96,)}
@@ -109,7 +108,6 @@ def test_the_operations_of_a_headline_problem_follow_the_textbook(name: str) -> 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
 async def test_every_cuda_seed_builds_for_hopper_without_a_warning(tmp_path: Path, sandbox: Sandbox) -> None:
     problem = exp_problem(kind=DeviceKind.CUDA)
-    assert problem.description is not None
     tasks, names = [], []
     for name in CUDA_SHAPES:
         described = replace(problem, description=replace(problem.description, signature=cuda_signature(name)))

@@ -13,8 +13,8 @@ from ridgeline.tools.judge.outline import Outline, OutlineProcess
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.judge.set_count import WORKING_SETS, count_sets
 from ridgeline.tools.machine.devices import detect_device
-from ridgeline.tools.records.problem import ProblemOnDevice
-from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Role
+from ridgeline.tools.records.problem import Target
+from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Interface, PrecisionClass, Role
 
 HEAD = "import torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
 GIB = 1 << 30
@@ -134,8 +134,12 @@ def test_the_outline_has_the_signature_that_the_judge_finds(outlines: OutlinePro
     init = "self.l = nn.Linear(8, 8); self.register_buffer('scale', torch.ones(8))"
     source = reference(init=init, args="x, s, ys", body="return self.l(x) * self.scale + s * ys[0], x.argmax(1)")
     source = source.replace("return [torch.rand(4, 8)]", "return [torch.rand(8, 4).T, 0.5, [torch.rand(4, 1)]]")
-    problem = ProblemOnDevice(
-        name="p", reference_source=source, interface="c", tolerance="fp32", device=detect_device("cpu")
+    problem = Target(
+        name="p",
+        reference_source=source,
+        interface=Interface.C,
+        tolerance=PrecisionClass.FP32,
+        device=detect_device("cpu"),
     )
     judge = JudgeProcess(problem, os.urandom(16), tmp_path)
     try:

@@ -9,17 +9,17 @@ import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.tools.conftest import exp_problem
 
 from ridgeline.tools.engine import BenchmarkTask, CompileTask, VerifyTask
 from ridgeline.tools.errors import EngineError, NotBegun, ProblemError
 from ridgeline.tools.local.engine import LocalEngine
 from ridgeline.tools.local.evaluator_process import clean_environment
 from ridgeline.tools.machine.locks import DeviceLock
-from ridgeline.tools.records.problem import Device, ProblemOnDevice
+from ridgeline.tools.records.problem import DescribedTarget, Device
 from ridgeline.tools.records.results import Build, Timing, Verdict
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import Status
@@ -69,7 +69,7 @@ async def engine(tmp_path: Path, calls: Path, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.fixture
 def verify(
-    make_problem: Callable[..., ProblemOnDevice], make_candidate: Callable[..., Candidate]
+    make_problem: Callable[..., DescribedTarget], make_candidate: Callable[..., Candidate]
 ) -> Callable[..., VerifyTask]:
     def make(behaviour: str = "", **settings: float) -> VerifyTask:
         build = Build(key="k", status=Status.OK)
@@ -97,9 +97,10 @@ async def test_builds_asked_for_together_come_from_one_batch(
 async def test_a_problem_of_ours_fails_only_its_own_build(
     engine: LocalEngine, make_task: Callable[..., CompileTask], exp_source: str
 ) -> None:
-    good, undescribed = make_task(exp_source), make_task(exp_source)
-    undescribed = replace(undescribed, problem=replace(undescribed.problem, description=None))
-    first, second = await asyncio.gather(engine.submit(good), engine.submit(undescribed), return_exceptions=True)
+    without_module_facts = make_task("class ModelNew: ...", exp_problem("module"))
+    first, second = await asyncio.gather(
+        engine.submit(make_task(exp_source)), engine.submit(without_module_facts), return_exceptions=True
+    )
     assert isinstance(first, Build)
     assert isinstance(second, EngineError)
 

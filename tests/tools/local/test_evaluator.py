@@ -12,11 +12,12 @@ from types import SimpleNamespace
 import pytest
 
 from ridgeline.tools.engine import DescribeTask
-from ridgeline.tools.local.evaluator import _TASKS, Evaluator, answer
+from ridgeline.tools.local.__main__ import _TASKS, answer
+from ridgeline.tools.local.evaluator import Evaluator
 from ridgeline.tools.machine.devices import detect_device
-from ridgeline.tools.records.problem import Description, ProblemOnDevice
+from ridgeline.tools.records.problem import Description, Target
 from ridgeline.tools.records.results import Timing
-from ridgeline.tools.records.vocabulary import DeviceKind, Label, ReasonCode, Status
+from ridgeline.tools.records.vocabulary import DeviceKind, Interface, Label, PrecisionClass, ReasonCode, Status
 from ridgeline.tools.runner.pool import again_if_killed
 from ridgeline.tools.runner.process import RunnerFailure
 
@@ -30,15 +31,15 @@ def get_inputs():
 def get_init_inputs():
     return []
 """
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def request(number: int, body: str) -> str:
-    problem = ProblemOnDevice(
+    problem = Target(
         name="p",
         reference_source=REFERENCE.format(body=body),
-        interface="c",
-        tolerance="fp32",
+        interface=Interface.C,
+        tolerance=PrecisionClass.FP32,
         device=detect_device("cpu"),
     )
     return json.dumps({"id": number, "task": "DescribeTask", "body": DescribeTask(problem=problem).to_json()}) + "\n"
@@ -49,7 +50,7 @@ def children_of(pid: int) -> list[str]:
 
 
 def test_evaluator_answers_in_order_and_takes_its_judge_with_it(tmp_path: Path) -> None:
-    command = [sys.executable, "-P", "-m", "ridgeline.tools.local.evaluator", "--device"]
+    command = [sys.executable, "-P", "-m", "ridgeline.tools.local", "--device"]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "RIDGELINE_CACHE_DIR": str(tmp_path)}
     with subprocess.Popen(
         [*command, json.dumps(detect_device("cpu").to_json())],
@@ -75,7 +76,7 @@ def test_evaluator_answers_in_order_and_takes_its_judge_with_it(tmp_path: Path) 
 
 
 def test_judge_dies_with_a_killed_evaluator(tmp_path: Path) -> None:
-    command = [sys.executable, "-P", "-m", "ridgeline.tools.local.evaluator", "--device"]
+    command = [sys.executable, "-P", "-m", "ridgeline.tools.local", "--device"]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "RIDGELINE_CACHE_DIR": str(tmp_path)}
     with subprocess.Popen(
         [*command, json.dumps(detect_device("cpu").to_json())],
@@ -137,7 +138,7 @@ def test_a_fault_of_ours_is_answered_and_does_not_end_the_evaluator(
 
 
 def test_evaluator_without_its_parent_does_not_begin(tmp_path: Path) -> None:
-    command = [sys.executable, "-P", "-m", "ridgeline.tools.local.evaluator", "--device"]
+    command = [sys.executable, "-P", "-m", "ridgeline.tools.local", "--device"]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "RIDGELINE_CACHE_DIR": str(tmp_path)}
     described = json.dumps(detect_device("cpu").to_json())
     # 1 is never the parent here: as if the engine had died and left the evaluator to another process
@@ -151,7 +152,8 @@ def test_evaluator_without_its_parent_does_not_begin(tmp_path: Path) -> None:
 
 def test_evaluators_log_goes_to_stderr_as_run_log_has_it(tmp_path: Path) -> None:
     code = (
-        "import logging, sys; from ridgeline.tools import evaluator; sys.argv[1:] = ['--device', sys.argv[1]]; "
+        "import logging, sys; from ridgeline.tools.local import __main__ as evaluator; "
+        "sys.argv[1:] = ['--device', sys.argv[1]]; "
         "evaluator.serve = lambda *_: logging.getLogger('ridgeline.tools.measure.baselines').info('baseline eager: 1 ms'); "
         "evaluator.main()"
     )

@@ -10,15 +10,15 @@ import pytest
 
 from ridgeline.tools.machine import cuda_paths as driver_place
 from ridgeline.tools.machine.devices import detect_device
-from ridgeline.tools.records.problem import ProblemOnDevice
-from ridgeline.tools.records.vocabulary import DeviceKind
-from ridgeline.tools.runner import plan as runner_plans
+from ridgeline.tools.records.problem import Target
+from ridgeline.tools.records.vocabulary import DeviceKind, Interface, PrecisionClass
+from ridgeline.tools.runner.worker.__main__ import plan as runner_plans
 
-PROBLEM = ProblemOnDevice(
+PROBLEM = Target(
     name="p",
     reference_source="",
-    interface="module",
-    tolerance="fp32",
+    interface=Interface.MODULE,
+    tolerance=PrecisionClass.FP32,
     device=replace(detect_device("cpu"), kind=DeviceKind.CUDA, uuid="GPU-0"),
 )
 

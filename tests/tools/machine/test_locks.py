@@ -19,7 +19,7 @@ from ridgeline.tools.machine.locks import DeviceLock, lock_dir
 HOLDER = """
 import asyncio, sys
 from pathlib import Path
-from ridgeline.tools.locks import DeviceLock
+from ridgeline.tools.machine.locks import DeviceLock
 
 async def main():
     lock = DeviceLock("cpu", Path(sys.argv[1]))

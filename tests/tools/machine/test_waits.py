@@ -30,7 +30,7 @@ SOON_S = 0.1
 HOLDER = """
 import asyncio, sys
 from pathlib import Path
-from ridgeline.tools.locks import DeviceLock
+from ridgeline.tools.machine.locks import DeviceLock
 
 async def main():
     async with DeviceLock("cpu", Path(sys.argv[1])).exclusive():

@@ -15,9 +15,9 @@ from ridgeline.tools.measure.baselines import _time_mode, baseline_key, measure_
 from ridgeline.tools.measure.benchmark import TimingSettings
 from ridgeline.tools.measure.statistics import StoppingRule
 from ridgeline.tools.measure.timed_side import WarmUp
-from ridgeline.tools.records.problem import ArgSpec, Description, ProblemOnDevice, Signature
+from ridgeline.tools.records.problem import ArgSpec, Description, Signature, Target
 from ridgeline.tools.records.results import Baseline
-from ridgeline.tools.records.vocabulary import DeviceKind, PrecisionClass, Role
+from ridgeline.tools.records.vocabulary import DeviceKind, Interface, PrecisionClass, Role
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 
@@ -48,13 +48,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def problem() -> ProblemOnDevice:
+def problem() -> Target:
     device = detect_device("cpu")
-    return ProblemOnDevice(name="p", reference_source=REFERENCE, interface="c", tolerance="fp32", device=device)
+    return Target(
+        name="p", reference_source=REFERENCE, interface=Interface.C, tolerance=PrecisionClass.FP32, device=device
+    )
 
 
 @pytest.fixture
-def start(problem: ProblemOnDevice, folder: Path) -> Callable[[], JudgeProcess]:
+def start(problem: Target, folder: Path) -> Callable[[], JudgeProcess]:
     return lambda: JudgeProcess(problem, b"secret", folder)
 
 

@@ -9,9 +9,9 @@ import pytest
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.measure.request_cost import empty_plan, nothing_library, usual_request_s
-from ridgeline.tools.records.problem import ProblemOnDevice
+from ridgeline.tools.records.problem import Target
 from ridgeline.tools.records.results import Build
-from ridgeline.tools.records.vocabulary import Status
+from ridgeline.tools.records.vocabulary import Interface, PrecisionClass, Status
 from ridgeline.tools.runner.plan import runner_plan
 from ridgeline.tools.sandbox.sandbox import Sandbox
 
@@ -31,7 +31,9 @@ def get_init_inputs():
 
 def test_a_request_costs_something_and_less_than_a_kernel_worth_timing(sandbox: Sandbox, tmp_path: Path) -> None:
     device = detect_device("cpu")
-    problem = ProblemOnDevice(name="p", reference_source=REFERENCE, interface="c", tolerance="fp32", device=device)
+    problem = Target(
+        name="p", reference_source=REFERENCE, interface=Interface.C, tolerance=PrecisionClass.FP32, device=device
+    )
     library = nothing_library(tmp_path, device)
     build = Build(key="nothing", status=Status.OK, library_path=str(library))
     judge = JudgeProcess(problem, os.urandom(16), tmp_path)
@@ -50,7 +52,9 @@ def test_the_empty_library_is_built_once_and_may_be_read_by_its_runner(tmp_path:
     built = library.stat().st_mtime_ns
     assert nothing_library(tmp_path, device) == library
     assert library.stat().st_mtime_ns == built
-    problem = ProblemOnDevice(name="p", reference_source=REFERENCE, interface="c", tolerance="fp32", device=device)
+    problem = Target(
+        name="p", reference_source=REFERENCE, interface=Interface.C, tolerance=PrecisionClass.FP32, device=device
+    )
     elsewhere = Build(key="k", status=Status.OK, library_path=str(tmp_path / "builds" / "kernel.so"))
     plan = empty_plan(runner_plan(problem, elsewhere, tmp_path), library)
     assert plan.library == library

@@ -5,7 +5,6 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,9 +14,9 @@ from ridgeline.tools.build.compiler import Compiler
 from ridgeline.tools.engine import SANITIZERS, CompileTask, DescribeTask, VerifyTask
 from ridgeline.tools.local.evaluator import Evaluator
 from ridgeline.tools.machine.devices import detect_device
-from ridgeline.tools.records.problem import ProblemOnDevice
+from ridgeline.tools.records.problem import Target
 from ridgeline.tools.records.results import Verdict
-from ridgeline.tools.records.vocabulary import Label, PrecisionClass, ReasonCode, Status
+from ridgeline.tools.records.vocabulary import Interface, Label, PrecisionClass, ReasonCode, Status
 from ridgeline.tools.runner.pool import RUNNER_LOG_VARIABLE
 from ridgeline.tools.sandbox.sandbox import Sandbox, probe_sandbox
 
@@ -84,10 +83,14 @@ class Bench:
     def __init__(self, folder: Path, reference: str, interface: str = "c", tolerance: str = "fp32") -> None:
         device, sandbox = detect_device("cpu"), Sandbox(probe_sandbox().tier)
         self.evaluator = Evaluator(device, cache_dir=folder, sandbox=sandbox)
-        problem = ProblemOnDevice(
-            name="p", reference_source=reference, interface=interface, tolerance=tolerance, device=device
+        problem = Target(
+            name="p",
+            reference_source=reference,
+            interface=Interface(interface),
+            tolerance=PrecisionClass(tolerance),
+            device=device,
         )
-        self.problem = replace(problem, description=self.evaluator.describe(DescribeTask(problem=problem)))
+        self.problem = problem.described(self.evaluator.describe(DescribeTask(problem=problem)))
         self.compiler = Compiler(sandbox, folder, device)
 
     def verify(self, source: str, *, sanitize: str = "", extra_trials: int = 0, first_extra: int = 0) -> Verdict:

@@ -11,17 +11,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.tools.conftest import candidate_of, exp_problem, without_tensors
 
 from ridgeline.tools.engine import VerifyTask
 from ridgeline.tools.machine.process_use import Threads
 from ridgeline.tools.records.results import Build
 from ridgeline.tools.records.vocabulary import Status
-from ridgeline.tools.runner import pool as runner_pool
 from ridgeline.tools.runner.pool import RunnerPool
 from ridgeline.tools.runner.start import RunnerPlan
+from ridgeline.tools.runner.worker.__main__ import pool as runner_pool
 from ridgeline.tools.sandbox.sandbox import Confined, Sandbox, python_paths
-
-from .conftest import candidate_of, exp_problem, without_tensors
 
 HOST = """
 import socket

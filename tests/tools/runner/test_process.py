@@ -9,19 +9,18 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.tools.conftest import without_tensors
 
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.machine.process_use import Threads
-from ridgeline.tools.records.problem import ArgSpec, ProblemOnDevice
-from ridgeline.tools.records.vocabulary import Role
+from ridgeline.tools.records.problem import ArgSpec, Target
+from ridgeline.tools.records.vocabulary import Interface, PrecisionClass, Role
 from ridgeline.tools.runner.fault_address import Spot, locate
 from ridgeline.tools.runner.process import Place, RunnerProcess
 from ridgeline.tools.runner.start import RunnerPlan
 from ridgeline.tools.sandbox.sandbox import Confined, Sandbox
-
-from .conftest import without_tensors
 
 
 def open_descriptors() -> int:
@@ -50,8 +49,8 @@ def test_judge_that_cannot_start_leaves_no_descriptor_and_no_process(
         raise OSError(22, "refused")
 
     monkeypatch.setattr(f"ridgeline.tools.judge_process.{name}", refuse)
-    problem = ProblemOnDevice(
-        name="p", reference_source="", interface="c", tolerance="fp32", device=detect_device("cpu")
+    problem = Target(
+        name="p", reference_source="", interface=Interface.C, tolerance=PrecisionClass.FP32, device=detect_device("cpu")
     )
     before, born_before = open_descriptors(), children()
     with pytest.raises(OSError, match="refused"):

@@ -13,7 +13,7 @@ import pytest
 
 from ridgeline.tools.build.cache import BuildCache
 from ridgeline.tools.errors import EngineError
-from ridgeline.tools.records.problem import ProblemOnDevice
+from ridgeline.tools.records.problem import DescribedTarget
 from ridgeline.tools.records.results import Build
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import ReasonCode, Status
@@ -60,7 +60,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_kernels_are_compiled_again_by_another_version_of_triton(
     compiled: list[str],
     monkeypatch: pytest.MonkeyPatch,
-    module_on_gpu: ProblemOnDevice,
+    module_on_gpu: DescribedTarget,
     make_candidate: Callable[..., Candidate],
     sandbox: Sandbox,
     tmp_path: Path,

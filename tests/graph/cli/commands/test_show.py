@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 
 import pytest
+from tests.graph.conftest import Search
+from tests.graph.scripted_model import ScriptedModel
 
 from ridgeline.checkpoints.result import write_run_outputs
 from ridgeline.graph.cli.commands.show import execute
-
-from .conftest import Search
-from .scripted_model import ScriptedModel
 
 
 def shown(search: Search, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int) -> str:

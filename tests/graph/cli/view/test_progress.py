@@ -14,15 +14,14 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from tests.graph.conftest import Search
+from tests.graph.scripted_model import ScriptedModel
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.graph.cli.summary import closing_lines, resume_command, resume_line
 from ridgeline.graph.cli.view.board import Board, recall
 from ridgeline.graph.cli.view.progress import Drawing, LiveView, PlainView, quiet_terminal
 from ridgeline.graph.session.driver import SearchResult
-
-from .conftest import Search
-from .scripted_model import ScriptedModel
 
 
 class Clock:

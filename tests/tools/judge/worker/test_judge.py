@@ -13,14 +13,14 @@ import pytest
 import torch
 
 from ridgeline.tools.errors import EngineError, JudgeCrashed, ProblemError
-from ridgeline.tools.judge import hang_limit
 from ridgeline.tools.judge.process import JudgeProcess, SharedRegion
 from ridgeline.tools.judge.worker import judge
-from ridgeline.tools.judge.worker.judge import _contents_may_be_refused, _described, _kept_bytes, _lost_gpu
+from ridgeline.tools.judge.worker.__main__ import _described, _lost_gpu
+from ridgeline.tools.judge.worker.judge import _contents_may_be_refused, _kept_bytes, hang_limit
 from ridgeline.tools.machine.devices import detect_device
-from ridgeline.tools.records.problem import ProblemOnDevice
+from ridgeline.tools.records.problem import Target
 from ridgeline.tools.records.results import Trial
-from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Role
+from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Interface, PrecisionClass, Role
 
 HEAD = "import torch\nfrom torch import nn\ndef get_init_inputs():\n    return []\n"
 MODEL = "class Model(nn.Module):\n    def forward(self, {args}):\n        {body}\n"
@@ -41,11 +41,11 @@ def judging(
 ) -> Iterator[JudgeProcess]:
     device = detect_device("cpu")
     device = replace(device, memory_bytes=memory_bytes or device.memory_bytes)
-    problem = ProblemOnDevice(
+    problem = Target(
         name="p",
         reference_source=source,
-        interface="c",
-        tolerance=tolerance,
+        interface=Interface.C,
+        tolerance=PrecisionClass(tolerance),
         device=device,
         call_timeout_s=call_timeout_s,
     )
@@ -410,7 +410,7 @@ def test_contents_that_the_reference_refuses_are_the_problem_s_fault_and_told_in
 
 LOSES_THE_GPU = """import torch
 from torch import nn
-from ridgeline.tools import judge_cases
+from ridgeline.tools.judge.worker.grading import cases as judge_cases
 def lost(kind):
     raise RuntimeError("CUDA error: device-side assert triggered")
 class Model(nn.Module):

@@ -8,7 +8,6 @@ import os
 import tempfile
 import zipfile
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,10 +17,10 @@ from ridgeline.tools.build.compiler import Compiler
 from ridgeline.tools.engine import BenchmarkTask, CompileTask, DescribeTask, VerifyTask
 from ridgeline.tools.local.evaluator import Evaluator
 from ridgeline.tools.machine.devices import detect_device
-from ridgeline.tools.records.problem import ProblemOnDevice
+from ridgeline.tools.records.problem import Target
 from ridgeline.tools.records.results import Build, Timing, Verdict
 from ridgeline.tools.records.search import Candidate
-from ridgeline.tools.records.vocabulary import ReasonCode, Role, Status
+from ridgeline.tools.records.vocabulary import Interface, PrecisionClass, ReasonCode, Role, Status
 from ridgeline.tools.sandbox.sandbox import Sandbox, probe_sandbox
 
 REFERENCE = """import torch
@@ -108,10 +107,14 @@ class Bench:
         device, self.sandbox = detect_device("cpu"), Sandbox(probe_sandbox().tier)
         self.folder = folder
         self.evaluator = Evaluator(device, cache_dir=folder, sandbox=self.sandbox)
-        problem = ProblemOnDevice(
-            name="p", reference_source=REFERENCE, interface="module", tolerance="fp32", device=device
+        problem = Target(
+            name="p",
+            reference_source=REFERENCE,
+            interface=Interface.MODULE,
+            tolerance=PrecisionClass.FP32,
+            device=device,
         )
-        self.problem = replace(problem, description=self.evaluator.describe(DescribeTask(problem=problem)))
+        self.problem = problem.described(self.evaluator.describe(DescribeTask(problem=problem)))
         self.nothing = folder / "nothing.zip"
         with zipfile.ZipFile(self.nothing, "w") as bundle:
             bundle.writestr("index.json", json.dumps({}))
@@ -150,7 +153,6 @@ def bench() -> Iterator[Bench]:
 
 
 def test_a_written_input_and_each_part_of_a_dict_are_outputs(bench: Bench) -> None:
-    assert bench.problem.description is not None
     outputs = bench.problem.description.signature.with_role(Role.OUTPUT)
     assert [(o.name, o.dtype) for o in outputs] == [
         ("out_0", "float32"),
