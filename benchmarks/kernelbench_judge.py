@@ -15,7 +15,8 @@ from typing import Any
 
 import torch
 
-from ridgeline.tools.judge.worker.judge import Judge, _described
+from ridgeline.tools.judge.worker.__main__ import _described
+from ridgeline.tools.judge.worker.judge import Judge
 from ridgeline.tools.machine.lifeline import end_with_parent
 
 LIMIT_S = 120.0

@@ -83,8 +83,7 @@ class Compiler:
         toolchain = await self._find_toolchain()
         if refusal:
             key = hashlib.sha256(f"refused\n{toolchain.version}\n{task.candidate.source!r}".encode()).hexdigest()
-            status = Status.REFUSED
-            return Build(key=key, status=status, reason_code=refusal.reason_code, reason=refusal.reason)
+            return Build.failed(key, refusal)
         if task.candidate.interface is Interface.TORCH:
             toolkit = str(cuda_home(toolchain.compiler)) if self._device.kind is DeviceKind.CUDA else ""
             paths = await find_torch_paths(self._cache_dir, self._device.kind.value, toolkit)

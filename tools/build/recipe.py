@@ -19,6 +19,7 @@ from ridgeline.tools.build.toolchain import Toolchain, cuda_home
 from ridgeline.tools.build.torch_paths import TorchPaths
 from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.errors import EngineError
+from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.vocabulary import DeviceKind, Interface, ReasonCode
 from ridgeline.tools.sandbox.python import package_paths, python_command, python_path
@@ -52,40 +53,30 @@ class Recipe:
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
-    """Why a source is not built at all."""
-
-    reason_code: ReasonCode
-    reason: str
-
-
-def refuse(task: CompileTask) -> Refusal | None:
+def refuse(task: CompileTask) -> Finding | None:
     """Return why this candidate may not be built, or None."""
     candidate, problem = task.candidate, task.problem
     if candidate.interface != problem.interface:
-        return Refusal(
-            reason_code=ReasonCode.INTERFACE_UNSUPPORTED,
+        return Finding(
+            code=ReasonCode.INTERFACE_UNSUPPORTED,
             reason=f"a candidate of interface {candidate.interface} cannot serve this problem's, {problem.interface}",
         )
     if task.sanitize and problem.interface != Interface.C:
         # an instrumented library in torch's own process would need a torch and a Python built the same way
-        return Refusal(
-            reason_code=ReasonCode.INTERFACE_UNSUPPORTED, reason="sanitizer builds exist for interface c only"
-        )
+        return Finding(code=ReasonCode.INTERFACE_UNSUPPORTED, reason="sanitizer builds exist for interface c only")
     if candidate.language != problem.language:
-        return Refusal(
-            reason_code=ReasonCode.INTERFACE_UNSUPPORTED,
+        return Finding(
+            code=ReasonCode.INTERFACE_UNSUPPORTED,
             reason=f"a .{candidate.language} source does not run on {problem.device.kind}: write .{problem.language}",
         )
     if len(candidate.source.encode(errors="surrogatepass")) > LARGEST_SOURCE_BYTES:
-        return Refusal(reason_code=ReasonCode.SOURCE_REJECTED, reason="the source is larger than 1 MB")
+        return Finding(code=ReasonCode.SOURCE_REJECTED, reason="the source is larger than 1 MB")
     if "\0" in candidate.source or any("\ud800" <= char <= "\udfff" for char in candidate.source):
-        return Refusal(reason_code=ReasonCode.SOURCE_REJECTED, reason="the source is not text")
+        return Finding(code=ReasonCode.SOURCE_REJECTED, reason="the source is not text")
     wrong = refused_flags(requested_flags(candidate.source), problem.device.kind)
     if wrong and problem.interface != Interface.MODULE:
         reason = f"`// flags:` may not contain {' '.join(wrong)[:200]}: see docs/interface.md for those that it may"
-        return Refusal(reason_code=ReasonCode.FLAG_NOT_ALLOWED, reason=reason)
+        return Finding(code=ReasonCode.FLAG_NOT_ALLOWED, reason=reason)
     return None
 
 

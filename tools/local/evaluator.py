@@ -115,7 +115,7 @@ class Evaluator:
                 )
                 return self._with_graph_time(replace(timing, load_s=runner.load_s), runner, judge)
         except RunnerFailure as fault:
-            return Timing(status=fault.status, reason_code=fault.reason_code, reason=fault.reason)
+            return Timing.failed(fault.finding)
 
     def _with_graph_time(self, timing: Timing, runner: RunnerProcess, judge: JudgeProcess) -> Timing:
         """Add what a call takes in a CUDA graph, for a kernel whose launch takes longer than its work.
@@ -128,10 +128,10 @@ class Evaluator:
         try:
             return replace(timing, graph_ms=time_graph(runner, _arena(judge)))
         except RunnerFailure as fault:
-            if fault.reason_code is not ReasonCode.CUDA_ERROR:
+            if fault.finding.code is not ReasonCode.CUDA_ERROR:
                 raise
             # it synchronises or allocates, which a capture forbids: no fault of a kernel
-            logger.info("no CUDA graph of this kernel: %s", fault.reason)
+            logger.info("no CUDA graph of this kernel: %s", fault.finding.reason)
             return timing
 
     def _observe(self) -> dict[str, float]:

@@ -99,7 +99,7 @@ def time_candidate(
         timing = _timing(ours, theirs, measured, floor, inspect.slowdown())
         expect_prompt(ours, inspect)
     except Distrusted as fault:
-        timing = Timing(status=fault.status, reason_code=fault.reason_code, reason=str(fault))
+        timing = Timing.failed(fault.finding)
     finally:
         reference.resume()
     return replace(timing, benchmark_s=time.perf_counter() - started)
@@ -261,7 +261,7 @@ def _timing(ours: Lane, theirs: Lane, measured: PairedRatio, floor: Floor | None
             f"{median_ms:.4g} ms is below {BELOW_FLOOR} of the floor {floor.floor_ms:.4g} ms: at "
             f"{floor.bandwidth_gbps:.3g} GB/s the inputs and outputs cannot be moved once in that time"
         )
-        raise Distrusted(Status.UNTRUSTED, ReasonCode.BELOW_FLOOR, reason)
+        raise Distrusted(ReasonCode.BELOW_FLOOR, reason)
     labels = [Label.LAUNCH_BOUND] if median_ms < LAUNCH_BOUND_MS else []
     labels += [Label.QUARANTINED] if measured.ratio > QUARANTINE_SPEEDUP else []
     calls = sum(b.calls for b in ours.blocks)

@@ -17,8 +17,9 @@ from typing import Protocol
 from ridgeline.tools.machine.process_use import IDLE_SHARE
 from ridgeline.tools.measure.sides import Arena, Side
 from ridgeline.tools.measure.timed_side import Lane
+from ridgeline.tools.records.finding import CandidateFault
 from ridgeline.tools.records.results import Trial
-from ridgeline.tools.records.vocabulary import ReasonCode, Status
+from ridgeline.tools.records.vocabulary import ReasonCode
 from ridgeline.tools.wording import counted
 
 WITNESS_RELATIVE = 0.10
@@ -49,13 +50,8 @@ class Collect(Protocol):
         """Return why they were not there when their calls had returned, "" when they were."""
 
 
-class Distrusted(Exception):
+class Distrusted(CandidateFault):
     """A candidate's timing that must not count; caught by `time_candidate`, raised by `compare_sides`."""
-
-    def __init__(self, status: Status, reason_code: ReasonCode, reason: str) -> None:
-        super().__init__(reason)
-        self.status = status
-        self.reason_code = reason_code
 
 
 @dataclass(slots=True, kw_only=True)
@@ -94,7 +90,6 @@ class Inspector:
         more = side.threads() - self.threads[id(side)]
         if more > 0:
             raise Distrusted(
-                Status.UNTRUSTED,
                 ReasonCode.NEW_THREAD,
                 f"{counted(more, 'thread')} appeared after the warm-up; start every thread in the first call",
             )
@@ -103,7 +98,7 @@ class Inspector:
         for index in chosen:
             if not self.arena.is_intact(index):
                 reason = f"it wrote to an input of set {index}: inputs are read-only"
-                raise Distrusted(Status.RUNTIME_ERROR, ReasonCode.INPUT_WRITTEN, reason)
+                raise Distrusted(ReasonCode.INPUT_WRITTEN, reason)
             trial = self.arena.check(index)
             if not trial.passed:
                 raise wrong_output(trial, index)
@@ -114,12 +109,12 @@ def wrong_output(trial: Trial, index: int) -> Distrusted:
     where = f"the timed output of set {index} is wrong (relative error {trial.rel_error:.3g}, allowed {trial.gate:.3g})"
     if trial.rel_error < ROUNDED_ERROR:
         reason = f"{where}: it was right when it was verified, so it rounds more, or leaves work out, when it is timed"
-        return Distrusted(Status.WRONG, ReasonCode.PRECISION_TOO_LOW, reason)
+        return Distrusted(ReasonCode.PRECISION_TOO_LOW, reason)
     if math.isfinite(trial.rel_error) and trial.rel_error < STALE_ERROR:
         reason = f"{where}: it was right before the inputs changed in place, so a result is kept between calls"
-        return Distrusted(Status.WRONG, ReasonCode.STALE_OUTPUT, reason)
+        return Distrusted(ReasonCode.STALE_OUTPUT, reason)
     reason = f"{where}: not every call of a timed loop writes its whole output before it returns"
-    return Distrusted(Status.UNTRUSTED, ReasonCode.TIMED_OUTPUT_WRONG, reason)
+    return Distrusted(ReasonCode.TIMED_OUTPUT_WRONG, reason)
 
 
 def expect_idle(side: Side, idle_s: float) -> None:
@@ -130,7 +125,6 @@ def expect_idle(side: Side, idle_s: float) -> None:
     used, waited = side.cpu_seconds() - before, time.perf_counter() - started
     if used > IDLE_SHARE * waited + IDLE_TICKS_S:
         raise Distrusted(
-            Status.UNTRUSTED,
             ReasonCode.BACKGROUND_WORK,
             f"used {used / waited:.0%} of a core while no call was running: work goes on after a call has returned",
         )
@@ -143,11 +137,11 @@ def expect_drained(inspector: Inspector) -> None:
         reason = (
             f"while the next block's inputs were written the GPU was {slowdown:.3g} x as slow as when it is alone: "
         )
-        raise Distrusted(Status.UNTRUSTED, ReasonCode.BACKGROUND_WORK, reason + "work goes on between calls")
+        raise Distrusted(ReasonCode.BACKGROUND_WORK, reason + "work goes on between calls")
     waited = median(inspector.waits_s)
     if waited > BUSY_S:
         reason = f"after a block the GPU was busy for {1e3 * waited:.3g} ms: work goes on after a call has returned"
-        raise Distrusted(Status.UNTRUSTED, ReasonCode.BACKGROUND_WORK, reason)
+        raise Distrusted(ReasonCode.BACKGROUND_WORK, reason)
 
 
 def expect_consistent(lane: Lane, other: Lane) -> None:
@@ -165,11 +159,11 @@ def expect_consistent(lane: Lane, other: Lane) -> None:
     if min(abs(d) for d in differences) > allowed:
         own_ms, parent_ms = 1e3 * (typical + median(differences)), 1e3 * typical
         reason = f"its own clock says {own_ms:.4g} ms a call, the clock outside {parent_ms:.4g} ms"
-        raise Distrusted(Status.UNTRUSTED, ReasonCode.WITNESS_DISAGREES, reason)
+        raise Distrusted(ReasonCode.WITNESS_DISAGREES, reason)
 
 
 def expect_prompt(lane: Lane, inspector: Inspector) -> None:
     """Look at what collecting the outputs took: no output may be made only then."""
     collect = inspector.collects.get(id(lane.side))
     if collect and (complaint := collect.complaint(median(lane.per_call_s()))):
-        raise Distrusted(Status.UNTRUSTED, ReasonCode.BACKGROUND_WORK, complaint)
+        raise Distrusted(ReasonCode.BACKGROUND_WORK, complaint)

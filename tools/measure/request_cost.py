@@ -69,7 +69,7 @@ def usual_request_s(sandbox: Sandbox, plan: RunnerPlan, judge: JudgeProcess) -> 
             costs = [_block_s(runner, judge) for _ in range(SAMPLES[judge.device_kind])]
             return percentile(costs, PERCENT[judge.device_kind])
     except RunnerFailure as failure:
-        raise EngineError(f"the cost of a request could not be measured: {failure.reason}") from failure
+        raise EngineError(f"the cost of a request could not be measured: {failure}") from failure
 
 
 def _block_s(runner: RunnerProcess, judge: JudgeProcess) -> float:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ridgeline.tools.build.header import entry_declaration
 from ridgeline.tools.build.messages import explain_unloadable
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.machine.process_use import IDLE_SHARE, ProcessorTime, thread_count
+from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.precision import REPEAT_LIMIT, strictness
 from ridgeline.tools.records.results import Trial, Verdict
 from ridgeline.tools.records.vocabulary import STRICTEST_FIRST, Interface, Label, PrecisionClass, ReasonCode, Status
@@ -35,15 +36,6 @@ _NOMINAL = ("nominal_0", "nominal_1")
 _FIRST_SET = ("nominal_0", "shifted", "integers")
 """These trials use set 0, the others set 1: new contents come to addresses that a cache has seen, and a tweaked trial
 comes to the address of the one it differs from in a single row."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
-    """Why a candidate is not correct."""
-
-    status: Status
-    code: ReasonCode
-    reason: str
 
 
 def verify_candidate(
@@ -65,22 +57,22 @@ def verify_candidate(
     problem, extra = judge.problem, range(first_extra, first_extra + extra_trials)
     if problem.degenerate_code:
         reason = f"nothing to measure: {problem.degenerate_reason}"
-        return Verdict(status=Status.DEGENERATE, reason_code=ReasonCode(problem.degenerate_code), reason=reason)
+        return Verdict.failed(Finding(code=ReasonCode(problem.degenerate_code), reason=reason))
     try:
         with start() as runner:
             verification = Verification(judge, runner, tolerance)
             verdict = verification.run(extra) if is_judged else verification.run_unjudged(extra)
             return replace(verdict, load_s=runner.load_s)
     except RunnerFailure as fault:
-        return Verdict(status=fault.status, reason_code=fault.reason_code, reason=_told(fault, judge))
+        return Verdict.failed(_with_right_signature(fault.finding, judge))
 
 
-def _told(fault: RunnerFailure, judge: JudgeProcess) -> str:
-    """Return the fault's reason; a torch library without `forward` builds, and is told what it lacks when it loads."""
-    if fault.reason_code is not ReasonCode.LOAD_FAILED:
-        return fault.reason
+def _with_right_signature(finding: Finding, judge: JudgeProcess) -> Finding:
+    """Return the finding; of a torch library without `forward`, which builds and does not load, with the one it lacks."""
+    if finding.code is not ReasonCode.LOAD_FAILED:
+        return finding
     entry = entry_declaration(judge.problem.description.signature, judge.device_kind, Interface.TORCH)
-    return explain_unloadable(fault.reason, entry)
+    return replace(finding, reason=explain_unloadable(finding.reason, entry))
 
 
 class Verification:
@@ -102,7 +94,7 @@ class Verification:
         try:
             failure = self._run_trials(self._names(extra))
         except RunnerFailure as fault:
-            failure = Failure(status=fault.status, code=fault.reason_code, reason=fault.reason)
+            failure = fault.finding
         return self._verdict(failure)
 
     def run_unjudged(self, extra: range) -> Verdict:
@@ -119,7 +111,7 @@ class Verification:
     def _names(self, extra: range) -> tuple[str, ...]:
         return (*self._judge.problem.trials, *(f"extra_{i}" for i in extra))
 
-    def _run_trials(self, names: tuple[str, ...]) -> Failure | None:
+    def _run_trials(self, names: tuple[str, ...]) -> Finding | None:
         for name in names:
             self._set = 0 if name in _FIRST_SET else 1
             failure = self._first_run(name) or self._second_run(name) or self._look_at_threads()
@@ -129,7 +121,7 @@ class Verification:
 
     # ---------------------------------------------------------------------------------------------------------- trials
 
-    def _first_run(self, name: str) -> Failure | None:
+    def _first_run(self, name: str) -> Finding | None:
         self._judge.request("prepare", trial=name, set=self._set, nan=True)
         self._call()
         facts = self._judge.request("examine", trial=name, set=self._set)
@@ -141,7 +133,7 @@ class Verification:
         self._classes.append(PrecisionClass(facts["measured"]))
         return None
 
-    def _second_run(self, name: str) -> Failure | None:
+    def _second_run(self, name: str) -> Finding | None:
         self._judge.request("poison", set=self._set, nan=False)
         self._call()
         facts = self._judge.request("repeated", trial=name, set=self._set)
@@ -151,12 +143,12 @@ class Verification:
             return None
         if not Trial.from_json(facts["trial"]).passed or facts["difference"] > REPEAT_LIMIT * facts["trial"]["gate"]:
             reason = f"{name}: two calls on the same inputs differ by {facts['difference']:.2g}: a race?"
-            return Failure(status=Status.WRONG, code=ReasonCode.NONDETERMINISTIC, reason=reason)
+            return Finding(code=ReasonCode.NONDETERMINISTIC, reason=reason)
         if Label.NONDETERMINISTIC not in self._labels:
             self._labels.append(Label.NONDETERMINISTIC)
         return None
 
-    def _late_run(self, name: str) -> Failure | None:
+    def _late_run(self, name: str) -> Finding | None:
         """Call often enough to outlast a candidate that is right at first only, then examine once more."""
         low, high = _LATE_CALLS
         calls = low + secrets.randbelow(high - low)
@@ -168,8 +160,7 @@ class Verification:
         failure = self._failure_of(name, facts)
         if failure is None:
             return self._look_at_threads()
-        reason = f"right for its first calls only: {failure.reason}"
-        return Failure(status=failure.status, code=failure.code, reason=reason)
+        return replace(failure, reason=f"right for its first calls only: {failure.reason}")
 
     def _call(self) -> None:
         self._call_s = self._runner.run(self._set).parent_s
@@ -177,16 +168,16 @@ class Verification:
 
     # ---------------------------------------------------------------------------------------------- behind the clock
 
-    def _look_at_threads(self) -> Failure | None:
+    def _look_at_threads(self) -> Finding | None:
         threads = thread_count(self._runner.pid)
         warm = self._threads
         self._threads = max(threads, warm)
         if warm and threads > warm:
             reason = f"{counted(threads - warm, 'new thread')} after the first calls: start threads once, or use OpenMP"
-            return Failure(status=Status.UNTRUSTED, code=ReasonCode.NEW_THREAD, reason=reason)
+            return Finding(code=ReasonCode.NEW_THREAD, reason=reason)
         return None
 
-    def _background_work(self) -> Failure | None:
+    def _background_work(self) -> Finding | None:
         """Say whether a bad output goes on changing after the answer."""
         self._runner.cont()
         time.sleep(max(_SETTLE_S, 2 * self._call_s))
@@ -195,9 +186,9 @@ class Verification:
         if not self._judge.request("changed", set=self._set)["changed"]:
             return None
         reason = "the output was still being written after the call had returned: finish all work before returning"
-        return Failure(status=Status.UNTRUSTED, code=ReasonCode.BACKGROUND_WORK, reason=reason)
+        return Finding(code=ReasonCode.BACKGROUND_WORK, reason=reason)
 
-    def _look_at_idling(self, name: str) -> Failure | None:
+    def _look_at_idling(self, name: str) -> Finding | None:
         """Watch what the process does right after a call and when it has nothing to do; once more before it is blamed."""
         share = 0.0
         for _ in range(_IDLE_LOOKS):
@@ -210,7 +201,7 @@ class Verification:
             if share <= IDLE_SHARE:
                 return None
         reason = f"idle between calls it uses {share:.0%} of a core: work goes on behind the clock"
-        return Failure(status=Status.UNTRUSTED, code=ReasonCode.BACKGROUND_WORK, reason=reason)
+        return Finding(code=ReasonCode.BACKGROUND_WORK, reason=reason)
 
     def _idle_share(self, window_s: float) -> float:
         window_s = min(window_s, _IDLE_WINDOW_S)
@@ -220,10 +211,10 @@ class Verification:
 
     # --------------------------------------------------------------------------------------------------------- verdict
 
-    def _failure_of(self, name: str, facts: Facts) -> Failure | None:
+    def _failure_of(self, name: str, facts: Facts) -> Finding | None:
         if facts.get("touched"):
             reason = f"{name}: it wrote to its input `{facts['touched']}`, which is read-only"
-            return Failure(status=Status.RUNTIME_ERROR, code=ReasonCode.INPUT_WRITTEN, reason=reason)
+            return Finding(code=ReasonCode.INPUT_WRITTEN, reason=reason)
         if facts.get("missing"):
             return _not_written(name, facts["missing"])
         trial = Trial.from_json(facts["trial"])
@@ -232,7 +223,7 @@ class Verification:
         self._trials.append(trial)
         return explain(trial, facts, self._tolerance)
 
-    def _verdict(self, failure: Failure | None) -> Verdict:
+    def _verdict(self, failure: Finding | None) -> Verdict:
         nominal = [t.rel_error for t in self._trials if t.name in _NOMINAL]
         precision = loosest(self._classes)
         labels = list(self._labels)
@@ -242,10 +233,8 @@ class Verification:
         if skipped:
             labels.append(Label.TRIAL_SKIPPED)
         trials = [*self._trials, *(_skipped_trial(s) for s in skipped)]
-        return Verdict(
-            status=Status.OK if failure is None else failure.status,
-            reason_code=ReasonCode.NONE if failure is None else failure.code,
-            reason="" if failure is None else failure.reason,
+        return replace(
+            Verdict(status=Status.OK) if failure is None else Verdict.failed(failure),
             rel_error=max(nominal) if nominal else None,
             precision_class=precision,
             trials=tuple(trials),
@@ -268,32 +257,32 @@ def is_reduced(precision: PrecisionClass) -> bool:
     return precision not in (PrecisionClass.EXACT, PrecisionClass.FP32)
 
 
-def explain(trial: Trial, facts: Facts, tolerance: str) -> Failure:
+def explain(trial: Trial, facts: Facts, tolerance: str) -> Finding:
     """Return why a failed comparison failed, in words to act on."""
     where, output = _where(facts), facts.get("output", "out")
     if "non_finite" in facts:
         bad = facts["non_finite"]
         reason = f"{trial.name}: {output}{bad['index']} is {bad['got']}, expected {bad['expected']}"
-        return Failure(status=Status.WRONG, code=ReasonCode.NON_FINITE_MISMATCH, reason=reason)
+        return Finding(code=ReasonCode.NON_FINITE_MISMATCH, reason=reason)
     if facts.get("stale"):
         reason = (
             f"{trial.name}: the output is that of an earlier call ({facts['stale']}): nothing may be kept between calls"
         )
-        return Failure(status=Status.WRONG, code=ReasonCode.STALE_OUTPUT, reason=reason)
+        return Finding(code=ReasonCode.STALE_OUTPUT, reason=reason)
     if facts.get("wrong_integers"):
         wrong = counted(facts["wrong_integers"], "element")
         reason = f"{trial.name}: {output} differs in {wrong}; {where}; integers must be exact"
-        return Failure(status=Status.WRONG, code=ReasonCode.WRONG_VALUES, reason=reason)
+        return Finding(code=ReasonCode.WRONG_VALUES, reason=reason)
     error = f"error {trial.rel_error:.2g}, gate {trial.gate:.2g}"
     if facts.get("measured"):
         reason = (
             f"{trial.name}: {error}: like {facts['measured']} arithmetic, or some work left out, and {tolerance} is "
             f"required; {where}"
         )
-        return Failure(status=Status.WRONG, code=ReasonCode.PRECISION_TOO_LOW, reason=reason)
+        return Finding(code=ReasonCode.PRECISION_TOO_LOW, reason=reason)
     hint = _row_hint(facts, trial)
     reason = f"{trial.name}: values of {output} differ ({error}){hint}; {where}"
-    return Failure(status=Status.WRONG, code=ReasonCode.WRONG_VALUES, reason=reason)
+    return Finding(code=ReasonCode.WRONG_VALUES, reason=reason)
 
 
 def _where(facts: Facts) -> str:
@@ -309,23 +298,23 @@ def _row_hint(facts: Facts, trial: Trial) -> str:
     return f", the worst row by {row:.2g}" if row > 8 * max(trial.rel_error, trial.gate) else ""
 
 
-def _not_written(name: str, missing: Facts) -> Failure:
+def _not_written(name: str, missing: Facts) -> Finding:
     share = missing["missing"] / missing["total"]
     row = missing["first"] // max(missing["width"], 1)
     reason = (
         f"{name}: {share:.3g} of `{missing['output']}` ({counted(missing['missing'], 'element')}) was never written; "
         f"the first missing is element {missing['first']} (row {row})"
     )
-    return Failure(status=Status.WRONG, code=ReasonCode.OUTPUT_NOT_WRITTEN, reason=reason)
+    return Finding(code=ReasonCode.OUTPUT_NOT_WRITTEN, reason=reason)
 
 
-def _not_written_again(missing: Facts) -> Failure:
+def _not_written_again(missing: Facts) -> Finding:
     share = missing["missing"] / missing["total"]
     reason = (
         f"the second call on the same inputs left {share:.3g} of `{missing['output']}` unwritten: every call must do "
         "all of its work"
     )
-    return Failure(status=Status.WRONG, code=ReasonCode.STALE_OUTPUT, reason=reason)
+    return Finding(code=ReasonCode.STALE_OUTPUT, reason=reason)
 
 
 def _skipped_trial(text: str) -> Trial:

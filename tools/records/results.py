@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Self
 
 from ridgeline.tools.records.codec import Record
+from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.vocabulary import (
     STRICTEST_FIRST,
@@ -88,6 +90,11 @@ class Build(Record):
     build_s: float = 0.0
     cached: bool = False
 
+    @classmethod
+    def failed(cls, key: str, finding: Finding) -> Self:
+        """Return the build of a candidate with this finding."""
+        return cls(key=key, status=finding.status, reason_code=finding.code, reason=finding.reason)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial(Record):
@@ -115,6 +122,11 @@ class Verdict(Record):
     verify_s: float = 0.0  # from the start of its runner to the last comparison
     load_s: float = 0.0  # of it: until the runner stood ready with the candidate loaded
 
+    @classmethod
+    def failed(cls, finding: Finding) -> Self:
+        """Return the verdict of a candidate with this finding."""
+        return cls(status=finding.status, reason_code=finding.code, reason=finding.reason)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing(Record):
@@ -137,6 +149,11 @@ class Timing(Record):
     load_s: float = 0.0  # before it: until a runner of its own stood ready with the candidate loaded
     clocks: dict[str, float] = field(default_factory=dict)  # GPU: sm_mhz, power_w, …; share of blocks "slowed by …"
     graph_ms: float | None = None  # GPU, launch-bound: a call in a replayed CUDA graph; None: it cannot be captured
+
+    @classmethod
+    def failed(cls, finding: Finding) -> Self:
+        """Return the timing of a candidate with this finding."""
+        return cls(status=finding.status, reason_code=finding.code, reason=finding.reason)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Self
 
 
 class DeviceKind(StrEnum):
@@ -51,56 +52,61 @@ class Status(StrEnum):
 
 
 class ReasonCode(StrEnum):
-    """Why an evaluation is not `ok`: one code for each family of failure or cheat."""
+    """Why an evaluation is not `ok`: one code for each family of failure or cheat, each of one status."""
 
-    NONE = "none"
-    # compile_error
-    COMPILER_FAILED = "compiler_failed"
-    COMPILER_TIMEOUT = "compiler_timeout"
-    LINK_FAILED = "link_failed"
-    # refused
-    FLAG_NOT_ALLOWED = "flag_not_allowed"
-    SOURCE_REJECTED = "source_rejected"
-    INTERFACE_UNSUPPORTED = "interface_unsupported"
-    ENGINE_FAILED = "engine_failed"  # the judge's own fault: says nothing of the kernel
-    MODEL_FAILED = "model_failed"  # there is no kernel: its model gave no usable reply
-    # runtime_error
-    LOAD_FAILED = "load_failed"
-    CRASHED = "crashed"
-    EXITED = "exited"
-    SANDBOX_VIOLATION = "sandbox_violation"
-    OUT_OF_MEMORY = "out_of_memory"
-    INPUT_WRITTEN = "input_written"
-    CUDA_ERROR = "cuda_error"
-    # timeout
-    CALL_TIMEOUT = "call_timeout"
-    LOAD_TIMEOUT = "load_timeout"
-    # wrong
-    WRONG_VALUES = "wrong_values"
-    OUTPUT_NOT_WRITTEN = "output_not_written"
-    NON_FINITE_MISMATCH = "non_finite_mismatch"
-    SHAPE_MISMATCH = "shape_mismatch"
-    DTYPE_MISMATCH = "dtype_mismatch"
-    NOT_A_TENSOR = "not_a_tensor"
-    PRECISION_TOO_LOW = "precision_too_low"
-    NONDETERMINISTIC = "nondeterministic"
-    STALE_OUTPUT = "stale_output"
-    OUTPUT_ALIASES_INPUT = "output_aliases_input"
-    STATE_CHANGED = "state_changed"
-    WEIGHTS_IGNORED = "weights_ignored"
-    WEIGHTS_MISMATCH = "weights_mismatch"
-    # degenerate
-    TRIVIAL_OUTPUT_PASSES = "trivial_output_passes"
-    CONSTANT_OUTPUT = "constant_output"
-    # untrusted
-    WITNESS_DISAGREES = "witness_disagrees"
-    BACKGROUND_WORK = "background_work"
-    NEW_THREAD = "new_thread"
-    PROTOCOL_VIOLATED = "protocol_violated"
-    TIMED_OUTPUT_WRONG = "timed_output_wrong"
-    BELOW_FLOOR = "below_floor"
-    NO_GAIN = "no_gain"  # the certificate's interval does not exclude 1
-    TIMINGS_SPREAD = "timings_spread"  # timings of one kernel in several processes differ by more than noise
+    status: Status
+
+    def __new__(cls, value: str, status: Status = Status.OK) -> Self:
+        """Make a member whose value is the code's name and which knows how an evaluation with it ended."""
+        code = str.__new__(cls, value)
+        code._value_ = value
+        code.status = status
+        return code
+
+    NONE = "none", Status.OK
+    COMPILER_FAILED = "compiler_failed", Status.COMPILE_ERROR
+    COMPILER_TIMEOUT = "compiler_timeout", Status.COMPILE_ERROR
+    LINK_FAILED = "link_failed", Status.COMPILE_ERROR
+    FLAG_NOT_ALLOWED = "flag_not_allowed", Status.REFUSED
+    SOURCE_REJECTED = "source_rejected", Status.REFUSED
+    INTERFACE_UNSUPPORTED = "interface_unsupported", Status.REFUSED
+    ENGINE_FAILED = "engine_failed", Status.REFUSED  # the judge's own fault: says nothing of the kernel
+    MODEL_FAILED = "model_failed", Status.REFUSED  # there is no kernel: its model gave no usable reply
+    LOAD_FAILED = "load_failed", Status.RUNTIME_ERROR
+    CRASHED = "crashed", Status.RUNTIME_ERROR
+    EXITED = "exited", Status.RUNTIME_ERROR
+    SANDBOX_VIOLATION = "sandbox_violation", Status.RUNTIME_ERROR
+    OUT_OF_MEMORY = "out_of_memory", Status.RUNTIME_ERROR
+    INPUT_WRITTEN = "input_written", Status.RUNTIME_ERROR
+    CUDA_ERROR = "cuda_error", Status.RUNTIME_ERROR
+    CALL_TIMEOUT = "call_timeout", Status.TIMEOUT
+    LOAD_TIMEOUT = "load_timeout", Status.TIMEOUT
+    WRONG_VALUES = "wrong_values", Status.WRONG
+    OUTPUT_NOT_WRITTEN = "output_not_written", Status.WRONG
+    NON_FINITE_MISMATCH = "non_finite_mismatch", Status.WRONG
+    SHAPE_MISMATCH = "shape_mismatch", Status.WRONG
+    DTYPE_MISMATCH = "dtype_mismatch", Status.WRONG
+    NOT_A_TENSOR = "not_a_tensor", Status.WRONG
+    PRECISION_TOO_LOW = "precision_too_low", Status.WRONG
+    NONDETERMINISTIC = "nondeterministic", Status.WRONG
+    STALE_OUTPUT = "stale_output", Status.WRONG
+    OUTPUT_ALIASES_INPUT = "output_aliases_input", Status.WRONG
+    STATE_CHANGED = "state_changed", Status.WRONG
+    WEIGHTS_IGNORED = "weights_ignored", Status.WRONG
+    WEIGHTS_MISMATCH = "weights_mismatch", Status.WRONG
+    TRIVIAL_OUTPUT_PASSES = "trivial_output_passes", Status.DEGENERATE
+    CONSTANT_OUTPUT = "constant_output", Status.DEGENERATE
+    WITNESS_DISAGREES = "witness_disagrees", Status.UNTRUSTED
+    BACKGROUND_WORK = "background_work", Status.UNTRUSTED
+    NEW_THREAD = "new_thread", Status.UNTRUSTED
+    PROTOCOL_VIOLATED = "protocol_violated", Status.UNTRUSTED
+    TIMED_OUTPUT_WRONG = "timed_output_wrong", Status.UNTRUSTED
+    BELOW_FLOOR = "below_floor", Status.UNTRUSTED
+    NO_GAIN = "no_gain", Status.UNTRUSTED  # the certificate's interval does not exclude 1
+    TIMINGS_SPREAD = (
+        "timings_spread",
+        Status.UNTRUSTED,
+    )  # timings of one kernel in several processes differ by more than noise
 
 
 class Label(StrEnum):

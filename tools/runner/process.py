@@ -14,6 +14,7 @@ import time
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.judge.process import LoadedProblem, Place
 from ridgeline.tools.machine.process_use import Threads
+from ridgeline.tools.records.finding import CandidateFault
 from ridgeline.tools.records.vocabulary import ArgKind, ReasonCode, Status
 from ridgeline.tools.runner.fault_address import locate
 from ridgeline.tools.runner.start import SOCKET_INSIDE, RunnerPlan, RunnerStart
@@ -25,35 +26,29 @@ _LONGEST_LINE = 4096
 _MOST_DIGITS = 19  # of an int64
 _EXIT_WAIT_S = 5.0
 
-_FAILED: dict[str, tuple[Status, ReasonCode]] = {
-    "load_failed": (Status.RUNTIME_ERROR, ReasonCode.LOAD_FAILED),
-    "crashed": (Status.RUNTIME_ERROR, ReasonCode.CRASHED),
-    "input_written": (Status.RUNTIME_ERROR, ReasonCode.INPUT_WRITTEN),
-    "cuda_error": (Status.RUNTIME_ERROR, ReasonCode.CUDA_ERROR),
-    "device": (Status.RUNTIME_ERROR, ReasonCode.CUDA_ERROR),
-    "out_of_memory": (Status.RUNTIME_ERROR, ReasonCode.OUT_OF_MEMORY),
-    "not_a_tensor": (Status.WRONG, ReasonCode.NOT_A_TENSOR),
-    "shape_mismatch": (Status.WRONG, ReasonCode.SHAPE_MISMATCH),
-    "dtype_mismatch": (Status.WRONG, ReasonCode.DTYPE_MISMATCH),
-    "output_aliases_input": (Status.WRONG, ReasonCode.OUTPUT_ALIASES_INPUT),
-    "stale_output": (Status.WRONG, ReasonCode.STALE_OUTPUT),
-    "state_changed": (Status.WRONG, ReasonCode.STATE_CHANGED),
-    "weights_ignored": (Status.WRONG, ReasonCode.WEIGHTS_IGNORED),
-    "weights_mismatch": (Status.WRONG, ReasonCode.WEIGHTS_MISMATCH),
+_FAILED = {
+    "load_failed": ReasonCode.LOAD_FAILED,
+    "crashed": ReasonCode.CRASHED,
+    "input_written": ReasonCode.INPUT_WRITTEN,
+    "cuda_error": ReasonCode.CUDA_ERROR,
+    "device": ReasonCode.CUDA_ERROR,
+    "out_of_memory": ReasonCode.OUT_OF_MEMORY,
+    "not_a_tensor": ReasonCode.NOT_A_TENSOR,
+    "shape_mismatch": ReasonCode.SHAPE_MISMATCH,
+    "dtype_mismatch": ReasonCode.DTYPE_MISMATCH,
+    "output_aliases_input": ReasonCode.OUTPUT_ALIASES_INPUT,
+    "stale_output": ReasonCode.STALE_OUTPUT,
+    "state_changed": ReasonCode.STATE_CHANGED,
+    "weights_ignored": ReasonCode.WEIGHTS_IGNORED,
+    "weights_mismatch": ReasonCode.WEIGHTS_MISMATCH,
 }
 
 
 _KILLED = ("killed by SIGKILL ", "its supervisor was killed ")
 
 
-class RunnerFailure(Exception):
-    """A candidate's runner died, hung or broke the protocol: how that counts, and why."""
-
-    def __init__(self, status: Status, reason_code: ReasonCode, reason: str) -> None:
-        self.reason = "".join(char if char.isprintable() else " " for char in reason)  # some words are the candidate's
-        super().__init__(self.reason)
-        self.status = status
-        self.reason_code = reason_code
+class RunnerFailure(CandidateFault):
+    """A candidate's runner died, hung or broke the protocol."""
 
 
 class RunnerProcess:
@@ -169,7 +164,7 @@ class RunnerProcess:
             if time.monotonic() > deadline:
                 self._process.kill()
                 reason = "a thread went on in a system call after the answer: finish all work before returning"
-                raise RunnerFailure(Status.UNTRUSTED, ReasonCode.BACKGROUND_WORK, reason)
+                raise RunnerFailure(ReasonCode.BACKGROUND_WORK, reason)
 
     def cont(self) -> None:
         """Let the process go on."""
@@ -211,7 +206,7 @@ class RunnerProcess:
             self._send(self._setup())
             self._expect("mapped")
         except RunnerFailure as failure:  # no candidate is there yet whose fault it could be
-            raise EngineError(f"a runner could not be made ready: {failure.reason}") from failure
+            raise EngineError(f"a runner could not be made ready: {failure}") from failure
         words = self._reply(self._plan.load_timeout_s, ReasonCode.LOAD_TIMEOUT)
         if words[0] != "ready" or len(words) != 3:
             raise self._violation(f"{' '.join(words)!r} instead of ready")
@@ -265,7 +260,7 @@ class RunnerProcess:
             except TimeoutError as error:
                 self._process.kill()
                 reason = f"no answer within {timeout_s:g} s {self._phase}: stopped"
-                raise RunnerFailure(Status.TIMEOUT, on_timeout, reason) from error
+                raise RunnerFailure(on_timeout, reason) from error
             except ConnectionResetError as error:
                 raise self._ended() from error
             if not data:
@@ -304,16 +299,15 @@ class RunnerProcess:
 
     def _violation(self, what: str) -> RunnerFailure:
         reason = f"the candidate wrote to the host's connection: {what}"
-        return RunnerFailure(Status.UNTRUSTED, ReasonCode.PROTOCOL_VIOLATED, reason)
+        return RunnerFailure(ReasonCode.PROTOCOL_VIOLATED, reason)
 
     def _failed(self, words: list[str]) -> RunnerFailure:
         code, detail = (words[0] if words else ""), words[1:]
         if code not in _FAILED:
             return self._violation(f"failed {' '.join(words)!r}")
-        status, reason_code = _FAILED[code]
         if code in ("crashed", "input_written") and len(detail) == 4 and _is_number(detail[0]):
-            return RunnerFailure(status, reason_code, self._explain_fault(detail))
-        return RunnerFailure(status, reason_code, " ".join(detail) or code.replace("_", " "))
+            return RunnerFailure(_FAILED[code], self._explain_fault(detail))
+        return RunnerFailure(_FAILED[code], " ".join(detail) or code.replace("_", " "))
 
     def _explain_fault(self, detail: list[str]) -> str:
         number, access, region, offset = detail
@@ -339,22 +333,22 @@ class RunnerProcess:
         except TimeoutError:
             self._process.kill()
             reason = "the candidate closed the host's connection and went on running"
-            return RunnerFailure(Status.UNTRUSTED, ReasonCode.PROTOCOL_VIOLATED, reason)
+            return RunnerFailure(ReasonCode.PROTOCOL_VIOLATED, reason)
         said = self._said()
         reason = f"{ended.message} {self._phase}{': ' + said if said else ''}"
         if ended.limit == "memory":
-            return RunnerFailure(Status.RUNTIME_ERROR, ReasonCode.OUT_OF_MEMORY, reason)
+            return RunnerFailure(ReasonCode.OUT_OF_MEMORY, reason)
         if ended.limit == "wall":
-            return RunnerFailure(Status.TIMEOUT, ReasonCode.CALL_TIMEOUT, reason)
+            return RunnerFailure(ReasonCode.CALL_TIMEOUT, reason)
         if ended.signal == signal.SIGXCPU:
-            return RunnerFailure(Status.TIMEOUT, ReasonCode.CALL_TIMEOUT, reason)
+            return RunnerFailure(ReasonCode.CALL_TIMEOUT, reason)
         if ended.limit or ended.signal in (signal.SIGSYS, signal.SIGXFSZ):
-            return RunnerFailure(Status.RUNTIME_ERROR, ReasonCode.SANDBOX_VIOLATION, reason)
+            return RunnerFailure(ReasonCode.SANDBOX_VIOLATION, reason)
         if ended.signal is not None:
-            return RunnerFailure(Status.RUNTIME_ERROR, ReasonCode.CRASHED, reason)
+            return RunnerFailure(ReasonCode.CRASHED, reason)
         code = ReasonCode.CRASHED if "Sanitizer" in said or "runtime error:" in said else ReasonCode.EXITED
         how = "" if ended.code is None else "the process ended by itself: "
-        return RunnerFailure(Status.RUNTIME_ERROR, code, how + reason)
+        return RunnerFailure(code, how + reason)
 
     def _said(self) -> str:
         """Return what is worth quoting of the runner's stderr: a sanitizer's finding, or its last line."""

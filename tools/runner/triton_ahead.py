@@ -28,8 +28,8 @@ _LIMIT_S = 240.0  # an autotuned kernel is compiled once for each of its configu
 _PROCESSES = 256
 _LAST_LINES, _LAST_CHARACTERS = 4, 500
 _CODES = {
-    "wall": (Status.TIMEOUT, ReasonCode.LOAD_TIMEOUT),
-    "memory": (Status.RUNTIME_ERROR, ReasonCode.OUT_OF_MEMORY),
+    "wall": ReasonCode.LOAD_TIMEOUT,
+    "memory": ReasonCode.OUT_OF_MEMORY,
 }
 _BUNDLE, _SPEC = "bundle.zip", "spec.json"
 
@@ -89,8 +89,8 @@ def _failure(ended: ExitStatus, said: str) -> RunnerFailure | EngineError:
     words = _last_words(said) or ended.message
     if TRITON_READY not in said:
         return EngineError(f"Triton cannot be run ahead: {words}")
-    status, code = _CODES.get(ended.limit, (Status.RUNTIME_ERROR, ReasonCode.CRASHED))
-    return RunnerFailure(status, code, f"while Triton compiled its kernels: {words}")
+    code = _CODES.get(ended.limit, ReasonCode.CRASHED)
+    return RunnerFailure(code, f"while Triton compiled its kernels: {words}")
 
 
 def _last_words(said: str) -> str:

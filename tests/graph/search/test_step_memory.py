@@ -10,7 +10,7 @@ from tests.graph.conftest import Search
 from tests.graph.memory_engine import DESCRIPTION
 
 from ridgeline.graph.search.step_memory import compare_once
-from ridgeline.tools.build import compiler
+from ridgeline.tools.records import keys
 from ridgeline.tools.records.results import Build
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import Origin, Status
@@ -37,5 +37,5 @@ async def test_a_comparison_is_measured_again_by_another_judge_or_on_another_bui
     assert [await measured(), await measured()] == [1, 1]
     builds["one"] = dataclasses.replace(builds["one"], key="another compiler")
     assert [await measured(), await measured()] == [2, 2]
-    monkeypatch.setattr(compiler, "JUDGE_VERSION", compiler.JUDGE_VERSION + 1)
+    monkeypatch.setattr(keys, "JUDGE_VERSION", keys.JUDGE_VERSION + 1)
     assert [await measured(), await measured()] == [3, 3]

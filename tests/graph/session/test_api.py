@@ -21,7 +21,7 @@ from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.errors import DeviceError, ModelError, ProblemError, SandboxError
 from ridgeline.tools.records.results import Build
 from ridgeline.tools.records.vocabulary import ReasonCode, Status
-from ridgeline.tools.sandbox.sandbox import sandbox
+from ridgeline.tools.sandbox import sandbox
 
 ROOT = Path(__file__).parents[3]
 

@@ -185,7 +185,7 @@ class _EndsWhenCaptured:
         self.reason_code = reason_code
 
     def capture(self, first_set: int, calls: int) -> bool:
-        raise RunnerFailure(Status.RUNTIME_ERROR, self.reason_code, "ended in the capture")
+        raise RunnerFailure(self.reason_code, "ended in the capture")
 
 
 def timed_in_a_graph(tmp_path: Path, reason_code: ReasonCode) -> Timing:
@@ -206,4 +206,4 @@ def test_a_kernel_that_cannot_be_captured_has_a_time_and_no_graph_time(tmp_path:
 def test_a_kernel_that_dies_otherwise_in_a_capture_has_failed(tmp_path: Path, reason_code: ReasonCode) -> None:
     with pytest.raises(RunnerFailure) as failure:
         timed_in_a_graph(tmp_path, reason_code)
-    assert failure.value.reason_code is reason_code
+    assert failure.value.finding.code is reason_code

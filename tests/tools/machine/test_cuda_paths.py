@@ -12,7 +12,7 @@ from ridgeline.tools.machine import cuda_paths as driver_place
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.records.problem import Target
 from ridgeline.tools.records.vocabulary import DeviceKind, Interface, PrecisionClass
-from ridgeline.tools.runner.worker.__main__ import plan as runner_plans
+from ridgeline.tools.runner import plan as runner_plans
 
 PROBLEM = Target(
     name="p",

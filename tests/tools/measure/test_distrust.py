@@ -50,7 +50,7 @@ def waited(*waits_s: float) -> Inspector:
 def test_a_gpu_that_is_usually_busy_after_a_block_has_work_left_behind() -> None:
     with pytest.raises(Distrusted, match="busy for 3 ms: work goes on") as raised:
         expect_drained(waited(3 * BUSY_S, 3 * BUSY_S, 0.0))
-    assert (raised.value.status, raised.value.reason_code) == (Status.UNTRUSTED, ReasonCode.BACKGROUND_WORK)
+    assert (raised.value.finding.status, raised.value.finding.code) == (Status.UNTRUSTED, ReasonCode.BACKGROUND_WORK)
 
 
 def test_a_single_wait_for_a_gpu_blames_nobody() -> None:
@@ -62,7 +62,7 @@ def test_a_gpu_that_usually_works_while_contents_are_renewed_has_work_waiting() 
     inspector.slowdowns = {0: [1.0, 1.9, 2.1], 1: [1.0]}
     with pytest.raises(Distrusted, match=r"1\.9 x as slow as when it is alone: work goes on between calls") as raised:
         expect_drained(inspector)
-    assert (raised.value.status, raised.value.reason_code) == (Status.UNTRUSTED, ReasonCode.BACKGROUND_WORK)
+    assert (raised.value.finding.status, raised.value.finding.code) == (Status.UNTRUSTED, ReasonCode.BACKGROUND_WORK)
     inspector.slowdowns = {0: [1.0, 1.1, 2.1], 1: [1.0]}
     expect_drained(inspector)
 
@@ -77,4 +77,4 @@ def test_a_gpu_that_usually_works_while_contents_are_renewed_has_work_waiting() 
 )
 def test_a_wrong_timed_output_is_explained_by_its_error(error: float, code: ReasonCode) -> None:
     fault = wrong_output(Trial(name="set_3", rel_error=error, gate=1e-5, passed=False), 3)
-    assert fault.reason_code is code
+    assert fault.finding.code is code

@@ -17,9 +17,9 @@ from ridgeline.tools.engine import VerifyTask
 from ridgeline.tools.machine.process_use import Threads
 from ridgeline.tools.records.results import Build
 from ridgeline.tools.records.vocabulary import Status
+from ridgeline.tools.runner import pool as runner_pool
 from ridgeline.tools.runner.pool import RunnerPool
 from ridgeline.tools.runner.start import RunnerPlan
-from ridgeline.tools.runner.worker.__main__ import pool as runner_pool
 from ridgeline.tools.sandbox.sandbox import Confined, Sandbox, python_paths
 
 HOST = """

@@ -31,7 +31,7 @@ def test_what_ends_after_the_gpu_was_open_is_the_modules(limit: str, code: Reaso
     said = f"{TRITON_READY}\none\ntwo\nthree\nfour\ncandidate.py:3: ValueError: no\n"
     failure = _failure(ExitStatus(code=1, limit=limit), said)
     assert isinstance(failure, RunnerFailure)
-    assert failure.reason_code is code
+    assert failure.finding.code is code
     assert failure.reason.endswith("two | three | four | candidate.py:3: ValueError: no")
 
 

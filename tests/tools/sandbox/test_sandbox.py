@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from ridgeline.tools.errors import EngineError, SandboxError
+from ridgeline.tools.sandbox import sandbox as sandbox_module
 from ridgeline.tools.sandbox.launcher import build_launcher
 from ridgeline.tools.sandbox.rules import CONFINED_UID, dropped_uid
 from ridgeline.tools.sandbox.sandbox import (
@@ -29,7 +30,6 @@ from ridgeline.tools.sandbox.sandbox import (
     python_paths,
     reason_against,
 )
-from ridgeline.tools.sandbox.sandbox import sandbox as sandbox_module
 
 
 @pytest.fixture(params=[Tier.BUBBLEWRAP, Tier.LANDLOCK], ids=["A", "B"])

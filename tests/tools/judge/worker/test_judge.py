@@ -16,7 +16,7 @@ from ridgeline.tools.errors import EngineError, JudgeCrashed, ProblemError
 from ridgeline.tools.judge.process import JudgeProcess, SharedRegion
 from ridgeline.tools.judge.worker import judge
 from ridgeline.tools.judge.worker.__main__ import _described, _lost_gpu
-from ridgeline.tools.judge.worker.judge import _contents_may_be_refused, _kept_bytes, hang_limit
+from ridgeline.tools.judge.worker.judge import _contents_may_be_refused, _kept_bytes
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.records.problem import Target
 from ridgeline.tools.records.results import Trial

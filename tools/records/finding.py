@@ -1,0 +1,30 @@
+"""Why a candidate's result does not count."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ridgeline.tools.records.codec import Record
+from ridgeline.tools.records.vocabulary import ReasonCode, Status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding(Record):
+    """What is wrong with a candidate: a code, which alone decides, and a sentence for a person or a model to act on."""
+
+    code: ReasonCode
+    reason: str
+
+    @property
+    def status(self) -> Status:
+        """How the evaluation ends because of it."""
+        return self.code.status
+
+
+class CandidateFault(Exception):
+    """Carries a finding to where the verdict or the timing is made."""
+
+    def __init__(self, code: ReasonCode, reason: str) -> None:
+        # part of a reason may be the candidate's own words, which may hold a terminal's escape sequences
+        self.finding = Finding(code=code, reason="".join(char if char.isprintable() else " " for char in reason))
+        super().__init__(self.finding.reason)
