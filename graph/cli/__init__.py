@@ -31,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _complain(f"Ridgeline runs on Linux only, this is {sys.platform}: use a Linux machine or container")
     try:
         module = _MODULES.get(args.command, args.command)
-        command = importlib.import_module(f"ridgeline.graph.commands.{module}")
+        command = importlib.import_module(f"ridgeline.graph.cli.commands.{module}")
         return int(command.execute(args))
     except InputError as error:
         return _complain(str(error))

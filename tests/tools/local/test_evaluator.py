@@ -160,7 +160,9 @@ def test_evaluators_log_goes_to_stderr_as_run_log_has_it(tmp_path: Path) -> None
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "RIDGELINE_CACHE_DIR": str(tmp_path)}
     command = [sys.executable, "-c", code, json.dumps(detect_device("cpu").to_json())]
     done = subprocess.run(command, env=environment, input="", capture_output=True, text=True, check=True)
-    assert re.fullmatch(r"[-\d]+ [:,\d]+ INFO ridgeline\.tools\.baselines: baseline eager: 1 ms\n", done.stderr)
+    assert re.fullmatch(
+        r"[-\d]+ [:,\d]+ INFO ridgeline\.tools\.measure\.baselines: baseline eager: 1 ms\n", done.stderr
+    )
 
 
 @pytest.mark.parametrize(

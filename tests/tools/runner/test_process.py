@@ -48,7 +48,7 @@ def test_judge_that_cannot_start_leaves_no_descriptor_and_no_process(
     def refuse(*_: object) -> None:
         raise OSError(22, "refused")
 
-    monkeypatch.setattr(f"ridgeline.tools.judge_process.{name}", refuse)
+    monkeypatch.setattr(f"ridgeline.tools.judge.process.{name}", refuse)
     problem = Target(
         name="p", reference_source="", interface=Interface.C, tolerance=PrecisionClass.FP32, device=detect_device("cpu")
     )

@@ -32,7 +32,7 @@ def test_what_ends_after_the_gpu_was_open_is_the_modules(limit: str, code: Reaso
     failure = _failure(ExitStatus(code=1, limit=limit), said)
     assert isinstance(failure, RunnerFailure)
     assert failure.finding.code is code
-    assert failure.reason.endswith("two | three | four | candidate.py:3: ValueError: no")
+    assert failure.finding.reason.endswith("two | three | four | candidate.py:3: ValueError: no")
 
 
 def test_what_ends_before_is_the_machines() -> None:

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from ridgeline.tools.errors import EngineError, JudgeCrashed, ProblemError
+from ridgeline.tools.judge import hang_limit
 from ridgeline.tools.judge.process import JudgeProcess, SharedRegion
 from ridgeline.tools.judge.worker import judge
 from ridgeline.tools.judge.worker.__main__ import _described, _lost_gpu
