@@ -1,8 +1,14 @@
-"""What tests of several rooms share: one torch extension, since stock torch headers take half a minute to compile."""
+"""What tests of several rooms share: the sandbox tiers, which tests run, and one torch extension.
+
+The extension is shared because stock torch headers take half a minute to compile.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import os
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,11 +25,58 @@ from ridgeline.tools.records import (
     Signature,
     Status,
 )
-from ridgeline.tools.sandbox import Sandbox, probe_sandbox
+from ridgeline.tools.sandbox import Sandbox, Tier, probe_sandbox, reason_against
 from tests.candidates import candidate_of
 from tests.descriptions import description_of
 
 ROWS, COLS = 4, 8
+TIERS = "RIDGELINE_TEST_TIERS"
+"""Tiers that have to work here, "AB" or "B": the run ends where one does not, and everything runs in the first of them."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Hide bubblewrap, also from every process of a test, where the run is one of tier B.
+
+    A name that cannot be run comes first on PATH, so that what Ridgeline itself does without bubblewrap is what is tested.
+    """
+    if required_tiers()[:1] != [Tier.LANDLOCK] or os.environ.get("PYTEST_XDIST_WORKER"):
+        return
+    folder = tempfile.TemporaryDirectory(prefix="ridgeline-no-bubblewrap-")
+    config.add_cleanup(folder.cleanup)
+    hidden = Path(folder.name, "bwrap")
+    hidden.write_text("#!/bin/sh\nexit 1\n")
+    hidden.chmod(0o755)
+    os.environ["PATH"] = f"{folder.name}{os.pathsep}{os.environ['PATH']}"
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """End the run where a tier that has to work does not."""
+    missing = {tier: reason for tier in required_tiers() if (reason := reason_against(tier))}
+    if missing:
+        pytest.exit("; ".join(f"tier {tier} cannot be tested: {why}" for tier, why in missing.items()), returncode=1)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is slow unless `-m` names it, so that `-m gpu` or `-m timing` takes minutes."""
+    if "slow" in config.option.markexpr:
+        return
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    config.hook.pytest_deselected(items=slow)
+    items[:] = [item for item in items if item not in slow]
+
+
+def required_tiers() -> list[Tier]:
+    """Return the tiers that RIDGELINE_TEST_TIERS names, in its order."""
+    return [Tier(letter) for letter in os.environ.get(TIERS, "")]
+
+
+@pytest.fixture(scope="session", params=[Tier.BUBBLEWRAP, Tier.LANDLOCK], ids=["A", "B"])
+def each_tier(request: pytest.FixtureRequest) -> Tier:
+    """Each tier that works here."""
+    reason = reason_against(request.param)
+    if reason:
+        pytest.skip(f"tier {request.param}: {reason}")
+    return request.param
 
 
 def _arguments() -> Signature:
@@ -36,7 +89,17 @@ def _arguments() -> Signature:
 
 @pytest.fixture(scope="session")
 def torch_extension(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The library of cheats/torch_extension.cpp: `forward(x, mode, weight)`."""
+    """The library of cheats/torch_extension.cpp: `forward(x, mode, weight)`, built once for all workers of a run."""
+    with_workers = "PYTEST_XDIST_WORKER" in os.environ
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if with_workers else base) / "torch-extension"
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return _extension(folder)  # the cache of builds answers the second worker
+
+
+def _extension(folder: Path) -> Path:
     device = Device(kind=DeviceKind.CPU, name="t", arch="t", uuid="cpu", cores=2, memory_bytes=1 << 30, cache_bytes=1)
     problem = ProblemOnDevice(
         name="t",
@@ -48,7 +111,7 @@ def torch_extension(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     source = (Path(__file__).parent / "cheats" / "torch_extension.cpp").read_text()
     candidate = candidate_of(source, interface="torch")
-    compiler = Compiler(Sandbox(probe_sandbox().tier), tmp_path_factory.mktemp("torch-extension"), device)
+    compiler = Compiler(Sandbox(probe_sandbox().tier), folder / "cache", device)
     with asyncio.Runner() as runner:
         (build,) = runner.run(compiler.compile_batch([CompileTask(problem=problem, candidate=candidate)]))
     assert build.status is Status.OK, build.log

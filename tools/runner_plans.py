@@ -115,7 +115,7 @@ def _python_plan(
     confined = Confined(
         command=python_command("runner"),
         readable=(*package_paths(), watcher, *_driver_folders(problem)),
-        env=python_environment(problem),
+        env=_bound_by_themselves(python_environment(problem), watcher),
         devices=device_nodes(problem.device) if problem.device.kind is DeviceKind.CUDA else (),
         limits=_python_limits(problem),
         cpus=measurement_cores(),
@@ -145,6 +145,18 @@ def python_environment(problem: ProblemOnDevice) -> dict[str, str]:
         if told is not None:
             given["LD_LIBRARY_PATH"] = str(told)
     return compute_environment(problem.device, in_python=True) | given
+
+
+def _bound_by_themselves(environment: dict[str, str], watcher: Path) -> dict[str, str]:
+    """Return the environment in which each of OpenMP's threads takes its core itself, as tier B's filter asks.
+
+    A path that LD_PRELOAD would take apart leaves the threads unbound: in tier B a bound one could not be started.
+    """
+    if "OMP_PROC_BIND" not in environment:
+        return environment
+    if any(separator in str(watcher) for separator in " :"):
+        return {name: value for name, value in environment.items() if name != "OMP_PROC_BIND"}
+    return environment | {"LD_PRELOAD": str(watcher)}
 
 
 def _driver_folders(problem: ProblemOnDevice) -> tuple[Path, ...]:

@@ -32,12 +32,9 @@ from ridgeline.tools.sandbox_launcher import build_launcher
 from ridgeline.tools.sandbox_rules import CONFINED_UID, dropped_uid
 
 
-@pytest.fixture(params=[Tier.BUBBLEWRAP, Tier.LANDLOCK], ids=["A", "B"])
-def sandbox(request: pytest.FixtureRequest) -> Sandbox:
-    reason = reason_against(request.param)
-    if reason:
-        pytest.skip(f"tier {request.param}: {reason}")
-    return Sandbox(request.param)
+@pytest.fixture
+def sandbox(each_tier: Tier) -> Sandbox:
+    return Sandbox(each_tier)
 
 
 @pytest.fixture
