@@ -8,9 +8,12 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
+import sys
 import tempfile
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,6 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
     A name that cannot be run comes first on PATH, so that what Ridgeline itself does without bubblewrap is what is tested.
     """
+    config.pluginmanager.register(ConfinedStarts())
     if required_tiers()[:1] != [Tier.LANDLOCK] or os.environ.get("PYTEST_XDIST_WORKER"):
         return
     folder = tempfile.TemporaryDirectory(prefix="ridgeline-no-bubblewrap-")
@@ -47,6 +51,37 @@ def pytest_configure(config: pytest.Config) -> None:
     hidden.write_text("#!/bin/sh\nexit 1\n")
     hidden.chmod(0o755)
     os.environ["PATH"] = f"{folder.name}{os.pathsep}{os.environ['PATH']}"
+
+
+class ConfinedStarts:
+    """Sees the builders and runners that this process starts, so that no test of them goes without its mark."""
+
+    def __init__(self) -> None:
+        self._seen: list[str] = []
+        sys.addaudithook(self._look)
+
+    def _look(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event != "subprocess.Popen":
+            return
+        words = [os.fsdecode(word) for word in arguments[1]]
+        is_confined = "guard" in words and "probe" not in words  # the probe of a tier starts a guard too
+        if is_confined or os.path.basename(words[0]) == "ninja" or "ridgeline.tools.evaluator" in words:
+            self._seen.append(" ".join(words))
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Iterator[None]:
+        """Fail a test that starts a confined process in one tier only.
+
+        A fixture of a module or session belongs to the test that first asked for it.
+        """
+        seen, self._seen = self._seen, []
+        names = {marker.name for marker in item.iter_markers()}
+        is_decided = names & {"sandboxed", "any_tier", "gpu"} or "each_tier" in getattr(item, "fixturenames", ())
+        yield
+        if seen and not is_decided:
+            pytest.fail(
+                f"mark it `sandboxed`, so that it runs in tier B too: it started {seen[0][:200]}", pytrace=False
+            )
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -88,18 +123,19 @@ def _arguments() -> Signature:
 
 
 @pytest.fixture(scope="session")
-def torch_extension(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The library of cheats/torch_extension.cpp: `forward(x, mode, weight)`, built once for all workers of a run."""
-    with_workers = "PYTEST_XDIST_WORKER" in os.environ
-    base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if with_workers else base) / "torch-extension"
-    folder.mkdir(exist_ok=True)
+def torch_extension(pytestconfig: pytest.Config) -> Path:
+    """The library of cheats/torch_extension.cpp: `forward(x, mode, weight)`, built once by each tier.
+
+    It lies beside what pytest keeps between runs: the workers of a run and the run after it read the same build.
+    """
+    tier = probe_sandbox().tier
+    folder = pytestconfig.cache.mkdir(f"torch-extension-{tier}")
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        return _extension(folder)  # the cache of builds answers the second worker
+        return _extension(folder, Sandbox(tier))
 
 
-def _extension(folder: Path) -> Path:
+def _extension(folder: Path, sandbox: Sandbox) -> Path:
     device = Device(kind=DeviceKind.CPU, name="t", arch="t", uuid="cpu", cores=2, memory_bytes=1 << 30, cache_bytes=1)
     problem = ProblemOnDevice(
         name="t",
@@ -111,7 +147,7 @@ def _extension(folder: Path) -> Path:
     )
     source = (Path(__file__).parent / "cheats" / "torch_extension.cpp").read_text()
     candidate = candidate_of(source, interface="torch")
-    compiler = Compiler(Sandbox(probe_sandbox().tier), folder / "cache", device)
+    compiler = Compiler(sandbox, folder, device)
     with asyncio.Runner() as runner:
         (build,) = runner.run(compiler.compile_batch([CompileTask(problem=problem, candidate=candidate)]))
     assert build.status is Status.OK, build.log

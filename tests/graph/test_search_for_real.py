@@ -11,6 +11,8 @@ from ridgeline.graph.driver import SearchOptions, run_search
 from ridgeline.graph.embed import find_problem
 from ridgeline.tools.records import Origin, Status
 
+pytestmark = [pytest.mark.sandboxed, pytest.mark.timing]
+
 
 @pytest.mark.slow
 async def test_offline_search_compiles_verifies_and_times_real_kernels(tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ from ridgeline.tools.records import Origin, Status
 
 from .scripted_model import ScriptedModel
 
+pytestmark = [pytest.mark.sandboxed, pytest.mark.timing]
+
 SHIPPED = "rms_norm_gate_torch"
 FAST_EXP = "std::exp(-gate_row[i])"
 SLOW_EXP = "std::exp(static_cast<long double>(-gate_row[i]))"

@@ -31,7 +31,7 @@ from ridgeline.tools.process_usage import cpu_seconds, page_faults, thread_count
 from ridgeline.tools.records import Floor, Label, Purpose, ReasonCode, Status, Trial
 from ridgeline.tools.statistics import StoppingRule
 
-pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+pytestmark = [pytest.mark.timing, pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")]
 
 N_SETS, ELEMENTS = 24, 1 << 16
 SETTINGS = TimingSettings(

@@ -22,6 +22,8 @@ from ridgeline.tools.flags import refused_flags, requested_flags
 from ridgeline.tools.records import DeviceKind, Purpose, ReasonCode, Status
 from ridgeline.tools.sandbox import Sandbox
 
+pytestmark = pytest.mark.sandboxed
+
 MakeTask = Callable[..., CompileTask]
 MakeProblem = Callable[..., ProblemOnDevice]
 needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")

@@ -25,10 +25,13 @@ from ridgeline.tools.records import (
 )
 from ridgeline.tools.sandbox import Sandbox, probe_sandbox
 
-pytestmark = pytest.mark.skipif(
-    platform.machine() != "x86_64" or not shutil.which("objdump") or not shutil.which("g++"),
-    reason="needs x86-64, g++ and objdump",
-)
+pytestmark = [
+    pytest.mark.sandboxed,
+    pytest.mark.skipif(
+        platform.machine() != "x86_64" or not shutil.which("objdump") or not shutil.which("g++"),
+        reason="needs x86-64, g++ and objdump",
+    ),
+]
 
 FLAGS = ("-O3", "-march=x86-64-v3", "-fopenmp", "-ffast-math", "-fno-finite-math-only", "-shared", "-fPIC")
 SOURCES = {

@@ -14,7 +14,7 @@ from ridgeline.tools.request_cost import empty_plan, nothing_library, usual_requ
 from ridgeline.tools.runner_plans import runner_plan
 from ridgeline.tools.sandbox import Sandbox
 
-pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+pytestmark = [pytest.mark.sandboxed, pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")]
 
 REFERENCE = """import torch
 from torch import nn
@@ -28,6 +28,7 @@ def get_init_inputs():
 """
 
 
+@pytest.mark.timing
 def test_a_request_costs_something_and_less_than_a_kernel_worth_timing(sandbox: Sandbox, tmp_path: Path) -> None:
     device = detect_device("cpu")
     problem = ProblemOnDevice(name="p", reference_source=REFERENCE, interface="c", tolerance="fp32", device=device)

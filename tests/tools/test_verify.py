@@ -20,6 +20,8 @@ from ridgeline.tools.runner_plans import SANITIZERS
 from ridgeline.tools.runner_pool import RUNNER_LOG_VARIABLE
 from ridgeline.tools.sandbox import Sandbox, probe_sandbox
 
+pytestmark = pytest.mark.sandboxed
+
 REFERENCE = """import torch
 from torch import nn
 class Model(nn.Module):
