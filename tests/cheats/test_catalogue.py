@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from _pytest.mark import ParameterSet
 
-from ridgeline.tools.records import Build, Status
+from ridgeline.tools.records import Build, ReasonCode, Status
 from ridgeline.tools.sandbox import Tier
 
 from . import catalogue
@@ -33,7 +33,8 @@ def _problem_of(name: str) -> str:
 
 
 def _is_timed(case: Case) -> bool:
-    return bool(case.end.control) or case.end.stage is Stage.TIME
+    """Return whether a clock decides: of its blocks, or of the processor time that it takes while it should rest."""
+    return bool(case.end.control) or case.end.stage is Stage.TIME or ReasonCode.BACKGROUND_WORK in case.end.codes
 
 
 def _parameters(chosen: list[Case]) -> list[ParameterSet]:

@@ -2,6 +2,9 @@
 
 import os
 import shutil
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -29,7 +32,7 @@ def get_init_inputs():
 
 
 @pytest.mark.timing
-def test_a_request_costs_something_and_less_than_a_kernel_worth_timing(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_a_request_costs_something_and_less_than_the_start_of_python(sandbox: Sandbox, tmp_path: Path) -> None:
     device = detect_device("cpu")
     problem = ProblemOnDevice(name="p", reference_source=REFERENCE, interface="c", tolerance="fp32", device=device)
     library = nothing_library(tmp_path, device)
@@ -41,7 +44,14 @@ def test_a_request_costs_something_and_less_than_a_kernel_worth_timing(sandbox: 
     finally:
         judge.close()
     assert min(costs) > 0
-    assert min(costs) < 5e-3
+    assert min(costs) < min(_start_of_python_s() for _ in range(5))
+
+
+def _start_of_python_s() -> float:
+    """Return what the start and end of Python take, 10 to 20 ms: a request takes a hundredth of that, alone."""
+    began = time.monotonic()
+    subprocess.run([sys.executable, "-I", "-c", ""], check=True)
+    return time.monotonic() - began
 
 
 def test_the_empty_library_is_built_once_and_may_be_read_by_its_runner(tmp_path: Path) -> None:
