@@ -1,10 +1,19 @@
-"""What tests of several rooms share: one torch extension, since stock torch headers take half a minute to compile."""
+"""What tests of several rooms share: the sandbox tiers, which tests run, and one torch extension.
+
+The extension is shared because stock torch headers take half a minute to compile.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,11 +21,90 @@ from ridgeline.tools.build.compiler import Compiler
 from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.records.problem import ArgSpec, DescribedTarget, Device, Signature
 from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Interface, PrecisionClass, Role, Status
-from ridgeline.tools.sandbox.sandbox import Sandbox, probe_sandbox
+from ridgeline.tools.sandbox.sandbox import Sandbox, Tier, probe_sandbox, reason_against
 from tests.candidates import candidate_of
 from tests.descriptions import description_of
 
 ROWS, COLS = 4, 8
+TIERS = "RIDGELINE_TEST_TIERS"
+"""Tiers that have to work here, "AB" or "B": the run ends where one does not, and everything runs in the first of them."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Hide bubblewrap, also from every process of a test, where the run is one of tier B.
+
+    A name that cannot be run comes first on PATH, so that what Ridgeline itself does without bubblewrap is what is tested.
+    """
+    config.pluginmanager.register(ConfinedStarts())
+    if required_tiers()[:1] != [Tier.LANDLOCK] or os.environ.get("PYTEST_XDIST_WORKER"):
+        return
+    folder = tempfile.TemporaryDirectory(prefix="ridgeline-no-bubblewrap-")
+    config.add_cleanup(folder.cleanup)
+    hidden = Path(folder.name, "bwrap")
+    hidden.write_text("#!/bin/sh\nexit 1\n")
+    hidden.chmod(0o755)
+    os.environ["PATH"] = f"{folder.name}{os.pathsep}{os.environ['PATH']}"
+
+
+class ConfinedStarts:
+    """Sees the builders and runners that this process starts, so that no test of them goes without its mark."""
+
+    def __init__(self) -> None:
+        self._seen: list[str] = []
+        sys.addaudithook(self._look)
+
+    def _look(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event != "subprocess.Popen":
+            return
+        words = [os.fsdecode(word) for word in arguments[1]]
+        is_confined = "guard" in words and "probe" not in words  # the probe of a tier starts a guard too
+        if is_confined or os.path.basename(words[0]) == "ninja" or "ridgeline.tools.local.evaluator" in words:
+            self._seen.append(" ".join(words))
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Iterator[None]:
+        """Fail a test that starts a confined process in one tier only.
+
+        A fixture of a module or session belongs to the test that first asked for it.
+        """
+        seen, self._seen = self._seen, []
+        names = {marker.name for marker in item.iter_markers()}
+        is_decided = names & {"sandboxed", "any_tier", "gpu"} or "each_tier" in getattr(item, "fixturenames", ())
+        yield
+        if seen and not is_decided:
+            pytest.fail(
+                f"mark it `sandboxed`, so that it runs in tier B too: it started {seen[0][:200]}", pytrace=False
+            )
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """End the run where a tier that has to work does not."""
+    missing = {tier: reason for tier in required_tiers() if (reason := reason_against(tier))}
+    if missing:
+        pytest.exit("; ".join(f"tier {tier} cannot be tested: {why}" for tier, why in missing.items()), returncode=1)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is slow unless `-m` names it, so that `-m gpu` or `-m timing` takes minutes."""
+    if "slow" in config.option.markexpr:
+        return
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    config.hook.pytest_deselected(items=slow)
+    items[:] = [item for item in items if item not in slow]
+
+
+def required_tiers() -> list[Tier]:
+    """Return the tiers that RIDGELINE_TEST_TIERS names, in its order."""
+    return [Tier(letter) for letter in os.environ.get(TIERS, "")]
+
+
+@pytest.fixture(scope="session", params=[Tier.BUBBLEWRAP, Tier.LANDLOCK], ids=["A", "B"])
+def each_tier(request: pytest.FixtureRequest) -> Tier:
+    """Each tier that works here."""
+    reason = reason_against(request.param)
+    if reason:
+        pytest.skip(f"tier {request.param}: {reason}")
+    return request.param
 
 
 def _arguments() -> Signature:
@@ -28,8 +116,19 @@ def _arguments() -> Signature:
 
 
 @pytest.fixture(scope="session")
-def torch_extension(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The library of cheats/torch_extension.cpp: `forward(x, mode, weight)`."""
+def torch_extension(pytestconfig: pytest.Config) -> Path:
+    """The library of cheats/torch_extension.cpp: `forward(x, mode, weight)`, built once by each tier.
+
+    It lies beside what pytest keeps between runs: the workers of a run and the run after it read the same build.
+    """
+    tier = probe_sandbox().tier
+    folder = pytestconfig.cache.mkdir(f"torch-extension-{tier}")
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return _extension(folder, Sandbox(tier))
+
+
+def _extension(folder: Path, sandbox: Sandbox) -> Path:
     device = Device(kind=DeviceKind.CPU, name="t", arch="t", uuid="cpu", cores=2, memory_bytes=1 << 30, cache_bytes=1)
     problem = DescribedTarget(
         name="t",
@@ -41,7 +140,7 @@ def torch_extension(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     source = (Path(__file__).parent / "cheats" / "torch_extension.cpp").read_text()
     candidate = candidate_of(source, interface="torch")
-    compiler = Compiler(Sandbox(probe_sandbox().tier), tmp_path_factory.mktemp("torch-extension"), device)
+    compiler = Compiler(sandbox, folder, device)
     with asyncio.Runner() as runner:
         (build,) = runner.run(compiler.compile_batch([CompileTask(problem=problem, candidate=candidate)]))
     assert build.status is Status.OK, build.log

@@ -29,6 +29,8 @@ from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.records.vocabulary import DeviceKind
 from ridgeline.tools.sandbox.sandbox import Confined, Limits, Sandbox, claim_workdir, probe_sandbox, python_paths
 
+pytestmark = pytest.mark.sandboxed
+
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "use-the-kernel.md").read_text(encoding="utf-8")
 QUICKSTART = ROOT / "problems" / "quickstart"

@@ -13,19 +13,11 @@ import pytest
 from ridgeline.tools.sandbox.sandbox import Confined, Limits, Sandbox, Tier, claim_workdir, reason_against
 
 SECRET = "swordfish-6c1f"
-ALL_TIERS = (
-    "RIDGELINE_ALL_TIERS"  # "1", as `make soak` sets it: a tier that does not work here fails, and is not left out
-)
 
 
-@pytest.fixture(scope="session", params=[Tier.BUBBLEWRAP, Tier.LANDLOCK], ids=["A", "B"])
-def sandbox(request: pytest.FixtureRequest) -> Sandbox:
-    reason = reason_against(request.param)
-    if reason and os.environ.get(ALL_TIERS) == "1":
-        pytest.fail(f"tier {request.param}: {reason}")
-    if reason:
-        pytest.skip(f"tier {request.param}: {reason}")
-    return Sandbox(request.param)
+@pytest.fixture(scope="session")
+def sandbox(each_tier: Tier) -> Sandbox:
+    return Sandbox(each_tier)
 
 
 @pytest.fixture(scope="session")

@@ -6,9 +6,11 @@ import asyncio
 import importlib.util
 import socket
 import subprocess
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from ridgeline.tools.build.compiler import Compiler
 from ridgeline.tools.engine import BenchmarkTask, CompileTask, DescribeTask, VerifyTask
@@ -21,7 +23,7 @@ from ridgeline.tools.records.vocabulary import Interface, PrecisionClass, Status
 from ridgeline.tools.sandbox.sandbox import Sandbox, probe_sandbox
 from tests.candidates import candidate_of
 
-from .catalogue import Stage
+from .catalogue import Case, Stage
 
 HERE = Path(__file__).parent
 CALL_TIMEOUT_S = 4.0
@@ -128,6 +130,17 @@ class Court:
         self.listener.close()
         self.keyholder.kill()
         self.keyholder.wait()
+
+
+def asked_of(session: pytest.Session, cases: Sequence[Case]) -> list[Case]:
+    """Return those of the cases whose tests are part of this run, with the controls that they are held against."""
+    asked = [
+        item.callspec.params.get("case")
+        for item in session.items
+        if isinstance(item, pytest.Function) and hasattr(item, "callspec")
+    ]
+    names = {name for case in cases if case in asked for name in (case.name, case.end.control)}
+    return [case for case in cases if case.name in names]
 
 
 def gains_nothing(

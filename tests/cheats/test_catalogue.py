@@ -10,30 +10,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from ridgeline.tools.records.results import Build
-from ridgeline.tools.records.vocabulary import Status
+from ridgeline.tools.records.vocabulary import ReasonCode, Status
 from ridgeline.tools.sandbox.sandbox import Tier
 
 from . import catalogue
-from .catalogue import CATALOGUE, Case, Form, cases
-from .court import HERE, Court, gains_nothing
+from .catalogue import CATALOGUE, Case, Form, Stage, cases
+from .court import HERE, Court, asked_of, gains_nothing
 
 ROOT = HERE.parent.parent
 CASES = cases(Form.C)
 JUDGED = [case for case in CASES if case.end.control in ("", "itself")]
 GAINLESS = [case for case in CASES if case not in JUDGED]
-
-
-@pytest.fixture(scope="module")
-def court() -> Iterator[Court]:
-    with tempfile.TemporaryDirectory(prefix="ridgeline-cheats-", dir="/tmp") as folder:
-        os.chmod(folder, 0o755)  # confined code may become another user
-        # the last one stays loaded: another problem is another judge
-        court = Court(Path(folder), references=("given", "linear", "reference"))
-        court.build({case.name: _source(case.name) for case in CASES})
-        yield court
-        court.close()
+pytestmark = pytest.mark.sandboxed
 
 
 def _problem_of(name: str) -> str:
@@ -42,13 +33,39 @@ def _problem_of(name: str) -> str:
     return prefix if prefix in ("given", "linear") else ""
 
 
+def _is_timed(case: Case) -> bool:
+    """Return whether a clock decides: of its blocks, or of the processor time that it takes while it should rest."""
+    return bool(case.end.control) or case.end.stage is Stage.TIME or ReasonCode.BACKGROUND_WORK in case.end.codes
+
+
+def _parameters(chosen: list[Case]) -> list[ParameterSet]:
+    """Return cases by problem, marked where the judge ends them by what it measured."""
+    return [
+        pytest.param(case, marks=[pytest.mark.timing] if _is_timed(case) else [], id=case.name)
+        for case in sorted(chosen, key=lambda c: _problem_of(c.name))
+    ]
+
+
+@pytest.fixture(scope="module")
+def court(request: pytest.FixtureRequest) -> Iterator[Court]:
+    """The court of this run's cases; what their attacks may have left behind is looked for at its end."""
+    with tempfile.TemporaryDirectory(prefix="ridgeline-cheats-", dir="/tmp") as folder:
+        os.chmod(folder, 0o755)  # confined code may become another user
+        # the last one stays loaded: another problem is another judge
+        court = Court(Path(folder), references=("given", "linear", "reference"))
+        court.build({case.name: _source(case.name) for case in asked_of(request.session, CASES)})
+        yield court
+        assert_no_attack_reached_the_machine(court)
+        court.close()
+
+
 def _source(name: str) -> str:
     return (HERE / "sources" / f"{_problem_of(name) or 'honest'}_work.h").read_text() + (
         HERE / "sources" / f"{name}.cpp"
     ).read_text()
 
 
-@pytest.mark.parametrize("case", sorted(JUDGED, key=lambda c: _problem_of(c.name)), ids=lambda c: c.name)
+@pytest.mark.parametrize("case", _parameters(JUDGED))
 def test_judge_gives_the_right_reason(court: Court, case: Case) -> None:
     found = court.timed_honestly(case.name) if case.end.control else court.judge(case.name, case.end.stage)
     if found.status is Status.OK and court.sandbox.tier is Tier.LANDLOCK and case.name == "disk_bomb":
@@ -59,14 +76,13 @@ def test_judge_gives_the_right_reason(court: Court, case: Case) -> None:
     assert not isinstance(found, Build) or "\x1b" not in found.log
 
 
-@pytest.mark.parametrize("case", sorted(GAINLESS, key=lambda c: _problem_of(c.name)), ids=lambda c: c.name)
+@pytest.mark.parametrize("case", _parameters(GAINLESS))
 def test_cheat_within_the_rules_of_the_clock_gains_nothing(court: Court, case: Case) -> None:
     gain = gains_nothing(court.timed, case.name, case.end.control)
     assert gain is None, gain
 
 
-def test_no_attack_reached_the_machine(court: Court) -> None:
-    """Runs after the table, on the same court."""
+def assert_no_attack_reached_the_machine(court: Court) -> None:
     assert list(court.writable.iterdir()) == []
     for name in ("/var/tmp/ridgeline_left", "/dev/shm/ridgeline_left", "/tmp/torch.py", "/tmp/sitecustomize.py"):
         assert not Path(name).exists()

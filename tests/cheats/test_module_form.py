@@ -14,7 +14,11 @@ from ridgeline.tools.records.vocabulary import Interface, Status
 from .catalogue import Case, Form, cases
 from .court import HERE, Court, gains_nothing
 
-pytestmark = pytest.mark.slow  # a builder and a runner with torch for each: the first of them are in tests/tools
+pytestmark = [
+    pytest.mark.sandboxed,
+    pytest.mark.slow,  # a builder and a runner with torch for each: the first of them are in tests/tools
+    pytest.mark.timing,
+]
 CASES = cases(Form.MODULE)
 JUDGED = [case for case in CASES if case.end.control in ("", "itself")]
 GAINLESS = [case for case in CASES if case not in JUDGED]

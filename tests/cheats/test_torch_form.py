@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from ridgeline.tools.records.results import Build, Verdict
 from ridgeline.tools.records.vocabulary import Interface, Status
 
 from .catalogue import Case, Form, cases
-from .court import Court
+from .court import Court, asked_of
 
 CASES = cases(Form.TORCH)
 CONTROLS = [case for case in CASES if case.end.control]
@@ -24,33 +25,35 @@ RUNNERS_OWN = {"crash", "view_of_input", "static_buffer", "weights_cached", "inp
 judge is slow."""
 PARAMETERS = [pytest.param(c, marks=[pytest.mark.slow] if c.name in RUNNERS_OWN else [], id=c.name) for c in CASES]
 CHOSEN = b"chosen:honest".ljust(64, b"\0")
+pytestmark = pytest.mark.sandboxed
 SIDES = 2  # importing torch takes a core for two seconds: two candidates at once
 
 
-@pytest.fixture(scope="module")
-def courts(torch_extension: Path) -> Iterator[list[Court]]:
+@contextmanager
+def _opened(library: Path, chosen: Sequence[Case]) -> Iterator[Court]:
     with tempfile.TemporaryDirectory(prefix="ridgeline-torch-cheats-", dir="/tmp") as folder:
         os.chmod(folder, 0o755)
-        made = []
-        for side in range(SIDES):
-            place = Path(folder) / str(side)
-            place.mkdir(mode=0o755)
-            made.append(Court(place, Interface.TORCH, references=("scaled",)))
-            for case in CASES:
-                _add_copy(made[-1], torch_extension, case.name)
-        yield made
-        for court in made:
-            court.close()
+        court = Court(Path(folder), Interface.TORCH, references=("scaled",))
+        for case in chosen:
+            _add_copy(court, library, case.name)
+        yield court
+        court.close()
 
 
 @pytest.fixture(scope="module")
-def verdicts(courts: list[Court], request: pytest.FixtureRequest) -> dict[str, Verdict]:
+def court(torch_extension: Path) -> Iterator[Court]:
+    with _opened(torch_extension, CONTROLS) as court:
+        yield court
+
+
+@pytest.fixture(scope="module")
+def verdicts(torch_extension: Path, request: pytest.FixtureRequest) -> dict[str, Verdict]:
     """Judge all that were asked for at once."""
-    asked = [item.callspec.params.get("case") for item in request.session.items if hasattr(item, "callspec")]
-    chosen = [case for case in CASES if case in asked]
+    chosen = asked_of(request.session, CASES)
 
     def judge(side: int) -> list[tuple[str, Verdict]]:
-        return [(case.name, _verdict(courts[side], case)) for case in chosen[side::SIDES]]
+        with _opened(torch_extension, chosen[side::SIDES]) as court:
+            return [(case.name, _verdict(court, case)) for case in chosen[side::SIDES]]
 
     with ThreadPoolExecutor(SIDES) as pool:
         return dict(pair for pairs in pool.map(judge, range(SIDES)) for pair in pairs)
@@ -80,7 +83,8 @@ def test_judge_gives_the_right_reason(verdicts: dict[str, Verdict], case: Case) 
     assert case.end.status is Status.OK or found.reason
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("case", CONTROLS, ids=lambda c: c.name)
-def test_an_honest_extension_is_timed(courts: list[Court], case: Case) -> None:
-    found = courts[0].timed_honestly(case.name)
+def test_an_honest_extension_is_timed(court: Court, case: Case) -> None:
+    found = court.timed_honestly(case.name)
     assert found.status is Status.OK, found

@@ -41,15 +41,6 @@ DESCRIPTION = Description(
 )
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is slow unless `-m` names it: `-m gpu` by itself takes minutes, not a quarter of an hour."""
-    if "slow" in config.option.markexpr:
-        return
-    slow = [item for item in items if item.get_closest_marker("gpu") and item.get_closest_marker("slow")]
-    config.hook.pytest_deselected(items=slow)
-    items[:] = [item for item in items if item not in slow]
-
-
 @dataclass(frozen=True)
 class Built:
     library: Path

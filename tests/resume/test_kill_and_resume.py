@@ -27,8 +27,8 @@ PLANNED = {("certify", "BenchmarkTask"): 3, ("certify", "VerifyTask"): 5, ("cert
 sanitizers and three other shapes; comparisons of the fastest with two others."""
 TYPE_OF_EXP = {2: "long double", 10: "float"}
 """A search of two lives ends without a certificate, which takes minutes: its kernels are slower than PyTorch."""
-LEAST_CUT_SHORT = {2: 1, 10: 8}
-"""Of so many lives, how many must have ended by the kill; one that finishes first leaves nothing for those after it."""
+MOST_STEPS_A_LIFE, MOST_AFTER_S = 3, 0.3
+"""A life ends that long after so many new requests and runners: ten lives together take less than the search has."""
 KEPT_SECONDS = 1.0
 """A reply sent this long before a kill must have been stored; one sent later may have been on its way."""
 
@@ -88,12 +88,10 @@ def test_killed_search_finishes_every_branch_and_repeats_only_what_was_in_flight
     kills: int, tmp_path: Path, server: tuple[str, Path]
 ) -> None:
     url, server_log = server
-    run = Search(tmp_path, url)
+    run = Search(tmp_path, url, server_log)
     rng = random.Random(20261121 + kills)
-    lives_s = [rng.uniform(3.0, 14.0) for _ in range(kills)]
-    deaths = [at for at in map(run.live_and_die, lives_s) if at is not None]
-    print(f"{len(deaths)} of {kills} lives were cut short; killed after {', '.join(f'{s:.1f}' for s in lives_s)} s")
-    assert len(deaths) >= LEAST_CUT_SHORT[kills], "the search was over too soon: too little was tested"
+    lives = [(rng.randint(1, MOST_STEPS_A_LIFE), rng.uniform(0, MOST_AFTER_S)) for _ in range(kills)]
+    deaths = [run.live_and_die(steps, after_s) for steps, after_s in lives]
     result = run.finish()
 
     assert result["state"] in {"finished", "no_gain"}
@@ -108,9 +106,10 @@ def test_killed_search_finishes_every_branch_and_repeats_only_what_was_in_flight
 class Search:
     """One search in its own processes, killed and resumed."""
 
-    def __init__(self, folder: Path, url: str) -> None:
+    def __init__(self, folder: Path, url: str, server_log: Path) -> None:
         self.run_dir = folder / "run"
         self.runner_log = folder / "runners.jsonl"
+        self._server_log = server_log
         self._output, self._errors = folder / "stdout", folder / "stderr"
         self.runner_log.touch()
         (folder / "reference.py").write_text(REFERENCE)
@@ -125,16 +124,25 @@ class Search:
             "RIDGELINE_RUNNER_LOG": str(self.runner_log),
         }
 
-    def live_and_die(self, seconds: float) -> float | None:
-        """Run for a while, kill the search's own process, and return when; None when it finished first."""
+    def live_and_die(self, steps: int, after_s: float) -> float:
+        """Run until so many requests and runners were started and a moment longer, kill the search, and return when.
+
+        Steps and not seconds: a search is neither over on a fast machine nor still importing on a busy one.
+        """
+        begun = self._steps()
         process = self._start()
-        try:
-            process.wait(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-            return time.time()
-        return None
+        while self._steps() < begun + steps and process.poll() is None:
+            time.sleep(0.01)
+        time.sleep(after_s)
+        assert process.poll() is None, f"the search was over before its kill: {self._errors.read_text()}"
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        return time.time()
+
+    def _steps(self) -> int:
+        """Return how many requests have arrived and runners have been started, in all lives."""
+        arrived = sum('"arrived"' in line for line in self._server_log.read_text().splitlines())
+        return arrived + self.runner_log.read_text().count("\n")
 
     def finish(self) -> dict[str, Any]:
         """Run to the end and return result.json."""

@@ -138,7 +138,7 @@ class JudgeProcess:
                     sys.executable,
                     "-P",
                     "-m",
-                    "ridgeline.tools.judge.worker",
+                    "ridgeline.tools.judge.worker.judge.worker",
                     str(theirs.fileno()),
                     str(os.getpid()),
                 ],

@@ -11,7 +11,7 @@ from ridgeline.tools.records.vocabulary import DeviceKind
 
 _FOLDER = Path(__file__).parent / "native"
 _HOST = ("host.cpp", "host_wire.h", "host_cpu.h", "host_cuda.h", "fault_watch.h")
-_WATCHER = ("watch.cpp", "fault_watch.h")
+_WATCHER = ("watch.cpp", "fault_watch.h", "thread_binding.h")
 _FLAGS = ("-std=c++17", "-O2", "-fopenmp")
 _CUDA_FLAGS = ("-std=c++17", "-O2", "-DRIDGELINE_CUDA", "-x", "c++")
 _SANITIZED_FLAGS = ("-std=c++17", "-O1", "-g", "-fopenmp", "-fno-omit-frame-pointer")
@@ -46,17 +46,21 @@ def cuda_host(cache_dir: Path) -> Path:
 
 
 def fault_watcher(cache_dir: Path) -> Path:
-    """Return the library that lets a Python runner's faults tell their address, compiled when its source changed (1 s).
+    """Return the library that a Python runner needs beside Python, compiled when its source changed (1 s).
+
+    Loaded, it makes faults tell their address. Preloaded, OpenMP's threads are bound in every sandbox tier.
 
     Raises:
         DeviceError: g++ is missing or cannot build it; one line says why.
         StorageError: `cache_dir` cannot be written.
     """
-    flags = ("-std=c++17", "-O2", "-shared", "-fPIC")
+    flags = ("-std=c++17", "-O2", "-shared", "-fPIC", "-pthread")
     library = cache_dir / "host" / f"watch-{_digest(_WATCHER, flags)}.so"
     if not library.is_file():
         compiler = find_toolchain(DeviceKind.CPU).compiler
-        build_trusted(library, [str(compiler), *flags, str(_FOLDER / _WATCHER[0])], what="the fault watcher")
+        build_trusted(
+            library, [str(compiler), *flags, str(_FOLDER / _WATCHER[0]), *_LIBRARIES], what="the fault watcher"
+        )
     return library
 
 

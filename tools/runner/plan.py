@@ -117,7 +117,7 @@ def _python_plan(
     confined = Confined(
         command=python_command("runner.worker"),
         readable=(*package_paths(), watcher, *_driver_folders(problem)),
-        env=python_environment(problem),
+        env=_bound_by_themselves(python_environment(problem), watcher),
         devices=device_nodes(problem.device) if problem.device.kind is DeviceKind.CUDA else (),
         limits=_python_limits(problem),
         cpus=measurement_cores(),
@@ -147,6 +147,18 @@ def python_environment(problem: DescribedTarget) -> dict[str, str]:
         if told is not None:
             given["LD_LIBRARY_PATH"] = str(told)
     return compute_environment(problem.device, in_python=True) | given
+
+
+def _bound_by_themselves(environment: dict[str, str], watcher: Path) -> dict[str, str]:
+    """Return the environment in which each of OpenMP's threads takes its core itself, as tier B's filter asks.
+
+    A path that LD_PRELOAD would take apart leaves the threads unbound: in tier B a bound one could not be started.
+    """
+    if "OMP_PROC_BIND" not in environment:
+        return environment
+    if any(separator in str(watcher) for separator in " :"):
+        return {name: value for name, value in environment.items() if name != "OMP_PROC_BIND"}
+    return environment | {"LD_PRELOAD": str(watcher)}
 
 
 def _driver_folders(problem: DescribedTarget) -> tuple[Path, ...]:

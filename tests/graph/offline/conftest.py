@@ -110,6 +110,11 @@ def exported(folder):
     return {path.stem: load_reference(folder, path.stem) for path in sorted(folder.glob("*.json"))}
 
 
+def pytest_itemcollected(item):
+    """One tier is enough here: what a composed kernel computes does not depend on how it is confined."""
+    item.add_marker(pytest.mark.any_tier)
+
+
 @pytest.fixture(scope="session")
 def bench(tmp_path_factory):
     return Bench(tmp_path_factory.mktemp("kernels"), Sandbox(probe_sandbox().tier))

@@ -11,6 +11,8 @@ from ridgeline.graph.session.api import find_problem
 from ridgeline.graph.session.driver import SearchOptions, run_search
 from ridgeline.tools.records.vocabulary import Origin, Status
 
+pytestmark = [pytest.mark.sandboxed, pytest.mark.timing]
+
 
 @pytest.mark.slow
 async def test_offline_search_compiles_verifies_and_times_real_kernels(tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ from ridgeline.graph.session.driver import SearchOptions, run_search
 from ridgeline.problems.spec import ProblemSpec, load_problem
 from ridgeline.tools.records.vocabulary import Origin, Status
 
+pytestmark = [pytest.mark.sandboxed, pytest.mark.timing]
+
 SHIPPED = "rms_norm_gate_torch"
 FAST_EXP = "std::exp(-gate_row[i])"
 SLOW_EXP = "std::exp(static_cast<long double>(-gate_row[i]))"

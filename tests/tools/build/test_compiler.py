@@ -24,6 +24,8 @@ from ridgeline.tools.records.problem import DescribedTarget
 from ridgeline.tools.records.vocabulary import DeviceKind, Purpose, ReasonCode, Status
 from ridgeline.tools.sandbox.sandbox import Sandbox
 
+pytestmark = pytest.mark.sandboxed
+
 MakeTask = Callable[..., CompileTask]
 MakeProblem = Callable[..., DescribedTarget]
 needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")

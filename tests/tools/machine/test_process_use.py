@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -126,7 +127,8 @@ def test_processor_time_counts_threads_that_ended_and_those_that_live(thread: st
 
 def test_an_idle_process_uses_no_time() -> None:
     with subprocess.Popen(["/bin/sleep", "60"]) as process:
-        time.sleep(0.1)
+        while Path(f"/proc/{process.pid}/stat").read_text().split()[1:3] != ["(sleep)", "S"]:
+            time.sleep(0.01)
         used = ProcessorTime(process.pid)
         time.sleep(0.05)
         assert used.seconds() == 0

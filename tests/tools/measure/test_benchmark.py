@@ -32,7 +32,7 @@ from ridgeline.tools.records.results import Floor, Trial
 from ridgeline.tools.records.vocabulary import Label, Purpose, ReasonCode, Status
 from ridgeline.tools.runner.wire import LoopTime
 
-pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+pytestmark = [pytest.mark.timing, pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")]
 
 N_SETS, ELEMENTS = 24, 1 << 16
 SETTINGS = TimingSettings(

@@ -2,6 +2,9 @@
 
 import os
 import shutil
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -15,7 +18,7 @@ from ridgeline.tools.records.vocabulary import Interface, PrecisionClass, Status
 from ridgeline.tools.runner.plan import runner_plan
 from ridgeline.tools.sandbox.sandbox import Sandbox
 
-pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+pytestmark = [pytest.mark.sandboxed, pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")]
 
 REFERENCE = """import torch
 from torch import nn
@@ -29,7 +32,8 @@ def get_init_inputs():
 """
 
 
-def test_a_request_costs_something_and_less_than_a_kernel_worth_timing(sandbox: Sandbox, tmp_path: Path) -> None:
+@pytest.mark.timing
+def test_a_request_costs_something_and_less_than_the_start_of_python(sandbox: Sandbox, tmp_path: Path) -> None:
     device = detect_device("cpu")
     problem = Target(
         name="p", reference_source=REFERENCE, interface=Interface.C, tolerance=PrecisionClass.FP32, device=device
@@ -43,7 +47,14 @@ def test_a_request_costs_something_and_less_than_a_kernel_worth_timing(sandbox: 
     finally:
         judge.close()
     assert min(costs) > 0
-    assert min(costs) < 5e-3
+    assert min(costs) < min(_start_of_python_s() for _ in range(5))
+
+
+def _start_of_python_s() -> float:
+    """Return what the start and end of Python take, 10 to 20 ms: a request takes a hundredth of that, alone."""
+    began = time.monotonic()
+    subprocess.run([sys.executable, "-I", "-c", ""], check=True)
+    return time.monotonic() - began
 
 
 def test_the_empty_library_is_built_once_and_may_be_read_by_its_runner(tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ from ridgeline.tools.records.vocabulary import Interface, Label, PrecisionClass,
 from ridgeline.tools.runner.pool import RUNNER_LOG_VARIABLE
 from ridgeline.tools.sandbox.sandbox import Sandbox, probe_sandbox
 
+pytestmark = pytest.mark.sandboxed
+
 REFERENCE = """import torch
 from torch import nn
 class Model(nn.Module):

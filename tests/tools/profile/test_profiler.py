@@ -17,10 +17,13 @@ from ridgeline.tools.records.results import Floor, Profile, Timing
 from ridgeline.tools.records.vocabulary import DeviceKind, Role, Status
 from ridgeline.tools.sandbox.sandbox import Sandbox, probe_sandbox
 
-pytestmark = pytest.mark.skipif(
-    platform.machine() != "x86_64" or not shutil.which("objdump") or not shutil.which("g++"),
-    reason="needs x86-64, g++ and objdump",
-)
+pytestmark = [
+    pytest.mark.sandboxed,
+    pytest.mark.skipif(
+        platform.machine() != "x86_64" or not shutil.which("objdump") or not shutil.which("g++"),
+        reason="needs x86-64, g++ and objdump",
+    ),
+]
 
 FLAGS = ("-O3", "-march=x86-64-v3", "-fopenmp", "-ffast-math", "-fno-finite-math-only", "-shared", "-fPIC")
 SOURCES = {

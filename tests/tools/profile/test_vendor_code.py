@@ -13,6 +13,8 @@ from ridgeline.tools.profile.gpu_counters import CALLS, DURATION_NS, KernelCount
 from ridgeline.tools.profile.vendor_code import Links, cpu_work, gpu_work, parse_links, read_links, with_links
 from ridgeline.tools.sandbox.sandbox import Sandbox, probe_sandbox
 
+pytestmark = pytest.mark.sandboxed
+
 
 def launch(name: str, ns: float) -> KernelCounters:
     return KernelCounters(name=name, metrics={DURATION_NS: ns})

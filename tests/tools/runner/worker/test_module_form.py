@@ -23,6 +23,8 @@ from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import Interface, PrecisionClass, ReasonCode, Role, Status
 from ridgeline.tools.sandbox.sandbox import Sandbox, probe_sandbox
 
+pytestmark = pytest.mark.sandboxed
+
 REFERENCE = """import torch
 from torch import nn
 class Model(nn.Module):
@@ -194,6 +196,7 @@ torch::Tensor relu_add(torch::Tensor y, torch::Tensor other, double shift) {
 
 
 @pytest.mark.slow
+@pytest.mark.timing
 @pytest.mark.timeout(300)
 def test_a_file_with_load_inline_is_built_once_and_timed(bench: Bench) -> None:
     loads = "        self.ext = load_inline('relu_ext', SOURCE, functions=['relu_add'], extra_cflags=['-march=i386'])\n"
@@ -244,6 +247,7 @@ runner.Caller._loop, runner.Caller.answer = loop, answer
 
 
 @pytest.mark.slow
+@pytest.mark.timing
 def test_a_file_that_works_only_when_its_output_is_collected_is_not_trusted(bench: Bench) -> None:
     build = Build(key="none", status=Status.OK, library_path=str(bench.nothing))
     candidate = module_of(LAZY)
