@@ -138,7 +138,7 @@ class JudgeProcess:
                     sys.executable,
                     "-P",
                     "-m",
-                    "ridgeline.tools.judge.worker.judge.worker",
+                    "ridgeline.tools.judge.worker",
                     str(theirs.fileno()),
                     str(os.getpid()),
                 ],

@@ -53,7 +53,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         kernels.write_bytes(b"kernels")
         return cache.publish(Build(key=made.key, status=Status.OK), kernels)
 
-    monkeypatch.setattr("ridgeline.tools.runner.worker.triton_ahead._compiled", publish)
+    monkeypatch.setattr("ridgeline.tools.runner.triton_ahead._compiled", publish)
     return keys
 
 
