@@ -36,11 +36,11 @@ check: $(DEV)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-$(RUNTIME): pyproject.toml .ci/setup
+$(RUNTIME): pyproject.toml constraints.txt .ci/setup
 	.ci/setup $(VENV) runtime
 	@touch $@
 
-$(DEV): pyproject.toml .ci/setup
+$(DEV): pyproject.toml constraints.txt .ci/setup
 	.ci/setup $(VENV) dev
 	@touch $(RUNTIME) $@
 

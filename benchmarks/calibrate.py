@@ -28,12 +28,12 @@ from form import form_kernel, form_problem
 from result import merge_result, provenance
 from thresholds import PAGE, page
 
-from ridgeline.tools.build.cache import default_cache_dir
 from ridgeline.tools.engine import BenchmarkTask, CompareTask, CompileTask, DescribeTask, VerifyTask
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.local.engine import LocalEngine
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.machine.locks import DeviceLock
+from ridgeline.tools.machine.places import default_cache_dir
 from ridgeline.tools.measure.request_cost import empty_plan, nothing_library, usual_request_s
 from ridgeline.tools.measure.roofline import measure_ceilings
 from ridgeline.tools.measure.sides import Arena, RunnerSide

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -16,6 +15,7 @@ from typing import Any, Self
 
 from ridgeline.checkpoints.database import Database, to_text
 from ridgeline.checkpoints.migrations import BANK
+from ridgeline.tools.machine.places import home_dir
 from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import Origin, Status
@@ -28,15 +28,6 @@ _SEEDS = """SELECT id, record, MAX(speedup) AS speedup FROM (
   SELECT *, ROW_NUMBER() OVER (PARTITION BY problem ORDER BY speedup DESC, id) AS place
   FROM kernels WHERE family = :family AND device_arch = :device_arch)
 GROUP BY id ORDER BY MIN(place), speedup DESC, id LIMIT :limit"""
-
-
-def default_home() -> Path:
-    """Return the folder of what outlives runs: $RIDGELINE_HOME, else $XDG_DATA_HOME/ridgeline, else
-    ~/.local/share/ridgeline."""
-    if home := os.environ.get("RIDGELINE_HOME"):
-        return Path(home)
-    data = os.environ.get("XDG_DATA_HOME")
-    return (Path(data) if data else Path.home() / ".local" / "share") / "ridgeline"
 
 
 def bank_id(source: str) -> str:
@@ -57,7 +48,7 @@ class Bank:
         Raises:
             StorageError: damaged, read-only, on a full disk, or of a newer schema.
         """
-        return cls(Database.open(path or default_home() / "bank.sqlite", BANK, create=True, what="seed bank"))
+        return cls(Database.open(path or home_dir() / "bank.sqlite", BANK, create=True, what="seed bank"))
 
     def close(self) -> None:
         """Close the file."""

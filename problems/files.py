@@ -79,7 +79,11 @@ def as_words(value: object) -> str:
 
 
 class _UniqueKeyLoader(yaml.SafeLoader):
-    """YAML without tags, in which a key written twice is a mistake instead of a silent choice."""
+    """YAML without tags, in which a key written twice is a mistake instead of a silent choice.
+
+    Not ruamel.yaml, which refuses such keys by itself: it reads YAML 1.2, where `yes` and `on` are text and `017`
+    is 17, and langchain-core brings PyYAML anyway.
+    """
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002  # PyYAML's
         seen: set[Any] = set()

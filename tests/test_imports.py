@@ -4,11 +4,14 @@ import ast
 import os
 import subprocess
 import sys
+import tomllib
 from fnmatch import fnmatch
 from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "ridgeline"
@@ -34,6 +37,21 @@ def imported_roots(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
             roots.add((node.module or "").split(".")[0])
     return roots
+
+
+def test_every_library_that_a_module_imports_is_declared() -> None:
+    """A library that only another one brings is gone the day that one does without."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    declared = {canonicalize_name(Requirement(text).name) for text in project["dependencies"]}
+    distributions = metadata.packages_distributions()
+    own = {*sys.stdlib_module_names, "ridgeline"}
+    imported = {(path, root) for path in package_files() for root in imported_roots(path) - own}
+    undeclared = [
+        f"{path}: {root}"
+        for path, root in sorted(imported)
+        if not declared & {canonicalize_name(name) for name in distributions.get(root, ())}
+    ]
+    assert undeclared == []
 
 
 def is_among(path: Path, patterns: tuple[str, ...]) -> bool:

@@ -1,15 +1,25 @@
-"""What `make demo` and `make test` say on a machine that lacks something."""
+"""What `make demo` and `make test` install, and what they say on a machine that lacks something."""
 
 import os
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 PLACEHOLDER = "#!/bin/sh\nexit 127\n"
 OLD_PYTHON = "#!/bin/sh\nexit 1\n"
+PYTHON_THAT_RECORDS = """#!/bin/sh
+echo "$@" >> "${0%/*}/calls"
+case "$*" in
+  "-m venv "*) mkdir -p "$3/bin"; cp "$0" "$3/bin/python";;
+  *importlib.metadata*) echo 2.11.0;;
+esac
+"""
 NEW_PYTHON_WITHOUT_VENV = '#!/bin/sh\ncase "$2" in *ensurepip*) exit 1;; esac\nexit 0\n'
 
 
@@ -28,8 +38,9 @@ def add(machine: Path, name: str, script: str) -> None:
     (machine / name).chmod(0o755)
 
 
-def setup(machine: Path, what: str = "runtime") -> subprocess.CompletedProcess[str]:
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHON"} | {"PATH": str(machine)}
+def setup(machine: Path, what: str = "runtime", **given: str) -> subprocess.CompletedProcess[str]:
+    environment = {key: value for key, value in os.environ.items() if key not in {"PYTHON", "TORCH_INDEX"}}
+    environment |= {"PATH": str(machine)} | given
     command = [str(machine / "bash"), str(ROOT / ".ci" / "setup"), str(machine.parent / "venv"), what]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
@@ -60,3 +71,48 @@ def test_a_missing_venv_module_is_one_line_that_says_how_to_get_it(machine: Path
     assert done.returncode == 2
     assert done.stderr.startswith("setup: the venv module of python3.12 is missing; install it (")
     assert done.stderr.count("\n") == 1
+
+
+def installs(machine: Path, **given: str) -> list[str]:
+    """Return what a set-up asks pip for, on a machine where every program works and torch 2.11.0 is there."""
+    for name in ("grep", "mkdir", "cp"):
+        (machine / name).symlink_to(shutil.which(name) or name)
+    add(machine, "g++", "#!/bin/sh\n")
+    add(machine, "python3", PYTHON_THAT_RECORDS)
+    done = setup(machine, **given)
+    assert done.returncode == 0, done.stderr
+    calls = (machine.parent / "venv" / "bin" / "calls").read_text().splitlines()
+    return [call.partition(" install ")[2] for call in calls if " install " in call]
+
+
+def test_a_fresh_checkout_takes_the_tested_versions(machine: Path) -> None:
+    assert installs(machine) == ["-c constraints.txt -e ."]
+
+
+def test_the_tested_torch_comes_from_the_index_that_is_named(machine: Path) -> None:
+    torch, rest = installs(machine, TORCH_INDEX="https://example.org/cpu")
+    assert torch == f"--index-url https://example.org/cpu torch=={constraints()['torch']}"
+    assert rest == "-c constraints.txt -e ."
+
+
+def declared() -> dict[str, Requirement]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    texts = [*project["dependencies"], *(text for texts in project["optional-dependencies"].values() for text in texts)]
+    return {canonicalize_name(each.name): each for each in map(Requirement, texts)}
+
+
+def constraints() -> dict[str, str]:
+    """Return the tested version of each distribution; every line names one exactly."""
+    lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
+    tested = {canonicalize_name(name): version for name, version in (line.split("==") for line in lines)}
+    assert len(tested) == len(lines)
+    return tested
+
+
+def test_torch_has_no_upper_bound() -> None:
+    assert {each.operator for each in declared()["torch"].specifier} == {">="}
+
+
+@pytest.mark.parametrize("name", declared())
+def test_each_dependency_has_a_tested_version_within_its_bounds(name: str) -> None:
+    assert declared()[name].specifier.contains(constraints()[name])

@@ -1,30 +1,61 @@
-"""What a model's tokens cost: the list prices shipped in prices.json, overridden by the problem's `prices`."""
+"""What a model's tokens cost: the list prices of genai-prices, overridden by the problem's `prices`.
+
+The list is the one that ships with that package: nothing is fetched, and an upgrade of it brings newer prices.
+"""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Protocol
 
-PRICES_FILE = Path(__file__).parent / "prices.json"
+
+class Price(Protocol):
+    """The price of one model."""
+
+    def usd(self, input_tokens: int, output_tokens: int) -> float:
+        """Return what a call with these token counts costs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Price:
-    """USD per million tokens."""
+class StatedPrice:
+    """USD per million tokens, as the problem states them."""
 
     input: float
     output: float
 
     def usd(self, input_tokens: int, output_tokens: int) -> float:
-        """Return what a call with these token counts costs."""
         return (input_tokens * self.input + output_tokens * self.output) / 1e6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListPrice:
+    """The list price of a provider's model, standard tier; long prompts may cost more a token."""
+
+    provider: str
+    model: str
+
+    def usd(self, input_tokens: int, output_tokens: int) -> float:
+        from genai_prices import Usage, calc_price
+
+        usage = Usage(input_tokens=input_tokens, output_tokens=output_tokens)
+        return float(calc_price(usage, self.model, provider_id=self.provider).total_price)
 
 
 def price_of(model: str, overrides: Mapping[str, Mapping[str, float]] | None = None) -> Price | None:
     """Return the price of "provider:name" (an `@base_url` is ignored), or None when nobody stated one."""
-    bare = model.partition("@")[0]
-    listed = json.loads(PRICES_FILE.read_text())["models"]
-    entry = (overrides or {}).get(model) or (overrides or {}).get(bare) or (None if "@" in model else listed.get(bare))
-    return Price(input=float(entry["input"]), output=float(entry["output"])) if entry else None
+    bare, at, _ = model.partition("@")
+    stated = (overrides or {}).get(model) or (overrides or {}).get(bare)
+    if stated:
+        return StatedPrice(input=float(stated["input"]), output=float(stated["output"]))
+    return None if at else _listed(bare)
+
+
+def _listed(model: str) -> Price | None:
+    provider, _, name = model.partition(":")
+    price = ListPrice(provider=provider, model=name)  # genai-prices knows LangChain's names of providers as well
+    try:
+        price.usd(0, 0)
+    except LookupError:
+        return None
+    return price

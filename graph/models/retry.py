@@ -9,6 +9,8 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 
 from ridgeline.graph.models.requests import Usage
@@ -69,16 +71,27 @@ def status_of(error: BaseException) -> int | None:
 
 
 def retry_after_s(error: BaseException) -> float | None:
-    """Return the seconds of a Retry-After header, or None; a date in it is not worth a parser here."""
+    """Return how long a Retry-After header asks to wait, in seconds or until a date (RFC 9110), or None."""
     for link in _chain(error):
         headers: Any = getattr(getattr(link, "response", None), "headers", None)
         value = headers.get("retry-after") if headers is not None else None
         if value is not None:
-            try:
-                return max(0.0, float(value))
-            except ValueError:
-                return None
+            return _seconds_of(value)
     return None
+
+
+def _seconds_of(value: str) -> float | None:
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        pass
+    try:
+        until = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    if until.tzinfo is None:  # "-0000", which the header's form does not have
+        until = until.replace(tzinfo=UTC)
+    return max(0.0, (until - datetime.now(UTC)).total_seconds())
 
 
 def is_transport_error(error: BaseException) -> bool:

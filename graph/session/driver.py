@@ -220,12 +220,13 @@ def _on_wait(on_event: OnEvent | None) -> Listener:
 def _open_bank(options: SearchOptions, stack: contextlib.AsyncExitStack) -> Bank | None:
     if options.bank is None:
         return None
-    from ridgeline.checkpoints.bank import Bank, default_home
+    from ridgeline.checkpoints.bank import Bank
+    from ridgeline.tools.machine.places import home_dir
 
     try:
         bank = Bank.open(options.bank)
     except StorageError as error:
-        if options.bank != default_home() / "bank.sqlite":
+        if options.bank != home_dir() / "bank.sqlite":
             raise
         logger.warning("going on without the seed bank: %s", error)
         return None

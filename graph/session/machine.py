@@ -84,9 +84,10 @@ async def open_engine(
 
     Raises StorageError when builds cannot be kept.
     """
-    from ridgeline.tools.build.cache import check_writable, default_cache_dir
+    from ridgeline.tools.build.cache import check_writable
     from ridgeline.tools.local.engine import LocalEngine
     from ridgeline.tools.machine.devices import detect_device
+    from ridgeline.tools.machine.places import default_cache_dir
 
     await asyncio.to_thread(check_writable, default_cache_dir())
     alike = measuring_devices(device, detect_device(device))

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ridgeline.checkpoints.bank import Bank, bank_id, default_home
+from ridgeline.checkpoints.bank import Bank, bank_id
 from ridgeline.tools.errors import StorageError
 from ridgeline.tools.records.vocabulary import Origin, ReasonCode, Status
 
@@ -69,17 +69,6 @@ def test_several_processes_add_to_a_new_bank_at_once(tmp_path: Path) -> None:
     assert [p.wait(60) for p in started] == [0, 0, 0, 0]
     with Bank.open(path) as bank:
         assert len(bank.seeds("row-wise", "avx512", 1000)) == 80
-
-
-def test_home_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RIDGELINE_HOME", "/a")
-    assert default_home() == Path("/a")
-    monkeypatch.delenv("RIDGELINE_HOME")
-    monkeypatch.setenv("XDG_DATA_HOME", "/b")
-    assert default_home() == Path("/b/ridgeline")
-    monkeypatch.delenv("XDG_DATA_HOME")
-    monkeypatch.setenv("HOME", "/c")
-    assert default_home() == Path("/c/.local/share/ridgeline")
 
 
 def test_a_damaged_bank_is_one_line(tmp_path: Path) -> None:

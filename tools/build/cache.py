@@ -50,20 +50,6 @@ class Cleared:
     in_use: CacheUse
 
 
-def default_cache_dir() -> Path:
-    """Return the folder for builds and calibration: $RIDGELINE_CACHE_DIR, else the user's cache folder.
-
-    For root it is /var/cache/ridgeline: the sandbox drops to another user, who cannot enter /root.
-    """
-    chosen = os.environ.get("RIDGELINE_CACHE_DIR")
-    if chosen:
-        return Path(chosen).absolute()
-    if os.geteuid() == 0:
-        return Path("/var/cache/ridgeline")
-    home = os.environ.get("XDG_CACHE_HOME")
-    return (Path(home).absolute() if home else Path.home() / ".cache") / "ridgeline"
-
-
 def check_writable(folder: Path) -> None:
     """Make the folder and see that builds can be kept there, before anything that needs one begins.
 

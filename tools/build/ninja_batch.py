@@ -10,11 +10,14 @@ import asyncio
 import contextlib
 import shlex
 import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 
 import ninja
+from ninja import ninja_syntax
 
 from ridgeline.tools.errors import EngineError
 
@@ -48,27 +51,31 @@ async def run_batch(folder: Path, commands: Sequence[BuildCommand], pools: Mappi
     Raises:
         EngineError: ninja itself failed.
     """
-    (folder / "build.ninja").write_text(_ninja_file(folder, commands, pools), encoding="utf-8")
+    (folder / "build.ninja").write_text(_ninja_file(commands, pools), encoding="utf-8")
     await _run_ninja(folder, jobs=sum(pools.values()))
     seconds = _durations(folder)
     return [_outcome(folder, command, seconds) for command in commands]
 
 
-def _ninja_file(folder: Path, commands: Sequence[BuildCommand], pools: Mapping[str, int]) -> str:
-    lines = ["ninja_required_version = 1.8"]
-    lines += [f"pool {name}\n  depth = {depth}" for name, depth in pools.items()]
-    lines.append("rule build\n  command = $command\n  description = $out")
+def _ninja_file(commands: Sequence[BuildCommand], pools: Mapping[str, int]) -> str:
+    text = StringIO()
+    # one line a command, however long: ninja drops the spaces that follow a line break, inside quotes too
+    writer = ninja_syntax.Writer(text, width=sys.maxsize)  # type: ignore[arg-type]  # its stub calls a file a string
+    writer.variable("ninja_required_version", "1.8")
+    for name, depth in pools.items():
+        writer.pool(name, depth)
+    writer.rule("build", "$command", description="$out")
     for command in commands:
-        lines.append(f"build {command.name}.exit: build\n  pool = {command.pool}\n  command = {_shell(command)}")
-    return "\n".join(lines) + "\n"
+        writer.build([f"{command.name}.exit"], "build", pool=command.pool, variables={"command": _shell(command)})
+    return text.getvalue()
 
 
 def _shell(command: BuildCommand) -> str:
-    """Return the shell line of one command, escaped for ninja, where only `$` is special within a value."""
+    """Return the shell line of one command, escaped for ninja."""
     line = f"{shlex.join(command.argv)} > {command.name}.log 2>&1 < /dev/null; echo $? > {command.name}.exit"
     if "\n" in line:
         raise EngineError(f"build command {command.name} holds a line break")
-    return line.replace("$", "$$")
+    return ninja_syntax.escape(line)
 
 
 async def _run_ninja(folder: Path, jobs: int) -> None:

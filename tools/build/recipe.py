@@ -19,10 +19,11 @@ from ridgeline.tools.build.toolchain import Toolchain, cuda_home
 from ridgeline.tools.build.torch_paths import TorchPaths
 from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.errors import EngineError
+from ridgeline.tools.machine.python_env import python_path
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.vocabulary import DeviceKind, Interface, ReasonCode
-from ridgeline.tools.sandbox.python import package_paths, python_command, python_path
+from ridgeline.tools.sandbox.python import package_paths, python_command
 
 RECIPE_VERSION = 3  # raise it when the command changes in a way that the flags do not show
 LARGEST_SOURCE_BYTES = 1 << 20

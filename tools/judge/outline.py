@@ -13,7 +13,7 @@ from typing import Any, Self
 from ridgeline.tools.errors import EngineError, ProblemError
 from ridgeline.tools.judge.memory_check import check_room, in_gb, smaller_sizes
 from ridgeline.tools.judge.set_count import WORKING_SETS, count_sets
-from ridgeline.tools.machine.import_path import import_path
+from ridgeline.tools.machine.python_env import python_path
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.dtypes import spanned_bytes
 from ridgeline.tools.records.problem import Device, Signature
@@ -97,7 +97,7 @@ class OutlineProcess:
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "ridgeline.tools.judge.worker.outline_main", str(os.getpid())]
             + ["--graphs"] * with_graphs,
-            env=os.environ | {"PYTHONPATH": import_path(), "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"},
+            env=os.environ | {"PYTHONPATH": python_path(), "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"},
             cwd="/",
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

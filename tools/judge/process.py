@@ -23,8 +23,7 @@ from ridgeline.tools.judge.hang_limit import hung_line, reference_limit_s
 from ridgeline.tools.judge.memory_check import no_room
 from ridgeline.tools.judge.outline import explain_no_room
 from ridgeline.tools.machine.devices import measurement_cores
-from ridgeline.tools.machine.import_path import import_path
-from ridgeline.tools.machine.measuring_environment import compute_environment
+from ridgeline.tools.machine.python_env import compute_environment, python_path
 from ridgeline.tools.records.problem import ArgSpec, Description, Device, Target
 from ridgeline.tools.records.vocabulary import DeviceKind, Interface
 
@@ -318,7 +317,7 @@ def _environment(problem: Target, cache_dir: Path) -> dict[str, str]:
     return {
         **{name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ},
         **compute_environment(problem.device, in_python=problem.interface != Interface.C),
-        "PYTHONPATH": import_path(),
+        "PYTHONPATH": python_path(),
         "TORCHINDUCTOR_CACHE_DIR": str(compiled),
         "TORCHINDUCTOR_COMPILE_THREADS": _compile_threads(problem.device),
     }

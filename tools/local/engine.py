@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ridgeline.tools.build.cache import default_cache_dir
 from ridgeline.tools.build.compiler import Compiler
 from ridgeline.tools.engine import (
     BaselineTask,
@@ -25,8 +24,10 @@ from ridgeline.tools.engine import (
     VerifyTask,
 )
 from ridgeline.tools.errors import EngineError, NotBegun, RidgelineError
-from ridgeline.tools.local.evaluator_process import EvaluatorProcess, clean_environment, evaluator_command
+from ridgeline.tools.local.evaluator_process import EvaluatorProcess, evaluator_command
 from ridgeline.tools.machine.locks import DeviceLock
+from ridgeline.tools.machine.places import default_cache_dir
+from ridgeline.tools.machine.python_env import clean_environment
 from ridgeline.tools.machine.waits import Listener, Waits
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.problem import Description, Device, Target
@@ -99,7 +100,7 @@ class LocalEngine:
         """
         self._alike = tuple(alike)
         self._waits = Waits(on_wait, is_stopping=is_stopping)
-        self._cache_dir = cache_dir or default_cache_dir()
+        self._cache_dir = (cache_dir or default_cache_dir()).absolute()
         self._log = log
         self._allow_unsafe = allow_unsafe
         self._evaluator = evaluator
@@ -153,8 +154,7 @@ class LocalEngine:
 
     def _slot(self, device: Device) -> _Slot:
         if device.uuid not in self._slots:
-            environment = clean_environment(os.environ)
-            environment |= {"RIDGELINE_CACHE_DIR": str(self._cache_dir)}
+            environment = clean_environment(os.environ, cache_dir=self._cache_dir)
             environment |= {UNSAFE_VARIABLE: "1"} if self._allow_unsafe else {}
             evaluator = EvaluatorProcess(self._evaluator(device), environment, self._log)
             lock = DeviceLock(device.uuid, waits=self._waits)

@@ -14,12 +14,12 @@ from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 
-from ridgeline.tools.build.cache import default_cache_dir
 from ridgeline.tools.build.device_toolchain import toolchain_for
 from ridgeline.tools.engine import BaselineTask, BenchmarkTask, CompareTask, DescribeTask, ProfileTask, VerifyTask
 from ridgeline.tools.errors import DeviceError, EngineError
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.machine.gpu_state import GpuMonitor
+from ridgeline.tools.machine.places import default_cache_dir
 from ridgeline.tools.measure.graph_timing import time_graph
 from ridgeline.tools.measure.late_outputs import collector_for
 from ridgeline.tools.measure.request_cost import empty_plan, nothing_library, usual_request_s

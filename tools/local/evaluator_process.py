@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import ridgeline
 from ridgeline.tools import errors
 from ridgeline.tools.engine import Task
 from ridgeline.tools.errors import EngineError, JudgeCrashed, RidgelineError
@@ -24,12 +23,6 @@ logger = logging.getLogger(__name__)
 
 _LONGEST_LINE_BYTES = 256 << 20  # a description carries the reference's whole graph
 _CLOSE_GRACE_S = 5.0  # for the evaluator to end its judge and runners
-# No key of a model's provider may reach a process that runs beside candidates.
-_PASSED = (
-    "PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "XDG_CACHE_HOME", "XDG_DATA_HOME", "LD_LIBRARY_PATH", "CUDA_HOME",
-    "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER",
-)  # fmt: skip
-_PASSED_PREFIXES = ("RIDGELINE_", "OMP_", "GOMP_", "KMP_", "MKL_")
 
 
 def evaluator_command(device: Device) -> list[str]:
@@ -45,15 +38,6 @@ def evaluator_command(device: Device) -> list[str]:
         "--parent",
         str(os.getpid()),
     ]
-
-
-def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the part of `environment` that an evaluator may see, and where this very package lies."""
-    kept = {k: v for k, v in environment.items() if k in _PASSED or k.startswith(_PASSED_PREFIXES)}
-    package = str(Path(str(ridgeline.__file__)).parent.parent)
-    given = environment.get("PYTHONPATH", "").split(os.pathsep)
-    kept["PYTHONPATH"] = os.pathsep.join([package, *(path for path in given if path and path != package)])
-    return kept
 
 
 class EvaluatorProcess:

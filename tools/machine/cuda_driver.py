@@ -1,7 +1,8 @@
 """The few calls of the CUDA driver that sharing device memory takes: judge and runner each map the same allocation.
 
-"Virtual Memory Management" of the driver API, through ctypes. An allocation of `cuMemCreate` is exported as a POSIX file
-descriptor; whoever imports it maps it with the access it asks for. No torch here.
+"Virtual Memory Management" of the driver API. An allocation of `cuMemCreate` is exported as a POSIX file descriptor;
+whoever imports it maps it with the access it asks for. No torch here. ctypes, because cuda-bindings would bring 8 MB of
+compiled code, made for one CUDA major version, into every runner for eleven calls whose binary interface is fixed.
 """
 
 from __future__ import annotations

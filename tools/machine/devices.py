@@ -1,6 +1,7 @@
 """What this machine is: its CPU or GPU as a `Device`, the cores that a measurement may use.
 
-Reads /proc, /sys and, for a GPU, the CUDA driver's own library; needs neither torch nor any external program.
+Reads /proc, /sys and, for a GPU, the CUDA driver's own library; needs neither torch nor any external program. The
+driver is asked through ctypes, not NVML, because NVML ignores CUDA_VISIBLE_DEVICES.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import re
 from pathlib import Path
 
 from ridgeline.tools.errors import DeviceError
-from ridgeline.tools.machine.gpu_state import installed_driver
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.vocabulary import DeviceKind
 from ridgeline.tools.wording import counted
@@ -199,6 +199,8 @@ def _gpu(index: int) -> Device:
     facts = {key: _attribute(driver, number, handle) for key, number in _ATTRIBUTES.items()}
     version = ctypes.c_int()
     _check(driver.cuDriverGetVersion(ctypes.byref(version)), "reading the driver's version")
+    from ridgeline.tools.machine.gpu_state import installed_driver  # runners import this module, and need no NVML
+
     return Device(
         kind=DeviceKind.CUDA,
         index=index,

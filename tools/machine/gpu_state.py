@@ -1,29 +1,23 @@
 """A GPU's state while something is measured on it: clocks, power, temperature, what slows it down, who else uses it.
 
-Asked of NVML, the driver's own library, through ctypes. Without it (no driver, a container that hides it) every figure
-is None and every list empty: a measurement goes on without them.
+NVML, the driver's own library, is asked. Without it (no driver, a container that hides it) every figure is None and
+every list empty: a measurement goes on without them.
 """
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import pynvml
 
 from ridgeline.tools.records.codec import Record
 
 logger = logging.getLogger(__name__)
-
-_LIBRARY = "libnvidia-ml.so.1"
-_SUCCESS = 0
-_INSUFFICIENT_SIZE = 7
-_CLOCK_SM, _CLOCK_MEMORY = 1, 2  # nvmlClockType_t
-_TEMPERATURE_GPU = 0
-_MOST_PROCESSES = 256
-_TEXT_BYTES = 96
 
 SLOWED = "slowed by "
 """What a figure's name begins with where it stands for a reason to slow down."""
@@ -76,40 +70,26 @@ UNCOUNTED = GpuProcess(pid=0, name="an unknown number of processes")
 """In place of the processes when the driver has more than fit its list: the GPU is busy, with whom is not known."""
 
 
-class _ProcessInfo(ctypes.Structure):
-    """nvmlProcessInfo_t of version 2 and 3 of nvmlDeviceGetComputeRunningProcesses."""
-
-    _fields_ = (
-        ("pid", ctypes.c_uint),
-        ("used_bytes", ctypes.c_ulonglong),
-        ("gpu_instance", ctypes.c_uint),
-        ("compute_instance", ctypes.c_uint),
-    )
-
-
 class GpuMonitor:
     """Looks at one GPU. Holds NVML open until `close`; share it between threads, NVML is safe for that."""
 
     def __init__(self, uuid: str) -> None:
         self.uuid = uuid
-        self._nvml = _open_nvml()
-        self._handle = ctypes.c_void_p()
-        found = self._nvml is not None and self._call(
-            "nvmlDeviceGetHandleByUUID", uuid.encode(), ctypes.byref(self._handle)
-        )
-        if not found:
+        self._is_open = _opened()
+        self._handle = _told(pynvml.nvmlDeviceGetHandleByUUID, uuid) if self._is_open else None
+        if self._handle is None:
             self.close()
 
     def sample(self) -> GpuState:
         """Return the GPU's state now (about 1 ms)."""
-        if self._nvml is None:
+        if not self._is_open:
             return GpuState()
-        power_mw = self._number("nvmlDeviceGetPowerUsage")
+        power_mw = self._number(pynvml.nvmlDeviceGetPowerUsage)
         return GpuState(
-            sm_mhz=self._number("nvmlDeviceGetClockInfo", _CLOCK_SM),
-            memory_mhz=self._number("nvmlDeviceGetClockInfo", _CLOCK_MEMORY),
+            sm_mhz=self._number(pynvml.nvmlDeviceGetClockInfo, pynvml.NVML_CLOCK_SM),
+            memory_mhz=self._number(pynvml.nvmlDeviceGetClockInfo, pynvml.NVML_CLOCK_MEM),
             power_w=None if power_mw is None else power_mw / 1e3,
-            temperature_c=self._number("nvmlDeviceGetTemperature", _TEMPERATURE_GPU),
+            temperature_c=self._number(pynvml.nvmlDeviceGetTemperature, pynvml.NVML_TEMPERATURE_GPU),
             slowed_by=reasons_in_words(self._reasons()),
             processes=self.processes(),
         )
@@ -117,15 +97,17 @@ class GpuMonitor:
     def processes(self) -> tuple[GpuProcess, ...]:
         """Return the processes that hold a context on this GPU; none where the driver does not say.
 
-        When there are more than fit the list, it has one entry, `UNCOUNTED`, that stands for them all.
+        When more start than there was room for, the list has one entry, `UNCOUNTED`, that stands for them all.
         """
-        for name in ("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2"):
-            count, found = ctypes.c_uint(_MOST_PROCESSES), (_ProcessInfo * _MOST_PROCESSES)()
-            code = _status(self._nvml, name, self._handle, ctypes.byref(count), found)
-            if code == _INSUFFICIENT_SIZE:
+        if not self._is_open:
+            return ()
+        for ask in (pynvml.nvmlDeviceGetComputeRunningProcesses_v3, pynvml.nvmlDeviceGetComputeRunningProcesses_v2):
+            try:
+                return tuple(_process(info) for info in ask(self._handle))
+            except pynvml.NVMLError_InsufficientSize:
                 return (UNCOUNTED,)
-            if code == _SUCCESS:
-                return tuple(_process(found[i]) for i in range(min(count.value, _MOST_PROCESSES)))
+            except pynvml.NVMLError as error:
+                logger.debug("%s: %s", ask.__name__, error)
         return ()
 
     def other_processes(self, own_pids: Iterable[int] = ()) -> tuple[GpuProcess, ...]:
@@ -148,13 +130,13 @@ class GpuMonitor:
 
     def driver_version(self) -> str:
         """Return the driver's version, "580.159.04"; "" when unknown."""
-        return driver_version(self._nvml)
+        return _driver_version() if self._is_open else ""
 
     def close(self) -> None:
         """Let go of NVML."""
-        if self._nvml is not None:
-            self._nvml.nvmlShutdown()
-            self._nvml = None
+        if self._is_open:
+            self._is_open = False
+            _told(pynvml.nvmlShutdown)
 
     def __enter__(self) -> GpuMonitor:
         return self
@@ -162,38 +144,27 @@ class GpuMonitor:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def _number(self, name: str, *arguments: int) -> float | None:
-        value = ctypes.c_uint()
-        known = self._call(name, self._handle, *arguments, ctypes.byref(value))
-        return float(value.value) if known else None
+    def _number(self, ask: Callable[..., int], *arguments: int) -> float | None:
+        value = _told(ask, self._handle, *arguments)
+        return None if value is None else float(value)
 
     def _reasons(self) -> int:
-        value = ctypes.c_ulonglong()
         # renamed in driver 535
-        for name in ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"):
-            if self._call(name, self._handle, ctypes.byref(value)):
-                return value.value
+        for ask in (pynvml.nvmlDeviceGetCurrentClocksEventReasons, pynvml.nvmlDeviceGetCurrentClocksThrottleReasons):
+            mask = _told(ask, self._handle)
+            if mask is not None:
+                return int(mask)
         return 0
-
-    def _call(self, name: str, *arguments: object) -> bool:
-        return _call(self._nvml, name, *arguments)
 
 
 def installed_driver() -> str:
     """Return the version of this machine's driver, "580.159.04"; "" when unknown."""
-    nvml = _open_nvml()
-    if nvml is None:
+    if not _opened():
         return ""
     try:
-        return driver_version(nvml)
+        return _driver_version()
     finally:
-        nvml.nvmlShutdown()
-
-
-def driver_version(nvml: ctypes.CDLL | None) -> str:
-    """Return what an open NVML says of the driver; "" when unknown."""
-    text = ctypes.create_string_buffer(_TEXT_BYTES)
-    return text.value.decode() if _call(nvml, "nvmlSystemGetDriverVersion", text, _TEXT_BYTES) else ""
+        _told(pynvml.nvmlShutdown)
 
 
 def reasons_in_words(mask: int) -> tuple[str, ...]:
@@ -212,34 +183,30 @@ def descendants(pids: Iterable[int]) -> set[int]:
     return found
 
 
-def _open_nvml() -> ctypes.CDLL | None:
+def _opened() -> bool:
     try:
-        nvml = ctypes.CDLL(_LIBRARY)
-    except OSError:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as error:
+        logger.debug("NVML: %s", error)
+        return False
+    return True
+
+
+def _driver_version() -> str:
+    return str(_told(pynvml.nvmlSystemGetDriverVersion) or "")
+
+
+def _told(ask: Callable[..., Any], *arguments: object) -> Any:
+    """Return what NVML answers, None where it has no such function or says that the figure is not supported."""
+    try:
+        return ask(*arguments)
+    except pynvml.NVMLError as error:
+        logger.debug("%s: %s", ask.__name__, error)
         return None
-    return nvml if _call(nvml, "nvmlInit_v2") else None
 
 
-def _call(nvml: ctypes.CDLL | None, name: str, *arguments: object) -> bool:
-    """Return whether NVML has this function and it succeeded; how a driver says that a figure is not supported."""
-    return _status(nvml, name, *arguments) == _SUCCESS
-
-
-def _status(nvml: ctypes.CDLL | None, name: str, *arguments: object) -> int | None:
-    """Return what an NVML function returns, None where there is no such function."""
-    function: Callable[..., int] | None = getattr(nvml, name, None)
-    if function is None:
-        return None
-    code = function(*arguments)
-    if code not in {_SUCCESS, _INSUFFICIENT_SIZE}:
-        logger.debug("%s: NVML error %d", name, code)
-    return code
-
-
-def _process(info: _ProcessInfo) -> GpuProcess:
-    unknown = 2**64 - 1  # NVML_VALUE_NOT_AVAILABLE
-    used = None if info.used_bytes == unknown else int(info.used_bytes)
-    return GpuProcess(pid=int(info.pid), name=_command(int(info.pid)), memory_bytes=used)
+def _process(info: Any) -> GpuProcess:
+    return GpuProcess(pid=int(info.pid), name=_command(int(info.pid)), memory_bytes=info.usedGpuMemory)
 
 
 def _command(pid: int) -> str:

@@ -12,39 +12,14 @@ import contextlib
 import fcntl
 import os
 import re
-import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
-from ridgeline.tools.errors import DeviceError
+from ridgeline.tools.machine.places import lock_dir, make_shared_folder
 from ridgeline.tools.machine.waits import Waits, Watch
 
-_FOLDERS = (Path("/run/lock/ridgeline"), Path("/tmp/ridgeline-locks"))  # noqa: S108  what every user finds, $TMPDIR or not
-_FOLDER_PATIENCE_S = 1.0  # between another process's mkdir and chmod
 _FIRST_POLL_S = 0.001
 _SLOWEST_POLL_S = 0.02  # a wait may end this much later than it could: small beside any measurement
-
-
-def lock_dir() -> Path:
-    """Return the folder of the lock files: $RIDGELINE_LOCK_DIR, else /run/lock/ridgeline, else /tmp/ridgeline-locks.
-
-    One that is there already is everybody's: who cannot use it waits in no other, where nobody else would see it.
-
-    Raises:
-        DeviceError: it cannot be used.
-    """
-    chosen = os.environ.get("RIDGELINE_LOCK_DIR")
-    folders = (Path(chosen),) if chosen else _FOLDERS
-    there = [folder for folder in folders if os.path.lexists(folder)]
-    for folder in there[:1] or folders:
-        with contextlib.suppress(OSError):
-            _make_shared_folder(folder)
-            return folder
-    unusable = (there or folders)[0]
-    raise DeviceError(
-        f"lock folder {unusable} cannot be written: `chmod 1777 {unusable}`, or set RIDGELINE_LOCK_DIR to one that all "
-        "users of this machine share"
-    )
 
 
 class DeviceLock:
@@ -55,7 +30,7 @@ class DeviceLock:
         if folder is None:
             folder = lock_dir()
         else:
-            _make_shared_folder(folder)
+            make_shared_folder(folder)
         name = re.sub(r"[^A-Za-z0-9_.-]", "_", uuid) or "_"
         self._device = name
         self._waits = waits or Waits()
@@ -127,16 +102,3 @@ def _open(path: Path) -> int:
             os.fchmod(descriptor, 0o666)  # whatever the umask
             return descriptor
     return os.open(path, flags)
-
-
-def _make_shared_folder(folder: Path) -> None:
-    """Make a folder that everyone may write to, or see that it is one; another process may be making it just now."""
-    try:
-        folder.mkdir(parents=True)
-        folder.chmod(0o1777)
-    except FileExistsError:
-        until = time.monotonic() + _FOLDER_PATIENCE_S
-        while folder.is_symlink() or not os.access(folder, os.W_OK | os.X_OK):
-            if time.monotonic() > until:
-                raise
-            time.sleep(_FIRST_POLL_S)

@@ -19,7 +19,7 @@ from typing import Any
 from ridgeline.tools.build.toolchain import installed_version
 from ridgeline.tools.errors import EngineError, RidgelineError
 from ridgeline.tools.judge.process import JudgeProcess
-from ridgeline.tools.machine.atomic_file import is_older, replace_json
+from ridgeline.tools.machine.places import is_older, replace_json
 from ridgeline.tools.measure.benchmark import TimingSettings, time_alone, time_relative
 from ridgeline.tools.measure.roofline import ceilings, floor_for
 from ridgeline.tools.measure.sides import Arena, EagerSide

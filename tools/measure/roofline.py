@@ -23,15 +23,14 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from ridgeline.tools.build.cache import default_cache_dir
 from ridgeline.tools.build.device_toolchain import toolchain_for
 from ridgeline.tools.build.flags import architecture_flags
 from ridgeline.tools.build.toolchain import build_trusted
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.judge.set_count import rotating_bytes, rotating_limit
 from ridgeline.tools.machine.architecture import has_wgmma
-from ridgeline.tools.machine.atomic_file import is_older, replace_json
 from ridgeline.tools.machine.devices import measurement_cores
+from ridgeline.tools.machine.places import default_cache_dir, home_dir, is_older, replace_json
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.dtypes import element_bytes
 from ridgeline.tools.records.precision import accepted_classes, strictness
@@ -127,14 +126,6 @@ def ceilings(device: Device, *, again: bool = False) -> Ceilings:
     measured = reduce(_fastest_of, [*known, measure_ceilings(device)])
     _publish(paths, measured)
     return measured
-
-
-def home_dir() -> Path:
-    """Return the folder of what outlives runs: $RIDGELINE_HOME, else $XDG_DATA_HOME/ridgeline."""
-    chosen = os.environ.get("RIDGELINE_HOME")
-    if chosen:
-        return Path(chosen).absolute()
-    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "ridgeline"
 
 
 def measure_ceilings(device: Device, totals: tuple[int, ...] | None = None) -> Ceilings:

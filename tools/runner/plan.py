@@ -10,7 +10,7 @@ from ridgeline.tools.engine import SANITIZERS
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.machine.cuda_paths import linking_folder, named_folder
 from ridgeline.tools.machine.devices import device_nodes, driver_library, measurement_cores
-from ridgeline.tools.machine.measuring_environment import compute_environment
+from ridgeline.tools.machine.python_env import compute_environment, python_path
 from ridgeline.tools.records.problem import DescribedTarget
 from ridgeline.tools.records.results import Build
 from ridgeline.tools.records.search import Candidate
@@ -18,7 +18,7 @@ from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Interface
 from ridgeline.tools.runner.native_host import cuda_host, fault_watcher, native_host
 from ridgeline.tools.runner.start import RunnerPlan
 from ridgeline.tools.runner.wire import TRITON_KERNELS
-from ridgeline.tools.sandbox.python import package_paths, python_command, python_path
+from ridgeline.tools.sandbox.python import package_paths, python_command
 from ridgeline.tools.sandbox.sandbox import Confined, Limits
 
 _LONGEST_RUN_S = 3600.0  # a runner lives through one verification or measurement; each call has its own limit

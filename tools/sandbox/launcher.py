@@ -10,8 +10,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from ridgeline.tools.build.cache import default_cache_dir
 from ridgeline.tools.errors import SandboxError
+from ridgeline.tools.machine.places import default_cache_dir
 
 _SOURCES = Path(__file__).parent / "native"
 _FLAGS = ("-std=c++17", "-O2", "-fno-exceptions", "-fstack-protector-strong")

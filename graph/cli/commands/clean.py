@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 from ridgeline.checkpoints.clean import choose_old, list_runs, remove_run
-from ridgeline.tools.build.cache import BuildCache, CacheUse, default_cache_dir
+from ridgeline.tools.build.cache import BuildCache, CacheUse
+from ridgeline.tools.machine.places import default_cache_dir
 from ridgeline.tools.wording import counted
 
 SECONDS_A_DAY = 86400

@@ -15,12 +15,12 @@ from importlib import metadata
 from rich.console import Console
 from rich.table import Table
 
-from ridgeline.tools.build.cache import default_cache_dir
 from ridgeline.tools.build.device_toolchain import toolchain_for
 from ridgeline.tools.build.toolchain import installed_version
 from ridgeline.tools.errors import DeviceError, RidgelineError
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.machine.gpu_state import GpuMonitor
+from ridgeline.tools.machine.places import default_cache_dir
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.vocabulary import DeviceKind
 from ridgeline.tools.sandbox.advice import TIER_WORDS, python_advice

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from ridgeline.checkpoints.archive import FILE_NAME, Archive
-from ridgeline.checkpoints.bank import default_home
 from ridgeline.checkpoints.result import STATE_WORDS
 from ridgeline.checkpoints.runs import UNFINISHED, check_vacant, find_run, newest_unfinished, read_run
 from ridgeline.graph.cli.summary import closing_lines, resume_command, resume_line
@@ -30,6 +29,7 @@ from ridgeline.graph.session.machine import check_machine, target_of
 from ridgeline.graph.session.run_log import log_to
 from ridgeline.problems.spec import Budget, ProblemSpec
 from ridgeline.tools.errors import ProblemError, RunError
+from ridgeline.tools.machine.places import home_dir
 
 if TYPE_CHECKING:
     from langgraph.runtime import RunControl
@@ -231,7 +231,7 @@ def _problem(args: argparse.Namespace, resumed: Path | None) -> ProblemSpec:
 def _bank(text: str | None) -> Path | None:
     if text == "none":
         return None
-    return Path(text) if text else default_home() / "bank.sqlite"
+    return Path(text) if text else home_dir() / "bank.sqlite"
 
 
 # ------------------------------------------------------------------------------------------------------ what is shown

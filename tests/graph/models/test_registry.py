@@ -6,6 +6,9 @@ import asyncio
 import json
 import threading
 import time
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from types import SimpleNamespace
 
 import pytest
 from tests.graph.loopback import Answer, Server, serve
@@ -14,7 +17,7 @@ from tests.graph.requests_made import ideation, kernel
 from ridgeline.graph.models.registry import make_model, make_models
 from ridgeline.graph.models.replies import read_ideas, read_kernel
 from ridgeline.graph.models.requests import KernelModel
-from ridgeline.graph.models.retry import ModelUnavailable, RetryPolicy, with_retries
+from ridgeline.graph.models.retry import ModelUnavailable, RetryPolicy, retry_after_s, with_retries
 from ridgeline.tools.errors import ModelError
 
 IDEAS = json.dumps(
@@ -91,6 +94,22 @@ async def test_rate_limit_is_retried_after_the_time_the_server_names(provider: s
         await model_at(provider, server).write(kernel())
     assert len(server.requests) == 2
     assert server.times[1] - server.times[0] >= 0.95
+
+
+class Limited(Exception):
+    """What an SDK raises for a rate limit."""
+
+    def __init__(self, retry_after: str) -> None:
+        super().__init__()
+        self.response = SimpleNamespace(headers={"retry-after": retry_after})
+
+
+def test_a_server_may_name_the_time_to_wait_as_a_date() -> None:
+    soon = retry_after_s(Limited(format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)))
+    assert soon is not None
+    assert 20 < soon <= 30
+    assert retry_after_s(Limited("Fri, 31 Dec 1999 23:59:59 GMT")) == 0
+    assert retry_after_s(Limited("in a while")) is None
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)

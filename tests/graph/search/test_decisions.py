@@ -143,6 +143,20 @@ def test_prices_of_the_problem_come_before_the_list() -> None:
     assert price_of("openai:o3@http://localhost:1/v1") is None
 
 
+@pytest.mark.parametrize("model", ["openai:o3", "google_genai:gemini-2.5-pro", "anthropic:claude-sonnet-4-5"])
+def test_list_prices_are_known_by_langchain_s_names(model: str) -> None:
+    price = price_of(model)
+    assert price is not None
+    assert 0 < price.usd(1000, 0) < price.usd(0, 1000)
+
+
+@pytest.mark.parametrize(
+    "model", ["openai:nobody-knows", "openai:o3-of-my-own", "nobody:o3", "ollama:gpt-5", "openai:"]
+)
+def test_a_model_that_no_list_names_has_no_price(model: str) -> None:
+    assert price_of(model) is None
+
+
 @pytest.mark.parametrize(
     ("operation", "family"),
     [

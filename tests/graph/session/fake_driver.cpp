@@ -29,12 +29,14 @@ int cuDeviceGetAttribute(int* value, int attribute, int) {
   return 0;
 }
 
-int nvmlInit_v2() { return 0; }
+int nvmlInitWithFlags(unsigned) { return 0; }
 int nvmlShutdown() { return 0; }
 int nvmlDeviceGetHandleByUUID(const char*, void**) { return 0; }
 int nvmlSystemGetDriverVersion(char* text, unsigned size) { return std::strncpy(text, "535.104.05", size), 0; }
 int nvmlDeviceGetComputeRunningProcesses_v3(void*, unsigned* count, Process* found) {
+  const unsigned room = *count;
   *count = number("RIDGELINE_FAKE_PROCESSES", 0);
+  if (*count > room) return 7;  // NVML_ERROR_INSUFFICIENT_SIZE: the caller makes room and asks again
   for (unsigned i = 0; i < *count; ++i) found[i] = {4100000000u + i, 3ull << 30, 0, 0};
   return 0;
 }

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ridgeline.tools.build import cache
-from ridgeline.tools.build.cache import BuildCache, check_writable, default_cache_dir
+from ridgeline.tools.build.cache import BuildCache, check_writable
 from ridgeline.tools.errors import StorageError
 from ridgeline.tools.records.results import Build
 from ridgeline.tools.records.vocabulary import Status
@@ -151,17 +151,6 @@ def test_clear_removes_what_is_not_in_use_and_says_how_much_stayed(tmp_path: Pat
     assert cleared.removed.size_bytes > 0
     assert cache.use() == cleared.in_use
     assert cache.find("f" * 64) is not None
-
-
-def test_the_cache_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("RIDGELINE_CACHE_DIR", str(tmp_path))
-    assert default_cache_dir() == tmp_path
-    monkeypatch.delenv("RIDGELINE_CACHE_DIR")
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
-    assert default_cache_dir() == Path("/var/cache/ridgeline")
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    monkeypatch.setenv("XDG_CACHE_HOME", "/elsewhere")
-    assert default_cache_dir() == Path("/elsewhere/ridgeline")
 
 
 def test_a_cache_that_cannot_take_builds_is_told_before_one_is_made(

@@ -1,4 +1,4 @@
-"""A batch that is cancelled takes its commands along, at whatever moment."""
+"""A batch runs each command as it was given, and takes them along when it is cancelled, at whatever moment."""
 
 from __future__ import annotations
 
@@ -49,3 +49,11 @@ async def test_batch_cancelled_while_ninja_starts_leaves_no_command(
     while is_running(pid) and time.monotonic() < deadline:
         await asyncio.sleep(0.05)
     assert not is_running(pid)
+
+
+async def test_commands_reach_the_shell_as_they_were_given(tmp_path: Path) -> None:
+    words = ("$HOME", "$$", "a  b   ", "c: d", "it's", "x" * 400, "y " * 400)
+    command = BuildCommand(name="c0", argv=("printf", "%s\\n", *words), pool="compile")
+    (outcome,) = await run_batch(tmp_path, [command], {"compile": 1})
+    assert outcome.exit_code == 0
+    assert outcome.log.decode().splitlines() == list(words)

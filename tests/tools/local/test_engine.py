@@ -17,7 +17,6 @@ from tests.tools.conftest import exp_problem
 from ridgeline.tools.engine import BenchmarkTask, CompileTask, VerifyTask
 from ridgeline.tools.errors import EngineError, NotBegun, ProblemError
 from ridgeline.tools.local.engine import LocalEngine
-from ridgeline.tools.local.evaluator_process import clean_environment
 from ridgeline.tools.machine.locks import DeviceLock
 from ridgeline.tools.records.problem import DescribedTarget, Device
 from ridgeline.tools.records.results import Build, Timing, Verdict
@@ -247,14 +246,6 @@ async def test_the_evaluator_sees_no_key(
     assert isinstance(environment, dict)
     assert "OPENAI_API_KEY" not in environment
     assert environment["RIDGELINE_RUNNER_LOG"] == "/tmp/x"
-
-
-def test_the_clean_environment_finds_the_package_and_keeps_thread_settings() -> None:
-    kept = clean_environment({"OMP_NUM_THREADS": "2", "PATH": "/bin", "GOOGLE_API_KEY": "x", "PYTHONPATH": "/mine"})
-    assert kept["OMP_NUM_THREADS"] == "2"
-    assert "GOOGLE_API_KEY" not in kept
-    assert kept["PYTHONPATH"].split(os.pathsep)[1:] == ["/mine"]
-    assert (Path(kept["PYTHONPATH"].split(os.pathsep)[0]) / "ridgeline" / "__init__.py").exists()
 
 
 def test_the_engines_process_never_imports_torch() -> None:

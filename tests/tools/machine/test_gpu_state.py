@@ -3,9 +3,10 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 
+import pynvml
 import pytest
 
 from ridgeline.tools.machine.devices import detect_device
@@ -18,6 +19,7 @@ from ridgeline.tools.machine.gpu_state import (
     installed_driver,
     reasons_in_words,
 )
+from ridgeline.tools.machine.python_env import python_path
 
 HAS_GPU = Path("/dev/nvidiactl").exists()
 
@@ -82,14 +84,49 @@ def test_gpu_busy_with_another_process_is_said_in_one_line_with_the_remedy() -> 
     assert monitor.busy_with(own_pids=(1,)) == ""
 
 
-def test_more_processes_than_the_list_holds_are_not_nobody() -> None:
+@pytest.fixture
+def fake_nvml(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Return what runs a program with an NVML of one GPU that does not exist."""
+    source = Path(__file__).parents[1] / "graph" / "fake_driver.cpp"
+    subprocess.run(["g++", "-shared", "-fPIC", str(source), "-o", str(tmp_path / "libnvidia-ml.so.1")], check=True)
+
+    def run(program: str, **answers: str) -> subprocess.CompletedProcess[str]:
+        environment = os.environ | {"LD_LIBRARY_PATH": str(tmp_path), "PYTHONPATH": python_path()} | answers
+        program = "from ridgeline.tools.machine.gpu_state import *\nmonitor = GpuMonitor('GPU-1')\n" + program
+        return subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+
+    return run
+
+
+def test_a_driver_tells_its_version_and_who_uses_the_gpu(
+    fake_nvml: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    done = fake_nvml("print(installed_driver(), monitor.driver_version(), *monitor.processes())")
+    assert done.stdout.split() == ["535.104.05", "535.104.05"], done.stderr
+    done = fake_nvml("print(monitor.busy_with())", RIDGELINE_FAKE_PROCESSES="2")
+    assert done.stdout == (
+        "GPU GPU-1 is busy with another process: pid 4100000000, 3072 MiB, pid 4100000001, 3072 MiB; end it, or choose "
+        "another GPU with cuda:N\n"
+    ), done.stderr
+
+
+def test_a_figure_that_the_driver_does_not_have_is_unknown(
+    fake_nvml: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    done = fake_nvml("print(monitor.sample() == GpuState())")
+    assert done.stdout == "True\n", done.stderr
+
+
+def test_more_processes_than_the_list_holds_are_not_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_room(handle: object) -> None:
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_INSUFFICIENT_SIZE)
+
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetComputeRunningProcesses_v3", no_room)
     monitor = GpuMonitor("GPU-1")
-    monitor._nvml = SimpleNamespace(
-        nvmlDeviceGetComputeRunningProcesses_v3=lambda handle, count, found: 7,  # NVML_ERROR_INSUFFICIENT_SIZE
-        nvmlShutdown=lambda: 0,
-    )
+    monkeypatch.setattr(monitor, "_is_open", True)
     assert monitor.processes() == (UNCOUNTED,)
     assert monitor.busy_with().startswith("GPU GPU-1 is busy with another process: an unknown number of processes;")
+    monkeypatch.undo()
     monitor.close()
 
 

@@ -12,9 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ridgeline.tools.errors import DeviceError
-from ridgeline.tools.machine import locks
-from ridgeline.tools.machine.locks import DeviceLock, lock_dir
+from ridgeline.tools.machine.locks import DeviceLock
 
 HOLDER = """
 import asyncio, sys
@@ -133,46 +131,3 @@ async def test_lock_files_are_shared_by_all_users(tmp_path: Path, monkeypatch: p
     assert stat.S_IMODE((tmp_path / "locks").stat().st_mode) == 0o1777
     assert {file.name for file in (tmp_path / "locks").iterdir()} == {"GPU-1_.._x.lock", "GPU-1_.._x.turn"}
     assert all(stat.S_IMODE(file.stat().st_mode) == 0o666 for file in (tmp_path / "locks").iterdir())
-
-
-def test_an_unusable_lock_folder_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RIDGELINE_LOCK_DIR", "/dev/null/locks")
-    with pytest.raises(DeviceError, match="set RIDGELINE_LOCK_DIR"):
-        lock_dir()
-
-
-def folders_in(monkeypatch: pytest.MonkeyPatch, place: Path) -> tuple[Path, Path]:
-    monkeypatch.delenv("RIDGELINE_LOCK_DIR", raising=False)
-    monkeypatch.setattr(locks, "_FOLDER_PATIENCE_S", 0.05)
-    folders = place / "run" / "ridgeline", place / "tmp" / "ridgeline-locks"
-    monkeypatch.setattr(locks, "_FOLDERS", folders)
-    return folders
-
-
-def test_the_folder_that_another_user_already_uses_is_everybody_s(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    first, second = folders_in(monkeypatch, tmp_path)
-    second.mkdir(parents=True)
-    monkeypatch.setenv("TMPDIR", str(tmp_path / "own"))
-    assert lock_dir() == second
-    assert not first.exists()
-
-
-def test_a_folder_that_is_there_and_cannot_be_used_is_left_for_no_other(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    first, second = folders_in(monkeypatch, tmp_path)
-    first.parent.mkdir()
-    first.symlink_to(tmp_path)
-    with pytest.raises(DeviceError, match=f"lock folder {first} cannot be written: `chmod 1777 {first}`, or set"):
-        lock_dir()
-    assert not second.exists()
-
-
-def test_a_folder_that_is_being_made_is_waited_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    first, _ = folders_in(monkeypatch, tmp_path)
-    first.mkdir(parents=True)
-    answers = iter([False, False, True])
-    monkeypatch.setattr(os, "access", lambda *_: next(answers))
-    assert lock_dir() == first

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from ridgeline.checkpoints.bank import default_home
 from ridgeline.tools.errors import DeviceError, EngineError
 from ridgeline.tools.judge.set_count import rotating_limit
 from ridgeline.tools.machine.devices import detect_device
+from ridgeline.tools.machine.places import home_dir
 from ridgeline.tools.measure.roofline import (
     CEILINGS_VERSION,
     Bandwidth,
@@ -21,7 +21,6 @@ from ridgeline.tools.measure.roofline import (
     _totals,
     ceilings,
     floor_for,
-    home_dir,
     measure_ceilings,
 )
 from ridgeline.tools.records.problem import ArgSpec, Description, Device, Signature
@@ -246,20 +245,6 @@ def test_compute_floor_is_advisory_and_names_the_bound() -> None:
     assert floor.compute_floor_ms == pytest.approx(5.0)
     assert floor.bound == "compute"
     assert floor.floor_ms < 5.0
-
-
-@pytest.mark.parametrize(
-    ("chosen", "data", "home"), [("/a", "/b", "/c"), (None, "/b", "/c"), (None, None, "/c"), ("", "", "/c")]
-)
-def test_ceilings_lie_beside_the_seed_bank(
-    monkeypatch: pytest.MonkeyPatch, chosen: str | None, data: str | None, home: str
-) -> None:
-    """Neither room may import the other, so each has the rule; they must not drift apart."""
-    for name, value in (("RIDGELINE_HOME", chosen), ("XDG_DATA_HOME", data), ("HOME", home)):
-        monkeypatch.delenv(name, raising=False)
-        if value is not None:
-            monkeypatch.setenv(name, value)
-    assert home_dir() == default_home()
 
 
 H200_GFLOPS = {"fp32": 60e3, "tf32": 400e3, "fp16": 790e3, "bf16": 800e3, "fp8": 1500e3}

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from ridgeline.tools.machine.python_env import python_path
 from ridgeline.tools.runner.worker.stand_in_gpu import described_gpu
-from ridgeline.tools.sandbox.python import package_paths, python_command, python_path
+from ridgeline.tools.sandbox.python import package_paths, python_command
 from ridgeline.tools.sandbox.sandbox import Confined, Limits, Sandbox, claim_workdir
 
 H200 = {"name": "NVIDIA H200", "arch": "sm_90a", "cores": 132, "memory_bytes": 150_109_880_320}

@@ -1,0 +1,76 @@
+"""The environments of the Python processes that Ridgeline starts: what they import, and how they compute."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import ridgeline
+from ridgeline.tools.machine import places
+from ridgeline.tools.machine.devices import measurement_cores
+from ridgeline.tools.records.problem import Device
+from ridgeline.tools.records.vocabulary import DeviceKind
+
+# No key of a model's provider may reach a process that runs beside candidates.
+_PASSED = (
+    "PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "XDG_CACHE_HOME", "XDG_DATA_HOME", "LD_LIBRARY_PATH", "CUDA_HOME",
+    "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER",
+)  # fmt: skip
+_PASSED_PREFIXES = ("RIDGELINE_", "OMP_", "GOMP_", "KMP_", "MKL_")
+_FOLDERS = ("TMPDIR", "CUDA_HOME")
+
+
+def package_folder() -> Path:
+    """Return the folder of the package that runs now."""
+    return Path(ridgeline.__file__).absolute().parent
+
+
+def python_path() -> str:
+    """Return a PYTHONPATH with which a child process finds this package and everything that this process imports."""
+    return _joined(path for path in sys.path if path and Path(path).is_dir())
+
+
+def clean_environment(environment: Mapping[str, str], *, cache_dir: Path) -> dict[str, str]:
+    """Return the part of `environment` that an evaluator may see, and where this package and its folders lie.
+
+    PYTHONPATH, not `sys.path`: the host's own begins with the folder of its script, whose modules are none of ours.
+    """
+    kept = {k: v for k, v in environment.items() if k in _PASSED or k.startswith(_PASSED_PREFIXES)}
+    given = (path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path)
+    folders = {name: os.path.abspath(kept[name]) for name in _FOLDERS if kept.get(name)}
+    return kept | folders | places.for_a_child(cache_dir) | {"PYTHONPATH": _joined(given)}
+
+
+def compute_environment(device: Device, *, in_python: bool = False) -> dict[str, str]:
+    """Return the variables that make a comparison fair, and on a GPU let a process see that GPU alone.
+
+    OpenMP's threads wait passively, since spinning threads of the idle side take cores from the other. malloc neither
+    maps nor trims: eager torch otherwise page-faults through every temporary of 32 MiB and looks 6 x slower than it is.
+
+    `in_python` is for a Python runner and the judge beside it: OpenMP's threads are bound on a CPU. In a process that
+    goes on after a stop, unbound threads share a core for a whole block now and then: a copy of the reference took 1.1
+    to 1.4 x eager's time, and 1.02 to 1.15 x with bound ones. A native host's threads stay unbound: those that its
+    candidate starts itself would all inherit one core.
+    """
+    on_gpu = device.kind is DeviceKind.CUDA
+    visible = {"CUDA_VISIBLE_DEVICES": device.uuid, "CUDA_CACHE_DISABLE": "1"} if on_gpu else {}
+    bound = {"OMP_PROC_BIND": "true"} if in_python and not on_gpu else {}
+    return (
+        visible
+        | bound
+        | {
+            "OMP_NUM_THREADS": str(len(measurement_cores()) if on_gpu else device.cores),
+            "OMP_WAIT_POLICY": "passive",
+            "OMP_DYNAMIC": "false",
+            "MALLOC_MMAP_MAX_": "0",
+            "MALLOC_TRIM_THRESHOLD_": "-1",
+        }
+    )
+
+
+def _joined(paths: Iterable[str]) -> str:
+    """Return a PYTHONPATH of absolute folders, this package's first: children run in other folders."""
+    absolute = (str(Path(path).absolute()) for path in paths)
+    return os.pathsep.join(dict.fromkeys([str(package_folder().parent), *absolute]))
