@@ -20,10 +20,13 @@ _REDUCED = "_tf32"
 def speedup_vs_best(evaluation: Evaluation, baselines: Baselines | None) -> float | None:
     """Return the time of the fastest baseline of the candidate's class (torch.compile included) / the candidate's.
 
-    Where the judge did not measure it, the paired speedup over eager is carried over to that baseline.
+    Where the judge did not measure it, the paired speedup over eager is carried over to that baseline. None while a
+    baseline is still to be measured: the fastest is not known yet.
     """
     if evaluation.speedup_vs_best is not None or baselines is None or evaluation.speedup is None:
         return evaluation.speedup_vs_best
+    if baselines.pending:
+        return None
     precision = evaluation.verdict.precision_class if evaluation.verdict else None
     best = baselines.best(precision)
     eager_ms = _eager_ms({b.name: b.median_ms for b in baselines.entries}, precision)

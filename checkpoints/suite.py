@@ -23,7 +23,8 @@ _IN_WORDS: dict[type, str] = {int: "a whole number", list: "a list", dict: "an o
 
 REFUSED, FAILED = "refused", "failed"
 ROW_STATES = ("planned", "running", REFUSED, FAILED, *STATES)
-"""A search's states, and: not begun; begun; its reference or device was refused; the machine or Ridgeline failed."""
+"""A search's states, and: not begun; begun; refused for its reference, its device or the keyless model; failed, by a fault of
+the machine or of Ridgeline."""
 
 DONE = frozenset(STATES) - {"stopped"}
 """What a resumed suite does not do again."""

@@ -50,10 +50,16 @@ class DescribedTask(Task[R]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaselineTask(DescribedTask[Baselines]):
-    """Time PyTorch's own ways to run the reference and measure the device's ceilings (cached)."""
+    """Time PyTorch's own ways to run the reference and measure the device's ceilings (cached).
+
+    One task measures all of them. A search measures them in parts: `eager_only` leaves the other entries `pending`, and
+    each task with `after` measures the first pending one.
+    """
 
     compile_modes: tuple[str, ...] = ("default", "max-autotune")
     again: bool = False  # certify: measure also what is cached, but for modes that failed
+    eager_only: bool = False  # TF32 off and on
+    after: Baselines | None = None  # what is measured already; the result adds one entry to it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

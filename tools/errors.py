@@ -4,6 +4,7 @@ RidgelineError
 ├── InputError              the user's to mend: exit code 2, one line, no traceback
 │   ├── ProblemError        problem.yaml or its reference
 │   ├── ModelError          an unknown model, a missing key, a provider that refuses
+│   │   └── UncoveredError  the keyless model composes nothing for this problem; it may for others
 │   ├── DeviceError         no such device, no compiler, a busy GPU
 │   ├── SandboxError        no tier of isolation is available here
 │   └── RunError            a run folder that is locked, damaged, or of another graph version
@@ -29,6 +30,10 @@ class ProblemError(InputError):
 
 class ModelError(InputError):
     """A model cannot be used: unknown, without a key, or refusing."""
+
+
+class UncoveredError(ModelError):
+    """The keyless model does not cover one problem; unlike a missing key, this says nothing about other problems."""
 
 
 class DeviceError(InputError):

@@ -1,4 +1,4 @@
-"""Measure the reference before a token is spent, judge the kernels there are, and say what is left to gain."""
+"""Time eager PyTorch and the floor before a token is spent, and judge the kernels that exist already."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import dataclasses
 import logging
 from typing import TYPE_CHECKING
 
+from ridgeline.graph.search.compiled import PYTORCH_AT_FLOOR, baseline_event, is_pytorch_at_floor
 from ridgeline.graph.search.coverage import ensure_covered
 from ridgeline.graph.search.elites import choose_elites, read_standings
 from ridgeline.graph.search.events import emit
@@ -43,9 +44,9 @@ async def baseline(state: SearchState, context: SearchContext) -> SearchState:
     standings = await asyncio.to_thread(read_standings, context.archive)
     elites = choose_elites(standings, context.plan(state.get("max_rounds")).elites)
     best = standings[0] if standings else None
-    outcome = "at_floor" if _is_at_floor(context, baselines) else ""
+    outcome = "at_floor" if is_pytorch_at_floor(context, baselines) else ""
     if outcome:
-        emit({"event": "stopped", "outcome": outcome, "reason": "PyTorch itself is within the margin of the floor"})
+        emit({"event": "stopped", "outcome": outcome, "reason": PYTORCH_AT_FLOOR})
     return {
         "round": state.get("round", 0),
         "elites": [s.candidate.id for s in elites],
@@ -72,29 +73,14 @@ async def _describe(context: SearchContext) -> None:
 async def _baselines(context: SearchContext) -> Baselines:
     found = await asyncio.to_thread(context.archive.baselines)
     if found is None:
-        found = await context.engine.submit(BaselineTask(problem=await context.described()))
+        found = await context.engine.submit(BaselineTask(problem=await context.described(), eager_only=True))
         await asyncio.to_thread(context.archive.save_baselines, found)
     best = found.best()
     if best is None or best.median_ms is None:
         errors = "; ".join(f"{b.name}: {b.error}" for b in found.entries)
         raise EngineError(f"{context.problem.name}: no baseline could be timed: {errors}")
-    emit(
-        {
-            "event": "baseline",
-            "baselines_ms": {b.name: b.median_ms for b in found.entries},
-            "floor_ms": found.floor.floor_ms,
-            "bound": found.floor.bound,
-            "headroom": best.median_ms / found.floor.floor_ms if found.floor.floor_ms > 0 else None,
-        }
-    )
+    emit(baseline_event(found))
     return found
-
-
-def _is_at_floor(context: SearchContext, baselines: Baselines) -> bool:
-    best, margin = baselines.best(), context.settings.floor_margin
-    if margin is None or best is None or best.median_ms is None:
-        return False
-    return best.median_ms <= baselines.floor.floor_ms * (1 + margin)
 
 
 async def _judge_seeds(context: SearchContext) -> None:

@@ -10,6 +10,7 @@ from ridgeline.graph.certificate.audit import QUARANTINE_ABOVE
 from ridgeline.graph.certificate.certificate import Certificate
 from ridgeline.graph.certificate.leaders import Leader, compare_leaders
 from ridgeline.graph.certificate.steps import certify_candidate
+from ridgeline.graph.search.compiled import join_compiled
 from ridgeline.graph.search.elites import Standing, choose_elites, read_standings
 from ridgeline.graph.search.events import emit
 from ridgeline.graph.search.measuring import measure_again
@@ -30,6 +31,7 @@ async def certify(state: SearchState, context: SearchContext) -> SearchState:
     stays `budget`, because a larger one lets it go on, and one that stopped because nothing was left to gain over
     PyTorch, with no kernel that failed, stays `at_floor`.
     """
+    await join_compiled(context)
     await measure_again(context)
     standings = await asyncio.to_thread(read_standings, context.archive)
     leaders = await compare_leaders(context, standings)

@@ -14,6 +14,7 @@ from langgraph.types import Overwrite
 from ridgeline.graph.models.journalled import ask_ideas
 from ridgeline.graph.models.requests import IdeaDraft, IdeationRequest, TriedIdea
 from ridgeline.graph.models.retry import ModelUnavailable
+from ridgeline.graph.search.compiled import begin_compiled
 from ridgeline.graph.search.elites import read_elites
 from ridgeline.graph.search.events import emit
 from ridgeline.graph.search.history import model_outcomes, tried_ideas
@@ -38,6 +39,7 @@ async def ideate(state: SearchState, context: SearchContext) -> SearchState:
 
     Branches of the last round that its budget left unwritten come first, when a resumed search has a larger one.
     """
+    await begin_compiled(context)
     plan = context.plan(state.get("max_rounds"))
     if left := await unwritten_branches(context, state):
         return _again(state, plan, left)
@@ -93,7 +95,7 @@ async def _ideas(context: SearchContext, state: SearchState, plan: Plan, round_:
     begun = await asyncio.to_thread(context.archive.ideas)
     drafts = [(USER, draft) for draft in user_drafts(context.problem.ideas, begun, plan.ideas, elites)]
     request = IdeationRequest(
-        subject=await context.subject(),
+        subject=await context.subject(round_),
         round=round_,
         count=plan.ideas - len(drafts),
         rng_seed=context.derived_seed(round_, "ideate"),

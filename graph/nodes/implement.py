@@ -100,7 +100,7 @@ async def _is_stored(context: SearchContext, candidate_id: str) -> bool:
 async def _request(context: SearchContext, state: BranchState, idea: Idea, candidate_id: str) -> KernelRequest:
     failed_source, failure = await _failure(context, state)
     return KernelRequest(
-        subject=await context.subject(),
+        subject=await context.subject(state["round"]),
         idea=IdeaDraft.model_validate(idea.to_json()),
         variation=state["variation"],
         rng_seed=context.derived_seed(candidate_id),

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
+from ridgeline.graph.search.compiled import join_compiled, runs_beside_models
 from ridgeline.graph.search.elites import Standing, choose_elites, read_standings
 from ridgeline.graph.search.events import emit
 from ridgeline.graph.search.measuring import measure_again
@@ -23,6 +24,8 @@ async def select(state: SearchState, context: SearchContext) -> SearchState:
     """Return the next round's elites and, when a stop rule holds, the outcome."""
     round_ = state.get("round", 0)
     plan = context.plan(state.get("max_rounds"))
+    if runs_beside_models(context):
+        await join_compiled(context)
     await measure_again(context)
     standings = await asyncio.to_thread(read_standings, context.archive)
     elites = choose_elites(standings, plan.elites)

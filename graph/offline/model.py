@@ -22,7 +22,7 @@ from ridgeline.graph.offline.matmul.cuda import MatmulCuda
 from ridgeline.graph.offline.proposals import propose_ideas
 from ridgeline.graph.offline.rowwise import RowwiseCpp
 from ridgeline.graph.offline.rowwise_cuda import RowwiseCuda
-from ridgeline.tools.errors import ModelError
+from ridgeline.tools.errors import UncoveredError
 
 
 def rowwise(subject: Subject) -> Composer:
@@ -63,11 +63,11 @@ class OfflineModel:
         """Answer with JSON of an IdeaList: fewer ideas than asked, even none, when every composition was tried.
 
         Raises:
-            ModelError: the reference, the device or the interface is not covered; the message says what else works.
+            UncoveredError: the reference, the device or the interface is not covered; the message says what else works.
         """
         try:
             composer = composer_for(request.subject)
-        except ModelError:
+        except UncoveredError:
             if not request.elites:
                 raise
             return Reply(text=IdeaList(ideas=[]).model_dump_json())  # kernels of the user's own are all there is
@@ -78,7 +78,7 @@ class OfflineModel:
         """Answer with JSON of a KernelDraft: a whole kernel, or the failed one without its most likely fault.
 
         Raises:
-            ModelError: as for `propose`.
+            UncoveredError: as for `propose`.
         """
         composer = composer_for(request.subject)
         if request.failed_source:
@@ -93,7 +93,7 @@ def composer_for(subject: Subject) -> Composer:
     """Return the composer of the first family that covers a subject.
 
     Raises:
-        ModelError: none does; the message says what each family lacks and what else works.
+        UncoveredError: none does; the message says what each family lacks and what else works.
     """
     refusal = refuse_interface(subject.problem_name, subject.interface)
     if refusal is not None:
@@ -107,13 +107,13 @@ def composer_for(subject: Subject) -> Composer:
     raise _uncovered(subject.problem_name, "; ".join(refusals))
 
 
-def refuse_interface(problem_name: str, interface: str) -> ModelError | None:
+def refuse_interface(problem_name: str, interface: str) -> UncoveredError | None:
     """Return what speaks against an interface, whatever the reference computes; None for one that is composed for."""
     return None if interface == "c" else _uncovered(problem_name, f"interface {interface}")
 
 
-def _uncovered(problem_name: str, why: str) -> ModelError:
-    return ModelError(
+def _uncovered(problem_name: str, why: str) -> UncoveredError:
+    return UncoveredError(
         f"{problem_name}: offline composes {', '.join(FAMILIES)} kernels; not covered: {why}. "
         "Two other ways on: a language model (--model openai:o3 with OPENAI_API_KEY, or any provider:name), or kernel "
         "files of your own (seeds: in problem.yaml), which are judged and certified"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ridgeline.graph.models.requests import Subject
 from ridgeline.graph.search.families import family_of
+from ridgeline.graph.search.pauses import Pauses
 from ridgeline.graph.search.plan import Plan, derived_seed, make_plan
 from ridgeline.tools.build.header import problem_header
 from ridgeline.tools.errors import EngineError
@@ -36,8 +37,8 @@ MODEL_CALLS = 16
 class SearchContext:
     """Everything a search needs besides its state.
 
-    `described_target` is set at the first `described()`, `toolboxes` and `engine_failed` fill; nothing else changes during
-    a search.
+    `described_target` is set at the first `described()`, `toolboxes` and `engine_failed` fill, `compiled` is begun and
+    joined; nothing else changes during a search.
     """
 
     problem: ProblemSpec
@@ -57,6 +58,8 @@ class SearchContext:
     engine_failed: set[tuple[str, Purpose]] = field(default_factory=set)  # candidates, in this session
     devices: int = 1  # measurements that the engine makes side by side
     described_target: DescribedTarget | None = None
+    pauses: Pauses = field(default_factory=Pauses)
+    compiled: asyncio.Task[None] | None = None  # times PyTorch's compiled configurations while models think
     cores_in_use: Callable[[], float] | None = None  # what others take of the measuring machine; None: nobody can tell
 
     def plan(self, max_rounds: int | None = None) -> Plan:
@@ -80,13 +83,16 @@ class SearchContext:
         """Return the operation family under which the bank keeps this problem's kernels."""
         return family_of(self.described_target.description) if self.described_target else "unknown"
 
-    async def subject(self) -> Subject:
-        """Return what every model request says of the problem."""
+    async def subject(self, round_: int) -> Subject:
+        """Return what every model request of a round says of the problem.
+
+        The first round is told of eager PyTorch alone, whatever is timed by then: a resumed search asks the same.
+        """
         target = await self.described()
         baselines = await asyncio.to_thread(self.archive.baselines)
         if baselines is None:
             raise EngineError(f"{self.problem.name}: the baselines were not measured yet")
-        return subject_of(target, baselines)
+        return subject_of(target, baselines if round_ > 1 else baselines.eager_only())
 
 
 def subject_of(target: DescribedTarget, baselines: Baselines) -> Subject:

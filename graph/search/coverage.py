@@ -1,4 +1,7 @@
-"""Whether the keyless model can work on a reference at all: asked before PyTorch is timed, which takes up to a minute."""
+"""Refuse a problem that the keyless model does not cover, before anything is timed.
+
+The refusal is an UncoveredError. It concerns one problem: a suite writes it into that problem's row and goes on.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import TYPE_CHECKING
 from ridgeline.graph.models.registry import OFFLINE
 from ridgeline.graph.search.context import subject_of
 from ridgeline.graph.search.events import emit
-from ridgeline.tools.errors import ModelError
+from ridgeline.tools.errors import UncoveredError
 from ridgeline.tools.records.results import Baselines, Floor
 
 if TYPE_CHECKING:
@@ -20,9 +23,9 @@ _UNMEASURED = Floor(floor_ms=0.0, compute_floor_ms=0.0, bound="", bandwidth_gbps
 
 
 def ensure_covered(context: SearchContext, description: Description) -> None:
-    """Raise ModelError, with the other ways on, when `offline` alone is to work on a reference it does not cover.
+    """Raise UncoveredError, which names the other ways on, when `offline` alone cannot work on a reference.
 
-    A problem with seed kernels goes on with a warning: they are judged and the best one is certified.
+    A problem with seed kernels gets a warning instead: its seeds are judged, and the best one is certified.
     """
     if context.models.names != [OFFLINE]:
         return
@@ -45,13 +48,13 @@ def ensure_interface(problem: ProblemSpec, kind: str, models: Sequence[str]) -> 
         raise refusal
 
 
-def why_uncovered(target: DescribedTarget) -> ModelError | None:
-    """Return what the offline model says against a problem described like this, or None when it composes for it."""
+def why_uncovered(target: DescribedTarget) -> UncoveredError | None:
+    """Return the offline model's refusal of a problem with this description, or None when it composes kernels."""
     from ridgeline.graph.offline.model import composer_for
 
     baselines = Baselines(device=target.device, entries=(), floor=_UNMEASURED)
     try:
         composer_for(subject_of(target, baselines))
-    except ModelError as refusal:
+    except UncoveredError as refusal:
         return refusal
     return None

@@ -6,13 +6,20 @@ from typing import Literal, NotRequired, TypedDict
 
 
 class BaselineEvent(TypedDict):
-    """The reference is measured."""
+    """Eager PyTorch and the floor are measured; told once more when the compiled configurations are too."""
 
     event: Literal["baseline"]
     baselines_ms: dict[str, float | None]
     floor_ms: float
     bound: str
     headroom: float | None  # best baseline / floor
+
+
+class TimingPyTorch(TypedDict):
+    """The search waits for PyTorch's compiled configurations."""
+
+    event: Literal["timing_pytorch"]
+    pending: list[str]
 
 
 class RoundStarted(TypedDict):
@@ -123,6 +130,7 @@ class WarningEvent(TypedDict):
 
 SearchEvent = (
     BaselineEvent
+    | TimingPyTorch
     | RoundStarted
     | IdeaEvent
     | BranchStage

@@ -46,7 +46,8 @@ async def call_tool(context: SearchContext, step: str, candidate_id: str, purpos
     name = f"{step}_kernel"
     call = {"name": name, "args": {"candidate_id": candidate_id}, "id": f"{candidate_id}:{purpose}:{step}"}
     message = AIMessage(content="", tool_calls=[{**call, "type": "tool_call"}])
-    answer = await ToolNode(toolbox, handle_tool_errors=False).ainvoke({"messages": [message]})
+    with context.pauses.step():
+        answer = await ToolNode(toolbox, handle_tool_errors=False).ainvoke({"messages": [message]})
     result: dict[str, Any] = json.loads(answer["messages"][-1].text)
     if "key" not in result:
         raise EngineError(f"{candidate_id}: {name}: {result.get('reason', 'an answer without a key')}")

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ridgeline.graph.search.budget import exhausted, spent
+from ridgeline.graph.search.compiled import PYTORCH_AT_FLOOR, is_pytorch_at_floor
 from ridgeline.graph.search.elites import Standing
 from ridgeline.graph.search.events import emit
 from ridgeline.tools.records.vocabulary import Origin, Purpose
@@ -46,6 +47,8 @@ async def stop_reason(
 async def _floor_reason(context: SearchContext, best: Standing | None) -> str:
     margin = context.settings.floor_margin
     baselines = await asyncio.to_thread(context.archive.baselines)
+    if baselines is not None and is_pytorch_at_floor(context, baselines):
+        return PYTORCH_AT_FLOOR
     if margin is None or best is None or baselines is None or baselines.floor.floor_ms <= 0:
         return ""
     floor_ms = baselines.floor.floor_ms

@@ -158,6 +158,7 @@ async def open_context(
     wait for their turn are dropped: they raise NotBegun.
     """
     from ridgeline.graph.build import GRAPH_VERSION
+    from ridgeline.graph.search.compiled import end_compiled
     from ridgeline.graph.search.context import SearchContext
     from ridgeline.graph.search.coverage import ensure_interface
     from ridgeline.graph.session.machine import check_machine, measuring_devices, open_engine, target_of
@@ -191,7 +192,7 @@ async def open_context(
         stack.callback(archive.close)
         await asyncio.to_thread(check_graph_version, archive, GRAPH_VERSION)
         begun = await asyncio.to_thread(_begin, archive, options, target, made)
-        yield SearchContext(
+        context = SearchContext(
             problem=options.problem,
             target=target,
             archive=archive,
@@ -206,6 +207,8 @@ async def open_context(
             devices=len(measuring_devices(options.device, target.device)),
             cores_in_use=watch,
         )
+        stack.push_async_callback(end_compiled, context)
+        yield context
 
 
 def _on_wait(on_event: OnEvent | None) -> Listener:

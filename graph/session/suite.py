@@ -27,7 +27,7 @@ from ridgeline.graph.session.api import RUNS, find_problem
 from ridgeline.graph.session.driver import SearchResult
 from ridgeline.problems.spec import FILE_NAME as PROBLEM_FILE
 from ridgeline.problems.spec import ProblemSpec
-from ridgeline.tools.errors import DeviceError, EngineError, ProblemError, RunError
+from ridgeline.tools.errors import DeviceError, EngineError, ProblemError, RunError, UncoveredError
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +42,9 @@ class Ended:
 
 SearchOne = Callable[[Row, Path, bool], Ended]
 """Searches a row's problem in a run folder; the flag says to go on with what lies there."""
+
+REFUSALS = (ProblemError, DeviceError, UncoveredError)
+"""Errors that concern one problem: a row of the suite. Every other InputError concerns all searches and ends it."""
 
 OnRow = Callable[[int, Row], None]
 
@@ -95,7 +98,7 @@ def run_suite(folder: Path, planned: Suite | None, search: SearchOne, on_row: On
         on_row: told of each row before its search begins and after it ended.
 
     Raises:
-        InputError: something that concerns every search: a model's key, a disk, a sandbox. The suite can be resumed.
+        InputError: none of REFUSALS, so every search meets it: a model's key, a disk, a sandbox. The suite can be resumed.
     """
     with lock_run(folder):
         suite = replace(planned or read_suite(folder), state="running")
@@ -126,7 +129,7 @@ def _search(folder: Path, row: Row, search: SearchOne) -> tuple[Row, bool]:
     begun = read_run(run_dir) or {}
     try:
         ended = search(row, run_dir, "settings" in begun)
-    except (ProblemError, DeviceError) as error:
+    except REFUSALS as error:
         logger.info("%s: refused: %s", row.name, error)
         return replace(row, state=REFUSED, reason=str(error)), False
     except EngineError as error:

@@ -11,8 +11,9 @@ import hashlib
 import json
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ridgeline.graph.search.tuning import parse_tunables
 from ridgeline.tools.engine import (
@@ -85,6 +86,8 @@ def speed_of(source: str) -> float:
 class MemoryEngine:
     """An Engine whose measurements are what the sources say; `log` (a file) gets one line a measurement."""
 
+    pytorch_ms: ClassVar = {"eager": EAGER_MS, "compile": 0.8 * EAGER_MS}
+
     def __init__(self, *, floor_ms: float = 0.1, delay_s: float = 0.0, log: Path | None = None) -> None:
         self.counts: Counter[str] = Counter()
         self.floor_ms = floor_ms
@@ -114,12 +117,16 @@ class MemoryEngine:
         return DESCRIPTION
 
     def _baseline(self, task: BaselineTask) -> Baselines:
+        modes = task.after.pending[:1] if task.after else ("eager",) if task.eager_only else tuple(self.pytorch_ms)
         entries = tuple(
-            Baseline(name=name, precision_class=PrecisionClass.FP32, median_ms=ms, samples=50)
-            for name, ms in (("eager", EAGER_MS), ("compile", 0.8 * EAGER_MS))
+            Baseline(name=mode, precision_class=PrecisionClass.FP32, median_ms=self.pytorch_ms[mode], samples=50)
+            for mode in modes
         )
+        if task.after:
+            return replace(task.after, entries=task.after.entries + entries, pending=task.after.pending[1:])
         floor = Floor(floor_ms=self.floor_ms, compute_floor_ms=0.0, bound="memory", bandwidth_gbps=10.0, gflops=100.0)
-        return Baselines(device=task.problem.device, entries=entries, floor=floor)
+        pending = tuple(mode for mode in self.pytorch_ms if mode not in modes)
+        return Baselines(device=task.problem.device, entries=entries, floor=floor, pending=pending)
 
     def _compile(self, task: CompileTask) -> Build:
         key = hashlib.sha256(f"{task.candidate.source}{task.sanitize}".encode()).hexdigest()

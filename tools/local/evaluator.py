@@ -168,10 +168,21 @@ class Evaluator:
 
     def baseline(self, task: BaselineTask) -> Baselines:
         """Time PyTorch's own ways to run the reference."""
-        from ridgeline.tools.measure.baselines import measure_baselines
+        from ridgeline.tools.measure.baselines import measure_baselines, measure_next
 
         problem = task.problem
         self._pool.park()
+        if task.after is not None and problem.description is not None:
+            if self._judge is None:
+                self._expect_ready()
+            # no judge is started to describe the problem: on a GPU it would have to make room for the mode's own
+            return measure_next(
+                problem,
+                problem.description,
+                task.after,
+                start_judge=lambda: self._another_judge(problem),
+                cache_dir=self._cache_dir,
+            )
         return measure_baselines(
             problem,
             self._judge_for(problem).problem.description,
@@ -179,6 +190,7 @@ class Evaluator:
             cache_dir=self._cache_dir,
             compile_modes=task.compile_modes,
             again=task.again,
+            eager_only=task.eager_only,
         )
 
     def profile(self, task: ProfileTask) -> Profile:

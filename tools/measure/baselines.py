@@ -26,7 +26,7 @@ from ridgeline.tools.measure.sides import Arena, EagerSide
 from ridgeline.tools.measure.statistics import StoppingRule, percentile
 from ridgeline.tools.records.keys import JUDGE_VERSION
 from ridgeline.tools.records.problem import DescribedTarget, Description, Device
-from ridgeline.tools.records.results import Baseline, Baselines
+from ridgeline.tools.records.results import EAGER_MODES, Baseline, Baselines
 from ridgeline.tools.records.vocabulary import DeviceKind, PrecisionClass
 
 logger = logging.getLogger(__name__)
@@ -63,30 +63,67 @@ def measure_baselines(
     compile_modes: tuple[str, ...] = ("default", "max-autotune"),
     settings: TimingSettings = SETTINGS,
     again: bool = False,
+    eager_only: bool = False,
 ) -> Baselines:
     """Return PyTorch's times and the floor for a problem; `start_judge` starts a fresh judge with it loaded.
 
     What is on disk for this reference, device, torch and host compiler is not measured again. Once an hour eager is, since
     a machine's speed changes and every other mode is a ratio to it, and a mode that failed: what it lacked may be there
-    by now. `again` measures everything but what failed within the hour.
+    by now. `again` measures everything but what failed within the hour. `eager_only` leaves every other mode `pending`.
 
     Raises:
         ProblemError: the reference cannot be judged.
         EngineError: eager PyTorch itself cannot be timed.
     """
     floor = floor_for(description, ceilings(problem.device), problem.tolerance)
+    modes = modes_of(problem.device, compile_modes, description)
+    chosen = [mode for mode in modes if mode in EAGER_MODES or not eager_only]
     entries: list[Baseline] = []
-    for mode in modes_of(problem.device, compile_modes, description):
-        path = cache_dir / "baselines" / f"{baseline_key(problem, description, mode)}.json"
+    for mode in chosen:
+        path = _path(cache_dir, problem, description, mode)
         eager = entries[0] if entries else None
-        known = _read(path, eager)
-        if known is not None and (_is_due(known, path, eager) or (again and known.median_ms is not None)):
-            known = None
-        entry = known or _measure(mode, start_judge, settings, eager=eager)
-        if known is None:
-            _publish(path, entry, eager)
-        entries.append(entry)
-    return Baselines(device=problem.device, entries=tuple(entries), floor=floor)
+        entries.append(_kept_or_measured(mode, path, start_judge, settings, eager=eager, again=again))
+    pending = tuple(mode for mode in modes if mode not in chosen)
+    return Baselines(device=problem.device, entries=tuple(entries), floor=floor, pending=pending)
+
+
+def measure_next(
+    problem: DescribedTarget,
+    description: Description,
+    after: Baselines,
+    *,
+    start_judge: StartJudge,
+    cache_dir: Path,
+    settings: TimingSettings = SETTINGS,
+) -> Baselines:
+    """Return `after` with its first pending mode measured, on the scale of its eager entry; a failure is an entry too."""
+    if not after.pending:
+        return after
+    mode, *rest = after.pending
+    path = _path(cache_dir, problem, description, mode)
+    entry = _kept_or_measured(mode, path, start_judge, settings, eager=after.entries[0])
+    return replace(after, entries=(*after.entries, entry), pending=tuple(rest))
+
+
+def _path(cache_dir: Path, problem: DescribedTarget, description: Description, mode: str) -> Path:
+    return cache_dir / "baselines" / f"{baseline_key(problem, description, mode)}.json"
+
+
+def _kept_or_measured(
+    mode: str,
+    path: Path,
+    start_judge: StartJudge,
+    settings: TimingSettings,
+    *,
+    eager: Baseline | None,
+    again: bool = False,
+) -> Baseline:
+    known = _read(path, eager)
+    if known is not None and not _is_due(known, path, eager) and not (again and known.median_ms is not None):
+        return known
+    entry = _measure(mode, start_judge, settings, eager=eager)
+    _publish(path, entry, eager)
+    return entry
 
 
 def modes_of(device: Device, compile_modes: tuple[str, ...], description: Description | None = None) -> tuple[str, ...]:

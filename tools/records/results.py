@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -21,6 +22,10 @@ from ridgeline.tools.records.vocabulary import (
 )
 
 SCHEMA_VERSION = 1
+
+
+EAGER_MODES = ("eager", "eager_tf32")
+"""The baselines that need no compilation: measured before anything else of a search."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,11 +65,16 @@ def is_within(measured: PrecisionClass | None, loosest: PrecisionClass | None) -
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baselines(Record):
-    """Everything measured once for a problem before a token is spent."""
+    """PyTorch's own times for one problem, and the roofline floor."""
 
     device: Device
-    entries: tuple[Baseline, ...]
+    entries: tuple[Baseline, ...]  # eager first
     floor: Floor
+    pending: tuple[str, ...] = ()  # names of the entries that are still to be measured, in order
+
+    def eager_only(self) -> Baselines:
+        """Return eager's times, with TF32 off and on, and the floor."""
+        return dataclasses.replace(self, entries=tuple(b for b in self.entries if b.name in EAGER_MODES), pending=())
 
     def best(self, loosest: PrecisionClass | None = None) -> Baseline | None:
         """Return the fastest baseline that ran, or None.

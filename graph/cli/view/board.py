@@ -98,9 +98,13 @@ class Board:
         return (min(ran)[1], min(ran)[0]) if ran else None
 
     def _on_baseline(self, event: Mapping[str, Any]) -> None:
+        if not self.baselines_ms:  # told again, with the compiled configurations, once those are timed
+            self.phase = "judging the seed kernels"
         self.baselines_ms = dict(event["baselines_ms"])
         self.floor_ms, self.bound = event["floor_ms"], event["bound"]
-        self.phase = "judging the seed kernels"
+
+    def _on_timing_pytorch(self, event: Mapping[str, Any]) -> None:
+        self.phase = f"timing PyTorch: {', '.join(event['pending'])}"
 
     def _on_round_started(self, event: Mapping[str, Any]) -> None:
         self.round, self.max_rounds = event["round"], event["max_rounds"]

@@ -128,11 +128,16 @@ def plain_line(event: Mapping[str, Any], board: Board) -> str:
             return f"certify {event['candidate_id']}: {event['step']} {mark}{detail}"
         case "stopped":
             return describe_stop(event, board)
-        case "waiting":
-            return board.waiting if event["is_news"] else ""
         case "warning":
             return f"warning: {event['message']}"
-    return ""
+    return _waiting_line(event, board)
+
+
+def _waiting_line(event: Mapping[str, Any], board: Board) -> str:
+    """Return one line on what the search waits for, or ""."""
+    if event["event"] == "timing_pytorch":
+        return board.phase
+    return board.waiting if event["event"] == "waiting" and event["is_news"] else ""
 
 
 class Drawing:

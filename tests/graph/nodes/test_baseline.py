@@ -13,7 +13,7 @@ from ridgeline.tools.records.vocabulary import Origin
 
 
 async def test_nothing_is_asked_when_pytorch_is_at_the_floor(search: Search) -> None:
-    search.engine = MemoryEngine(floor_ms=7.9)
+    search.engine = MemoryEngine(floor_ms=9.9)
     output = await search.run(search.context())
     assert output["round"] == 0
     assert not search.model.proposals

@@ -20,7 +20,7 @@ from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.suite import Row, read_suite
 from ridgeline.graph.session.driver import SearchResult
 from ridgeline.graph.session.suite import Ended, new_suite, run_suite
-from ridgeline.tools.errors import DeviceError, EngineError, ModelError, ProblemError, RunError
+from ridgeline.tools.errors import DeviceError, EngineError, ModelError, ProblemError, RunError, UncoveredError
 
 ROOT = Path(__file__).parents[3]
 
@@ -83,6 +83,17 @@ def test_a_refused_and_a_failed_problem_are_rows_and_the_suite_goes_on(problems:
     assert read_suite(folder) == ended
     with pytest.raises(RunError, match="holds a suite already"):
         new_suite(folder, [str(problems)], {})
+
+
+def test_a_problem_that_the_keyless_model_does_not_cover_is_a_row_and_a_missing_key_is_not(
+    problems: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "suite"
+    uncovered = Searches({"kb1_9_a": UncoveredError("not covered: cumsum"), "kb1_11_c": ModelError("no key")})
+    with pytest.raises(ModelError, match="no key"):
+        run_suite(folder, new_suite(folder, [str(problems)], {}), uncovered, ignore)
+    rows = [(row.state, row.reason) for row in read_suite(folder).rows]
+    assert rows == [("refused", "not covered: cumsum"), ("finished", ""), ("running", "")]
 
 
 def test_a_resumed_suite_repeats_no_search_that_ended_and_tries_a_refused_one_again(
@@ -201,3 +212,64 @@ def test_a_suite_killed_and_interrupted_ends_as_one_that_was_not(problems: Path,
         lines = [json.loads(line) for line in (tmp_path / f"measured-{name}").read_text().splitlines()]
         timed = Counter(e["candidate"] for e in lines if (e["task"], e["purpose"]) == ("BenchmarkTask", "search"))
         assert sum(n - 1 for n in timed.values()) <= 2, "only what was in flight at a kill is timed again"
+
+
+KEYLESS_CHILD = """
+import contextlib, dataclasses, sys
+import ridgeline.graph.engines as engines
+import ridgeline.graph.commands.run as run
+from ridgeline.graph.cli import main
+sys.path.insert(0, {tests!r})
+from graph.memory_engine import DESCRIPTION, MemoryEngine
+from graph.scripted_model import ScriptedModel
+
+X = {{"shape": [4, 8], "strides": [8, 1], "dtype": "float32", "kwargs": {{}}}}
+SOFTMAX = {{
+    "schema_version": 1,
+    "nodes": [
+        X | {{"name": "x", "op": "placeholder", "args": []}},
+        X | {{"name": "y", "op": "aten._softmax.default", "args": [{{"node": "x"}}, -1, False]}},
+    ],
+    "inputs": ["x"], "parameters": {{}}, "outputs": ["y"], "mutations": {{}},
+}}
+
+
+class Engine(MemoryEngine):
+    def _describe(self, task):
+        graph = None if task.problem.name == "kb1_10_b" else SOFTMAX
+        return dataclasses.replace(DESCRIPTION, reference_graph=graph)
+
+
+@contextlib.asynccontextmanager
+async def opened(*_, **__):
+    yield Engine()
+
+
+engines.open_engine = opened
+run.make_models_for = lambda options: [ScriptedModel("offline")]
+sys.exit(main())
+"""
+
+
+def test_keyless_suite_goes_on_after_a_problem_it_does_not_cover_and_tries_that_one_again(
+    problems: Path, tmp_path: Path
+) -> None:
+    for seed in problems.glob("level1/*/seeds/*"):
+        seed.unlink()
+    for path in problems.glob("level1/*/problem.yaml"):
+        path.write_text(path.read_text().replace("seeds:\n- seeds/*.cpp\n", ""))
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    command = [sys.executable, "-c", KEYLESS_CHILD.format(tests=str(ROOT / "tests")), "suite", "--plain", "--json"]
+    begin, resume = (str(problems), "--bank", "none", "--out", "runs/suite"), ("--resume", "runs/suite")
+    contents = []
+    for words in (begin, resume):
+        done = subprocess.run(
+            [*command, *words], cwd=tmp_path, env=environment, text=True, capture_output=True, timeout=120, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        contents.append(json.loads(done.stdout))
+        assert [row["state"] for row in contents[-1]["problems"]] == ["finished", "refused", "finished"], done.stderr
+        assert "kb1_10_b: offline composes" in contents[-1]["problems"][1]["reason"]
+        assert contents[-1]["state"] == "finished"
+        assert not (tmp_path / "runs" / "suite" / "02-kb1_10_b").exists(), "a refusal leaves nothing to resume"
+    assert contents[0]["scores"] == contents[1]["scores"]

@@ -11,7 +11,7 @@ import pytest
 from ridgeline.tools.errors import EngineError, JudgeCrashed
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.machine.devices import detect_device
-from ridgeline.tools.measure.baselines import _time_mode, baseline_key, measure_baselines, modes_of
+from ridgeline.tools.measure.baselines import _time_mode, baseline_key, measure_baselines, measure_next, modes_of
 from ridgeline.tools.measure.benchmark import TimingSettings
 from ridgeline.tools.measure.statistics import StoppingRule
 from ridgeline.tools.measure.timed_side import WarmUp
@@ -106,6 +106,30 @@ def test_compile_that_hangs_becomes_an_entry_with_an_error(problem, folder, star
     assert compiled.median_ms is None
     assert "did not answer" in compiled.error
     assert measured.best() == eager
+
+
+def test_modes_left_out_at_first_are_measured_one_by_one_on_the_scale_of_the_first_eager(
+    problem, folder, start, tmp_path
+) -> None:
+    counted: list[None] = []
+
+    def start_counted() -> JudgeProcess:
+        counted.append(None)
+        return start()
+
+    modes = {"compile_modes": ("default", "max-autotune")}
+    first = measure_baselines(
+        problem, describe(), start_judge=start, cache_dir=folder, settings=QUICK, eager_only=True, **modes
+    )
+    assert [entry.name for entry in first.entries] == ["eager"]
+    assert first.pending == ("compile", "compile_max_autotune")
+    second = measure_next(problem, describe(), first, start_judge=refuse, cache_dir=tmp_path, settings=QUICK)
+    assert second.entries[0] == first.entries[0] and second.floor == first.floor
+    assert second.entries[1].error and second.pending == ("compile_max_autotune",)
+    third = measure_next(problem, describe(), second, start_judge=refuse, cache_dir=tmp_path, settings=QUICK)
+    assert third.pending == () and [entry.name for entry in third.entries] == ["eager", *first.pending]
+    again = measure_next(problem, describe(), second, start_judge=start_counted, cache_dir=tmp_path, settings=QUICK)
+    assert (again, counted) == (third, []), "a mode that a killed search measured is taken from the disk"
 
 
 def test_certificate_measures_again_what_is_kept_but_not_what_failed(problem, folder, start) -> None:

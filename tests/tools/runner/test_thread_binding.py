@@ -6,14 +6,13 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.tools.conftest import exp_problem
 
 from ridgeline.tools.records.results import Build
 from ridgeline.tools.records.vocabulary import Status
 from ridgeline.tools.runner.native_host import fault_watcher
 from ridgeline.tools.runner.plan import _bound_by_themselves, runner_plan
 from ridgeline.tools.sandbox.sandbox import Confined, Sandbox, Tier, claim_workdir
-
-from .conftest import exp_problem
 
 CORES_OF_EACH_THREAD = r"""
 #include <omp.h>

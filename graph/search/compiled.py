@@ -1,0 +1,126 @@
+"""PyTorch's compiled configurations, timed beside the search: begun while models think, joined before they count.
+
+torch.compile takes 36 to 83 s on an H200, mostly for max-autotune. The search needs eager and the floor at once, the
+rest only where a gain over PyTorch's best is decided or shown. The order on the device:
+
+- A language model thinks for tens of seconds a round: the modes begin with the first ideas, one engine task each, and
+  each in a pause between kernels. A kernel that is ready waits for the mode under way at most. The end of the round
+  waits for all modes.
+- The keyless model answers in milliseconds, and a limit on wall time is meant for kernels: the modes come after the
+  last kernel, before certification.
+
+Each measured mode is archived at once. A search that was killed measures the pending ones only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import logging
+from typing import TYPE_CHECKING
+
+from ridgeline.checkpoints.over_pytorch import speedup_vs_best
+from ridgeline.graph.models.registry import OFFLINE
+from ridgeline.graph.search.events import BaselineEvent, emit
+from ridgeline.tools.engine import BaselineTask
+from ridgeline.tools.errors import EngineError
+
+if TYPE_CHECKING:
+    from ridgeline.checkpoints.archive import Archive
+    from ridgeline.graph.search.context import SearchContext
+    from ridgeline.tools.records.results import Baselines
+
+PYTORCH_AT_FLOOR = "PyTorch itself is within the margin of the floor"
+
+logger = logging.getLogger(__name__)
+
+
+def runs_beside_models(context: SearchContext) -> bool:
+    """Say whether the modes are timed while models think, and not after the last kernel."""
+    return context.models.names != [OFFLINE] and context.budget.wall_s is None
+
+
+async def begin_compiled(context: SearchContext) -> None:
+    """Begin to time the pending modes in the background, once a session, where models leave the device idle."""
+    if context.compiled is not None or not runs_beside_models(context):
+        return
+    baselines = await asyncio.to_thread(context.archive.baselines)
+    if baselines is not None and baselines.pending:
+        context.compiled = asyncio.create_task(_measure_pending(context))
+
+
+async def join_compiled(context: SearchContext) -> None:
+    """Return once no mode is pending: wait for those begun in the background, time the others now.
+
+    What failed in the background for the engine's sake is tried once more here.
+
+    Raises:
+        EngineError: the engine failed again; the search can be resumed.
+        NotBegun: a stop was asked for.
+    """
+    baselines = await asyncio.to_thread(context.archive.baselines)
+    begun, context.compiled = context.compiled, None
+    if begun is None and (baselines is None or not baselines.pending):
+        return
+    if baselines is not None and baselines.pending:
+        emit({"event": "timing_pytorch", "pending": list(baselines.pending)})
+    context.pauses.end_waits()
+    try:
+        await (begun or _measure_pending(context))
+    except EngineError as error:
+        if begun is None:
+            raise
+        logger.warning("PyTorch's compiled configurations: %s: trying again", error)
+        await _measure_pending(context)
+    measured = await asyncio.to_thread(_complete, context.archive)
+    if measured is not None:
+        emit(baseline_event(measured))
+
+
+async def end_compiled(context: SearchContext) -> None:
+    """Cancel what is timed in the background; the mode at hand is measured by a resumed search."""
+    begun, context.compiled = context.compiled, None
+    if begun is not None:
+        begun.cancel()
+        await asyncio.gather(begun, return_exceptions=True)
+
+
+def baseline_event(baselines: Baselines) -> BaselineEvent:
+    """Return what viewers are told of PyTorch's times."""
+    best, floor = baselines.best(), baselines.floor
+    best_ms = best.median_ms if best is not None else None
+    return {
+        "event": "baseline",
+        "baselines_ms": {b.name: b.median_ms for b in baselines.entries},
+        "floor_ms": floor.floor_ms,
+        "bound": floor.bound,
+        "headroom": best_ms / floor.floor_ms if best_ms is not None and floor.floor_ms > 0 else None,
+    }
+
+
+def is_pytorch_at_floor(context: SearchContext, baselines: Baselines) -> bool:
+    """Say whether PyTorch's best configuration measured so far leaves nothing to gain."""
+    best, margin = baselines.best(), context.settings.floor_margin
+    if margin is None or best is None or best.median_ms is None:
+        return False
+    return best.median_ms <= baselines.floor.floor_ms * (1 + margin)
+
+
+async def _measure_pending(context: SearchContext) -> None:
+    """Time the pending modes in order, each a task of its own and in a pause between kernels."""
+    problem = await context.described()
+    baselines = await asyncio.to_thread(context.archive.baselines)
+    while baselines is not None and baselines.pending:
+        await context.pauses.wait()
+        baselines = await context.engine.submit(BaselineTask(problem=problem, after=baselines))
+        await asyncio.to_thread(context.archive.save_baselines, baselines)
+
+
+def _complete(archive: Archive) -> Baselines | None:
+    """Add the gain over PyTorch's best to the evaluations from before that was known; return the baselines."""
+    baselines = archive.baselines()
+    for evaluation in archive.evaluations():
+        gain = speedup_vs_best(evaluation, baselines)
+        if gain != evaluation.speedup_vs_best:
+            archive.add_evaluation(dataclasses.replace(evaluation, speedup_vs_best=gain))
+    return baselines
