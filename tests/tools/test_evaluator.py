@@ -18,6 +18,8 @@ from ridgeline.tools.records import Description, DeviceKind, Label, ReasonCode, 
 from ridgeline.tools.runner_pool import again_if_killed
 from ridgeline.tools.runner_process import RunnerFailure
 
+pytestmark = pytest.mark.sandboxed
+
 REFERENCE = """import torch
 from torch import nn
 class Model(nn.Module):

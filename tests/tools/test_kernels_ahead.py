@@ -20,6 +20,8 @@ from ridgeline.tools.records import Build, Candidate, ReasonCode, Status
 from ridgeline.tools.runner_process import RunnerFailure
 from ridgeline.tools.sandbox import ExitStatus, Sandbox
 
+pytestmark = pytest.mark.sandboxed
+
 
 @pytest.mark.parametrize(
     ("limit", "code"),

@@ -22,6 +22,8 @@ from ridgeline.tools.sandbox import Confined, Sandbox, python_paths
 
 from .conftest import candidate_of, exp_problem, without_tensors
 
+pytestmark = pytest.mark.sandboxed
+
 HOST = """
 import socket
 judge = socket.socket(fileno=3)

@@ -23,6 +23,8 @@ from ridgeline.tools.sandbox import Confined, Sandbox
 
 from .conftest import without_tensors
 
+pytestmark = pytest.mark.sandboxed
+
 
 def open_descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
