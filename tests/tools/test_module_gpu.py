@@ -12,6 +12,8 @@ from ridgeline.tools.confined_python import package_paths, python_command, pytho
 from ridgeline.tools.module_gpu import described_gpu
 from ridgeline.tools.sandbox import Confined, Limits, Sandbox, claim_workdir
 
+pytestmark = pytest.mark.sandboxed
+
 H200 = {"name": "NVIDIA H200", "arch": "sm_90a", "cores": 132, "memory_bytes": 150_109_880_320}
 
 
