@@ -11,6 +11,8 @@ import pytest
 
 from ridgeline.tools.build.ninja_batch import BuildCommand, run_batch
 
+pytestmark = pytest.mark.any_tier
+
 LIMIT_S = 60
 
 

@@ -21,6 +21,8 @@ from ridgeline.tools.records.vocabulary import DeviceKind, Interface, Label, Pre
 from ridgeline.tools.runner.pool import again_if_killed
 from ridgeline.tools.runner.process import RunnerFailure
 
+pytestmark = pytest.mark.sandboxed
+
 REFERENCE = """import torch
 from torch import nn
 class Model(nn.Module):

@@ -22,6 +22,8 @@ from ridgeline.tools.runner.pool import RunnerPool
 from ridgeline.tools.runner.start import RunnerPlan
 from ridgeline.tools.sandbox.sandbox import Confined, Sandbox, python_paths
 
+pytestmark = pytest.mark.sandboxed
+
 HOST = """
 import socket
 judge = socket.socket(fileno=3)

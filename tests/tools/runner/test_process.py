@@ -22,6 +22,8 @@ from ridgeline.tools.runner.process import Place, RunnerProcess
 from ridgeline.tools.runner.start import RunnerPlan
 from ridgeline.tools.sandbox.sandbox import Confined, Sandbox
 
+pytestmark = pytest.mark.sandboxed
+
 
 def open_descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))

@@ -22,6 +22,8 @@ from ridgeline.tools.runner.triton_ahead import _failure, kernels_ahead
 from ridgeline.tools.runner.wire import TRITON_READY
 from ridgeline.tools.sandbox.sandbox import ExitStatus, Sandbox
 
+pytestmark = pytest.mark.sandboxed
+
 
 @pytest.mark.parametrize(
     ("limit", "code"),

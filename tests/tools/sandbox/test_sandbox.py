@@ -314,6 +314,7 @@ def test_a_full_disk_is_named_and_nothing_that_a_tier_lacks(tmp_path: Path, monk
         assert reason_against(tier) == line
 
 
+@pytest.mark.any_tier
 def test_tier_c_still_limits_and_ends_the_tree(tmp_path: Path) -> None:
     ended, printed = Sandbox(Tier.NONE).run(shell("echo inside", limits=Limits(wall_s=5)))
     assert ended.is_success and printed == "inside\n"

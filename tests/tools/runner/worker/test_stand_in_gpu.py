@@ -13,6 +13,8 @@ from ridgeline.tools.runner.worker.stand_in_gpu import described_gpu
 from ridgeline.tools.sandbox.python import package_paths, python_command
 from ridgeline.tools.sandbox.sandbox import Confined, Limits, Sandbox, claim_workdir
 
+pytestmark = pytest.mark.sandboxed
+
 H200 = {"name": "NVIDIA H200", "arch": "sm_90a", "cores": 132, "memory_bytes": 150_109_880_320}
 
 
