@@ -1,44 +1,49 @@
 """Everything one search found out, in one SQLite file that any SQLite browser opens.
 
-Each method is durable against a killed process before it returns, safe to call from many threads
-(`asyncio.to_thread`), and idempotent: storing the same thing twice changes nothing, so a resumed branch may repeat its
-last step.
+Each method is durable against a killed process before it returns, safe to call from many threads, and idempotent:
+storing the same thing twice changes nothing, so a resumed branch may repeat its last step.
+
+Every method blocks; the graph's coroutines call it, or a function of several calls, through `asyncio.to_thread`. The
+archive has no asynchronous face: that would list its methods a second time, the command line and functions of several
+calls would still need this one, and a call takes as long in an executor of its own as in the common one.
 """
 
 from __future__ import annotations
 
-import statistics
 import uuid
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from ridgeline.checkpoints.database import Database, to_text
+from ridgeline.checkpoints.engine_failures import EngineFailure, EngineFailures
 from ridgeline.checkpoints.ledger import Ledger
 from ridgeline.checkpoints.migrations import ARCHIVE
-from ridgeline.tools.errors import RunError
+from ridgeline.checkpoints.ranking import fastest_first
+from ridgeline.checkpoints.run_record import RunRecord
+from ridgeline.checkpoints.storage_errors import damaged
+from ridgeline.tools.errors import RunError, StorageError
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.problem import Description
 from ridgeline.tools.records.results import Baselines, Evaluation
 from ridgeline.tools.records.search import Candidate, Idea
-from ridgeline.tools.records.vocabulary import Origin, PrecisionClass, Purpose, Status
+from ridgeline.tools.records.vocabulary import Origin, Purpose, Status
 
 FILE_NAME = "archive.sqlite"
-BASELINES_AGAIN = "baselines_again"
-"""Where a run's record keeps PyTorch's times as the certificate measured them."""
 PIECES = ("builds", "verdicts", "timings", "profiles", "comparisons")
 
 
 def comparison_key(first_id: str, second_id: str, under: str) -> str:
-    """Return the key under which the comparison of two candidates is stored; its `ratio` is the first's time over the
-    second's. `under` tells the builds and the judge apart that it was measured with."""
+    """Return the key of a comparison, whose `ratio` is first_ms / second_ms.
+
+    `under` names the two builds and the judge of the measurement.
+    """
     return f"{first_id}:{second_id}:{under}"
 
 
 def compared_ids(key: str) -> tuple[str, str]:
-    """Return the two candidates of a comparison's key."""
+    """Return the ids of the two candidates in a comparison's key."""
     first, second, *_ = key.split(":")
     return first, second
 
@@ -49,6 +54,7 @@ class Archive:
     def __init__(self, database: Database) -> None:
         self.database = database
         self._ledger = Ledger(database)
+        self._engine_failures = EngineFailures(database)
 
     @classmethod
     def open(cls, path: Path | str, *, create: bool = True) -> Self:
@@ -63,7 +69,7 @@ class Archive:
 
     @classmethod
     def open_read_only(cls, path: Path | str) -> Self:
-        """Open an archive to read it and change nothing at its place; see `Database.open_read_only`.
+        """Open an archive without changing its file or folder; see `Database.open_read_only`.
 
         Raises:
             StorageError: missing, damaged, or of a newer schema.
@@ -91,31 +97,30 @@ class Archive:
 
     # ---------------------------------------------------------------------------------------------------- the search
 
-    def save_run(self, fields: dict[str, Any]) -> None:
-        """Merge `fields` into what is known of this search; a new search without a `search_id` is given one."""
+    def save_run(self, changes: RunRecord) -> None:
+        """Store the fields of `changes` that are not None; a new search without a `search_id` is given one."""
         with self.database.write() as rows:
             known = self._own_run()
-            record = {**(known["record"] if known else {}), **fields}
+            record = {**(known["record"] if known else {}), **changes.to_json()}
             search_id = record.setdefault("search_id", known["search_id"] if known else _new_search_id())
             if known and known["search_id"] != search_id:
                 rows.execute("UPDATE runs SET search_id = ?", [search_id])
             rows.table("runs").upsert({"search_id": search_id, "record": to_text(record)}, pk="search_id")
 
-    def run(self) -> dict[str, Any]:
-        """Return what `save_run` was given, merged; empty before the first call.
+    def run(self) -> RunRecord:
+        """Return what `save_run` has stored so far.
 
         Raises:
             RunError: the file holds several searches (`merge_archives` made it).
+            StorageError: the record is damaged.
         """
         known = self._own_run()
-        return known["record"] if known else {}
+        return self._run_record(known["record"]) if known else RunRecord()
 
-    def runs(self) -> list[dict[str, Any]]:
+    def runs(self) -> list[RunRecord]:
         """Return every search of the file: one, or several in a merged archive."""
-        return [
-            self.database.value_of(row["record"])
-            for row in self.database.query("SELECT record FROM runs ORDER BY rowid")
-        ]
+        found = self.database.query("SELECT record FROM runs ORDER BY rowid")
+        return [self._run_record(self.database.value_of(row["record"])) for row in found]
 
     def save_description(self, description: Description) -> None:
         """Store what the judge learned of the reference."""
@@ -144,13 +149,19 @@ class Archive:
         return self._run_part("certificate")
 
     def forget_winner(self) -> None:
-        """Drop the certificate, its baselines and `best_id`: the search goes on, and what it certifies next counts."""
+        """Drop the certificate, its baselines and `best_id`, because the search goes on and will certify again."""
         with self.database.write() as rows:
             known = self._own_run()
             if known is None:
                 return
-            record = {n: value for n, value in known["record"].items() if n not in ("best_id", BASELINES_AGAIN)}
+            record = {n: value for n, value in known["record"].items() if n not in ("best_id", "baselines_again")}
             rows.execute("UPDATE runs SET certificate = NULL, record = ?", [to_text(record)])
+
+    def _run_record(self, record: Any) -> RunRecord:
+        try:
+            return RunRecord.from_json(record)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise StorageError(f"{self.path}: {damaged(f'the record of its search is spoiled: {error}')}") from error
 
     def _own_run(self) -> dict[str, Any] | None:
         found = self.database.query("SELECT * FROM runs LIMIT 2")
@@ -173,7 +184,7 @@ class Archive:
     # -------------------------------------------------------------------------------------------- ideas and candidates
 
     def add_ideas(self, ideas: Iterable[Idea]) -> None:
-        """Store ideas; one that is already there is replaced by the same id."""
+        """Store ideas; an idea of the same id is replaced."""
         with self.database.write() as rows:
             rows.table("ideas").upsert_all(({"id": i.id, "record": to_text(i.to_json())} for i in ideas), pk="id")
 
@@ -215,7 +226,7 @@ class Archive:
         return found
 
     def save(self, table: str, key: str, candidate_id: str, record: Record) -> None:
-        """Store a record in one of `PIECES` under its key; the last one stored stays."""
+        """Store a record in one of `PIECES` under its key; an earlier record of the key is replaced."""
         with self.database.write() as rows:
             row = {"key": key, "candidate_id": candidate_id, "record": to_text(record.to_json())}
             rows.table(_piece(table)).upsert(row, pk="key")
@@ -226,10 +237,18 @@ class Archive:
         return [(row["key"], self.database.value_of(row["record"])) for row in found]
 
     def add_evaluation(self, evaluation: Evaluation) -> None:
-        """Store an evaluation under its candidate and purpose."""
+        """Store an evaluation under its candidate and purpose; it ends the candidate's engine failure."""
         keys = {"candidate_id": evaluation.candidate_id, "purpose": evaluation.purpose.value}
         with self.database.write() as rows:
             rows.table("evaluations").upsert({**keys, "record": to_text(evaluation.to_json())}, pk=tuple(keys))
+
+    def add_engine_failure(self, failure: EngineFailure) -> None:
+        """Store that the engine failed on a candidate, unless it has its evaluation."""
+        self._engine_failures.add(failure)
+
+    def engine_failures(self, candidate_id: str | None = None) -> list[EngineFailure]:
+        """Return the engine failures of one candidate, or of all, that no evaluation has ended."""
+        return self._engine_failures.find(candidate_id)
 
     def evaluation(self, candidate_id: str, purpose: Purpose = Purpose.SEARCH) -> Evaluation | None:
         """Return a candidate's evaluation for this purpose, or None."""
@@ -243,45 +262,9 @@ class Archive:
     def ranking(
         self, purpose: Purpose | Sequence[Purpose] = Purpose.SEARCH, limit: int | None = None
     ) -> list[Evaluation]:
-        """Return the `ok` evaluations for this purpose (or these), fastest kernel first.
-
-        A CPU's speed drifts by several percent over a search, and the paired speedup does not. So kernels are ordered
-        by their speedup over the usual time (the median over the search) of the reference they were paired with: by the
-        lower end of its interval, since the highest of many noisy figures is the luckiest.
-        """
+        """Return the `ok` evaluations for this purpose (or these), fastest kernel first; see `fastest_first`."""
         purposes = (purpose,) if isinstance(purpose, Purpose) else tuple(purpose)
-        found = [e for p in purposes for e in self.evaluations(purpose=p, status=Status.OK)]
-        usual: dict[bool, list[float]] = defaultdict(list)
-        for evaluation in found:
-            if evaluation.timing and evaluation.timing.reference_ms:
-                usual[_is_reduced(evaluation)].append(evaluation.timing.reference_ms)
-        usual_ms = {reduced: statistics.median(times) for reduced, times in usual.items()}
-        return sorted(found, key=lambda e: _steady_ms(e, usual_ms))[:limit]
-
-    def tried_ideas(self) -> list[dict[str, Any]]:
-        """Return each idea with its best result or its failure: the fields of `TriedIdea`, and round, category,
-        predicted_gain, model and the number of candidates written for it."""
-        best: dict[str, Evaluation] = {}
-        for evaluation in self.ranking((Purpose.SEARCH, Purpose.TUNE)):
-            best.setdefault(evaluation.candidate_id, evaluation)
-        return [self._tried(idea, best) for idea in self.ideas()]
-
-    def _tried(self, idea: Idea, best: dict[str, Evaluation]) -> dict[str, Any]:
-        own = [c.id for c in self.candidates(idea_id=idea.id)]
-        winner = next((e for candidate_id, e in best.items() if candidate_id in own), None)
-        failure = "" if winner else self._failure(own)
-        return idea.to_json() | {
-            "best_candidate_id": winner.candidate_id if winner else None,
-            "best_speedup": winner.speedup if winner else None,
-            "failure": failure,
-            "candidates": len(own),
-        }
-
-    def _failure(self, candidate_ids: list[str]) -> str:
-        for candidate_id in reversed(candidate_ids):
-            if evaluation := self.evaluation(candidate_id):
-                return f"{evaluation.status} ({evaluation.reason_code}): {evaluation.reason}".rstrip(": ")
-        return ""
+        return fastest_first([e for p in purposes for e in self.evaluations(purpose=p, status=Status.OK)])[:limit]
 
     # ------------------------------------------------------------------------------------------------ rounds and costs
 
@@ -327,15 +310,3 @@ def _piece(table: str) -> str:
     if table not in PIECES:
         raise ValueError(f"{table!r} is none of {', '.join(PIECES)}")
     return table
-
-
-def _is_reduced(evaluation: Evaluation) -> bool:
-    exact = {None, PrecisionClass.EXACT, PrecisionClass.FP32}
-    return (evaluation.verdict.precision_class if evaluation.verdict else None) not in exact
-
-
-def _steady_ms(evaluation: Evaluation, usual_ms: dict[bool, float]) -> float:
-    reference_ms = usual_ms.get(_is_reduced(evaluation))
-    if reference_ms and evaluation.sure_speedup:
-        return reference_ms / evaluation.sure_speedup
-    return evaluation.timing.median_ms if evaluation.timing and evaluation.timing.median_ms else float("inf")

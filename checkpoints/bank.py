@@ -1,7 +1,7 @@
-"""Elite kernels that outlive runs: a matmul found last week seeds a convolution today.
+"""The seed bank: elite kernels that outlive their runs and seed later searches.
 
-Kernels are kept by operation family and device architecture. What comes out is judged again before use: the bank is
-a source of ideas, never of results.
+Kernels are kept by operation family and device architecture. A search judges a kernel of the bank again before use: the
+bank is a source of ideas, never of results.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Bank:
         self.close()
 
     def add(self, family: str, device_arch: str, problem: str, candidate: Candidate, evaluation: Evaluation) -> str:
-        """Keep a kernel that was `ok` and return its id; of several results of one source the best one stays."""
+        """Keep an `ok` kernel and return its id; of several evaluations of one source the fastest stays."""
         if evaluation.status is not Status.OK:
             raise ValueError(f"{candidate.id}: only a kernel that is ok belongs in the bank, not {evaluation.status}")
         kept = replace(
@@ -76,7 +76,10 @@ class Bank:
         return kept.id
 
     def seeds(self, family: str, device_arch: str, limit: int) -> list[Candidate]:
-        """Return up to `limit` kernels of this family and architecture: each problem's best one first, then the second
-        best ones, so that one easy problem does not fill the list."""
+        """Return up to `limit` kernels of this family and architecture.
+
+        The best kernel of each problem comes first, then the second best of each, so that one easy problem does not
+        fill the list.
+        """
         found = self._database.query(_SEEDS, {"family": family, "device_arch": device_arch, "limit": limit})
         return [Candidate.from_json(json.loads(row["record"])) for row in found]

@@ -1,4 +1,4 @@
-"""Old runs: which there are, and their removal; a run that a process holds is never touched."""
+"""Listing and removing old runs. A run that a process holds is never touched."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ridgeline.checkpoints.archive import FILE_NAME
-from ridgeline.checkpoints.database import storage_errors
 from ridgeline.checkpoints.runs import is_locked, lock_run, read_run, state_now
+from ridgeline.checkpoints.storage_errors import storage_errors
 from ridgeline.tools.errors import RunError
 
 
@@ -40,7 +40,7 @@ def _describe(folder: Path) -> StoredRun:
     known = read_run(folder)
     return StoredRun(
         path=folder,
-        problem=((known or {}).get("problem") or {}).get("name", ""),
+        problem=known.problem_name if known else "",
         state="damaged" if known is None else state_now(folder, known),
         size_bytes=sum(s.st_size for s in stats),
         age_s=age_s,
@@ -49,11 +49,10 @@ def _describe(folder: Path) -> StoredRun:
 
 
 def choose_old(runs: list[StoredRun], *, older_than_s: float | None = None, keep: int | None = None) -> list[StoredRun]:
-    """Return the runs to remove: those unused for longer than `older_than_s` that are not among their problem's `keep`
-    last used ones.
+    """Return the runs to remove: unused for longer than `older_than_s`, and not among their problem's `keep` newest.
 
-    With one limit only, that one decides; without either none is chosen. Running ones are never among them, and not
-    counted among those kept: one may end without a kernel.
+    A limit of None does not restrict; without either limit no run is chosen. A running run is never chosen, nor counted
+    among those kept, because it may end without a kernel.
     """
     if older_than_s is None and keep is None:
         return []
@@ -69,13 +68,13 @@ def _newest_of_each(runs: list[StoredRun], keep: int) -> list[StoredRun]:
 
 
 def remove_run(run_dir: Path) -> None:
-    """Remove one run folder with all it holds.
+    """Remove one run folder with all its files.
 
-    It is locked first and renamed, so that no process can begin to use a half-removed run.
+    The folder is locked and renamed first, so that no process begins to use a half-removed run.
 
     Raises:
-        RunError: it is no run folder, or a process holds it.
-        StorageError: it cannot be removed.
+        RunError: the folder is no run's, or a process holds it.
+        StorageError: the folder cannot be removed.
     """
     if not (run_dir / FILE_NAME).is_file():
         raise RunError(f"{run_dir}: not a run folder (no {FILE_NAME}); nothing removed")

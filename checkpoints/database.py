@@ -1,10 +1,10 @@
-"""A SQLite file that several threads and processes share: opened, migrated, and its errors said in one line.
+"""A SQLite file that several threads and processes share: opening, migrating, transactions.
 
 Covered: a process killed at any instant (WAL with synchronous=NORMAL: what was committed stays), several threads
 (one connection behind a lock), several processes (a busy timeout). Not covered: power loss may take the last commits,
 and network file systems, on which WAL does not work.
 
-A file that is only read is left exactly as it is, its folder too; see `Database.open_read_only`.
+Reading changes neither the file nor its folder; see `Database.open_read_only`.
 """
 
 from __future__ import annotations
@@ -24,14 +24,11 @@ from typing import Any, Self
 
 import sqlite_utils
 
+from ridgeline.checkpoints.storage_errors import BUSY_TIMEOUT_S, OCCUPIED, UNWRITABLE, damaged, storage_errors
 from ridgeline.tools.errors import StorageError
 
-BUSY_TIMEOUT_S = 30.0
 _INFINITY = "\u0001infinity"
 
-_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}
-_UNWRITABLE = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}
-_OCCUPIED = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _OCCUPIED_WAIT_S = 0.02
 
 
@@ -39,9 +36,11 @@ _OCCUPIED_WAIT_S = 0.02
 class Migration:
     """One numbered step of a schema.
 
-    It runs in one transaction together with the raising of the file's version number: after a kill at any instant the
-    file has the whole step or none of it. Two processes that open an old file at once: the second waits, then finds the
-    step done.
+    The statements and the new version number are one transaction: after a kill at any instant the file has the whole
+    step or none of it. Of two processes that open an old file at once, the second waits and then finds the step done.
+
+    sqlite_utils.Migrations (4.2) guarantees less. It lists the pending steps before it begins a deferred transaction, so
+    the second process would run the step again; and it stores no schema number, by which a newer file is refused.
     """
 
     number: int
@@ -82,9 +81,9 @@ class Database:
     def open_read_only(cls, path: Path, migrations: Sequence[Migration], *, what: str) -> Self:
         """Open `path` to read it, also on a read-only disk, and change neither the file nor its folder.
 
-        What a killed process left in the -wal file is read. A file of an older schema is read through a copy in memory.
-        A full check of the file is left to `open`: damage is said when it is met. Not covered: a file that no process
-        had open and that one begins to write while it is read.
+        Commits that a killed process left in the -wal file are read. A file of an older schema is read through a
+        migrated copy in memory. Only `open` checks the whole file; here damage is reported when a query meets it. Not
+        covered: a file that no process had open at first and that a process begins to write during the reading.
 
         Raises:
             StorageError: missing, damaged, or written by a newer Ridgeline.
@@ -131,7 +130,7 @@ class Database:
         try:
             return json.loads(text)
         except ValueError as error:
-            raise StorageError(f"{self.path}: {_damaged(f'a record is not JSON: {error}')}") from error
+            raise StorageError(f"{self.path}: {damaged(f'a record is not JSON: {error}')}") from error
 
     def copy_to(self, target: Path) -> None:
         """Write a compact, consistent copy of the file, also while others write to it; `target` must not exist."""
@@ -141,7 +140,7 @@ class Database:
             copy.execute("VACUUM")
 
     def leave_wal(self) -> None:
-        """Make the file whole by itself, without its -wal and -shm companions, for a journey."""
+        """Fold the -wal and -shm companions into the file, so that it can be moved alone."""
         with self._lock, storage_errors(self.path):
             self._rows.disable_wal()
 
@@ -161,14 +160,14 @@ def _transaction(rows: sqlite_utils.Database) -> Iterator[None]:
 def _connect_read_only(path: Path) -> sqlite3.Connection:
     companions = [path.with_name(path.name + end) for end in ("-wal", "-journal")]
     if not any(companion.exists() for companion in companions):
-        # Nobody has it open. mode=ro alone would leave new -wal and -shm files beside it.
+        # No process has the file open. mode=ro alone would leave new -wal and -shm files beside the file.
         return _connect(f"{path.as_uri()}?mode=ro&immutable=1")
     connection = _connect(f"{path.as_uri()}?mode=ro")
     try:
         connection.execute("PRAGMA user_version").fetchone()
     except sqlite3.OperationalError as error:
         connection.close()
-        if error.sqlite_errorcode & 0xFF not in _UNWRITABLE:
+        if error.sqlite_errorcode & 0xFF not in UNWRITABLE:
             raise
         return _copy_elsewhere(path, companions)  # a read-only folder: SQLite cannot make the -shm it needs
     return connection
@@ -179,7 +178,7 @@ def _connect(uri: str) -> sqlite3.Connection:
 
 
 def _copy_elsewhere(path: Path, companions: Sequence[Path]) -> sqlite3.Connection:
-    """Return a connection to a copy in memory of a file and its log, which are put together in a temporary folder."""
+    """Return a connection to a copy in memory of a file with its log; a temporary folder joins the two."""
     with tempfile.TemporaryDirectory(prefix="ridgeline-") as folder:
         for file in (path, *companions):
             if file.exists():
@@ -215,16 +214,16 @@ def _prepare(
 
 
 def _enable_wal(rows: sqlite_utils.Database) -> None:
-    """Write ahead from now on; another process that opens the same new file waits its turn.
+    """Switch the file to write-ahead logging; retry while another process does the same.
 
-    SQLite's own timeout does not cover this: of two that change the journal's mode at once, one fails immediately.
+    SQLite's busy timeout does not cover the switch: of two processes that switch at once, one fails immediately.
     """
     deadline = time.monotonic() + BUSY_TIMEOUT_S
     while True:
         try:
             rows.enable_wal()
         except sqlite3.OperationalError as error:
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _OCCUPIED or time.monotonic() > deadline:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF not in OCCUPIED or time.monotonic() > deadline:
                 raise
             time.sleep(_OCCUPIED_WAIT_S)
         else:
@@ -249,7 +248,7 @@ def _known_version(
 def _migrate(rows: sqlite_utils.Database, migrations: Sequence[Migration]) -> None:
     for migration in migrations:
         with _transaction(rows):
-            if _version(rows) >= migration.number:  # asked again inside the lock: another process may have done it
+            if _version(rows) >= migration.number:  # read again inside the lock: another process may have done the step
                 continue
             for statement in migration.statements:
                 rows.conn.execute(statement)
@@ -258,42 +257,6 @@ def _migrate(rows: sqlite_utils.Database, migrations: Sequence[Migration]) -> No
 
 def _version(rows: sqlite_utils.Database) -> int:
     return int(rows.conn.execute("PRAGMA user_version").fetchone()[0])
-
-
-@contextmanager
-def storage_errors(path: Path) -> Iterator[None]:
-    """Turn what SQLite and the disk say inside into a StorageError of one line that names `path` and a remedy."""
-    try:
-        yield
-    except sqlite3.ProgrammingError:
-        raise  # a mistake of ours: a closed connection, a wrong number of parameters
-    except sqlite3.IntegrityError:
-        raise  # likewise
-    except sqlite3.Error as error:
-        raise StorageError(f"{path}: {_remedy(error)}") from error
-    except OSError as error:
-        raise StorageError(
-            f"{path}: {(error.strerror or str(error)).lower()}; check its disk and permissions"
-        ) from error
-
-
-def _remedy(error: sqlite3.Error) -> str:
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if code == sqlite3.SQLITE_FULL:
-        return "the disk is full; free some space and resume"
-    if code in _DAMAGED or any(sign in str(error) for sign in ("malformed", "decode")):
-        return _damaged(str(error))
-    if code in _UNWRITABLE:
-        return f"cannot be written ({error}); check the folder's permissions or choose another"
-    if code in _OCCUPIED:
-        return f"another process has held the database for over {BUSY_TIMEOUT_S:.0f} s; end it and try again"
-    if code == sqlite3.SQLITE_IOERR:
-        return f"the disk refuses ({error}); check that it is not full and not failing"
-    return str(error)
-
-
-def _damaged(how: str) -> str:
-    return f"the database is damaged ({how}); restore a copy or move it away"
 
 
 def to_text(value: Any) -> str:

@@ -1,7 +1,7 @@
-"""An archive that travels: one file to take along, several merged into one, and training data as JSON lines.
+"""Archives outside of their run folder: one exported file, several searches merged, training data as JSON lines.
 
-In a merged file every id carries its search: "5e4c…/r1i2v0a0". A search keeps its ids however often and in whatever
-order files are merged, so merging is idempotent.
+In a merged file every id names its search: "5e4c…/r1i2v0a0". The ids depend neither on the order nor on the number of
+merges, so merging is idempotent.
 """
 
 from __future__ import annotations
@@ -16,10 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from ridgeline.checkpoints.archive import FILE_NAME, PIECES, Archive
-from ridgeline.checkpoints.database import storage_errors, to_text
+from ridgeline.checkpoints.database import to_text
 from ridgeline.checkpoints.lineage import finding
-from ridgeline.checkpoints.result import finite, output_place, replace_file
+from ridgeline.checkpoints.own_files import output_place, replace_file
+from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs import LOCK_NAME
+from ridgeline.checkpoints.storage_errors import storage_errors
+from ridgeline.checkpoints.strict_json import finite
 from ridgeline.tools.errors import RunError
 from ridgeline.tools.records.results import SCHEMA_VERSION, Evaluation
 from ridgeline.tools.records.search import Candidate, Idea
@@ -30,6 +33,11 @@ _TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
     "candidates": (("id", "record", "stored_at"), ("id",), ("id", "idea_id", "parent_id")),
     "evaluations": (
         ("candidate_id", "purpose", "record", "stored_at"),
+        ("candidate_id", "purpose"),
+        ("candidate_id",),
+    ),
+    "engine_failures": (
+        ("candidate_id", "purpose", "reason", "failed_at"),
         ("candidate_id", "purpose"),
         ("candidate_id",),
     ),
@@ -60,10 +68,10 @@ _RUN_COLUMNS = ("search_id", "description", "baselines", "certificate", "record"
 
 
 def export_archive(run: Path, out: Path, *, is_users: bool = True) -> Path:
-    """Write one compact file that holds all of a run's archive, also while the run goes on, and return its path.
+    """Write a run's whole archive as one compact file and return the file's path; the run may go on meanwhile.
 
-    `out` is a file, or a folder in which the file is named after the run. The copy's run says when it was exported.
-    A link at a file that the user did not name is replaced itself.
+    `out` is a file, or a folder in which the file is named after the run. The copy's record says when it was exported.
+    A link is followed where the user named the file (`is_users`), and replaced elsewhere.
 
     Raises:
         RunError: `out` holds text, which a database must not replace.
@@ -80,7 +88,7 @@ def export_archive(run: Path, out: Path, *, is_users: bool = True) -> Path:
             archive.database.copy_to(copy)
             with Archive.open(copy, create=False) as exported:
                 now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-                exported.save_run({"exported_at": now, "exported_from": run.resolve().name})
+                exported.save_run(RunRecord(exported_at=now, exported_from=run.resolve().name))
                 exported.database.leave_wal()
             os.replace(copy, place)
     return target
@@ -99,7 +107,7 @@ def is_database(file: Path) -> bool:
 def merge_archives(into: Path, sources: Sequence[Path]) -> dict[str, int]:
     """Copy every search of `sources` (files or run folders) into the merged file `into`, made when missing.
 
-    What is already there is brought up to date. Returns how many searches and candidates were not there before.
+    Rows that `into` already has are updated. Return the numbers of new searches and candidates.
 
     Raises:
         RunError: a source holds no search, or `into` is a run's own archive.
@@ -158,7 +166,7 @@ def _namespaced(
     fields: tuple[str, ...],
     value_of: Callable[[str], Any],
 ) -> dict[str, Any]:
-    """Return a row with the search named in the ids of these columns and of these fields of its record."""
+    """Return a row in which the ids of these columns, and of these fields of the record, name their search."""
     moved = {c: _with_search(v, searches) if c in columns else v for c, v in row.items()}
     if "record" in row:
         record = value_of(row["record"])
@@ -173,10 +181,10 @@ def _with_search(value: str | None, searches: list[str]) -> str | None:
 
 
 def jsonl_lines(run: Path) -> list[str]:
-    """Return one JSON text a candidate, without line ends; see schemas/candidate.json.
+    """Return one JSON text per candidate, without line ends; see schemas/candidate.json.
 
-    `run` is a run folder, an exported or a merged file. Every line has every field with one type or null, so they load
-    as a Hugging Face dataset: `load_dataset("json", data_files=…)`.
+    `run` is a run folder, an exported file or a merged file. Every line has every field, each with one type or null, so
+    Hugging Face loads them: `load_dataset("json", data_files=…)`.
 
     Raises:
         StorageError: the run has no archive, or it is damaged.
@@ -186,7 +194,7 @@ def jsonl_lines(run: Path) -> list[str]:
 
 
 def export_jsonl(run: Path, file: Path) -> int:
-    """Write `jsonl_lines` to `file`, as a whole or not at all, and return how many there are.
+    """Write `jsonl_lines` to `file`, as a whole or not at all, and return the number of lines.
 
     Raises:
         RunError: `file` holds a database, which text must not replace.
@@ -200,28 +208,27 @@ def export_jsonl(run: Path, file: Path) -> int:
 
 
 def _lines(archive: Archive) -> Iterator[dict[str, Any]]:
-    runs = {run["search_id"]: run for run in archive.runs()}
+    runs = {run.search_id: run for run in archive.runs()}
     candidates = {c.id: c for c in archive.candidates()}
     ideas = {i.id: i for i in archive.ideas()}
     for candidate in candidates.values():
-        search_id = candidate.id.partition("/")[0] if "/" in candidate.id else next(iter(runs), "")
+        search_id = candidate.id.partition("/")[0] if "/" in candidate.id else next(iter(runs), None)
         idea, parent = ideas.get(candidate.idea_id or ""), candidates.get(candidate.parent_id or "")
         yield (
-            {"schema_version": SCHEMA_VERSION, "search_id": search_id}
-            | _problem_columns(runs.get(search_id, {}))
+            {"schema_version": SCHEMA_VERSION, "search_id": search_id or ""}
+            | _problem_columns(runs.get(search_id, RunRecord()))
             | _candidate_columns(candidate, idea, parent)
             | _verdict_columns(finding(archive, candidate.id))
         )
 
 
-def _problem_columns(run: dict[str, Any]) -> dict[str, str]:
-    device = run.get("device") or {}
+def _problem_columns(run: RunRecord) -> dict[str, str]:
     return {
-        "problem": (run.get("problem") or {}).get("name", ""),
-        "reference_source": run.get("reference_source") or "",
-        "device": device.get("name", ""),
-        "device_kind": device.get("kind", ""),
-        "device_arch": device.get("arch", ""),
+        "problem": run.problem_name,
+        "reference_source": run.reference_source or "",
+        "device": run.device.name if run.device else "",
+        "device_kind": run.device.kind.value if run.device else "",
+        "device_arch": run.device.arch if run.device else "",
     }
 
 

@@ -1,9 +1,9 @@
-"""Every model call under a deterministic id, stored before its reply is used: no reply that arrived is paid twice.
+"""The journal of model calls: each call has a deterministic id, and a reply is stored before it is used.
 
-A call is `in_flight` from just before it is sent until its reply is stored; one found in that state after a crash may
-have been paid without an answer, and `totals()["repeated"]` counts how many were sent again. A `waiting` call waits for
-an outside agent or a person: the table can be their mailbox, and `request` holds all they need to answer. No command
-begins such a call yet.
+So no reply that arrived is paid twice. A call is `in_flight` from just before it is sent until its reply is stored. A
+call that a crash left `in_flight` may have been paid without an answer; `totals()["repeated"]` counts the calls sent
+again. A `waiting` call waits for an outside agent or a person, who finds all that an answer needs in `request`. No
+command begins such a call yet.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Journal:
     def stored(self, call_id: str, prompt_sha256: str | None = None) -> dict[str, Any] | None:
         """Return the reply of a finished call as it was given to `finish`, or None.
 
-        When `prompt_sha256` is given and differs from the stored one, the reply is still returned and the difference is
-        recorded in `mismatches`.
+        A `prompt_sha256` that differs from the stored hash is recorded in `mismatches`; the reply is returned all the
+        same.
         """
         row = self._database.first(
             "SELECT reply, prompt_sha256 FROM model_calls WHERE call_id = ? AND state = 'finished'", [call_id]
@@ -68,7 +68,7 @@ class Journal:
     ) -> None:
         """Record that a call is about to be sent (or, when `waiting`, that it waits for an outside answer).
 
-        A finished call stays finished. A call that was in flight or had failed counts as sent once more.
+        A finished call stays finished. A call that was in flight or failed is counted as sent once more.
         """
         call = {"call_id": call_id, "model": model, "prompt_sha256": prompt_sha256, "request": to_text(request)}
         with self._database.write() as rows:
@@ -77,7 +77,8 @@ class Journal:
     def finish(self, call_id: str, reply: dict[str, Any]) -> None:
         """Store a call's reply durably: `text`, `input_tokens`, `output_tokens`, `usd`, `latency_s` and `raw`.
 
-        The first reply stays: finishing or failing a finished call changes nothing, so a replay sees what was used.
+        The first reply stays: finishing or failing a finished call changes nothing, so a replay gets the reply that was
+        used.
 
         Raises:
             KeyError: the call was never begun.
@@ -87,8 +88,8 @@ class Journal:
     def fail(self, call_id: str, error: str, usage: Mapping[str, Any] | None = None) -> None:
         """Record that a call ended without a usable reply.
 
-        `usage` is what it cost all the same: `input_tokens`, `output_tokens` and `usd`, each 0 when left out. It stays
-        counted when the call is sent again; failing a failed call once more adds nothing.
+        `usage` is the cost of the failed call: `input_tokens`, `output_tokens` and `usd`, each 0 when left out. The cost
+        stays counted when the call is sent again; failing a failed call once more adds nothing.
 
         Raises:
             KeyError: the call was never begun.
@@ -106,19 +107,22 @@ class Journal:
     def calls(self, state: str | None = None) -> list[dict[str, Any]]:
         """Return the calls in one state ("in_flight", "waiting", "finished", "failed") or all, oldest first.
 
-        `input_tokens`, `output_tokens` and `usd` include what failed sends of the call cost.
+        `input_tokens`, `output_tokens` and `usd` include the call's failed sends.
         """
         found = self._database.query(_CALLS, {"state": state})
         return [row | {"request": self._database.value_of(row["request"])} for row in found]
 
     def totals(self) -> dict[str, Any]:
-        """Return `calls`, `input_tokens`, `output_tokens`, `usd` (failed sends included), and how many are `in_flight`,
-        `waiting` or `failed`; `repeated` counts sends beyond the first of each call."""
+        """Return the sums over all calls: numbers of calls by state, tokens and dollars.
+
+        `calls`, and of these `in_flight`, `waiting` and `failed`; `input_tokens`, `output_tokens` and `usd`, failed
+        sends included; `repeated`, the sends beyond the first of each call.
+        """
         return self._database.query(_TOTALS)[0]
 
     @property
     def mismatches(self) -> list[dict[str, str]]:
-        """Where a replayed prompt's hash differed: call_id, stored_sha256, replayed_sha256, seen_at."""
+        """Return the calls whose replayed prompt had another hash: call_id, stored_sha256, replayed_sha256, seen_at."""
         return self._database.query("SELECT * FROM prompt_mismatches ORDER BY rowid")
 
     def _record_mismatch(self, call_id: str, stored: str, replayed: str) -> None:

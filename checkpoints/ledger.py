@@ -1,4 +1,4 @@
-"""What a search has cost in machine time; what models cost is in the journal."""
+"""The ledger of machine time; the journal has the cost of models."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from ridgeline.checkpoints.database import Database
 
 
 class Ledger:
-    """Costs entered once each, in the archive's file."""
+    """The entries of one search, in its archive's file; each is entered once."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def charge(self, entry_id: str, *, cpu_s: float, gpu_s: float, wall_s: float, what: str) -> None:
-        """Enter a step's cost in seconds; an `entry_id` that is already there keeps its first figures.
+        """Enter a step's cost in seconds; a second entry under the same `entry_id` is ignored.
 
-        `cpu_s` and `gpu_s` are the time the step spent on either, by the clock: not times the number of its threads.
+        `cpu_s` and `gpu_s` are seconds by the clock on either device, not multiplied by the number of threads.
         """
         entry = {"entry_id": entry_id, "what": what, "cpu_s": cpu_s, "gpu_s": gpu_s, "wall_s": wall_s}
         with self._database.write() as rows:

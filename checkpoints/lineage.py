@@ -1,4 +1,4 @@
-"""How a search came to a kernel: what judged it, its ancestors, and what each round added."""
+"""A kernel's lineage and the search's history by round."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _CALL_ROUND = re.compile(r"r(\d+)[:i]")
 
 
 def finding(archive: Archive, candidate_id: str) -> Evaluation | None:
-    """Return the evaluation by which the search itself judged a candidate, or None."""
+    """Return a candidate's evaluation in the search, else its engine failure as one, else None."""
     for purpose in (Purpose.TUNE, Purpose.SEARCH, Purpose.EVALUATE):
         if evaluation := archive.evaluation(candidate_id, purpose):
             return evaluation
-    return None
+    return next((failure.as_evaluation() for failure in archive.engine_failures(candidate_id)), None)
 
 
 def certificate_of(archive: Archive, candidate_id: str) -> dict[str, Any] | None:
-    """Return the certificate when it is this candidate's, passed or not."""
+    """Return the certificate, passed or not, when its winner is this candidate; else None."""
     certificate = archive.certificate()
     return certificate if certificate and certificate.get("candidate", {}).get("id") == candidate_id else None
 
@@ -67,11 +67,11 @@ def _describe(archive: Archive, candidate: Candidate) -> dict[str, Any]:
 
 
 def history(archive: Archive) -> list[dict[str, Any]]:
-    """Return one entry a round, round 0 (seeds) left out.
+    """Return one entry per round; round 0, the seeds, has none.
 
     Each entry: round, ideas, candidates (written by a model), ok (of these), tuned, best_id, best_speedup and
     best_median_ms (of the round), best_so_far, tokens, usd and wall_s (of the round; None when it was never stored).
-    Further keys are what the graph stored with `save_round`, whose `wall_s` is the search's total when the round ended.
+    Other keys come from `save_round`, whose `wall_s` is the search's total at the end of the round.
     """
     stored = {int(entry["round"]): entry for entry in archive.rounds()}
     candidates = archive.candidates()

@@ -1,6 +1,6 @@
-"""The schema of archive.sqlite, step by step. A step that was released is never changed: add another.
+"""The schemas of archive.sqlite and bank.sqlite, step by step. A released step is never changed: add another.
 
-Every table keeps the whole record as JSON in one column; the readable columns are computed from it by SQLite itself
+A table of records keeps each record as JSON in one column. SQLite computes the readable columns from the record
 (generated columns), so they cost no space, cannot disagree with the record, and any SQLite browser shows them.
 """
 
@@ -155,6 +155,26 @@ _FAILED_SENDS = """CREATE TABLE failed_sends (
   PRIMARY KEY (call_id, sent)
 )"""
 
+_ENGINE_FAILURES = """CREATE TABLE engine_failures (
+  candidate_id TEXT NOT NULL,
+  purpose TEXT NOT NULL,
+  reason TEXT NOT NULL,
+  failed_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ','now')),
+  PRIMARY KEY (candidate_id, purpose)
+)"""
+_ARE_UNJUDGED = (
+    "reason_code = 'engine_failed' AND purpose <> 'certify'"  # a certificate's engine failure stays its outcome
+)
+_MOVE_UNJUDGED = f"""INSERT INTO engine_failures (candidate_id, purpose, reason, failed_at)
+SELECT candidate_id, purpose, COALESCE(reason, ''), stored_at FROM evaluations WHERE {_ARE_UNJUDGED} ORDER BY rowid"""
+_EVALUATION_ENDS_FAILURE = """CREATE TRIGGER evaluation_ends_failure AFTER INSERT ON evaluations BEGIN
+  DELETE FROM engine_failures WHERE candidate_id = NEW.candidate_id AND purpose = NEW.purpose;
+END"""
+_EVALUATION_STAYS = """CREATE TRIGGER evaluation_stays BEFORE INSERT ON engine_failures
+WHEN EXISTS (SELECT 1 FROM evaluations WHERE candidate_id = NEW.candidate_id AND purpose = NEW.purpose) BEGIN
+  SELECT RAISE(IGNORE);
+END"""
+
 ARCHIVE = (
     Migration(
         number=1,
@@ -182,8 +202,19 @@ ARCHIVE = (
     ),
     Migration(
         number=3,
-        title="what failed model calls cost",
+        title="the cost of failed model calls",
         statements=(_FAILED_SENDS,),
+    ),
+    Migration(
+        number=4,
+        title="engine failures, apart from evaluations",
+        statements=(
+            _ENGINE_FAILURES,
+            _MOVE_UNJUDGED,
+            f"DELETE FROM evaluations WHERE {_ARE_UNJUDGED}",
+            _EVALUATION_ENDS_FAILURE,
+            _EVALUATION_STAYS,
+        ),
     ),
 )
 

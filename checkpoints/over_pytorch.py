@@ -1,8 +1,10 @@
-"""How many times as fast as PyTorch a kernel is: as eager by measurement, as its other configurations by their times.
+"""A kernel's speedup over each of PyTorch's configurations.
 
-Kernel and eager take turns in one run; PyTorch's configurations were measured together, at another time. So a figure
-over another configuration is the one over eager times the ratio of the two PyTorch times, never a ratio of times that
-were taken apart.
+Kernel and eager take turns in one run; PyTorch's configurations were measured together, at another time. So
+
+    speedup over a configuration = speedup over eager * configuration_ms / eager_ms
+
+and never a ratio of two times from different runs.
 """
 
 from __future__ import annotations
@@ -18,10 +20,10 @@ _REDUCED = "_tf32"
 
 
 def speedup_vs_best(evaluation: Evaluation, baselines: Baselines | None) -> float | None:
-    """Return the time of the fastest baseline of the candidate's class (torch.compile included) / the candidate's.
+    """Return best_baseline_ms / candidate_ms; the best baseline of the candidate's class, torch.compile included.
 
-    Where the judge did not measure it, the paired speedup over eager is carried over to that baseline. None while a
-    baseline is still to be measured: the fastest is not known yet.
+    A ratio that the judge measured is returned as it is; else the formula above gives one. None while a baseline is still
+    to be measured: the fastest is not known yet.
     """
     if evaluation.speedup_vs_best is not None or baselines is None or evaluation.speedup is None:
         return evaluation.speedup_vs_best
@@ -38,7 +40,7 @@ def speedup_vs_best(evaluation: Evaluation, baselines: Baselines | None) -> floa
 def over_each(
     speedup: float | None, precision: PrecisionClass | None, entries: Sequence[Mapping[str, Any]]
 ) -> dict[str, float]:
-    """Return the speedup over each baseline that ran, by its name; `speedup` is over eager of the kernel's class."""
+    """Return the speedup over each baseline that ran, by name; `speedup` is over eager of the kernel's class."""
     times = {entry["name"]: entry["median_ms"] for entry in entries}
     eager_ms = _eager_ms(times, precision)
     if not speedup or not eager_ms:
@@ -47,7 +49,7 @@ def over_each(
 
 
 def without_figure(baselines: Iterable[Baseline], precision: PrecisionClass | None) -> list[str]:
-    """Return the configurations that a kernel of this class competes with and that failed, by name."""
+    """Return the names of the failed configurations among those that a kernel of this class is compared with."""
     failed = [b for b in baselines if b.median_ms is None and is_within(b.precision_class, precision)]
     return [b.name for b in failed if precision not in _FULL_PRECISION or not b.name.endswith(_REDUCED)]
 

@@ -1,28 +1,31 @@
-"""The files of a run's or a suite's folder: they are its own, so nothing is written through a link that lies there.
+"""Writing in a run's or a suite's folder, which may come from a stranger: never through a link that lies in it.
 
-A folder may come from somebody else. What is replaced as a whole replaces the link itself (`result.replace_file`); what is
-opened and written in place must be no link.
+A file that is replaced as a whole takes the link's place (`replace_file`). A file that is opened and written in place must
+be no link (`refuse_links`).
 """
 
 from __future__ import annotations
 
 import os
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 
-from ridgeline.tools.errors import RunError
+from ridgeline.checkpoints.storage_errors import storage_errors
+from ridgeline.tools.errors import RunError, StorageError
 
 _WRITTEN_IN_PLACE = (".lock", "run.log", "suite.json")
 _DATABASES = ("archive.sqlite", "search.sqlite")
 _COMPANIONS = ("", "-wal", "-shm", "-journal")  # SQLite's
 OPENED = (*_WRITTEN_IN_PLACE, *(name + end for name in _DATABASES for end in _COMPANIONS))
-"""What is opened for writing in a run folder or a suite's."""
+"""Names of the files that are opened for writing in a run's or a suite's folder."""
 
 
 def refuse_links(folder: Path) -> None:
-    """Refuse a folder in which a file that is written in place is a symbolic link that leads out of it.
+    """Refuse a folder in which a file of OPENED is a symbolic link that leads out of the folder.
 
     Raises:
-        RunError: one is; the message names it and where it leads.
+        RunError: there is such a link; the message names the link and its target.
     """
     real = folder.resolve()
     for path in (folder / name for name in OPENED):
@@ -34,5 +37,44 @@ def refuse_links(folder: Path) -> None:
 
 
 def no_link_opener(path: str, flags: int) -> int:
-    """Open for `open(opener=…)`, never through a link."""
+    """Return a descriptor for `open(opener=…)`; a link is not followed."""
     return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+
+
+def output_place(path: Path, *, is_users: bool) -> Path:
+    """Return the path at which a file for `path` is put: the link's target when the user named `path`, else `path`.
+
+    A link in a run folder may be a stranger's, so the file takes the link's place.
+
+    Raises:
+        StorageError: `path` is a device, a pipe or a folder. Replacing one would take it from every process of the
+            machine: /dev/stdout would be gone.
+    """
+    with storage_errors(path):
+        place = path.resolve() if is_users else path
+        if os.path.lexists(place) and not (place.is_symlink() or place.is_file()):
+            raise StorageError(f"{path}: is not a regular file; name a file that may be replaced, or a new one")
+        return place
+
+
+def replace_file(path: Path, text: str, *, is_users: bool = False) -> None:
+    """Put `text` at `path` in one step. A link is replaced itself, or its target when the user named `path` (`is_users`).
+
+    Raises:
+        StorageError: the file cannot be written, or `path` is no regular file; the earlier file is still there.
+    """
+    path = output_place(path, is_users=is_users)
+    with storage_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, path)
+        except BaseException:
+            with suppress(FileNotFoundError):
+                os.unlink(temporary)
+            raise

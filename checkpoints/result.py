@@ -1,25 +1,20 @@
-"""What other tools read: result.json, the line of `evaluate --json`, and `show --json`; see docs/contracts.md."""
+"""The published JSON: result.json, the line of `evaluate --json`, and `show --json`; see docs/contracts.md."""
 
 from __future__ import annotations
 
 import json
-import math
-import os
 import platform
-import tempfile
-from contextlib import suppress
 from dataclasses import dataclass
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
 from ridgeline.checkpoints.archive import Archive, compared_ids
-from ridgeline.checkpoints.certificate_text import render_certificate
-from ridgeline.checkpoints.database import storage_errors
+from ridgeline.checkpoints.idea_results import idea_results
 from ridgeline.checkpoints.journal import Journal
 from ridgeline.checkpoints.lineage import certificate_of, finding, history, lineage
 from ridgeline.checkpoints.over_pytorch import speedup_vs_best, without_figure
-from ridgeline.checkpoints.report import render_report
+from ridgeline.checkpoints.run_record import RunRecord
+from ridgeline.checkpoints.strict_json import finite
 from ridgeline.tools.errors import StorageError
 from ridgeline.tools.records.results import SCHEMA_VERSION, Baseline, Baselines, Comparison, Evaluation
 from ridgeline.tools.records.search import Candidate
@@ -33,24 +28,24 @@ STATE_WORDS: dict[str, str] = {
     "stalled": "finished: rounds gained no more, or no model had a further idea",
     "no_gain": "finished without a gain: no kernel was certified as faster than eager PyTorch",
 }
-"""How a search ended, in the words of the command line and of the report."""
+"""Words for the states in which a search ends, in the command line and in the report."""
 STATES = tuple(STATE_WORDS)
 LANGUAGES = ("cpp", "cu", "py")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Best:
-    """The kernel a run stands for, with the figures that count: the certificate's when there are some."""
+    """A run's best kernel with its figures: the certificate's, else the search's."""
 
     candidate: Candidate
     evaluation: Evaluation
 
     @property
     def file_name(self) -> str:
-        """Return what its source is called in the run folder: best.cpp, best.cu or best.py.
+        """Return the name of the source in the run folder: best.cpp, best.cu or best.py.
 
         Raises:
-            StorageError: the archive names a language that is none; it may come from somebody else.
+            StorageError: the archive, which may be a stranger's, names an unknown language.
         """
         if self.candidate.language not in LANGUAGES:
             raise StorageError(
@@ -61,13 +56,13 @@ class Best:
 
 
 def choose_best(archive: Archive) -> Best | None:
-    """Return the winner: the one the graph named as `best_id`, else the fastest that is `ok`; None without any.
+    """Return the run's best kernel: the graph's `best_id`, else the fastest `ok` one, else None.
 
-    A `best_id` of None is the graph's own statement that nothing stood up.
+    A stored `best_id` of "" is the graph's statement that no kernel stood up.
     """
     run = archive.run()
     ranked = archive.ranking((Purpose.SEARCH, Purpose.TUNE), limit=1)
-    winner = run["best_id"] if "best_id" in run else (ranked[0].candidate_id if ranked else None)
+    winner = run.best_id if run.best_id is not None else (ranked[0].candidate_id if ranked else None)
     if not winner:
         return None
     certified = archive.evaluation(winner, Purpose.CERTIFY)
@@ -86,10 +81,10 @@ def build_result(archive: Archive) -> dict[str, Any]:
     result: dict[str, Any] = finite(
         {
             "schema_version": SCHEMA_VERSION,
-            "problem": (run.get("problem") or {}).get("name", ""),
+            "problem": run.problem_name,
             "device": _device(run, baselines),
             "versions": _versions(archive, run),
-            "state": run.get("state") if run.get("state") in STATES else "stopped",
+            "state": run.state if run.state in STATES else "stopped",
             "rounds": len(rounds),
             "candidates": len(archive.candidates(origin=Origin.MODEL)),
             "tuned": len(archive.evaluations(purpose=Purpose.TUNE)),
@@ -100,28 +95,25 @@ def build_result(archive: Archive) -> dict[str, Any]:
             "usd": calls["usd"],
             "cpu_seconds": costs["cpu_s"],
             "gpu_seconds": costs["gpu_s"],
-            "wall_s": run.get("wall_s"),
+            "wall_s": run.wall_s,
             "history": rounds,
         }
     )
     return result
 
 
-def _device(run: dict[str, Any], baselines: Baselines | None) -> dict[str, Any] | None:
-    named = run.get("device")
-    if isinstance(named, dict):
-        return named
-    return baselines.device.to_json() if baselines else None
+def _device(run: RunRecord, baselines: Baselines | None) -> dict[str, Any] | None:
+    device = run.device or (baselines.device if baselines else None)
+    return device.to_json() if device else None
 
 
-def _versions(archive: Archive, run: dict[str, Any]) -> dict[str, str]:
+def _versions(archive: Archive, run: RunRecord) -> dict[str, str]:
     from ridgeline import __version__
 
     description = archive.description()
     own = {"ridgeline": __version__, "python": platform.python_version()}
     torch = {"torch": description.torch_version} if description else {}
-    known: dict[str, str] = own | torch | (run.get("versions") or {})
-    return known
+    return own | torch | dict(run.versions or {})
 
 
 def _best_entry(archive: Archive, best: Best, baselines: Baselines | None) -> dict[str, Any]:
@@ -146,7 +138,7 @@ def _best_entry(archive: Archive, best: Best, baselines: Baselines | None) -> di
 
 
 def _baselines_failed(archive: Archive, evaluation: Evaluation, baselines: Baselines | None) -> list[str]:
-    """Return which of PyTorch's configurations `speedup_vs_best` lacks, of the measurement that it rests on."""
+    """Return the configurations of PyTorch that failed in the measurement behind `speedup_vs_best`."""
     again = (certificate_of(archive, evaluation.candidate_id) or {}).get("baselines")
     entries = [Baseline.from_json(entry) for entry in again] if again else baselines.entries if baselines else ()
     return without_figure(entries, evaluation.verdict.precision_class if evaluation.verdict else None)
@@ -155,10 +147,10 @@ def _baselines_failed(archive: Archive, evaluation: Evaluation, baselines: Basel
 def speedup_vs_seed(archive: Archive, candidate_id: str) -> Comparison | None:
     """Return the alternating comparison of the best seed (first) with this candidate (second), or None.
 
-    Its `ratio` is the seed's time / the candidate's. Of several seeds the one hardest to beat counts.
+    ratio = seed_ms / candidate_ms. Of several seeds the one with the smallest ratio counts.
     """
     seeds = {c.id for c in archive.candidates(origin=Origin.SEED)}
-    found = {}  # by the seed; what was measured later, with another judge say, takes its place
+    found = {}  # by seed; a later measurement, as by another judge, replaces an earlier one
     for key, record in archive.records("comparisons"):
         first, second = compared_ids(key)
         if second == candidate_id and first in seeds:
@@ -185,7 +177,7 @@ def baseline_entries(baselines: Baselines | None) -> list[dict[str, Any]]:
 
 
 def evaluation_line(file: str, evaluation: Evaluation, baselines: Baselines | None) -> dict[str, Any]:
-    """Return one line of `evaluate --json`: every field always present, null when it does not apply."""
+    """Return one line of `evaluate --json`: every field is present, null where it does not apply."""
     timing, verdict, build = evaluation.timing, evaluation.verdict, evaluation.build
     line: dict[str, Any] = finite(
         {
@@ -229,97 +221,25 @@ def _interval(evaluation: Evaluation) -> list[float] | None:
 
 
 def show_run(archive: Archive) -> dict[str, Any]:
-    """Return what `ridgeline show --json` prints: rounds, ideas with outcome, lineage of the best, cost."""
-    result = build_result(archive)
+    """Return the content of `ridgeline show --json`: rounds, ideas with outcome, lineage of the best, cost."""
+    result, run = build_result(archive), archive.run()
     costs = {k: result[k] for k in ("tokens", "usd", "cpu_seconds", "gpu_seconds", "wall_s")}
     best = result["best"]
     shown: dict[str, Any] = finite(
         {
             "schema_version": SCHEMA_VERSION,
             "run": archive.path.parent.name,
-            "search_id": archive.run().get("search_id"),
+            "search_id": run.search_id,
             **{k: result[k] for k in ("problem", "device", "baselines", "floor_ms", "best")},
-            "state": archive.run().get("state") or result["state"],  # also "running"
+            "state": run.state or result["state"],  # also "running"
             "rounds": result["history"],
-            "ideas": archive.tried_ideas(),
+            "ideas": [result.to_json() for result in idea_results(archive)],
             "lineage": lineage(archive, best["id"]) if best else [],
             "cost": costs | {"model_calls": Journal(archive).totals()},
             "certificate": archive.certificate(),
         }
     )
     return shown
-
-
-def write_run_outputs(run_dir: Path, archive: Archive) -> dict[str, Any]:
-    """Write best.cpp or best.cu, certificate.json and .md, report.html and last result.json; return the last's content.
-
-    Each file is replaced as a whole: a reader, a kill or a full disk never leaves half of one.
-
-    Raises:
-        StorageError: the folder cannot be written or the disk is full; the earlier files are as they were.
-    """
-    result = build_result(archive)
-    best = choose_best(archive)
-    if best:
-        replace_file(run_dir / best.file_name, best.candidate.source)
-    if certificate := archive.certificate():
-        replace_file(run_dir / "certificate.json", _pretty(finite(certificate)))
-        replace_file(run_dir / "certificate.md", render_certificate(finite(certificate), best=result["best"]))
-    replace_file(run_dir / "report.html", render_report(archive, result, state_words=STATE_WORDS[result["state"]]))
-    replace_file(run_dir / "result.json", _pretty(result))
-    return result
-
-
-def _pretty(value: Any) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def output_place(path: Path, *, is_users: bool) -> Path:
-    """Return where a file at `path` is to be put: where it really lies when the user named it, links followed.
-
-    A link in any other place, a run folder's say, may be a stranger's: it is replaced itself.
-
-    Raises:
-        StorageError: something other than a file is there. A device, a pipe or a folder must never be replaced:
-            /dev/stdout itself would be gone for every process of the machine.
-    """
-    with storage_errors(path):
-        place = path.resolve() if is_users else path
-        if os.path.lexists(place) and not (place.is_symlink() or place.is_file()):
-            raise StorageError(f"{path}: is not a regular file; name a file that may be replaced, or a new one")
-        return place
-
-
-def replace_file(path: Path, text: str, *, is_users: bool = False) -> None:
-    """Put `text` at `path` in one step, in the place of a symbolic link too; `is_users`: in that of its target.
-
-    Raises:
-        StorageError: it cannot be written, or is no regular file; what was at `path` before is still there.
-    """
-    path = output_place(path, is_users=is_users)
-    with storage_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, path)
-        except BaseException:
-            with suppress(FileNotFoundError):
-                os.unlink(temporary)
-            raise
-
-
-def finite(value: Any) -> Any:
-    """Return `value` with infinities and NaN as null: the contracts are strict JSON."""
-    if isinstance(value, dict):
-        return {k: finite(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(v) for v in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def read_schema(name: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Run folders: which one to use, who uses it now, and whether this graph may continue it."""
+"""Run folders: finding, locking and checking them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from ridgeline.checkpoints.archive import FILE_NAME, Archive
-from ridgeline.checkpoints.database import storage_errors
 from ridgeline.checkpoints.own_files import refuse_links
+from ridgeline.checkpoints.run_record import RunRecord
+from ridgeline.checkpoints.storage_errors import storage_errors
 from ridgeline.tools.errors import RunError, StorageError
 
 LOCK_NAME = ".lock"
@@ -24,13 +24,13 @@ RESUMABLE = UNFINISHED | {"budget"}
 
 @contextmanager
 def lock_run(run_dir: Path) -> Iterator[None]:
-    """Hold a run folder for this process until the block ends, however it ends; the folder is made when missing.
+    """Hold a run folder for this process until the block ends; the folder is made when missing.
 
     The kernel drops the lock when the process dies, so a stale lock cannot exist. Not covered: network file systems
     without flock.
 
     Raises:
-        RunError: another process holds it, and the message names that process; or a file in it leads out of it.
+        RunError: another process, which the message names, holds the folder; or a link in the folder leads out of it.
     """
     refuse_links(run_dir)
     descriptor = _open_lock(run_dir)
@@ -44,10 +44,10 @@ def lock_run(run_dir: Path) -> Iterator[None]:
 
 
 def check_vacant(run_dir: Path) -> None:
-    """Refuse a folder that holds other things than a run's: the run's files would lie among them.
+    """Refuse a folder with foreign files, among which the run's files would lie.
 
     Raises:
-        RunError: it is not empty and no run's folder.
+        RunError: the folder is not empty and no run's folder.
     """
     if not run_dir.is_dir() or (run_dir / FILE_NAME).is_file():
         return
@@ -88,27 +88,27 @@ def is_locked(run_dir: Path) -> bool:
     return False
 
 
-def state_now(run_dir: Path, run: dict[str, Any]) -> str:
-    """Return a run's state in words: `killed, resumable` for one that says `running` while no process holds it.
+def state_now(run_dir: Path, run: RunRecord) -> str:
+    """Return a run's state in words: KILLED when the record says `running` and no process holds the folder.
 
-    An archive that has left its run folder says what it said when it left.
+    An exported archive keeps the state that it was exported with.
     """
-    state = str(run.get("state") or "running")
-    is_in_its_folder = (run_dir / LOCK_NAME).exists() and "exported_at" not in run
+    state = run.state or "running"
+    is_in_its_folder = (run_dir / LOCK_NAME).exists() and run.exported_at is None
     return KILLED if state == "running" and is_in_its_folder and not is_locked(run_dir) else state
 
 
 def check_graph_version(archive: Archive, version: int | str) -> None:
-    """Store the graph's version in a new run, and refuse a run that another version of the graph began.
+    """Store the graph's version in a new run; refuse a run of another version.
 
-    Node names and state are an on-disk format: a graph of another version would finish such a run without its work.
+    Node names and state are an on-disk format: a graph of another version would end such a run without doing its work.
 
     Raises:
         RunError: the versions differ.
     """
-    made_by = archive.run().get("graph_version")
+    made_by = archive.run().graph_version
     if made_by is None:
-        archive.save_run({"graph_version": version})
+        archive.save_run(RunRecord(graph_version=version))
     elif str(made_by) != str(version):
         raise RunError(
             f"{archive.path.parent}: begun by graph version {made_by}, this Ridgeline has {version}; "
@@ -116,8 +116,8 @@ def check_graph_version(archive: Archive, version: int | str) -> None:
         )
 
 
-def read_run(run_dir: Path) -> dict[str, Any] | None:
-    """Return what a run folder's archive says of its search, or None when it has no readable archive."""
+def read_run(run_dir: Path) -> RunRecord | None:
+    """Return the record of a run folder's search, or None without a readable archive."""
     if not (run_dir / FILE_NAME).is_file():
         return None
     with suppress(StorageError), Archive.open_read_only(run_dir) as archive:
@@ -141,18 +141,18 @@ def _began_at(run_dir: Path) -> str:
 
 
 def newest_unfinished(runs_dir: Path, problem_name: str) -> Path | None:
-    """Return this problem's newest run that was stopped, killed or ended by its budget and that no process holds."""
+    """Return this problem's newest run that can be resumed (stopped, killed, or out of budget) and is not held."""
     for run_dir in reversed(run_folders(runs_dir)):
         known = read_run(run_dir)
         if known is None or is_locked(run_dir):
             continue
-        if (known.get("problem") or {}).get("name") == problem_name and known.get("state") in RESUMABLE:
+        if known.problem_name == problem_name and known.state in RESUMABLE:
             return run_dir
     return None
 
 
 def find_run(runs_dir: Path, id_or_path: str | Path) -> Path:
-    """Return the run folder that a user means: a path, a folder's name or its beginning, or a search id.
+    """Return the run folder that a user names by path, by the beginning of its name, or by search id.
 
     Raises:
         RunError: none or several match; the message names near ones.
@@ -163,7 +163,7 @@ def find_run(runs_dir: Path, id_or_path: str | Path) -> Path:
     wanted = str(id_or_path)
     folders = run_folders(runs_dir)
     matches = [f for f in folders if f.name == wanted] or [f for f in folders if wanted and f.name.startswith(wanted)]
-    matches = matches or [f for f in folders if (read_run(f) or {}).get("search_id") == wanted]
+    matches = matches or [f for f in folders if (found := read_run(f)) and found.search_id == wanted]
     if len(matches) == 1:
         return matches[0]
     if matches:
@@ -175,7 +175,7 @@ def find_run(runs_dir: Path, id_or_path: str | Path) -> Path:
 
 
 def _what_it_is(path: Path) -> str:
-    """Return what a user named in the place of a run."""
+    """Return words for a path that is no run folder."""
     if path.is_dir():
         return f"a folder, but no run's (it holds no {FILE_NAME})"
     if path.is_file():

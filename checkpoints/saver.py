@@ -1,4 +1,4 @@
-"""LangGraph's checkpoints in search.sqlite: opened so that a kill loses nothing, pruned so that they stay small."""
+"""LangGraph's checkpoints in search.sqlite: opening so that a kill loses nothing, pruning so that they stay small."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import aiosqlite
 
-from ridgeline.checkpoints.database import BUSY_TIMEOUT_S, storage_errors
+from ridgeline.checkpoints.storage_errors import BUSY_TIMEOUT_S, storage_errors
 
 if TYPE_CHECKING:  # importing LangGraph takes most of a second: only a run pays for it
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
@@ -36,7 +36,7 @@ _DROP_WRITES = """DELETE FROM writes WHERE thread_id = :thread AND NOT EXISTS (
 
 @asynccontextmanager
 async def open_saver(path: Path) -> AsyncIterator[AsyncSqliteSaver]:
-    """Give a checkpointer over `path` on a connection of its own, closed however the block ends.
+    """Give a checkpointer over `path` on a connection of its own, which is closed with the block.
 
     synchronous=NORMAL: a checkpoint costs no fsync and still survives `kill -9`. An unclosed connection would keep the
     process from ending.

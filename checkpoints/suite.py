@@ -1,4 +1,4 @@
-"""suite.json: several searches as one, how each ended, and what they come to together; see docs/contracts.md."""
+"""suite.json: several searches, the end of each, and their common scores; see docs/contracts.md."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from ridgeline.checkpoints.database import storage_errors
-from ridgeline.checkpoints.result import STATES, finite, replace_file
+from ridgeline.checkpoints.own_files import replace_file
+from ridgeline.checkpoints.result import STATES
 from ridgeline.checkpoints.runs import is_locked
+from ridgeline.checkpoints.storage_errors import storage_errors
+from ridgeline.checkpoints.strict_json import finite, pretty
 from ridgeline.tools.errors import RunError
 
 FILE_NAME = "suite.json"
@@ -23,18 +25,18 @@ _IN_WORDS: dict[type, str] = {int: "a whole number", list: "a list", dict: "an o
 
 REFUSED, FAILED = "refused", "failed"
 ROW_STATES = ("planned", "running", REFUSED, FAILED, *STATES)
-"""A search's states, and: not begun; begun; refused for its reference, its device or the keyless model; failed, by a fault of
-the machine or of Ridgeline."""
+"""A search's states, and: planned (not begun), running, refused (reference, device or keyless model), failed (machine or
+Ridgeline)."""
 
 DONE = frozenset(STATES) - {"stopped"}
-"""What a resumed suite does not do again."""
+"""States of rows that a resumed suite leaves alone."""
 ENDED = DONE | {REFUSED, FAILED}
-"""What a suite has tried. One that was refused or failed is tried again when the suite is resumed."""
+"""States of rows that a suite has tried. A resumed suite tries refused and failed rows again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One problem of a suite: which it is, and how its search ended."""
+    """One problem of a suite and the end of its search."""
 
     name: str
     problem: str  # its problem.yaml
@@ -64,14 +66,14 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """What a suite was asked to do, and how far it is."""
+    """The request and the progress of a suite."""
 
     options: dict[str, Any] = field(default_factory=dict)  # of `ridgeline run`, for every search
     rows: tuple[Row, ...] = ()
     state: str = "running"  # running, stopped, finished
 
     def with_row(self, index: int, row: Row) -> Suite:
-        """Return the suite with another row at this place."""
+        """Return the suite with the row at `index` replaced."""
         return replace(self, rows=(*self.rows[:index], row, *self.rows[index + 1 :]))
 
     def to_json(self) -> dict[str, Any]:
@@ -91,8 +93,8 @@ class Suite:
 def scores(rows: Sequence[Row]) -> dict[str, Any]:
     """Return fast_p and the geometric mean over both baselines.
 
-    fast_p is the share of all problems whose kernel is correct and has a speedup above p; a problem that was refused,
-    failed or has no kernel yet counts as one without. The geometric mean is over the correct kernels alone.
+    fast_p = problems with a correct kernel of speedup > p / all problems. A problem that was refused, failed or has no
+    kernel yet counts as a problem without a kernel. The geometric mean is over the correct kernels alone.
     """
     correct = [row for row in rows if row.correct]
     return {
@@ -118,7 +120,7 @@ def write_suite(folder: Path, suite: Suite) -> None:
     Raises:
         StorageError: the folder cannot be written or the disk is full.
     """
-    replace_file(folder / FILE_NAME, json.dumps(suite.to_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    replace_file(folder / FILE_NAME, pretty(suite.to_json()))
 
 
 def read_suite(folder: Path) -> Suite:
@@ -149,7 +151,7 @@ def read_suite(folder: Path) -> Suite:
 
 
 def _row(number: int, value: Any) -> Row:
-    """Return a problem's row; TypeError and ValueError say in words what is wrong with it."""
+    """Return a problem's row; TypeError or ValueError, in words, for a value that is no row."""
     where = f"problem {number}"
     _expect(value, {"name": str, "problem": str, "run": str}, where)
     if unknown := sorted(value.keys() - {each.name for each in fields(Row)}):
@@ -175,10 +177,10 @@ def _expect(value: Any, wanted: dict[str, type], where: str) -> None:
 
 
 def _expect_inside(path: Path, folder: Path, row: Row) -> None:
-    """Refuse a run folder that is not one of the suite's own: searching there would write elsewhere.
+    """Refuse a run folder outside of the suite's folder, because its search would write there.
 
     Raises:
-        RunError: it leads out of the suite's folder, by its name or through a link.
+        RunError: the run folder leads out of the suite's folder, by its name or through a link.
     """
     real, place = folder.resolve(), (folder / row.run).resolve()
     if place == real or not place.is_relative_to(real):
@@ -188,7 +190,7 @@ def _expect_inside(path: Path, folder: Path, row: Row) -> None:
 
 
 def find_suite(runs_dir: Path, wanted: str) -> Path:
-    """Return the suite folder that a user means: a path, or a name below `runs_dir`; "" for the newest unfinished one.
+    """Return the suite folder that a user names by path or by name below `runs_dir`; "" is the newest unfinished one.
 
     Raises:
         RunError: there is none.

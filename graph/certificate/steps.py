@@ -17,7 +17,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from ridgeline.checkpoints.archive import BASELINES_AGAIN
+from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.certificate.audit import EXTRA_TRIALS, needs_audit, run_audit
 from ridgeline.graph.certificate.certificate import Certificate
 from ridgeline.graph.certificate.leaders import Leader
@@ -36,7 +36,7 @@ from ridgeline.tools.engine import (
 )
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.records.keys import JUDGE_VERSION, evaluation_key
-from ridgeline.tools.records.results import Baselines, Build, Evaluation, Timing, Verdict
+from ridgeline.tools.records.results import Build, Evaluation, Timing, Verdict
 from ridgeline.tools.records.vocabulary import DeviceKind, Origin, Purpose, ReasonCode, Status
 
 if TYPE_CHECKING:
@@ -222,13 +222,13 @@ def _expect_steady_gain(context: SearchContext, certificate: Certificate) -> Non
 
 async def _baselines(context: SearchContext, certificate: Certificate, _build: Build) -> None:
     """Measure all of PyTorch's own times again, once for the elites of one search."""
-    known = (await asyncio.to_thread(context.archive.run)).get(BASELINES_AGAIN)
+    known = (await asyncio.to_thread(context.archive.run)).baselines_again
     if known is not None:
-        certificate.baselines = Baselines.from_json(known)
+        certificate.baselines = known
         return
     task = BaselineTask(problem=await context.described(), again=True, timeout_s=LONGEST_BASELINES_S)
     certificate.baselines = measured = await context.engine.submit(task)
-    await asyncio.to_thread(context.archive.save_run, {BASELINES_AGAIN: measured.to_json()})
+    await asyncio.to_thread(context.archive.save_run, RunRecord(baselines_again=measured))
 
 
 async def _audit(context: SearchContext, certificate: Certificate, build: Build) -> str:

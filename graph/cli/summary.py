@@ -8,8 +8,8 @@ import shutil
 import sys
 from typing import TYPE_CHECKING, Any
 
-from ridgeline.checkpoints.best_words import best_configuration, doubt, name_of_place, seed_words
 from ridgeline.checkpoints.journal import Journal
+from ridgeline.checkpoints.report.wording import best_configuration, doubt, name_of_place, seed_words
 from ridgeline.checkpoints.result import STATE_WORDS
 from ridgeline.tools.records.vocabulary import Origin
 from ridgeline.tools.wording import counted

@@ -7,11 +7,13 @@ import dataclasses
 import logging
 from typing import TYPE_CHECKING
 
+from ridgeline.checkpoints.engine_failures import EngineFailure
+from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.search.compiled import PYTORCH_AT_FLOOR, baseline_event, is_pytorch_at_floor
 from ridgeline.graph.search.coverage import ensure_covered
-from ridgeline.graph.search.elites import choose_elites, read_standings
+from ridgeline.graph.search.elites import choose_elites
 from ridgeline.graph.search.events import emit
-from ridgeline.graph.search.measuring import evaluate, measure_again, together
+from ridgeline.graph.search.measuring import evaluate, judged_standings, together
 from ridgeline.tools.build.entry_match import takes_same_types
 from ridgeline.tools.build.header import entry_declaration
 from ridgeline.tools.engine import BaselineTask, DescribeTask
@@ -40,8 +42,7 @@ async def baseline(state: SearchState, context: SearchContext) -> SearchState:
     await _describe(context)
     baselines = await _baselines(context)
     await _judge_seeds(context)
-    await measure_again(context)
-    standings = await asyncio.to_thread(read_standings, context.archive)
+    standings = await judged_standings(context)
     elites = choose_elites(standings, context.plan(state.get("max_rounds")).elites)
     best = standings[0] if standings else None
     outcome = "at_floor" if is_pytorch_at_floor(context, baselines) else ""
@@ -89,7 +90,8 @@ async def _judge_seeds(context: SearchContext) -> None:
         *await asyncio.to_thread(seed_candidates, context.problem, context.target),
         *await asyncio.to_thread(_bank_candidates, context),
     ]
-    for evaluation in await together(*(evaluate(context, seed, Purpose.SEARCH) for seed in seeds)):
+    for ended in await together(*(evaluate(context, seed, Purpose.SEARCH) for seed in seeds)):
+        evaluation = ended.as_evaluation() if isinstance(ended, EngineFailure) else ended
         if evaluation.speedup is None:
             message = f"{evaluation.candidate_id}: {evaluation.status}: {evaluation.reason}"
             emit({"event": "warning", "message": message})
@@ -117,7 +119,7 @@ def _bank_candidates(context: SearchContext) -> list[Candidate]:
 
     They are stored before the flag that says so: a search killed in between reads the bank again.
     """
-    if context.bank is None or context.archive.run().get("bank_read"):
+    if context.bank is None or context.archive.run().bank_read:
         return context.archive.candidates(origin=Origin.BANK)
     target, description = context.target, context.archive.description()
     found = context.bank.seeds(context.family(), target.device.arch, BANK_SEEDS)
@@ -128,5 +130,5 @@ def _bank_candidates(context: SearchContext) -> list[Candidate]:
     for candidate in usable:
         bank_kernel = dataclasses.replace(candidate, origin=Origin.BANK, round=0, idea_id=None, parent_id=None)
         context.archive.add_candidate(bank_kernel)
-    context.archive.save_run({"bank_read": True})
+    context.archive.save_run(RunRecord(bank_read=True))
     return context.archive.candidates(origin=Origin.BANK)

@@ -6,14 +6,15 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
+from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.certificate.audit import QUARANTINE_ABOVE
 from ridgeline.graph.certificate.certificate import Certificate
 from ridgeline.graph.certificate.leaders import Leader, compare_leaders
 from ridgeline.graph.certificate.steps import certify_candidate
 from ridgeline.graph.search.compiled import join_compiled
-from ridgeline.graph.search.elites import Standing, choose_elites, read_standings
+from ridgeline.graph.search.elites import Standing, choose_elites
 from ridgeline.graph.search.events import emit
-from ridgeline.graph.search.measuring import measure_again
+from ridgeline.graph.search.measuring import judged_standings
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
@@ -32,8 +33,7 @@ async def certify(state: SearchState, context: SearchContext) -> SearchState:
     PyTorch, with no kernel that failed, stays `at_floor`.
     """
     await join_compiled(context)
-    await measure_again(context)
-    standings = await asyncio.to_thread(read_standings, context.archive)
+    standings = await judged_standings(context)
     leaders = await compare_leaders(context, standings)
     elites = choose_elites(standings, context.plan(state.get("max_rounds")).elites)
     winner: Standing | None = None
@@ -58,9 +58,8 @@ async def certify(state: SearchState, context: SearchContext) -> SearchState:
     await asyncio.to_thread(_bank, context, [*([winner] if winner else []), *stand], winner)
     # nothing stands up when what looked faster failed; a slower kernel is still the best where none looked faster
     best = winner or (standings[0] if standings and not failures else None)
-    await asyncio.to_thread(
-        context.archive.save_run, {"state": outcome, "best_id": best.candidate.id if best else None}
-    )
+    ended = RunRecord(state=outcome, best_id=best.candidate.id if best else "")
+    await asyncio.to_thread(context.archive.save_run, ended)
     return {
         "outcome": outcome,
         "certified": winner is not None,

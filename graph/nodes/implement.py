@@ -13,8 +13,9 @@ from ridgeline.graph.models.retry import ModelUnavailable
 from ridgeline.graph.search.budget import exhausted, spent
 from ridgeline.graph.search.elites import read_elite
 from ridgeline.graph.search.events import emit
-from ridgeline.graph.search.measuring import failure_text, give_up, run_step
+from ridgeline.graph.search.measuring import failure_text, run_step, store
 from ridgeline.tools.errors import ModelError, NotBegun
+from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.search import Candidate, Idea
 from ridgeline.tools.records.vocabulary import Origin, Purpose, ReasonCode, Status
 
@@ -74,12 +75,12 @@ async def _judge(state: BranchState, context: SearchContext, step: str) -> Branc
     candidate_id, attempt = state["candidate_id"], state.get("attempt", 0)
     _announce(state, candidate_id, step)
     try:
-        evaluation = await run_step(context, step, candidate_id, Purpose.SEARCH)
+        ended = await run_step(context, step, candidate_id, Purpose.SEARCH)
     except NotBegun:
         return {"stage": step}  # the graph drains: a resumed search takes the branch up here
-    if evaluation is None:
+    if ended is None:
         return {"stage": NEXT[step]}
-    is_repairable = evaluation.status is not Status.OK and evaluation.reason_code is not ReasonCode.ENGINE_FAILED
+    is_repairable = isinstance(ended, Evaluation) and ended.status is not Status.OK
     if is_repairable and attempt < context.settings.repairs:
         return {"stage": "write", "attempt": attempt + 1}
     return {"stage": "done"}
@@ -143,7 +144,15 @@ async def _store_unwritten(
 ) -> None:
     """Record a branch whose model gave nothing to judge, so that its idea's failure has a reason."""
     await asyncio.to_thread(context.archive.add_candidate, _candidate(context, state, idea, candidate_id, ""))
-    await give_up(context, candidate_id, Purpose.SEARCH, ReasonCode.MODEL_FAILED, reason)
+    evaluation = Evaluation(
+        key=f"unwritten:{candidate_id}",
+        candidate_id=candidate_id,
+        purpose=Purpose.SEARCH,
+        status=Status.REFUSED,
+        reason_code=ReasonCode.MODEL_FAILED,
+        reason=reason,
+    )
+    await store(context, evaluation)
 
 
 def _announce(state: BranchState, candidate_id: str, stage: str) -> None:

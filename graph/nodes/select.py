@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import TYPE_CHECKING
 
 from ridgeline.graph.search.compiled import join_compiled, runs_beside_models
-from ridgeline.graph.search.elites import Standing, choose_elites, read_standings
+from ridgeline.graph.search.elites import Standing, choose_elites
 from ridgeline.graph.search.events import emit
-from ridgeline.graph.search.measuring import measure_again
+from ridgeline.graph.search.measuring import judged_standings
 from ridgeline.graph.search.profiling import profile_elites
 from ridgeline.graph.search.rounds import is_progress, save_summary, stop_reason, tell_round
 
@@ -26,8 +25,7 @@ async def select(state: SearchState, context: SearchContext) -> SearchState:
     plan = context.plan(state.get("max_rounds"))
     if runs_beside_models(context):
         await join_compiled(context)
-    await measure_again(context)
-    standings = await asyncio.to_thread(read_standings, context.archive)
+    standings = await judged_standings(context)
     elites = choose_elites(standings, plan.elites)
     best = standings[0] if standings else None
     stalled = 0 if is_progress(best, state) else state.get("stalled_rounds", 0) + 1

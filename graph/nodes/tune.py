@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ridgeline.graph.search.budget import exhausted, spent
-from ridgeline.graph.search.elites import choose_elites, read_standings
+from ridgeline.graph.search.elites import choose_elites
 from ridgeline.graph.search.events import emit
-from ridgeline.graph.search.measuring import evaluate, measure_again, together
+from ridgeline.graph.search.measuring import evaluate, judged_standings, together
 from ridgeline.graph.search.profiling import profile_elites
 from ridgeline.graph.search.rounds import is_progress, save_summary, stop_reason, tell_round
 from ridgeline.graph.search.tuning import Trial, Tunable, next_points, parse_tunables, root_id, with_values
 from ridgeline.tools.errors import NotBegun
+from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import Origin, Purpose
 
@@ -46,9 +47,8 @@ async def tune(state: SearchState, context: SearchContext) -> SearchState:
     """Measure this round's tuned points and return the elites again; resumes at the first point not yet measured."""
     round_ = state.get("round", 0)
     plan = context.plan(state.get("max_rounds"))
-    await measure_again(context)
     await _sweep(context, state, round_, plan.trials(round_))
-    standings = await asyncio.to_thread(read_standings, context.archive)
+    standings = await judged_standings(context)
     elites = choose_elites(standings, plan.elites)
     best = standings[0] if standings else None
     await profile_elites(context, elites)
@@ -152,11 +152,12 @@ async def _measured(context: SearchContext, root: Candidate) -> list[Candidate]:
 
 
 async def _trials(context: SearchContext, candidates: list[Candidate]) -> dict[str, Trial]:
+    """Return the points that ended by their candidates; a point that the engine failed on counts in this session."""
     found = {}
     for candidate in candidates:
         evaluation = await asyncio.to_thread(context.archive.evaluation, candidate.id, Purpose.TUNE)
-        if evaluation is not None:
-            found[candidate.id] = Trial(point=candidate.tunables, speedup=evaluation.speedup)
+        if evaluation is not None or (candidate.id, Purpose.TUNE) in context.unjudged:
+            found[candidate.id] = Trial(point=candidate.tunables, speedup=evaluation.speedup if evaluation else None)
     return found
 
 
@@ -191,7 +192,7 @@ async def _measure(context: SearchContext, candidate: Candidate, sweep: _Sweep) 
         if exhausted(context.budget, await spent(context)):
             return
         try:
-            evaluation = await evaluate(context, candidate, Purpose.TUNE)
+            ended = await evaluate(context, candidate, Purpose.TUNE)
         except NotBegun:
             sweep.is_stopped = True
             raise
@@ -203,6 +204,6 @@ async def _measure(context: SearchContext, candidate: Candidate, sweep: _Sweep) 
             "values": candidate.tunables,
             "trial": sweep.measured,
             "trials": sweep.trials,
-            "speedup": evaluation.speedup,
+            "speedup": ended.speedup if isinstance(ended, Evaluation) else None,
         }
     )

@@ -37,8 +37,8 @@ MODEL_CALLS = 16
 class SearchContext:
     """Everything a search needs besides its state.
 
-    `described_target` is set at the first `described()`, `toolboxes` and `engine_failed` fill, `compiled` is begun and
-    joined; nothing else changes during a search.
+    `described_target` is set at the first `described()`, `toolboxes` and `unjudged` fill, `compiled` is begun and joined;
+    nothing else changes during a search.
     """
 
     problem: ProblemSpec
@@ -55,7 +55,7 @@ class SearchContext:
     started_s: float = field(default_factory=time.monotonic)
     wall_before_s: float = 0.0  # of earlier sessions of the same search
     toolboxes: dict[Purpose, list[BaseTool]] = field(default_factory=dict)  # made at their first use
-    engine_failed: set[tuple[str, Purpose]] = field(default_factory=set)  # candidates, in this session
+    unjudged: set[tuple[str, Purpose]] = field(default_factory=set)  # what the engine failed on in this session
     devices: int = 1  # measurements that the engine makes side by side
     described_target: DescribedTarget | None = None
     pauses: Pauses = field(default_factory=Pauses)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ridgeline.checkpoints.idea_results import idea_results
 from ridgeline.graph.models.pool import Outcome, reward
 from ridgeline.graph.models.requests import TriedIdea
-from ridgeline.tools.records.vocabulary import Origin, Purpose, ReasonCode
+from ridgeline.tools.records.vocabulary import Origin, Purpose
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
@@ -15,11 +16,10 @@ if TYPE_CHECKING:
 def model_outcomes(archive: Archive, before_round: int) -> list[Outcome]:
     """Return what each attempt of earlier rounds earned its model, against the best kernel before that round.
 
-    Only finished rounds count, so that a resumed round decides as the interrupted one did. A kernel that the engine
-    failed on earned nothing and cost nothing.
+    Only finished rounds count, so that a resumed round decides as the interrupted one did. Only judged kernels count:
+    one that the engine failed on earned nothing and cost nothing.
     """
-    found = archive.evaluations(purpose=Purpose.SEARCH)
-    evaluations = {e.candidate_id: e for e in found if e.reason_code is not ReasonCode.ENGINE_FAILED}
+    evaluations = {e.candidate_id: e for e in archive.evaluations(purpose=Purpose.SEARCH)}
     judged = [(c, evaluations[c.id].speedup) for c in archive.candidates() if c.id in evaluations]
     before = {
         round_: max((s for c, s in judged if s is not None and c.round < round_), default=1.0)
@@ -33,21 +33,8 @@ def model_outcomes(archive: Archive, before_round: int) -> list[Outcome]:
 
 
 def tried_ideas(archive: Archive) -> tuple[TriedIdea, ...]:
-    """Return every idea with its best result or why it failed, as models are told; ideas that were not judged are left out.
+    """Return every idea with its best result or its failure, as models are told.
 
-    An engine's failure is no verdict on an idea: it may be had again, and an earlier attempt's failure stands before it.
+    Engine failures are ignored: an idea with no other end may be proposed again. An earlier real failure is reported.
     """
-    rows = (_told(archive, row) for row in archive.tried_ideas())
-    return tuple(TriedIdea.from_json(row) for row in rows if row is not None)
-
-
-def _told(archive: Archive, row: dict[str, Any]) -> dict[str, Any] | None:
-    if row["best_candidate_id"] is not None:
-        return row
-    ends = [archive.evaluation(candidate.id) for candidate in archive.candidates(idea_id=row["id"])]
-    ended = [end for end in ends if end is not None]
-    judged = [end for end in ended if end.reason_code is not ReasonCode.ENGINE_FAILED]
-    if len(judged) == len(ended):
-        return row
-    last = judged[-1] if judged else None
-    return row | {"failure": f"{last.status} ({last.reason_code}): {last.reason}"} if last else None
+    return tuple(TriedIdea.from_json(r.to_json()) for r in idea_results(archive) if not r.is_unjudged)

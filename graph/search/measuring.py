@@ -10,13 +10,15 @@ from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ridgeline.checkpoints.engine_failures import EngineFailure
 from ridgeline.checkpoints.over_pytorch import speedup_vs_best
+from ridgeline.graph.search.elites import Standing, read_standings
 from ridgeline.graph.search.events import emit
 from ridgeline.tools.errors import EngineError, NotBegun
 from ridgeline.tools.records.keys import evaluation_key
 from ridgeline.tools.records.results import Build, Evaluation, Timing, Verdict
 from ridgeline.tools.records.search import Candidate
-from ridgeline.tools.records.vocabulary import DeviceKind, Origin, Purpose, ReasonCode, Status
+from ridgeline.tools.records.vocabulary import DeviceKind, Origin, Purpose, Status
 from ridgeline.tools.toolbox import make_toolbox
 
 if TYPE_CHECKING:
@@ -55,26 +57,27 @@ async def call_tool(context: SearchContext, step: str, candidate_id: str, purpos
 
 
 async def _toolbox(context: SearchContext, purpose: Purpose) -> list[BaseTool]:
-    """Return the search's tools for this purpose, made once: they remember which builds they have."""
+    """Return the search's tools for this purpose; they are made once because they remember their builds."""
     if purpose not in context.toolboxes:
         problem = await context.described()
         context.toolboxes[purpose] = make_toolbox(context.engine, context.archive, problem, purpose=purpose)
     return context.toolboxes[purpose]
 
 
-async def run_step(context: SearchContext, step: str, candidate_id: str, purpose: Purpose) -> Evaluation | None:
-    """Run one step of a candidate; return its evaluation when that step was its last.
+async def run_step(
+    context: SearchContext, step: str, candidate_id: str, purpose: Purpose
+) -> Evaluation | EngineFailure | None:
+    """Run one step of a candidate; return its end when that step was its last, else None.
 
-    Idempotent: what was measured before is found in the archive, not measured again. An engine that fails is told apart
-    from a kernel that fails by the reason; the branch ends, its siblings go on.
+    Idempotent: a step that was measured before is read from the archive. An engine that fails ends this candidate alone,
+    unjudged; its siblings go on.
     """
     try:
         answer = await call_tool(context, step, candidate_id, purpose)
     except EngineError as error:
         logger.exception("%s: the engine failed", candidate_id)
-        context.engine_failed.add((candidate_id, purpose))
         reason = f"the engine failed, the kernel may be sound: {error}"
-        return await give_up(context, candidate_id, purpose, ReasonCode.ENGINE_FAILED, reason)
+        return await store_unjudged(context, EngineFailure(candidate_id=candidate_id, purpose=purpose, reason=reason))
     build_key = str(answer["build_key"])  # of this answer: another compiler since the last step made another build
     key = evaluation_key(build_key, await context.described(), purpose)
     pieces = await asyncio.to_thread(read_pieces, context.archive, build_key, key, step)
@@ -84,22 +87,29 @@ async def run_step(context: SearchContext, step: str, candidate_id: str, purpose
     return evaluation
 
 
-async def evaluate(context: SearchContext, candidate: Candidate, purpose: Purpose) -> Evaluation:
-    """Store a candidate, take it through all steps and return its evaluation; a finished one is returned at once.
+async def evaluate(context: SearchContext, candidate: Candidate, purpose: Purpose) -> Evaluation | EngineFailure:
+    """Store a candidate, take it through all steps and return its end; a candidate that has one is not judged again.
 
-    One that an earlier session could not judge, because its engine failed, is judged now.
+    An engine failure is an end for this session only.
     """
     await asyncio.to_thread(context.archive.add_candidate, candidate)
-    found = await asyncio.to_thread(context.archive.evaluation, candidate.id, purpose)
-    if found is not None and is_due_again(context, found):
-        found = None
+    ended = await asyncio.to_thread(_end_so_far, context, candidate.id, purpose)
     for step in STEPS:
-        if found is not None:
+        if ended is not None:
             break
-        found = await run_step(context, step, candidate.id, purpose)
-    if found is None:
+        ended = await run_step(context, step, candidate.id, purpose)
+    if ended is None:
         raise EngineError(f"{candidate.id}: the benchmark tool left no timing")
-    return found
+    return ended
+
+
+def _end_so_far(context: SearchContext, candidate_id: str, purpose: Purpose) -> Evaluation | EngineFailure | None:
+    """Return a candidate's evaluation, else its engine failure of this session."""
+    evaluation = context.archive.evaluation(candidate_id, purpose)
+    if evaluation is not None or (candidate_id, purpose) not in context.unjudged:
+        return evaluation
+    failures = context.archive.engine_failures(candidate_id)
+    return next((failure for failure in failures if failure.purpose is purpose), None)
 
 
 async def together(*work: Coroutine[Any, Any, T]) -> list[T]:
@@ -121,18 +131,18 @@ async def together(*work: Coroutine[Any, Any, T]) -> list[T]:
         raise
 
 
-def is_due_again(context: SearchContext, evaluation: Evaluation) -> bool:
-    """Say whether an evaluation is only an engine's failure of an earlier session: a kernel is tried once a session."""
-    failed_now = (evaluation.candidate_id, evaluation.purpose) in context.engine_failed
-    return evaluation.reason_code is ReasonCode.ENGINE_FAILED and not failed_now
+async def judged_standings(context: SearchContext) -> list[Standing]:
+    """Return every correct kernel, fastest first, once no candidate waits for its judgement."""
+    await retry_engine_failures(context)
+    return await asyncio.to_thread(read_standings, context.archive)
 
 
-async def measure_again(context: SearchContext) -> None:
-    """Judge the kernels of this search that an earlier session's engine failed on."""
-    for evaluation in await asyncio.to_thread(context.archive.evaluations):
-        if evaluation.purpose in (Purpose.SEARCH, Purpose.TUNE) and is_due_again(context, evaluation):
-            candidate = await asyncio.to_thread(context.archive.candidate, evaluation.candidate_id)
-            await evaluate(context, candidate, evaluation.purpose)
+async def retry_engine_failures(context: SearchContext) -> None:
+    """Judge the candidates that an earlier session's engine failed on; each candidate is tried once a session."""
+    for failure in await asyncio.to_thread(context.archive.engine_failures):
+        if (failure.candidate_id, failure.purpose) not in context.unjudged:
+            candidate = await asyncio.to_thread(context.archive.candidate, failure.candidate_id)
+            await evaluate(context, candidate, failure.purpose)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,6 +216,19 @@ async def store(context: SearchContext, evaluation: Evaluation) -> None:
         await asyncio.to_thread(
             context.archive.charge, entry, cpu_s=cpu_s, gpu_s=gpu_s, wall_s=evaluation.total_s, what=evaluation.purpose
         )
+    await _tell(context, evaluation)
+
+
+async def store_unjudged(context: SearchContext, failure: EngineFailure) -> EngineFailure:
+    """Store and return a failure of the engine, and tell the viewers."""
+    await asyncio.to_thread(context.archive.add_engine_failure, failure)
+    context.unjudged.add((failure.candidate_id, failure.purpose))
+    await _tell(context, failure.as_evaluation())
+    return failure
+
+
+async def _tell(context: SearchContext, evaluation: Evaluation) -> None:
+    """Log how a candidate ended and send it to the viewers."""
     candidate = await asyncio.to_thread(context.archive.candidate, evaluation.candidate_id)
     timing = evaluation.timing
     logger.info(
@@ -224,22 +247,6 @@ async def store(context: SearchContext, evaluation: Evaluation) -> None:
             "speedup": evaluation.speedup,
         }
     )
-
-
-async def give_up(
-    context: SearchContext, candidate_id: str, purpose: Purpose, reason_code: ReasonCode, reason: str
-) -> Evaluation:
-    """Store and return the evaluation of a candidate that could not be judged for a reason outside of it."""
-    evaluation = Evaluation(
-        key=f"unjudged:{candidate_id}:{purpose}",
-        candidate_id=candidate_id,
-        purpose=purpose,
-        status=Status.REFUSED,
-        reason_code=reason_code,
-        reason=reason,
-    )
-    await store(context, evaluation)
-    return evaluation
 
 
 def failure_text(evaluation: Evaluation) -> str:

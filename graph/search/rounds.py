@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.search.budget import exhausted, spent
 from ridgeline.graph.search.compiled import PYTORCH_AT_FLOOR, is_pytorch_at_floor
 from ridgeline.graph.search.elites import Standing
@@ -67,9 +68,8 @@ async def save_summary(
     entry = await asyncio.to_thread(_entry, context, round_, elites, best)
     entry |= {"tokens": used.tokens, "usd": used.usd, "wall_s": used.wall_s, "gpu_s": used.gpu_s}
     await asyncio.to_thread(context.archive.save_round, entry)
-    await asyncio.to_thread(
-        context.archive.save_run, {"wall_s": used.wall_s}
-    )  # a killed search loses a round's at most
+    # stored here so that a killed search forgets the time of one round at most
+    await asyncio.to_thread(context.archive.save_run, RunRecord(wall_s=used.wall_s))
     return entry
 
 

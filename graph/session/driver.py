@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ridgeline.checkpoints.archive import FILE_NAME, Archive
 from ridgeline.checkpoints.journal import Journal
 from ridgeline.checkpoints.own_files import refuse_links
+from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs import check_graph_version, check_vacant, lock_run
 from ridgeline.checkpoints.saver import open_saver, prune
 from ridgeline.graph.models.pool import ModelPool
@@ -117,18 +118,18 @@ def with_begun(options: SearchOptions) -> SearchOptions:
 
     A new search's options come back with the problem's models and budget in the place of those not given.
     """
-    begun: dict[str, Any] = {}
+    begun = RunRecord()
     if options.resume:
         refuse_links(options.run_dir)
         with Archive.open(options.run_dir, create=False) as archive:
             begun = archive.run()
-    limits = begun.get("budget") or options.problem.budget.model_dump()
+    limits = begun.budget or options.problem.budget.model_dump()
     given = options.budget.model_dump(exclude_none=True) if options.budget else {}
     return replace(
         options,
-        device=begun.get("device_name") or options.device,
-        models=options.models or tuple(begun.get("models") or options.problem.models),
-        budget=Budget.model_validate(limits | given),
+        device=begun.device_name or options.device,
+        models=options.models or begun.models or tuple(options.problem.models),
+        budget=Budget.model_validate(dict(limits) | given),
     )
 
 
@@ -199,11 +200,11 @@ async def open_context(
             journal=Journal(archive),
             engine=engine,
             models=ModelPool(made),
-            settings=SearchSettings.model_validate(begun["settings"]),
+            settings=SearchSettings.model_validate(begun.settings),
             budget=options.budget or Budget(),
             bank=_open_bank(options, stack),
-            rng_seed=int(begun["rng_seed"]),
-            wall_before_s=float(begun.get("wall_s", 0.0)),
+            rng_seed=begun.rng_seed or 0,
+            wall_before_s=begun.wall_s or 0.0,
             devices=len(measuring_devices(options.device, target.device)),
             cores_in_use=watch,
         )
@@ -237,36 +238,36 @@ def _open_bank(options: SearchOptions, stack: contextlib.AsyncExitStack) -> Bank
     return bank
 
 
-def _begin(archive: Archive, options: SearchOptions, target: Target, models: list[KernelModel]) -> dict[str, Any]:
-    """Store what the search is, or check that a resumed one is still the same; returns the stored run."""
+def _begin(archive: Archive, options: SearchOptions, target: Target, models: list[KernelModel]) -> RunRecord:
+    """Store the search's request, or check that a resumed search is still the same; return the stored run."""
     begun = archive.run()
     budget = (options.budget or Budget()).model_dump()
-    if "settings" in begun:
+    if begun.has_begun:
         if not options.resume:
             raise RunError(f"{options.run_dir}: holds a search already; pass --resume, or choose another --run-dir")
         check_same(options.run_dir, begun, target)
-        archive.save_run({"state": "running", "budget": budget})
+        archive.save_run(RunRecord(state="running", budget=budget))
         return archive.run()
     problem = options.problem
     settings = options.settings or problem.search
     archive.save_run(
-        {
-            "problem": problem.model_dump(mode="json"),
-            "problem_path": str(problem.path),
-            "device": target.device.to_json(),
-            "device_name": options.device,
-            "settings": settings.model_dump(mode="json"),
-            "strategy": settings.strategy,
-            "budget": budget,
-            "versions": _versions(target),
-            "rng_seed": options.rng_seed,
-            "models": [model.name for model in models],
-            "reference_source": target.reference_source,
-            "reference_source_sha256": source_sha256(target),
-            "state": "running",
-            "started_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            "wall_s": 0.0,
-        }
+        RunRecord(
+            problem=problem.model_dump(mode="json"),
+            problem_path=str(problem.path),
+            device=target.device,
+            device_name=options.device,
+            settings=settings.model_dump(mode="json"),
+            strategy=settings.strategy,
+            budget=budget,
+            versions=_versions(target),
+            rng_seed=options.rng_seed,
+            models=tuple(model.name for model in models),
+            reference_source=target.reference_source,
+            reference_source_sha256=source_sha256(target),
+            state="running",
+            started_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            wall_s=0.0,
+        )
     )
     return archive.run()
 
@@ -300,15 +301,15 @@ async def _drive(
         raise
     finally:
         wall_s = context.wall_before_s + time.monotonic() - context.started_s
-        context.archive.save_run({"state": state, "wall_s": wall_s} | _sandbox_tier(context.archive))
+        tier = _sandbox_tier(context.archive)
+        context.archive.save_run(RunRecord(state=state, wall_s=wall_s, sandbox_tier=tier))
     return state
 
 
-def _sandbox_tier(archive: Archive) -> dict[str, str]:
-    """Return the tier of isolation that the candidates ran in, once one has."""
+def _sandbox_tier(archive: Archive) -> str | None:
+    """Return the tier of isolation that the candidates ran in; None before one has run."""
     tiers = (e.verdict.sandbox_tier for e in archive.evaluations() if e.verdict is not None)
-    found = next((tier for tier in tiers if tier), None)
-    return {"sandbox_tier": found} if found else {}
+    return next((tier for tier in tiers if tier), None)
 
 
 async def _stream(
@@ -362,22 +363,23 @@ def _forget_winner(archive: Archive, run_dir: Path) -> None:
 
 def _write_header(run_dir: Path, archive: Archive) -> None:
     """Write problem.h beside the best kernel, which includes it: with it the source compiles anywhere."""
-    from ridgeline.checkpoints.result import replace_file
+    from ridgeline.checkpoints.own_files import replace_file
     from ridgeline.tools.build.header import problem_header
-    from ridgeline.tools.records.problem import Device
     from ridgeline.tools.records.vocabulary import Interface
 
     description, run = archive.description(), archive.run()
-    if description is None or run["problem"]["interface"] == Interface.MODULE:
+    if description is None or run.problem is None or run.device is None:
         return
-    device = Device.from_json(run["device"])
-    header = problem_header(description.signature, device.kind, Interface(run["problem"]["interface"]))
+    interface = Interface(run.problem["interface"])
+    if interface is Interface.MODULE:
+        return
+    header = problem_header(description.signature, run.device.kind, interface)
     replace_file(run_dir / "problem.h", header)
 
 
 def _result(run_dir: Path, archive: Archive, state: str) -> SearchResult:
     """Write result.json, the best source and the report, and return what a caller wants of them."""
-    from ridgeline.checkpoints.result import write_run_outputs
+    from ridgeline.checkpoints.report.outputs import write_run_outputs
 
     report = write_run_outputs(run_dir, archive)
     _write_header(run_dir, archive)

@@ -14,6 +14,7 @@ from ridgeline.graph.search.unwritten import unwritten_branches
 from ridgeline.tools.errors import RunError
 
 if TYPE_CHECKING:
+    from ridgeline.checkpoints.run_record import RunRecord
     from ridgeline.graph.search.context import SearchContext
     from ridgeline.tools.records.problem import Target
 
@@ -23,17 +24,17 @@ def source_sha256(target: Target) -> str:
     return hashlib.sha256(target.reference_source.encode()).hexdigest()
 
 
-def check_same(run_dir: Path, begun: Mapping[str, Any], target: Target) -> None:
+def check_same(run_dir: Path, begun: RunRecord, target: Target) -> None:
     """Raise RunError when what a search would measure now does not compare with what it measured before."""
-    problem = begun.get("problem") or {}
-    if begun.get("reference_source_sha256") != source_sha256(target):
+    problem = begun.problem or {}
+    if begun.reference_source_sha256 != source_sha256(target):
         if problem.get("name") != target.name:
             raise RunError(
                 f"{run_dir}: a search of {problem.get('name')}, not of {target.name}; resume it without naming a problem, "
                 f"or give a run of {target.name}"
             )
         raise RunError(f"{run_dir}: the reference or its sizes changed since this search began; start anew")
-    arch = (begun.get("device") or {}).get("arch")
+    arch = begun.device.arch if begun.device else None
     if arch != target.device.arch:
         raise RunError(
             f"{run_dir}: begun on {arch}, this device is {target.device.arch}; resume it there or start anew"

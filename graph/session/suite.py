@@ -126,9 +126,9 @@ def run_suite(folder: Path, planned: Suite | None, search: SearchOne, on_row: On
 def _search(folder: Path, row: Row, search: SearchOne) -> tuple[Row, bool]:
     """Run one search and return its row, and whether the suite shall end with it."""
     run_dir = folder / row.run
-    begun = read_run(run_dir) or {}
+    begun = read_run(run_dir)
     try:
-        ended = search(row, run_dir, "settings" in begun)
+        ended = search(row, run_dir, begun is not None and begun.has_begun)
     except REFUSALS as error:
         logger.info("%s: refused: %s", row.name, error)
         return replace(row, state=REFUSED, reason=str(error)), False

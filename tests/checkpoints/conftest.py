@@ -10,6 +10,7 @@ import pytest
 
 from ridgeline.checkpoints.archive import Archive, comparison_key
 from ridgeline.checkpoints.journal import Journal
+from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.tools.records.problem import ArgSpec, Description, Device, Signature
 from ridgeline.tools.records.results import (
     Baseline,
@@ -121,12 +122,11 @@ def make_description() -> Description:
 def _fill_run(archive: Archive) -> None:
     problem = {"name": "quickstart", "reference": "reference.py", "interface": "c", "tolerance": "fp32"}
     archive.save_run(
-        {
-            "search_id": "5e4c", "problem": problem, "device": DEVICE.to_json(), "graph_version": 1,
-            "reference_source": "class Model: ...", "state": "finished", "wall_s": 311.5, "rng_seed": 0,
-            "models": ["offline"], "strategy": "branch", "sandbox_tier": "A",
-            "versions": {"ridgeline": "0.1.0", "python": "3.11.7", "torch": "2.13.0", "compiler": "g++ 12.2.0"},
-        }
+        RunRecord(
+            search_id="5e4c", problem=problem, device=DEVICE, graph_version=1, reference_source="class Model: ...",
+            state="finished", wall_s=311.5, rng_seed=0, models=("offline",), strategy="branch", sandbox_tier="A",
+            versions={"ridgeline": "0.1.0", "python": "3.11.7", "torch": "2.13.0", "compiler": "g++ 12.2.0"},
+        )
     )  # fmt: skip
     archive.save_description(make_description())
     archive.save_baselines(make_baselines())
@@ -206,7 +206,7 @@ def fill(archive: Archive) -> None:
     ratio = Comparison(ratio=1.73, ratio_ci95=(1.69, 1.77), first_ms=0.92, second_ms=0.53, blocks=12)
     archive.save("comparisons", comparison_key("seed-fused", tuned.id, "builds"), tuned.id, ratio)
     archive.save_certificate(_certificate(tuned.id))
-    archive.save_run({"best_id": tuned.id})
+    archive.save_run(RunRecord(best_id=tuned.id))
 
 
 def _certificate(candidate_id: str) -> dict[str, object]:

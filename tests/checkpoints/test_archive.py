@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.tools.errors import RunError
 from ridgeline.tools.records.results import Trial, Verdict
 from ridgeline.tools.records.vocabulary import Origin, Purpose, ReasonCode, Status
@@ -81,39 +82,12 @@ def test_candidates_are_found_by_round_idea_and_origin(filled: Archive) -> None:
 
 def test_save_run_merges_and_a_search_id_given_late_replaces_the_first(archive: Archive) -> None:
     archive.save_certificate({"passed": True})
-    first = archive.run()["search_id"]
-    archive.save_run({"state": "running"})
-    assert archive.run() == {"search_id": first, "state": "running"}
-    archive.save_run({"search_id": "mine", "state": "finished"})
-    assert archive.run() == {"search_id": "mine", "state": "finished"}
+    first = archive.run().search_id
+    archive.save_run(RunRecord(state="running"))
+    assert archive.run() == RunRecord(search_id=first, state="running")
+    archive.save_run(RunRecord(search_id="mine", state="finished"))
+    assert archive.run() == RunRecord(search_id="mine", state="finished")
     assert archive.certificate() == {"passed": True}
-
-
-def test_ranking_prefers_what_is_surely_faster_to_a_wide_interval(archive: Archive, story: SimpleNamespace) -> None:
-    for name, speedup, low in (("lucky", 2.7, 1.9), ("steady", 2.5, 2.4)):
-        evaluation = story.ok(name, speedup)
-        archive.add_candidate(story.candidate(name))
-        timing = replace(evaluation.timing, speedup_ci95=(low, 2 * speedup - low))
-        archive.add_evaluation(replace(evaluation, timing=timing))
-    assert [e.candidate_id for e in archive.ranking()] == ["steady", "lucky"]
-
-
-def test_ranking_is_not_fooled_by_a_machine_that_was_slow_for_a_while(archive: Archive, story: SimpleNamespace) -> None:
-    archive.add_evaluation(story.ok("steady", 2.0))
-    archive.add_evaluation(story.ok("during-a-slow-minute", 2.2, drift=1.4))
-    archive.add_evaluation(story.failed("wrong", Status.WRONG, ReasonCode.WRONG_VALUES, "no"))
-    assert [e.candidate_id for e in archive.ranking()] == ["during-a-slow-minute", "steady"]
-    assert [e.candidate_id for e in archive.ranking(limit=1)] == ["during-a-slow-minute"]
-    assert archive.ranking(Purpose.TUNE) == []
-
-
-def test_tried_ideas_tell_the_best_result_or_why_all_failed(filled: Archive) -> None:
-    tried = {t["id"]: t for t in filled.tried_ideas()}
-    assert tried["r4i1"]["best_candidate_id"] == "r4i1v0a0t3"
-    assert tried["r4i1"]["best_speedup"] == 2.31
-    assert tried["r1i4"]["best_speedup"] is None
-    assert tried["r1i4"]["failure"].startswith("runtime_error (crashed): killed by SIGSEGV")
-    assert tried["r2i1"]["failure"] == ""
 
 
 def test_a_cost_is_charged_once(archive: Archive) -> None:
@@ -153,7 +127,7 @@ def test_run_of_a_file_with_several_searches_asks_for_one(archive: Archive) -> N
         rows.table("runs").insert_all([{"search_id": s, "record": "{}"} for s in "ab"])
     with pytest.raises(RunError, match="several searches"):
         archive.run()
-    assert archive.runs() == [{}, {}]
+    assert archive.runs() == [RunRecord(), RunRecord()]
 
 
 def _dump(path: Path) -> list[str]:

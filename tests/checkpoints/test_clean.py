@@ -8,6 +8,7 @@ import pytest
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.clean import choose_old, list_runs, remove_run
+from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs import lock_run
 from ridgeline.tools.errors import RunError
 
@@ -16,7 +17,7 @@ DAY_S = 86400.0
 
 def _make_run(run_dir: Path, problem: str, days: int) -> None:
     with Archive.open(run_dir / "archive.sqlite") as archive:
-        archive.save_run({"problem": {"name": problem}, "state": "finished"})
+        archive.save_run(RunRecord(problem={"name": problem}, state="finished"))
     (run_dir / "run.log").write_text("x" * 1000)
     for file in run_dir.iterdir():
         os.utime(file, (time.time() - days * DAY_S,) * 2)

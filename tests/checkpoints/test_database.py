@@ -11,6 +11,7 @@ import pytest
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.result import show_run
+from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.tools.errors import StorageError
 
 _WRITER = """
@@ -158,7 +159,7 @@ def test_reading_changes_nothing_in_the_folder(filled: Archive) -> None:
     with Archive.open_read_only(filled.path.parent) as archive:
         assert len(archive.candidates()) == 35
         with pytest.raises(StorageError, match="cannot be written"):
-            archive.save_run({"state": "x"})
+            archive.save_run(RunRecord(state="x"))
     assert _contents(filled.path.parent) == before
 
 
@@ -172,14 +173,15 @@ def test_a_file_of_an_older_schema_is_read_and_stays_as_it_is(tmp_path: Path) ->
     with Archive.open_read_only(tmp_path) as archive:
         assert Journal(archive).totals()["calls"] == 0
         with pytest.raises(StorageError):
-            archive.save_run({"state": "x"})
+            archive.save_run(RunRecord(state="x"))
     assert _contents(tmp_path) == before
 
 
 _KILLED = """
 import os, signal, sys
 from ridgeline.checkpoints.archive import Archive
-Archive.open(sys.argv[1]).save_run({"search_id": "killed"})
+from ridgeline.checkpoints.run_record import RunRecord
+Archive.open(sys.argv[1]).save_run(RunRecord(search_id="killed"))
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -187,7 +189,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 _READ = """
 import sys
 from ridgeline.checkpoints.archive import Archive
-print(Archive.open_read_only(sys.argv[1]).run()["search_id"])
+print(Archive.open_read_only(sys.argv[1]).run().search_id)
 """
 
 
@@ -197,7 +199,7 @@ def test_what_a_killed_process_left_in_the_log_is_read(tmp_path: Path) -> None:
     assert path.with_name("archive.sqlite-wal").stat().st_size > 0
     names = sorted(f.name for f in tmp_path.iterdir())
     with Archive.open_read_only(path) as archive:
-        assert archive.run()["search_id"] == "killed"
+        assert archive.run().search_id == "killed"
     assert sorted(f.name for f in tmp_path.iterdir()) == names
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,6 +14,7 @@ from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.export import export_archive, export_jsonl, jsonl_lines, merge_archives
 from ridgeline.checkpoints.journal import Journal
 from ridgeline.checkpoints.result import read_schema
+from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs import lock_run
 from ridgeline.tools.errors import RunError, StorageError
 
@@ -28,7 +30,7 @@ def _rows(path: Path) -> list[str]:
 def _second(tmp_path: Path, story: SimpleNamespace) -> Path:
     with Archive.open(tmp_path / "second" / "archive.sqlite") as archive:
         story.fill(archive)
-        archive.save_run({"search_id": "77aa", "problem": {"name": "softmax"}})
+        archive.save_run(RunRecord(search_id="77aa", problem={"name": "softmax"}))
     return tmp_path / "second"
 
 
@@ -41,8 +43,8 @@ def test_an_exported_archive_is_one_file_with_everything(filled: Archive, tmp_pa
         assert copy.baselines() == filled.baselines()
         assert copy.certificate() == filled.certificate()
         assert Journal(copy).totals() == Journal(filled).totals()
-        assert copy.run()["exported_from"] == "run"
-        assert {k: v for k, v in copy.run().items() if not k.startswith("exported")} == filled.run()
+        assert copy.run().exported_from == "run"
+        assert replace(copy.run(), exported_at=None, exported_from=None) == filled.run()
 
 
 def test_an_export_into_a_folder_is_named_after_the_run(filled: Archive, tmp_path: Path) -> None:
@@ -88,10 +90,10 @@ def test_a_search_that_went_on_is_brought_up_to_date(filled: Archive, tmp_path: 
     into = tmp_path / "into.sqlite"
     merge_archives(into, [filled.path])
     filled.add_candidate(story.candidate("r5i1v0a0", round=5))
-    filled.save_run({"state": "budget"})
+    filled.save_run(RunRecord(state="budget"))
     assert merge_archives(into, [filled.path]) == {"searches": 0, "candidates": 1}
     with Archive.open(into, create=False) as merged:
-        assert merged.run()["state"] == "budget"
+        assert merged.run().state == "budget"
 
 
 def test_a_source_without_a_search_is_refused(archive: Archive, tmp_path: Path) -> None:
@@ -111,7 +113,7 @@ def test_merging_into_a_run_or_its_exported_archive_is_refused(
         with pytest.raises(RunError, match="merge into another file") as error:
             merge_archives(into, [second])
         assert "\n" not in str(error.value)
-    assert filled.run()["search_id"] == "5e4c"
+    assert filled.run().search_id == "5e4c"
     assert len(filled.candidates()) == 35
 
 
@@ -158,7 +160,7 @@ def test_an_export_that_nobody_named_replaces_a_link_itself(filled: Archive, tmp
 
 
 def test_an_archive_without_the_newer_fields_of_a_run_is_exported(archive: Archive, story: SimpleNamespace) -> None:
-    archive.save_run({"problem": {"name": "old"}})
+    archive.save_run(RunRecord(problem={"name": "old"}))
     archive.add_candidate(story.candidate("r1i1v0a0"))
     (line,) = map(json.loads, jsonl_lines(archive.path.parent))
     assert (line["problem"], line["reference_source"]) == ("old", "")

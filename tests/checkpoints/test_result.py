@@ -3,10 +3,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import subprocess
-import sys
 from enum import StrEnum
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,11 +17,10 @@ from ridgeline.checkpoints.result import (
     build_result,
     evaluation_line,
     read_schema,
-    replace_file,
     show_run,
     speedup_vs_seed,
-    write_run_outputs,
 )
+from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.tools.errors import StorageError
 from ridgeline.tools.records.results import Comparison, Verdict
 from ridgeline.tools.records.vocabulary import Label, PrecisionClass, Purpose, ReasonCode, Status
@@ -80,7 +76,7 @@ def test_result_of_a_search_stopped_before_anything_was_measured(archive: Archiv
 
 
 def test_a_winner_that_did_not_stand_up_is_not_reported(filled: Archive) -> None:
-    filled.save_run({"best_id": None, "state": "no_gain"})
+    filled.save_run(RunRecord(best_id="", state="no_gain"))
     result = build_result(filled)
     assert (result["best"], result["state"]) == (None, "no_gain")
     _check(result, "result")
@@ -141,32 +137,6 @@ def test_lineage_ends_when_parents_form_a_circle(archive: Archive, story: Simple
     assert [s["id"] for s in lineage(archive, "a")] == ["a", "b"]
 
 
-def test_outputs_are_written_whole_with_nothing_left_beside_them(filled: Archive) -> None:
-    run_dir = filled.path.parent
-    result = write_run_outputs(run_dir, filled)
-    assert json.loads((run_dir / "result.json").read_text()) == result
-    assert (run_dir / "best.cpp").read_text() == filled.candidate("r4i1v0a0t3").source
-    assert json.loads((run_dir / "certificate.json").read_text())["passed"] is True
-    expected = {"best.cpp", "certificate.json", "certificate.md", "report.html", "result.json"}
-    assert {f.name for f in run_dir.iterdir()} - {
-        "archive.sqlite",
-        "archive.sqlite-shm",
-        "archive.sqlite-wal",
-    } == expected
-
-
-def test_a_link_in_a_run_folder_is_replaced_and_what_it_leads_to_stays(filled: Archive, tmp_path: Path) -> None:
-    run_dir, kept = filled.path.parent, tmp_path / "kept.txt"
-    kept.write_text("the user's own")
-    written = ("best.cpp", "certificate.json", "certificate.md", "report.html", "result.json")
-    for name in written:
-        (run_dir / name).symlink_to(kept)
-    write_run_outputs(run_dir, filled)
-    assert kept.read_text() == "the user's own"
-    assert not any((run_dir / name).is_symlink() for name in written)
-    assert json.loads((run_dir / "result.json").read_text())["schema_version"] == 1
-
-
 def test_a_language_that_is_a_path_is_refused(story: SimpleNamespace) -> None:
     found = Best(candidate=story.candidate("a", language="/../../taken"), evaluation=story.ok("a", 2.0))
     with pytest.raises(StorageError, match="its language '/../../taken' is none of cpp, cu, py"):
@@ -181,35 +151,6 @@ def test_point_that_was_stored_and_not_measured_is_not_counted_as_tuned(filled: 
     filled.add_candidate(dataclasses.replace(filled.candidate("r4i1v0a0t3"), id="r4i1v0a0t4"))
     result = build_result(filled)
     assert (result["tuned"], result["history"][3]["tuned"]) == (1, 1)
-
-
-def test_a_full_disk_leaves_the_earlier_file_and_no_other(tmp_path: Path) -> None:
-    code = """
-import sys
-from pathlib import Path
-from ridgeline.checkpoints.result import replace_file
-from ridgeline.tools.errors import StorageError
-folder = Path(sys.argv[1])
-replace_file(folder / "result.json", "old")
-try:
-    replace_file(folder / "result.json", "new" * 400_000)
-except StorageError as error:
-    print(error)
-print((folder / "result.json").read_text(), [f.name for f in folder.iterdir()])
-"""
-    inner = f'mount -t tmpfs -o size=400k tmpfs {tmp_path} && exec "$0" -c "$1" "$2"'
-    command = ["unshare", "--map-root-user", "--mount", "sh", "-c", inner, sys.executable, code, str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    if "unshare" in done.stderr or "mount" in done.stderr:
-        pytest.skip(f"no mount namespaces here: {done.stderr.strip()}")
-    message, left = done.stdout.splitlines()
-    assert "no space left on device" in message
-    assert left == "old ['result.json']"
-
-
-def test_a_folder_that_cannot_be_written_is_one_line() -> None:
-    with pytest.raises(StorageError, match="/proc/result.json"):
-        replace_file(Path("/proc/result.json"), "{}")
 
 
 WORDS: dict[str, type[StrEnum]] = {

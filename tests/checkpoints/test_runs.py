@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs import check_graph_version, find_run, is_locked, lock_run, newest_unfinished
 from ridgeline.tools.errors import RunError
 
@@ -23,7 +24,7 @@ with lock_run(Path(sys.argv[1])):
 
 def _make_run(runs_dir: Path, name: str, problem: str, state: str, search_id: str = "") -> Path:
     with Archive.open(runs_dir / name / "archive.sqlite") as archive:
-        archive.save_run({"problem": {"name": problem}, "state": state, "search_id": search_id or f"id-{name}"})
+        archive.save_run(RunRecord(problem={"name": problem}, state=state, search_id=search_id or f"id-{name}"))
     time.sleep(0.002)  # entries are ordered by milliseconds
     return runs_dir / name
 

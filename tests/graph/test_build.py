@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import threading
+import traceback
+from typing import Any
+
+import pytest
+
+from ridgeline.checkpoints.bank import Bank
+from ridgeline.checkpoints.database import Database
 from ridgeline.tools.records.vocabulary import Origin
 from tests.graph.conftest import Search
+from tests.graph.scripted_model import ScriptedModel
 
 
 async def test_search_runs_every_planned_branch_and_certifies_the_fastest(search: Search) -> None:
@@ -16,3 +25,27 @@ async def test_search_runs_every_planned_branch_and_certifies_the_fastest(search
     certificate = search.archive.certificate()
     assert certificate is not None
     assert certificate["candidate"]["id"] == output["best_id"]
+
+
+async def test_no_node_waits_for_the_database_in_the_event_loops_thread(
+    search: Search, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loops_thread, seen = threading.get_ident(), []
+    for name in ("query", "write"):
+        used = getattr(Database, name)
+
+        def recorded(*given: Any, used: Any = used, **named: Any) -> Any:
+            seen.append(threading.get_ident() == loops_thread and "".join(traceback.format_stack(limit=6)))
+            return used(*given, **named)
+
+        monkeypatch.setattr(Database, name, recorded)
+    kernel = {"source": "// tune: BLOCK = 1 | 2 | 4\n#define BLOCK 1\n// speed 2.0\n"}
+    search.model = ScriptedModel(kernel=lambda request: kernel)
+    with Bank.open(search.folder / "bank.sqlite") as bank:
+        context = search.context(rounds=2, tune_trials=3)
+        context.bank = bank
+        output = await search.run(context)
+    assert output["certified"] and search.events_named("tune")
+    assert len(seen) > 100
+    blocking = [stack for stack in seen if stack]
+    assert blocking == [], blocking[0]

@@ -8,7 +8,7 @@ import json
 import logging
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,7 @@ from rich.console import Console
 
 from ridgeline.checkpoints.archive import FILE_NAME, Archive
 from ridgeline.checkpoints.result import STATE_WORDS
+from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs import UNFINISHED, check_vacant, find_run, newest_unfinished, read_run
 from ridgeline.graph.cli.summary import closing_lines, resume_command, resume_line
 from ridgeline.graph.cli.view.board import Board, recall
@@ -162,21 +163,21 @@ def _ignored(args: argparse.Namespace, options: SearchOptions) -> list[str]:
     """Return a line on the options that a resumed search does not take, and one on --rounds while it is unfinished."""
     if not options.resume:
         return []
-    begun = read_run(options.run_dir) or {}
-    kept = begun.get("settings", {}) | {"rng_seed": begun.get("rng_seed"), "device": begun.get("device_name")}
+    begun = read_run(options.run_dir) or RunRecord()
+    kept = dict(begun.settings or {}) | {"rng_seed": begun.rng_seed, "device": begun.device_name}
     differing = [
         f"--{name.replace('_', '-')} {getattr(args, name)} (it has {kept.get(name)})"
         for name in (*SHAPE[1:], "rng_seed", "device")
         if getattr(args, name) not in (None, kept.get(name))
     ]
     lines = [f"warning: ignored, a search keeps what it began with: {', '.join(differing)}"] if differing else []
-    lines += _changed_keys(begun.get("problem") or {}, options.problem)
-    if args.rounds and begun.get("state") in UNFINISHED:
+    lines += _changed_keys(begun.problem or {}, options.problem)
+    if args.rounds and begun.state in UNFINISHED:
         lines.append("warning: --rounds is ignored until the search is finished; then --resume --rounds N extends it")
     return lines
 
 
-def _changed_keys(was: dict[str, Any], problem: ProblemSpec) -> list[str]:
+def _changed_keys(was: Mapping[str, Any], problem: ProblemSpec) -> list[str]:
     """Return a line on what problem.yaml says otherwise now and a search keeps (what it may not change ends it)."""
     now = problem.model_dump(mode="json")
     keys = [key for key in ("seeds", "ideas", "search", "models", "budget") if key in was and was[key] != now[key]]
@@ -222,10 +223,10 @@ def _problem(args: argparse.Namespace, resumed: Path | None) -> ProblemSpec:
             "(ridgeline problems lists what ships, ridgeline new makes one of your own module)"
         )
     with Archive.open_read_only(resumed) as archive:
-        path = archive.run().get("problem_path")
+        path = archive.run().problem_path
     if not path:
         raise RunError(f"{resumed}: does not say which problem it searched; name its problem.yaml too")
-    return find_problem(str(path))
+    return find_problem(path)
 
 
 def _bank(text: str | None) -> Path | None:

@@ -175,6 +175,7 @@ def recall(board: Board, archive: Archive) -> None:
     for found in archive.evaluations():
         if found.purpose in SEARCHED:
             board.verdicts[found.candidate_id] = found.status is Status.OK and found.speedup is not None
+    board.verdicts |= {failure.candidate_id: False for failure in archive.engine_failures()}
     for best in read_standings(archive)[:1]:
         board._set_best(best.candidate.id, best.speedup, best.median_ms)  # noqa: SLF001 - this module's own
     board.history = {entry["round"]: entry["best_speedup"] for entry in rounds if entry["best_speedup"] is not None}
@@ -191,7 +192,7 @@ def _recall_place(board: Board, archive: Archive, *, rounds_over: int) -> None:
         board.phase = "judging the seed kernels"
     board.rounds_over = rounds_over
     board.round = max([rounds_over, *(idea.round for idea in archive.ideas())])
-    board.max_rounds = max(board.round, int(archive.run().get("settings", {}).get("rounds", 0)))
+    board.max_rounds = max(board.round, int((archive.run().settings or {}).get("rounds", 0)))
     if board.round:
         verb = "after" if board.round == rounds_over else "going on with"
         board.phase = f"{verb} round {board.round} of {board.max_rounds}"

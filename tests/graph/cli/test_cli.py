@@ -206,7 +206,8 @@ def test_run_of_another_graph_version_gets_one_line(problem: Path) -> None:
     run.mkdir()
     script = (
         "from ridgeline.checkpoints.archive import Archive\n"
-        f"with Archive.open({str(run)!r}) as a: a.save_run({{'graph_version': 'ancient', 'problem': {{'name': 'mine'}}}})"
+        "from ridgeline.checkpoints.run_record import RunRecord\n"
+        f"with Archive.open({str(run)!r}) as a: a.save_run(RunRecord(graph_version='ancient', problem={{'name': 'mine'}}))"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     subprocess.run([sys.executable, "-c", script], check=True, env=environment)

@@ -15,6 +15,7 @@ import pytest
 from tests.candidates import candidate_of
 
 from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs import lock_run
 from ridgeline.graph.cli.commands.run import _changed_keys
 from ridgeline.problems.spec import parse_problem
@@ -27,7 +28,7 @@ DAY_S = 86400.0
 def _make_run(runs: Path, name: str, problem: str = "quickstart", days: float = 0.0) -> Path:
     run_dir = runs / name
     with lock_run(run_dir), Archive.open(run_dir / "archive.sqlite") as archive:
-        archive.save_run({"problem": {"name": problem}, "state": "finished", "search_id": f"id-{name}"})
+        archive.save_run(RunRecord(problem={"name": problem}, state="finished", search_id=f"id-{name}"))
         for n in range(2):
             source = f"// kernel {n} of {name}: \u00b5s\n"
             archive.add_candidate(candidate_of(source, name=f"r1i{n}v0a0", origin=Origin.MODEL, round=1))
@@ -132,7 +133,7 @@ def test_clean_dry_run_and_clean_without_a_limit_remove_nothing(runs: Path) -> N
 
 def test_a_killed_run_is_not_said_to_be_running(runs: Path) -> None:
     with Archive.open(runs / "q-1" / "archive.sqlite") as archive:
-        archive.save_run({"state": "running"})
+        archive.save_run(RunRecord(state="running"))
     said = "killed, resumable"
     assert _ridgeline(runs, "show", "q-1").stdout.splitlines()[0] == f"quickstart (q-1): {said}"
     assert f"q-1  {said}, " in _ridgeline(runs, "clean").stdout

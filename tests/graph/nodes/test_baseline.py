@@ -9,6 +9,7 @@ from tests.graph.conftest import Search
 from tests.graph.memory_engine import MemoryEngine
 
 from ridgeline.checkpoints.bank import Bank
+from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.tools.records.vocabulary import Origin
 
 
@@ -28,10 +29,10 @@ async def test_bank_is_read_again_when_the_search_was_killed_before_all_its_kern
         context.bank = bank
         await search.run(context)
         seeds = bank.seeds("rowwise", "test-1", 2)
-        search.archive.save_run({"bank_read": False})
+        search.archive.save_run(RunRecord(bank_read=False))
         search.archive.add_candidate(dataclasses.replace(seeds[0], round=0))
         again = search.context(rounds=1)
         again.bank = bank
         await search.run(again)
     assert {seed.id for seed in seeds} <= {c.id for c in search.archive.candidates(origin=Origin.BANK)}
-    assert search.archive.run()["bank_read"] is True
+    assert search.archive.run().bank_read is True

@@ -22,7 +22,7 @@ async def test_search_without_a_faster_kernel_ends_without_gain(search: Search) 
     output = await search.run(context)
     assert output["outcome"] == "no_gain"
     assert not output["certified"]
-    assert search.archive.run()["state"] == "no_gain"
+    assert search.archive.run().state == "no_gain"
 
 
 async def test_search_that_its_budget_ended_says_so_without_a_gain_too(search: Search) -> None:
@@ -32,7 +32,7 @@ async def test_search_that_its_budget_ended_says_so_without_a_gain_too(search: S
     context.models = ModelPool([search.model])
     output = await search.run(context)
     assert (output["outcome"], output["certified"]) == ("budget", False)
-    assert search.archive.run()["state"] == "budget"
+    assert search.archive.run().state == "budget"
 
 
 async def test_winner_that_fails_its_certificate_gives_way_to_the_next_elite(search: Search) -> None:
@@ -67,7 +67,7 @@ async def test_search_that_had_nothing_to_gain_over_pytorch_stays_at_the_floor(s
     (context.problem.path.parent / "seeds" / "naive.cpp").write_text("// speed 0.9\n")
     output = await search.run(context)
     assert (output["outcome"], output["certified"]) == ("at_floor", False)
-    assert search.archive.run()["state"] == "at_floor"
+    assert search.archive.run().state == "at_floor"
 
 
 async def test_elite_that_fails_its_certificate_does_not_go_to_the_bank(search: Search, tmp_path: Any) -> None:

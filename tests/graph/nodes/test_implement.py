@@ -7,6 +7,7 @@ from typing import Any
 from tests.graph.conftest import Search
 from tests.graph.scripted_model import ScriptedModel, faster_each_round
 
+from ridgeline.checkpoints.idea_results import idea_results
 from ridgeline.graph.models.requests import KernelRequest
 from ridgeline.graph.models.retry import ModelUnavailable
 from ridgeline.graph.search.history import tried_ideas
@@ -41,9 +42,9 @@ async def test_repairs_end_after_the_number_allowed(search: Search) -> None:
     search.model = ScriptedModel(kernel=fails_until(9, "fails verify"))
     output = await search.run(search.context(rounds=1, ideas=1, implementations=1, repairs=2))
     assert len(search.model.writes) == 3
-    tried = search.archive.tried_ideas()
-    assert tried[0]["best_speedup"] is None
-    assert "row 3 differs" in tried[0]["failure"]
+    result = idea_results(search.archive)[0]
+    assert result.best is None
+    assert "row 3 differs" in result.failure
     assert output["best_id"] == "seed-naive"
 
 
@@ -55,8 +56,8 @@ async def test_engine_failure_in_one_branch_leaves_its_siblings_running(search: 
     search.model = ScriptedModel(kernel=kernel)
     output = await search.run(search.context(rounds=1))
     assert output["outcome"] == "finished"
-    failed = search.archive.evaluation("r1i0v0a0")
-    assert failed is not None and failed.reason_code is ReasonCode.ENGINE_FAILED
+    assert search.archive.evaluation("r1i0v0a0") is None
+    assert "r1i0v0a0" in {failure.candidate_id for failure in search.archive.engine_failures()}
     assert len(search.model.writes) == 4, "an engine's failure is not the model's to repair"
     assert output["best_speedup"] == 1.5
 
@@ -70,6 +71,7 @@ async def test_failure_before_an_engines_failure_is_what_the_models_are_told(sea
     await search.run(search.context(rounds=1, ideas=1, implementations=1))
     assert [c.id for c in search.archive.candidates(idea_id="r1i0")] == ["r1i0v0a0", "r1i0v0a1"]
     assert "expected ';'" in tried_ideas(search.archive)[0].failure
+    assert "expected ';'" in idea_results(search.archive)[0].failure
 
 
 async def test_silent_model_fails_its_branch_only(search: Search) -> None:

@@ -19,7 +19,7 @@ from ridgeline.graph.search.context import SearchContext
 from ridgeline.graph.search.tuning import root_id
 from ridgeline.problems.spec import Budget
 from ridgeline.tools.engine import BenchmarkTask, CompileTask, Task
-from ridgeline.tools.errors import NotBegun
+from ridgeline.tools.errors import EngineError, NotBegun
 from ridgeline.tools.records.results import Timing
 from ridgeline.tools.records.vocabulary import Origin, Purpose
 
@@ -50,6 +50,35 @@ async def test_tune_keeps_to_its_trials_over_all_elites(search: Search) -> None:
     await search.run(search.context(rounds=2, ideas=2, implementations=1, tune_trials=6))
     for round_ in (1, 2):
         assert 0 < len(search.archive.candidates(round=round_, origin=Origin.TUNE)) <= 6
+
+
+class FailsOnPoints(MemoryEngine):
+    """An engine that breaks whenever it times a tuned point, until it is mended."""
+
+    is_broken = True
+
+    async def submit(self, task: Task[Any]) -> Any:
+        if self.is_broken and isinstance(task, BenchmarkTask) and task.candidate.origin is Origin.TUNE:
+            raise EngineError("the judge died")
+        return await super().submit(task)
+
+
+async def test_points_that_the_engine_failed_on_end_a_sweep_and_are_measured_in_the_next_session(
+    search: Search,
+) -> None:
+    search.model = ScriptedModel(kernel=lambda r: {"source": TUNED.format(title=r.idea.title)})
+    search.engine = FailsOnPoints()
+    await search.run(search.context(rounds=1, ideas=1, implementations=1, tune_trials=6))
+    points = [candidate.id for candidate in search.archive.candidates(origin=Origin.TUNE)]
+    assert 0 < len(points) <= 6
+    assert {failure.candidate_id for failure in search.archive.engine_failures()} == set(points)
+    assert search.archive.evaluations(purpose=Purpose.TUNE) == []
+    search.engine.is_broken = False
+    context = search.context(rounds=1, ideas=1, implementations=1, tune_trials=len(points))
+    await in_a_node(tune, {"round": 1, "elites": ["r1i0v0a0"]}, context)
+    assert search.archive.engine_failures() == []
+    assert {e.candidate_id for e in search.archive.evaluations(purpose=Purpose.TUNE)} == set(points)
+    assert {c.id for c in search.archive.candidates(origin=Origin.TUNE)} == set(points)
 
 
 async def test_seed_named_like_a_tuned_kernel_is_tuned_as_any_other(search: Search) -> None:

@@ -13,8 +13,9 @@ from tests.graph.memory_engine import MemoryEngine
 from tests.graph.scripted_model import ScriptedModel
 
 from ridgeline.graph.search.history import model_outcomes, tried_ideas
-from ridgeline.graph.search.measuring import measure_again, run_step, together
+from ridgeline.graph.search.measuring import retry_engine_failures, run_step, together
 from ridgeline.tools.errors import EngineError, NotBegun, RidgelineError, StorageError
+from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.vocabulary import Purpose, Status
 
 
@@ -49,7 +50,11 @@ async def test_engine_failure_is_no_verdict_on_an_idea_and_is_measured_again_in_
     await search.run(search.context(rounds=1, ideas=2, implementations=1))
     assert tried_ideas(search.archive) == ()
     assert model_outcomes(search.archive, 2) == []
-    await in_a_node(measure_again, search.context())
+    assert search.archive.evaluation("r1i0v0a0") is None
+    failed = {failure.candidate_id for failure in search.archive.engine_failures()}
+    assert failed == {"seed-naive", "r1i0v0a0", "r1i1v0a0"}
+    await in_a_node(retry_engine_failures, search.context())
+    assert search.archive.engine_failures() == []
     evaluation = search.archive.evaluation("r1i0v0a0")
     assert evaluation is not None and evaluation.status is Status.OK
     assert [idea.id for idea in tried_ideas(search.archive)] == ["r1i0", "r1i1"]
@@ -61,6 +66,7 @@ async def test_engine_that_fails_is_not_tried_again_in_the_same_session(search: 
     search.model = ScriptedModel(kernel=lambda r: {"source": "// crashes VerifyTask\n// speed 2.0\n"})
     await search.run(search.context(rounds=2, ideas=1, implementations=1))
     assert search.engine.counts["VerifyTask:r1i0v0a0"] == 1
+    assert [f.candidate_id for f in search.archive.engine_failures()] == ["r1i0v0a0", "r2i0v0a0"]
 
 
 async def test_build_is_the_one_of_the_step_at_hand(search: Search) -> None:
@@ -80,7 +86,7 @@ async def test_build_is_the_one_of_the_step_at_hand(search: Search) -> None:
         step = "compile" if compiler == "old" else "benchmark"
         evaluations.append(await in_a_node(run_step, context, step, candidate.id, Purpose.EVALUATE))
     assert evaluations[0] is None
-    assert evaluations[1] is not None and evaluations[1].build is not None
+    assert isinstance(evaluations[1], Evaluation) and evaluations[1].build is not None
     assert evaluations[1].build.key == "new-seed-naive"
 
 
@@ -132,4 +138,4 @@ async def test_kernels_beside_one_that_ends_the_search_are_not_stored_as_the_eng
         await search.run(context)
     search.engine.ended.set()
     await asyncio.sleep(0.05)
-    assert search.archive.evaluations() == []
+    assert search.archive.evaluations() == [] == search.archive.engine_failures()

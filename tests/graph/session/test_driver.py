@@ -24,12 +24,13 @@ from tests.graph.scripted_model import ScriptedModel
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.journal import Journal
 from ridgeline.checkpoints.result import read_schema
+from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs import lock_run
 from ridgeline.graph.offline import OfflineModel
 from ridgeline.graph.session.driver import SearchOptions, run_search
 from ridgeline.problems.spec import Budget
 from ridgeline.tools.engine import BaselineTask, BenchmarkTask, CompileTask, DescribeTask, Task, VerifyTask
-from ridgeline.tools.errors import ModelError, NotBegun, ProblemError, RunError
+from ridgeline.tools.errors import EngineError, ModelError, NotBegun, ProblemError, RunError
 from ridgeline.tools.records.problem import Description
 from ridgeline.tools.records.vocabulary import Origin, Status
 
@@ -303,6 +304,43 @@ async def test_branches_that_a_spent_budget_left_unwritten_come_first_when_there
     assert len({(w.idea.title, w.variation) for w in model.writes}) == SETTINGS["ideas"] * SETTINGS["implementations"]
 
 
+class FailsToVerifyR1i0(MemoryEngine):
+    """An engine that breaks at one idea's kernels."""
+
+    def _verify(self, task: VerifyTask) -> Any:
+        if task.candidate.id.startswith("r1i0"):
+            raise EngineError("the judge died")
+        return super()._verify(task)
+
+
+def _back_to_schema_3(archive: Archive) -> None:
+    """Store engine failures as schema 3 did: among the evaluations."""
+    failures = archive.engine_failures()
+    with archive.database.write() as rows:
+        rows.execute("DROP TRIGGER evaluation_ends_failure")
+        rows.execute("DROP TABLE engine_failures")
+        for failure in failures:
+            record = json.dumps(failure.as_evaluation().to_json())
+            keys = {"candidate_id": failure.candidate_id, "purpose": failure.purpose.value}
+            rows.table("evaluations").insert({**keys, "record": record})
+        rows.execute("PRAGMA user_version = 3")
+
+
+async def test_run_folder_of_an_older_schema_goes_on_and_judges_what_its_engine_failed_on(tmp_path: Path) -> None:
+    await run_search(options(tmp_path), engine=FailsToVerifyR1i0(), models=[ScriptedModel()])
+    with Archive.open(tmp_path / "run", create=False) as archive:
+        assert {f.candidate_id for f in archive.engine_failures()} == {"r1i0v0a0", "r1i0v1a0"}
+        _back_to_schema_3(archive)
+    resumed = options(tmp_path, resume=True, max_rounds=3)
+    result = await run_search(resumed, engine=MemoryEngine(), models=[ScriptedModel()])
+    assert (result.state, result.rounds, result.certified) == ("finished", 3, True)
+    with Archive.open(tmp_path / "run", create=False) as archive:
+        assert archive.engine_failures() == []
+        for candidate_id in ("r1i0v0a0", "r1i0v1a0"):
+            evaluation = archive.evaluation(candidate_id)
+            assert evaluation is not None and evaluation.status is Status.OK
+
+
 async def test_extended_search_has_no_certificate_until_it_is_certified_again(tmp_path: Path) -> None:
     await run_search(options(tmp_path), engine=MemoryEngine(), models=[ScriptedModel()])
     refuses = ScriptedModel(kernel=lambda r: ModelError("scripted: the key was refused (HTTP 401)"))
@@ -310,7 +348,7 @@ async def test_extended_search_has_no_certificate_until_it_is_certified_again(tm
         await run_search(options(tmp_path, resume=True, max_rounds=3), engine=MemoryEngine(), models=[refuses])
     with Archive.open(tmp_path / "run", create=False) as archive:
         assert archive.certificate() is None
-        assert "best_id" not in archive.run()
+        assert archive.run().best_id is None
     assert not (tmp_path / "run" / "certificate.json").exists()
     result = await run_search(options(tmp_path, resume=True), engine=MemoryEngine(), models=[ScriptedModel()])
     assert (result.certified, result.rounds) == (True, 3)
@@ -328,7 +366,7 @@ async def test_changed_terms_of_the_problem_are_refused_on_resume(tmp_path: Path
 async def test_search_of_another_device_is_refused_on_resume(tmp_path: Path) -> None:
     await run_search(options(tmp_path), engine=MemoryEngine(), models=[ScriptedModel()])
     with Archive.open(tmp_path / "run", create=False) as archive:
-        archive.save_run({"device": archive.run()["device"] | {"arch": "another CPU"}})
+        archive.save_run(RunRecord(device=dataclasses.replace(archive.run().device, arch="another CPU")))
     with pytest.raises(RunError, match="begun on another CPU"):
         await run_search(options(tmp_path, resume=True), engine=MemoryEngine(), models=[ScriptedModel()])
 
@@ -343,10 +381,10 @@ async def test_run_record_says_what_was_searched_and_with_what(tmp_path: Path) -
     await run_search(options(tmp_path), engine=MemoryEngine(), models=[ScriptedModel()])
     with Archive.open(tmp_path / "run", create=False) as archive:
         run = archive.run()
-    assert "class Model" in run["reference_source"]
-    assert run["strategy"] == "branch"
-    assert run["sandbox_tier"] == "A"
-    assert "g++" in run["versions"]["compiler"] or "GCC" in run["versions"]["compiler"]
+    assert "class Model" in (run.reference_source or "")
+    assert run.strategy == "branch"
+    assert run.sandbox_tier == "A"
+    assert "g++" in run.versions["compiler"] or "GCC" in run.versions["compiler"]
 
 
 class _Unexportable(MemoryEngine):

@@ -8,7 +8,8 @@ import pytest
 from tests.graph.conftest import Search
 from tests.graph.scripted_model import ScriptedModel
 
-from ridgeline.checkpoints.result import write_run_outputs
+from ridgeline.checkpoints.idea_results import idea_results
+from ridgeline.checkpoints.report.outputs import write_run_outputs
 from ridgeline.graph.cli.commands.show import execute
 
 
@@ -48,7 +49,7 @@ async def test_show_leaves_category_and_model_out_where_the_terminal_is_narrow(
     search: Search, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await search.run(search.context(rounds=2))
-    ideas = search.archive.tried_ideas()
+    ideas = [result.to_json() for result in idea_results(search.archive)]
     narrow = shown(search, capsys, monkeypatch, 80).splitlines()
     assert [sum(line.startswith(idea["id"]) for line in narrow) for idea in ideas] == [1] * len(ideas)
     assert not any(ideas[0]["category"] in line for line in narrow)

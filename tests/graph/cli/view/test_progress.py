@@ -18,6 +18,7 @@ from tests.graph.conftest import Search
 from tests.graph.scripted_model import ScriptedModel
 
 from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.cli.summary import closing_lines, resume_command, resume_line
 from ridgeline.graph.cli.view.board import Board, recall
 from ridgeline.graph.cli.view.progress import Drawing, LiveView, PlainView, quiet_terminal
@@ -144,7 +145,7 @@ async def test_board_names_the_idea_of_each_branch_and_of_the_best(search: Searc
 async def test_board_of_a_resumed_search_shows_what_the_events_had_shown(search: Search) -> None:
     search.model = ScriptedModel(kernel=tunable)
     await search.run(search.context(rounds=2, tune_trials=4))
-    search.archive.save_run({"settings": {"rounds": 5}})
+    search.archive.save_run(RunRecord(settings={"rounds": 5}))
     shown, resumed = make_board(), make_board()
     for event in search.events:
         shown.apply(event)

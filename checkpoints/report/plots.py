@@ -1,4 +1,4 @@
-"""Small charts as inline SVG: no library, no script, colours from the page's CSS variables.
+"""Small charts as inline SVG, without a library or a script; colours come from the page's CSS variables.
 
 All text is escaped. Lengths are in the units of the viewBox; the page scales the whole.
 """
@@ -49,7 +49,7 @@ class Scale:
         return LEFT + (WIDTH - LEFT - RIGHT) * position / (self.rounds + 1)
 
     def y(self, speedup: float) -> float:
-        """Return the y of a speedup, at the edge when it lies outside."""
+        """Return the y of a speedup; a speedup outside of the scale lies on the edge."""
         inside = min(max(speedup, self.low), self.high)
         share = math.log(inside / self.low) / math.log(self.high / self.low)
         return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * share
@@ -73,7 +73,7 @@ def _fit(dots: Sequence[Dot], lines: Sequence[Line], best_so_far: Sequence[tuple
     timed = [d.speedup for d in dots if d.speedup] + [s for _, s in best_so_far]
     levels = [line.speedup for line in lines] + [1.0]
     high = max(timed + levels) * 1.15
-    low = max(min(timed + levels) / 1.15, high / 100)  # what is 100 times slower than the best lies on the edge
+    low = max(min(timed + levels) / 1.15, high / 100)  # kernels over 100 times slower than the best lie on the edge
     return Scale(rounds=max([d.round for d in dots] + [r for r, _ in best_so_far], default=0), low=low, high=high)
 
 
@@ -163,7 +163,7 @@ def _labels(scale: Scale, lines: Sequence[Line], best_so_far: Sequence[tuple[int
 
 
 def spread(positions: Sequence[float], gap: float = _LINE_GAP) -> list[float]:
-    """Return positions near the wanted ones, in the same order along the axis, none closer than `gap` to another."""
+    """Return positions near the wanted ones, in the same order along the axis, at least `gap` apart."""
     order = sorted(range(len(positions)), key=lambda i: positions[i])
     clusters: list[list[int]] = []
     for i in order:

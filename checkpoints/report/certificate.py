@@ -1,11 +1,11 @@
-"""certificate.md: what certificate.json holds, for a person to read."""
+"""certificate.md: the content of certificate.json as Markdown tables."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ridgeline.checkpoints.best_words import best_configuration
+from ridgeline.checkpoints.report.wording import best_configuration
 
 Facts = dict[str, Any]
 _ABSENT: Facts = {
@@ -14,7 +14,7 @@ _ABSENT: Facts = {
     **dict.fromkeys(("timings", "baselines", "selection", "failed_before", "labels"), ()),
     **dict.fromkeys(("problem", "date", "reason"), ""),
 }
-"""What a certificate of an earlier version may lack."""
+"""Defaults of the fields that a certificate of an earlier version may lack."""
 
 
 def render_certificate(certificate: Facts, *, best: Facts | None) -> str:
@@ -94,7 +94,7 @@ def _floor(certificate: Facts) -> str:
 
 
 def own_work_words(work: Facts | None) -> str:
-    """Return whose code the winner's time is spent in."""
+    """Return which part of the device's time the winner's own code takes, and which other code runs."""
     if not work:
         return "not looked at"
     share = f"{work['share']:.1%} of the device's time" if work["share"] is not None else "share unknown"
@@ -134,7 +134,7 @@ def _shapes(certificate: Facts) -> Iterator[tuple[str, str]]:
 
 
 def shape_rows(found: Facts) -> Iterator[tuple[str, str]]:
-    """Yield each other shape with what became of the source there."""
+    """Yield (sizes, outcome) of each other shape that the source was tried at."""
     if found.get("skipped"):
         yield "none", found["skipped"]
     for shape in found.get("shapes", ()):

@@ -3,7 +3,7 @@ from __future__ import annotations
 from itertools import pairwise
 from xml.etree import ElementTree as ET
 
-from ridgeline.checkpoints.plots import HEIGHT, WIDTH, Dot, Line, bars, spread, trajectory
+from ridgeline.checkpoints.report.plots import HEIGHT, WIDTH, Dot, Line, bars, spread, trajectory
 
 
 def test_labels_are_spread_until_none_overlaps_and_keep_their_order() -> None:

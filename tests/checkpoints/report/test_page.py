@@ -8,8 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.report import colour_source, render_report
+from ridgeline.checkpoints.report.page import render_report
 from ridgeline.checkpoints.result import STATE_WORDS, build_result
+from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.tools.records.vocabulary import ReasonCode, Status
 
 NEWER = ("reference_source", "versions", "strategy", "sandbox_tier")  # absent from older runs' records
@@ -77,7 +78,7 @@ def test_what_models_and_users_wrote_never_becomes_markup(filled: Archive, story
     filled.add_evaluation(story.failed("r5i2v0a0", Status.WRONG, ReasonCode.WRONG_VALUES, HOSTILE))
     filled.save_certificate({HOSTILE: [HOSTILE]})
     filled.save_run(
-        {"best_id": "r5i1v0a0", "models": [HOSTILE], "problem": {"name": HOSTILE}, "versions": {"x": HOSTILE}}
+        RunRecord(best_id="r5i1v0a0", models=(HOSTILE,), problem={"name": HOSTILE}, versions={"x": HOSTILE})
     )
     found = _read(_render(filled))
     assert not {"script", "img"} & set(found.tags)
@@ -120,7 +121,7 @@ def test_a_configuration_that_failed_is_named_beside_the_best(filled: Archive) -
 
 def test_a_search_that_ends_with_its_own_seed_says_so(filled: Archive) -> None:
     assert "beat the seed" not in _render(filled)
-    filled.save_run({"best_id": "seed-fused"})
+    filled.save_run(RunRecord(best_id="seed-fused"))
     page = _render(filled)
     assert "No kernel beat the seed that was given; this is that seed" in page
     assert "it is a seed" in page
@@ -163,7 +164,7 @@ def test_environment_tells_strategy_and_tier_and_an_older_archive_lacks_them(fil
     page = _render(filled)
     for key, value in (("strategy", "branch"), ("sandbox tier", "A"), ("compiler", "g++ 12.2.0")):
         assert f'<tr><td class="soft">{key}</td><td>{value}</td></tr>' in page
-    older = {k: v for k, v in filled.run().items() if k not in NEWER}
+    older = {k: v for k, v in filled.run().to_json().items() if k not in NEWER}
     with filled.database.write() as rows:
         rows.execute("UPDATE runs SET record = ?", [json.dumps(older | {"settings": {"strategy": "revision"}})])
     page = _render(filled)
@@ -173,7 +174,7 @@ def test_environment_tells_strategy_and_tier_and_an_older_archive_lacks_them(fil
 
 @pytest.mark.parametrize("state", STATE_WORDS)
 def test_report_says_how_the_search_ended(archive: Archive, state: str) -> None:
-    archive.save_run({"state": state})
+    archive.save_run(RunRecord(state=state))
     assert f"· {STATE_WORDS[state]}</div>" in _render(archive)
 
 
@@ -196,17 +197,6 @@ def test_a_kernel_whose_certificate_failed_is_not_called_a_gain(filled: Archive)
     page = _render(filled)
     assert "not certified (re-timing: its interval includes 1)" in page
     assert 'class="verdict none"' in page
-
-
-def test_coloured_source_is_the_same_text_escaped() -> None:
-    source = '#include <cmath>\n// a < b && "c"\nfor (int i = 0; i < 8; ++i) puts("<b>\\"");\n'
-    coloured = colour_source(source)
-    assert '<i class="key">for</i>' in coloured
-    assert '<i class="pre">#include &lt;cmath&gt;</i>' in coloured
-    plain = re.sub(r"</?i[^>]*>", "", coloured)
-    from html import unescape
-
-    assert unescape(plain) == source
 
 
 def test_audit_of_a_certificate_is_told_in_words(filled: Archive) -> None:

@@ -1,4 +1,4 @@
-"""What is said of the kernel that a run stands for, beside its figures: the same in the terminal and in report.html."""
+"""Wording for a run's best kernel, the same in the terminal and in report.html."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ UNENDED = ("running", "stopped", "budget")
 
 
 def name_of_place(state: str, *, certified: bool) -> str:
-    """Return what the kernel is: only a certified one has won."""
+    """Return the kernel's title: "winner" when certified, else "fastest"."""
     if certified:
         return "winner"
     return "fastest so far" if state in UNENDED else "fastest"
 
 
 def doubt(best: Best, *, certified: bool) -> str:
-    """Return what speaks against the kernel; nothing when it is certified."""
+    """Return the reservations about the kernel; none when it is certified."""
     if certified:
         return ""
     is_slower = best.get("speedup") is not None and best["speedup"] < 1
@@ -27,7 +27,7 @@ def doubt(best: Best, *, certified: bool) -> str:
 
 
 def seed_words(best: Best, state: str) -> str:
-    """Return that the search gained nothing over what it began with, when that is so."""
+    """Return a sentence when the best kernel is one that the search began with, else an empty string."""
     yet = " yet" if state in UNENDED else ""
     if best.get("origin") == "seed":
         return f"no kernel beat the seed that was given{yet}; this is that seed"
@@ -37,6 +37,6 @@ def seed_words(best: Best, state: str) -> str:
 
 
 def best_configuration(best: Best) -> str:
-    """Return what PyTorch's best configuration is called here: with those that could not be measured."""
+    """Return the name of PyTorch's best configuration, with the configurations that could not be measured."""
     failed = " and ".join(name.replace("_", " ") for name in best.get("baselines_failed") or ())
     return f"best configuration{f' ({failed} failed: no figure)' if failed else ''}"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.certificate_text import render_certificate
-from ridgeline.checkpoints.result import build_result, write_run_outputs
+from ridgeline.checkpoints.report.certificate import render_certificate
+from ridgeline.checkpoints.result import build_result
 
 
 def test_summary_says_the_verdict_and_every_figure(filled: Archive) -> None:
@@ -37,12 +37,6 @@ def test_summary_says_which_configuration_of_pytorch_has_no_figure(filled: Archi
     assert best["baselines_failed"] == ["compile"]  # TF32's failed too, with which an fp32 kernel does not compete
     text = render_certificate(certificate, best=best)
     assert "| over PyTorch's best configuration (compile failed: no figure) | 1.900x |" in text
-
-
-def test_summary_lies_beside_the_certificate(filled: Archive) -> None:
-    run = filled.path.parent
-    write_run_outputs(run, filled)
-    assert (run / "certificate.md").read_text().startswith("# quickstart: r4i1v0a0t3 is certified")
 
 
 def test_certificate_of_an_earlier_version_is_told_as_far_as_it_goes() -> None:

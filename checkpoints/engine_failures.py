@@ -1,0 +1,56 @@
+"""Engine failures: candidates that the machine failed on and that were therefore not judged.
+
+A candidate has an evaluation or an engine failure for one purpose, never both; triggers of the schema keep it so. An
+evaluation that comes later ends the failure, and a failure never takes the place of an evaluation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ridgeline.checkpoints.database import Database
+from ridgeline.tools.records.results import Evaluation
+from ridgeline.tools.records.vocabulary import Purpose, ReasonCode, Status
+
+_ADD = """INSERT INTO engine_failures (candidate_id, purpose, reason) VALUES (:candidate_id, :purpose, :reason)
+ON CONFLICT (candidate_id, purpose) DO UPDATE SET reason = excluded.reason"""
+_FIND = """SELECT candidate_id, purpose, reason FROM engine_failures
+WHERE :candidate_id IS NULL OR candidate_id = :candidate_id ORDER BY rowid"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineFailure:
+    """One candidate that could not be judged for one purpose."""
+
+    candidate_id: str
+    purpose: Purpose
+    reason: str
+
+    def as_evaluation(self) -> Evaluation:
+        """Return the entry that reports, exports and events show: refused, engine_failed."""
+        return Evaluation(
+            key=f"unjudged:{self.candidate_id}:{self.purpose}",
+            candidate_id=self.candidate_id,
+            purpose=self.purpose,
+            status=Status.REFUSED,
+            reason_code=ReasonCode.ENGINE_FAILED,
+            reason=self.reason,
+        )
+
+
+class EngineFailures:
+    """The failures of one search, in its archive's file."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, failure: EngineFailure) -> None:
+        """Store a failure; a candidate that has its evaluation keeps the evaluation alone."""
+        row = {"candidate_id": failure.candidate_id, "purpose": failure.purpose.value, "reason": failure.reason}
+        with self._database.write() as rows:
+            rows.execute(_ADD, row)
+
+    def find(self, candidate_id: str | None = None) -> list[EngineFailure]:
+        """Return the failures of one candidate, or of all, in the order in which they came."""
+        found = self._database.query(_FIND, {"candidate_id": candidate_id})
+        return [EngineFailure(**row | {"purpose": Purpose(row["purpose"])}) for row in found]

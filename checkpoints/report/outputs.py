@@ -1,0 +1,33 @@
+"""The files of a finished or stopped run: best kernel, certificate, report and result.json."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.own_files import replace_file
+from ridgeline.checkpoints.report.certificate import render_certificate
+from ridgeline.checkpoints.report.page import render_report
+from ridgeline.checkpoints.result import STATE_WORDS, build_result, choose_best
+from ridgeline.checkpoints.strict_json import finite, pretty
+
+
+def write_run_outputs(run_dir: Path, archive: Archive) -> dict[str, Any]:
+    """Write best.cpp or best.cu, certificate.json and .md, report.html and last result.json; return the last's content.
+
+    Each file is replaced as a whole: a reader, a kill or a full disk never leaves half of one.
+
+    Raises:
+        StorageError: the folder cannot be written or the disk is full; the earlier files are as they were.
+    """
+    result = build_result(archive)
+    best = choose_best(archive)
+    if best:
+        replace_file(run_dir / best.file_name, best.candidate.source)
+    if certificate := archive.certificate():
+        replace_file(run_dir / "certificate.json", pretty(finite(certificate)))
+        replace_file(run_dir / "certificate.md", render_certificate(finite(certificate), best=result["best"]))
+    replace_file(run_dir / "report.html", render_report(archive, result, state_words=STATE_WORDS[result["state"]]))
+    replace_file(run_dir / "result.json", pretty(result))
+    return result

@@ -1,0 +1,91 @@
+"""The record of a whole search: the request, the progress, the best kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+from ridgeline.tools.records.problem import Device
+from ridgeline.tools.records.results import Baselines
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    """One search; a field of None was never stored.
+
+    The same class is a change: `Archive.save_run` stores the fields that are not None and leaves the others as they are.
+    """
+
+    search_id: str | None = None
+
+    # The request, stored when the search begins.
+    problem: Mapping[str, Any] | None = None  # problem.yaml, every default filled in
+    problem_path: str | None = None
+    device: Device | None = None
+    device_name: str | None = None  # as given: "cpu", "cuda:1"
+    settings: Mapping[str, Any] | None = None  # of the search: rounds, ideas, implementations, …
+    strategy: str | None = None
+    rng_seed: int | None = None
+    models: tuple[str, ...] | None = None
+    reference_source: str | None = None  # with the target's sizes
+    reference_source_sha256: str | None = None
+    versions: Mapping[str, str] | None = None
+    graph_version: int | str | None = None
+    started_at: str | None = None  # UTC, ISO 8601
+
+    # The progress.
+    budget: Mapping[str, float | None] | None = None  # of the latest session
+    state: str | None = None  # "running", or one of `result.STATES`
+    wall_s: float | None = None  # over all sessions
+    bank_read: bool | None = None
+    sandbox_tier: str | None = None
+
+    # The certificate's part.
+    baselines_again: Baselines | None = None  # PyTorch's times as the certificate measured them
+    best_id: str | None = None  # "": the search ended and no kernel stood up
+
+    # The copy's origin, in an exported archive.
+    exported_at: str | None = None
+    exported_from: str | None = None
+
+    @property
+    def problem_name(self) -> str:
+        """Return the problem's name; empty before the search has begun."""
+        return str((self.problem or {}).get("name", ""))
+
+    @property
+    def has_begun(self) -> bool:
+        """Say whether the search stored its request."""
+        return self.settings is not None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields that are not None; a `best_id` of "" becomes null."""
+        values = {f.name: value for f in fields(self) if (value := getattr(self, f.name)) is not None}
+        for name in ("device", "baselines_again"):
+            if name in values:
+                values[name] = values[name].to_json()
+        if "models" in values:
+            values["models"] = list(values["models"])
+        if "best_id" in values:
+            values["best_id"] = values["best_id"] or None
+        return values
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Return the record of a stored object; keys that the class does not have are ignored.
+
+        Raises:
+            KeyError, TypeError, ValueError: a field is not what `to_json` wrote.
+        """
+        known = {f.name for f in fields(cls)}
+        values = {name: value for name, value in data.items() if name in known and value is not None}
+        if "device" in values:
+            values["device"] = Device.from_json(values["device"])
+        if "baselines_again" in values:
+            values["baselines_again"] = Baselines.from_json(values["baselines_again"])
+        if "models" in values:
+            values["models"] = tuple(values["models"])
+        if "best_id" in data:
+            values["best_id"] = data["best_id"] or ""
+        return cls(**values)

@@ -1,0 +1,53 @@
+"""Errors of SQLite and the disk as a StorageError of one line."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ridgeline.tools.errors import StorageError
+
+BUSY_TIMEOUT_S = 30.0
+
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}
+UNWRITABLE = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}
+OCCUPIED = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+
+
+@contextmanager
+def storage_errors(path: Path) -> Iterator[None]:
+    """Turn an error of SQLite or the disk inside the block into a StorageError that names `path` and a remedy."""
+    try:
+        yield
+    except sqlite3.ProgrammingError:
+        raise  # a programming error: a closed connection, a wrong number of parameters
+    except sqlite3.IntegrityError:
+        raise  # likewise
+    except sqlite3.Error as error:
+        raise StorageError(f"{path}: {_remedy(error)}") from error
+    except OSError as error:
+        raise StorageError(
+            f"{path}: {(error.strerror or str(error)).lower()}; check its disk and permissions"
+        ) from error
+
+
+def _remedy(error: sqlite3.Error) -> str:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code == sqlite3.SQLITE_FULL:
+        return "the disk is full; free some space and resume"
+    if code in _DAMAGED or any(sign in str(error) for sign in ("malformed", "decode")):
+        return damaged(str(error))
+    if code in UNWRITABLE:
+        return f"cannot be written ({error}); check the folder's permissions or choose another"
+    if code in OCCUPIED:
+        return f"another process has held the database for over {BUSY_TIMEOUT_S:.0f} s; end it and try again"
+    if code == sqlite3.SQLITE_IOERR:
+        return f"the disk refuses ({error}); check that it is not full and not failing"
+    return str(error)
+
+
+def damaged(how: str) -> str:
+    """Return the words for a file whose content cannot be read, with a remedy."""
+    return f"the database is damaged ({how}); restore a copy or move it away"

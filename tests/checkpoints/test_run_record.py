@@ -1,0 +1,62 @@
+"""A search's record: what was stored comes back, in the JSON of earlier archives too."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from types import SimpleNamespace
+
+import pytest
+
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.result import choose_best
+from ridgeline.checkpoints.run_record import RunRecord
+from ridgeline.tools.errors import StorageError
+
+
+def _whole(story: SimpleNamespace) -> RunRecord:
+    return RunRecord(
+        search_id="5e4c", problem={"name": "softmax"}, problem_path="p.yaml", device=story.device, device_name="cpu",
+        settings={"rounds": 3}, strategy="branch", rng_seed=0, models=("offline", "openai:o3"), reference_source="x",
+        reference_source_sha256="ab", versions={"compiler": "g++"}, graph_version=1, started_at="2026-01-01T00:00:00Z",
+        budget={"usd": None, "tokens": 7}, state="finished", wall_s=0.0, bank_read=False, sandbox_tier="A",
+        baselines_again=story.baselines(), best_id="r1i0v0a0", exported_at="now", exported_from="run",
+    )  # fmt: skip
+
+
+def test_every_field_comes_back_through_json(archive: Archive, story: SimpleNamespace) -> None:
+    whole = _whole(story)
+    assert all(getattr(whole, field.name) is not None for field in fields(whole))
+    assert RunRecord.from_json(json.loads(json.dumps(whole.to_json()))) == whole
+    archive.save_run(whole)
+    assert archive.run() == whole
+
+
+def test_a_change_leaves_the_other_fields_and_those_of_another_version(archive: Archive) -> None:
+    archive.save_run(RunRecord(search_id="5e4c", state="running", rng_seed=3))
+    with archive.database.write() as rows:
+        rows.execute("UPDATE runs SET record = json_set(record, '$.of_another_version', 1)")
+    archive.save_run(RunRecord(state="stopped"))
+    assert archive.run() == RunRecord(search_id="5e4c", state="stopped", rng_seed=3)
+    stored = archive.database.first("SELECT record FROM runs")
+    assert stored is not None and json.loads(stored["record"])["of_another_version"] == 1
+
+
+def test_a_best_id_of_null_says_that_no_kernel_stood_up_and_an_absent_one_nothing(filled: Archive) -> None:
+    assert RunRecord.from_json({"best_id": None}).best_id == ""
+    assert RunRecord(best_id="").to_json() == {"best_id": None}
+    assert RunRecord.from_json({}).best_id is None
+    filled.save_run(RunRecord(best_id=""))
+    assert choose_best(filled) is None
+    filled.forget_winner()
+    assert filled.run().best_id is None
+    assert choose_best(filled) is not None
+
+
+@pytest.mark.parametrize("record", ['{"device": {"kind": "cpu"}}', '{"device": "cpu"}', '{"models": 3}', "[]"])
+def test_a_spoiled_record_is_said_to_be_damaged(archive: Archive, record: str) -> None:
+    archive.save_run(RunRecord(state="running"))
+    with archive.database.write() as rows:
+        rows.execute("UPDATE runs SET record = ?", [record])
+    with pytest.raises(StorageError, match="damaged"):
+        archive.run()
