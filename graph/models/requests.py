@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -11,6 +12,9 @@ from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.problem import Description, Device
 from ridgeline.tools.records.results import Baselines
 from ridgeline.tools.records.vocabulary import Category
+
+COMPOSITION = re.compile(r"Composition: ([a-z0-9, -]+)\.")
+"""The sentence of a mechanism that names the structures a kernel is composed of; the offline model states and reads it."""
 
 
 class IdeaDraft(BaseModel):

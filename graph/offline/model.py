@@ -1,4 +1,4 @@
-"""The model that needs no key: it recognises what a reference computes and composes kernels from known structures."""
+"""The model that needs no key: it reads a reference's graph and composes kernels from known structures."""
 
 from __future__ import annotations
 
@@ -14,45 +14,28 @@ from ridgeline.graph.offline.composer import (
     ordered,
     structures_of,
 )
-from ridgeline.graph.offline.convolution.composers import convolution
-from ridgeline.graph.offline.ideas import named_structures
-from ridgeline.graph.offline.ir import NotCovered
-from ridgeline.graph.offline.matmul.cpu import MatmulCpu
-from ridgeline.graph.offline.matmul.cuda import MatmulCuda
+from ridgeline.graph.offline.convolution.cpu.composer import ConvolutionCpu
+from ridgeline.graph.offline.convolution.cuda.composer import ConvolutionCuda
+from ridgeline.graph.offline.matmul.cpu.composer import MatmulCpu
+from ridgeline.graph.offline.matmul.cuda.composer import MatmulCuda
+from ridgeline.graph.offline.program.ir import NotCovered
 from ridgeline.graph.offline.proposals import propose_ideas
-from ridgeline.graph.offline.rowwise import RowwiseCpp
-from ridgeline.graph.offline.rowwise_cuda import RowwiseCuda
+from ridgeline.graph.offline.rowwise.cpu.composer import RowwiseCpu
+from ridgeline.graph.offline.rowwise.cuda.composer import RowwiseCuda
+from ridgeline.graph.offline.wording import named_structures
 from ridgeline.tools.errors import UncoveredError
+from ridgeline.tools.records.vocabulary import DeviceKind
 
-
-def rowwise(subject: Subject) -> Composer:
-    """Return the row-wise family's composer for the subject's target.
-
-    Raises:
-        NotCovered: it has none for this reference or target.
-    """
-    return RowwiseCuda(subject) if subject.language == "cu" else RowwiseCpp(subject)
-
-
-def matmul(subject: Subject) -> Composer:
-    """Return the contraction family's composer for the subject's target.
-
-    Raises:
-        NotCovered: it has none for this reference or target.
-    """
-    return MatmulCuda(subject) if subject.language == "cu" else MatmulCpu(subject)
-
-
-FAMILIES: Mapping[str, Callable[[Subject], Composer]] = {
-    "row-wise": rowwise,
-    "matmul": matmul,
-    "convolution": convolution,
+FAMILIES: Mapping[str, Mapping[DeviceKind, Callable[[Subject], Composer]]] = {
+    "row-wise": {DeviceKind.CPU: RowwiseCpu, DeviceKind.CUDA: RowwiseCuda},
+    "matmul": {DeviceKind.CPU: MatmulCpu, DeviceKind.CUDA: MatmulCuda},
+    "convolution": {DeviceKind.CPU: ConvolutionCpu, DeviceKind.CUDA: ConvolutionCuda},
 }
-"""Operation families by name, tried in this order; each raises NotCovered for a reference that is not its own."""
+"""Composers by family and device. Families are tried in this order; each raises NotCovered for a reference outside it."""
 
 
 class OfflineModel:
-    """A KernelModel without a language model: deterministic, free, for the operation families it knows."""
+    """A KernelModel without a language model: deterministic, free, for a few operation families."""
 
     @property
     def name(self) -> str:
@@ -63,19 +46,19 @@ class OfflineModel:
         """Answer with JSON of an IdeaList: fewer ideas than asked, even none, when every composition was tried.
 
         Raises:
-            UncoveredError: the reference, the device or the interface is not covered; the message says what else works.
+            UncoveredError: the reference, the device or the interface is not covered; the message names two other ways.
         """
         try:
             composer = composer_for(request.subject)
         except UncoveredError:
             if not request.elites:
                 raise
-            return Reply(text=IdeaList(ideas=[]).model_dump_json())  # kernels of the user's own are all there is
+            return Reply(text=IdeaList(ideas=[]).model_dump_json())  # the user's own kernels are still judged
         ideas = propose_ideas(composer, request)
         return Reply(text=IdeaList(ideas=ideas).model_dump_json())
 
     async def write(self, request: KernelRequest) -> Reply:
-        """Answer with JSON of a KernelDraft: a whole kernel, or the failed one without its most likely fault.
+        """Answer with JSON of a KernelDraft: a whole kernel, or the failed one without the structure most likely at fault.
 
         Raises:
             UncoveredError: as for `propose`.
@@ -85,7 +68,7 @@ class OfflineModel:
             composition, notes = _repaired(composer, request)
         else:
             composition, notes = _varied(composer, _target(composer, request), request.variation)
-        source = composer.emit(composition, request.variation)
+        source = composer.write_source(composition, request.variation)
         return Reply(text=KernelDraft(source=source, notes=notes).model_dump_json())
 
 
@@ -93,22 +76,22 @@ def composer_for(subject: Subject) -> Composer:
     """Return the composer of the first family that covers a subject.
 
     Raises:
-        UncoveredError: none does; the message says what each family lacks and what else works.
+        UncoveredError: none does; the message says what each family refuses and names two other ways.
     """
     refusal = refuse_interface(subject.problem_name, subject.interface)
     if refusal is not None:
         raise refusal
     refusals = []
-    for family, compose in FAMILIES.items():
+    for family, on_device in FAMILIES.items():
         try:
-            return compose(subject)
+            return on_device[subject.device.kind](subject)
         except NotCovered as refusal:
             refusals.append(f"{family}: {refusal}")
     raise _uncovered(subject.problem_name, "; ".join(refusals))
 
 
 def refuse_interface(problem_name: str, interface: str) -> UncoveredError | None:
-    """Return what speaks against an interface, whatever the reference computes; None for one that is composed for."""
+    """Return the refusal of an interface, whatever the reference computes; None for `c`."""
     return None if interface == "c" else _uncovered(problem_name, f"interface {interface}")
 
 
@@ -121,10 +104,10 @@ def _uncovered(problem_name: str, why: str) -> UncoveredError:
 
 
 def _target(composer: Composer, request: KernelRequest) -> Composition:
-    """Return what the idea composes: as it names it, else the parents' structures and those its words suggest."""
+    """Return the idea's composition: as its line names it, else the parents' structures and those that its words name."""
     named = named_structures(composer, f"{request.idea.title}\n{request.idea.mechanism}") & set(composer.applicable())
     if "Composition:" in request.idea.mechanism:
-        return merge(composer, frozenset(), named)  # a line by another author may name what does not go together
+        return merge(composer, frozenset(), named)  # another author's line may name structures in conflict
     start = composition_of(composer, request.parent.source if request.parent else None)
     if request.second_parent is not None:
         start = merge(composer, start, composition_of(composer, request.second_parent.source))
@@ -134,9 +117,11 @@ def _target(composer: Composer, request: KernelRequest) -> Composition:
 def _varied(composer: Composer, composition: Composition, variation: int) -> tuple[Composition, str]:
     words = ", ".join(ordered(composer, composition)) or "recomputation from the inputs"
     notes = f"Composed of {words}."
-    if variation == 0 or composition & composer.tunable():
+    if variation == 0 or composition & composer.structures.tunable:
         return composition, notes
-    usable = [s for s in composer.varying() if s in composer.applicable() and compatible(composer, composition | {s})]
+    usable = [
+        s for s in composer.structures.varying if s in composer.applicable() and compatible(composer, composition | {s})
+    ]
     extra = [s for s in usable if s not in composition]
     if not extra:
         return composition, notes
@@ -149,5 +134,5 @@ def _repaired(composer: Composer, request: KernelRequest) -> tuple[Composition, 
     failed = frozenset(ordered(composer, structures_of(request.failed_source) or ()))
     if not failed:
         return composer.base(), "Started over from the base composition."
-    culprit = next(s for s in composer.suspects(request.failure) if s in failed)
+    culprit = next(s for s in composer.structures.suspects(request.failure) if s in failed)
     return failed - {culprit}, f"Dropped {culprit}: the failure points at it."

@@ -1,4 +1,4 @@
-"""Which compositions to try next: single structures first, then what worked, combined, on the best kernels so far."""
+"""The compositions to try next: single structures first, then combinations of those that gained, on the best kernels."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ridgeline.graph.models.requests import Elite, IdeaDraft, IdeationRequest, TriedIdea
+from ridgeline.graph.models.requests import Elite, IdeaDraft, IdeationRequest, Subject, TriedIdea
 from ridgeline.graph.offline.composer import Composer, Composition, composition_of, merge, ordered, structures_of
-from ridgeline.graph.offline.ideas import composition_line, name_together, named_structures
+from ridgeline.graph.offline.wording import composition_line, name_together, named_structures
 
 DISAPPOINTING = 0.97
-"""Below this share of its parent's speed a structure is not combined further; within it lies noise."""
+"""A structure that brought less than this share of its parent's speed is not combined further; above it is noise."""
 MAX_TITLE = 160
 UNCHANGED = 1.01
-"""What the base by itself counts as: it comes after all that should improve it, before what promises nothing."""
+"""The gain that the base by itself is ranked with: after every structure that should improve it, before the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,9 +25,9 @@ class _Proposal:
     added: Composition
     parent: Elite | None
     second: Elite | None = None
-    gain: float = 1.0  # over the best kernel, by which proposals are ranked
-    over_parent: float = 1.0  # what the idea promises; without a parent, over the plain composition
-    words: str = ""  # the user's own, when the idea is theirs
+    gain: float = 1.0  # over the best kernel; proposals are ranked by it
+    over_parent: float = 1.0  # over the parent, else over the plain composition; the idea's predicted gain
+    words: str = ""  # of the user's idea that it comes from
 
 
 def propose_ideas(composer: Composer, request: IdeationRequest) -> list[IdeaDraft]:
@@ -44,8 +44,16 @@ def propose_ideas(composer: Composer, request: IdeationRequest) -> list[IdeaDraf
     return found
 
 
+def within_roofline(gain: float, subject: Subject) -> float:
+    """Return a gain of at least 1 that does not reach past the roofline: the fastest baseline over the floor."""
+    best = subject.baselines.best()
+    floor = subject.baselines.floor.floor_ms
+    headroom = best.median_ms / floor if best and best.median_ms and floor > 0 else 4.0
+    return round(max(1.0, min(gain, headroom)), 2)
+
+
 class _History:
-    """What was tried and how it ended, read as compositions."""
+    """The tried ideas and the elites, read as compositions."""
 
     def __init__(self, composer: Composer, request: IdeationRequest) -> None:
         self.composer, self.request = composer, request
@@ -60,7 +68,7 @@ class _History:
         return named_structures(self.composer, tried.mechanism) & frozenset(self.usable)
 
     def _observed_gains(self) -> dict[str, float]:
-        """Return what each structure did where it was the only change; 0.0 where it failed."""
+        """Return the gain of each structure where it was the only change; 0.0 where it failed."""
         speeds = {t.best_candidate_id: t.best_speedup for t in self.request.tried if t.best_candidate_id}
         speeds |= {e.candidate_id: e.speedup for e in self.elites}
         known = {self._tried_composition(t): t.best_speedup for t in self.request.tried}
@@ -78,25 +86,26 @@ class _History:
         return gains
 
     def _slowest_sibling(self, tried: TriedIdea) -> float:
-        """Return what to compare with when the parent's own speed is not known any more."""
+        """Return the speed to compare with when the parent's own is not known any more."""
         speeds = [t.best_speedup for t in self.request.tried if t.parent_id == tried.parent_id and t.best_speedup]
         return min(speeds, default=1.0)
 
     def _gain(self, structure: str) -> float:
-        return self.gains.get(structure) or self.composer.expected_gain(structure)
+        expected = within_roofline(self.composer.expected_gain(structure), self.request.subject)
+        return self.gains.get(structure) or expected
 
     def _is_promising(self, structure: str) -> bool:
         return self.gains.get(structure, 1.0) >= DISAPPOINTING
 
     def from_user(self) -> Iterator[_Proposal]:
-        """Yield the user's ideas that name a structure, on the best kernel."""
+        """Yield a proposal on the best kernel for each of the user's ideas that names a structure."""
         for words in self.request.user_ideas:
             added = named_structures(self.composer, words) & frozenset(self.usable)
             if added:
                 yield self._extend(self._best(), added, words=words)
 
     def ranked(self) -> list[_Proposal]:
-        """Return compositions not refused by experience, the most promising first; ties fall by the rng seed."""
+        """Return compositions of promising structures, the largest gain first; the rng seed breaks ties."""
         rng = random.Random(f"{self.request.rng_seed}:{self.request.round}")
         singles = [s for s in self.usable if self._is_promising(s)]
         proposals = [self._extend(self._best(), frozenset({s})) for s in singles]
@@ -109,7 +118,7 @@ class _History:
         return sorted(fresh, key=lambda p: (-p.gain, len(p.added), rng.random()))
 
     def _combinations(self, singles: list[str]) -> list[_Proposal]:
-        """Return the best kernels with several structures more: all that gained, and pairs and triples."""
+        """Return the best kernels with several more structures: all that gained, each pair, each triple."""
         winners = frozenset(s for s in singles if self.gains.get(s, 0.0) > 1.0)
         groups = [winners] if len(winners) > 1 else []
         groups += [frozenset(g) for size in (2, 3) for g in itertools.combinations(singles, size)]
@@ -153,9 +162,9 @@ class _History:
 
 def _draft(composer: Composer, proposal: _Proposal) -> IdeaDraft:
     added = ordered(composer, proposal.added)
-    lead = composer.texts[added[0]] if added else None
+    lead = composer.structures.texts[added[0]] if added else None
     title = _title(composer, proposal, added)
-    sentences = [composer.texts[s].mechanism for s in added]
+    sentences = [composer.structures.texts[s].mechanism for s in added]
     if proposal.second is not None:
         sentences.insert(0, "Recombines two of the best kernels.")
     return IdeaDraft(
@@ -169,8 +178,8 @@ def _draft(composer: Composer, proposal: _Proposal) -> IdeaDraft:
 
 
 def _title(composer: Composer, proposal: _Proposal, added: list[str]) -> str:
-    """Return the idea in a line: what leads, what comes with it, and what the kernel already has."""
-    title = composer.texts[added[0]].title if added else "Take out what did not pay"
+    """Return the idea in a line: the leading structure, those added with it, those that the kernel already has."""
+    title = composer.structures.texts[added[0]].title if added else "Take out what did not pay"
     title += f", with {name_together(composer, added[1:])}" if added[1:] else ""
     kept = proposal.composition - proposal.added
     title += f" (on {name_together(composer, kept)})" if kept else ""

@@ -6,16 +6,11 @@ import re
 from collections.abc import Iterable
 from typing import Protocol
 
-from ridgeline.graph.models.requests import IdeaDraft
+from ridgeline.graph.models.requests import COMPOSITION, IdeaDraft
 
 SAME_TITLE = 0.8
 SAME_MECHANISM = 0.75
 """Jaccard overlap of content words; restated ideas of the same model measured 0.8 and up, related ones below 0.6."""
-
-COMPOSITION = re.compile(r"Composition: ([a-z0-9, -]+)\.")
-"""The sentence with which a model that composes kernels from named structures says exactly what one is made of, and from
-which the offline model reads it back. Such ideas share most of their words (of 26 different ones, 14 looked repeated by
-overlap)."""
 
 NOISE = frozenset(
     [
@@ -88,7 +83,8 @@ def is_repeated(draft: IdeaDraft, parent_id: str | None, tried: Iterable[tuple[S
     """Say whether `draft` repeats one of `tried` (idea, its parent).
 
     The same words on another parent kernel are another experiment, so only the same title and mechanism together
-    repeat then. Two ideas that state their composition are compared by it alone.
+    repeat then. Two ideas that state their composition are compared by it alone: such ideas share most of their words (of 26
+    different ones, 14 looked repeated by overlap).
     """
     composition = COMPOSITION.search(draft.mechanism)
     title, mechanism = words(draft.title), words(draft.mechanism)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import pytest
 
 from ridgeline.graph.offline.composer import Composer, compatible
-from ridgeline.graph.offline.convolution.composers import convolution
-from ridgeline.graph.offline.convolution.structures import Gpu
+from ridgeline.graph.offline.convolution.cuda.composer import ConvolutionCuda
+from ridgeline.graph.offline.convolution.cuda.structures import Structure
 from ridgeline.tools.records.results import Floor
 
 from .bench import subject_of
@@ -67,14 +67,14 @@ HEADLINE = {
     "conv2d_relu_maxpool": Case(ALEXNET, "100, 3, 224, 224", POOLED),
     "conv2d_relu_maxpool_fp32": Case(ALEXNET, "100, 3, 224, 224", POOLED, tolerance="fp32"),
 }
-COPIES = (Gpu.RESIDENT, Gpu.ASYNC, Gpu.VECTOR)
+COPIES = (Structure.RESIDENT, Structure.ASYNC, Structure.VECTOR)
 
 
 def compositions_of(composer: Composer) -> list[frozenset[str]]:
     """Return the structures one by one with each way of multiplying, and all of them together."""
     usable = frozenset(composer.applicable())
-    units = [frozenset[str](), *(frozenset({u}) for u in (Gpu.MMA, Gpu.WGMMA) if u in usable)]
-    more = [s for s in usable if s not in (Gpu.MMA, Gpu.WGMMA)]
+    units = [frozenset[str](), *(frozenset({u}) for u in (Structure.MMA, Structure.WGMMA) if u in usable)]
+    more = [s for s in usable if s not in (Structure.MMA, Structure.WGMMA)]
     found = [unit | {s} for unit in units for s in sorted(more)]
     found += [unit | usable.intersection(COPIES) for unit in units]
     found += [unit | frozenset(more) for unit in units]
@@ -84,17 +84,17 @@ def compositions_of(composer: Composer) -> list[frozenset[str]]:
 def composer_of(problem) -> Composer:
     """Return the problem's composer, which has to offer every unit that this tolerance and architecture allow."""
     floor = Floor(floor_ms=0.04, compute_floor_ms=0.04, bound="memory", bandwidth_gbps=4270.0, gflops=50000.0)
-    composer = convolution(subject_of(problem, floor))
-    units = set() if problem.tolerance == "fp32" else {Gpu.MMA}
+    composer = ConvolutionCuda(subject_of(problem, floor))
+    units = set() if problem.tolerance == "fp32" else {Structure.MMA}
     if units and problem.device.arch == "sm_90a":
-        units.add(Gpu.WGMMA)
-    assert units == {Gpu.MMA, Gpu.WGMMA} & set(composer.applicable())
+        units.add(Structure.WGMMA)
+    assert units == {Structure.MMA, Structure.WGMMA} & set(composer.applicable())
     return composer
 
 
 def sources_of(composer: Composer, variations: tuple[int, ...]) -> dict[str, str]:
     return {
-        f"{'+'.join(sorted(c)) or 'none'}/{v}": composer.emit(c, v)
+        f"{'+'.join(sorted(c)) or 'none'}/{v}": composer.write_source(c, v)
         for c in compositions_of(composer)
         for v in variations
     }

@@ -7,18 +7,8 @@ from dataclasses import dataclass
 import pytest
 
 from ridgeline.graph.offline.composer import compatible
-from ridgeline.graph.offline.matmul.cuda import MatmulCuda
-from ridgeline.graph.offline.matmul.cuda_text import (
-    ASYNC,
-    CLUSTER,
-    GROUPED,
-    PERSISTENT,
-    SPLIT,
-    TENSOR,
-    VECTOR,
-    WARPGROUP,
-    WIDE,
-)
+from ridgeline.graph.offline.matmul.cuda.composer import MatmulCuda
+from ridgeline.graph.offline.matmul.cuda.structures import Structure
 from ridgeline.tools.records.results import Floor
 
 from .bench import subject_of
@@ -91,32 +81,32 @@ HEADLINE = {
 }
 COMPOSITIONS = (
     (),
-    (VECTOR,),
-    (ASYNC,),
-    (TENSOR,),
-    (TENSOR, VECTOR),
-    (TENSOR, ASYNC),
-    (TENSOR, ASYNC, WIDE),
-    (TENSOR, ASYNC, SPLIT),
-    (TENSOR, ASYNC, GROUPED, PERSISTENT, WIDE),
-    (WARPGROUP,),
-    (WARPGROUP, WIDE),
-    (WARPGROUP, GROUPED),
-    (WARPGROUP, PERSISTENT),
-    (WARPGROUP, CLUSTER),
-    (WARPGROUP, GROUPED, PERSISTENT, WIDE),
-    (WARPGROUP, GROUPED, PERSISTENT, WIDE, CLUSTER),
+    (Structure.VECTOR,),
+    (Structure.ASYNC,),
+    (Structure.TENSOR,),
+    (Structure.TENSOR, Structure.VECTOR),
+    (Structure.TENSOR, Structure.ASYNC),
+    (Structure.TENSOR, Structure.ASYNC, Structure.WIDE),
+    (Structure.TENSOR, Structure.ASYNC, Structure.SPLIT),
+    (Structure.TENSOR, Structure.ASYNC, Structure.GROUPED, Structure.PERSISTENT, Structure.WIDE),
+    (Structure.WARPGROUP,),
+    (Structure.WARPGROUP, Structure.WIDE),
+    (Structure.WARPGROUP, Structure.GROUPED),
+    (Structure.WARPGROUP, Structure.PERSISTENT),
+    (Structure.WARPGROUP, Structure.CLUSTER),
+    (Structure.WARPGROUP, Structure.GROUPED, Structure.PERSISTENT, Structure.WIDE),
+    (Structure.WARPGROUP, Structure.GROUPED, Structure.PERSISTENT, Structure.WIDE, Structure.CLUSTER),
 )
 
 
 TIMED = {
-    "fp32": ((ASYNC,), (ASYNC, GROUPED, PERSISTENT)),
+    "fp32": ((Structure.ASYNC,), (Structure.ASYNC, Structure.GROUPED, Structure.PERSISTENT)),
     "tensor cores": (
-        (TENSOR, ASYNC, GROUPED),
-        (WARPGROUP,),
-        (WARPGROUP, GROUPED),
-        (WARPGROUP, GROUPED, PERSISTENT, WIDE),
-        (WARPGROUP, GROUPED, PERSISTENT, WIDE, CLUSTER),
+        (Structure.TENSOR, Structure.ASYNC, Structure.GROUPED),
+        (Structure.WARPGROUP,),
+        (Structure.WARPGROUP, Structure.GROUPED),
+        (Structure.WARPGROUP, Structure.GROUPED, Structure.PERSISTENT, Structure.WIDE),
+        (Structure.WARPGROUP, Structure.GROUPED, Structure.PERSISTENT, Structure.WIDE, Structure.CLUSTER),
     ),
 }
 
@@ -125,19 +115,19 @@ def composer_of(problem) -> MatmulCuda:
     """Return the problem's composer, which has to offer every unit that this tolerance and architecture allow."""
     floor = Floor(floor_ms=0.1, compute_floor_ms=0.1, bound="compute", bandwidth_gbps=4270.0, gflops=50000.0)
     composer = MatmulCuda(subject_of(problem, floor))
-    units = set() if problem.tolerance == "fp32" else {TENSOR}
+    units = set() if problem.tolerance == "fp32" else {Structure.TENSOR}
     if units and problem.device.arch == "sm_90a":
-        units.add(WARPGROUP)
-    assert units == {TENSOR, WARPGROUP} & set(composer.applicable())
+        units.add(Structure.WARPGROUP)
+    assert units == {Structure.TENSOR, Structure.WARPGROUP} & set(composer.applicable())
     return composer
 
 
 def sources_of(composer: MatmulCuda, variations: tuple[int, ...]) -> dict[str, str]:
     """Return the source of each composition that applies, in each variation."""
-    usable = {*composer.applicable(), GROUPED, PERSISTENT, WIDE}
-    usable |= {CLUSTER} if WARPGROUP in usable else set()
+    usable = {*composer.applicable(), Structure.GROUPED, Structure.PERSISTENT, Structure.WIDE}
+    usable |= {Structure.CLUSTER} if Structure.WARPGROUP in usable else set()
     chosen = [c for c in COMPOSITIONS if set(c) <= usable and compatible(composer, c)]
-    return {f"{'+'.join(c) or 'none'}/{v}": composer.emit(frozenset(c), v) for c in chosen for v in variations}
+    return {f"{'+'.join(c) or 'none'}/{v}": composer.write_source(frozenset(c), v) for c in chosen for v in variations}
 
 
 @pytest.mark.parametrize("name", ONE_OF_EACH_DTYPE)
@@ -160,5 +150,5 @@ def test_headline_sizes_are_timed(bench, name: str) -> None:
     composer = composer_of(problem)
     compositions = TIMED["fp32" if name == "fp32" else "tensor cores"]
     bench.assert_timed(
-        problem, {f"{'+'.join(c)}/{v}": composer.emit(frozenset(c), v) for c in compositions for v in (0, 1)}
+        problem, {f"{'+'.join(c)}/{v}": composer.write_source(frozenset(c), v) for c in compositions for v in (0, 1)}
     )

@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from ridgeline.graph.offline.composer import compatible, merge
-from ridgeline.graph.offline.rowwise_cuda import RowwiseCuda
+from ridgeline.graph.offline.rowwise.cuda.composer import RowwiseCuda
 from ridgeline.tools.records.results import Floor
 
 from .bench import subject_of
@@ -86,7 +86,7 @@ def check(bench, name, *, thorough, variations):
     problem = bench.problem(REFERENCES[name], tolerance, name)
     composer = composer_of(problem)
     sources = {
-        f"{'+'.join(sorted(c)) or 'none'}:{variation}": composer.emit(c, variation)
+        f"{'+'.join(sorted(c)) or 'none'}:{variation}": composer.write_source(c, variation)
         for c in compositions(composer, thorough=thorough)
         for variation in (variations if len(c) > 3 else (0,))
     }

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from tests.candidates import candidate_of
 
-from ridgeline.graph.offline.recognise import recognise
+from ridgeline.graph.offline.program.read import read_program
 from ridgeline.tools.build.compiler import Compiler
 from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.records.problem import DescribedTarget, Description, Device, Signature
@@ -38,7 +38,7 @@ class Reference:
 
     @property
     def program(self):
-        return recognise(self.description)
+        return read_program(self.description)
 
     @property
     def outputs(self):
@@ -59,15 +59,13 @@ def load_reference(folder, name):
     return Reference(name, description, dict(np.load(folder / f"{name}.npz")))
 
 
-SCRIPTS = ("references", "matmul_references", "conv_references")
-
-
+SCRIPTS = ("rowwise", "matmul", "convolution")
 EXPORT_LIMIT_S = 200
 
 
 @pytest.fixture(scope="session")
 def exports(tmp_path_factory):
-    """The three scripts beside this file, which export references for 10 s each, begun together and once for all workers."""
+    """The scripts in references/, 10 s each, started together and once for all workers."""
     environment = {**os.environ, "PYTHONPATH": str(HERE.parents[2] / "src")}
     own = tmp_path_factory.getbasetemp()
     shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
@@ -76,10 +74,9 @@ def exports(tmp_path_factory):
         folder = shared / f"exported-{name}"
         with contextlib.suppress(FileExistsError):  # another worker began it
             folder.mkdir()
-            command = ["sh", "-c", '"$@"; echo $? > "$0.status"', str(folder)]
-            begun.append(
-                subprocess.Popen([*command, sys.executable, str(HERE / f"{name}.py"), str(folder)], env=environment)
-            )
+            script = str(HERE / "references" / f"{name}.py")
+            command = ["sh", "-c", '"$@"; echo $? > "$0.status"', str(folder), sys.executable, script, str(folder)]
+            begun.append(subprocess.Popen(command, env=environment))
     yield lambda name: exported(shared / f"exported-{name}")
     for process in begun:
         process.wait()
@@ -87,17 +84,17 @@ def exports(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def references(exports):
-    return exports("references")
+    return exports("rowwise")
 
 
 @pytest.fixture(scope="session")
 def products(exports):
-    return exports("matmul_references")
+    return exports("matmul")
 
 
 @pytest.fixture(scope="session")
 def convolutions(exports):
-    return exports("conv_references")
+    return exports("convolution")
 
 
 def exported(folder):

@@ -7,23 +7,22 @@ import shutil
 
 import pytest
 from tests.candidates import candidate_of
+from tests.graph.offline.rowwise.test_cuda import resized
+from tests.graph.offline.subjects import HOPPER, subject_of
 
 from ridgeline.graph.offline.composer import compatible
-from ridgeline.graph.offline.convolution.composers import convolution
-from ridgeline.graph.offline.convolution.structures import Gpu
-from ridgeline.graph.offline.cuda_structures import CudaStructure as S
-from ridgeline.graph.offline.matmul.cuda import MatmulCuda
-from ridgeline.graph.offline.matmul.cuda_text import ASYNC, CLUSTER, SPLIT, TENSOR, VECTOR, WARPGROUP
-from ridgeline.graph.offline.rowwise_cuda import RowwiseCuda
+from ridgeline.graph.offline.convolution.cuda.composer import ConvolutionCuda
+from ridgeline.graph.offline.convolution.cuda.structures import Structure as ConvolutionStructure
+from ridgeline.graph.offline.matmul.cuda.composer import MatmulCuda
+from ridgeline.graph.offline.matmul.cuda.structures import Structure as MatmulStructure
+from ridgeline.graph.offline.rowwise.cuda.composer import RowwiseCuda
+from ridgeline.graph.offline.rowwise.cuda.structures import Structure as RowwiseStructure
 from ridgeline.graph.search.tuning import parse_tunables, with_values
 from ridgeline.tools.build.compiler import Compiler
 from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.machine.occupancy import block_shared_bytes
 from ridgeline.tools.records.problem import DescribedTarget
 from ridgeline.tools.records.vocabulary import Interface, PrecisionClass
-
-from .subjects import HOPPER, subject_of
-from .test_emit_cuda import resized
 
 needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
 CORES = {"sm_75": 40, "sm_80": 108, "sm_86": 84, "sm_89": 128, "sm_90a": 132, "sm_100a": 148, "sm_120a": 170}
@@ -46,7 +45,7 @@ def kinds(references, products, convolutions):
         "fp16": (products["fp16"], lambda d: MatmulCuda(subject_of(products["fp16"], d, "fp16"))),
         "conv": (
             convolutions["alexnet_relu_pool"],
-            lambda d: convolution(subject_of(convolutions["alexnet_relu_pool"], d, "tf32")),
+            lambda d: ConvolutionCuda(subject_of(convolutions["alexnet_relu_pool"], d, "tf32")),
         ),
     }
 
@@ -65,20 +64,22 @@ def test_only_what_the_architecture_has_is_proposed(kinds, arch):
     number = int(re.sub(r"\D", "", arch))
     usable = {name: set(make(gpu_of(arch)).applicable()) for name, (_, make) in kinds.items()}
     for name in ("tf32", "fp16"):
-        assert (WARPGROUP in usable[name]) is (arch == "sm_90a")
-        assert (TENSOR in usable[name]) is (number >= 80)
-        assert CLUSTER not in usable[name] or arch == "sm_90a"
-    assert (Gpu.WGMMA in usable["conv"]) is (arch == "sm_90a")
-    assert ({Gpu.MMA, Gpu.ASYNC} <= usable["conv"]) is (number >= 80)
-    assert (ASYNC in usable["fp32"]) is (number >= 80)
-    assert (S.CLUSTER in usable["rows"]) is (S.ASYNC in usable["rows"]) is (number >= 90)
+        assert (MatmulStructure.WARPGROUP in usable[name]) is (arch == "sm_90a")
+        assert (MatmulStructure.TENSOR in usable[name]) is (number >= 80)
+        assert MatmulStructure.CLUSTER not in usable[name] or arch == "sm_90a"
+    assert (ConvolutionStructure.WGMMA in usable["conv"]) is (arch == "sm_90a")
+    assert ({ConvolutionStructure.MMA, ConvolutionStructure.ASYNC} <= usable["conv"]) is (number >= 80)
+    assert (MatmulStructure.ASYNC in usable["fp32"]) is (number >= 80)
+    assert (RowwiseStructure.CLUSTER in usable["rows"]) is (RowwiseStructure.ASYNC in usable["rows"]) is (number >= 90)
 
 
 @pytest.mark.parametrize("arch", CORES)
 def test_a_source_is_written_for_the_shared_memory_of_its_gpu(kinds, arch):
     for name in ("fp32", "conv"):
         composer = kinds[name][1](gpu_of(arch))
-        source = composer.emit(fullest(composer, without={WARPGROUP, Gpu.WGMMA}), 0)
+        source = composer.write_source(
+            fullest(composer, without={MatmulStructure.WARPGROUP, ConvolutionStructure.WGMMA}), 0
+        )
         assert f"constexpr int SHARED_LIMIT = {block_shared_bytes(arch)};" in source
 
 
@@ -87,16 +88,20 @@ def test_rows_that_hopper_keeps_in_shared_memory_are_shared_by_more_blocks_elsew
     long_rows = resized(references["softmax"], 4096, 32768)
     parts = {}
     for arch in ("sm_90a", "sm_80", "sm_89"):
-        source = RowwiseCuda(subject_of(long_rows, gpu_of(arch), "fp32")).emit(frozenset({S.SHARED}), 0)
+        source = RowwiseCuda(subject_of(long_rows, gpu_of(arch), "fp32")).write_source(
+            frozenset({RowwiseStructure.SHARED}), 0
+        )
         parts[arch] = "MULTIPROCESSORS" if "MULTIPROCESSORS *" in source else "1" if "PARTS = 1;" in source else "?"
     assert parts == {"sm_90a": "1", "sm_80": "1", "sm_89": "MULTIPROCESSORS"}
 
 
 def sources_for(composer):
     """Return a base, a fullest and their other variations, and the largest point of each one's tunables."""
-    without = {SPLIT, WARPGROUP, Gpu.WGMMA}
+    without = {MatmulStructure.SPLIT, MatmulStructure.WARPGROUP, ConvolutionStructure.WGMMA}
     bases = [composer.base(), fullest(composer, without)]
-    made = [composer.emit(c, v) for v, c in enumerate(bases)] + [composer.emit(bases[1] | composer.base(), 2)]
+    made = [composer.write_source(c, v) for v, c in enumerate(bases)] + [
+        composer.write_source(bases[1] | composer.base(), 2)
+    ]
     largest = {t.name: max(t.values) for t in parse_tunables(made[1]) if t.name in {"BN", "BK", "MAX_STAGES"}}
     return [*made, with_values(made[1], largest)] if largest else made
 
@@ -127,4 +132,4 @@ def test_nvcc_takes_what_is_composed_for_the_architecture(bench, kinds, arch, na
 
 def test_without_asynchronous_copies_loads_are_still_wide(kinds):
     composer = kinds["fp32"][1](gpu_of("sm_75"))
-    assert composer.base() <= {VECTOR}
+    assert composer.base() <= {MatmulStructure.VECTOR}

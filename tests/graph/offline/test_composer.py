@@ -1,25 +1,24 @@
 """Compositions as sets of names, whatever the family."""
 
 import pytest
+from tests.graph.offline.subjects import subject_of
 
 from ridgeline.graph.offline.composer import (
+    Structures,
     compatible,
     composition_of,
     header_line,
     merge,
-    pointed_at,
     structures_of,
     with_added,
 )
-from ridgeline.graph.offline.rowwise import RowwiseCpp
-from ridgeline.graph.offline.structures import Structure
-
-from .test_model import subject_of
+from ridgeline.graph.offline.rowwise.cpu.composer import RowwiseCpu
+from ridgeline.graph.offline.rowwise.cpu.structures import Structure
 
 
 @pytest.fixture
 def composer(references):
-    return RowwiseCpp(subject_of(references["quickstart"]))
+    return RowwiseCpu(subject_of(references["quickstart"]))
 
 
 def test_adding_a_structure_replaces_what_it_conflicts_with(composer):
@@ -41,6 +40,12 @@ def test_a_foreign_source_counts_as_the_base_and_unknown_names_are_left_out(comp
 
 
 def test_a_failure_points_at_each_structure_once_and_at_all_in_the_end():
-    pointers = ((r"crash|memory", ("ring", "stack")), (r"nan", ("stack", "poly")))
-    assert pointed_at("Memory fault, then NaN", pointers, ("poly", "ring", "rest")) == ("ring", "stack", "poly", "rest")
-    assert pointed_at("?", pointers, ("poly", "ring")) == ("poly", "ring")
+    structures = Structures(
+        texts={},
+        tunable=frozenset(),
+        varying=(),
+        pointers=((r"crash|memory", ("ring", "stack")), (r"nan", ("stack", "poly"))),
+        last_suspects=("poly", "ring", "rest"),
+    )
+    assert structures.suspects("Memory fault, then NaN") == ("ring", "stack", "poly", "rest")
+    assert structures.suspects("?") == ("poly", "ring", "rest")

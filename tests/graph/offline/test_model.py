@@ -5,48 +5,23 @@ import dataclasses
 import itertools
 
 import pytest
+from tests.graph.offline.subjects import CPU, HOPPER, subject_of
 
-from ridgeline.graph.models.requests import (
-    Elite,
-    IdeaList,
-    IdeationRequest,
-    KernelDraft,
-    KernelRequest,
-    Subject,
-    TriedIdea,
-)
+from ridgeline.graph.models.requests import Elite, IdeaList, IdeationRequest, KernelDraft, KernelRequest, TriedIdea
 from ridgeline.graph.offline import OfflineModel
 from ridgeline.graph.offline.composer import structures_of
-from ridgeline.graph.offline.ideas import named_structures
 from ridgeline.graph.offline.model import composer_for
-from ridgeline.graph.offline.rowwise import RowwiseCpp
-from ridgeline.graph.offline.rowwise_cuda import RowwiseCuda
-from ridgeline.graph.offline.structures import Structure
+from ridgeline.graph.offline.rowwise.cpu.composer import RowwiseCpu
+from ridgeline.graph.offline.rowwise.cpu.structures import Structure
+from ridgeline.graph.offline.rowwise.cuda.composer import RowwiseCuda
+from ridgeline.graph.offline.wording import named_structures
 from ridgeline.tools.errors import ModelError
-from ridgeline.tools.records.problem import Device
-from ridgeline.tools.records.results import Baseline, Baselines, Floor
-from ridgeline.tools.records.vocabulary import DeviceKind, PrecisionClass
-
-DEVICE = Device(
-    kind=DeviceKind.CPU, name="cpu", arch="native", uuid="cpu", cores=2, memory_bytes=1 << 33, cache_bytes=1 << 25
-)
-
 
 SEED = Elite(candidate_id="seed-fused", idea_title="", source="// by hand", median_ms=1 / 1.3, speedup=1.3)
 
 
-def subject_of(reference, language="cpp"):
-    floor = Floor(floor_ms=0.3, compute_floor_ms=0.1, bound="memory", bandwidth_gbps=50.0, gflops=100.0)
-    eager = Baseline(name="eager", precision_class=PrecisionClass.FP32, median_ms=1.2)
-    return Subject(
-        problem_name=reference.name, reference_source="", header="", interface="c", language=language,
-        tolerance="fp32", device=DEVICE, description=reference.description,
-        baselines=Baselines(device=DEVICE, entries=(eager,), floor=floor),
-    )  # fmt: skip
-
-
 def structures_named(reference, text):
-    return named_structures(RowwiseCpp(subject_of(reference)), text)
+    return named_structures(RowwiseCpu(subject_of(reference)), text)
 
 
 def propose(reference, *, round=1, count=4, **known):
@@ -192,15 +167,15 @@ def test_uncovered_reference_is_a_model_error_with_ways_on(references, name):
         propose(references[name])
 
 
-@pytest.mark.parametrize("language", ["cpp", "cu"])
-def test_interface_torch_is_not_covered(quickstart, language):
-    subject = dataclasses.replace(subject_of(quickstart, language), interface="torch")
+@pytest.mark.parametrize("device", [CPU, HOPPER])
+def test_interface_torch_is_not_covered(quickstart, device):
+    subject = dataclasses.replace(subject_of(quickstart, device), interface="torch")
     with pytest.raises(ModelError, match="not covered: interface torch"):
         composer_for(subject)
 
 
 def test_cuda_target_gets_cuda(quickstart):
-    request = IdeationRequest(subject=subject_of(quickstart, "cu"), round=1, count=3, rng_seed=0)
+    request = IdeationRequest(subject=subject_of(quickstart, HOPPER), round=1, count=3, rng_seed=0)
     ideas = IdeaList.model_validate_json(asyncio.run(OfflineModel().propose(request)).text).ideas
     draft = write(quickstart, ideas[0], subject=request.subject)
     assert len(ideas) == 3 and "__global__" in draft.source

@@ -1,0 +1,33 @@
+"""CUDA kernels of the row-wise family on an emulated GPU of three multiprocessors: they compute what references do."""
+
+import dataclasses
+
+import pytest
+from tests.graph.offline.subjects import HOPPER
+
+from ridgeline.graph.offline.rowwise.cuda.source import write_source
+from ridgeline.graph.offline.rowwise.cuda.structures import Structure
+
+from .emulation import on_cpu
+
+SMALL = dataclasses.replace(HOPPER, cores=3)
+COMPOSITIONS = (
+    {Structure.WARP, Structure.REGISTERS, Structure.VECTOR, Structure.ONLINE, Structure.MOMENTS, Structure.FAST},
+    {Structure.CLUSTER, Structure.REGISTERS, Structure.ASYNC, Structure.VECTOR},
+    {Structure.GRID, Structure.SHARED, Structure.MOMENTS},
+    {Structure.SPLIT, Structure.VECTOR, Structure.ONLINE},
+)
+"""One for each way of sharing a row; the GPU tests try them all."""
+
+
+CASES = [("swiglu", 2), *(pytest.param(*c, marks=pytest.mark.slow) for c in [("mean_pool", 4), ("masked_softmax", 2)])]
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(("name", "count"), CASES)
+def test_emulated_kernels_are_correct(bench, references, name, count):
+    reference = references[name]
+    program, signature = reference.program, reference.description.signature
+    bench.check(
+        reference, [on_cpu(write_source(program, signature, frozenset(c), SMALL)) for c in COMPOSITIONS[:count]]
+    )
