@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 UNMARKED = """
-from ridgeline.tools.sandbox import Confined, Sandbox, Tier
+from ridgeline.tools.sandbox.sandbox import Confined, Sandbox, Tier
 
 
 def test_of_a_tier():

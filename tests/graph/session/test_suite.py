@@ -216,8 +216,8 @@ def test_a_suite_killed_and_interrupted_ends_as_one_that_was_not(problems: Path,
 
 KEYLESS_CHILD = """
 import contextlib, dataclasses, sys
-import ridgeline.graph.engines as engines
-import ridgeline.graph.commands.run as run
+import ridgeline.graph.session.machine as engines
+import ridgeline.graph.cli.commands.run as run
 from ridgeline.graph.cli import main
 sys.path.insert(0, {tests!r})
 from graph.memory_engine import DESCRIPTION, MemoryEngine

@@ -87,7 +87,7 @@ def test_gpu_busy_with_another_process_is_said_in_one_line_with_the_remedy() -> 
 @pytest.fixture
 def fake_nvml(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Return what runs a program with an NVML of one GPU that does not exist."""
-    source = Path(__file__).parents[1] / "graph" / "fake_driver.cpp"
+    source = Path(__file__).parents[2] / "graph" / "session" / "fake_driver.cpp"
     subprocess.run(["g++", "-shared", "-fPIC", str(source), "-o", str(tmp_path / "libnvidia-ml.so.1")], check=True)
 
     def run(program: str, **answers: str) -> subprocess.CompletedProcess[str]:

@@ -15,7 +15,6 @@ import torch
 from ridgeline.tools.errors import EngineError, JudgeCrashed, ProblemError
 from ridgeline.tools.judge import hang_limit
 from ridgeline.tools.judge.process import JudgeProcess, SharedRegion
-from ridgeline.tools.judge.worker import judge
 from ridgeline.tools.judge.worker.__main__ import _described, _lost_gpu
 from ridgeline.tools.judge.worker.judge import _contents_may_be_refused, _kept_bytes
 from ridgeline.tools.machine.devices import detect_device
@@ -440,6 +439,6 @@ def test_a_loaded_judge_that_lost_its_gpu_counts_as_gone(monkeypatch: pytest.Mon
     def settle(_kind: DeviceKind) -> None:
         raise RuntimeError("CUDA error: device-side assert triggered")
 
-    monkeypatch.setattr(judge, "settle", settle)
+    monkeypatch.setattr("ridgeline.tools.judge.worker.__main__.settle", settle)
     found = _lost_gpu(failure, loaded)
     assert found["type"] == "JudgeCrashed" and "CUBLAS_STATUS_EXECUTION_FAILED" in found["message"]
