@@ -34,8 +34,8 @@ from ridgeline.tools.local.engine import LocalEngine
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.machine.locks import DeviceLock
 from ridgeline.tools.machine.places import default_cache_dir
+from ridgeline.tools.measure.ceilings import measure_ceilings
 from ridgeline.tools.measure.request_cost import empty_plan, nothing_library, usual_request_s
-from ridgeline.tools.measure.roofline import measure_ceilings
 from ridgeline.tools.measure.sides import Arena, RunnerSide
 from ridgeline.tools.records.problem import DescribedTarget, Device
 from ridgeline.tools.records.results import Build, Timing, Verdict

@@ -83,7 +83,7 @@ class Evaluator:
         A time below the floor may mean that the ceilings were measured on a busy machine: they are measured again, and
         the candidate once more, before it is believed.
         """
-        from ridgeline.tools.measure.roofline import ceilings
+        from ridgeline.tools.measure.ceilings import ceilings
 
         judge = self._judge_for(task.problem)
         timing = again_if_killed(lambda: self._time(task, judge))
@@ -300,7 +300,8 @@ class Evaluator:
         return self._request_costs[self._judge_key]
 
     def _floor(self, problem: DescribedTarget, judge: JudgeProcess) -> Floor:
-        from ridgeline.tools.measure.roofline import ceilings, floor_for
+        from ridgeline.tools.measure.ceilings import ceilings
+        from ridgeline.tools.measure.floor import floor_for
 
         return floor_for(judge.problem.description, ceilings(problem.device), problem.tolerance)
 

@@ -21,7 +21,8 @@ from ridgeline.tools.errors import EngineError, RidgelineError
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.machine.places import is_older, replace_json
 from ridgeline.tools.measure.benchmark import TimingSettings, time_alone, time_relative
-from ridgeline.tools.measure.roofline import ceilings, floor_for
+from ridgeline.tools.measure.ceilings import ceilings
+from ridgeline.tools.measure.floor import floor_for
 from ridgeline.tools.measure.sides import Arena, EagerSide
 from ridgeline.tools.measure.statistics import StoppingRule, percentile
 from ridgeline.tools.records.keys import JUDGE_VERSION
