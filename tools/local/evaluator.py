@@ -18,12 +18,12 @@ from ridgeline.tools.build.device_toolchain import toolchain_for
 from ridgeline.tools.engine import BaselineTask, BenchmarkTask, CompareTask, DescribeTask, ProfileTask, VerifyTask
 from ridgeline.tools.errors import DeviceError, EngineError
 from ridgeline.tools.judge.process import JudgeProcess
-from ridgeline.tools.machine.gpu_state import GpuMonitor
+from ridgeline.tools.machine.gpu_state import GpuMonitor, GpuState
 from ridgeline.tools.machine.places import default_cache_dir
 from ridgeline.tools.measure.graph_timing import time_graph
 from ridgeline.tools.measure.late_outputs import collector_for
 from ridgeline.tools.measure.request_cost import empty_plan, nothing_library, usual_request_s
-from ridgeline.tools.measure.sides import Arena, EagerSide, RunnerSide, eager_mode
+from ridgeline.tools.measure.sides import Arena, ReferenceSide, eager_mode
 from ridgeline.tools.measure.verify import verify_candidate
 from ridgeline.tools.records.problem import DescribedTarget, Description, Device, Target
 from ridgeline.tools.records.results import Baselines, Build, Comparison, Floor, Profile, Timing, Verdict
@@ -104,9 +104,9 @@ class Evaluator:
         try:
             with self._runner(task) as runner:
                 timing = time_candidate(
-                    RunnerSide(runner),
-                    EagerSide(judge, eager_mode(task.problem.device.kind, task.verdict.precision_class)),
-                    _arena(judge),
+                    runner,
+                    ReferenceSide(judge, eager_mode(task.problem.device.kind, task.verdict.precision_class)),
+                    Arena(judge),
                     settings=TimingSettings.for_purpose(task.purpose),
                     floor=floor,
                     collect=collector_for(runner, judge, task.problem.interface),
@@ -126,7 +126,7 @@ class Evaluator:
         if judge.device_kind is not DeviceKind.CUDA or Label.LAUNCH_BOUND not in timing.labels:
             return timing
         try:
-            return replace(timing, graph_ms=time_graph(runner, _arena(judge)))
+            return replace(timing, graph_ms=time_graph(runner, Arena(judge)))
         except RunnerFailure as fault:
             if fault.finding.code is not ReasonCode.CUDA_ERROR:
                 raise
@@ -134,9 +134,9 @@ class Evaluator:
             logger.info("no CUDA graph of this kernel: %s", fault.finding.reason)
             return timing
 
-    def _observe(self) -> dict[str, float]:
-        """Return a GPU's clocks, power and throttle reasons now; nothing on a CPU."""
-        return self._monitor.sample().clocks() if self._monitor is not None else {}
+    def _observe(self) -> GpuState:
+        """Return a GPU's state now; unknown on a CPU."""
+        return self._monitor.sample() if self._monitor is not None else GpuState()
 
     def compare(self, task: CompareTask) -> Comparison:
         """Time two candidates in one alternating run.
@@ -155,9 +155,9 @@ class Evaluator:
         try:
             with self._runner(tasks[0]) as first, self._runner(tasks[1]) as second:
                 return compare_sides(
-                    RunnerSide(first),
-                    RunnerSide(second),
-                    _arena(judge),
+                    first,
+                    second,
+                    Arena(judge),
                     settings=TimingSettings.for_purpose(task.purpose),
                     collects=[collector_for(each, judge, task.problem.interface) for each in (first, second)],
                     request_s=request_s,
@@ -310,10 +310,3 @@ def _native_library(task: ProfileTask) -> Path | None:
     """Return the candidate's shared object; None for a module, whose build is a bundle of what its file builds."""
     is_native = task.candidate.interface is not Interface.MODULE
     return Path(task.build.library_path) if task.build.library_path and is_native else None
-
-
-def _arena(judge: JudgeProcess) -> Arena:
-    return Arena(judge, judge.problem.n_sets, on_gpu=judge.device_kind is DeviceKind.CUDA)
-
-
-# ------------------------------------------------------------------------------------------------------------- serving

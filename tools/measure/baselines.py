@@ -23,7 +23,7 @@ from ridgeline.tools.machine.places import is_older, replace_json
 from ridgeline.tools.measure.benchmark import TimingSettings, time_alone, time_relative
 from ridgeline.tools.measure.ceilings import ceilings
 from ridgeline.tools.measure.floor import floor_for
-from ridgeline.tools.measure.sides import Arena, EagerSide
+from ridgeline.tools.measure.sides import Arena, ReferenceSide
 from ridgeline.tools.measure.statistics import StoppingRule, percentile
 from ridgeline.tools.records.keys import JUDGE_VERSION
 from ridgeline.tools.records.problem import DescribedTarget, Description, Device
@@ -184,12 +184,12 @@ def _time_mode(judge: JudgeProcess, mode: str, settings: TimingSettings, eager: 
     ready = _prepare(judge, mode)
     if ready.precision_class is None and eager is not None:
         raise EngineError(f"{mode}: its output fits no precision class (relative error {ready.rel_error:.3g})")
-    arena = Arena(judge, judge.problem.n_sets, on_gpu=judge.device_kind is DeviceKind.CUDA)
-    side = EagerSide(judge, mode)
+    arena = Arena(judge)
+    side = ReferenceSide(judge, mode)
     if eager is None or eager.median_ms is None:
         median_ms, p10_ms, p90_ms, samples = time_alone(side, arena, settings=settings)
     else:
-        ratios = time_relative(side, EagerSide(judge), arena, settings=settings)
+        ratios = time_relative(side, ReferenceSide(judge), arena, settings=settings)
         median_ms, p10_ms, p90_ms = (eager.median_ms * percentile(ratios, p) for p in (50, 10, 90))
         samples = len(ratios)
     return Baseline(
