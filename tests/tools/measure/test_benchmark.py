@@ -338,7 +338,9 @@ def test_comparison_refuses_a_side_that_works_between_calls(start, arena) -> Non
 
 def test_comparison_observes_every_block_of_both_sides(start, arena) -> None:
     looks: list[int] = []
-    comparison = compare_sides(start(), start(), arena, settings=SETTINGS, observe=lambda: looks.append(0) or GpuState())
+    comparison = compare_sides(
+        start(), start(), arena, settings=SETTINGS, observe=lambda: looks.append(0) or GpuState()
+    )
     assert len(looks) == 2 * comparison.blocks
 
 
