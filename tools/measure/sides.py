@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING, Protocol
 
 from ridgeline.tools.records.precision import REDUCED
+from ridgeline.tools.records.reference_mode import ReferenceMode
 from ridgeline.tools.records.results import Trial
 from ridgeline.tools.records.vocabulary import DeviceKind, PrecisionClass
 from ridgeline.tools.runner.wire import LoopTime
@@ -77,9 +78,9 @@ class Arena:
 
 
 class ReferenceSide:
-    """The reference, looping in the judge: `mode` is "eager", "eager_tf32", "compile" or "compile_max_autotune"."""
+    """The reference, looping in the judge in one mode."""
 
-    def __init__(self, judge: JudgeProcess, mode: str = "eager") -> None:
+    def __init__(self, judge: JudgeProcess, mode: str = ReferenceMode.EAGER) -> None:
         self._judge = judge
         self.mode = mode
 
@@ -104,6 +105,6 @@ class ReferenceSide:
         self._judge.cont()
 
 
-def eager_mode(kind: DeviceKind, measured: PrecisionClass | None) -> str:
+def eager_mode(kind: DeviceKind, measured: PrecisionClass | None) -> ReferenceMode:
     """Return the reference's mode beside a candidate: eager with TF32 on for a reduced class on a GPU, else eager."""
-    return "eager_tf32" if kind is DeviceKind.CUDA and measured in REDUCED else "eager"
+    return ReferenceMode.EAGER_TF32 if kind is DeviceKind.CUDA and measured in REDUCED else ReferenceMode.EAGER
