@@ -34,9 +34,10 @@ from ridgeline.tools.local.engine import LocalEngine
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.machine.locks import DeviceLock
 from ridgeline.tools.machine.places import default_cache_dir
+from ridgeline.tools.machine.process_use import cpu_seconds
+from ridgeline.tools.measure.ceilings import measure_ceilings
 from ridgeline.tools.measure.request_cost import empty_plan, nothing_library, usual_request_s
-from ridgeline.tools.measure.roofline import measure_ceilings
-from ridgeline.tools.measure.sides import Arena, RunnerSide
+from ridgeline.tools.measure.sides import Arena
 from ridgeline.tools.records.problem import DescribedTarget, Device
 from ridgeline.tools.records.results import Build, Timing, Verdict
 from ridgeline.tools.records.search import Candidate
@@ -130,12 +131,11 @@ async def measure_idle(bench: Bench) -> dict[str, Any]:
         with _nothing(bench.device) as (sandbox, plan, judge):
             for _ in range(bench.repeats):
                 with RunnerProcess(sandbox, plan, judge.problem) as runner:
-                    side = RunnerSide(runner)
-                    side.loop(0, 1)
-                    side.resume()
-                    before = side.cpu_seconds()
+                    runner.loop(0, 1)
+                    runner.cont()
+                    before = cpu_seconds(runner.pid)
                     await asyncio.sleep(IDLE_S)
-                    shares.append((side.cpu_seconds() - before) / IDLE_S)
+                    shares.append((cpu_seconds(runner.pid) - before) / IDLE_S)
     return {"share_largest": max(shares), "shares": shares}
 
 
@@ -143,7 +143,7 @@ async def measure_gpu_wait(bench: Bench) -> dict[str, Any]:
     """How long an idle GPU takes to do next to nothing for the judge: milliseconds."""
     async with DeviceLock(bench.device.uuid).exclusive():
         with _nothing(bench.device) as (_, _, judge):
-            arena = Arena(judge, judge.problem.n_sets, on_gpu=bench.device.kind is DeviceKind.CUDA)
+            arena = Arena(judge)
             waits = sorted(1e3 * arena.waited_s() for _ in range(WAITS))
     return {"ms_median": median(waits), "ms_largest": waits[-1]}
 

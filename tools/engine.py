@@ -1,14 +1,14 @@
-"""The contract between whoever wants something measured and whoever measures it.
+"""The contract of measuring: tasks, their results, and the engine that turns one into the other.
 
 A task is a frozen record; submitting it gives its result. The local engine (`tools/local/engine.py`) runs builds side
-by side and measurements one at a time for each device; a distributed engine can stand behind the same protocol, so
-tasks and results are plain records and nothing here refers to a process or a file descriptor.
+by side and measurements one at a time for each device. A distributed engine can stand behind the same protocol: tasks
+and results are plain records, and nothing here refers to a process or a file descriptor.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.problem import DescribedTarget, Description, Target
@@ -26,6 +26,11 @@ SANITIZERS = "address,undefined"
 class Task(Record, Generic[R]):
     """One piece of work; `R` is its result. Only infrastructure failures are retried, never a candidate's."""
 
+    name: ClassVar[str]  # on the wire to an evaluator, in messages and logs
+    result: ClassVar[type[Record]]
+    holds_device_alone: ClassVar[bool] = False  # because it reads a clock
+    runs_on_any_alike: ClassVar[bool] = False  # a device like the problem's will do
+
     problem: Target
     cpus: int = 1
     gpus: int = 0
@@ -39,6 +44,9 @@ class DescribeTask(Task[Description]):
 
     Raises ProblemError for a reference that raises, is nondeterministic, takes no tensor or returns none.
     """
+
+    name: ClassVar[str] = "DescribeTask"
+    result: ClassVar[type[Record]] = Description
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,15 +64,22 @@ class BaselineTask(DescribedTask[Baselines]):
     each task with `after` measures the first pending one.
     """
 
+    name: ClassVar[str] = "BaselineTask"
+    result: ClassVar[type[Record]] = Baselines
+    holds_device_alone: ClassVar[bool] = True
+
     compile_modes: tuple[str, ...] = ("default", "max-autotune")
     again: bool = False  # certify: measure also what is cached, but for modes that failed
     eager_only: bool = False  # TF32 off and on
-    after: Baselines | None = None  # what is measured already; the result adds one entry to it
+    after: Baselines | None = None  # measured already; the result adds one entry to these
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompileTask(DescribedTask[Build]):
     """Build one candidate in the sandbox, or take it from the cache."""
+
+    name: ClassVar[str] = "CompileTask"
+    result: ClassVar[type[Record]] = Build
 
     candidate: Candidate
     sanitize: str = ""  # "" or "address,undefined": the certificate's second build
@@ -74,17 +89,26 @@ class CompileTask(DescribedTask[Build]):
 class VerifyTask(DescribedTask[Verdict]):
     """Check a built candidate against the reference on secret inputs."""
 
+    name: ClassVar[str] = "VerifyTask"
+    result: ClassVar[type[Record]] = Verdict
+    runs_on_any_alike: ClassVar[bool] = True
+
     candidate: Candidate
     build: Build
     purpose: Purpose = Purpose.SEARCH
     extra_trials: int = 0  # certify: further secret seeds
-    first_extra: int = 0  # how many further seeds it has met before
-    sanitized: bool = False  # the build is a sanitizer build: run it, do not judge its precision
+    first_extra: int = 0  # how many further seeds the candidate has met before
+    sanitized: bool = False  # the build is a sanitizer's: run the candidate, do not judge its precision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchmarkTask(DescribedTask[Timing]):
     """Time a verified candidate in alternation with eager PyTorch of its class."""
+
+    name: ClassVar[str] = "BenchmarkTask"
+    result: ClassVar[type[Record]] = Timing
+    holds_device_alone: ClassVar[bool] = True
+    runs_on_any_alike: ClassVar[bool] = True
 
     candidate: Candidate
     build: Build
@@ -96,6 +120,11 @@ class BenchmarkTask(DescribedTask[Timing]):
 class CompareTask(DescribedTask[Comparison]):
     """Time two built candidates in one alternating run."""
 
+    name: ClassVar[str] = "CompareTask"
+    result: ClassVar[type[Record]] = Comparison
+    holds_device_alone: ClassVar[bool] = True
+    runs_on_any_alike: ClassVar[bool] = True
+
     first: Candidate
     first_build: Build
     second: Candidate
@@ -105,7 +134,12 @@ class CompareTask(DescribedTask[Comparison]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileTask(DescribedTask[Profile]):
-    """Say what limits a timed candidate."""
+    """Find out what limits a timed candidate."""
+
+    name: ClassVar[str] = "ProfileTask"
+    result: ClassVar[type[Record]] = Profile
+    holds_device_alone: ClassVar[bool] = True
+    runs_on_any_alike: ClassVar[bool] = True
 
     candidate: Candidate
     build: Build
@@ -113,7 +147,7 @@ class ProfileTask(DescribedTask[Profile]):
 
 
 class Engine(Protocol):
-    """Something that measures. One method matters."""
+    """A place where tasks are run. One method matters."""
 
     async def submit(self, task: Task[R]) -> R:
         """Run `task` and return its result.
@@ -130,7 +164,7 @@ class Engine(Protocol):
 
 
 class CandidateStore(Protocol):
-    """What the tool wrappers need of the archive: candidates by id, and a place for what was found out about them."""
+    """The part of the archive that the tool wrappers need: candidates by id, and records about them by key."""
 
     def candidate(self, candidate_id: str) -> Candidate:
         """Return a stored candidate; KeyError when there is none."""

@@ -118,6 +118,7 @@ class WaitingEvent(TypedDict):
     event: Literal["waiting"]
     device: str
     holder: str  # "" once nobody is waited for
+    holders: int  # how many processes hold the device
     is_news: bool  # for a log: not told of this holder within the last minute, nor of another just now
 
 

@@ -137,7 +137,7 @@ async def evaluate_async(
 def _in_words(on_wait: OnWait | None) -> Listener:
     def tell(wait: Wait | None) -> None:
         if on_wait is not None and wait is not None and wait.is_news:
-            on_wait(describe_wait(wait.device, wait.holder))
+            on_wait(describe_wait(wait.device, wait.holder, wait.holders))
 
     return tell
 

@@ -216,7 +216,8 @@ def _on_wait(on_event: OnEvent | None) -> Listener:
     def tell(wait: Wait | None) -> None:
         if on_event is not None:
             device, holder, is_news = (wait.device, wait.holder, wait.is_news) if wait else ("", "", False)
-            on_event({"event": "waiting", "device": device, "holder": holder, "is_news": is_news})
+            holders = wait.holders if wait else 0
+            on_event({"event": "waiting", "device": device, "holder": holder, "holders": holders, "is_news": is_news})
 
     return tell
 

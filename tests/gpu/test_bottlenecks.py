@@ -5,7 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from ridgeline.tools.measure.roofline import ceilings, floor_for
+from ridgeline.tools.measure.ceilings import ceilings
+from ridgeline.tools.measure.floor import floor_for
 from ridgeline.tools.profile.profiler import profile_candidate
 from ridgeline.tools.profile.under_tool import find_tool
 from ridgeline.tools.records.problem import Device

@@ -1,4 +1,9 @@
-"""Serve one device slot: `python -m ridgeline.tools.local --device JSON --parent PID`, requests on stdin, answers on stdout."""
+"""Serve one device: `python -m ridgeline.tools.local --device JSON --parent PID`.
+
+Requests are JSON lines on stdin, `{"id", "task", "body"}`. Answers are JSON lines on stdout, `{"id", "result"}` or
+`{"id", "error": {"type", "message"}}`. The process ends when stdin closes or the parent dies, and with it the judge and
+every runner.
+"""
 
 from __future__ import annotations
 
@@ -14,39 +19,43 @@ from typing import IO, Any
 
 from ridgeline.tools.engine import BaselineTask, BenchmarkTask, CompareTask, DescribeTask, ProfileTask, Task, VerifyTask
 from ridgeline.tools.errors import JudgeCrashed, RidgelineError
-from ridgeline.tools.local.evaluator import Evaluator, logger
+from ridgeline.tools.local.evaluator import Evaluator
 from ridgeline.tools.machine.lifeline import end_with_parent
 from ridgeline.tools.machine.os_errors import LOG_FORMAT, as_told
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.problem import Device
+from ridgeline.tools.records.told_error import ToldError
+
+logger = logging.getLogger("ridgeline.tools.local")  # run as a program, this module is "__main__"
 
 _TASKS: dict[str, tuple[type[Task[Any]], Callable[[Evaluator, Any], Record]]] = {
-    "DescribeTask": (DescribeTask, Evaluator.describe),
-    "BaselineTask": (BaselineTask, Evaluator.baseline),
-    "VerifyTask": (VerifyTask, Evaluator.verify),
-    "BenchmarkTask": (BenchmarkTask, Evaluator.benchmark),
-    "CompareTask": (CompareTask, Evaluator.compare),
-    "ProfileTask": (ProfileTask, Evaluator.profile),
+    DescribeTask.name: (DescribeTask, Evaluator.describe),
+    BaselineTask.name: (BaselineTask, Evaluator.baseline),
+    VerifyTask.name: (VerifyTask, Evaluator.verify),
+    BenchmarkTask.name: (BenchmarkTask, Evaluator.benchmark),
+    CompareTask.name: (CompareTask, Evaluator.compare),
+    ProfileTask.name: (ProfileTask, Evaluator.profile),
 }
 
-
-# What this process itself may run into: a full disk, a program that hangs, a figure nobody expected. One task's
-# failure must not end the device's evaluator; a fault in its logic (TypeError, AttributeError, …) still does.
-_OURS = (subprocess.SubprocessError, ValueError)
+# A full disk, a program that hangs or an unexpected figure fails one task and must not end the device's evaluator. A
+# fault of logic (TypeError, AttributeError, …) ends the evaluator.
+_MACHINE_FAULTS = (OSError, subprocess.SubprocessError, ValueError)
 
 
 def answer(evaluator: Evaluator, request: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer to one request; what can be wrong with machine or problem comes back as an error."""
+    """Return the answer to one request; a fault of the machine or of the problem is an answer with an error."""
     try:
         kind, handle = _TASKS[request["task"]]
         return {"id": request["id"], "result": handle(evaluator, kind.from_json(request["body"])).to_json()}
-    except (RidgelineError, OSError, *_OURS) as error:
-        if not isinstance(error, RidgelineError):
-            logger.exception("%s failed", request.get("task"))
-        if not isinstance(error, RidgelineError) or isinstance(error, JudgeCrashed):
-            evaluator.forget_judge()  # whatever state it is in
+    except RidgelineError as error:
+        told = error
+        if isinstance(error, JudgeCrashed):
+            evaluator.forget_judge()
+    except _MACHINE_FAULTS as error:
+        logger.exception("%s failed", request.get("task"))
         told = as_told(error, request.get("task"))
-        return {"id": request["id"], "error": {"type": type(told).__name__, "message": str(told)}}
+        evaluator.forget_judge()  # its state is unknown
+    return {"id": request["id"], "error": ToldError.of(told).to_json()}
 
 
 def serve(evaluator: Evaluator, requests: IO[str], answers: IO[str]) -> None:
@@ -58,7 +67,7 @@ def serve(evaluator: Evaluator, requests: IO[str], answers: IO[str]) -> None:
 
 def main() -> None:
     """Serve one device on stdin and stdout."""
-    parser = argparse.ArgumentParser(prog="ridgeline.tools.local", description="one device slot, for the engine")
+    parser = argparse.ArgumentParser(prog="ridgeline.tools.local", description="one device, for the engine")
     parser.add_argument("--device", required=True, help="the device as JSON")
     parser.add_argument("--parent", type=int, help="the pid of the engine, with which this process ends")
     arguments = parser.parse_args()

@@ -13,25 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ridgeline.tools.build.compiler import Compiler
-from ridgeline.tools.engine import (
-    BaselineTask,
-    BenchmarkTask,
-    CompareTask,
-    CompileTask,
-    DescribeTask,
-    ProfileTask,
-    Task,
-    VerifyTask,
-)
+from ridgeline.tools.engine import CompileTask, Task
 from ridgeline.tools.errors import EngineError, NotBegun, RidgelineError
 from ridgeline.tools.local.evaluator_process import EvaluatorProcess, evaluator_command
 from ridgeline.tools.machine.locks import DeviceLock
 from ridgeline.tools.machine.places import default_cache_dir
 from ridgeline.tools.machine.python_env import clean_environment
 from ridgeline.tools.machine.waits import Listener, Waits
-from ridgeline.tools.records.codec import Record
-from ridgeline.tools.records.problem import Description, Device, Target
-from ridgeline.tools.records.results import Baselines, Build, Comparison, Profile, Timing, Verdict
+from ridgeline.tools.records.problem import Device, Target
+from ridgeline.tools.records.results import Build
 from ridgeline.tools.records.vocabulary import Interface, PrecisionClass
 from ridgeline.tools.sandbox.sandbox import UNSAFE_VARIABLE, Sandbox, probe_sandbox
 
@@ -45,16 +35,6 @@ R = TypeVar("R")
 _BATCH_WINDOW_S = 0.01  # branches of one round ask within milliseconds of each other
 _BATCHES_AT_ONCE = 2  # so that one slow build does not hold up everything that comes after it
 _BUILD_LOCK = "cpu"  # builds disturb what is measured on the processor
-_RESULTS: dict[type[Task[Any]], type[Record]] = {
-    DescribeTask: Description,
-    BaselineTask: Baselines,
-    VerifyTask: Verdict,
-    BenchmarkTask: Timing,
-    CompareTask: Comparison,
-    ProfileTask: Profile,
-}
-_OF_A_CANDIDATE = (VerifyTask, BenchmarkTask, CompareTask, ProfileTask)
-_READS_A_CLOCK = (BaselineTask, BenchmarkTask, CompareTask, ProfileTask)
 
 
 def on_device(spec: ProblemSpec, device: Device) -> Target:
@@ -123,8 +103,8 @@ class LocalEngine:
             except EngineError as error:
                 if attempt == task.retries or self._closed:
                     raise
-                logger.warning("%s: %s: trying again", type(task).__name__, error)
-        raise EngineError(f"{type(task).__name__}: {task.retries} retries leave no attempt")
+                logger.warning("%s: %s: trying again", task.name, error)
+        raise EngineError(f"{task.name}: {task.retries} retries leave no attempt")
 
     async def aclose(self) -> None:
         """End every process the engine started; what was in flight raises EngineError, and so do later tasks."""
@@ -142,12 +122,12 @@ class LocalEngine:
             return await builder.build(task)  # type: ignore[return-value]  # R is Build for a CompileTask
         slot = self._free_slot(task)
         answer = await slot.ask(replace(task, problem=replace(task.problem, device=slot.device)))
-        return _RESULTS[type(task)].from_json(answer)  # type: ignore[return-value]  # as _RESULTS pairs them
+        return task.result.from_json(answer)  # type: ignore[return-value]  # each task's `result` is its R
 
     def _free_slot(self, task: Task[Any]) -> _Slot:
         """Return the slot of the task's device, or of one like it that has less to do."""
         device = task.problem.device
-        if not isinstance(task, _OF_A_CANDIDATE) or device not in self._alike:
+        if not task.runs_on_any_alike or device not in self._alike:
             return self._slot(device)
         slots = [self._slot(other) for other in (device, *(d for d in self._alike if d != device))]
         return min(slots, key=lambda slot: slot.waiting)
@@ -184,7 +164,7 @@ class _Slot:
         self._turn = asyncio.Lock()
 
     async def ask(self, task: Task[Any]) -> dict[str, Any]:
-        held = self._lock.exclusive if isinstance(task, _READS_A_CLOCK) else self._lock.shared
+        held = self._lock.exclusive if task.holds_device_alone else self._lock.shared
         self.waiting += 1
         had_to_wait = self._turn.locked()
         try:

@@ -1,4 +1,4 @@
-"""One evaluator as the engine holds it: a child process that answers one JSON line with another."""
+"""The engine's handle on one evaluator: a child process that answers one JSON line with another."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ridgeline.tools import errors
 from ridgeline.tools.engine import Task
-from ridgeline.tools.errors import EngineError, JudgeCrashed, RidgelineError
+from ridgeline.tools.errors import EngineError, JudgeCrashed
 from ridgeline.tools.records.problem import Device
+from ridgeline.tools.records.told_error import ToldError
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ def evaluator_command(device: Device) -> list[str]:
 
 
 class EvaluatorProcess:
-    """Starts the evaluator at the first request and again after it died; one request at a time."""
+    """One evaluator: started at the first request, and again at the next one when it has died; one request at a time."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], log: Path | None) -> None:
         self._command = list(command)
@@ -56,12 +56,12 @@ class EvaluatorProcess:
         A request that is cancelled or too late ends the evaluator, with everything it runs.
 
         Raises:
-            InputError: what the evaluator says the user can mend.
-            EngineError: it died, was too late or broke the protocol.
+            InputError: the evaluator found a fault that the user can mend.
+            EngineError: the evaluator died, was too late or broke the protocol.
         """
         process = await self._started()
         self._sent += 1
-        request = {"id": self._sent, "task": type(task).__name__, "body": task.to_json()}
+        request = {"id": self._sent, "task": task.name, "body": task.to_json()}
         try:
             async with asyncio.timeout(timeout_s):
                 reply = await _exchange(process, request)
@@ -72,7 +72,7 @@ class EvaluatorProcess:
             await self.end()
             raise
         if "error" in reply:
-            raise _as_exception(reply["error"])
+            raise ToldError.from_json(reply["error"]).as_exception()
         result: dict[str, Any] = reply["result"]
         return result
 
@@ -86,7 +86,7 @@ class EvaluatorProcess:
         await process.wait()
 
     async def close(self) -> None:
-        """Let the evaluator end by itself, as it does when its input closes; end it when it takes too long."""
+        """Close the evaluator's input, at which it ends by itself; end it when it takes longer than the grace period."""
         if self._process is not None and self._process.stdin is not None and self._process.returncode is None:
             self._process.stdin.close()
             with contextlib.suppress(TimeoutError):
@@ -140,12 +140,3 @@ def _parse(line: bytes, expected_id: int) -> dict[str, Any]:
         raise EngineError(f"the evaluator answered request {expected_id} with {line[:200]!r}")
     parsed: dict[str, Any] = reply
     return parsed
-
-
-def _as_exception(error: dict[str, str]) -> RidgelineError:
-    """Return the exception that the evaluator named; one that is not of our tree is a fault of ours."""
-    kind = getattr(errors, error.get("type", ""), None)
-    message = error.get("message", "no message")
-    if isinstance(kind, type) and issubclass(kind, RidgelineError):
-        return kind(message)
-    return EngineError(f"{error.get('type')}: {message}")

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pynvml
@@ -19,8 +21,6 @@ from ridgeline.tools.records.codec import Record
 
 logger = logging.getLogger(__name__)
 
-SLOWED = "slowed by "
-"""What a figure's name begins with where it stands for a reason to slow down."""
 SLOWED_BY = {
     0x02: "clocks set by an application",
     0x04: "software power cap",
@@ -54,16 +54,23 @@ class GpuState(Record):
     slowed_by: tuple[str, ...] = ()  # why its clocks are below the highest, in words
     processes: tuple[GpuProcess, ...] = ()
 
-    def clocks(self) -> dict[str, float]:
-        """Return what a `Timing` keeps in `clocks`: the known figures by name, and 1.0 for each reason to slow down."""
+    def figures(self) -> dict[str, float]:
+        """Return the known figures by name."""
         figures = {
             "sm_mhz": self.sm_mhz,
             "memory_mhz": self.memory_mhz,
             "power_w": self.power_w,
             "temperature_c": self.temperature_c,
         }
-        known = {name: value for name, value in figures.items() if value is not None}
-        return known | {SLOWED + reason: 1.0 for reason in self.slowed_by}
+        return {name: value for name, value in figures.items() if value is not None}
+
+
+def usual_clocks(states: Sequence[GpuState]) -> dict[str, float]:
+    """Return the content of `Timing.clocks`: the median of each known figure, the share of each reason to slow down."""
+    figures = [state.figures() for state in states]
+    medians = {name: median(f[name] for f in figures if name in f) for name in sorted({n for f in figures for n in f})}
+    reasons = Counter(reason for state in states for reason in state.slowed_by)
+    return medians | {f"slowed by {reason}": n / len(states) for reason, n in sorted(reasons.items())}
 
 
 UNCOUNTED = GpuProcess(pid=0, name="an unknown number of processes")

@@ -1,10 +1,9 @@
-"""Whom this process waits for when another one has the device: asked of the kernel, told to whoever shows it."""
+"""Waits for a device that another process holds: the kernel names the holders, a listener shows them."""
 
 from __future__ import annotations
 
 import logging
 import os
-import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,24 +17,33 @@ logger = logging.getLogger(__name__)
 TELL_AFTER_S = 1.5
 LOOK_EVERY_S = 0.5
 REPEAT_AFTER_S = 60.0
-"""Two searches on one device wait for each other all the time: once a minute is enough for a log."""
+"""Between two reports of one holder in a log: two searches on one device wait for each other all the time."""
 NEWS_EVERY_S = 15.0
-"""Of whichever holder: among many searches it changes every few seconds."""
+"""Between two reports of any holders in a log: among many searches the holder changes every few seconds."""
 _COMMAND_SHOWN = 60
-_ELSEWHERE = "a process that cannot be seen from here, such as one of another container"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holders:
+    """The processes that hold a lock."""
+
+    words: str  # "pid 12 (ridgeline run softmax)", "pid 12 (ridgeline run softmax) and 2 others"
+    count: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """Another process has what this one waits for."""
+    """This process waits for a device that others hold."""
 
     device: str  # "cpu", or a GPU's UUID
-    holder: str  # "pid 12 (ridgeline run softmax)"
-    is_news: bool  # for a log: not told of this holder within the last minute, nor of another just now
+    holder: str  # Holders.words
+    holders: int = 1  # how many processes hold it
+    is_news: bool  # for a log: this holder was not reported within the last minute, nor any within some seconds
 
 
+_ELSEWHERE = Holders(words="a process that cannot be seen from here, such as one of another container")
 Listener = Callable[[Wait | None], None]
-"""Gets a wait when one begins or its holder changes, None once nobody is waited for."""
+"""Called with a wait when one begins or its holder changes, with None once nobody is waited for."""
 
 
 class Waits:
@@ -51,15 +59,15 @@ class Waits:
         self.tell_after_s = tell_after_s
         self.is_stopping = is_stopping
         self._listener = listener
-        self._holders: dict[Watch, str] = {}
-        self._told: tuple[str, str] | None = None
-        self._told_at: dict[tuple[str, str], float] = {}
-        self._newest: tuple[str, str] | None = None  # the last that was news
+        self._holders: dict[Watch, Holders] = {}
+        self._told: tuple[str, Holders] | None = None
+        self._told_at: dict[tuple[str, Holders], float] = {}
+        self._newest: tuple[str, Holders] | None = None  # the last that was news
 
-    def set(self, watch: Watch, holder: str) -> None:
-        """Note whom `watch` waits for; "" when it is nobody else."""
-        if holder:
-            self._holders[watch] = holder
+    def set(self, watch: Watch, holders: Holders | None) -> None:
+        """Note the processes that `watch` waits for; None: no process but this one."""
+        if holders is not None:
+            self._holders[watch] = holders
         else:
             self._holders.pop(watch, None)
         oldest = next(iter(self._holders), None)
@@ -73,26 +81,26 @@ class Waits:
         if self.is_stopping():
             raise NotBegun("a stop was asked for before it began")
 
-    def _tell(self, now: tuple[str, str] | None) -> None:
+    def _tell(self, now: tuple[str, Holders] | None) -> None:
         wait: Wait | None = None
         if now is not None:
             is_news = self._is_news(now)
             if is_news:
                 self._newest, self._told_at[now] = now, time.monotonic()
-                logger.info("waiting for %s, held by %s", *now)
-            wait = Wait(device=now[0], holder=now[1], is_news=is_news)
+                logger.info("waiting for %s, held by %s", now[0], now[1].words)
+            wait = Wait(device=now[0], holder=now[1].words, holders=now[1].count, is_news=is_news)
         if self._listener is not None:
             self._listener(wait)
 
-    def _is_news(self, now: tuple[str, str]) -> bool:
-        """Say whether a log should hear of it: not of this holder within a minute, nor of any within some seconds."""
+    def _is_news(self, now: tuple[str, Holders]) -> bool:
+        """Say whether a log should report the wait: its holder not within a minute, nor any within some seconds."""
         at = time.monotonic()
         newest_at = max(self._told_at.values(), default=-NEWS_EVERY_S)
         return at - self._told_at.get(now, -REPEAT_AFTER_S) >= REPEAT_AFTER_S and at - newest_at >= NEWS_EVERY_S
 
 
 class Watch:
-    """One wait for one lock: tells `waits` when it has lasted a while and another process is the reason."""
+    """One wait for one lock; `waits` hears of it once it has lasted a while and another process is the reason."""
 
     def __init__(self, descriptor: int, device: str, waits: Waits) -> None:
         self.device = device
@@ -102,10 +110,10 @@ class Watch:
         self._was_unseen = False
 
     def look(self) -> None:
-        """Find out who holds the lock, when it is time to.
+        """Find out who holds the lock, when the next look is due.
 
         Raises:
-            NotBegun: a stop was asked for, so that what waits here need not begin.
+            NotBegun: a stop was asked for, so the task that waits need not begin.
         """
         self._waits.check_begin()
         if time.monotonic() >= self._look_at:
@@ -113,15 +121,15 @@ class Watch:
             self._waits.set(self, self._holder())
 
     def end(self) -> None:
-        """The wait is over."""
-        self._waits.set(self, "")
+        """End the wait."""
+        self._waits.set(self, None)
 
-    def _holder(self) -> str:
+    def _holder(self) -> Holders | None:
         pids = lock_holders(self._descriptor)
         if pids:
             return name_processes([pid for pid in pids if pid != os.getpid()])
         was_unseen, self._was_unseen = self._was_unseen, True
-        return _ELSEWHERE if was_unseen else ""  # once is a lock that was released just now
+        return _ELSEWHERE if was_unseen else None  # unseen once: the lock was released just now
 
 
 def lock_holders(descriptor: int) -> list[int]:
@@ -147,14 +155,14 @@ def name_process(pid: int) -> str:
     return f"pid {pid} ({shown[:_COMMAND_SHOWN]}{'…' * (len(shown) > _COMMAND_SHOWN)})" if shown else f"pid {pid}"
 
 
-def name_processes(pids: Sequence[int]) -> str:
-    """Return the first process in words and how many there are besides; "" without one."""
-    if len(pids) < 2:
-        return "".join(name_process(pid) for pid in pids)
-    return f"{name_process(pids[0])} and {counted(len(pids) - 1, 'other')}"
+def name_processes(pids: Sequence[int]) -> Holders | None:
+    """Return the first process in words and how many others there are; None without one."""
+    if not pids:
+        return None
+    others = f" and {counted(len(pids) - 1, 'other')}" if len(pids) > 1 else ""
+    return Holders(words=name_process(pids[0]) + others, count=len(pids))
 
 
-def describe_wait(device: str, holder: str) -> str:
-    """Return a wait in one line for a person."""
-    verb = "hold" if re.search(r" and \d+ others?$", holder) else "holds"
-    return f"waiting for {device}: {holder} {verb} it"
+def describe_wait(device: str, holder: str, holders: int = 1) -> str:
+    """Return a wait in one line for a person; `holders` is how many processes `holder` stands for."""
+    return f"waiting for {device}: {holder} {'holds' if holders == 1 else 'hold'} it"

@@ -1,8 +1,10 @@
 """PyTorch's own times for a problem: eager and torch.compile, each measured once and kept on disk.
 
-Every mode runs in a judge of its own, so that a crash or a hang of the compiler ends that process and becomes an entry
-with an `error`; a baseline that failed is a fact about PyTorch, not about the search. The modes are minutes apart, so each is
-timed in alternation with eager in its own process and put on one scale: the eager entry's time multiplied by the ratio.
+Every mode runs in a judge of its own. A crash or a hang of the compiler ends that process and becomes an entry with an
+`error`: a baseline that failed is a fact about PyTorch, not about the search. The modes are minutes apart, so each is
+timed in alternation with eager in one process and put on one scale:
+
+entry's time = eager entry's time x median of (mode / eager)
 """
 
 from __future__ import annotations
@@ -21,12 +23,20 @@ from ridgeline.tools.errors import EngineError, RidgelineError
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.machine.places import is_older, replace_json
 from ridgeline.tools.measure.benchmark import TimingSettings, time_alone, time_relative
-from ridgeline.tools.measure.roofline import ceilings, floor_for
-from ridgeline.tools.measure.sides import Arena, EagerSide
+from ridgeline.tools.measure.ceilings import ceilings
+from ridgeline.tools.measure.floor import floor_for
+from ridgeline.tools.measure.sides import Arena, ReferenceSide
 from ridgeline.tools.measure.statistics import StoppingRule, percentile
 from ridgeline.tools.records.keys import JUDGE_VERSION
 from ridgeline.tools.records.problem import DescribedTarget, Description, Device
-from ridgeline.tools.records.results import EAGER_MODES, Baseline, Baselines
+from ridgeline.tools.records.reference_mode import (
+    ATTENTION_MODES,
+    COMPILED_MODES,
+    EAGER_MODES,
+    WITH_TF32,
+    ReferenceMode,
+)
+from ridgeline.tools.records.results import Baseline, Baselines
 from ridgeline.tools.records.vocabulary import DeviceKind, PrecisionClass
 
 logger = logging.getLogger(__name__)
@@ -34,13 +44,11 @@ logger = logging.getLogger(__name__)
 BASELINES_VERSION = 2
 """Part of the cached files' names: raise it when baselines are measured differently."""
 EAGER_KEPT_S = 3600.0
-"""How long eager's time is taken from the disk, which costs about 5 s to measure, and that another mode failed."""
+"""How long eager's time on the disk holds (measuring it takes about 5 s), and how long another mode's failure does."""
 COMPILE_LIMIT_S = 300.0
-"""torch.compile takes 20 to 60 s a mode on 2 cores; a mode that needs longer than this counts as failed."""
+"""torch.compile takes 20 to 60 s a mode on 2 cores. A mode that needs longer than this limit counts as failed."""
 PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "matmul", "linear", "convolution")
 """Operations that run in tf32 when a GPU's flags allow it."""
-ATTENTION_BACKENDS = ("sdpa_flash", "sdpa_efficient", "sdpa_cudnn", "sdpa_math")
-MODE_NAMES = {"default": "compile", "max-autotune": "compile_max_autotune"}
 SETTINGS = TimingSettings(rule=StoppingRule(smallest=10, largest=60, time_s=3.0, patience_s=20.0), block_s=0.03)
 
 StartJudge = Callable[[], JudgeProcess]
@@ -48,10 +56,10 @@ StartJudge = Callable[[], JudgeProcess]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
-    """What a mode's first call gave: how exact its output is."""
+    """A mode whose first call has been made: how exact its output is."""
 
     rel_error: float
-    precision_class: PrecisionClass | None  # None: it fits no class
+    precision_class: PrecisionClass | None  # None: the output fits no class
 
 
 def measure_baselines(
@@ -67,9 +75,10 @@ def measure_baselines(
 ) -> Baselines:
     """Return PyTorch's times and the floor for a problem; `start_judge` starts a fresh judge with it loaded.
 
-    What is on disk for this reference, device, torch and host compiler is not measured again. Once an hour eager is, since
-    a machine's speed changes and every other mode is a ratio to it, and a mode that failed: what it lacked may be there
-    by now. `again` measures everything but what failed within the hour. `eager_only` leaves every other mode `pending`.
+    Entries on disk for this reference, device, torch and host compiler are not measured again, with two exceptions after
+    an hour: eager, since a machine's speed changes and every other mode is a ratio to it, and a mode that failed, since
+    what it lacked may be there by now. `again` measures everything but what failed within the hour. `eager_only` leaves
+    every other mode `pending`.
 
     Raises:
         ProblemError: the reference cannot be judged.
@@ -126,23 +135,25 @@ def _kept_or_measured(
     return entry
 
 
-def modes_of(device: Device, compile_modes: tuple[str, ...], description: Description | None = None) -> tuple[str, ...]:
-    """Return the judge's names of the modes to time, eager first.
+def modes_of(
+    device: Device, compile_modes: tuple[str, ...], description: Description | None = None
+) -> tuple[ReferenceMode, ...]:
+    """Return the modes to time, eager first.
 
-    On a GPU also each with TF32 on, where the reference has fp32 products, and each backend of attention, where it has
-    that; without a graph to tell, the former.
+    On a GPU: each mode also with TF32 on where the reference has fp32 products or no graph tells, and each backend of
+    attention where the reference has attention.
     """
-    unknown = [m for m in compile_modes if m not in MODE_NAMES]
+    unknown = [m for m in compile_modes if m not in COMPILED_MODES]
     if unknown:
-        raise EngineError(f"baselines: unknown compile mode {unknown[0]!r}; known: {', '.join(MODE_NAMES)}")
-    modes = ("eager", *(MODE_NAMES[m] for m in compile_modes))
+        raise EngineError(f"baselines: unknown compile mode {unknown[0]!r}; known: {', '.join(COMPILED_MODES)}")
+    modes = (ReferenceMode.EAGER, *(COMPILED_MODES[m] for m in compile_modes))
     if device.kind is DeviceKind.CPU:
         return modes
     graph = description.reference_graph if description else None
     if graph is None or any(_is_fp32_product(node) for node in graph["nodes"]):
-        modes = tuple(name for mode in modes for name in (mode, f"{mode}_tf32"))
+        modes = tuple(each for mode in modes for each in (mode, WITH_TF32[mode]))
     if graph is not None and any("scaled_dot_product" in node["op"] for node in graph["nodes"]):
-        modes += ATTENTION_BACKENDS
+        modes += ATTENTION_MODES
     return modes
 
 
@@ -151,17 +162,17 @@ def _is_fp32_product(node: dict[str, Any]) -> bool:
 
 
 def baseline_key(problem: DescribedTarget, description: Description, mode: str) -> str:
-    """Return what decides a baseline: reference with its sizes, device, torch, compiler, and how the judge measures."""
+    """Return the hash of all that decides a baseline: reference with its sizes, device, torch, compiler, versions."""
     device = problem.device.to_json()
     parts = [BASELINES_VERSION, JUDGE_VERSION, mode, problem.reference_source, description.torch_version, device]
-    if mode.startswith("compile"):
-        parts.append(installed_version(DeviceKind.CPU))  # what it compiles with; without one it fails
+    if ReferenceMode(mode).compile_mode:
+        parts.append(installed_version(DeviceKind.CPU))  # inductor's compiler; without one the mode fails
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 def _measure(mode: str, start_judge: StartJudge, settings: TimingSettings, *, eager: Baseline | None) -> Baseline:
     started = time.perf_counter()
-    if mode.startswith("compile"):
+    if ReferenceMode(mode).compile_mode:
         logger.info("baseline %s: PyTorch compiles the reference, once (20 to 60 s on few cores)", mode)
     try:
         judge = start_judge()
@@ -183,12 +194,12 @@ def _time_mode(judge: JudgeProcess, mode: str, settings: TimingSettings, eager: 
     ready = _prepare(judge, mode)
     if ready.precision_class is None and eager is not None:
         raise EngineError(f"{mode}: its output fits no precision class (relative error {ready.rel_error:.3g})")
-    arena = Arena(judge, judge.problem.n_sets, on_gpu=judge.device_kind is DeviceKind.CUDA)
-    side = EagerSide(judge, mode)
+    arena = Arena(judge)
+    side = ReferenceSide(judge, mode)
     if eager is None or eager.median_ms is None:
         median_ms, p10_ms, p90_ms, samples = time_alone(side, arena, settings=settings)
     else:
-        ratios = time_relative(side, EagerSide(judge), arena, settings=settings)
+        ratios = time_relative(side, ReferenceSide(judge), arena, settings=settings)
         median_ms, p10_ms, p90_ms = (eager.median_ms * percentile(ratios, p) for p in (50, 10, 90))
         samples = len(ratios)
     return Baseline(
@@ -209,12 +220,12 @@ def _prepare(judge: JudgeProcess, mode: str) -> Ready:
 
 
 def _is_due(known: Baseline, path: Path, eager: Baseline | None) -> bool:
-    """Say whether what is kept is to be measured anew: eager and failures, after an hour."""
+    """Say whether a kept entry is to be measured anew: eager and failures, after an hour."""
     return (eager is None or known.median_ms is None) and is_older(path, EAGER_KEPT_S)
 
 
 def _read(path: Path, eager: Baseline | None) -> Baseline | None:
-    """Return a kept entry, its ratio to eager applied to eager's time of now."""
+    """Return a kept entry, its ratio to eager applied to `eager`'s time."""
     try:
         kept = json.loads(path.read_text())
         entry = Baseline.from_json(kept)
@@ -232,7 +243,7 @@ def _rescaled(entry: Baseline, eager_ms: float, eager: Baseline) -> Baseline:
 
 
 def _publish(path: Path, entry: Baseline, eager: Baseline | None) -> None:
-    """Keep an entry; on a disk that refuses it is measured again next time."""
+    """Keep an entry; where the disk refuses, the next call measures again."""
     try:
         replace_json(path, entry.to_json() | {"eager_ms": eager.median_ms if eager else None})
     except OSError as error:

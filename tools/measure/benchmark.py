@@ -1,9 +1,9 @@
 """Timing in the parent: a candidate in alternation with eager PyTorch, two candidates with each other, or one side alone.
 
-Rounds of A B B A blocks; the idle side is stopped. The score is the parent's clock over loops on rotating sets, less what
-a request usually costs; the candidate's own clock is a witness, and counts where it says more. Contents are secret and
-new for every call where the sets allow (see timed_side.py), outputs are poisoned before a block and checked right after it
-while the candidate is stopped. What a result rests on is in docs/timing.md.
+Blocks run in rounds of A B B A, and the idle side is stopped. The score is max(parent's clock - the usual cost of a
+request, own clock) over loops on rotating sets. Contents are secret and new for every call where the sets allow (see
+timed_side.py). Outputs are poisoned before a block and checked right after it, while the candidate is stopped.
+docs/timing.md gives the reasons and the limits.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 
-from ridgeline.tools.machine.gpu_state import SLOWED
+from ridgeline.tools.machine.gpu_state import GpuState, usual_clocks
+from ridgeline.tools.machine.process_use import thread_count
 from ridgeline.tools.measure.distrust import (
     Collect,
     Distrusted,
@@ -32,21 +33,21 @@ from ridgeline.tools.measure.statistics import (
     paired_ratio,
     percentile,
 )
-from ridgeline.tools.measure.timed_side import Block, Lane, WarmUp
+from ridgeline.tools.measure.timed_side import Block, TimedSide, WarmUp
 from ridgeline.tools.records.results import Comparison, Floor, Timing
 from ridgeline.tools.records.vocabulary import Label, Purpose, ReasonCode, Status
 
 BELOW_FLOOR = 0.95
-"""Part of the floor below which a time is not believed: the ceiling itself is a measurement."""
+"""Part of the floor below which a time is not believed: the ceiling is a measurement too."""
 LAUNCH_BOUND_MS = 0.05
 QUARANTINE_SPEEDUP = 10.0
 CLOCK_SPREAD = 0.03
-"""A pair of blocks whose clock is further than this from the median does not count."""
+"""A pair of blocks does not count when a clock of it is further than this from the median."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimingSettings:
-    """How much to measure; `for_purpose` gives the usual ones."""
+    """How much to measure; `for_purpose` gives the usual settings."""
 
     rule: StoppingRule
     warm_up: WarmUp = field(default_factory=WarmUp)
@@ -76,18 +77,18 @@ def time_candidate(
     floor: Floor | None,
     collect: Collect | None = None,
     request_s: float = 0.0,
-    observe: Callable[[], dict[str, float]] = dict,
+    observe: Callable[[], GpuState] = GpuState,
 ) -> Timing:
     """Return a candidate's time and its speedup over the reference, both from one alternating run.
 
-    A timing that cannot be trusted comes back with its status and reason instead of figures. `collect` is the
-    candidate's; `request_s` is what a request costs; `observe` gives a GPU's clocks.
+    A timing that cannot be trusted has a status and a reason instead of figures. `collect` brings the candidate's
+    outputs into the arena, `request_s` is the usual cost of a request, `observe` gives a GPU's state.
 
     Raises whatever a side raises when it dies.
     """
     started = time.perf_counter()
-    ours = Lane(side=candidate, arena=arena, is_tracked=True, request_s=request_s, observe=observe)
-    theirs = Lane(side=reference, arena=arena, is_tracked=False, observe=observe)
+    ours = TimedSide(side=candidate, arena=arena, is_tracked=True, request_s=request_s, observe=observe)
+    theirs = TimedSide(side=reference, arena=arena, is_tracked=False, observe=observe)
     try:
         watch = _warm_up(ours, theirs, settings)
         inspect = _inspector(arena, settings, watch, {id(candidate): collect})
@@ -101,7 +102,7 @@ def time_candidate(
     except Distrusted as fault:
         timing = Timing.failed(fault.finding)
     finally:
-        reference.resume()
+        reference.cont()
     return replace(timing, benchmark_s=time.perf_counter() - started)
 
 
@@ -113,32 +114,33 @@ def compare_sides(
     settings: TimingSettings,
     collects: Sequence[Collect | None] = (None, None),
     request_s: float = 0.0,
-    observe: Callable[[], dict[str, float]] = dict,
+    observe: Callable[[], GpuState] = GpuState,
 ) -> Comparison:
-    """Return the ratio of two candidates' times (first / second) from one alternating run; `collects` are theirs.
+    """Return the ratio of two candidates' times (first / second) from one alternating run.
 
-    `request_s` and `observe` are as in `time_candidate`.
+    `collects` belong to the two candidates in order; `request_s` and `observe` are as in `time_candidate`.
 
     Raises:
         Distrusted: an output timed here was wrong, work went on between calls, or a clock disagreed.
     """
-    lanes = [
-        Lane(side=side, arena=arena, is_tracked=True, request_s=request_s, observe=observe) for side in (first, second)
+    sides = [
+        TimedSide(side=each, arena=arena, is_tracked=True, request_s=request_s, observe=observe)
+        for each in (first, second)
     ]
-    threads = _warm_up(lanes[0], lanes[1], settings)
+    threads = _warm_up(sides[0], sides[1], settings)
     inspect = _inspector(arena, settings, threads, {id(first): collects[0], id(second): collects[1]})
-    _alternate(lanes[0], lanes[1], inspect, settings)
+    _alternate(sides[0], sides[1], inspect, settings)
     for side in (first, second):
         expect_idle(side, settings.idle_s)
-        side.pause()
+        side.stop()
     expect_drained(inspect)
     if arena.on_gpu:
-        expect_consistent(lanes[0], lanes[1])
-        expect_consistent(lanes[1], lanes[0])
-    for lane in lanes:
-        expect_prompt(lane, inspect)
-    times = [lane.per_call_s() for lane in lanes]
-    measured = _ratio(lanes[0], lanes[1])
+        expect_consistent(sides[0], sides[1])
+        expect_consistent(sides[1], sides[0])
+    for timed in sides:
+        expect_prompt(timed, inspect)
+    times = [timed.per_call_s() for timed in sides]
+    measured = _ratio(sides[0], sides[1])
     return Comparison(
         ratio=measured.ratio,
         ratio_ci95=measured.ci95,
@@ -149,26 +151,26 @@ def compare_sides(
 
 
 def time_relative(side: Side, reference: Side, arena: Arena, *, settings: TimingSettings) -> list[float]:
-    """Return side / reference of every pair of blocks of two trusted sides: modes of the reference."""
-    ours, theirs = (Lane(side=each, arena=arena, is_tracked=False) for each in (side, reference))
+    """Return time / reference's time of every pair of blocks; both sides are trusted modes of the reference."""
+    ours, theirs = (TimedSide(side=each, arena=arena, is_tracked=False) for each in (side, reference))
     threads = _warm_up(ours, theirs, settings)
     inspect = _inspector(arena, settings, threads)
     _alternate(ours, theirs, inspect, replace(settings, rule=settings.rule.without_giving_up()))
     for each in (side, reference):
-        each.resume()
+        each.cont()
     return [a / b for a, b in zip(ours.per_call_s(), theirs.per_call_s(), strict=True)]
 
 
 def time_alone(side: Side, arena: Arena, *, settings: TimingSettings) -> tuple[float, float, float, int]:
     """Return (median_ms, p10_ms, p90_ms, samples) of one trusted side: a baseline."""
-    lane = Lane(side=side, arena=arena, is_tracked=False)
-    lane.renew()
-    lane.warm_up(settings.warm_up, block_s=settings.block_s)
+    timed = TimedSide(side=side, arena=arena, is_tracked=False)
+    timed.renew()
+    timed.warm_up(settings.warm_up, block_s=settings.block_s)
     started = time.perf_counter()
     while True:
-        lane.renew()  # as before the blocks of an alternating run
-        lane.run_block(lambda sets: ())
-        times = lane.per_call_s()
+        timed.renew()  # as before the blocks of an alternating run
+        timed.run_block(lambda sets: ())
+        times = timed.per_call_s()
         low, high = median_interval(times)
         measured = PairedRatio(ratio=median(times), ci95=(low, high), pairs=len(times))
         if settings.rule.without_giving_up().is_done(measured, time.perf_counter() - started):
@@ -190,47 +192,47 @@ def _inspector(
     )
 
 
-def _warm_up(ours: Lane, theirs: Lane, settings: TimingSettings) -> dict[int, int]:
+def _warm_up(ours: TimedSide, theirs: TimedSide, settings: TimingSettings) -> dict[int, int]:
     """Warm each side with the other stopped, watch the candidates idle, and return every side's thread count."""
     threads: dict[int, int] = {}
     ours.arena.renew()  # a reference may refuse the zeros that sets begin with
-    for lane, other in ((theirs, ours), (ours, theirs)):
-        other.side.pause()
-        lane.warm_up(settings.warm_up, block_s=settings.block_s)
-        threads[id(lane.side)] = lane.side.threads()
-        if lane.is_tracked:
-            expect_idle(lane.side, settings.idle_s)
-        lane.side.pause()
+    for timed, other in ((theirs, ours), (ours, theirs)):
+        other.side.stop()
+        timed.warm_up(settings.warm_up, block_s=settings.block_s)
+        threads[id(timed.side)] = thread_count(timed.side.pid)
+        if timed.is_tracked:
+            expect_idle(timed.side, settings.idle_s)
+        timed.side.stop()
     return threads
 
 
-def _alternate(ours: Lane, theirs: Lane, inspector: Inspector, settings: TimingSettings) -> PairedRatio:
-    """Run A B B A rounds until the rule is met; return the median of their block's time / our block's, pair by pair.
+def _alternate(ours: TimedSide, theirs: TimedSide, inspector: Inspector, settings: TimingSettings) -> PairedRatio:
+    """Run A B B A rounds until the rule is met; return the median over pairs of their block's time / our block's.
 
     The two pairs of a round have opposite orders, so that a steady drift of the machine cancels in the median.
     """
     started = time.perf_counter()
     while True:
-        for lane, other in ((ours, theirs), (theirs, ours), (theirs, ours), (ours, theirs)):
-            _one_block(lane, other, inspector)
+        for timed, other in ((ours, theirs), (theirs, ours), (theirs, ours), (ours, theirs)):
+            _one_block(timed, other, inspector)
         measured = _ratio(theirs, ours)
         if settings.rule.is_done(measured, time.perf_counter() - started):
             return measured
 
 
-def _ratio(numerator: Lane, denominator: Lane) -> PairedRatio:
-    """Return the paired ratio of two lanes, without the pairs of a GPU whose clock was another than usual."""
+def _ratio(numerator: TimedSide, denominator: TimedSide) -> PairedRatio:
+    """Return the paired ratio of two sides over the pairs of blocks at a GPU's usual clock."""
     kept = steady_pairs(numerator.blocks, denominator.blocks)
     above, below = numerator.per_call_s(), denominator.per_call_s()
     return paired_ratio([above[i] for i in kept], [below[i] for i in kept])
 
 
 def steady_pairs(first: Sequence[Block], second: Sequence[Block]) -> list[int]:
-    """Return the pairs of blocks in which the multiprocessors' clock was within 3 % of its median; all without clocks.
+    """Return the pairs of blocks in which the multiprocessors' clock was within 3 % of its median.
 
-    When that leaves too few for an interval, the clock wanders and nothing is dropped.
+    Every pair counts where no clock is known, and where too few pairs for an interval would be left: the clock wanders.
     """
-    clocks = [(a.clocks.get("sm_mhz"), b.clocks.get("sm_mhz")) for a, b in zip(first, second, strict=True)]
+    clocks = [(a.gpu.sm_mhz, b.gpu.sm_mhz) for a, b in zip(first, second, strict=True)]
     known = [mhz for pair in clocks for mhz in pair if mhz]
     if not known:
         return list(range(len(clocks)))
@@ -239,21 +241,21 @@ def steady_pairs(first: Sequence[Block], second: Sequence[Block]) -> list[int]:
     return kept if len(kept) >= SMALLEST_SAMPLE_95 else list(range(len(clocks)))
 
 
-def _one_block(lane: Lane, other: Lane, inspector: Inspector) -> None:
-    if lane.is_tracked and not other.is_tracked:
-        other.side.resume()  # the judge refills, and is the other side
-    inspector.slowdowns.setdefault(id(lane.side), []).append(lane.renew())
-    other.side.pause()
-    chosen = lane.run_block(inspector.choose if lane.is_tracked else lambda sets: ())
-    lane.side.pause()
-    if not lane.is_tracked:
+def _one_block(timed: TimedSide, other: TimedSide, inspector: Inspector) -> None:
+    if timed.is_tracked and not other.is_tracked:
+        other.side.cont()  # the judge refills, and is the other side
+    inspector.slowdowns.setdefault(id(timed.side), []).append(timed.renew())
+    other.side.stop()
+    chosen = timed.run_block(inspector.choose if timed.is_tracked else lambda sets: ())
+    timed.side.stop()
+    if not timed.is_tracked:
         return
     if not other.is_tracked:
-        other.side.resume()
-    inspector.inspect(lane.side, chosen, lane.plan.calls)
+        other.side.cont()
+    inspector.inspect(timed.side, chosen, timed.calls)
 
 
-def _timing(ours: Lane, theirs: Lane, measured: PairedRatio, floor: Floor | None, slowdown: float) -> Timing:
+def _timing(ours: TimedSide, theirs: TimedSide, measured: PairedRatio, floor: Floor | None, slowdown: float) -> Timing:
     times = [1e3 * t for t in ours.per_call_s()]
     median_ms = median(times)
     if floor is not None and median_ms < BELOW_FLOOR * floor.floor_ms:
@@ -277,13 +279,5 @@ def _timing(ours: Lane, theirs: Lane, measured: PairedRatio, floor: Floor | None
         witness_ms=1e3 * median(b.own_s for b in ours.blocks),
         page_faults_per_call=sum(b.page_faults for b in ours.blocks) / calls,
         labels=tuple(labels),
-        clocks=_usual_clocks(ours.blocks) | ({"renewal_slowdown": slowdown} if slowdown else {}),
+        clocks=usual_clocks([b.gpu for b in ours.blocks]) | ({"renewal_slowdown": slowdown} if slowdown else {}),
     )
-
-
-def _usual_clocks(blocks: Sequence[Block]) -> dict[str, float]:
-    """Return the median of each figure; of a reason to slow down, its share of the blocks."""
-    names = sorted({name for block in blocks for name in block.clocks})
-    reasons = {n: sum(b.clocks.get(n, 0.0) for b in blocks) / len(blocks) for n in names if n.startswith(SLOWED)}
-    figures = {n: median(b.clocks[n] for b in blocks if n in b.clocks) for n in names if not n.startswith(SLOWED)}
-    return figures | reasons

@@ -1,7 +1,8 @@
-"""What makes a timing of a candidate one that is not believed, and the looks that find it (in the parent; no torch here).
+"""Checks during timing; each raises Distrusted (in the parent; no torch here).
 
-Right after each of its blocks, while it is stopped, a candidate's outputs are checked, its threads counted and the GPU
-asked whether it is at rest; after all of them its clock, its idling and the time that collecting took are looked at.
+After each block, while the candidate is stopped: its outputs are compared, its threads counted, and the GPU is asked
+whether it is at rest. After the last block: the two clocks are compared, the idle process is watched, and the time of
+collecting outputs is held against that of copying.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Protocol
 
-from ridgeline.tools.machine.process_use import IDLE_SHARE
+from ridgeline.tools.machine.process_use import IDLE_SHARE, cpu_seconds, thread_count
 from ridgeline.tools.measure.sides import Arena, Side
-from ridgeline.tools.measure.timed_side import Lane
+from ridgeline.tools.measure.timed_side import TimedSide
 from ridgeline.tools.records.finding import CandidateFault
 from ridgeline.tools.records.results import Trial
 from ridgeline.tools.records.vocabulary import ReasonCode
@@ -28,26 +29,27 @@ LATENCY_MARGIN = 2.0
 IDLE_TICKS_S = 0.02
 """/proc counts user and system time in ticks of 10 ms: two of them may be rounding."""
 BUSY_S = 1e-3
-"""Next to nothing takes 24 us on an idle GPU, and took up to 0.54 ms; beside another process it waits for a time slice of
-1 to 2 ms. The median over all blocks is looked at."""
+"""A request of the judge's that does next to nothing takes 24 us on an idle GPU and took up to 0.54 ms; beside another
+process it waits for a time slice of 1 to 2 ms. The median over all blocks decides."""
 RENEWAL_SLOWDOWN = 1.5
-"""Work that waits on a GPU for the next block's inputs runs while the judge writes them, and shares its time slices. On
-an H200 the renewals beside twenty honest kernels took 0.93 to 1.01 times the usual (docs/measurements.md)."""
+"""Work that waits on a GPU for the next block's inputs runs while the judge writes them, and takes time slices of the
+judge. On an H200 the renewals beside twenty honest kernels took 0.93 to 1.01 times the usual (docs/measurements.md)."""
 STALE_ERROR = 10.0
 """Relative error below which a wrong timed output looks like another call's result; an unwritten one is far above."""
 ROUNDED_ERROR = 0.1
-"""... and below which it looks like this call's result in looser arithmetic: fp8's errors are mostly below it, another
-call's result has 0.2 and more, whose contents are mixtures of the same draws. Only the words of the rejection differ."""
+"""Relative error below which a wrong timed output looks like this call's result in looser arithmetic. fp8's errors are
+mostly below this value; another call's result, whose inputs are mixtures of the same draws, has 0.2 and more. Only the
+words of the rejection differ."""
 
 
 class Collect(Protocol):
-    """Brings a candidate's outputs into the arena, where a native host writes them itself: see late_outputs.py."""
+    """Brings a Python candidate's outputs into the arena; a native host writes there itself. See late_outputs.py."""
 
     def __call__(self, chosen: Sequence[int], calls: int) -> None:
-        """Bring the outputs of the chosen sets, of a block of so many calls."""
+        """Copy the outputs of the chosen sets; the block had `calls` calls."""
 
     def complaint(self, call_s: float) -> str:
-        """Return why they were not there when their calls had returned, "" when they were."""
+        """Return why the outputs were not made when their calls had returned, "" when they were."""
 
 
 class Distrusted(CandidateFault):
@@ -56,17 +58,16 @@ class Distrusted(CandidateFault):
 
 @dataclass(slots=True, kw_only=True)
 class Inspector:
-    """Looks at a candidate right after each of its blocks, while it is stopped."""
+    """Checks a candidate right after each of its blocks, while it is stopped."""
 
     arena: Arena
     checks: int  # outputs compared after each block
-    threads: dict[int, int]  # by side's identity: its threads after the warm-up
+    threads: dict[int, int]  # by side's identity: threads after the warm-up
     collects: dict[int, Collect | None] = field(default_factory=dict)  # by side's identity
     rng_seed: int | None = None  # which outputs are checked; None: unpredictable
-    waits_s: list[float] = field(default_factory=list)  # for next to nothing on the device, right after each block
-    slowdowns: dict[int, list[float]] = field(
-        default_factory=dict
-    )  # of a GPU renewing contents, by the side then timed
+    waits_s: list[float] = field(default_factory=list)  # of the judge for the device, right after each block
+    # by the identity of the side then timed: how many times as long as usual a GPU took to renew contents
+    slowdowns: dict[int, list[float]] = field(default_factory=dict)
 
     rng: random.Random = field(init=False)
 
@@ -74,11 +75,11 @@ class Inspector:
         self.rng = random.SystemRandom() if self.rng_seed is None else random.Random(self.rng_seed)
 
     def slowdown(self) -> float:
-        """Return how many times as long as usual a GPU took to renew contents; 0 on a CPU."""
+        """Return the larger median of the sides' slowdowns; 0 on a CPU."""
         return max(median(of_a_side) for of_a_side in self.slowdowns.values())
 
     def choose(self, sets: Sequence[int]) -> tuple[int, ...]:
-        """Return the sets to check after a block: the last call's, and random ones; with one check, either."""
+        """Return the sets to check after a block: random ones and the last call's; with one check, one of either."""
         count = min(self.checks, len(sets))
         if count == 1:
             return (sets[-1],) if self.rng.random() < 1 / 3 else (self.rng.choice(sets),)
@@ -87,7 +88,7 @@ class Inspector:
     def inspect(self, side: Side, chosen: Sequence[int], calls: int) -> None:
         """Compare the chosen outputs of a block and count threads; the side is paused and stays so."""
         self.waits_s.append(self.arena.waited_s())
-        more = side.threads() - self.threads[id(side)]
+        more = thread_count(side.pid) - self.threads[id(side)]
         if more > 0:
             raise Distrusted(
                 ReasonCode.NEW_THREAD,
@@ -105,7 +106,7 @@ class Inspector:
 
 
 def wrong_output(trial: Trial, index: int) -> Distrusted:
-    """Return why a set's wrong timed output ends a timing, told by how wrong it is."""
+    """Return the fault for a set's wrong timed output; the size of the error decides the code."""
     where = f"the timed output of set {index} is wrong (relative error {trial.rel_error:.3g}, allowed {trial.gate:.3g})"
     if trial.rel_error < ROUNDED_ERROR:
         reason = f"{where}: it was right when it was verified, so it rounds more, or leaves work out, when it is timed"
@@ -118,11 +119,15 @@ def wrong_output(trial: Trial, index: int) -> Distrusted:
 
 
 def expect_idle(side: Side, idle_s: float) -> None:
-    """Watch a side that may run and has nothing to do."""
-    side.resume()
-    before, started = side.cpu_seconds(), time.perf_counter()
+    """Let a side run without a request and watch its processor time.
+
+    Raises:
+        Distrusted: it is at work.
+    """
+    side.cont()
+    before, started = cpu_seconds(side.pid), time.perf_counter()
     time.sleep(idle_s)
-    used, waited = side.cpu_seconds() - before, time.perf_counter() - started
+    used, waited = cpu_seconds(side.pid) - before, time.perf_counter() - started
     if used > IDLE_SHARE * waited + IDLE_TICKS_S:
         raise Distrusted(
             ReasonCode.BACKGROUND_WORK,
@@ -131,7 +136,11 @@ def expect_idle(side: Side, idle_s: float) -> None:
 
 
 def expect_drained(inspector: Inspector) -> None:
-    """Look at how long the judge waited for a GPU right after blocks and before them: it should have been alone on it."""
+    """Check that the judge was alone on the GPU right after blocks and before them.
+
+    Raises:
+        Distrusted: the judge had to wait, or renewed contents more slowly than usual.
+    """
     slowdown = inspector.slowdown()
     if slowdown > RENEWAL_SLOWDOWN:
         reason = (
@@ -144,26 +153,36 @@ def expect_drained(inspector: Inspector) -> None:
         raise Distrusted(ReasonCode.BACKGROUND_WORK, reason)
 
 
-def expect_consistent(lane: Lane, other: Lane) -> None:
-    """Compare the two clocks of a GPU: work that its events did not see was launched past the stream it was given.
+def expect_consistent(timed: TimedSide, other: TimedSide) -> None:
+    """Compare the candidate's clock on a GPU (CUDA events) with the parent's.
 
-    A CPU has one clock that counts, the parent's, and a machine's noise between the two must reject nobody. Here too: on
-    a busy machine a request waits for a core, which only the parent's clock sees; the other side's requests of the
-    same minutes say how long. A clock that lies does so in every block, so the block that agrees best decides.
+    They differ when work was launched past the stream that the candidate was given. A CPU's timing counts by the
+    parent's clock alone, so there this check is left out.
+
+    A machine's noise must reject nobody. On a busy machine a request waits for a core, which only the parent's clock
+    sees; the other side's requests of the same minutes say how long. A clock that lies does so in every block, so the
+    block that agrees best decides.
+
+    Raises:
+        Distrusted: the clocks disagree in every block.
     """
-    per_call = lane.per_call_s()
+    per_call = timed.per_call_s()
     typical = median(per_call)
-    waiting = LATENCY_MARGIN * max(0.0, other.latency_s()) / lane.plan.calls
+    waiting = LATENCY_MARGIN * max(0.0, other.latency_s()) / timed.calls
     allowed = WITNESS_RELATIVE * typical + WITNESS_ABSOLUTE_S + waiting
-    differences = [b.own_s - t for b, t in zip(lane.blocks, per_call, strict=True)]
+    differences = [b.own_s - t for b, t in zip(timed.blocks, per_call, strict=True)]
     if min(abs(d) for d in differences) > allowed:
         own_ms, parent_ms = 1e3 * (typical + median(differences)), 1e3 * typical
         reason = f"its own clock says {own_ms:.4g} ms a call, the clock outside {parent_ms:.4g} ms"
         raise Distrusted(ReasonCode.WITNESS_DISAGREES, reason)
 
 
-def expect_prompt(lane: Lane, inspector: Inspector) -> None:
-    """Look at what collecting the outputs took: no output may be made only then."""
-    collect = inspector.collects.get(id(lane.side))
-    if collect and (complaint := collect.complaint(median(lane.per_call_s()))):
+def expect_prompt(timed: TimedSide, inspector: Inspector) -> None:
+    """Check that no output was made only when it was collected.
+
+    Raises:
+        Distrusted: collecting took longer than copying explains.
+    """
+    collect = inspector.collects.get(id(timed.side))
+    if collect and (complaint := collect.complaint(median(timed.per_call_s()))):
         raise Distrusted(ReasonCode.BACKGROUND_WORK, complaint)

@@ -1,12 +1,19 @@
-"""What a launch-bound kernel takes in a CUDA graph: its work without the launches, as an addition to the score."""
+"""The time of a launch-bound kernel in a CUDA graph: its work without the launches, beside the score."""
 
 from __future__ import annotations
 
+import logging
+from dataclasses import replace
 from statistics import median
 from typing import Protocol
 
 from ridgeline.tools.measure.sides import Arena
+from ridgeline.tools.records.results import Timing
+from ridgeline.tools.records.vocabulary import Label, ReasonCode
+from ridgeline.tools.runner.process import RunnerFailure
 from ridgeline.tools.runner.wire import LoopTime
+
+logger = logging.getLogger(__name__)
 
 CALLS = 64
 REPLAYS = 10
@@ -24,8 +31,26 @@ class Capturing(Protocol):
         ...
 
     def replay(self) -> LoopTime:
-        """Run what was captured."""
+        """Run the recorded calls."""
         ...
+
+
+def with_graph_time(timing: Timing, runner: Capturing, arena: Arena) -> Timing:
+    """Return the timing with `graph_ms`, for a GPU's kernel whose launch takes longer than its work.
+
+    Raises:
+        RunnerFailure: a call crashed, hung or broke out where it was captured or replayed.
+    """
+    if not arena.on_gpu or Label.LAUNCH_BOUND not in timing.labels:
+        return timing
+    try:
+        return replace(timing, graph_ms=time_graph(runner, arena))
+    except RunnerFailure as fault:
+        if fault.finding.code is not ReasonCode.CUDA_ERROR:
+            raise
+        # the call synchronises or allocates, which a capture forbids: no fault of a kernel
+        logger.info("no CUDA graph of this kernel: %s", fault.finding.reason)
+        return timing
 
 
 def time_graph(runner: Capturing, arena: Arena) -> float | None:

@@ -12,6 +12,7 @@ from typing import Self
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.problem import Device
+from ridgeline.tools.records.reference_mode import EAGER_MODES
 from ridgeline.tools.records.vocabulary import (
     STRICTEST_FIRST,
     Label,
@@ -24,15 +25,11 @@ from ridgeline.tools.records.vocabulary import (
 SCHEMA_VERSION = 1
 
 
-EAGER_MODES = ("eager", "eager_tf32")
-"""The baselines that need no compilation: measured before anything else of a search."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline(Record):
     """PyTorch's own time for the problem in one configuration."""
 
-    name: str  # "eager", "compile", "compile_max_autotune", each also with "_tf32"; "sdpa_flash" and its like
+    name: str  # of a ReferenceMode
     precision_class: PrecisionClass | None  # None: eager itself fits no class
     median_ms: float | None  # None when it failed: `error` says why
     p10_ms: float | None = None
@@ -73,7 +70,7 @@ class Baselines(Record):
     pending: tuple[str, ...] = ()  # names of the entries that are still to be measured, in order
 
     def eager_only(self) -> Baselines:
-        """Return eager's times, with TF32 off and on, and the floor."""
+        """Return eager's times with TF32 off and on, and the floor."""
         return dataclasses.replace(self, entries=tuple(b for b in self.entries if b.name in EAGER_MODES), pending=())
 
     def best(self, loosest: PrecisionClass | None = None) -> Baseline | None:

@@ -156,7 +156,7 @@ class Board:
             self.phase = describe_stop(event, self)
 
     def _on_waiting(self, event: Mapping[str, Any]) -> None:
-        self.waiting = describe_wait(event["device"], event["holder"]) if event["holder"] else ""
+        self.waiting = describe_wait(event["device"], event["holder"], event["holders"]) if event["holder"] else ""
 
     def _on_warning(self, event: Mapping[str, Any]) -> None:
         self.warnings.append(event["message"])

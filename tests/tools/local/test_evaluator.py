@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -17,9 +16,8 @@ from ridgeline.tools.local.evaluator import Evaluator
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.records.problem import Description, Target
 from ridgeline.tools.records.results import Timing
-from ridgeline.tools.records.vocabulary import DeviceKind, Interface, Label, PrecisionClass, ReasonCode, Status
+from ridgeline.tools.records.vocabulary import Interface, PrecisionClass, ReasonCode, Status
 from ridgeline.tools.runner.pool import again_if_killed
-from ridgeline.tools.runner.process import RunnerFailure
 
 pytestmark = pytest.mark.sandboxed
 
@@ -180,34 +178,3 @@ def test_a_candidate_whose_runner_was_killed_is_measured_once_more(reason: str, 
     results = [killed, killed, killed]
     assert again_if_killed(results.pop) is killed
     assert len(results) == 3 - runs
-
-
-class _EndsWhenCaptured:
-    """A runner whose host ends in the capture."""
-
-    def __init__(self, reason_code: ReasonCode) -> None:
-        self.reason_code = reason_code
-
-    def capture(self, first_set: int, calls: int) -> bool:
-        raise RunnerFailure(self.reason_code, "ended in the capture")
-
-
-def timed_in_a_graph(tmp_path: Path, reason_code: ReasonCode) -> Timing:
-    judge = SimpleNamespace(device_kind=DeviceKind.CUDA, problem=SimpleNamespace(n_sets=8))
-    timing = Timing(status=Status.OK, median_ms=0.01, labels=(Label.LAUNCH_BOUND,))
-    evaluator = Evaluator(detect_device("cpu"), cache_dir=tmp_path)
-    return evaluator._with_graph_time(timing, _EndsWhenCaptured(reason_code), judge)
-
-
-def test_a_kernel_that_cannot_be_captured_has_a_time_and_no_graph_time(tmp_path: Path) -> None:
-    timing = timed_in_a_graph(tmp_path, ReasonCode.CUDA_ERROR)
-    assert (timing.status, timing.median_ms, timing.graph_ms) == (Status.OK, 0.01, None)
-
-
-@pytest.mark.parametrize(
-    "reason_code", [ReasonCode.CRASHED, ReasonCode.CALL_TIMEOUT, ReasonCode.PROTOCOL_VIOLATED, ReasonCode.EXITED]
-)
-def test_a_kernel_that_dies_otherwise_in_a_capture_has_failed(tmp_path: Path, reason_code: ReasonCode) -> None:
-    with pytest.raises(RunnerFailure) as failure:
-        timed_in_a_graph(tmp_path, reason_code)
-    assert failure.value.finding.code is reason_code

@@ -18,6 +18,7 @@ from ridgeline.tools.machine.gpu_state import (
     descendants,
     installed_driver,
     reasons_in_words,
+    usual_clocks,
 )
 from ridgeline.tools.machine.python_env import python_path
 
@@ -49,8 +50,15 @@ def test_reasons_to_slow_down_are_words(mask: int, words: tuple[str, ...]) -> No
 
 def test_state_gives_a_timing_the_figures_that_are_known() -> None:
     state = GpuState(sm_mhz=1980.0, power_w=512.5, slowed_by=("software power cap",))
-    assert state.clocks() == {"sm_mhz": 1980.0, "power_w": 512.5, "slowed by software power cap": 1.0}
+    assert state.figures() == {"sm_mhz": 1980.0, "power_w": 512.5}
     assert GpuState.from_json(state.to_json()) == state
+
+
+def test_a_timing_keeps_the_median_of_figures_and_the_share_of_reasons_to_slow_down() -> None:
+    capped = GpuState(sm_mhz=1700.0, slowed_by=("software power cap",))
+    states = [GpuState(sm_mhz=1980.0), GpuState(sm_mhz=1980.0), GpuState(sm_mhz=1900.0), capped, GpuState()]
+    assert usual_clocks(states) == {"sm_mhz": 1940.0, "slowed by software power cap": 0.2}
+    assert usual_clocks([GpuState(), GpuState()]) == {}
 
 
 def test_children_of_children_are_descendants_and_strangers_are_not() -> None:

@@ -17,6 +17,7 @@ from ridgeline.tools.machine.locks import DeviceLock
 from ridgeline.tools.machine.waits import (
     LOOK_EVERY_S,
     TELL_AFTER_S,
+    Holders,
     Wait,
     Waits,
     Watch,
@@ -125,7 +126,8 @@ def test_a_process_is_named_by_its_number_and_command_in_one_short_line() -> Non
 
 def test_several_holders_are_one_name_and_a_count() -> None:
     named = name_processes([2**22, 2**22 + 1, 2**22 + 2])
-    assert describe_wait("cpu", named) == f"waiting for cpu: pid {2**22} and 2 others hold it"
+    assert named is not None
+    assert describe_wait("cpu", named.words, named.count) == f"waiting for cpu: pid {2**22} and 2 others hold it"
 
 
 def test_holders_that_change_quickly_are_news_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,7 +138,7 @@ def test_holders_that_change_quickly_are_news_now_and_then(monkeypatch: pytest.M
     with open(os.devnull) as file:
         watch = Watch(file.fileno(), "cpu", waits)
     for now_s, holder in ((1000, "a"), (1005, "b"), (1010, "c"), (1016, "c"), (1017, "c"), (1040, "c"), (1041, "a")):  # noqa: B007
-        waits.set(watch, holder)
+        waits.set(watch, Holders(words=holder))
     assert [(wait.holder, wait.is_news) for wait in told if wait] == [
         ("a", True),
         ("b", False),

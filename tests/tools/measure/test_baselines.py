@@ -43,7 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RIDGELINE_CACHE_DIR", str(root))
         patch.setenv("RIDGELINE_HOME", str(root))
-        patch.setattr("ridgeline.tools.measure.roofline.SECONDS_PER_TOTAL", 0.01)
+        patch.setattr("ridgeline.tools.measure.ceilings_probe.SECONDS_PER_TOTAL", 0.01)
         yield root
 
 

@@ -16,10 +16,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ridgeline.tools.machine.process_use import cpu_seconds, page_faults, thread_count
+from ridgeline.tools.machine.gpu_state import GpuState
 from ridgeline.tools.measure.benchmark import (
     TimingSettings,
-    _usual_clocks,
     compare_sides,
     steady_pairs,
     time_alone,
@@ -27,7 +26,7 @@ from ridgeline.tools.measure.benchmark import (
 )
 from ridgeline.tools.measure.distrust import Distrusted
 from ridgeline.tools.measure.statistics import StoppingRule
-from ridgeline.tools.measure.timed_side import Block, Lane, Plan, WarmUp
+from ridgeline.tools.measure.timed_side import Block, TimedSide, WarmUp
 from ridgeline.tools.records.results import Floor, Trial
 from ridgeline.tools.records.vocabulary import Label, Purpose, ReasonCode, Status
 from ridgeline.tools.runner.wire import LoopTime
@@ -51,36 +50,27 @@ class ProcessSide:
     def __init__(self, command: list[str]) -> None:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.pid = self.process.pid
-        self.pauses = 0
-        self.paused = False
+        self.stops = 0
+        self.stopped = False
 
     def loop(self, first_set: int, calls: int) -> LoopTime:
         assert self.process.stdin and self.process.stdout
         start = time.perf_counter()
-        self.resume()
+        self.cont()
         self.process.stdin.write(f"loop {first_set} {calls}\n")
         self.process.stdin.flush()
         answer = self.process.stdout.readline().split()
-        self.pause()
+        self.stop()
         return LoopTime(parent_s=time.perf_counter() - start, own_s=int(answer[1]) / 1e9)
 
-    def pause(self) -> None:
-        self.pauses += 1
-        self.paused = True
+    def stop(self) -> None:
+        self.stops += 1
+        self.stopped = True
         os.kill(self.pid, signal.SIGSTOP)
 
-    def resume(self) -> None:
-        self.paused = False
+    def cont(self) -> None:
+        self.stopped = False
         os.kill(self.pid, signal.SIGCONT)
-
-    def cpu_seconds(self) -> float:
-        return cpu_seconds(self.pid)
-
-    def threads(self) -> int:
-        return thread_count(self.pid)
-
-    def page_faults(self) -> int:
-        return page_faults(self.pid)
 
     def close(self) -> None:
         self.process.kill()
@@ -194,16 +184,18 @@ def test_cache_keyed_by_a_fingerprint_gains_nothing(start, arena) -> None:
 
 
 def test_block_of_fresh_contents_gives_a_fingerprint_cache_no_advantage(start, arena) -> None:
-    """Whatever the warm-up made of it: with a plan that uses no set twice, a cache saves nothing."""
+    """Whatever the warm-up made of it: with blocks that use no set twice, a cache saves nothing."""
 
     def gains() -> bool:
-        lanes = [Lane(side=start(m, work=20), arena=arena, is_tracked=True) for m in ("fingerprint_cache", "honest")]
-        for lane in lanes:
-            lane.plan = Plan(calls=15)
+        sides = [
+            TimedSide(side=start(m, work=20), arena=arena, is_tracked=True) for m in ("fingerprint_cache", "honest")
+        ]
+        for side in sides:
+            side.calls = 15
             for _ in range(3):
-                lane.renew()
-                lane.run_block(lambda sets: ())
-        cached, honest = (min(lane.per_call_s()) for lane in lanes)
+                side.renew()
+                side.run_block(lambda sets: ())
+        cached, honest = (min(side.per_call_s()) for side in sides)
         return cached <= 0.7 * honest
 
     assert not all(gains() for _ in range(3))  # a trick gains every time, a busy machine now and then
@@ -249,9 +241,9 @@ def test_search_gives_up_early_on_a_clearly_slower_kernel(start, arena) -> None:
 def test_sides_take_turns_and_the_reference_is_running_at_the_end(start, arena) -> None:
     candidate, reference = start(), start()
     time_candidate(candidate, reference, arena, settings=SETTINGS, floor=None)
-    assert candidate.pauses >= 8
-    assert reference.pauses >= 8
-    assert not reference.paused
+    assert candidate.stops >= 8
+    assert reference.stops >= 8
+    assert not reference.stopped
 
 
 class Collecting:
@@ -346,7 +338,9 @@ def test_comparison_refuses_a_side_that_works_between_calls(start, arena) -> Non
 
 def test_comparison_observes_every_block_of_both_sides(start, arena) -> None:
     looks: list[int] = []
-    comparison = compare_sides(start(), start(), arena, settings=SETTINGS, observe=lambda: looks.append(0) or {})
+    comparison = compare_sides(
+        start(), start(), arena, settings=SETTINGS, observe=lambda: looks.append(0) or GpuState()
+    )
     assert len(looks) == 2 * comparison.blocks
 
 
@@ -366,11 +360,10 @@ def test_every_purpose_has_settings_that_make_five_rounds() -> None:
         assert TimingSettings.for_purpose(purpose).rule.smallest >= 10
 
 
-def blocks_at(*clocks: float | None, **figures: float) -> list[Block]:
+def blocks_at(*clocks: float | None) -> list[Block]:
     """Return blocks of equal length at these clocks of the multiprocessors; None: the driver did not say."""
     took = LoopTime(parent_s=1e-3, own_s=1e-3)
-    known = [({} if mhz is None else {"sm_mhz": float(mhz)}) | figures for mhz in clocks]
-    return [Block(calls=1, took=took, page_faults=0, clocks=figures) for figures in known]
+    return [Block(calls=1, took=took, page_faults=0, gpu=GpuState(sm_mhz=mhz)) for mhz in clocks]
 
 
 def test_pairs_without_clocks_all_count() -> None:
@@ -386,10 +379,3 @@ def test_a_pair_with_either_block_at_another_clock_does_not_count() -> None:
 def test_where_too_few_pairs_would_be_left_all_count() -> None:
     wandering = blocks_at(1000, 1200, 1400, 1600, 1800, 1980, 1980)
     assert steady_pairs(wandering, wandering) == list(range(7))
-
-
-def test_a_timing_keeps_the_median_of_figures_and_the_share_of_reasons_to_slow_down() -> None:
-    blocks = [*blocks_at(1980, 1980, 1900), *blocks_at(1700, **{"slowed by software power cap": 1.0})]
-    found = _usual_clocks([*blocks, *blocks_at(None)])
-    assert found == {"sm_mhz": 1940.0, "slowed by software power cap": 0.2}
-    assert _usual_clocks(blocks_at(None, None)) == {}

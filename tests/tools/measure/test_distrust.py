@@ -14,32 +14,32 @@ from ridgeline.tools.measure.distrust import (
     expect_drained,
     wrong_output,
 )
-from ridgeline.tools.measure.timed_side import Block, Lane, Plan
+from ridgeline.tools.measure.timed_side import Block, TimedSide
 from ridgeline.tools.records.results import Trial
 from ridgeline.tools.records.vocabulary import ReasonCode, Status
 from ridgeline.tools.runner.wire import LoopTime
 
 
-def lane_of(per_call_s: float, *, own_share: float, latency_s: float) -> Lane:
-    """Return a lane of blocks of 30 calls whose side reports a share of its time."""
-    lane = Lane(side=None, arena=None, is_tracked=True, plan=Plan(calls=30))
+def side_of(per_call_s: float, *, own_share: float, latency_s: float) -> TimedSide:
+    """Return a side of blocks of 30 calls that reports a share of its time."""
+    timed = TimedSide(side=None, arena=None, is_tracked=True, calls=30)
     took = LoopTime(parent_s=30 * per_call_s + latency_s, own_s=own_share * 30 * per_call_s)
-    lane.blocks = [Block(calls=30, took=took, page_faults=0)] * 8
-    return lane
+    timed.blocks = [Block(calls=30, took=took, page_faults=0)] * 8
+    return timed
 
 
 def test_clocks_that_differ_by_a_fifth_disagree() -> None:
     with pytest.raises(Distrusted, match="its own clock says 0.8 ms a call, the clock outside 1 ms"):
-        expect_consistent(lane_of(1e-3, own_share=0.8, latency_s=0), lane_of(1e-3, own_share=1, latency_s=0))
+        expect_consistent(side_of(1e-3, own_share=0.8, latency_s=0), side_of(1e-3, own_share=1, latency_s=0))
 
 
 def test_requests_that_wait_for_a_core_on_both_sides_are_no_disagreement() -> None:
-    expect_consistent(lane_of(1e-3, own_share=1, latency_s=5e-3), lane_of(1e-3, own_share=1, latency_s=5e-3))
+    expect_consistent(side_of(1e-3, own_share=1, latency_s=5e-3), side_of(1e-3, own_share=1, latency_s=5e-3))
 
 
 def test_waiting_of_one_side_only_is_a_disagreement() -> None:
     with pytest.raises(Distrusted):
-        expect_consistent(lane_of(1e-3, own_share=1, latency_s=5e-3), lane_of(1e-3, own_share=1, latency_s=5e-5))
+        expect_consistent(side_of(1e-3, own_share=1, latency_s=5e-3), side_of(1e-3, own_share=1, latency_s=5e-5))
 
 
 def waited(*waits_s: float) -> Inspector:

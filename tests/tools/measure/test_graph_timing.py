@@ -2,13 +2,17 @@
 
 import pytest
 
-from ridgeline.tools.measure.graph_timing import CALLS, REPLAYS, time_graph
-from ridgeline.tools.records.results import Trial
+from ridgeline.tools.measure.graph_timing import CALLS, REPLAYS, time_graph, with_graph_time
+from ridgeline.tools.records.results import Timing, Trial
+from ridgeline.tools.records.vocabulary import Label, ReasonCode, Status
+from ridgeline.tools.runner.process import RunnerFailure
 from ridgeline.tools.runner.wire import LoopTime
 
 
 class NumberArena:
     """Sets of one number each; an output is right when it is twice the input."""
+
+    on_gpu = True
 
     def __init__(self, n_sets: int) -> None:
         self.n_sets = n_sets
@@ -70,3 +74,38 @@ def test_a_graph_that_replays_the_results_of_the_capture_has_no_time() -> None:
     runner = Recorder(arena, is_stale=True)
     assert time_graph(runner, arena) is None
     assert runner.replays == 1
+
+
+class EndsWhenCaptured(Recorder):
+    """A runner whose host ends in the capture."""
+
+    def __init__(self, reason_code: ReasonCode) -> None:
+        super().__init__(NumberArena(8))
+        self.reason_code = reason_code
+
+    def capture(self, first_set: int, calls: int) -> bool:
+        raise RunnerFailure(self.reason_code, "ended in the capture")
+
+
+LAUNCH_BOUND = Timing(status=Status.OK, median_ms=0.01, labels=(Label.LAUNCH_BOUND,))
+
+
+def test_only_a_launch_bound_kernel_has_a_graph_time() -> None:
+    runner = Recorder(NumberArena(8))
+    assert with_graph_time(LAUNCH_BOUND, runner, runner.arena).graph_ms is not None
+    busy = Timing(status=Status.OK, median_ms=1.0)
+    assert with_graph_time(busy, runner, runner.arena) is busy
+
+
+def test_a_kernel_that_cannot_be_captured_has_a_time_and_no_graph_time() -> None:
+    timing = with_graph_time(LAUNCH_BOUND, EndsWhenCaptured(ReasonCode.CUDA_ERROR), NumberArena(8))
+    assert (timing.status, timing.median_ms, timing.graph_ms) == (Status.OK, 0.01, None)
+
+
+@pytest.mark.parametrize(
+    "reason_code", [ReasonCode.CRASHED, ReasonCode.CALL_TIMEOUT, ReasonCode.PROTOCOL_VIOLATED, ReasonCode.EXITED]
+)
+def test_a_kernel_that_dies_otherwise_in_a_capture_has_failed(reason_code: ReasonCode) -> None:
+    with pytest.raises(RunnerFailure) as failure:
+        with_graph_time(LAUNCH_BOUND, EndsWhenCaptured(reason_code), NumberArena(8))
+    assert failure.value.finding.code is reason_code

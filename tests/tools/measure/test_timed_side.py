@@ -1,8 +1,10 @@
-"""Plans and blocks: how many calls a block has and which sets they use."""
+"""Blocks: how many calls a block has and which sets they use."""
+
+import os
 
 import pytest
 
-from ridgeline.tools.measure.timed_side import LEAST_CALLS, Block, Lane, Plan, make_plan
+from ridgeline.tools.measure.timed_side import LEAST_CALLS, Block, TimedSide, calls_per_block
 from ridgeline.tools.runner.wire import LoopTime
 
 N_SETS = 24
@@ -23,45 +25,43 @@ class CountingArena:
 
 @pytest.mark.parametrize("per_call_s", [1e-6, 1e-4, 6e-4, 1e-2, 1.0])
 @pytest.mark.parametrize("n_sets", [3, 11, 51, 64, 512])
-def test_plan_never_uses_a_set_twice(per_call_s: float, n_sets: int) -> None:
-    plan = make_plan(per_call_s, n_sets, block_s=0.012)
-    assert LEAST_CALLS <= plan.calls <= n_sets
-    assert plan.calls == n_sets or plan.calls * per_call_s >= 0.012
+def test_a_block_never_uses_a_set_twice(per_call_s: float, n_sets: int) -> None:
+    calls = calls_per_block(per_call_s, n_sets, block_s=0.012)
+    assert LEAST_CALLS <= calls <= n_sets
+    assert calls == n_sets or calls * per_call_s >= 0.012
 
 
 class RecordingSide:
     """A side that only writes down which loops it was asked for."""
 
     def __init__(self) -> None:
+        self.pid = os.getpid()
         self.loops: list[tuple[int, int]] = []
 
     def loop(self, first_set: int, calls: int) -> LoopTime:
         self.loops.append((first_set, calls))
         return LoopTime(parent_s=1e-3, own_s=1e-3)
 
-    def page_faults(self) -> int:
-        return 0
-
 
 def test_every_block_begins_with_the_set_that_its_renewal_wrote_first() -> None:
     arena, sides = CountingArena(), (RecordingSide(), RecordingSide())
-    lanes = [Lane(side=s, arena=arena, is_tracked=True, plan=Plan(calls=7 + i)) for i, s in enumerate(sides)]
+    timed = [TimedSide(side=s, arena=arena, is_tracked=True, calls=7 + i) for i, s in enumerate(sides)]
     for _ in range(5):
-        for lane in lanes:
-            lane.renew()
-            assert lane.run_block(lambda sets: sets) == tuple(range(lane.plan.calls))
+        for side in timed:
+            side.renew()
+            assert side.run_block(lambda sets: sets) == tuple(range(side.calls))
     assert [side.loops for side in sides] == [[(0, 7)] * 5, [(0, 8)] * 5]
     assert arena.renewals == 10
 
 
 def test_very_slow_kernel_needs_three_calls_a_block() -> None:
-    assert make_plan(2.0, 51, block_s=0.01).calls == 3
+    assert calls_per_block(2.0, 51, block_s=0.01) == 3
 
 
-def lane_with(parent_s: float, *, is_tracked: bool, request_s: float = 0.0) -> Lane:
-    """Return a lane of blocks of thirty calls whose side claims half of what the parent's clock says."""
+def side_with(parent_s: float, *, is_tracked: bool, request_s: float = 0.0) -> TimedSide:
+    """Return a side of blocks of thirty calls that claims half of what the parent's clock says."""
     timed = [Block(calls=30, took=LoopTime(parent_s=parent_s, own_s=parent_s / 2), page_faults=0)] * 6
-    return Lane(
+    return TimedSide(
         side=None,
         arena=CountingArena(),
         is_tracked=is_tracked,
@@ -71,23 +71,23 @@ def lane_with(parent_s: float, *, is_tracked: bool, request_s: float = 0.0) -> L
 
 
 def test_every_second_of_a_candidates_block_counts_by_the_parents_clock() -> None:
-    lane = lane_with(0.030 + 60e-6, is_tracked=True)
-    assert lane.per_call_s() == pytest.approx([(0.030 + 60e-6) / 30] * 6)
+    side = side_with(0.030 + 60e-6, is_tracked=True)
+    assert side.per_call_s() == pytest.approx([(0.030 + 60e-6) / 30] * 6)
 
 
 def test_the_trusted_references_own_clock_counts() -> None:
-    assert lane_with(0.030, is_tracked=False).per_call_s() == pytest.approx([0.5e-3] * 6)
+    assert side_with(0.030, is_tracked=False).per_call_s() == pytest.approx([0.5e-3] * 6)
 
 
 def test_what_a_request_usually_costs_is_taken_off_a_candidates_block() -> None:
-    lane = lane_with(0.030 + 60e-6, is_tracked=True, request_s=60e-6)
-    assert lane.per_call_s() == pytest.approx([1e-3] * 6)
+    side = side_with(0.030 + 60e-6, is_tracked=True, request_s=60e-6)
+    assert side.per_call_s() == pytest.approx([1e-3] * 6)
 
 
 def test_a_candidate_never_counts_below_its_own_clock() -> None:
-    lane = lane_with(0.030, is_tracked=True, request_s=0.024)
-    assert lane.per_call_s() == pytest.approx([0.5e-3] * 6)  # 0.2 ms by the parent's, 0.5 ms by its own
+    side = side_with(0.030, is_tracked=True, request_s=0.024)
+    assert side.per_call_s() == pytest.approx([0.5e-3] * 6)  # 0.2 ms by the parent's, 0.5 ms by its own
 
 
 def test_nothing_is_taken_off_the_trusted_reference() -> None:
-    assert lane_with(0.030, is_tracked=False, request_s=1.0).per_call_s() == pytest.approx([0.5e-3] * 6)
+    assert side_with(0.030, is_tracked=False, request_s=1.0).per_call_s() == pytest.approx([0.5e-3] * 6)

@@ -240,7 +240,7 @@ def test_time_left_stays_once_it_is_known() -> None:
 
 
 def waiting(holder: str, *, is_news: bool = True) -> dict[str, Any]:
-    return {"event": "waiting", "device": "cpu" if holder else "", "holder": holder, "is_news": is_news}
+    return {"event": "waiting", "device": "cpu" if holder else "", "holder": holder, "holders": 1, "is_news": is_news}
 
 
 def test_a_wait_for_another_process_stands_on_the_board_until_it_is_over() -> None:

@@ -1,0 +1,84 @@
+"""A problem keeps its secret for a whole run, whatever becomes of its judge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ridgeline.tools.engine import DescribeTask
+from ridgeline.tools.errors import EngineError
+from ridgeline.tools.local import problem_session
+from ridgeline.tools.local.evaluator import Evaluator
+from ridgeline.tools.local.problem_session import ProblemSession
+from ridgeline.tools.machine.devices import detect_device
+from ridgeline.tools.records.problem import Target
+from ridgeline.tools.records.vocabulary import Interface, PrecisionClass
+
+
+class NoProcess:
+    """In the judge's place: what a session hands to one, without a process."""
+
+    started: list[NoProcess]
+
+    def __init__(self, problem: Target, secret: bytes, cache_dir: Path, *, left_out: set[str]) -> None:
+        self.secret, self.left_out, self.is_closed = secret, left_out, False
+        NoProcess.started.append(self)
+        self.problem: Any = type("Loaded", (), {"description": None})
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+@pytest.fixture
+def judges(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[NoProcess]]:
+    NoProcess.started = []
+    monkeypatch.setattr(problem_session, "JudgeProcess", NoProcess)
+    return NoProcess.started
+
+
+def problem_of(source: str) -> Target:
+    return Target(
+        name="p",
+        reference_source=source,
+        interface=Interface.C,
+        tolerance=PrecisionClass.FP32,
+        device=detect_device("cpu"),
+    )
+
+
+def test_a_problem_meets_its_secret_again_after_a_restart_and_after_another_problem(
+    judges: list[NoProcess], tmp_path: Path
+) -> None:
+    evaluator = Evaluator(detect_device("cpu"), cache_dir=tmp_path)
+    for source in ("a", "a", "b", "a"):
+        evaluator.describe(DescribeTask(problem=problem_of(source)))
+    evaluator.forget_judge()
+    evaluator.describe(DescribeTask(problem=problem_of("a")))
+    evaluator.close()
+    a, b, again, restarted = judges  # the second task found the first one's judge
+    assert a.secret == again.secret == restarted.secret != b.secret
+    assert a.left_out is restarted.left_out
+    assert all(judge.is_closed for judge in judges)
+
+
+def test_a_judge_beside_the_sessions_own_has_another_secret(judges: list[NoProcess], tmp_path: Path) -> None:
+    session = ProblemSession(tmp_path, lambda: None)
+    session.open(problem_of("a"))
+    session.start_another_judge(problem_of("a"))
+    first, beside = judges
+    assert first.secret != beside.secret
+    assert first.left_out is beside.left_out
+
+
+def test_a_closed_session_has_no_judge(judges: list[NoProcess], tmp_path: Path) -> None:
+    session = ProblemSession(tmp_path, lambda: None)
+    with pytest.raises(EngineError):
+        _ = session.judge
+    session.open(problem_of("a"))
+    assert session.judge is judges[0]
+    session.close()
+    with pytest.raises(EngineError):
+        _ = session.judge

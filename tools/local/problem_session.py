@@ -1,0 +1,109 @@
+"""One problem on one device: its secret, its judge, its runners, and the figures measured once for it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from ridgeline.tools.engine import BenchmarkTask, VerifyTask
+from ridgeline.tools.errors import EngineError
+from ridgeline.tools.judge.process import JudgeProcess
+from ridgeline.tools.measure.ceilings import ceilings
+from ridgeline.tools.measure.floor import floor_for
+from ridgeline.tools.measure.request_cost import empty_plan, nothing_library, usual_request_s
+from ridgeline.tools.records.problem import DescribedTarget, Target
+from ridgeline.tools.records.results import Build, Floor
+from ridgeline.tools.records.vocabulary import Interface
+from ridgeline.tools.runner.plan import runner_plan
+from ridgeline.tools.runner.pool import RunnerPool
+from ridgeline.tools.runner.process import RunnerProcess
+from ridgeline.tools.sandbox.sandbox import Sandbox
+
+
+class ProblemSession:
+    """Outlives its judge: `open` starts one, `close` ends it, and the next one works with the same secret.
+
+    The secret is drawn once for each problem of a run: every candidate faces the same trials, and no `--rng-seed` leads
+    to them.
+    """
+
+    def __init__(self, cache_dir: Path, find_sandbox: Callable[[], Sandbox]) -> None:
+        self._cache_dir = cache_dir
+        self._find_sandbox = find_sandbox
+        self._secret = os.urandom(16)
+        self._left_out: set[str] = set()  # values over which the reference lost a judge its GPU
+        self._request_s: float | None = None
+        self._pool = RunnerPool(cache_dir)
+        self._judge: JudgeProcess | None = None
+
+    @property
+    def judge(self) -> JudgeProcess:
+        """Return the judge, the problem loaded.
+
+        Raises:
+            EngineError: the session is closed.
+        """
+        if self._judge is None:
+            raise EngineError("the session of a problem has no judge")
+        return self._judge
+
+    def open(self, problem: Target) -> None:
+        """Start the judge.
+
+        Raises:
+            ProblemError: the reference cannot be judged.
+            JudgeCrashed: the judge went away.
+        """
+        self._judge = JudgeProcess(problem, self._secret, self._cache_dir, left_out=self._left_out)
+
+    def close(self) -> None:
+        """End the judge, and the runners that wait with its memory."""
+        self._pool.close()
+        if self._judge is not None:
+            self._judge.close()
+            self._judge = None
+
+    def start_another_judge(self, problem: Target) -> JudgeProcess:
+        """Return a judge beside the session's own, with a secret of its own; the caller ends it."""
+        return JudgeProcess(problem, os.urandom(16), self._cache_dir, left_out=self._left_out)
+
+    # --------------------------------------------------------------------------------------------------------- runners
+
+    def runner(self, task: VerifyTask | BenchmarkTask, *, then_next: bool = False) -> RunnerProcess:
+        """Return a runner that holds the task's candidate; `then_next` starts the next one beside it.
+
+        Raises:
+            RunnerFailure: the candidate failed while it was loaded.
+            EngineError: the sandbox could not be set up.
+        """
+        judge = self.judge
+        judge.request("wipe")
+        runner = self._pool.start(self._find_sandbox(), task, judge.problem)
+        if then_next:
+            self.start_ahead(task)  # nothing is timed meanwhile
+        return runner
+
+    def start_ahead(self, task: VerifyTask | BenchmarkTask) -> None:
+        """Start the runner of the candidate after the task's."""
+        self._pool.start_ahead(self._find_sandbox(), task, self.judge.problem)
+
+    def park(self) -> None:
+        """Stop the runners that wait, so that they take no core from a measurement."""
+        self._pool.park()
+
+    # --------------------------------------------------------------------------------------------------------- figures
+
+    def request_s(self, problem: DescribedTarget, build: Build) -> float:
+        """Return the cost of a request, measured once; 0 for a Python runner, from whose time nothing is taken off."""
+        if problem.interface is not Interface.C:
+            return 0.0
+        if self._request_s is None:
+            library = nothing_library(self._cache_dir, problem.device)
+            plan = empty_plan(runner_plan(problem, build, self._cache_dir), library)
+            self._request_s = usual_request_s(self._find_sandbox(), plan, self.judge)
+        return self._request_s
+
+    def floor(self, problem: DescribedTarget) -> Floor:
+        """Return the floor under the problem's time, by the ceilings as they are known now."""
+        return floor_for(self.judge.problem.description, ceilings(problem.device), problem.tolerance)

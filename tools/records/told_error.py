@@ -1,0 +1,47 @@
+"""One process's error as another is told of it: a name on the wire, and the message."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ridgeline.tools import errors
+from ridgeline.tools.errors import EngineError, RidgelineError
+from ridgeline.tools.records.codec import Record
+
+ERRORS: Mapping[str, type[RidgelineError]] = {
+    "RidgelineError": errors.RidgelineError,
+    "InputError": errors.InputError,
+    "ProblemError": errors.ProblemError,
+    "ModelError": errors.ModelError,
+    "UncoveredError": errors.UncoveredError,
+    "DeviceError": errors.DeviceError,
+    "SandboxError": errors.SandboxError,
+    "RunError": errors.RunError,
+    "StorageError": errors.StorageError,
+    "NotBegun": errors.NotBegun,
+    "EngineError": errors.EngineError,
+    "JudgeCrashed": errors.JudgeCrashed,
+    "DeviceLostError": errors.DeviceLostError,
+}
+"""By name on the wire: part of the protocol between processes, whatever the classes are called."""
+_NAMES = {kind: name for name, kind in ERRORS.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldError(Record):
+    """An error of Ridgeline's tree on its way to another process."""
+
+    type: str  # a name of ERRORS
+    message: str
+
+    @classmethod
+    def of(cls, error: RidgelineError) -> ToldError:
+        """Return how another process is told of `error`: under the name of its closest class in the tree."""
+        name = next(_NAMES[kind] for kind in type(error).__mro__ if kind in _NAMES)
+        return cls(type=name, message=str(error))
+
+    def as_exception(self) -> RidgelineError:
+        """Return the error to raise here; a name that is not in the tree is an internal error."""
+        kind = ERRORS.get(self.type)
+        return EngineError(f"{self.type}: {self.message}") if kind is None else kind(self.message)
