@@ -26,7 +26,7 @@ from ridgeline.tools.errors import EngineError
 from ridgeline.tools.records.problem import Description
 from ridgeline.tools.records.vocabulary import Purpose
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 COMPILED = ["compile", "compile_max_autotune"]
 
 
@@ -200,9 +200,8 @@ async def test_engine_that_fails_twice_ends_the_search_which_can_be_resumed(tmp_
 CHILD = """
 import asyncio, sys
 from pathlib import Path
-sys.path.insert(0, {tests!r})
-from graph.scripted_model import ScriptedModel
-from graph.test_compiled import OneDevice, options
+from tests.graph.scripted_model import ScriptedModel
+from tests.graph.search.test_compiled import OneDevice, options
 from ridgeline.graph.session.driver import run_search
 
 folder = Path(sys.argv[1])
@@ -217,7 +216,7 @@ def test_killed_search_measures_each_mode_once_over_both_its_lives(
 ) -> None:
     """Kill it in its second mode while a model thinks; in another search, in its first while the round's end waits."""
     mode = COMPILED[1] if mode_s < 1 else COMPILED[0]
-    command = [sys.executable, "-c", CHILD.format(tests=str(ROOT / "tests")), str(tmp_path), str(mode_s), str(think_s)]
+    command = [sys.executable, "-c", CHILD, str(tmp_path), str(mode_s), str(think_s)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
     order = tmp_path / "order"
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
