@@ -71,25 +71,29 @@ class CompileTask(DescribedTask[Build]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VerifyTask(DescribedTask[Verdict]):
-    """Check a built candidate against the reference on secret inputs."""
+class CandidateTask(DescribedTask[R]):
+    """A measurement of one built candidate."""
 
     candidate: Candidate
     build: Build
     purpose: Purpose = Purpose.SEARCH
+    step: str = ""  # tells apart several measurements of one kernel for one purpose: "time 0"; part of the stored key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyTask(CandidateTask[Verdict]):
+    """Check a built candidate against the reference on secret inputs."""
+
     extra_trials: int = 0  # certify: further secret seeds
     first_extra: int = 0  # how many further seeds it has met before
     sanitized: bool = False  # the build is a sanitizer build: run it, do not judge its precision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BenchmarkTask(DescribedTask[Timing]):
+class BenchmarkTask(CandidateTask[Timing]):
     """Time a verified candidate in alternation with eager PyTorch of its class."""
 
-    candidate: Candidate
-    build: Build
     verdict: Verdict
-    purpose: Purpose = Purpose.SEARCH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,11 +108,9 @@ class CompareTask(DescribedTask[Comparison]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProfileTask(DescribedTask[Profile]):
+class ProfileTask(CandidateTask[Profile]):
     """Say what limits a timed candidate."""
 
-    candidate: Candidate
-    build: Build
     timing: Timing | None = None
 
 
@@ -130,14 +132,14 @@ class Engine(Protocol):
 
 
 class CandidateStore(Protocol):
-    """What the tool wrappers need of the archive: candidates by id, and a place for what was found out about them."""
+    """What remembering needs of the archive: candidates by id, and a place for what was found out about them."""
 
     def candidate(self, candidate_id: str) -> Candidate:
         """Return a stored candidate; KeyError when there is none."""
         ...
 
     def find(self, table: str, key: str) -> dict[str, object] | None:
-        """Return the stored "builds", "verdicts" or "timings" record of this key, or None."""
+        """Return the record of this key in "builds", "verdicts", "timings", "profiles" or "comparisons", or None."""
         ...
 
     def save(self, table: str, key: str, candidate_id: str, record: Record) -> None:
