@@ -34,20 +34,6 @@ FILE_NAME = "archive.sqlite"
 PIECES = ("builds", "verdicts", "timings", "profiles", "comparisons")
 
 
-def comparison_key(first_id: str, second_id: str, under: str) -> str:
-    """Return the key of a comparison, whose `ratio` is first_ms / second_ms.
-
-    `under` names the two builds and the judge of the measurement.
-    """
-    return f"{first_id}:{second_id}:{under}"
-
-
-def compared_ids(key: str) -> tuple[str, str]:
-    """Return the ids of the two candidates in a comparison's key."""
-    first, second, *_ = key.split(":")
-    return first, second
-
-
 class Archive:
     """The memory of one search; also the `CandidateStore` of the tools."""
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
-from ridgeline.checkpoints.archive import Archive, compared_ids
+from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.idea_results import idea_results
 from ridgeline.checkpoints.journal import Journal
 from ridgeline.checkpoints.lineage import certificate_of, finding, history, lineage
@@ -16,6 +16,7 @@ from ridgeline.checkpoints.over_pytorch import speedup_vs_best, without_figure
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.strict_json import finite
 from ridgeline.tools.errors import StorageError
+from ridgeline.tools.records.keys import compared_ids
 from ridgeline.tools.records.results import SCHEMA_VERSION, Baseline, Baselines, Comparison, Evaluation
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import Label, Origin, Purpose

@@ -86,34 +86,38 @@ class CompileTask(DescribedTask[Build]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VerifyTask(DescribedTask[Verdict]):
-    """Check a built candidate against the reference on secret inputs."""
+class CandidateTask(DescribedTask[R]):
+    """A measurement of one built candidate."""
 
-    name: ClassVar[str] = "VerifyTask"
-    result: ClassVar[type[Record]] = Verdict
     runs_on_any_alike: ClassVar[bool] = True
 
     candidate: Candidate
     build: Build
     purpose: Purpose = Purpose.SEARCH
+    step: str = ""  # tells apart several measurements of one kernel for one purpose: "time 0"; part of the stored key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyTask(CandidateTask[Verdict]):
+    """Check a built candidate against the reference on secret inputs."""
+
+    name: ClassVar[str] = "VerifyTask"
+    result: ClassVar[type[Record]] = Verdict
+
     extra_trials: int = 0  # certify: further secret seeds
     first_extra: int = 0  # how many further seeds the candidate has met before
     sanitized: bool = False  # the build is a sanitizer's: run the candidate, do not judge its precision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BenchmarkTask(DescribedTask[Timing]):
+class BenchmarkTask(CandidateTask[Timing]):
     """Time a verified candidate in alternation with eager PyTorch of its class."""
 
     name: ClassVar[str] = "BenchmarkTask"
     result: ClassVar[type[Record]] = Timing
     holds_device_alone: ClassVar[bool] = True
-    runs_on_any_alike: ClassVar[bool] = True
 
-    candidate: Candidate
-    build: Build
     verdict: Verdict
-    purpose: Purpose = Purpose.SEARCH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,16 +137,13 @@ class CompareTask(DescribedTask[Comparison]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProfileTask(DescribedTask[Profile]):
+class ProfileTask(CandidateTask[Profile]):
     """Find out what limits a timed candidate."""
 
     name: ClassVar[str] = "ProfileTask"
     result: ClassVar[type[Record]] = Profile
     holds_device_alone: ClassVar[bool] = True
-    runs_on_any_alike: ClassVar[bool] = True
 
-    candidate: Candidate
-    build: Build
     timing: Timing | None = None
 
 
@@ -164,14 +165,14 @@ class Engine(Protocol):
 
 
 class CandidateStore(Protocol):
-    """The part of the archive that the tool wrappers need: candidates by id, and records about them by key."""
+    """What remembering needs of the archive: candidates by id, and records about them by key."""
 
     def candidate(self, candidate_id: str) -> Candidate:
         """Return a stored candidate; KeyError when there is none."""
         ...
 
     def find(self, table: str, key: str) -> dict[str, object] | None:
-        """Return the stored "builds", "verdicts" or "timings" record of this key, or None."""
+        """Return the record of this key in "builds", "verdicts", "timings", "profiles" or "comparisons", or None."""
         ...
 
     def save(self, table: str, key: str, candidate_id: str, record: Record) -> None:

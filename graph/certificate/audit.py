@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from ridgeline.graph.search.step_memory import measure_once
 from ridgeline.tools.engine import BenchmarkTask, VerifyTask
 from ridgeline.tools.records.results import Build, Timing, Verdict
 from ridgeline.tools.records.search import Candidate
@@ -49,8 +48,12 @@ class Audit:
 
     @property
     def passed(self) -> bool:
-        """Say whether the verification and every timing agreed."""
-        return not self.reason
+        """Say whether the verification and every timing agreed, as far as the audit has come."""
+        return self.reason_code is ReasonCode.NONE
+
+    def fail(self, reason_code: ReasonCode, reason: str) -> None:
+        """Say why the audit does not pass."""
+        self.reason_code, self.reason = reason_code, reason
 
     def to_json(self) -> dict[str, Any]:
         """Return the audit's part of certificate.json."""
@@ -78,49 +81,44 @@ async def run_audit(
         if audit.passed:
             await _time(context, audit, candidate, build)
     if audit.passed and (reason := _disagreement([*timings, *audit.timings])):
-        audit.reason_code = ReasonCode.TIMINGS_SPREAD
-        audit.reason = f"{UNCONFIRMED}: {reason}" if is_extreme else f"audit: {reason}"
+        audit.fail(ReasonCode.TIMINGS_SPREAD, f"{UNCONFIRMED if is_extreme else 'audit'}: {reason}")
     if audit.passed:
         audit.is_quarantined = False
     return audit
 
 
 async def _verify(context: SearchContext, audit: Audit, candidate: Candidate, build: Build, before: Verdict) -> None:
-    problem = await context.described()
     task = VerifyTask(
-        problem=problem,
+        problem=context.described,
         candidate=candidate,
         build=build,
         purpose=Purpose.CERTIFY,
+        step="audit verify",
         extra_trials=AUDIT_TRIALS,
         first_extra=EXTRA_TRIALS,
     )
-    audit.verdict = verdict = await measure_once(context, "audit verify", candidate, build, task, Verdict)
+    audit.verdict = verdict = await context.engine.submit(task)
     if verdict.status is not Status.OK:
-        audit.reason_code = verdict.reason_code
-        audit.reason = f"audit: {verdict.status} ({verdict.reason_code}): {verdict.reason}"
+        audit.fail(verdict.reason_code, f"audit: {verdict.status} ({verdict.reason_code}): {verdict.reason}")
     elif verdict.precision_class != before.precision_class:
-        audit.reason_code = ReasonCode.NONDETERMINISTIC
-        audit.reason = (
-            f"audit: {verdict.precision_class} precision, {before.precision_class} in the verification before"
-        )
+        classes = f"{verdict.precision_class} precision, {before.precision_class} in the verification before"
+        audit.fail(ReasonCode.NONDETERMINISTIC, f"audit: {classes}")
 
 
 async def _time(context: SearchContext, audit: Audit, candidate: Candidate, build: Build) -> None:
     assert audit.verdict is not None  # noqa: S101  # _verify ran before
     task = BenchmarkTask(
-        problem=await context.described(),
+        problem=context.described,
         candidate=candidate,
         build=build,
         verdict=audit.verdict,
         purpose=Purpose.CERTIFY,
+        step=f"audit time {len(audit.timings)}",
     )
-    step = f"audit time {len(audit.timings)}"
-    timing = await measure_once(context, step, candidate, build, task, Timing)
+    timing = await context.engine.submit(task)
     audit.timings.append(timing)
     if timing.status is not Status.OK:
-        audit.reason_code = timing.reason_code
-        audit.reason = f"audit: {timing.status} ({timing.reason_code}): {timing.reason}"
+        audit.fail(timing.reason_code, f"audit: {timing.status} ({timing.reason_code}): {timing.reason}")
 
 
 def _disagreement(timings: Sequence[Timing]) -> str:

@@ -16,8 +16,8 @@ from ridgeline.graph.certificate.leaders import Leader
 from ridgeline.graph.certificate.other_shapes import ShapeCheck
 from ridgeline.graph.search.elites import Standing
 from ridgeline.tools.engine import SANITIZERS
-from ridgeline.tools.records.results import Baselines, Comparison, OwnWork, Timing, Verdict
-from ridgeline.tools.records.vocabulary import Label, ReasonCode, Status
+from ridgeline.tools.records.results import Baselines, Build, Comparison, Evaluation, OwnWork, Timing, Verdict
+from ridgeline.tools.records.vocabulary import Label, Purpose, ReasonCode, Status
 
 CERTIFICATE_SCHEMA_VERSION = 1
 NOTABLE_SHARE = 0.99
@@ -50,8 +50,8 @@ class Certificate:
 
     @property
     def passed(self) -> bool:
-        """Say whether every step passed."""
-        return not self.reason
+        """Say whether every step passed, as far as the certificate has come."""
+        return self.status is Status.OK
 
     @property
     def is_quarantined(self) -> bool:
@@ -85,6 +85,32 @@ class Certificate:
     def fail(self, status: Status, reason_code: ReasonCode, reason: str) -> None:
         """Say why the winner does not pass."""
         self.status, self.reason_code, self.reason = status, reason_code, reason
+
+    @property
+    def measured_s(self) -> float:
+        """Return the seconds of the verifications and timings, the audit's included."""
+        audit = self.audit
+        timings = [*self.timings, *(audit.timings if audit else ())]
+        verdicts = [v for v in (self.verdict, self.sanitizer, audit.verdict if audit else None) if v]
+        timings_s: float = sum(timing.benchmark_s for timing in timings)
+        return timings_s + sum(verdict.verify_s for verdict in verdicts)
+
+    def evaluation(self, key: str, build: Build, *, total_s: float) -> Evaluation:
+        """Return the certificate as the winner's evaluation."""
+        timing = self.timing
+        return Evaluation(
+            key=key,
+            candidate_id=self.standing.candidate.id,
+            purpose=Purpose.CERTIFY,
+            status=self.status,
+            reason_code=self.reason_code,
+            reason=self.reason,
+            build=build,
+            verdict=self.verdict,
+            timing=dataclasses.replace(timing, labels=tuple(self.labels)) if timing else None,
+            speedup_vs_best=self.speedup_vs_best,
+            total_s=total_s,
+        )
 
     def label(self) -> None:
         """Gather what a reader must know: of the verification, the timings, the audit, its own work and other shapes."""

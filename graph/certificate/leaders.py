@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from ridgeline.graph.search.elites import Standing
 from ridgeline.graph.search.events import emit
-from ridgeline.graph.search.measuring import together
-from ridgeline.graph.search.step_memory import compare_once
-from ridgeline.tools.engine import CompileTask
+from ridgeline.graph.search.gathering import gather_or_cancel
+from ridgeline.tools.engine import CompareTask, CompileTask
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.records.results import Build, Comparison
 from ridgeline.tools.records.vocabulary import Status
@@ -65,7 +64,7 @@ async def compare_leaders(context: SearchContext, standings: Sequence[Standing])
     if len(tied) < 2:
         return [Leader(standing=standing) for standing in tied]
     fastest = tied[0]
-    builds = await together(*(_build(context, standing) for standing in tied))
+    builds = await gather_or_cancel(*(_build(context, standing) for standing in tied))
     if builds[0] is None:
         return [Leader(standing=standing) for standing in tied]
     leaders = [Leader(standing=fastest)]
@@ -93,7 +92,7 @@ async def _build(context: SearchContext, standing: Standing) -> Build | None:
     """Return a leader's build, None where there is none."""
     candidate = standing.candidate
     try:
-        build = await context.engine.submit(CompileTask(problem=await context.described(), candidate=candidate))
+        build = await context.engine.submit(CompileTask(problem=context.described, candidate=candidate))
     except EngineError as error:
         logger.warning("%s cannot be built again: %s", candidate.id, error)
         emit({"event": "warning", "message": f"{candidate.id} cannot be built again: {error}"})
@@ -104,11 +103,17 @@ async def _build(context: SearchContext, standing: Standing) -> Build | None:
 async def _compared(
     context: SearchContext, fastest: tuple[Standing, Build], other: tuple[Standing, Build]
 ) -> list[Leader]:
-    """Return `other` as a leader, from the archive when it was measured before; nothing when it cannot be measured."""
+    """Return `other` as a leader; nothing when it cannot be measured."""
     (first, first_build), (second, second_build) = fastest, other
-    pair = (first.candidate, first_build), (second.candidate, second_build)
+    task = CompareTask(
+        problem=context.described,
+        first=first.candidate,
+        first_build=first_build,
+        second=second.candidate,
+        second_build=second_build,
+    )
     try:
-        found = await compare_once(context, *pair, of=second.candidate)
+        found = await context.engine.submit(task)
     except EngineError as error:
         logger.warning("%s is not compared with %s: %s", second.candidate.id, first.candidate.id, error)
         emit({"event": "warning", "message": f"{second.candidate.id} is not compared with the fastest: {error}"})

@@ -8,7 +8,6 @@ smaller than the problem's, so memory and time are never more than verification 
 from __future__ import annotations
 
 import ast
-import asyncio
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,9 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ridgeline.problems.syntax import substitute_sizes, top_level_numbers
 from ridgeline.tools.engine import CompileTask, DescribeTask, VerifyTask
 from ridgeline.tools.errors import ProblemError
-from ridgeline.tools.records.keys import evaluation_key
 from ridgeline.tools.records.problem import Signature
-from ridgeline.tools.records.results import Build, Verdict
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import ArgKind, Purpose, Role, Status
 
@@ -78,7 +75,7 @@ class ShapeCheck:
 
 async def try_other_shapes(context: SearchContext, candidate: Candidate) -> ShapeCheck:
     """Return how the source does at up to SHAPES other shapes; EngineError as the engine raises it."""
-    target = await context.described()
+    target = context.described
     sizes = changeable_sizes(target.reference_source, target.description.signature)
     shapes: list[OtherShape] = []
     refused: list[str] = []
@@ -144,18 +141,8 @@ async def _tried(
     build = await context.engine.submit(CompileTask(problem=problem, candidate=candidate))
     if build.status is not Status.OK:
         return [OtherShape(sizes=changed, status=build.status, reason=build.reason)]
-    verdict = await _verified(context, problem, candidate, build)
+    task = VerifyTask(problem=problem, candidate=candidate, build=build, purpose=Purpose.CERTIFY, step="other shape")
+    verdict = await context.engine.submit(task)
     if verdict.status is Status.DEGENERATE:
         return []
     return [OtherShape(sizes=changed, status=verdict.status, reason=verdict.reason, rel_error=verdict.rel_error)]
-
-
-async def _verified(context: SearchContext, problem: DescribedTarget, candidate: Candidate, build: Build) -> Verdict:
-    key = f"{evaluation_key(build.key, problem, Purpose.CERTIFY)}:other shape"
-    known = await asyncio.to_thread(context.archive.find, "verdicts", key)
-    if known is not None:
-        return Verdict.from_json(dict(known))
-    task = VerifyTask(problem=problem, candidate=candidate, build=build, purpose=Purpose.CERTIFY)
-    verdict = await context.engine.submit(task)
-    await asyncio.to_thread(context.archive.save, "verdicts", key, candidate.id, verdict)
-    return verdict

@@ -1,41 +1,39 @@
 """The steps of the winner's certificate: everything is checked once more, in processes that share nothing with the search.
 
-Re-verification on 20 further secret seeds, a sanitizer build that is run (a GPU: compute-sanitizer), three re-timings,
-all of PyTorch's times again, for an unusual gain an audit (audit.py), a comparison with the best seed kernel in one
-alternating run, whose work its time is, three other shapes (other_shapes.py). The first step that fails ends it; the
-last three only add to what is known. Not covered: a second machine.
+Required, in order: re-verification on 20 further secret seeds; a sanitizer build that is run (a GPU: compute-sanitizer);
+three re-timings; all of PyTorch's times again; for an unusual gain an audit (audit.py). The first step that fails ends
+the certificate. Informing, without a say in whether the winner passes: a comparison with the best seed kernel in one
+alternating run; whose code the time is spent in; three other shapes (other_shapes.py). Not covered: a second machine.
 """
 
 from __future__ import annotations
 
 import asyncio
-import dataclasses
-import hashlib
 import logging
 import time
 from collections.abc import Callable, Coroutine, Sequence
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.certificate.audit import EXTRA_TRIALS, needs_audit, run_audit
 from ridgeline.graph.certificate.certificate import Certificate
+from ridgeline.graph.certificate.circumstances import circumstances
 from ridgeline.graph.certificate.leaders import Leader
 from ridgeline.graph.certificate.other_shapes import try_other_shapes
 from ridgeline.graph.search.elites import Standing, read_standings
 from ridgeline.graph.search.events import emit
-from ridgeline.graph.search.step_memory import compare_once, measure_once
-from ridgeline.tools.build.header import problem_header
 from ridgeline.tools.engine import (
     SANITIZERS,
     BaselineTask,
     BenchmarkTask,
+    CompareTask,
     CompileTask,
     ProfileTask,
     VerifyTask,
 )
 from ridgeline.tools.errors import EngineError
-from ridgeline.tools.records.keys import JUDGE_VERSION, evaluation_key
+from ridgeline.tools.records.keys import evaluation_key
 from ridgeline.tools.records.results import Build, Evaluation, Timing, Verdict
 from ridgeline.tools.records.vocabulary import DeviceKind, Origin, Purpose, ReasonCode, Status
 
@@ -50,7 +48,18 @@ GPU_SANITIZERS = "compute-sanitizer"
 LONGEST_BASELINES_S = 1800.0
 """Each of up to six compiled modes may take five minutes."""
 
-Step = Callable[["SearchContext", Certificate, Build], Coroutine[Any, Any, str | None]]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One step of a certificate; `name` is published in events and in certificate.json's `seconds`.
+
+    `run` fills the certificate in and returns why it had nothing to do, None when it had.
+    """
+
+    name: str
+    run: Callable[[SearchContext, Certificate, Build], Coroutine[Any, Any, str | None]]
+    is_required: bool = True  # else an engine that fails costs only what the step would have added
+    is_charged_whole: bool = False  # its result does not hold its own time
 
 
 async def certify_candidate(context: SearchContext, standing: Standing, leaders: Sequence[Leader] = ()) -> Certificate:
@@ -58,16 +67,16 @@ async def certify_candidate(context: SearchContext, standing: Standing, leaders:
     certificate = Certificate(
         standing=standing,
         leaders=leaders,
-        baselines=await asyncio.to_thread(context.archive.baselines),
-        context=await asyncio.to_thread(_circumstances, context, standing),
+        baselines=await context.baselines(),
+        context=await asyncio.to_thread(circumstances, context, standing.candidate),
     )
     build = await _build(context, certificate)
-    for step in (*REQUIRED, *INFORMING):
-        if build is None or certificate.reason:
+    for step in STEPS:
+        if build is None or not certificate.passed:
             break
-        emit(_event(standing, step.__name__[1:], passed=None))
+        _tell(standing, step, passed=None)
         detail = await _run(step, context, certificate, build)
-        emit(_event(standing, step.__name__[1:], passed=not certificate.reason, detail=certificate.reason or detail))
+        _tell(standing, step, passed=certificate.passed, detail=certificate.reason or detail)
     certificate.label()
     if build is not None:
         await _store(context, certificate, build)
@@ -81,89 +90,65 @@ async def _run(step: Step, context: SearchContext, certificate: Certificate, bui
     """
     started, detail = time.monotonic(), ""
     try:
-        detail = await step(context, certificate, build) or ""
+        detail = await step.run(context, certificate, build) or ""
     except EngineError as error:
-        name, candidate = step.__name__[1:], certificate.standing.candidate
-        logger.exception("%s: %s failed", candidate.id, name)
-        if step in INFORMING:
-            emit({"event": "warning", "message": f"{candidate.id} is certified without {name}: {error}"})
+        candidate = certificate.standing.candidate
+        logger.exception("%s: %s failed", candidate.id, step.name)
+        if step.is_required:
+            certificate.fail(Status.REFUSED, ReasonCode.ENGINE_FAILED, f"{step.name}: the engine failed: {error}")
         else:
-            certificate.fail(Status.REFUSED, ReasonCode.ENGINE_FAILED, f"{name}: the engine failed: {error}")
-    certificate.seconds[step.__name__[1:]] = time.monotonic() - started
+            emit({"event": "warning", "message": f"{candidate.id} is certified without {step.name}: {error}"})
+    certificate.seconds[step.name] = time.monotonic() - started
     return detail
 
 
-def _event(standing: Standing, step: str, *, passed: bool | None, detail: str = "") -> Any:
-    return {
-        "event": "certify",
-        "candidate_id": standing.candidate.id,
-        "step": step,
-        "passed": passed,
-        "detail": detail,
-    }
-
-
-def _circumstances(context: SearchContext, standing: Standing) -> dict[str, Any]:
-    """Return what the figures rest on: problem, device, versions, and the hashes of everything that was judged."""
-    from ridgeline import __version__
-
-    description = context.archive.description()
-    target, candidate = context.target, standing.candidate
-    header = problem_header(description.signature, target.device.kind, target.interface) if description else ""
-    return {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "problem": context.problem.name,
-        "tolerance": target.tolerance,
-        "device": target.device.to_json(),
-        "cores_in_use_by_others": None if context.cores_in_use is None else round(context.cores_in_use(), 2),
-        "versions": {
-            "ridgeline": __version__,
-            "judge": str(JUDGE_VERSION),
-            "torch": description.torch_version if description else "",
-        },
-        "hashes": {
-            "source_sha256": hashlib.sha256(candidate.source.encode(errors="surrogatepass")).hexdigest(),
-            "header_sha256": hashlib.sha256(header.encode()).hexdigest(),
-            "reference_sha256": description.reference_sha256 if description else "",
-        },
-    }
+def _tell(standing: Standing, step: Step, *, passed: bool | None, detail: str = "") -> None:
+    emit(
+        {
+            "event": "certify",
+            "candidate_id": standing.candidate.id,
+            "step": step.name,
+            "passed": passed,
+            "detail": detail,
+        }
+    )
 
 
 async def _build(context: SearchContext, certificate: Certificate) -> Build | None:
-    candidate = certificate.standing.candidate
-    build = await context.engine.submit(CompileTask(problem=await context.described(), candidate=candidate))
-    if build.status is not Status.OK:
-        certificate.fail(build.status, build.reason_code, f"does not build again: {build.reason}")
-        return None
-    return build
+    task = CompileTask(problem=context.described, candidate=certificate.standing.candidate)
+    build = await context.engine.submit(task)
+    if build.status is Status.OK:
+        return build
+    certificate.fail(build.status, build.reason_code, f"does not build again: {build.reason}")
+    return None
 
 
 async def _verify(context: SearchContext, certificate: Certificate, build: Build) -> None:
     task = VerifyTask(
-        problem=await context.described(),
+        problem=context.described,
         candidate=certificate.standing.candidate,
         build=build,
         purpose=Purpose.CERTIFY,
+        step="verify",
         extra_trials=EXTRA_TRIALS,
     )
-    verdict = await measure_once(context, "verify", task.candidate, build, task, Verdict)
-    certificate.verdict = verdict
-    if verdict.status is not Status.OK:
-        _fail_by(certificate, verdict, "re-verification")
+    certificate.verdict = verdict = await context.engine.submit(task)
+    _expect_ok(certificate, verdict, "re-verification")
 
 
-def _fail_by(certificate: Certificate, piece: Verdict | Timing, step: str) -> None:
-    reason = f"{step}: {piece.status} ({piece.reason_code}): {piece.reason}"
-    certificate.fail(piece.status, piece.reason_code, reason)
+def _expect_ok(certificate: Certificate, result: Verdict | Timing, what: str) -> None:
+    if result.status is not Status.OK:
+        reason = f"{what}: {result.status} ({result.reason_code}): {result.reason}"
+        certificate.fail(result.status, result.reason_code, reason)
 
 
 async def _sanitize(context: SearchContext, certificate: Certificate, build: Build) -> None:
-    """Run it under sanitizers: a build of its own on a CPU, the very build under compute-sanitizer on a GPU.
+    """Run the winner under sanitizers: a build of its own on a CPU, the very build under compute-sanitizer on a GPU.
 
     Where there is no such build or run, the step is skipped and says why.
     """
-    candidate, problem = certificate.standing.candidate, await context.described()
-    if context.target.device.kind is DeviceKind.CPU:
+    candidate, problem = certificate.standing.candidate, context.described
+    if problem.device.kind is DeviceKind.CPU:
         build = await context.engine.submit(CompileTask(problem=problem, candidate=candidate, sanitize=SANITIZERS))
     else:
         certificate.sanitizers = GPU_SANITIZERS
@@ -173,35 +158,42 @@ async def _sanitize(context: SearchContext, certificate: Certificate, build: Bui
     if build.status is not Status.OK:
         certificate.fail(build.status, build.reason_code, f"sanitizer build: {build.reason}")
         return
-    task = VerifyTask(problem=problem, candidate=candidate, build=build, purpose=Purpose.CERTIFY, sanitized=True)
-    verdict = await measure_once(context, "sanitize", candidate, build, task, Verdict)
+    task = VerifyTask(
+        problem=problem,
+        candidate=candidate,
+        build=build,
+        purpose=Purpose.CERTIFY,
+        step="sanitize",
+        sanitized=True,
+    )
+    verdict = await context.engine.submit(task)
     if _is_unsupported(verdict):
         certificate.sanitizer_skipped = verdict.reason
         return
     certificate.sanitizer = verdict
-    if verdict.status is not Status.OK:
-        _fail_by(certificate, verdict, "sanitizers")
+    _expect_ok(certificate, verdict, "sanitizers")
 
 
-def _is_unsupported(piece: Build | Verdict) -> bool:
-    return piece.status is Status.REFUSED and piece.reason_code is ReasonCode.INTERFACE_UNSUPPORTED
+def _is_unsupported(result: Build | Verdict) -> bool:
+    return result.reason_code is ReasonCode.INTERFACE_UNSUPPORTED
 
 
 async def _time(context: SearchContext, certificate: Certificate, build: Build) -> None:
-    """Time the winner three times, each in a new process; every one must show the gain."""
+    """Time the winner RETIMINGS times, each in a new process; every timing must show the gain."""
     assert certificate.verdict is not None  # noqa: S101  # _verify ran before
     for number in range(RETIMINGS):
         task = BenchmarkTask(
-            problem=await context.described(),
+            problem=context.described,
             candidate=certificate.standing.candidate,
             build=build,
             verdict=certificate.verdict,
             purpose=Purpose.CERTIFY,
+            step=f"time {number}",
         )
-        timing = await measure_once(context, f"time {number}", task.candidate, build, task, Timing)
+        timing = await context.engine.submit(task)
         certificate.timings.append(timing)
-        if timing.status is not Status.OK:
-            _fail_by(certificate, timing, "re-timing")
+        _expect_ok(certificate, timing, "re-timing")
+        if not certificate.passed:
             return
     _expect_steady_gain(context, certificate)
 
@@ -222,16 +214,15 @@ def _expect_steady_gain(context: SearchContext, certificate: Certificate) -> Non
 
 async def _baselines(context: SearchContext, certificate: Certificate, _build: Build) -> None:
     """Measure all of PyTorch's own times again, once for the elites of one search."""
-    known = (await asyncio.to_thread(context.archive.run)).baselines_again
-    if known is not None:
-        certificate.baselines = known
-        return
-    task = BaselineTask(problem=await context.described(), again=True, timeout_s=LONGEST_BASELINES_S)
-    certificate.baselines = measured = await context.engine.submit(task)
-    await asyncio.to_thread(context.archive.save_run, RunRecord(baselines_again=measured))
+    measured = (await asyncio.to_thread(context.archive.run)).baselines_again
+    if measured is None:
+        task = BaselineTask(problem=context.described, again=True, timeout_s=LONGEST_BASELINES_S)
+        measured = await context.engine.submit(task)
+        await asyncio.to_thread(context.archive.save_run, RunRecord(baselines_again=measured))
+    certificate.baselines = measured
 
 
-async def _audit(context: SearchContext, certificate: Certificate, build: Build) -> str:
+async def _audit(context: SearchContext, certificate: Certificate, build: Build) -> str | None:
     """Audit an unusual gain; an ordinary one passes."""
     timing, verdict = certificate.timing, certificate.verdict
     if timing is None or verdict is None or not needs_audit(timing.speedup, certificate.speedup_vs_best):
@@ -240,10 +231,10 @@ async def _audit(context: SearchContext, certificate: Certificate, build: Build)
     certificate.audit = audit = await run_audit(context, candidate, build, verdict, certificate.timings)
     if not audit.passed:
         certificate.fail(Status.UNTRUSTED, audit.reason_code, audit.reason)
-    return ""
+    return None
 
 
-async def _compare(context: SearchContext, certificate: Certificate, build: Build) -> str:
+async def _compare(context: SearchContext, certificate: Certificate, build: Build) -> str | None:
     """Compare with the fastest seed kernel in one alternating run; a tie is reported, not failed."""
     standings = await asyncio.to_thread(read_standings, context.archive)
     winner = certificate.standing.candidate
@@ -251,23 +242,26 @@ async def _compare(context: SearchContext, certificate: Certificate, build: Buil
     if seed is None:
         return "there is no other seed kernel"
     certificate.seed_id = seed.candidate.id
-    problem = await context.described()
-    seed_build = await context.engine.submit(CompileTask(problem=problem, candidate=seed.candidate))
+    seed_build = await context.engine.submit(CompileTask(problem=context.described, candidate=seed.candidate))
     if seed_build.status is not Status.OK:
         reason = f"not compared with {seed.candidate.id}, which does not build: {seed_build.reason}"
         emit({"event": "warning", "message": reason})
         return reason
-    rival = seed.candidate, seed_build
-    certificate.versus_seed = await compare_once(context, (winner, build), rival, of=winner)
-    return ""
+    task = CompareTask(
+        problem=context.described, first=winner, first_build=build, second=seed.candidate, second_build=seed_build
+    )
+    certificate.versus_seed = await context.engine.submit(task)
+    return None
 
 
 async def _own_work(context: SearchContext, certificate: Certificate, build: Build) -> None:
     """Find out whose code the winner's time is spent in."""
     task = ProfileTask(
-        problem=await context.described(),
+        problem=context.described,
         candidate=certificate.standing.candidate,
         build=build,
+        purpose=Purpose.CERTIFY,
+        step="own work",
         timing=certificate.timing,
     )
     certificate.own_work = (await context.engine.submit(task)).own_work
@@ -278,44 +272,33 @@ async def _other_shapes(context: SearchContext, certificate: Certificate, _build
     certificate.other_shapes = await try_other_shapes(context, certificate.standing.candidate)
 
 
-REQUIRED: tuple[Step, ...] = (_verify, _sanitize, _time, _baselines, _audit)
-INFORMING: tuple[Step, ...] = (_compare, _own_work, _other_shapes)
-
-
-def _beyond_s(certificate: Certificate) -> float:
-    """Return the seconds of the steps whose results do not hold their own."""
-    steps = (_baselines, *INFORMING)
-    return sum(certificate.seconds.get(step.__name__[1:], 0.0) for step in steps)
+STEPS = (
+    Step(name="verify", run=_verify),
+    Step(name="sanitize", run=_sanitize),
+    Step(name="time", run=_time),
+    Step(name="baselines", run=_baselines, is_charged_whole=True),
+    Step(name="audit", run=_audit),
+    Step(name="compare", run=_compare, is_required=False, is_charged_whole=True),
+    Step(name="own_work", run=_own_work, is_required=False, is_charged_whole=True),
+    Step(name="other_shapes", run=_other_shapes, is_required=False, is_charged_whole=True),
+)
 
 
 async def _store(context: SearchContext, certificate: Certificate, build: Build) -> None:
-    """Store the certify evaluation."""
-    candidate = certificate.standing.candidate
-    timing = certificate.timing
-    audit = certificate.audit
-    timings = [*certificate.timings, *(audit.timings if audit else ())]
-    verdicts = [v for v in (certificate.verdict, certificate.sanitizer, audit.verdict if audit else None) if v]
-    evaluation = Evaluation(
-        key=evaluation_key(build.key, await context.described(), Purpose.CERTIFY),
-        candidate_id=candidate.id,
-        purpose=Purpose.CERTIFY,
-        status=certificate.status,
-        reason_code=certificate.reason_code,
-        reason=certificate.reason,
-        build=build,
-        verdict=certificate.verdict,
-        timing=dataclasses.replace(timing, labels=tuple(certificate.labels)) if timing else None,
-        speedup_vs_best=certificate.speedup_vs_best,
-        total_s=sum(t.benchmark_s for t in timings) + sum(v.verify_s for v in verdicts) + _beyond_s(certificate),
-    )
-    await asyncio.to_thread(context.archive.add_evaluation, evaluation)
+    """Store the certify evaluation and charge what the certificate took."""
+    beyond_s = sum(certificate.seconds.get(step.name, 0.0) for step in STEPS if step.is_charged_whole)
+    key = evaluation_key(build.key, context.described, Purpose.CERTIFY)
+    evaluation = certificate.evaluation(key, build, total_s=certificate.measured_s + beyond_s)
+    await asyncio.to_thread(_save, context, evaluation, build)
+
+
+def _save(context: SearchContext, evaluation: Evaluation, build: Build) -> None:
+    context.archive.add_evaluation(evaluation)
     on_gpu = context.target.device.kind is DeviceKind.CUDA
-    total_s = evaluation.total_s
-    await asyncio.to_thread(
-        context.archive.charge,
-        f"{candidate.id}:{Purpose.CERTIFY}:{build.key}",
-        cpu_s=0.0 if on_gpu else total_s,
-        gpu_s=total_s if on_gpu else 0.0,
-        wall_s=total_s,
+    context.archive.charge(
+        f"{evaluation.candidate_id}:{Purpose.CERTIFY}:{build.key}",
+        cpu_s=0.0 if on_gpu else evaluation.total_s,
+        gpu_s=evaluation.total_s if on_gpu else 0.0,
+        wall_s=evaluation.total_s,
         what=Purpose.CERTIFY,
     )

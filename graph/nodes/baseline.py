@@ -13,7 +13,9 @@ from ridgeline.graph.search.compiled import PYTORCH_AT_FLOOR, baseline_event, is
 from ridgeline.graph.search.coverage import ensure_covered
 from ridgeline.graph.search.elites import choose_elites
 from ridgeline.graph.search.events import emit
-from ridgeline.graph.search.measuring import evaluate, judged_standings, together
+from ridgeline.graph.search.gathering import gather_or_cancel
+from ridgeline.graph.search.judging import evaluate, judged_standings
+from ridgeline.graph.search.rounds import ranking_state
 from ridgeline.tools.build.entry_match import takes_same_types
 from ridgeline.tools.build.header import entry_declaration
 from ridgeline.tools.engine import BaselineTask, DescribeTask
@@ -50,10 +52,7 @@ async def baseline(state: SearchState, context: SearchContext) -> SearchState:
         emit({"event": "stopped", "outcome": outcome, "reason": PYTORCH_AT_FLOOR})
     return {
         "round": state.get("round", 0),
-        "elites": [s.candidate.id for s in elites],
-        "best_id": best.candidate.id if best else None,
-        "best_speedup": best.speedup if best else None,
-        "best_sure_speedup": best.sure_speedup if best else None,
+        **ranking_state(elites, best),
         "stalled_rounds": 0,
         "outcome": outcome,
         "certified": False,
@@ -61,20 +60,24 @@ async def baseline(state: SearchState, context: SearchContext) -> SearchState:
 
 
 async def _describe(context: SearchContext) -> None:
-    stored = await asyncio.to_thread(context.archive.description)
-    if stored is not None:
-        ensure_covered(context, stored)
-    else:
-        description = await context.engine.submit(DescribeTask(problem=context.target))
-        ensure_covered(context, description)  # before anything is stored: a new search then leaves no run folder
-        await asyncio.to_thread(context.archive.save_description, description)
-    await context.described()
+    """Set the context's described target, stored already or described now.
+
+    A refusal comes before anything is stored or set, so that a new search leaves no run folder.
+    """
+    if context.described_target is not None:
+        ensure_covered(context, context.described_target)
+        return
+    description = await context.engine.submit(DescribeTask(problem=context.target))
+    described = context.target.described(description)
+    ensure_covered(context, described)
+    await asyncio.to_thread(context.archive.save_description, description)
+    context.described_target = described
 
 
 async def _baselines(context: SearchContext) -> Baselines:
     found = await asyncio.to_thread(context.archive.baselines)
     if found is None:
-        found = await context.engine.submit(BaselineTask(problem=await context.described(), eager_only=True))
+        found = await context.engine.submit(BaselineTask(problem=context.described, eager_only=True))
         await asyncio.to_thread(context.archive.save_baselines, found)
     best = found.best()
     if best is None or best.median_ms is None:
@@ -90,7 +93,7 @@ async def _judge_seeds(context: SearchContext) -> None:
         *await asyncio.to_thread(seed_candidates, context.problem, context.target),
         *await asyncio.to_thread(_bank_candidates, context),
     ]
-    for ended in await together(*(evaluate(context, seed, Purpose.SEARCH) for seed in seeds)):
+    for ended in await gather_or_cancel(*(evaluate(context, seed, Purpose.SEARCH) for seed in seeds)):
         evaluation = ended.as_evaluation() if isinstance(ended, EngineFailure) else ended
         if evaluation.speedup is None:
             message = f"{evaluation.candidate_id}: {evaluation.status}: {evaluation.reason}"
@@ -121,13 +124,12 @@ def _bank_candidates(context: SearchContext) -> list[Candidate]:
     """
     if context.bank is None or context.archive.run().bank_read:
         return context.archive.candidates(origin=Origin.BANK)
-    target, description = context.target, context.archive.description()
-    found = context.bank.seeds(context.family(), target.device.arch, BANK_SEEDS)
+    target = context.described
+    found = context.bank.seeds(context.family, target.device.arch, BANK_SEEDS)
     usable = [c for c in found if c.interface == target.interface and c.language == target.language]
-    if description is not None:  # a family's kernels take different arguments: x and a mask, x and its weights
-        wanted = entry_declaration(description.signature, target.device.kind, target.interface)
-        usable = [c for c in usable if takes_same_types(c.source, wanted)]
-    for candidate in usable:
+    # a family's kernels take different arguments: x and a mask, x and its weights
+    wanted = entry_declaration(target.description.signature, target.device.kind, target.interface)
+    for candidate in (c for c in usable if takes_same_types(c.source, wanted)):
         bank_kernel = dataclasses.replace(candidate, origin=Origin.BANK, round=0, idea_id=None, parent_id=None)
         context.archive.add_candidate(bank_kernel)
     context.archive.save_run(RunRecord(bank_read=True))

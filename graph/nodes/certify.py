@@ -14,7 +14,7 @@ from ridgeline.graph.certificate.steps import certify_candidate
 from ridgeline.graph.search.compiled import join_compiled
 from ridgeline.graph.search.elites import Standing, choose_elites
 from ridgeline.graph.search.events import emit
-from ridgeline.graph.search.measuring import judged_standings
+from ridgeline.graph.search.judging import judged_standings
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
@@ -89,7 +89,7 @@ def _bank(context: SearchContext, elites: list[Standing], winner: Standing | Non
         if standing is not winner and (standing.speedup <= 1 or standing.speedup > QUARANTINE_ABOVE):
             continue
         context.bank.add(
-            context.family(),
+            context.family,
             context.target.device.arch,
             context.problem.name,
             standing.candidate,

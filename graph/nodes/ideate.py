@@ -17,9 +17,8 @@ from ridgeline.graph.models.retry import ModelUnavailable
 from ridgeline.graph.search.compiled import begin_compiled
 from ridgeline.graph.search.elites import read_elites
 from ridgeline.graph.search.events import emit
-from ridgeline.graph.search.history import model_outcomes, tried_ideas
+from ridgeline.graph.search.memory import model_outcomes, tried_ideas, unwritten_branches
 from ridgeline.graph.search.novelty import is_repeated
-from ridgeline.graph.search.unwritten import unwritten_branches
 from ridgeline.graph.search.user_ideas import user_drafts
 from ridgeline.tools.errors import ModelError
 from ridgeline.tools.records.search import Idea

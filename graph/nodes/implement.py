@@ -13,11 +13,13 @@ from ridgeline.graph.models.retry import ModelUnavailable
 from ridgeline.graph.search.budget import exhausted, spent
 from ridgeline.graph.search.elites import read_elite
 from ridgeline.graph.search.events import emit
-from ridgeline.graph.search.measuring import failure_text, run_step, store
+from ridgeline.graph.search.judging import failure_text, run_step, store
 from ridgeline.tools.errors import ModelError, NotBegun
+from ridgeline.tools.records.keys import attempt_id, branch_id
 from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.search import Candidate, Idea
 from ridgeline.tools.records.vocabulary import Origin, Purpose, ReasonCode, Status
+from ridgeline.tools.steps import Step
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
@@ -25,13 +27,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-NEXT = {"compile": "verify", "verify": "benchmark", "benchmark": "done"}
+NEXT: dict[Step, str] = {"compile": "verify", "verify": "benchmark", "benchmark": "done"}
 
 
 async def write(state: BranchState, context: SearchContext) -> BranchState:
     """Have the model write this attempt's kernel and store it."""
     attempt = state.get("attempt", 0)
-    candidate_id = f"{state['idea_id']}v{state['variation']}a{attempt}"
+    candidate_id = attempt_id(state["idea_id"], state["variation"], attempt)
     if await _is_stored(context, candidate_id):
         found = await asyncio.to_thread(context.archive.evaluation, candidate_id)
         is_unwritten = found is not None and found.reason_code is ReasonCode.MODEL_FAILED
@@ -70,7 +72,7 @@ async def benchmark(state: BranchState, context: SearchContext) -> BranchState:
     return await _judge(state, context, "benchmark")
 
 
-async def _judge(state: BranchState, context: SearchContext, step: str) -> BranchState:
+async def _judge(state: BranchState, context: SearchContext, step: Step) -> BranchState:
     """Run one step of the current candidate; its failure leads to a repair while attempts are left."""
     candidate_id, attempt = state["candidate_id"], state.get("attempt", 0)
     _announce(state, candidate_id, step)
@@ -117,7 +119,7 @@ async def _failure(context: SearchContext, state: BranchState) -> tuple[str, str
     attempt = state.get("attempt", 0)
     if attempt == 0:
         return "", ""
-    previous = f"{state['idea_id']}v{state['variation']}a{attempt - 1}"
+    previous = attempt_id(state["idea_id"], state["variation"], attempt - 1)
     candidate = await asyncio.to_thread(context.archive.candidate, previous)
     evaluation = await asyncio.to_thread(context.archive.evaluation, previous)
     return candidate.source, failure_text(evaluation) if evaluation else "it was not judged"
@@ -159,7 +161,7 @@ def _announce(state: BranchState, candidate_id: str, stage: str) -> None:
     emit(
         {
             "event": "branch_stage",
-            "branch": f"{state['idea_id']}v{state['variation']}",
+            "branch": branch_id(state["idea_id"], state["variation"]),
             "idea_id": state["idea_id"],
             "candidate_id": candidate_id,
             "stage": stage,

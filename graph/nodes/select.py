@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from ridgeline.graph.search.compiled import join_compiled, runs_beside_models
 from ridgeline.graph.search.elites import Standing, choose_elites
 from ridgeline.graph.search.events import emit
-from ridgeline.graph.search.measuring import judged_standings
-from ridgeline.graph.search.profiling import profile_elites
-from ridgeline.graph.search.rounds import is_progress, save_summary, stop_reason, tell_round
+from ridgeline.graph.search.judging import judged_standings, profile_elites
+from ridgeline.graph.search.rounds import is_progress, ranking_state, save_summary, stop_reason, tell_round
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
@@ -39,10 +38,7 @@ async def select(state: SearchState, context: SearchContext) -> SearchState:
         emit({"event": "stopped", "outcome": outcome, "reason": reason})
     logger.info("round %d: best %s %.3fx %s", round_, best.candidate.id if best else "none", _speedup(best), outcome)
     return {
-        "elites": [s.candidate.id for s in elites],
-        "best_id": best.candidate.id if best else None,
-        "best_speedup": best.speedup if best else None,
-        "best_sure_speedup": best.sure_speedup if best else None,
+        **ranking_state(elites, best),
         "stalled_rounds": stalled,
         "outcome": outcome,
         "route": route,

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from ridgeline.graph.search.budget import exhausted, spent
 from ridgeline.graph.search.elites import choose_elites
 from ridgeline.graph.search.events import emit
-from ridgeline.graph.search.measuring import evaluate, judged_standings, together
-from ridgeline.graph.search.profiling import profile_elites
-from ridgeline.graph.search.rounds import is_progress, save_summary, stop_reason, tell_round
+from ridgeline.graph.search.gathering import gather_or_cancel
+from ridgeline.graph.search.judging import evaluate, judged_standings, profile_elites
+from ridgeline.graph.search.rounds import is_progress, ranking_state, save_summary, stop_reason, tell_round
 from ridgeline.graph.search.tuning import Trial, Tunable, next_points, parse_tunables, root_id, with_values
 from ridgeline.tools.errors import NotBegun
 from ridgeline.tools.records.results import Evaluation
@@ -58,10 +58,7 @@ async def tune(state: SearchState, context: SearchContext) -> SearchState:
     if outcome:
         emit({"event": "stopped", "outcome": outcome, "reason": reason})
     return {
-        "elites": [s.candidate.id for s in elites],
-        "best_id": best.candidate.id if best else None,
-        "best_speedup": best.speedup if best else None,
-        "best_sure_speedup": best.sure_speedup if best else None,
+        **ranking_state(elites, best),
         "stalled_rounds": stalled,
         "outcome": outcome,
         "route": "certify" if outcome else "ideate",
@@ -79,7 +76,9 @@ async def _sweep(context: SearchContext, state: SearchState, round_: int, trials
     turns = asyncio.Semaphore(_at_once(context))
     sweep = _Sweep(round=round_, trials=trials, measured=len(measured), turns=turns)
     shares = _shares(trials, len(roots))
-    await together(*(_sweep_one(context, root, sweep, share) for root, share in zip(roots, shares, strict=True)))
+    await gather_or_cancel(
+        *(_sweep_one(context, root, sweep, share) for root, share in zip(roots, shares, strict=True))
+    )
     for root in roots:
         done = await asyncio.to_thread(_tuned, context, round_)
         others = sum(1 for candidate in done if root_id(candidate) != root.id)
@@ -135,7 +134,7 @@ async def _sweep_one(context: SearchContext, root: Candidate, sweep: _Sweep, sha
             return
         # at once: points of a batch stored in part would be measured on a resume, and the rest chosen knowing them
         await asyncio.to_thread(context.archive.add_candidates, batch)
-        await together(*(_measure(context, candidate, sweep) for candidate in batch))
+        await gather_or_cancel(*(_measure(context, candidate, sweep) for candidate in batch))
 
 
 def _free_ids(context: SearchContext, root: Candidate, first: int, count: int) -> list[str]:

@@ -44,8 +44,7 @@ async def begin_compiled(context: SearchContext) -> None:
     """Begin to time the pending modes in the background, once a session, where models leave the device idle."""
     if context.compiled is not None or not runs_beside_models(context):
         return
-    baselines = await asyncio.to_thread(context.archive.baselines)
-    if baselines is not None and baselines.pending:
+    if (await context.baselines()).pending:
         context.compiled = asyncio.create_task(_measure_pending(context))
 
 
@@ -58,12 +57,12 @@ async def join_compiled(context: SearchContext) -> None:
         EngineError: the engine failed again; the search can be resumed.
         NotBegun: a stop was asked for.
     """
-    baselines = await asyncio.to_thread(context.archive.baselines)
+    pending = (await context.baselines()).pending
     begun, context.compiled = context.compiled, None
-    if begun is None and (baselines is None or not baselines.pending):
+    if begun is None and not pending:
         return
-    if baselines is not None and baselines.pending:
-        emit({"event": "timing_pytorch", "pending": list(baselines.pending)})
+    if pending:
+        emit({"event": "timing_pytorch", "pending": list(pending)})
     context.pauses.end_waits()
     try:
         await (begun or _measure_pending(context))
@@ -72,9 +71,9 @@ async def join_compiled(context: SearchContext) -> None:
             raise
         logger.warning("PyTorch's compiled configurations: %s: trying again", error)
         await _measure_pending(context)
-    measured = await asyncio.to_thread(_complete, context.archive)
-    if measured is not None:
-        emit(baseline_event(measured))
+    baselines = await context.baselines()
+    await asyncio.to_thread(_add_gains, context.archive, baselines)
+    emit(baseline_event(baselines))
 
 
 async def end_compiled(context: SearchContext) -> None:
@@ -108,19 +107,16 @@ def is_pytorch_at_floor(context: SearchContext, baselines: Baselines) -> bool:
 
 async def _measure_pending(context: SearchContext) -> None:
     """Time the pending modes in order, each a task of its own and in a pause between kernels."""
-    problem = await context.described()
-    baselines = await asyncio.to_thread(context.archive.baselines)
-    while baselines is not None and baselines.pending:
+    baselines = await context.baselines()
+    while baselines.pending:
         await context.pauses.wait()
-        baselines = await context.engine.submit(BaselineTask(problem=problem, after=baselines))
+        baselines = await context.engine.submit(BaselineTask(problem=context.described, after=baselines))
         await asyncio.to_thread(context.archive.save_baselines, baselines)
 
 
-def _complete(archive: Archive) -> Baselines | None:
-    """Add the gain over PyTorch's best to the evaluations from before that was known; return the baselines."""
-    baselines = archive.baselines()
+def _add_gains(archive: Archive, baselines: Baselines) -> None:
+    """Add the gain over PyTorch's best to the evaluations that were stored before the best was known."""
     for evaluation in archive.evaluations():
         gain = speedup_vs_best(evaluation, baselines)
         if gain != evaluation.speedup_vs_best:
             archive.add_evaluation(dataclasses.replace(evaluation, speedup_vs_best=gain))
-    return baselines

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from ridgeline.checkpoints.journal import Journal
     from ridgeline.graph.models.pool import ModelPool
     from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings
-    from ridgeline.tools.engine import Engine
     from ridgeline.tools.records.problem import DescribedTarget, Target
     from ridgeline.tools.records.results import Baselines
     from ridgeline.tools.records.vocabulary import Purpose
+    from ridgeline.tools.remembering import RememberingEngine
 
 MODEL_CALLS = 16
 """Model calls in flight at once; providers answer more with 429."""
@@ -37,15 +37,16 @@ MODEL_CALLS = 16
 class SearchContext:
     """Everything a search needs besides its state.
 
-    `described_target` is set at the first `described()`, `toolboxes` and `unjudged` fill, `compiled` is begun and joined;
-    nothing else changes during a search.
+    The baseline node sets `described_target`, which a resumed search brings along. `toolboxes` and `unjudged` fill,
+    `compiled` is begun and joined. Nothing else changes during a search.
     """
 
     problem: ProblemSpec
     target: Target
+    described_target: DescribedTarget | None = None  # see `stored_target`
     archive: Archive
     journal: Journal
-    engine: Engine
+    engine: RememberingEngine
     models: ModelPool
     settings: SearchSettings
     budget: Budget
@@ -57,10 +58,25 @@ class SearchContext:
     toolboxes: dict[Purpose, list[BaseTool]] = field(default_factory=dict)  # made at their first use
     unjudged: set[tuple[str, Purpose]] = field(default_factory=set)  # what the engine failed on in this session
     devices: int = 1  # measurements that the engine makes side by side
-    described_target: DescribedTarget | None = None
     pauses: Pauses = field(default_factory=Pauses)
     compiled: asyncio.Task[None] | None = None  # times PyTorch's compiled configurations while models think
     cores_in_use: Callable[[], float] | None = None  # what others take of the measuring machine; None: nobody can tell
+
+    @property
+    def described(self) -> DescribedTarget:
+        """Return the target with its description.
+
+        Raises:
+            EngineError: the baseline node did not run yet.
+        """
+        if self.described_target is None:
+            raise EngineError(f"{self.problem.name}: the reference was not described yet")
+        return self.described_target
+
+    @property
+    def family(self) -> str:
+        """Return the operation family under which the bank keeps this problem's kernels."""
+        return family_of(self.described.description)
 
     def plan(self, max_rounds: int | None = None) -> Plan:
         """Return the shape of the search."""
@@ -70,29 +86,30 @@ class SearchContext:
         """Return the seed of one decision, the same on every resume."""
         return derived_seed(self.rng_seed, *parts)
 
-    async def described(self) -> DescribedTarget:
-        """Return the target with its description; EngineError before the baseline node stored one."""
-        if self.described_target is None:
-            description = await asyncio.to_thread(self.archive.description)
-            if description is None:
-                raise EngineError(f"{self.problem.name}: the reference was not described yet")
-            self.described_target = self.target.described(description)
-        return self.described_target
+    async def baselines(self) -> Baselines:
+        """Return PyTorch's times as far as they are measured.
 
-    def family(self) -> str:
-        """Return the operation family under which the bank keeps this problem's kernels."""
-        return family_of(self.described_target.description) if self.described_target else "unknown"
+        Raises:
+            EngineError: the baseline node did not run yet.
+        """
+        found = await asyncio.to_thread(self.archive.baselines)
+        if found is None:
+            raise EngineError(f"{self.problem.name}: the baselines were not measured yet")
+        return found
 
     async def subject(self, round_: int) -> Subject:
         """Return what every model request of a round says of the problem.
 
         The first round is told of eager PyTorch alone, whatever is timed by then: a resumed search asks the same.
         """
-        target = await self.described()
-        baselines = await asyncio.to_thread(self.archive.baselines)
-        if baselines is None:
-            raise EngineError(f"{self.problem.name}: the baselines were not measured yet")
-        return subject_of(target, baselines if round_ > 1 else baselines.eager_only())
+        baselines = await self.baselines()
+        return subject_of(self.described, baselines if round_ > 1 else baselines.eager_only())
+
+
+def stored_target(archive: Archive, target: Target) -> DescribedTarget | None:
+    """Return the target with the description that an earlier session stored; None in a new search."""
+    description = archive.description()
+    return None if description is None else target.described(description)
 
 
 def subject_of(target: DescribedTarget, baselines: Baselines) -> Subject:

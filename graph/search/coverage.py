@@ -17,22 +17,22 @@ from ridgeline.tools.records.results import Baselines, Floor
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
     from ridgeline.problems.spec import ProblemSpec
-    from ridgeline.tools.records.problem import DescribedTarget, Description
+    from ridgeline.tools.records.problem import DescribedTarget
 
 _UNMEASURED = Floor(floor_ms=0.0, compute_floor_ms=0.0, bound="", bandwidth_gbps=0.0, gflops=0.0)
 
 
-def ensure_covered(context: SearchContext, description: Description) -> None:
+def ensure_covered(context: SearchContext, target: DescribedTarget) -> None:
     """Raise UncoveredError, which names the other ways on, when `offline` alone cannot work on a reference.
 
     A problem with seed kernels gets a warning instead: its seeds are judged, and the best one is certified.
     """
     if context.models.names != [OFFLINE]:
         return
-    refusal = why_uncovered(context.target.described(description))
+    refusal = why_uncovered(target)
     if refusal is None:
         return
-    if not context.problem.seed_sources(context.target.device.kind.value):
+    if not context.problem.seed_sources(target.device.kind.value):
         raise refusal
     emit({"event": "warning", "message": f"{refusal}; the seed kernels are judged, and nothing is composed"})
 

@@ -25,6 +25,16 @@ GAIN = 1.01
 """Best speedup over the best before from which a round counts as progress: the width of a good interval."""
 
 
+def ranking_state(elites: Sequence[Standing], best: Standing | None) -> SearchState:
+    """Return the part of the state that says which kernels are ahead."""
+    return {
+        "elites": [standing.candidate.id for standing in elites],
+        "best_id": best.candidate.id if best else None,
+        "best_speedup": best.speedup if best else None,
+        "best_sure_speedup": best.sure_speedup if best else None,
+    }
+
+
 def is_progress(best: Standing | None, state: SearchState) -> bool:
     """Say whether the fastest kernel is surely faster than the fastest one was: by the lower ends of their intervals."""
     return best is not None and best.sure_speedup > GAIN * (state.get("best_sure_speedup") or 0.0)
@@ -47,17 +57,17 @@ async def stop_reason(
 
 async def _floor_reason(context: SearchContext, best: Standing | None) -> str:
     margin = context.settings.floor_margin
-    baselines = await asyncio.to_thread(context.archive.baselines)
-    if baselines is not None and is_pytorch_at_floor(context, baselines):
+    baselines = await context.baselines()
+    if is_pytorch_at_floor(context, baselines):
         return PYTORCH_AT_FLOOR
-    if margin is None or best is None or baselines is None or baselines.floor.floor_ms <= 0:
-        return ""
     floor_ms = baselines.floor.floor_ms
+    if margin is None or best is None or floor_ms <= 0:
+        return ""
     # The judge lets nothing through below the floor, so a time below this one means that it has measured a lower floor
     # since: the machine was busy when the search began.
     if not STALE_BELOW * floor_ms <= best.median_ms <= (1 + margin) * floor_ms:
         return ""
-    return f"{best.candidate.id} takes {best.median_ms:.4g} ms, the floor is {baselines.floor.floor_ms:.4g} ms"
+    return f"{best.candidate.id} takes {best.median_ms:.4g} ms, the floor is {floor_ms:.4g} ms"
 
 
 async def save_summary(

@@ -116,7 +116,7 @@ async def evaluate_async(
     on_wait: OnWait | None = None,
 ) -> list[dict[str, Any]]:
     """Judge kernel files; `engine` replaces the local one and is not closed."""
-    from ridgeline.graph.search.evaluating import evaluate_files, read_sources
+    from ridgeline.graph.search.judged_files import evaluate_files, read_sources
     from ridgeline.graph.session.machine import check_machine, open_engine, target_of
 
     target = target_of(problem, device)

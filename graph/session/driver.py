@@ -160,11 +160,12 @@ async def open_context(
     """
     from ridgeline.graph.build import GRAPH_VERSION
     from ridgeline.graph.search.compiled import end_compiled
-    from ridgeline.graph.search.context import SearchContext
+    from ridgeline.graph.search.context import SearchContext, stored_target
     from ridgeline.graph.search.coverage import ensure_interface
     from ridgeline.graph.session.machine import check_machine, measuring_devices, open_engine, target_of
     from ridgeline.problems.spec import SearchSettings
     from ridgeline.tools.machine.load import busy_words, cores_in_use
+    from ridgeline.tools.remembering import RememberingEngine
 
     options = with_begun(options)
     made = models if models is not None else make_models_for(options)
@@ -196,9 +197,10 @@ async def open_context(
         context = SearchContext(
             problem=options.problem,
             target=target,
+            described_target=await asyncio.to_thread(stored_target, archive, target),
             archive=archive,
             journal=Journal(archive),
-            engine=engine,
+            engine=RememberingEngine(engine, archive),
             models=ModelPool(made),
             settings=SearchSettings.model_validate(begun.settings),
             budget=options.budget or Budget(),

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ridgeline.graph.search.elites import read_standings
+from ridgeline.graph.search.memory import unwritten_branches
 from ridgeline.graph.search.rounds import stop_reason
-from ridgeline.graph.search.unwritten import unwritten_branches
 from ridgeline.tools.errors import RunError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from ridgeline.checkpoints.archive import Archive, comparison_key
+from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.over_pytorch import speedup_vs_best
 from ridgeline.checkpoints.result import (
     Best,
@@ -22,6 +22,7 @@ from ridgeline.checkpoints.result import (
 )
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.tools.errors import StorageError
+from ridgeline.tools.records.keys import comparison_key
 from ridgeline.tools.records.results import Comparison, Verdict
 from ridgeline.tools.records.vocabulary import Label, PrecisionClass, Purpose, ReasonCode, Status
 

@@ -12,8 +12,9 @@ from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.journal import Journal
 from ridgeline.graph.build import make_graph
 from ridgeline.graph.models.pool import ModelPool
-from ridgeline.graph.search.context import SearchContext
+from ridgeline.graph.search.context import SearchContext, stored_target
 from ridgeline.problems.spec import Budget, ProblemSpec, load_problem
+from ridgeline.tools.remembering import RememberingEngine
 from tests.graph.memory_engine import MemoryEngine, seed_kernel, target
 from tests.graph.scripted_model import ScriptedModel
 
@@ -64,9 +65,10 @@ class Search:
         return SearchContext(
             problem=problem,
             target=target(),
+            described_target=stored_target(self.archive, target()),
             archive=self.archive,
             journal=Journal(self.archive),
-            engine=self.engine,
+            engine=RememberingEngine(self.engine, self.archive),
             models=ModelPool(models or (self.model,)),
             settings=problem.search,
             budget=budget or Budget(),

@@ -30,6 +30,9 @@ async def test_search_runs_every_planned_branch_and_certifies_the_fastest(search
 async def test_no_node_waits_for_the_database_in_the_event_loops_thread(
     search: Search, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    kernel = {"source": "// tune: BLOCK = 1 | 2 | 4\n#define BLOCK 1\n// speed 2.0\n"}
+    search.model = ScriptedModel(kernel=lambda request: kernel)
+    context = search.context(rounds=2, tune_trials=3)
     loops_thread, seen = threading.get_ident(), []
     for name in ("query", "write"):
         used = getattr(Database, name)
@@ -39,10 +42,7 @@ async def test_no_node_waits_for_the_database_in_the_event_loops_thread(
             return used(*given, **named)
 
         monkeypatch.setattr(Database, name, recorded)
-    kernel = {"source": "// tune: BLOCK = 1 | 2 | 4\n#define BLOCK 1\n// speed 2.0\n"}
-    search.model = ScriptedModel(kernel=lambda request: kernel)
     with Bank.open(search.folder / "bank.sqlite") as bank:
-        context = search.context(rounds=2, tune_trials=3)
         context.bank = bank
         output = await search.run(context)
     assert output["certified"] and search.events_named("tune")

@@ -17,6 +17,7 @@ from ridgeline.tools.records.problem import DescribedTarget
 from ridgeline.tools.records.results import Profile, Timing, Verdict
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import Purpose, ReasonCode, Status
+from ridgeline.tools.remembering import RememberingEngine
 from ridgeline.tools.toolbox import make_source_toolbox, make_toolbox
 
 
@@ -90,7 +91,7 @@ async def call(tools: list[BaseTool], name: str, **arguments: str) -> dict[str, 
 async def test_a_good_kernel_passes_every_step_and_all_is_stored(
     engine: CountingEngine, store: MemoryStore, make_problem: Callable[..., DescribedTarget]
 ) -> None:
-    tools = make_toolbox(engine, store, make_problem())
+    tools = make_toolbox(RememberingEngine(engine, store), make_problem())
     results = {tool.name: await call(tools, tool.name, candidate_id="good") for tool in tools}
     assert [result["status"] for result in results.values()] == ["ok"] * 4
     assert results["verify_kernel"]["rel_error"] == 1e-7
@@ -104,9 +105,13 @@ async def test_a_good_kernel_passes_every_step_and_all_is_stored(
 async def test_nothing_is_measured_twice_even_by_another_toolbox(
     engine: CountingEngine, store: MemoryStore, make_problem: Callable[..., DescribedTarget]
 ) -> None:
-    first = await call(make_toolbox(engine, store, make_problem()), "benchmark_kernel", candidate_id="good")
+    first = await call(
+        make_toolbox(RememberingEngine(engine, store), make_problem()), "benchmark_kernel", candidate_id="good"
+    )
     engine.asked.clear()
-    second = await call(make_toolbox(engine, store, make_problem()), "benchmark_kernel", candidate_id="good")
+    second = await call(
+        make_toolbox(RememberingEngine(engine, store), make_problem()), "benchmark_kernel", candidate_id="good"
+    )
     assert first == second
     assert engine.asked == ["CompileTask"]  # answered by the build cache
 
@@ -115,7 +120,7 @@ async def test_another_purpose_is_another_measurement(
     engine: CountingEngine, store: MemoryStore, make_problem: Callable[..., DescribedTarget]
 ) -> None:
     for purpose in (Purpose.SEARCH, Purpose.CERTIFY):
-        tools = make_toolbox(engine, store, make_problem(), purpose=purpose)
+        tools = make_toolbox(RememberingEngine(engine, store), make_problem(), purpose=purpose)
         await call(tools, "verify_kernel", candidate_id="good")
     assert engine.asked.count("VerifyTask") == 2
 
@@ -123,7 +128,9 @@ async def test_another_purpose_is_another_measurement(
 async def test_a_wrong_kernel_is_not_timed(
     engine: CountingEngine, store: MemoryStore, make_problem: Callable[..., DescribedTarget]
 ) -> None:
-    result = await call(make_toolbox(engine, store, make_problem()), "benchmark_kernel", candidate_id="wrong")
+    result = await call(
+        make_toolbox(RememberingEngine(engine, store), make_problem()), "benchmark_kernel", candidate_id="wrong"
+    )
     assert (result["status"], result["reason_code"], result["reason"]) == ("wrong", "wrong_values", "off by one")
     assert "BenchmarkTask" not in engine.asked
 
@@ -131,7 +138,7 @@ async def test_a_wrong_kernel_is_not_timed(
 async def test_a_broken_kernel_gives_one_line_and_keeps_its_log_in_the_store(
     engine: CountingEngine, store: MemoryStore, make_problem: Callable[..., DescribedTarget]
 ) -> None:
-    tools = make_toolbox(engine, store, make_problem())
+    tools = make_toolbox(RememberingEngine(engine, store), make_problem())
     for step in ("compile_kernel", "verify_kernel", "benchmark_kernel", "profile_kernel"):
         result = await call(tools, step, candidate_id="broken")
         assert result["status"] == "compile_error"
@@ -146,7 +153,9 @@ async def test_a_broken_kernel_gives_one_line_and_keeps_its_log_in_the_store(
 async def test_an_unknown_id_is_an_answer_and_not_an_exception(
     engine: CountingEngine, store: MemoryStore, make_problem: Callable[..., DescribedTarget]
 ) -> None:
-    result = await call(make_toolbox(engine, store, make_problem()), "compile_kernel", candidate_id="r9i9v9a9")
+    result = await call(
+        make_toolbox(RememberingEngine(engine, store), make_problem()), "compile_kernel", candidate_id="r9i9v9a9"
+    )
     assert result["status"] == "refused"
     assert engine.asked == []
 
@@ -168,3 +177,21 @@ async def test_a_models_source_is_stored_before_it_is_compiled(
     assert (result["candidate_id"], result["status"]) == ("kept", "ok")
     assert exp_source not in json.dumps(result)
     assert (await call(tools, "benchmark_kernel", candidate_id="kept"))["speedup"] == 2.0
+
+
+async def test_message_of_a_tool_carries_the_record_that_its_text_leaves_out(
+    engine: CountingEngine, store: MemoryStore, make_problem: Callable[..., DescribedTarget]
+) -> None:
+    problem = make_problem()
+    tools = {tool.name: tool for tool in make_toolbox(RememberingEngine(engine, store), problem)}
+
+    async def artifact(name: str, candidate_id: str) -> Any:
+        request = {"type": "tool_call", "id": "1", "name": name, "args": {"candidate_id": candidate_id}}
+        return (await tools[name].ainvoke(request)).artifact
+
+    taken = await artifact("benchmark_kernel", "good")
+    assert (taken.build.status, taken.verdict.rel_error, taken.timing.speedup) == (Status.OK, 1e-7, 2.0)
+    assert store.find("timings", taken.key) == taken.timing.to_json()
+    assert "secret_word" in (await artifact("verify_kernel", "broken")).build.log
+    assert (await artifact("profile_kernel", "good")).bound == "memory"
+    assert await artifact("compile_kernel", "r9i9v9a9") is None

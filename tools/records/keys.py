@@ -1,4 +1,4 @@
-"""Keys under which measurements are stored: equal keys mean that two measurements are one."""
+"""Ids of what a search tries, and keys under which measurements are stored: equal keys mean one measurement."""
 
 from __future__ import annotations
 
@@ -12,6 +12,19 @@ from ridgeline.tools.records.vocabulary import (
 
 JUDGE_VERSION = 3
 """Part of every evaluation's key: raise it whenever the judge would decide or time a kernel differently."""
+
+_COMPARED_PREFIX = 16
+"""Characters of each evaluation's key in a comparison's key: 64 bits tell the builds of one search apart."""
+
+
+def branch_id(idea_id: str, variation: int) -> str:
+    """Return the id of one implementation of an idea: "r2i3v0"."""
+    return f"{idea_id}v{variation}"
+
+
+def attempt_id(idea_id: str, variation: int, attempt: int) -> str:
+    """Return the candidate id of one attempt at an implementation: "r2i3v0a1"."""
+    return f"{branch_id(idea_id, variation)}a{attempt}"
 
 
 def problem_key(problem: DescribedTarget) -> str:
@@ -36,3 +49,22 @@ def evaluation_key(build_key: str, problem: DescribedTarget, purpose: Purpose) -
     """
     parts = [build_key, problem_key(problem), JUDGE_VERSION, purpose.value]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def step_key(evaluation_key: str, step: str) -> str:
+    """Return the key of one of several measurements of a kernel for one purpose; without a step, the evaluation's."""
+    return f"{evaluation_key}:{step}" if step else evaluation_key
+
+
+def comparison_key(first_id: str, second_id: str, *evaluation_keys: str) -> str:
+    """Return the key of a comparison, whose `ratio` is first_ms / second_ms.
+
+    `evaluation_keys` name the two builds and the judge of the measurement.
+    """
+    return f"{first_id}:{second_id}:{'+'.join(key[:_COMPARED_PREFIX] for key in evaluation_keys)}"
+
+
+def compared_ids(key: str) -> tuple[str, str]:
+    """Return the ids of the two candidates in a comparison's key."""
+    first, second, *_ = key.split(":")
+    return first, second

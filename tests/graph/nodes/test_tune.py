@@ -11,7 +11,7 @@ import pytest
 from tests.graph.conftest import Search
 from tests.graph.memory_engine import MemoryEngine
 from tests.graph.scripted_model import ScriptedModel
-from tests.graph.search.test_measuring import in_a_node
+from tests.graph.search.test_judging import in_a_node
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.graph.nodes.tune import BATCH, tune

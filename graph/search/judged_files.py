@@ -1,4 +1,4 @@
-"""Judge kernel files outside of any search: no archive, no model, no run folder."""
+"""Kernel files judged outside of any search: no archive, no model, no run folder."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.result import evaluation_line
 from ridgeline.problems.files import read_text
-from ridgeline.tools.engine import BaselineTask, BenchmarkTask, CompileTask, DescribeTask, VerifyTask
+from ridgeline.tools.engine import BaselineTask, CompileTask, DescribeTask
 from ridgeline.tools.errors import ProblemError
-from ridgeline.tools.records.keys import evaluation_key
-from ridgeline.tools.records.results import Baselines, Build, Evaluation, Timing, Verdict
+from ridgeline.tools.records.results import Baselines, Build, Evaluation
 from ridgeline.tools.records.search import Candidate
-from ridgeline.tools.records.vocabulary import Interface, Origin, Purpose, Status
+from ridgeline.tools.records.vocabulary import Origin, Purpose, Status
+from ridgeline.tools.steps import take_steps
 
 if TYPE_CHECKING:
     from ridgeline.tools.engine import Engine
@@ -71,7 +71,7 @@ async def evaluate_files(
 
 
 def _naming(file: Path, evaluation: Evaluation) -> Evaluation:
-    """Return the evaluation with the user's name of the file where the compiler says the one that it was given."""
+    """Return the evaluation with the user's file name in place of the name that the compiler was given."""
     if evaluation.status is not Status.COMPILE_ERROR:
         return evaluation
     return dataclasses.replace(evaluation, reason=_GIVEN_NAME.sub(lambda _: file.name, evaluation.reason))
@@ -98,34 +98,11 @@ def _candidate(file: Path, source: str, target: DescribedTarget) -> Candidate:
         parent_id=None,
         source=source,
         language=target.language,
-        interface=Interface(target.interface),
+        interface=target.interface,
     )
 
 
 async def _judge(engine: Engine, problem: DescribedTarget, candidate: Candidate, compiled: _Compiled) -> Evaluation:
     started = time.monotonic()
-    purpose = Purpose.EVALUATE
-    verdict: Verdict | None = None
-    timing: Timing | None = None
-    build = compiled.build
-    last: Build | Verdict | Timing = build
-    if last.status is Status.OK:
-        last = verdict = await engine.submit(
-            VerifyTask(problem=problem, candidate=candidate, build=build, purpose=purpose)
-        )
-    if verdict is not None and last.status is Status.OK:
-        last = timing = await engine.submit(
-            BenchmarkTask(problem=problem, candidate=candidate, build=build, verdict=verdict, purpose=purpose)
-        )
-    return Evaluation(
-        key=evaluation_key(build.key, problem, purpose),
-        candidate_id=candidate.id,
-        purpose=purpose,
-        status=last.status,
-        reason_code=last.reason_code,
-        reason=last.reason,
-        build=build,
-        verdict=verdict,
-        timing=timing,
-        total_s=compiled.took_s + time.monotonic() - started,
-    )
+    taken = await take_steps(engine, problem, candidate, compiled.build, purpose=Purpose.EVALUATE)
+    return taken.evaluation(total_s=compiled.took_s + time.monotonic() - started)

@@ -12,8 +12,9 @@ from tests.graph.conftest import Search
 from tests.graph.memory_engine import MemoryEngine
 from tests.graph.scripted_model import ScriptedModel
 
-from ridgeline.graph.search.history import model_outcomes, tried_ideas
-from ridgeline.graph.search.measuring import retry_engine_failures, run_step, together
+from ridgeline.graph.search.gathering import gather_or_cancel
+from ridgeline.graph.search.judging import retry_engine_failures, run_step
+from ridgeline.graph.search.memory import model_outcomes, tried_ideas
 from ridgeline.tools.errors import EngineError, NotBegun, RidgelineError, StorageError
 from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.vocabulary import Purpose, Status
@@ -110,7 +111,7 @@ async def test_nothing_of_work_done_together_goes_on_after_an_error(error: Ridge
         ended.append("measured")
 
     with pytest.raises(type(error)):
-        await together(measure(), fail(), measure())
+        await gather_or_cancel(measure(), fail(), measure())
     assert ended == [ends, ends]
 
 

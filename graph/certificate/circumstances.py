@@ -1,0 +1,44 @@
+"""The circumstances of a certificate: problem, device, versions, and the hashes of everything that was judged."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from ridgeline.tools.build.header import problem_header
+from ridgeline.tools.records.keys import JUDGE_VERSION
+
+if TYPE_CHECKING:
+    from ridgeline.graph.search.context import SearchContext
+    from ridgeline.tools.records.search import Candidate
+
+
+def circumstances(context: SearchContext, candidate: Candidate) -> dict[str, Any]:
+    """Return the part of certificate.json that says what the figures rest on."""
+    from ridgeline import __version__
+
+    target = context.described
+    description = target.description
+    header = problem_header(description.signature, target.device.kind, target.interface)
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "problem": context.problem.name,
+        "tolerance": target.tolerance,
+        "device": target.device.to_json(),
+        "cores_in_use_by_others": None if context.cores_in_use is None else round(context.cores_in_use(), 2),
+        "versions": {
+            "ridgeline": __version__,
+            "judge": str(JUDGE_VERSION),
+            "torch": description.torch_version,
+        },
+        "hashes": {
+            "source_sha256": _sha256(candidate.source),
+            "header_sha256": _sha256(header),
+            "reference_sha256": description.reference_sha256,
+        },
+    }
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()

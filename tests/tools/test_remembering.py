@@ -1,0 +1,172 @@
+"""A measurement that is stored is not made again; a build is always asked for, and what an engine fails on is not stored."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.candidates import candidate_of
+from tests.graph.memory_engine import DESCRIPTION, MemoryEngine, target
+
+from ridgeline.checkpoints.archive import PIECES, Archive
+from ridgeline.tools.engine import (
+    BaselineTask,
+    BenchmarkTask,
+    CompareTask,
+    CompileTask,
+    DescribeTask,
+    ProfileTask,
+    Task,
+    VerifyTask,
+)
+from ridgeline.tools.errors import EngineError
+from ridgeline.tools.records import keys
+from ridgeline.tools.records.codec import Record
+from ridgeline.tools.records.results import Build, Comparison, Profile, Timing, Verdict
+from ridgeline.tools.records.vocabulary import Purpose, Status
+from ridgeline.tools.remembering import RememberingEngine
+
+PROBLEM = target().described(DESCRIPTION)
+KERNEL, OTHER = candidate_of("// speed 2\n", name="r1i0v0a0"), candidate_of("// speed 1\n", name="seed-naive")
+BUILD, OTHER_BUILD = (Build(key=f"build-{n}", status=Status.OK, library_path="/nowhere.so") for n in (1, 2))
+VERDICT = Verdict(status=Status.OK, rel_error=1e-7)
+TIMING = Timing(status=Status.OK, median_ms=5.0, reference_ms=10.0, speedup=2.0)
+PROFILE = Profile(bound="memory", fraction_of_floor=0.5, achieved_gbps=5.0, achieved_gflops=None)
+COMPARISON = Comparison(ratio=0.5, ratio_ci95=(0.4, 0.6), first_ms=1.0, second_ms=2.0, blocks=5)
+
+SEARCH = "e81aecb520e17e147e3ba7d5031d449d6c8ce42f638b84eea87b5e887aa64ddd"
+TUNE = "72d16015d08228d455297ac109fe40fb8848a2fd76526382f61ddf53b2c941b1"
+CERTIFY = "db65e4cc84ffac51231958a70b317f8333e1d5c9dacb438d8366120e4192c8f3"
+
+
+def of_kernel(purpose: Purpose = Purpose.SEARCH, step: str = "") -> dict[str, Any]:
+    return {"problem": PROBLEM, "candidate": KERNEL, "build": BUILD, "purpose": purpose, "step": step}
+
+
+def verify(purpose: Purpose = Purpose.SEARCH, step: str = "") -> VerifyTask:
+    return VerifyTask(**of_kernel(purpose, step))
+
+
+def benchmark(purpose: Purpose = Purpose.SEARCH, step: str = "") -> BenchmarkTask:
+    return BenchmarkTask(**of_kernel(purpose, step), verdict=VERDICT)
+
+
+COMPARE = CompareTask(problem=PROBLEM, first=KERNEL, first_build=BUILD, second=OTHER, second_build=OTHER_BUILD)
+
+STORED: list[tuple[Task[Any], str, str, Record]] = [
+    (verify(), "verdicts", SEARCH, VERDICT),
+    (verify(Purpose.TUNE), "verdicts", TUNE, VERDICT),
+    (verify(Purpose.CERTIFY, "verify"), "verdicts", f"{CERTIFY}:verify", VERDICT),
+    (verify(Purpose.CERTIFY, "sanitize"), "verdicts", f"{CERTIFY}:sanitize", VERDICT),
+    (verify(Purpose.CERTIFY, "audit verify"), "verdicts", f"{CERTIFY}:audit verify", VERDICT),
+    (verify(Purpose.CERTIFY, "other shape"), "verdicts", f"{CERTIFY}:other shape", VERDICT),
+    (benchmark(), "timings", SEARCH, TIMING),
+    (benchmark(Purpose.CERTIFY, "time 2"), "timings", f"{CERTIFY}:time 2", TIMING),
+    (benchmark(Purpose.CERTIFY, "audit time 1"), "timings", f"{CERTIFY}:audit time 1", TIMING),
+    (ProfileTask(**of_kernel()), "profiles", SEARCH, PROFILE),
+    (COMPARE, "comparisons", "r1i0v0a0:seed-naive:db65e4cc84ffac51+e79c5b048713e94d", COMPARISON),
+]
+"""Tasks, and where archives on disk hold their results: table, key, record."""
+
+IDS = [f"{table} {key.partition(':')[2]}" for _, table, key, _ in STORED]
+
+
+@pytest.fixture(autouse=True)
+def judge(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keys, "JUDGE_VERSION", 3)
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Iterator[Archive]:
+    with Archive.open(tmp_path / "archive.sqlite") as archive:
+        yield archive
+
+
+class Refusing:
+    """An engine that may not be asked."""
+
+    async def submit(self, task: Task[Any]) -> Any:
+        raise AssertionError(f"{type(task).__name__} is measured again")
+
+    async def aclose(self) -> None:
+        """Nothing runs."""
+
+
+@pytest.mark.parametrize(("task", "table", "key", "record"), STORED, ids=IDS)
+async def test_measurement_in_an_archive_on_disk_is_found_and_not_made_again(
+    archive: Archive, task: Task[Any], table: str, key: str, record: Record
+) -> None:
+    archive.save(table, key, KERNEL.id, record)
+    assert await RememberingEngine(Refusing(), archive).submit(task) == record
+
+
+@pytest.mark.parametrize(("task", "table", "key", "record"), STORED, ids=IDS)
+async def test_new_measurement_is_stored_under_its_key_before_it_is_returned(
+    archive: Archive, task: Task[Any], table: str, key: str, record: Record
+) -> None:
+    measured = await RememberingEngine(MemoryEngine(), archive).submit(task)
+    assert archive.records(table) == [(key, measured.to_json())]
+    assert await RememberingEngine(Refusing(), archive).submit(task) == measured
+
+
+async def test_comparison_is_made_again_by_another_judge_and_on_another_build(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counting = MemoryEngine()
+    engine = RememberingEngine(counting, archive)
+
+    async def measured(task: CompareTask) -> int:
+        await engine.submit(task)
+        return counting.counts["CompareTask"]
+
+    assert [await measured(COMPARE), await measured(COMPARE)] == [1, 1]
+    rebuilt = dataclasses.replace(COMPARE, first_build=dataclasses.replace(BUILD, key="another compiler"))
+    assert [await measured(rebuilt), await measured(rebuilt)] == [2, 2]
+    monkeypatch.setattr(keys, "JUDGE_VERSION", 4)
+    assert [await measured(rebuilt), await measured(rebuilt)] == [3, 3]
+
+
+async def test_failure_of_the_engine_is_not_remembered(archive: Archive) -> None:
+    task = dataclasses.replace(verify(), candidate=candidate_of("// crashes VerifyTask\n"))
+    with pytest.raises(EngineError):
+        await RememberingEngine(MemoryEngine(), archive).submit(task)
+    assert archive.records("verdicts") == []
+
+
+class Compiler(MemoryEngine):
+    """An engine whose second build of a source comes from its cache."""
+
+    def _compile(self, task: CompileTask) -> Build:
+        build = super()._compile(task)
+        is_first = self.counts[f"CompileTask:{task.candidate.id}"] == 1
+        return dataclasses.replace(build, build_s=2.0 if is_first else 0.0, cached=not is_first)
+
+
+async def test_build_is_always_asked_for_and_its_making_is_what_stays_stored(archive: Archive) -> None:
+    compiler = Compiler()
+    engine = RememberingEngine(compiler, archive)
+    task = CompileTask(problem=PROBLEM, candidate=KERNEL)
+    assert [(await engine.submit(task)).cached for _ in range(2)] == [False, True]
+    assert compiler.counts["CompileTask:r1i0v0a0"] == 2
+    ((_, stored),) = archive.records("builds")
+    assert (stored["build_s"], stored["cached"]) == (2.0, False)
+
+
+async def test_build_that_another_search_left_in_the_cache_is_stored_too(archive: Archive) -> None:
+    compiler = Compiler()
+    compiler.counts["CompileTask:r1i0v0a0"] = 1
+    build = await RememberingEngine(compiler, archive).submit(CompileTask(problem=PROBLEM, candidate=KERNEL))
+    assert archive.records("builds") == [(build.key, build.to_json())]
+
+
+async def test_descriptions_and_baselines_pass_through(archive: Archive) -> None:
+    counting = MemoryEngine()
+    engine = RememberingEngine(counting, archive)
+    for _ in range(2):
+        assert await engine.submit(DescribeTask(problem=target())) == DESCRIPTION
+        await engine.submit(BaselineTask(problem=PROBLEM))
+    assert (counting.counts["DescribeTask"], counting.counts["BaselineTask"]) == (2, 2)
+    assert [archive.records(table) for table in PIECES] == [[]] * len(PIECES)
