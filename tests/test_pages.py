@@ -13,6 +13,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
 _FOLDERS = "benchmarks|checkpoints|docs|examples|graph|problems|src|tests|tools"
 _PATH = re.compile(rf"(?<![\w./$-])(?:{_FOLDERS})/[\w./*-]*")
 _PLACEHOLDER = re.compile(r"[A-Z]{4}")  # benchmarks/NAME.py
+_NAME = re.compile(r"\bridgeline(?:\.\w+)+")
 _LINK = re.compile(r"\]\((?!https?://)(?P<page>[^)#\s]*)#?(?P<section>[^)\s]*)\)")
 _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 
@@ -30,6 +31,24 @@ def sections(page: Path) -> set[str]:
 def test_every_path_on_a_page_exists(page: Path) -> None:
     named = {path.rstrip(".") for path in _PATH.findall(text_of(page)) if not _PLACEHOLDER.search(path)}
     assert sorted(path for path in named if not any(ROOT.glob(path))) == []
+
+
+def module_of(folders: list[str]) -> Path | None:
+    """Return the file of a module or package below `ridgeline`, or None."""
+    path = ROOT / "src" / "ridgeline" / Path(*folders)
+    return next((file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()), None)
+
+
+def is_known(name: str) -> bool:
+    """Say whether a dotted name is a module, or is named in one."""
+    parts = name.split(".")[1:]
+    holder = module_of(parts[:-1])
+    return module_of(parts) is not None or (holder is not None and parts[-1] in re.findall(r"\w+", text_of(holder)))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_dotted_name_on_a_page_is_one(page: Path) -> None:
+    assert sorted(name for name in set(_NAME.findall(text_of(page))) if not is_known(name)) == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
