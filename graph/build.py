@@ -39,6 +39,20 @@ RECURSION_LIMIT = 1_000_000
 S = TypeVar("S", SearchState, BranchState)
 Node = Callable[[S, SearchContext], Awaitable[S]]
 
+NODES: dict[str, Node[SearchState]] = {
+    "baseline": baseline,
+    "ideate": ideate,
+    "select": select,
+    "tune": tune,
+    "certify": certify,
+}
+BRANCH_NODES: dict[str, Node[BranchState]] = {
+    "write": write,
+    "compile": compile,
+    "verify": verify,
+    "benchmark": benchmark,
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphConfig:
@@ -57,8 +71,8 @@ def make_graph(config: GraphConfig | None = None) -> CompiledStateGraph[Any, Any
     builder = StateGraph(
         SearchState, context_schema=SearchContext, input_schema=SearchInput, output_schema=SearchOutput
     )
-    for node in (baseline, ideate, select, tune, certify):
-        builder.add_node(node.__name__, _bound(node, config))
+    for name, node in NODES.items():
+        builder.add_node(name, _bound(name, node, config))
     builder.add_node("implement", _make_branch(config))
     builder.add_edge(START, "baseline")
     builder.add_conditional_edges("baseline", _after_baseline, ["ideate", "certify"])
@@ -73,14 +87,14 @@ def make_graph(config: GraphConfig | None = None) -> CompiledStateGraph[Any, Any
 def _make_branch(config: GraphConfig) -> CompiledStateGraph[Any, Any, Any, Any]:
     """Return the subgraph of one branch; it inherits the parent's checkpointer, so it resumes inside."""
     builder = StateGraph(BranchState, context_schema=SearchContext, output_schema=BranchOutput)
-    for node in (write, compile, verify, benchmark):
-        builder.add_node(node.__name__, _bound(node, config))
-        builder.add_conditional_edges(node.__name__, _next_stage, ["write", "compile", "verify", "benchmark", END])
+    for name, node in BRANCH_NODES.items():
+        builder.add_node(name, _bound(name, node, config))
+        builder.add_conditional_edges(name, _next_stage, [*BRANCH_NODES, END])
     builder.add_edge(START, "write")
     return builder.compile(name="implement")
 
 
-def _bound(node: Node[S], config: GraphConfig) -> Any:
+def _bound(name: str, node: Node[S], config: GraphConfig) -> Any:
     """Return `node` as LangGraph calls it, given the search's context, never a host's."""
 
     async def run(state: S, runtime: Runtime[SearchContext]) -> S:
@@ -89,7 +103,7 @@ def _bound(node: Node[S], config: GraphConfig) -> Any:
             raise ModelError("ridgeline graph: pass context=SearchContext(...) or make_graph(GraphConfig(context=...))")
         return await node(state, context)
 
-    run.__name__ = run.__qualname__ = getattr(node, "__name__", "node")
+    run.__name__ = run.__qualname__ = name
     return run
 
 

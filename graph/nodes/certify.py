@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import logging
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ridgeline.checkpoints.run_record import RunRecord
@@ -20,7 +20,14 @@ if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
     from ridgeline.graph.state import SearchState
 
-logger = logging.getLogger(__name__)
+
+@dataclass(slots=True, kw_only=True)
+class _Trials:
+    """The kernels whose certification was tried, in order; the last certificate is the winner's where there is one."""
+
+    winner: Standing | None = None
+    certificate: Certificate | None = None
+    failures: list[dict[str, str]] = field(default_factory=list)
 
 
 async def certify(state: SearchState, context: SearchContext) -> SearchState:
@@ -28,44 +35,43 @@ async def certify(state: SearchState, context: SearchContext) -> SearchState:
 
     Kernels that the search could not tell apart are compared first: see leaders.py.
 
-    A search in which none is certified faster than eager ends `no_gain`, with two exceptions: one whose budget is spent
-    stays `budget`, because a larger one lets it go on, and one that stopped because nothing was left to gain over
+    A search in which no kernel is certified faster than eager ends `no_gain`, with two exceptions: one whose budget is
+    spent stays `budget`, because a larger one lets it go on, and one that stopped because nothing was left to gain over
     PyTorch, with no kernel that failed, stays `at_floor`.
     """
     await join_compiled(context)
     standings = await judged_standings(context)
     leaders = await compare_leaders(context, standings)
     elites = choose_elites(standings, context.plan(state.get("max_rounds")).elites)
-    winner: Standing | None = None
-    certificate: Certificate | None = None
-    failures: list[dict[str, str]] = []
-    for standing in _in_order(leaders, elites):
-        if standing.speedup <= 1:
-            break
-        certificate = await certify_candidate(context, standing, leaders)
-        if certificate.passed:
-            winner = standing
-            break
-        failures.append({"candidate_id": standing.candidate.id, "reason": certificate.reason})
-        emit({"event": "warning", "message": f"{standing.candidate.id} is not certified: {certificate.reason}"})
-    outcome = _outcome(state.get("outcome", ""), is_certified=winner is not None, has_failures=bool(failures))
-    if certificate is not None:
-        await asyncio.to_thread(context.archive.save_certificate, certificate.to_json(failures, outcome))
-    if outcome == "no_gain" and state.get("outcome") != "no_gain":
+    trials = await _try_in_order(context, leaders, elites)
+    stopped_by = state.get("outcome", "")
+    outcome = _outcome(stopped_by, is_certified=trials.winner is not None, has_failures=bool(trials.failures))
+    if outcome == "no_gain" and stopped_by != "no_gain":
         emit({"event": "stopped", "outcome": outcome, "reason": "no certified kernel is faster than eager PyTorch"})
-    failed = {failure["candidate_id"] for failure in failures}
-    stand = [e for e in elites if e.candidate.id not in failed and e is not winner]
-    await asyncio.to_thread(_bank, context, [*([winner] if winner else []), *stand], winner)
     # nothing stands up when what looked faster failed; a slower kernel is still the best where none looked faster
-    best = winner or (standings[0] if standings and not failures else None)
-    ended = RunRecord(state=outcome, best_id=best.candidate.id if best else "")
-    await asyncio.to_thread(context.archive.save_run, ended)
+    best = trials.winner or (standings[0] if standings and not trials.failures else None)
+    await asyncio.to_thread(_store, context, trials, elites, best, outcome)
     return {
         "outcome": outcome,
-        "certified": winner is not None,
+        "certified": trials.winner is not None,
         "best_id": best.candidate.id if best else None,
         "best_speedup": best.speedup if best else None,
     }
+
+
+async def _try_in_order(context: SearchContext, leaders: list[Leader], elites: list[Standing]) -> _Trials:
+    """Certify one kernel after another, until one passes or the next is no faster than eager."""
+    trials = _Trials()
+    for standing in _in_order(leaders, elites):
+        if standing.speedup <= 1:
+            break
+        trials.certificate = certificate = await certify_candidate(context, standing, leaders)
+        if certificate.passed:
+            trials.winner = standing
+            break
+        trials.failures.append({"candidate_id": standing.candidate.id, "reason": certificate.reason})
+        emit({"event": "warning", "message": f"{standing.candidate.id} is not certified: {certificate.reason}"})
+    return trials
 
 
 def _in_order(leaders: list[Leader], elites: list[Standing]) -> list[Standing]:
@@ -79,6 +85,18 @@ def _outcome(stopped_by: str, *, is_certified: bool, has_failures: bool) -> str:
     """Return how the search ended: why it stopped, unless nothing faster than eager was certified where that counts."""
     is_pytorch_at_floor = stopped_by == "at_floor" and not has_failures
     return stopped_by if is_certified or is_pytorch_at_floor or stopped_by == "budget" else "no_gain"
+
+
+def _store(
+    context: SearchContext, trials: _Trials, elites: list[Standing], best: Standing | None, outcome: str
+) -> None:
+    """Store the certificate, bank what stands, and store how the search ended."""
+    if trials.certificate is not None:
+        context.archive.save_certificate(trials.certificate.to_json(trials.failures, outcome))
+    failed = {failure["candidate_id"] for failure in trials.failures}
+    stand = [e for e in elites if e.candidate.id not in failed and e is not trials.winner]
+    _bank(context, [*([trials.winner] if trials.winner else []), *stand], trials.winner)
+    context.archive.save_run(RunRecord(state=outcome, best_id=best.candidate.id if best else ""))
 
 
 def _bank(context: SearchContext, elites: list[Standing], winner: Standing | None) -> None:

@@ -72,9 +72,9 @@ async def _sweep(context: SearchContext, state: SearchState, round_: int, trials
     or for the last measurement of a batch while there is another kernel to go on with.
     """
     roots = await asyncio.to_thread(_tunable_roots, context, state.get("elites", []))
-    measured = await _trials(context, await asyncio.to_thread(_tuned, context, round_))
     turns = asyncio.Semaphore(_at_once(context))
-    sweep = _Sweep(round=round_, trials=trials, measured=len(measured), turns=turns)
+    measured = await asyncio.to_thread(_count_ended, context, round_)
+    sweep = _Sweep(round=round_, trials=trials, measured=measured, turns=turns)
     shares = _shares(trials, len(roots))
     await gather_or_cancel(
         *(_sweep_one(context, root, sweep, share) for root, share in zip(roots, shares, strict=True))
@@ -120,8 +120,7 @@ async def _sweep_one(context: SearchContext, root: Candidate, sweep: _Sweep, sha
         return
     rng_seed = context.derived_seed("tune", root.id)
     while not exhausted(context.budget, await spent(context)):
-        candidates = await _measured(context, root)
-        trial_by_id = await _trials(context, candidates)
+        candidates, trial_by_id = await asyncio.to_thread(_points_so_far, context, root)
         done = sum(1 for c in candidates if c.round == sweep.round)
         batch = [c for c in candidates if c.id not in trial_by_id]
         if not batch:
@@ -144,17 +143,21 @@ def _free_ids(context: SearchContext, root: Candidate, first: int, count: int) -
     return list(itertools.islice((i for i in ids if i not in taken), count))
 
 
-async def _measured(context: SearchContext, root: Candidate) -> list[Candidate]:
-    """Return the tuned candidates of one kernel over all rounds, in the order in which they were chosen."""
-    tuned = await asyncio.to_thread(context.archive.candidates, origin=Origin.TUNE)
-    return [candidate for candidate in tuned if root_id(candidate) == root.id]
+def _count_ended(context: SearchContext, round_: int) -> int:
+    return len(_trials(context, _tuned(context, round_)))
 
 
-async def _trials(context: SearchContext, candidates: list[Candidate]) -> dict[str, Trial]:
+def _points_so_far(context: SearchContext, root: Candidate) -> tuple[list[Candidate], dict[str, Trial]]:
+    """Return one kernel's tuned candidates of all rounds, in the order in which they were chosen, and their trials."""
+    points = [c for c in context.archive.candidates(origin=Origin.TUNE) if root_id(c) == root.id]
+    return points, _trials(context, points)
+
+
+def _trials(context: SearchContext, candidates: list[Candidate]) -> dict[str, Trial]:
     """Return the points that ended by their candidates; a point that the engine failed on counts in this session."""
     found = {}
     for candidate in candidates:
-        evaluation = await asyncio.to_thread(context.archive.evaluation, candidate.id, Purpose.TUNE)
+        evaluation = context.archive.evaluation(candidate.id, Purpose.TUNE)
         if evaluation is not None or (candidate.id, Purpose.TUNE) in context.unjudged:
             found[candidate.id] = Trial(point=candidate.tunables, speedup=evaluation.speedup if evaluation else None)
     return found

@@ -1,4 +1,4 @@
-"""What a search has consumed and whether that was the last of it."""
+"""The consumption of a search over all its sessions, and the budget that it has used up."""
 
 from __future__ import annotations
 
@@ -23,9 +23,12 @@ class Spent:
 
 
 async def spent(context: SearchContext) -> Spent:
-    """Return what the journal, the ledger and the clock say."""
-    calls = await asyncio.to_thread(context.journal.totals)
-    ledger = await asyncio.to_thread(context.archive.ledger_totals)
+    """Return the consumption by the journal, the ledger and the clock."""
+    return await asyncio.to_thread(_spent, context)
+
+
+def _spent(context: SearchContext) -> Spent:
+    calls, ledger = context.journal.totals(), context.archive.ledger_totals()
     return Spent(
         usd=float(calls["usd"]),
         tokens=int(calls["input_tokens"]) + int(calls["output_tokens"]),

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.run_record import RunRecord
-from ridgeline.graph.search.budget import exhausted, spent
+from ridgeline.graph.search.budget import Spent, exhausted, spent
 from ridgeline.graph.search.compiled import PYTORCH_AT_FLOOR, is_pytorch_at_floor
 from ridgeline.graph.search.elites import Standing
 from ridgeline.graph.search.events import emit
@@ -75,12 +75,7 @@ async def save_summary(
 ) -> dict[str, Any]:
     """Store and return the round's history entry; called again after tuning, it replaces the entry."""
     used = await spent(context)
-    entry = await asyncio.to_thread(_entry, context, round_, elites, best)
-    entry |= {"tokens": used.tokens, "usd": used.usd, "wall_s": used.wall_s, "gpu_s": used.gpu_s}
-    await asyncio.to_thread(context.archive.save_round, entry)
-    # stored here so that a killed search forgets the time of one round at most
-    await asyncio.to_thread(context.archive.save_run, RunRecord(wall_s=used.wall_s))
-    return entry
+    return await asyncio.to_thread(_save_entry, context, round_, elites, best, used)
 
 
 def tell_round(plan: Plan, entry: Mapping[str, Any]) -> None:
@@ -98,6 +93,17 @@ def tell_round(plan: Plan, entry: Mapping[str, Any]) -> None:
             "usd": entry["usd"],
         }
     )
+
+
+def _save_entry(
+    context: SearchContext, round_: int, elites: Sequence[Standing], best: Standing | None, used: Spent
+) -> dict[str, Any]:
+    entry = _entry(context, round_, elites, best)
+    entry |= {"tokens": used.tokens, "usd": used.usd, "wall_s": used.wall_s, "gpu_s": used.gpu_s}
+    context.archive.save_round(entry)
+    # stored here so that a killed search forgets the time of one round at most
+    context.archive.save_run(RunRecord(wall_s=used.wall_s))
+    return entry
 
 
 def _entry(context: SearchContext, round_: int, elites: Sequence[Standing], best: Standing | None) -> dict[str, Any]:
