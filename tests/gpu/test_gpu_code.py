@@ -44,6 +44,7 @@ def test_register_spills_are_named_from_the_build_alone(built: Callable[..., Bui
     assert re.match(r"register_spills: register spills: \d+ bytes stored and \d+ bytes loaded a thread", note)
 
 
+@pytest.mark.any_tier
 def test_profile_of_a_cuda_library_never_runs_it_without_a_runner(
     built: Callable[..., Built], sandbox: Sandbox
 ) -> None:

@@ -42,6 +42,8 @@ TENSOR_OPCODES = {
     "UTCQMMA": "tcgen05 on 8-bit numbers",
 }
 
+WGMMA_OPCODES = ("HGMMA", "QGMMA", "IGMMA")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelCode(Record):
@@ -59,6 +61,11 @@ class KernelCode(Record):
     def tensor_cores(self) -> tuple[str, ...]:
         """Return which tensor core instructions the code holds, as a programmer calls them."""
         return tuple(name for opcode, name in TENSOR_OPCODES.items() if self.instructions.get(opcode))
+
+    @property
+    def uses_wgmma(self) -> bool:
+        """Return whether the code multiplies with warpgroup-wide tensor core instructions."""
+        return any(self.instructions.get(opcode) for opcode in WGMMA_OPCODES)
 
     def widest(self, opcode: str) -> int:
         """Return the widest access of LDG, STG, LDS or STS in bits, 0 without any."""

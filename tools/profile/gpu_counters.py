@@ -24,12 +24,12 @@ MOST_LAUNCHES = 48
 """Each launch is replayed a few times, 10 to 100 ms each: enough for three calls of 16 kernels."""
 MOST_ATTEMPTS = 8
 """One that fails for a metric that does not exist ends within 2 s and names that one."""
-_GLOBAL = "l1tex__t_{}_pipe_lsu_mem_global_op_{}.sum"
-_EFFICIENCY = "smsp__sass_average_data_bytes_per_sector_mem_global_op_{}.pct"
-_LOCAL = "l1tex__t_bytes_pipe_lsu_mem_local_op_{}.sum"
-_WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
-_CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{}.sum"
-_STALL = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
+GLOBAL_OF = "l1tex__t_{}_pipe_lsu_mem_global_op_{}.sum"
+EFFICIENCY_OF = "smsp__sass_average_data_bytes_per_sector_mem_global_op_{}.pct"
+LOCAL_OF = "l1tex__t_bytes_pipe_lsu_mem_local_op_{}.sum"
+WAVEFRONTS_OF = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
+CONFLICTS_OF = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{}.sum"
+STALL_OF = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
 DURATION_NS = "gpu__time_duration.sum"
 DRAM_BYTES = ("dram__bytes_read.sum", "dram__bytes_write.sum")
 TENSOR_PCT = "sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_active"
@@ -57,9 +57,9 @@ STALLS = {
 METRICS: tuple[str, ...] = (
     DURATION_NS,
     *DRAM_BYTES,
-    *(_GLOBAL.format(what, op) for what in ("requests", "sectors") for op in ("ld", "st")),
-    *(_EFFICIENCY.format(op) for op in ("ld", "st")),
-    *(pattern.format(op) for pattern in (_LOCAL, _WAVEFRONTS, _CONFLICTS) for op in ("ld", "st")),
+    *(GLOBAL_OF.format(what, op) for what in ("requests", "sectors") for op in ("ld", "st")),
+    *(EFFICIENCY_OF.format(op) for op in ("ld", "st")),
+    *(pattern.format(op) for pattern in (LOCAL_OF, WAVEFRONTS_OF, CONFLICTS_OF) for op in ("ld", "st")),
     TENSOR_PCT,
     FMA_PCT,
     ACHIEVED_PCT,
@@ -68,7 +68,7 @@ METRICS: tuple[str, ...] = (
     WAVES,
     BLOCK_SIZE,
     *OCCUPANCY_LIMITS.values(),
-    *(_STALL.format(reason) for reason in STALLS),
+    *(STALL_OF.format(reason) for reason in STALLS),
 )
 """Few, so that a launch is replayed few times; all from the Kernel Profiling Guide and its table for nvprof users."""
 
@@ -76,16 +76,6 @@ _MISSING_METRIC = re.compile(r"Failed to find metric (?:regex:\^)?([a-z0-9_]+__[
 _ERROR = re.compile(
     r"^==(?:ERROR|PROF)== .*(?:error|fail|ERR_|permission|not supported).*", re.IGNORECASE | re.MULTILINE
 )
-
-UNCOALESCED_BELOW_PCT = 60.0
-"""Bytes used of each sector that was moved; a row of odd length has 80 to 90."""
-CONFLICT_ABOVE = 1.5
-"""Wavefronts over the fewest possible: stores and loads that meet cost a few percent without any conflict."""
-NOTABLE_LOCAL_SHARE = 0.02
-IDLE_PIPE_PCT = 60.0
-LOW_OCCUPANCY_PCT = 50.0
-STALL_SHARE = 0.3
-EXTRA_TRAFFIC = 1.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,9 +197,6 @@ def ncu_failure(output: str) -> str:
     return f"ncu: {(found[0] if found else last).removeprefix('==ERROR== ').strip()[:200]}"
 
 
-# ------------------------------------------------------------------------------------------------------- in words
-
-
 def last_launches(launches: Sequence[KernelCounters]) -> tuple[KernelCounters, ...]:
     """Return each kernel once, as it was launched last, the longest first."""
     latest = {launch.name: launch for launch in launches}
@@ -230,113 +217,3 @@ def launches_of_a_call(launches: Sequence[KernelCounters]) -> Sequence[KernelCou
 
 def _are_whole_calls(launches: Sequence[KernelCounters]) -> bool:
     return 0 < len(launches) < MOST_LAUNCHES and len(launches) % CALLS == 0
-
-
-def counter_notes(launches: Sequence[KernelCounters], *, ceiling_gbps: float, compulsory_bytes: int) -> list[str]:
-    """Return what the counters say of a candidate, kernel by kernel, the most rewarding first."""
-    kernels = last_launches(launches)
-    notes = []
-    for kernel in kernels[:3]:
-        prefix = f"{kernel.name}: " if len(kernels) > 1 else ""
-        notes += [prefix + note for note in _kernel_notes(kernel, ceiling_gbps)]
-    moved = bytes_of_a_call(launches)
-    if moved and compulsory_bytes and moved > EXTRA_TRAFFIC * compulsory_bytes:
-        notes.append(
-            f"a call moves {moved / 1e6:.4g} MB through the GPU's memory, {moved / compulsory_bytes:.2g} x the compulsory "
-            "bytes: fuse passes, or keep what is read again in shared memory or registers"
-        )
-    if len(kernels) > 1:
-        shares = ", ".join(f"{k.name} {k.get(DURATION_NS) / 1e3:.4g} us" for k in kernels[:6])
-        notes.append(f"{len(kernels)} kernels: {shares}")
-    return notes
-
-
-def _kernel_notes(kernel: KernelCounters, ceiling_gbps: float) -> list[str]:
-    return [
-        *_coalescing_notes(kernel),
-        *_conflict_notes(kernel),
-        *_spill_notes(kernel),
-        *_occupancy_notes(kernel),
-        *_throughput_notes(kernel, ceiling_gbps),
-        *_stall_notes(kernel),
-    ]
-
-
-def _coalescing_notes(kernel: KernelCounters) -> list[str]:
-    notes = []
-    for op, what in (("ld", "loads"), ("st", "stores")):
-        requests, sectors = (kernel.get(_GLOBAL.format(kind, op)) for kind in ("requests", "sectors"))
-        used = kernel.get(_EFFICIENCY.format(op))
-        if requests and 0 < used < UNCOALESCED_BELOW_PCT:
-            per_request = sectors / requests
-            enough = max(round(per_request * used / 100), 1)
-            notes.append(
-                f"uncoalesced global {what}: {per_request:.3g} sectors a request where {enough} would do: let neighbouring "
-                "threads access neighbouring addresses, or go through shared memory"
-            )
-    return notes
-
-
-def _conflict_notes(kernel: KernelCounters) -> list[str]:
-    notes = []
-    for op, what in (("ld", "loads"), ("st", "stores")):
-        wavefronts, conflicts = kernel.get(_WAVEFRONTS.format(op)), kernel.get(_CONFLICTS.format(op))
-        if not wavefronts or not conflicts:
-            continue
-        ways = wavefronts / max(wavefronts - conflicts, 1.0)
-        if ways >= CONFLICT_ABOVE:
-            notes.append(
-                f"shared-memory bank conflicts: {ways:.2g}-way {what} ({conflicts / wavefronts:.0%} of their passes): pad "
-                "the rows by one access width, or swizzle"
-            )
-    return notes
-
-
-def _spill_notes(kernel: KernelCounters) -> list[str]:
-    local = sum(kernel.get(_LOCAL.format(op)) for op in ("ld", "st"))
-    shared_of_all = sum(kernel.get(_GLOBAL.format("sectors", op)) for op in ("ld", "st")) * 32
-    if local <= NOTABLE_LOCAL_SHARE * shared_of_all:
-        return []
-    note = (
-        f"register spills: {local / 1e6:.3g} MB local memory traffic: keep fewer values alive, unroll less, or allow more "
-        "registers (__launch_bounds__); an array indexed at run time lies there too"
-    )
-    return [note]
-
-
-def _occupancy_notes(kernel: KernelCounters) -> list[str]:
-    achieved, possible = kernel.get(ACHIEVED_PCT), kernel.get(POSSIBLE_PCT)
-    if not achieved:
-        return []
-    limits = {name: kernel.get(metric) for name, metric in OCCUPANCY_LIMITS.items() if metric in kernel.metrics}
-    limited_by = min(limits, key=lambda name: limits[name]) if limits else ""
-    because = f", limited by {limited_by}" if limited_by and possible < LOW_OCCUPANCY_PCT else ""
-    notes = [f"achieved occupancy {achieved:.0f} % of {possible:.0f} % possible{because}"]
-    if 0 < kernel.get(WAVES) < 1:
-        notes.append(f"the grid fills {kernel.get(WAVES):.0%} of the GPU's multiprocessors: launch more blocks")
-    return notes
-
-
-def _throughput_notes(kernel: KernelCounters, ceiling_gbps: float) -> list[str]:
-    duration_ns = kernel.get(DURATION_NS)
-    notes = []
-    if duration_ns and kernel.dram_bytes and ceiling_gbps:
-        gbps = kernel.dram_bytes / duration_ns
-        hits = f", L2 hit rate {kernel.get(L2_HIT_PCT):.0f} %" if L2_HIT_PCT in kernel.metrics else ""
-        notes.append(f"DRAM at {gbps / ceiling_gbps:.0%} of the ceiling ({gbps:.4g} GB/s{hits})")
-    tensor, fma = kernel.get(TENSOR_PCT), kernel.get(FMA_PCT)
-    if tensor > 1:
-        feed = ": feed it earlier (deeper pipeline, larger tiles)" if tensor < IDLE_PIPE_PCT else ""
-        notes.append(f"tensor pipe {tensor:.0f} %{feed}")
-    elif fma > IDLE_PIPE_PCT:
-        notes.append(f"fp32 pipe {fma:.0f} %: arithmetic on it limits this kernel")
-    return notes
-
-
-def _stall_notes(kernel: KernelCounters) -> list[str]:
-    waits = {reason: kernel.get(_STALL.format(reason)) for reason in STALLS}
-    total = sum(waits.values())
-    longest = max(waits, key=lambda reason: waits[reason])
-    if total <= 0 or waits[longest] < STALL_SHARE * total:
-        return []
-    return [f"warps wait mostly for {STALLS[longest]} ({waits[longest] / total:.0%} of their waiting)"]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.machine.architecture import has_wgmma
 from ridgeline.tools.machine.occupancy import LARGEST_BLOCK, WARP, multiprocessor, occupancy, register_warps
+from ridgeline.tools.profile.counter_notes import counter_notes
+from ridgeline.tools.profile.findings import Findings, Specimen
 from ridgeline.tools.profile.gpu_code import (
     TENSOR_OPCODES,
     KernelCode,
@@ -26,12 +27,11 @@ from ridgeline.tools.profile.gpu_counters import (
     TENSOR_PCT,
     KernelCounters,
     count_kernels,
-    counter_notes,
     last_launches,
 )
-from ridgeline.tools.profile.vendor_code import gpu_work
-from ridgeline.tools.records.problem import Description, Device
-from ridgeline.tools.records.results import Floor, OwnWork
+from ridgeline.tools.profile.vendor_code import gpu_work, read_links, with_links
+from ridgeline.tools.records.problem import Device
+from ridgeline.tools.records.results import Floor
 from ridgeline.tools.sandbox.rules import Confined, Limits, claim_workdir
 from ridgeline.tools.sandbox.sandbox import Sandbox
 
@@ -42,37 +42,21 @@ _LISTING_BYTES = 64 << 20
 _CUOBJDUMP_LIMITS = Limits(wall_s=60.0, cpu_s=60, memory_bytes=2 << 30, file_bytes=_LISTING_BYTES)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuFindings:
-    """Notes for a person or a model, the most rewarding first, and figures by name."""
-
-    notes: tuple[str, ...]
-    details: dict[str, float]
-    own_work: OwnWork
-
-
-def look_into(
-    *,
-    device: Device,
-    description: Description,
-    floor: Floor | None,
-    library: Path,
-    build_log: str,
-    sandbox: Sandbox,
-    runner: Confined | None,
-) -> GpuFindings:
-    """Return what a built CUDA library's code and, where they can be had, its counters say.
-
-    `build_log` is the compiler's messages, `runner` how the candidate's runner is confined (None: it is not run).
-    """
-    code, missing = read_code(library, build_log=build_log, arch=device.arch, sandbox=sandbox)
-    launches, reason = count_kernels(runner, signature=description.signature, library=library, sandbox=sandbox)
-    ceiling = floor.bandwidth_gbps if floor else 0.0
+def look_into_kernels(specimen: Specimen) -> Findings:
+    """Return what a CUDA library's code and, where they can be had, its counters tell."""
+    description, library, sandbox = specimen.description, specimen.library, specimen.sandbox
+    code, missing = read_code(library, build_log=specimen.build_log, arch=specimen.device.arch, sandbox=sandbox)
+    launches, reason = count_kernels(specimen.runner, signature=description.signature, library=library, sandbox=sandbox)
+    ceiling = specimen.floor.bandwidth_gbps if specimen.floor else 0.0
     counted = counter_notes(launches, ceiling_gbps=ceiling, compulsory_bytes=description.compulsory_bytes)
-    notes = [*counted, *code_notes(code, device=device, floor=floor), *missing, *([reason] if reason else [])]
-    is_known = bool(code) or not missing or _PTXAS in build_log  # a library may hold no kernel at all
+    of_code = code_notes(code, device=specimen.device, floor=specimen.floor)
+    is_known = bool(code) or not missing or _PTXAS in specimen.build_log  # a library may hold no kernel at all
     own_work = gpu_work(launches, {kernel.name for kernel in code} if is_known else None, reason)
-    return GpuFindings(notes=tuple(notes), details=_details(code, launches), own_work=own_work)
+    return Findings(
+        notes=(*counted, *of_code, *missing, *([reason] if reason else [])),
+        details=_details(code, launches),
+        own_work=with_links(own_work, read_links(library, sandbox)[0]),
+    )
 
 
 def read_code(
@@ -181,7 +165,7 @@ def _stack_notes(kernel: KernelCode) -> list[str]:
 def _tensor_notes(kernel: KernelCode, arch: str, floor: Floor | None) -> list[str]:
     used = kernel.tensor_cores
     if used:
-        slower = has_wgmma(arch) and "wgmma" not in " ".join(used)
+        slower = has_wgmma(arch) and not kernel.uses_wgmma
         return [f"tensor cores by {', '.join(used)}" + ("; wgmma is faster on this architecture" if slower else "")]
     is_compute_bound = floor is not None and floor.bound == "compute" and floor.unit not in {"", "fp32"}
     if is_compute_bound and kernel.instructions:

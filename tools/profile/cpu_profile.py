@@ -1,0 +1,129 @@
+"""What limits a CPU kernel: the instructions in its loops, without running it."""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+
+from ridgeline.tools.profile.cpu_code import LoopFacts, read_listing
+from ridgeline.tools.profile.findings import Findings, Specimen
+from ridgeline.tools.profile.objdump import objdump
+from ridgeline.tools.profile.vendor_code import cpu_work, read_links
+from ridgeline.tools.records.problem import Device
+from ridgeline.tools.records.results import Timing
+from ridgeline.tools.sandbox.sandbox import Sandbox
+from ridgeline.tools.wording import counted
+
+LARGEST_LISTING_BYTES = 32 << 20
+
+
+def look_into_loops(specimen: Specimen) -> Findings:
+    """Return what the library's disassembly tells; objdump reads it in the sandbox, and it is never loaded."""
+    facts, missing = _loop_facts(specimen.library, specimen.sandbox)
+    own_work = cpu_work(*read_links(specimen.library, specimen.sandbox))
+    if facts is None:
+        return Findings(notes=tuple(missing), own_work=own_work)
+    notes = loop_notes(facts, device=specimen.device, is_memory_bound=specimen.is_memory_bound)
+    return Findings(notes=tuple(notes), details=_details(facts, specimen.timing), own_work=own_work)
+
+
+def _loop_facts(library: Path, sandbox: Sandbox) -> tuple[LoopFacts | None, list[str]]:
+    """Return the facts of the innermost loops and no note, or None and why they are unknown."""
+    if platform.machine() != "x86_64":
+        return None, [f"the instruction mix is read on x86-64 only, not on {platform.machine()}"]
+    listing, problem = objdump(library, sandbox, "-d", "--no-show-raw-insn", listing_bytes=LARGEST_LISTING_BYTES)
+    return (None, [f"the instruction mix is unknown: {problem}"]) if problem else (read_listing(listing), [])
+
+
+def loop_notes(facts: LoopFacts, *, device: Device, is_memory_bound: bool) -> list[str]:
+    """Return what to change in the code, most rewarding first."""
+    notes = [*_math_notes(facts), *_vector_notes(facts, device)]
+    if not facts.uses_openmp and device.cores > 1:
+        notes.append(
+            f"no OpenMP region: one of {device.cores} cores is used; share the rows with `#pragma omp parallel for`"
+        )
+    if facts.streaming_stores:
+        notes.append(f"{facts.streaming_stores} streaming store instruction(s): outputs bypass the cache")
+    elif is_memory_bound and facts.plain_vector_stores:
+        notes.append(
+            "plain stores only: each output line is read from memory before it is overwritten; for an output that is "
+            "not read again, streaming stores (_mm512_stream_ps on 64-byte aligned addresses, then _mm_sfence) save that"
+        )
+    if facts.gathers:
+        notes.append(
+            f"{counted(facts.gathers, 'gather instruction')} in loops: strided or indexed loads; make the inner index "
+            "contiguous"
+        )
+    if facts.spills:
+        notes.append(
+            f"{facts.spills} vector register spill(s) or reload(s) in innermost loops: too many live values; unroll less "
+            "or split the loop"
+        )
+    return notes
+
+
+def _math_notes(facts: LoopFacts) -> list[str]:
+    notes = []
+    if facts.scalar_math and not facts.vector_math:
+        notes.append(
+            f"calls {_names(facts.scalar_math)} once per element: not vectorised; write the function inline as a polynomial "
+            "or give the loop `#pragma omp simd` on a plain, non-aliasing index"
+        )
+    if facts.vector_math:
+        notes.append(
+            f"calls libm's vector functions {_names(facts.vector_math)}: every vector register is saved around such a call; "
+            "an inline polynomial with the accuracy that fp32 needs is usually faster"
+        )
+    return notes
+
+
+def _vector_notes(facts: LoopFacts, device: Device) -> list[str]:
+    if not facts.loops:
+        return ["no loop with floating-point arithmetic was found in the compiled code"]
+    if not facts.widest_bits:
+        return [
+            "no floating-point loop is vectorised: check for aliasing pointers (__restrict), branches or early exits"
+        ]
+    share = facts.share_of(facts.widest_bits)
+    notes = [
+        f"vectorised with {facts.widest_bits}-bit registers ({share:.0%} of the loops' floating-point instructions)"
+    ]
+    if facts.widest_bits < 512 and "avx512" in _cpu_flags():
+        notes.append("this processor has 512-bit registers, which the loops do not use")
+    if facts.scalar_loops:
+        notes.append(
+            f"{facts.scalar_loops} of {facts.loops} floating-point loops are scalar: remainders, or second versions for "
+            "pointers that might overlap (declare pointers __restrict, make row lengths constexpr multiples of 16)"
+        )
+    if facts.divisions:
+        notes.append(
+            f"{facts.divisions} division(s) or square root(s) in innermost loops: multiply by a reciprocal computed once"
+        )
+    return notes
+
+
+def _names(counts: dict[str, int]) -> str:
+    return ", ".join(sorted(counts))
+
+
+def _cpu_flags() -> str:
+    return Path("/proc/cpuinfo").read_text().split("\n\n", 1)[0]
+
+
+def _details(facts: LoopFacts, timing: Timing | None) -> dict[str, float]:
+    details = {
+        "loops": facts.loops,
+        "scalar_loops": facts.scalar_loops,
+        "widest_vector_bits": facts.widest_bits,
+        "widest_vector_share": facts.share_of(facts.widest_bits),
+        "scalar_math_calls": sum(facts.scalar_math.values()),
+        "vector_math_calls": sum(facts.vector_math.values()),
+        "streaming_stores": facts.streaming_stores,
+        "plain_vector_stores": facts.plain_vector_stores,
+        "gathers": facts.gathers,
+        "spills": facts.spills,
+        "divisions": facts.divisions,
+    }
+    if timing and timing.page_faults_per_call is not None:
+        details["page_faults_per_call"] = timing.page_faults_per_call
+    return {name: float(value) for name, value in details.items()}
