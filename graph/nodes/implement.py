@@ -144,7 +144,7 @@ def _candidate(context: SearchContext, state: BranchState, idea: Idea, candidate
 async def _store_unwritten(
     context: SearchContext, state: BranchState, idea: Idea, candidate_id: str, reason: str
 ) -> None:
-    """Record a branch whose model gave nothing to judge, so that its idea's failure has a reason."""
+    """Record a branch whose model wrote no kernel, so that the failure of its idea has a reason."""
     await asyncio.to_thread(context.archive.add_candidate, _candidate(context, state, idea, candidate_id, ""))
     evaluation = Evaluation(
         key=f"unwritten:{candidate_id}",
