@@ -1,6 +1,7 @@
-"""What LangGraph checkpoints: ids, counters and scalars in plain JSON types; everything else lies in the archive.
+"""The state that LangGraph checkpoints: ids, counters and scalars in plain JSON types. The archive has everything else.
 
-State grows with the square of a list kept in it, so `finished` holds one round's ids and is emptied by `ideate`.
+Every checkpoint holds the whole state, so a list that only grows would cost the square of its length: `finished` holds
+one round's ids, and `ideate` empties it.
 """
 
 from __future__ import annotations
@@ -8,23 +9,23 @@ from __future__ import annotations
 from typing import Annotated, TypedDict
 
 KEPT_IDS = 512
-"""More branches than a round has; a guard against growth, not a setting."""
+"""A guard against growth, not a setting: a round has fewer branches."""
 
 
 def append_trimmed(left: list[str], right: list[str]) -> list[str]:
-    """Join two lists of ids, keeping the newest KEPT_IDS; an id that is already there stays where it is."""
+    """Return both lists joined, of the newest KEPT_IDS ids; an id that is in both keeps its place in `left`."""
     known = set(left)
     return (left + [item for item in right if item not in known])[-KEPT_IDS:]
 
 
 class SearchInput(TypedDict, total=False):
-    """What starts a search, or extends a finished one."""
+    """The input that starts a search, or extends a finished one."""
 
     max_rounds: int
 
 
 class SearchOutput(TypedDict, total=False):
-    """What a search returns; the measurements are in its archive."""
+    """The output of a search; its measurements are in the archive."""
 
     outcome: str  # finished, budget, at_floor, stalled, no_gain
     round: int
@@ -60,7 +61,7 @@ class SearchState(TypedDict, total=False):
 
 
 class BranchState(TypedDict, total=False):
-    """One branch: an idea, a variation, and how far its attempts are."""
+    """One branch: an idea, a variation, and the progress of its attempts."""
 
     round: int
     idea_id: str
@@ -73,6 +74,6 @@ class BranchState(TypedDict, total=False):
 
 
 class BranchOutput(TypedDict, total=False):
-    """All that leaves a branch; a further shared key would collide with its siblings' at fan-in."""
+    """The one key that leaves a branch: another key shared with the search would collide with the siblings' at fan-in."""
 
     finished: list[str]

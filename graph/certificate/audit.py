@@ -1,4 +1,4 @@
-"""The audit of a gain that is more often an error of measurement than a kernel.
+"""The audit of an unusual gain, which more often is an error of measurement than a fast kernel.
 
 Gains beyond AUDIT_ABOVE times the best baseline are measured once more after every other step has passed: a second
 verification, on AUDIT_TRIALS further secret seeds in a new process, must pass and find the same precision class, and a
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 AUDIT_ABOVE = 3.0
 """Times the best baseline; most published gains beyond it were errors of a harness."""
 QUARANTINE_ABOVE = 10.0
-"""Times eager PyTorch: a gain to be disbelieved until more than one audit timing agrees."""
+"""Times eager PyTorch; such a gain is not believed before LONG_RETIMINGS audit timings agree."""
 EXTRA_TRIALS = 20
 """Further secret seeds of a winner's verification; the audit's come after them."""
 AUDIT_TRIALS = 40
@@ -38,7 +38,7 @@ UNCONFIRMED = "needs a second machine or a longer protocol"
 
 @dataclass(slots=True, kw_only=True)
 class Audit:
-    """What the audit of one winner found; `reason` says why it did not pass."""
+    """The audit of one winner; `reason` says why the winner did not pass."""
 
     is_quarantined: bool  # until the longer protocol has confirmed the gain
     verdict: Verdict | None = None
@@ -122,7 +122,7 @@ async def _time(context: SearchContext, audit: Audit, candidate: Candidate, buil
 
 
 def _disagreement(timings: Sequence[Timing]) -> str:
-    """Return what two timings disagree by, or an empty string."""
+    """Return how two timings disagree, in words; "" where all agree."""
     intervals = [timing.speedup_ci95 for timing in timings if timing.speedup_ci95 is not None]
     if len(intervals) < len(timings):
         return "a timing has no interval"

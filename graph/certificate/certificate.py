@@ -1,6 +1,6 @@
-"""The winner's certificate: what was found out about it, as certificate.json holds it.
+"""The winner's certificate: the results of its steps, as certificate.json holds them.
 
-The steps that fill it are in steps.py.
+The steps themselves are in steps.py.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NOTABLE_SHARE = 0.99
 
 @dataclass(slots=True, kw_only=True)
 class Certificate:
-    """What is known of one winner; `reason` says why it did not pass."""
+    """The results for one winner; `reason` says why the winner did not pass."""
 
     standing: Standing
     reason: str = ""
@@ -34,8 +34,8 @@ class Certificate:
     status: Status = Status.OK
     verdict: Verdict | None = None
     sanitizer: Verdict | None = None
-    sanitizer_skipped: str = ""  # why this target has no such build
-    sanitizers: str = SANITIZERS  # what examined it
+    sanitizer_skipped: str = ""  # why this target has no sanitizer build
+    sanitizers: str = SANITIZERS  # the tools that examined the winner
     audit: Audit | None = None
     timings: list[Timing] = field(default_factory=list)
     baselines: Baselines | None = None  # measured again; before that, those of the search
@@ -55,15 +55,15 @@ class Certificate:
 
     @property
     def is_quarantined(self) -> bool:
-        """Say whether the gain is so large that it does not count until it is confirmed."""
+        """Say whether the gain is so large that it does not count before it is confirmed."""
         return self.audit is not None and self.audit.is_quarantined
 
     @property
     def timing(self) -> Timing | None:
         """Return the timing that stands for all: the middle one by its speedup, with an interval that spans them all.
 
-        None is picked for its figure, and what differs between processes shows: one timing's own interval holds only
-        what differs between its blocks.
+        No timing is picked for its figure. The interval shows the differences between processes; one timing's own
+        interval holds only those between its blocks.
         """
         if not self.timings:
             return None
@@ -113,7 +113,7 @@ class Certificate:
         )
 
     def label(self) -> None:
-        """Gather what a reader must know: of the verification, the timings, the audit, its own work and other shapes."""
+        """Gather the labels of the verification, the timings, the audit, the winner's own work and other shapes."""
         labels = [*(self.verdict.labels if self.verdict else ())]
         labels += [label for timing in self.timings for label in timing.labels]
         if self.audit is not None and self.audit.passed:

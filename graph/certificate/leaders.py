@@ -1,4 +1,4 @@
-"""Who is certified first: kernels that the search could not tell apart are measured against each other.
+"""Leaders: kernels that the search could not tell apart, measured against each other before one is certified.
 
 Taking the fastest of many noisy timings picks a lucky timing more often than the fastest kernel (the winner's curse).
 So up to LEADERS kernels whose intervals reach the fastest one's are each timed in one alternating run with it, and the

@@ -1,4 +1,4 @@
-"""The winner at three other shapes: the reference's own sizes changed, the same source built with the new header.
+"""The winner at three other shapes: the same source, built with the header of the reference with other sizes.
 
 A kernel that does not build or is wrong there is labelled `shape_specialised`; it does not fail, since it was asked for
 one shape. Sizes are top-level whole numbers of the reference that are dimensions of an input. Every other shape is
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 SHAPES = 3
 LEAST_SIZE = 8
-"""A smaller number is rather a kernel's width, a stride or a count of heads than a size that a caller changes."""
+"""A smaller number rather is a kernel's width, a stride or a count of heads than a size that a caller changes."""
 MULTIPLE = 8
 UNCHANGED = "the reference names no size that could be changed"
 NONE_LEFT = "at none of the sizes that were tried does the reference run and have something to verify"
@@ -34,7 +34,7 @@ NONE_LEFT = "at none of the sizes that were tried does the reference run and hav
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherShape:
-    """What became of the source at one other shape."""
+    """The result of the source at one other shape."""
 
     sizes: dict[str, int]
     status: Status
@@ -74,7 +74,7 @@ class ShapeCheck:
 
 
 async def try_other_shapes(context: SearchContext, candidate: Candidate) -> ShapeCheck:
-    """Return how the source does at up to SHAPES other shapes; EngineError as the engine raises it."""
+    """Return the source's results at up to SHAPES other shapes; EngineError as the engine raises it."""
     target = context.described
     sizes = changeable_sizes(target.reference_source, target.description.signature)
     shapes: list[OtherShape] = []

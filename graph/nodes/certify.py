@@ -48,7 +48,7 @@ async def certify(state: SearchState, context: SearchContext) -> SearchState:
     outcome = _outcome(stopped_by, is_certified=trials.winner is not None, has_failures=bool(trials.failures))
     if outcome == "no_gain" and stopped_by != "no_gain":
         emit({"event": "stopped", "outcome": outcome, "reason": "no certified kernel is faster than eager PyTorch"})
-    # nothing stands up when what looked faster failed; a slower kernel is still the best where none looked faster
+    # No kernel is the best when one that looked faster failed; a slower kernel is the best where none looked faster.
     best = trials.winner or (standings[0] if standings and not trials.failures else None)
     await asyncio.to_thread(_store, context, trials, elites, best, outcome)
     return {
@@ -82,7 +82,7 @@ def _in_order(leaders: list[Leader], elites: list[Standing]) -> list[Standing]:
 
 
 def _outcome(stopped_by: str, *, is_certified: bool, has_failures: bool) -> str:
-    """Return how the search ended: why it stopped, unless nothing faster than eager was certified where that counts."""
+    """Return how the search ended; see `certify` for the two exceptions."""
     is_pytorch_at_floor = stopped_by == "at_floor" and not has_failures
     return stopped_by if is_certified or is_pytorch_at_floor or stopped_by == "budget" else "no_gain"
 
@@ -100,7 +100,7 @@ def _store(
 
 
 def _bank(context: SearchContext, elites: list[Standing], winner: Standing | None) -> None:
-    """Give the bank the winner and the elites that are faster than eager and not too fast to be believed uncertified."""
+    """Give the bank the winner, and the elites with 1 < speedup <= QUARANTINE_ABOVE."""
     if context.bank is None:
         return
     for standing in elites:

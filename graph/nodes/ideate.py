@@ -136,7 +136,7 @@ async def _new_drafts(
 
 
 def _of_known_parent(draft: IdeaDraft, known: set[str]) -> IdeaDraft:
-    """Return the draft without a parent that the model made up."""
+    """Return the draft, without its parent where the model made that up."""
     return draft if draft.parent_id in known else draft.model_copy(update={"parent_id": None})
 
 
@@ -150,8 +150,8 @@ async def _ask_pool(
 ) -> list[tuple[str, IdeaDraft]]:
     """Share `request.count` ideas among the models and return what they answer, in the pool's order.
 
-    A model that does not answer costs its share, and one that cannot answer this search at all is dropped, its share
-    going to the others. When none answers there is nothing to go on with: a ModelError, unless the answer is not needed.
+    A model that does not answer loses its share. A model that cannot answer this search at all is dropped, and the others
+    get its share. When no model answers, a ModelError is raised, unless the answer is not needed.
     """
     try:
         return await _ask_models(context, request, attempt)
@@ -184,7 +184,7 @@ async def _ask_models(context: SearchContext, request: IdeationRequest, attempt:
 
 
 def _expect_others(context: SearchContext, name: str, error: ModelError | ModelUnavailable) -> None:
-    """Say that a model failed; one that can never answer is dropped, and raises when it was the last one."""
+    """Warn that a model failed; drop a model that can never answer, and raise its error when it was the last one."""
     if isinstance(error, ModelError) and not context.models.drop(name):
         raise error
     dropped = "; the search goes on without it" if isinstance(error, ModelError) else ""

@@ -21,6 +21,7 @@ from ridgeline.tools.records.vocabulary import Origin, Purpose, ReasonCode, Stat
 from ridgeline.tools.steps import Step
 
 if TYPE_CHECKING:
+    from ridgeline.checkpoints.archive import Archive
     from ridgeline.graph.search.context import SearchContext
     from ridgeline.graph.state import BranchState
 
@@ -33,10 +34,8 @@ async def write(state: BranchState, context: SearchContext) -> BranchState:
     """Have the model write this attempt's kernel and store it."""
     attempt = state.get("attempt", 0)
     candidate_id = attempt_id(state["idea_id"], state["variation"], attempt)
-    if await _is_stored(context, candidate_id):
-        found = await asyncio.to_thread(context.archive.evaluation, candidate_id)
-        is_unwritten = found is not None and found.reason_code is ReasonCode.MODEL_FAILED
-        return _move(state, candidate_id, "done" if is_unwritten else "compile")
+    if stage := await asyncio.to_thread(_stage_of_stored, context.archive, candidate_id):
+        return _move(state, candidate_id, stage)
     if over := exhausted(context.budget, await spent(context)):
         emit({"event": "warning", "message": f"{candidate_id}: not written: {over}"})
         return {"stage": "done"}
@@ -91,16 +90,18 @@ def _move(state: BranchState, candidate_id: str, stage: str) -> BranchState:
     return {"candidate_id": candidate_id, "stage": stage, "finished": [candidate_id]}
 
 
-async def _is_stored(context: SearchContext, candidate_id: str) -> bool:
+def _stage_of_stored(archive: Archive, candidate_id: str) -> str | None:
+    """Return the stage after writing for an attempt that an earlier session stored; None for a new attempt."""
     try:
-        await asyncio.to_thread(context.archive.candidate, candidate_id)
+        archive.candidate(candidate_id)
     except KeyError:
-        return False
-    return True
+        return None
+    found = archive.evaluation(candidate_id)
+    return "done" if found is not None and found.reason_code is ReasonCode.MODEL_FAILED else "compile"
 
 
 async def _request(context: SearchContext, state: BranchState, idea: Idea, candidate_id: str) -> KernelRequest:
-    failed_source, failure = await _failure(context, state)
+    failed_source, failure = await asyncio.to_thread(_failure, context.archive, state)
     return KernelRequest(
         subject=await context.subject(state["round"]),
         idea=IdeaDraft.model_validate(idea.to_json()),
@@ -113,15 +114,14 @@ async def _request(context: SearchContext, state: BranchState, idea: Idea, candi
     )
 
 
-async def _failure(context: SearchContext, state: BranchState) -> tuple[str, str]:
+def _failure(archive: Archive, state: BranchState) -> tuple[str, str]:
     """Return the source of the attempt before and why it failed, both empty at the first attempt."""
     attempt = state.get("attempt", 0)
     if attempt == 0:
         return "", ""
     previous = attempt_id(state["idea_id"], state["variation"], attempt - 1)
-    candidate = await asyncio.to_thread(context.archive.candidate, previous)
-    evaluation = await asyncio.to_thread(context.archive.evaluation, previous)
-    return candidate.source, failure_text(evaluation) if evaluation else "it was not judged"
+    evaluation = archive.evaluation(previous)
+    return archive.candidate(previous).source, failure_text(evaluation) if evaluation else "it was not judged"
 
 
 def _candidate(context: SearchContext, state: BranchState, idea: Idea, candidate_id: str, source: str) -> Candidate:
@@ -143,7 +143,7 @@ def _candidate(context: SearchContext, state: BranchState, idea: Idea, candidate
 async def _store_unwritten(
     context: SearchContext, state: BranchState, idea: Idea, candidate_id: str, reason: str
 ) -> None:
-    """Record a branch whose model gave nothing to judge, so that its idea's failure has a reason."""
+    """Record a branch whose model wrote no kernel, so that the failure of its idea has a reason."""
     await asyncio.to_thread(context.archive.add_candidate, _candidate(context, state, idea, candidate_id, ""))
     evaluation = Evaluation(
         key=f"unwritten:{candidate_id}",

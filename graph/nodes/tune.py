@@ -34,7 +34,7 @@ BATCH = 4
 
 @dataclass(slots=True, kw_only=True)
 class _Sweep:
-    """A round's trials, how many of them are measured, and the turns in which they begin."""
+    """A round's trials: how many may be measured, how many are, and the turns in which they begin."""
 
     round: int
     trials: int
@@ -66,7 +66,7 @@ async def tune(state: SearchState, context: SearchContext) -> SearchState:
 
 
 async def _sweep(context: SearchContext, state: SearchState, round_: int, trials: int) -> None:
-    """Share the round's trials among the elites; what some leave unused the fastest gets, then the next.
+    """Share the round's trials among the elites; the fastest gets the trials that others leave unused, then the next.
 
     The shares are swept side by side: one kernel's points do not depend on another's, so no device waits for the builds
     or for the last measurement of a batch while there is another kernel to go on with.
@@ -86,14 +86,14 @@ async def _sweep(context: SearchContext, state: SearchState, round_: int, trials
 
 
 def _at_once(context: SearchContext) -> int:
-    """Return how many points may be under way: with a limit on time, those that may overshoot it."""
+    """Return how many points may be under way at once; with a limit on time, as many as may overshoot the limit."""
     if context.budget.wall_s is None and context.budget.gpu_s is None:
-        return sys.maxsize  # nothing that tuning spends is limited: the engine queues what it likes
+        return sys.maxsize  # no limit on time: the engine may queue all of them
     return context.devices + BATCH  # each device times one while the builds for the next run side by side
 
 
 def _shares(trials: int, kernels: int) -> list[int]:
-    """Return how many trials each kernel gets, the first ones one more where they do not come out even."""
+    """Return how many trials each kernel gets; the first kernels get the remainder, one each."""
     return [(trials + place) // kernels for place in reversed(range(kernels))]
 
 
@@ -131,13 +131,13 @@ async def _sweep_one(context: SearchContext, root: Candidate, sweep: _Sweep, sha
             batch = [_point(root, sweep.round, i, p, tunables) for i, p in zip(ids, points, strict=True)]
         if not batch:
             return
-        # at once: points of a batch stored in part would be measured on a resume, and the rest chosen knowing them
+        # One write for the batch: a resume would measure the points of a batch stored in part, and choose the rest by them.
         await asyncio.to_thread(context.archive.add_candidates, batch)
         await gather_or_cancel(*(_measure(context, candidate, sweep) for candidate in batch))
 
 
 def _free_ids(context: SearchContext, root: Candidate, first: int, count: int) -> list[str]:
-    """Return the next `count` ids of points; a number whose id is taken, as by a seed called fastt3, is passed over."""
+    """Return the next `count` ids of points, without those that are taken, as by a seed called fastt3."""
     taken = {candidate.id for candidate in context.archive.candidates()}
     ids = (f"{root.id}t{number}" for number in itertools.count(first))
     return list(itertools.islice((i for i in ids if i not in taken), count))
@@ -184,7 +184,7 @@ def _point(
 
 
 async def _measure(context: SearchContext, candidate: Candidate, sweep: _Sweep) -> None:
-    """Measure one point when its turn comes; one that a budget used up by then leaves out stays stored for later.
+    """Measure one point when its turn comes; once the budget is used up, the point stays stored for a later session.
 
     Raises NotBegun for a stop, and so does every later turn: the engine drops only what waits inside of it.
     """

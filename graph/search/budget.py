@@ -38,7 +38,7 @@ def _spent(context: SearchContext) -> Spent:
 
 
 def exhausted(budget: Budget, used: Spent) -> str:
-    """Return the first budget that is used up, in words, or ""."""
+    """Return the first budget that is used up, in words; "" while there is room in all."""
     for name in ("usd", "tokens", "wall_s", "gpu_s"):
         limit = getattr(budget, name)
         amount = getattr(used, name)

@@ -51,7 +51,7 @@ async def begin_compiled(context: SearchContext) -> None:
 async def join_compiled(context: SearchContext) -> None:
     """Return once no mode is pending: wait for those begun in the background, time the others now.
 
-    What failed in the background for the engine's sake is tried once more here.
+    A mode that the engine failed on in the background is tried once more here.
 
     Raises:
         EngineError: the engine failed again; the search can be resumed.
@@ -77,7 +77,7 @@ async def join_compiled(context: SearchContext) -> None:
 
 
 async def end_compiled(context: SearchContext) -> None:
-    """Cancel what is timed in the background; the mode at hand is measured by a resumed search."""
+    """Cancel the timing in the background; a resumed search measures the mode at hand again."""
     begun, context.compiled = context.compiled, None
     if begun is not None:
         begun.cancel()
@@ -85,7 +85,7 @@ async def end_compiled(context: SearchContext) -> None:
 
 
 def baseline_event(baselines: Baselines) -> BaselineEvent:
-    """Return what viewers are told of PyTorch's times."""
+    """Return the event that tells viewers PyTorch's times."""
     best, floor = baselines.best(), baselines.floor
     best_ms = best.median_ms if best is not None else None
     return {

@@ -1,4 +1,4 @@
-"""What the nodes of one search share at run time; LangGraph hands it to them and never checkpoints it."""
+"""The context of one search: what its nodes share at run time. LangGraph hands it to the nodes and never checkpoints it."""
 
 from __future__ import annotations
 
@@ -54,11 +54,13 @@ class SearchContext:
     started_s: float = field(default_factory=time.monotonic)
     wall_before_s: float = 0.0  # of earlier sessions of the same search
     toolboxes: dict[Purpose, list[BaseTool]] = field(default_factory=dict)  # made at their first use
-    unjudged: set[tuple[str, Purpose]] = field(default_factory=set)  # what the engine failed on in this session
+    unjudged: set[tuple[str, Purpose]] = field(
+        default_factory=set
+    )  # candidates that the engine failed on in this session
     devices: int = 1  # measurements that the engine makes side by side
     pauses: Pauses = field(default_factory=Pauses)
     compiled: asyncio.Task[None] | None = None  # times PyTorch's compiled configurations while models think
-    cores_in_use: Callable[[], float] | None = None  # what others take of the measuring machine; None: nobody can tell
+    cores_in_use: Callable[[], float] | None = None  # cores that other programs use here; None: measured elsewhere
 
     def __post_init__(self) -> None:
         self.journalled_models = JournalledModels(self.models, self.journal)
@@ -99,7 +101,7 @@ class SearchContext:
         return found
 
     async def subject(self, round_: int) -> Subject:
-        """Return what every model request of a round says of the problem.
+        """Return the problem as every model request of a round states it.
 
         The first round is told of eager PyTorch alone, whatever is timed by then: a resumed search asks the same.
         """
@@ -114,7 +116,7 @@ def stored_target(archive: Archive, target: Target) -> DescribedTarget | None:
 
 
 def subject_of(target: DescribedTarget, baselines: Baselines) -> Subject:
-    """Return what a model request says of a problem, measured like this."""
+    """Return the problem and its baselines as model requests state them."""
     return Subject(
         problem_name=target.name,
         reference_source=target.reference_source,

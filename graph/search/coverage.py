@@ -38,7 +38,7 @@ def ensure_covered(context: SearchContext, target: DescribedTarget) -> None:
 
 
 def ensure_interface(problem: ProblemSpec, kind: str, models: Sequence[str]) -> None:
-    """Raise the part of `ensure_covered` that a problem's file settles, before anything waits for the device."""
+    """Raise UncoveredError where the problem's file alone decides it, before anything waits for the device."""
     if list(models) != [OFFLINE]:
         return
     from ridgeline.graph.offline.model import refuse_interface

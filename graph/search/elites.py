@@ -1,4 +1,4 @@
-"""Which kernels the next round starts from."""
+"""Elites: the kernels that the next round starts from."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ SEARCHED = (Purpose.SEARCH, Purpose.TUNE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """A correct, timed kernel and its place."""
+    """A correct kernel with the evaluation that ranks it."""
 
     candidate: Candidate
     evaluation: Evaluation
 
     @property
     def lineage(self) -> str:
-        """Return what must differ between two elites: the idea, or the kernel itself when it has none."""
+        """Return the idea of the kernel, or the kernel's own id where it has no idea; elites differ in their lineage."""
         return self.candidate.idea_id or root_id(self.candidate)
 
     @property
@@ -42,7 +42,7 @@ class Standing:
 
     @property
     def sure_speedup(self) -> float:
-        """Return the lower end of the speedup's interval: what kernels are ranked by."""
+        """Return the lower end of the speedup's interval, by which kernels are ranked."""
         return self.evaluation.sure_speedup or 0.0
 
     @property

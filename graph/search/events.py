@@ -1,4 +1,4 @@
-"""What a running search tells its viewers: small dicts on LangGraph's custom stream."""
+"""The events of a running search for its viewers: small dicts on LangGraph's custom stream."""
 
 from __future__ import annotations
 
@@ -113,17 +113,17 @@ class StoppedEvent(TypedDict):
 
 
 class WaitingEvent(TypedDict):
-    """Another process has the device, and the search waits for it; or it waits no longer."""
+    """The search waits for a device that another process has, or waits no longer."""
 
     event: Literal["waiting"]
     device: str
     holder: str  # "" once nobody is waited for
     holders: int  # how many processes hold the device
-    is_news: bool  # for a log: not told of this holder within the last minute, nor of another just now
+    is_news: bool  # worth a line in a log: no line named this holder within the last minute, nor another just now
 
 
 class WarningEvent(TypedDict):
-    """Something a reader should know and the search survives."""
+    """A fault that the search survives and a reader should know of."""
 
     event: Literal["warning"]
     message: str

@@ -1,10 +1,10 @@
-"""Which family of operations a problem belongs to: under that name its kernels lie in the seed bank."""
+"""Families of operations: the seed bank files a problem's kernels under its family."""
 
 from __future__ import annotations
 
 from ridgeline.tools.records.problem import Description
 
-FAMILIES: tuple[tuple[str, tuple[str, ...]], ...] = (  # what usually costs most comes first
+FAMILIES: tuple[tuple[str, tuple[str, ...]], ...] = (  # the operations that usually cost most come first
     ("attention", ("scaled_dot_product", "attention")),
     ("convolution", ("convolution", "conv1d", "conv2d", "conv3d")),
     ("matmul", ("mm", "bmm", "addmm", "matmul", "linear")),

@@ -1,4 +1,4 @@
-"""The pauses between a search's kernels, in which the device is free for work that can wait."""
+"""The pauses between a search's kernels: the device is free then for work that can wait."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 QUIET_S = 1.0
-"""A kernel goes from one step to the next within some milliseconds: a checkpoint. A longer pause is a model at work."""
+"""A kernel is between two steps for some milliseconds, for a checkpoint; a longer pause means that models are at work."""
 LOOK_EVERY_S = 0.05
 
 
@@ -33,7 +33,7 @@ class Pauses:
             self.last_ended_s = time.monotonic()
 
     def end_waits(self) -> None:
-        """Let whoever waits for a pause go on: the search itself waits for them now."""
+        """Let work that waits for a pause go on at once, because the search itself waits for that work now."""
         self.is_awaited = True
 
     async def wait(self) -> None:

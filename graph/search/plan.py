@@ -1,4 +1,4 @@
-"""How many rounds, ideas and trials a search has: the two strategies at equal budgets."""
+"""The shape of a search: its rounds, ideas and trials, for the two strategies at equal budgets."""
 
 from __future__ import annotations
 

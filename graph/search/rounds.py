@@ -1,4 +1,4 @@
-"""The end of a round: its summary, the bank, and whether the search goes on."""
+"""The end of a round: its summary, its progress, and whether the search goes on."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from ridgeline.graph.state import SearchState
 
 STALE_BELOW = 0.95
-"""Part of the stored floor below which it is out of date: the judge's own tolerance."""
+"""The stored floor is out of date when a kernel takes less than this part of it: the judge's own tolerance."""
 GAIN = 1.01
-"""Best speedup over the best before from which a round counts as progress: the width of a good interval."""
+"""A round counts as progress from this ratio of its best speedup to the best before: the width of a good interval."""
 
 
 def ranking_state(elites: Sequence[Standing], best: Standing | None) -> SearchState:
@@ -36,7 +36,7 @@ def ranking_state(elites: Sequence[Standing], best: Standing | None) -> SearchSt
 
 
 def is_progress(best: Standing | None, state: SearchState) -> bool:
-    """Say whether the fastest kernel is surely faster than the fastest one was: by the lower ends of their intervals."""
+    """Say whether sure_speedup(best) > GAIN * sure_speedup(best before)."""
     return best is not None and best.sure_speedup > GAIN * (state.get("best_sure_speedup") or 0.0)
 
 
@@ -63,8 +63,8 @@ async def _floor_reason(context: SearchContext, best: Standing | None) -> str:
     floor_ms = baselines.floor.floor_ms
     if margin is None or best is None or floor_ms <= 0:
         return ""
-    # The judge lets nothing through below the floor, so a time below this one means that it has measured a lower floor
-    # since: the machine was busy when the search began.
+    # The judge accepts no time below the floor. A time below the stored floor means that the judge has measured a lower
+    # one since: the machine was busy when the search began.
     if not STALE_BELOW * floor_ms <= best.median_ms <= (1 + margin) * floor_ms:
         return ""
     return f"{best.candidate.id} takes {best.median_ms:.4g} ms, the floor is {floor_ms:.4g} ms"
@@ -79,7 +79,7 @@ async def save_summary(
 
 
 def tell_round(plan: Plan, entry: Mapping[str, Any]) -> None:
-    """Tell the viewers that a round is over: once, after its tuning when it is tuned."""
+    """Tell the viewers that a round is over: once a round, after its tuning."""
     emit(
         {
             "event": "round_done",

@@ -53,7 +53,7 @@ def root_id(candidate: Candidate) -> str:
 
 
 def _definition(name: str) -> re.Pattern[str]:
-    """Return what matches the one line that defines `name`: a constexpr or const with `=`, or a #define."""
+    """Return the pattern of the one line that defines `name`: a constexpr or const with `=`, or a #define."""
     return re.compile(
         rf"^(?P<head>[ \t]*(?:#[ \t]*define[ \t]+{name}[ \t]+|[^\n/]*\bconst(?:expr)?\b[^\n=;/]*\b{name}[ \t]*=[ \t]*))"
         rf"(?P<value>[^\s;/][^;\n/]*?)(?P<tail>[ \t]*(?:;[^\n]*|//[^\n]*)?)$",
@@ -98,8 +98,8 @@ def next_points(
 ) -> list[dict[str, str]]:
     """Return up to `count` new points to build side by side; fewer, or none, when few are left or PATIENCE is used up.
 
-    A function of its arguments only, so a resumed sweep continues where it was. `planned` is how many trials the kernel
-    may hope for: RANDOM_SHARE of them are drawn blindly.
+    A function of its arguments only, so a resumed sweep continues where it was. `planned` is the most trials that the
+    kernel may get; RANDOM_SHARE of them are drawn at random.
     """
     if _is_stale(trials, default_speedup):
         return []

@@ -1,4 +1,4 @@
-"""The user's own ideas as the search's first ones."""
+"""The user's own ideas, which the search tries first."""
 
 from __future__ import annotations
 

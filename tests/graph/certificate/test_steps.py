@@ -9,9 +9,11 @@ import jsonschema
 from tests.graph.conftest import Search
 from tests.graph.memory_engine import MemoryEngine
 from tests.graph.scripted_model import ScriptedModel
+from tests.graph.search.test_judging import in_a_node
 
 from ridgeline.checkpoints.result import build_result, read_schema
 from ridgeline.graph.certificate.audit import UNCONFIRMED
+from ridgeline.graph.nodes.certify import certify
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.records.results import OwnWork
 from ridgeline.tools.records.vocabulary import DeviceKind, Purpose, ReasonCode, Status
@@ -33,6 +35,17 @@ async def test_certificate_keeps_to_its_schema_and_names_what_it_rests_on(search
     assert certificate["device"]["name"] == "Test CPU"
     steps = {"verify", "sanitize", "time", "baselines", "audit", "compare", "own_work", "other_shapes"}
     assert set(certificate["seconds"]) == steps
+
+
+async def test_certificate_made_again_measures_nothing_again(search: Search) -> None:
+    await certificate_of(search)
+    before = search.engine.counts.copy()
+    search.archive.save_certificate({"schema_version": 1})
+    await in_a_node(certify, {"outcome": "finished"}, search.context(rounds=1))
+    certificate = search.archive.certificate()
+    assert certificate is not None and certificate["passed"] and certificate["own_work"] is not None
+    asked_again = search.engine.counts - before
+    assert asked_again and all(name.startswith("CompileTask") or name == "DescribeTask" for name in asked_again)
 
 
 async def test_certificate_that_fails_at_its_first_step_keeps_to_the_schema_too(search: Search) -> None:

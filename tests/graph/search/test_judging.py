@@ -12,10 +12,9 @@ from tests.graph.conftest import Search
 from tests.graph.memory_engine import MemoryEngine
 from tests.graph.scripted_model import ScriptedModel
 
-from ridgeline.graph.search.gathering import gather_or_cancel
 from ridgeline.graph.search.judging import retry_engine_failures, run_step
 from ridgeline.graph.search.memory import model_outcomes, tried_ideas
-from ridgeline.tools.errors import EngineError, NotBegun, RidgelineError, StorageError
+from ridgeline.tools.errors import EngineError, StorageError
 from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.vocabulary import Purpose, Status
 
@@ -89,30 +88,6 @@ async def test_build_is_the_one_of_the_step_at_hand(search: Search) -> None:
     assert evaluations[0] is None
     assert isinstance(evaluations[1], Evaluation) and evaluations[1].build is not None
     assert evaluations[1].build.key == "new-seed-naive"
-
-
-@pytest.mark.parametrize(
-    ("error", "ends"), [(NotBegun("a stop was asked for"), "measured"), (StorageError("disk is full"), "cancelled")]
-)
-async def test_nothing_of_work_done_together_goes_on_after_an_error(error: RidgelineError, ends: str) -> None:
-    """What had begun ends by itself at a stop, and is ended at any other error."""
-    ended = []
-
-    async def fail() -> None:
-        raise error
-
-    async def measure() -> None:
-        try:
-            await asyncio.sleep(0.05)
-        except asyncio.CancelledError:
-            await asyncio.sleep(0)
-            ended.append("cancelled")
-            raise
-        ended.append("measured")
-
-    with pytest.raises(type(error)):
-        await gather_or_cancel(measure(), fail(), measure())
-    assert ended == [ends, ends]
 
 
 class Ending(MemoryEngine):

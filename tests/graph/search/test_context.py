@@ -1,0 +1,34 @@
+"""What a context knows of its target before and after the reference was described."""
+
+from __future__ import annotations
+
+import pytest
+from tests.graph.conftest import Search
+from tests.graph.memory_engine import DESCRIPTION, target
+
+from ridgeline.graph.search.context import stored_target
+from ridgeline.tools.errors import EngineError
+
+
+async def test_new_search_has_no_described_target_and_no_baselines(search: Search) -> None:
+    context = search.context()
+    assert stored_target(search.archive, target()) is None
+    with pytest.raises(EngineError, match="not described yet"):
+        _ = context.described
+    with pytest.raises(EngineError, match="not measured yet"):
+        await context.baselines()
+
+
+async def test_resumed_search_has_the_target_that_the_baseline_node_described(search: Search) -> None:
+    first = search.context(rounds=1, ideas=1, implementations=1)
+    await search.run(first)
+    resumed = search.context()
+    assert resumed.described == first.described == target().described(DESCRIPTION)
+    assert resumed.family == "rowwise"
+
+
+async def test_first_round_s_subject_has_eager_alone(search: Search) -> None:
+    context = search.context(rounds=1, ideas=1, implementations=1)
+    await search.run(context)
+    names = {r: [b.name for b in (await context.subject(r)).baselines.entries] for r in (1, 2)}
+    assert names == {1: ["eager"], 2: ["eager", "compile"]}
