@@ -1,4 +1,4 @@
-"""A number with its noun, in the singular when it is one."""
+"""Numbers with their nouns, in the singular or the plural."""
 
 from __future__ import annotations
 

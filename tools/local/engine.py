@@ -33,12 +33,12 @@ logger = logging.getLogger(__name__)
 R = TypeVar("R")
 
 _BATCH_WINDOW_S = 0.01  # branches of one round ask within milliseconds of each other
-_BATCHES_AT_ONCE = 2  # so that one slow build does not hold up everything that comes after it
+_BATCHES_AT_ONCE = 2  # one slow build does not hold up those that come after it
 _BUILD_LOCK = "cpu"  # builds disturb what is measured on the processor
 
 
 def on_device(spec: ProblemSpec, device: Device) -> Target:
-    """Return the problem as tools see it on `device`, not yet described.
+    """Return the problem on `device`, not yet described.
 
     Raises:
         ProblemError: a size that the target sets does not exist in the reference.
@@ -71,9 +71,9 @@ class LocalEngine:
 
         Args:
             cache_dir: builds and baselines; None: the default folder.
-            log: gets what evaluators print on stderr.
+            log: file that receives the evaluators' stderr.
             allow_unsafe: run without a sandbox where none works.
-            on_wait: hears when another process has a device.
+            on_wait: called when another process holds a device.
             evaluator: gives an evaluator's command for a device.
             alike: devices that may stand in for each other; a candidate is measured on whichever is free.
             is_stopping: once true, tasks that wait for a device or a lock are dropped.
@@ -95,7 +95,7 @@ class LocalEngine:
         Raises:
             InputError: the task can never succeed as the user wrote it.
             EngineError: the infrastructure failed `task.retries` + 1 times.
-            NotBegun: it waited for its turn when a stop was asked for.
+            NotBegun: the task waited for its turn when a stop was asked for.
         """
         for attempt in range(task.retries + 1):
             try:
@@ -125,7 +125,7 @@ class LocalEngine:
         return task.result.from_json(answer)  # type: ignore[return-value]  # each task's `result` is its R
 
     def _free_slot(self, task: Task[Any]) -> _Slot:
-        """Return the slot of the task's device, or of one like it that has less to do."""
+        """Return the slot of the task's device, or of an alike device with fewer tasks."""
         device = task.problem.device
         if not task.runs_on_any_alike or device not in self._alike:
             return self._slot(device)
@@ -153,7 +153,7 @@ class LocalEngine:
 
 
 class _Slot:
-    """One device: its evaluator, and the two locks that make every measurement the only one."""
+    """One device: its evaluator, and the two locks that let one measurement run at a time."""
 
     def __init__(self, evaluator: EvaluatorProcess, device: Device, lock: DeviceLock, waits: Waits) -> None:
         self.evaluator = evaluator
@@ -178,7 +178,7 @@ class _Slot:
 
 
 class _Builder:
-    """Gathers builds that are asked for together into one batch."""
+    """Gathers builds that are asked for within moments into one batch."""
 
     def __init__(self, compiler: Compiler, lock: DeviceLock) -> None:
         self._compiler = compiler
@@ -205,7 +205,7 @@ class _Builder:
         running.add_done_callback(self._running.discard)
 
     async def _next_batch(self) -> None:
-        """Wait for company and for a free place, then build whatever has gathered."""
+        """Wait for more builds and for a free place, then build all that have gathered."""
         batch: list[tuple[CompileTask, asyncio.Future[Build]]] = []
         try:
             await asyncio.sleep(_BATCH_WINDOW_S)
@@ -224,7 +224,7 @@ class _Builder:
         return waiting
 
     async def _settle(self, batch: list[tuple[CompileTask, asyncio.Future[Build]]]) -> None:
-        """Answer every task; when the batch as a whole fails, each is built alone, to fail only whose fault it is."""
+        """Answer every task; when the batch as a whole fails, build each alone, so that only the faulty one fails."""
         try:
             builds = await self._compiler.compile_batch([task for task, _ in batch])
         except RidgelineError as error:
@@ -233,7 +233,7 @@ class _Builder:
             else:
                 for entry in batch:
                     await self._settle([entry])
-        except (OSError, subprocess.SubprocessError, ValueError) as error:  # ours: no source can cause these
+        except (OSError, subprocess.SubprocessError, ValueError) as error:  # internal: no source can cause these
             logger.exception("a batch of %d builds failed", len(batch))
             for _, answer in batch:
                 _fail(answer, EngineError(f"a build could not be run: {type(error).__name__}: {error}"))

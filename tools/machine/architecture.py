@@ -1,6 +1,6 @@
-"""Which instructions an NVIDIA architecture has, and what to say of a source that asks for others.
+"""The instructions of NVIDIA's architectures, and advice for a source that asks for missing ones.
 
-Where an instruction exists is as PTX ISA's "Target ISA Notes" have it; a test asks ptxas.
+The places follow the "Target ISA Notes" of the PTX ISA; a test asks ptxas.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _PLACES = {
     "setmaxnreg": ('on sm_90a and later "a" architectures only', "leave registers as the compiler shares them out"),
     "__cluster_dims__": ("on sm_90 and later", "launch blocks without clusters"),
 }
-"""Where instructions exist that do not simply stay from one architecture on, by what their names begin with."""
+"""By prefix: where the instruction exists, and what to write elsewhere, for those that not every later GPU has."""
 
 
 def capability(arch: str) -> int:
-    """Return the compute capability of "sm_90a" as a number, 90; 0 for what is no GPU's architecture."""
+    """Return the compute capability of "sm_90a" as a number, 90; 0 where `arch` is no GPU's architecture."""
     match = re.fullmatch(r"sm_(\d+)[af]?", arch)
     return int(match[1]) if match else 0
 
@@ -65,7 +65,9 @@ def explain_missing(log: str, arch: str) -> str:
         names += [] if short in names else [short]
     if not places:
         return ""
-    where = min(places, key=lambda place: place == "")  # what is said of no place is a part of an instruction told of
+    where = min(
+        places, key=lambda place: place == ""
+    )  # a name without a place is a part of an instruction that has one
     names = places[where]
     listed = ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
     exist = "these instructions exist" if len(names) > 1 else "this exists"
@@ -73,7 +75,7 @@ def explain_missing(log: str, arch: str) -> str:
 
 
 def explain_shared(log: str, arch: str) -> str:
-    """Return one line on static shared memory beyond its limit, "" when the compiler does not complain of it."""
+    """Return one line on static shared memory beyond its limit, "" without such a complaint of the compiler."""
     found = _STATIC_SHARED.search(log)
     if found is None:
         return ""
@@ -87,7 +89,7 @@ def explain_shared(log: str, arch: str) -> str:
 
 
 def _place(name: str, first: str | None) -> tuple[str, str]:
-    """Return where an instruction exists, and what to do where it does not."""
+    """Return where an instruction exists, and what to write where it is missing."""
     for prefix, place in _PLACES.items():
         if name.startswith(prefix):
             return place

@@ -1,8 +1,9 @@
-"""The few calls of the CUDA driver that sharing device memory takes: judge and runner each map the same allocation.
+"""The CUDA driver's calls for sharing device memory: judge and runner each map the same allocation.
 
-"Virtual Memory Management" of the driver API. An allocation of `cuMemCreate` is exported as a POSIX file descriptor;
-whoever imports it maps it with the access it asks for. No torch here. ctypes, because cuda-bindings would bring 8 MB of
-compiled code, made for one CUDA major version, into every runner for eleven calls whose binary interface is fixed.
+"Virtual Memory Management" of the driver API. An allocation of `cuMemCreate` is exported as a POSIX file descriptor; a
+process that imports it maps it with the access that it asks for. No torch here. The calls go through ctypes, because
+cuda-bindings would bring 8 MB of compiled code, made for one CUDA major version, into every runner for eleven calls
+whose binary interface is fixed.
 """
 
 from __future__ import annotations
@@ -118,7 +119,7 @@ class Driver:
         """Return the handle of an allocation that another process exported; the descriptor may then be closed.
 
         Raises:
-            DriverError: it is none.
+            DriverError: the descriptor is no allocation.
         """
         handle = ctypes.c_ulonglong()
         _check(

@@ -1,4 +1,4 @@
-"""Where loaders and linkers find the CUDA driver's library by its name, libcuda.so.1."""
+"""The folders in which loaders and linkers find the CUDA driver's library, libcuda.so.1."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _USUAL_FOLDERS = ("/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib")
 def named_folder() -> Path | None:
     """Return the folder of LD_LIBRARY_PATH that has the driver's library, None where the loader needs no such help.
 
-    Some images keep the driver in a folder of its own, which nothing but this variable names.
+    Some images keep the driver in a folder that only this variable names.
     """
     return next((folder for folder in _named() if (folder / _NAME).exists()), None)
 

@@ -1,4 +1,4 @@
-"""What this machine is: its CPU or GPU as a `Device`, the cores that a measurement may use.
+"""This machine's CPU and GPUs as `Device` records, and the cores that a measurement may use.
 
 Reads /proc, /sys and, for a GPU, the CUDA driver's own library; needs neither torch nor any external program. The
 driver is asked through ctypes, not NVML, because NVML ignores CUDA_VISIBLE_DEVICES.
@@ -40,7 +40,7 @@ def detect_device(spec: str = "cpu") -> Device:
 
 
 def all_gpus() -> tuple[Device, ...]:
-    """Return every GPU of this machine, by index; none without a driver."""
+    """Return every GPU of this machine by index; none without a driver."""
     try:
         driver = _driver()
         count = _gpu_count(driver)
@@ -50,7 +50,7 @@ def all_gpus() -> tuple[Device, ...]:
 
 
 def same_gpus(device: Device) -> tuple[Device, ...]:
-    """Return the GPUs of this machine that measure alike, `device` first: of its name, architecture and memory."""
+    """Return the GPUs of this machine like `device`, that one first: equal in name, architecture, memory and cores."""
     if device.kind is not DeviceKind.CUDA:
         return (device,)
     alike = (device.name, device.arch, device.memory_bytes, device.cores)
@@ -215,7 +215,7 @@ def _gpu(index: int) -> Device:
 
 
 def driver_library() -> Path:
-    """Return where the CUDA driver's library lies.
+    """Return the path of the CUDA driver's library.
 
     Raises:
         DeviceError: there is no driver.
@@ -246,7 +246,7 @@ def device_nodes(device: Device) -> tuple[str, ...]:
 
 
 def driver_text(version: str, cuda: int) -> str:
-    """Return how a `Device` names its driver: "580.159.04, CUDA 13.0"; `cuda` is as cuDriverGetVersion gives it."""
+    """Return a `Device`'s driver text, "580.159.04, CUDA 13.0"; `cuda` is cuDriverGetVersion's number."""
     newest = f"CUDA {cuda // 1000}.{cuda % 1000 // 10}"
     return f"{version}, {newest}" if version else newest
 

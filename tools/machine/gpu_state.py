@@ -1,7 +1,7 @@
-"""A GPU's state while something is measured on it: clocks, power, temperature, what slows it down, who else uses it.
+"""A GPU's state during a measurement: clocks, power, temperature, reasons to slow down, other processes.
 
-NVML, the driver's own library, is asked. Without it (no driver, a container that hides it) every figure is None and
-every list empty: a measurement goes on without them.
+The source is NVML, the driver's own library. Without it (no driver, a container that hides it) every figure is None and
+every list empty, and a measurement goes on without.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SLOWED_BY = {
     0x80: "hardware power brake",
     0x100: "display clock setting",
 }
-"""nvmlClocksEventReasons of nvml.h; 0x01 is an idle GPU, which slows nothing down that is measured."""
+"""nvmlClocksEventReasons of nvml.h; 0x01 is an idle GPU, which slows no measurement down."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class GpuProcess(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuState(Record):
-    """One look at a GPU; None is unknown."""
+    """A GPU at one moment; None is unknown."""
 
     sm_mhz: float | None = None
     memory_mhz: float | None = None
@@ -74,11 +74,11 @@ def usual_clocks(states: Sequence[GpuState]) -> dict[str, float]:
 
 
 UNCOUNTED = GpuProcess(pid=0, name="an unknown number of processes")
-"""In place of the processes when the driver has more than fit its list: the GPU is busy, with whom is not known."""
+"""In place of the processes when the driver has more than fit its list: the GPU is busy, by processes unknown."""
 
 
 class GpuMonitor:
-    """Looks at one GPU. Holds NVML open until `close`; share it between threads, NVML is safe for that."""
+    """One GPU as NVML sees it. NVML is open until `close`, and safe to share between threads."""
 
     def __init__(self, uuid: str) -> None:
         self.uuid = uuid
@@ -118,16 +118,16 @@ class GpuMonitor:
         return ()
 
     def other_processes(self, own_pids: Iterable[int] = ()) -> tuple[GpuProcess, ...]:
-        """Return the processes on this GPU that are neither ours nor started by us.
+        """Return the processes on this GPU other than this process, `own_pids` and their descendants.
 
-        Ours are this process, `own_pids`, and whatever descends from them. A driver that gives a container the host's
-        process ids cannot be matched with ours: look before anything of ours runs on the GPU.
+        A driver that gives a container the host's process ids cannot be matched with /proc: ask before any process of
+        Ridgeline's runs on the GPU.
         """
         ours = descendants({os.getpid(), *own_pids})
         return tuple(process for process in self.processes() if process.pid not in ours)
 
     def busy_with(self, own_pids: Iterable[int] = ()) -> str:
-        """Return one line that says which other processes use the GPU, "" when none does."""
+        """Return one line that names the other processes on the GPU, "" when there is none."""
         others = self.other_processes(own_pids)
         if not others:
             return ""
@@ -204,7 +204,7 @@ def _driver_version() -> str:
 
 
 def _told(ask: Callable[..., Any], *arguments: object) -> Any:
-    """Return what NVML answers, None where it has no such function or says that the figure is not supported."""
+    """Return NVML's answer, None where NVML lacks the function or the GPU the figure."""
     try:
         return ask(*arguments)
     except pynvml.NVMLError as error:

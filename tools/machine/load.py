@@ -1,4 +1,4 @@
-"""How much of the cores that measurements use is taken by others: read from /proc/stat while nothing of ours runs."""
+"""The share of the measurement cores that other programs use: read from /proc/stat while Ridgeline runs nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _STAT = Path("/proc/stat")
 _LOOK_S = 0.3
 _IDLE_FIELDS = (3, 4)  # proc_stat(5), after the name: idle, and waiting for a disk
 BUSY_SHARE = 0.1
-"""Of the cores: below it others cost a timing less than it repeats to."""
+"""Share of the cores below which other programs change a timing by less than its own scatter."""
 
 
 def cores_in_use(look_s: float = _LOOK_S) -> float:
@@ -32,7 +32,7 @@ def cores_in_use(look_s: float = _LOOK_S) -> float:
 def busy_words(device: Device) -> str:
     """Return a warning when others use the cores that a CPU's kernels are timed on, "" when they are free.
 
-    To be asked while nothing of this process's own runs. A GPU's kernels wait for no core.
+    Ask while no process of Ridgeline's runs. A GPU's kernels wait for no core.
     """
     if device.kind is not DeviceKind.CPU:
         return ""

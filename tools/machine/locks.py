@@ -1,8 +1,8 @@
 """One measurement at a time for each device, on the whole machine: `flock` on files that all users share.
 
-A measurement holds its device's lock exclusively, builds and verifications hold it shared. Both first pass a turnstile,
-which a waiting measurement keeps closed: builds that keep coming cannot starve it. The kernel releases everything when
-a process dies, however it dies.
+A measurement holds its device's lock exclusively; builds and verifications hold it shared. Both first pass a turnstile,
+which a waiting measurement keeps closed, so that builds that keep coming cannot starve it. The kernel releases every
+lock when its process dies, however it dies.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class DeviceLock:
     """The lock of one device, named by its UUID ("cpu" for the processor)."""
 
     def __init__(self, uuid: str, folder: Path | None = None, *, waits: Waits | None = None) -> None:
-        """Make the lock's files; `waits` hears of it when another process holds it."""
+        """Make the lock's folder; `waits` hears of waits for other processes."""
         if folder is None:
             folder = lock_dir()
         else:
@@ -39,13 +39,13 @@ class DeviceLock:
 
     @contextlib.asynccontextmanager
     async def exclusive(self) -> AsyncIterator[None]:
-        """Hold the device alone: for everything that reads a clock."""
+        """Hold the device alone: for tasks that read a clock."""
         async with self._held(fcntl.LOCK_EX):
             yield
 
     @contextlib.asynccontextmanager
     async def shared(self) -> AsyncIterator[None]:
-        """Hold the device together with others that do not measure."""
+        """Hold the device together with tasks that do not measure."""
         async with self._held(fcntl.LOCK_SH):
             yield
 

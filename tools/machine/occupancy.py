@@ -1,6 +1,6 @@
-"""What a multiprocessor of each architecture holds, how many warps of a kernel fit, and what keeps more away.
+"""The resources of each architecture's multiprocessor, how many warps of a kernel fit, and which resource limits them.
 
-Computed, no GPU needed.
+Computed from tables; no GPU is needed.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ LARGEST_BLOCK = 1024
 _REGISTERS = 64 << 10  # of one multiprocessor, and the allocation unit of a warp, since compute capability 5.0
 _REGISTER_UNIT = 256
 _RESERVED_SHARED = 1024  # the system's own, in each block, since 8.0
-LEAST_SHARED_BYTES = 48 << 10  # what every architecture gives a block, and the most that is static
+LEAST_SHARED_BYTES = 48 << 10  # every architecture gives a block as much, and no more of it is static
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Multiprocessor:
-    """What one multiprocessor holds, of 64 Ki registers and blocks of 1024 threads at most on each architecture here.
+    """The resources of one multiprocessor; every architecture here has 64 Ki registers and blocks of at most 1024 threads.
 
     From "Technical Specifications per Compute Capability" of the CUDA C++ Programming Guide 13.0 and the toolkit's
     cuda_occupancy.h.
@@ -48,7 +48,7 @@ _BY_ARCHITECTURE = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Occupancy:
-    """How full one multiprocessor gets."""
+    """The blocks and warps that are resident on one multiprocessor."""
 
     blocks: int
     warps: int
@@ -62,12 +62,12 @@ class Occupancy:
 
 
 def multiprocessor(arch: str) -> Multiprocessor | None:
-    """Return the limits of an architecture ("sm_90a"), None for one that is not known here."""
+    """Return the resources of an architecture ("sm_90a"), None for an unknown one."""
     return _BY_ARCHITECTURE.get(arch.removeprefix("sm_").rstrip("af"))
 
 
 def block_shared_bytes(arch: str) -> int:
-    """Return the most shared memory that one block may ask for; 48 KiB, which every one has, where `arch` is not known."""
+    """Return the most shared memory that one block may ask for; 48 KiB, the least of all, for an unknown `arch`."""
     limits = multiprocessor(arch)
     return limits.shared_bytes - limits.reserved_shared if limits else LEAST_SHARED_BYTES
 

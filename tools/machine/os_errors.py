@@ -1,4 +1,4 @@
-"""What every process of Ridgeline says of a fault: the form of a line in run.log, and whose a system's error is."""
+"""Errors of the operating system as Ridgeline's, and the form of a line in run.log."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _NAMED_PATHS = frozenset({errno.EPERM, errno.ENOENT, errno.EISDIR, errno.ENOTDIR
 
 
 def is_users_to_mend(error: OSError, *, names_paths: bool) -> bool:
-    """Say whether an operating system's error is one of space or rights, or of a path when users name the paths.
+    """Say whether the user can mend an error: one of space or rights, or of a path where users name the paths.
 
-    A process whose paths are all its own passes `names_paths=False`: a file missing there is a fault of ours.
+    A process whose paths are all its own passes `names_paths=False`: a file missing there is an internal error.
     """
     return error.errno in (_SPACE_AND_RIGHTS | _NAMED_PATHS if names_paths else _SPACE_AND_RIGHTS)
 
 
 def as_told(error: Exception, task: str | None) -> RidgelineError:
-    """Return an error as the engine's process is told of it: one of ours, with what it was about."""
+    """Return an error as one of Ridgeline's tree, with the file or the task that it was about."""
     if isinstance(error, RidgelineError):
         return error
     if isinstance(error, OSError):

@@ -1,7 +1,7 @@
-"""The folders that Ridgeline keeps things in, and small JSON files whose readers see the old content or the new.
+"""Ridgeline's folders, and small JSON files whose readers see the old content or the new.
 
-Every folder is absolute: an evaluator runs in `/`, where a relative name would mean another one. `for_a_child` hands a
-process of ours the same folders.
+Every folder is absolute: an evaluator runs in `/`, where a relative name would mean another folder. `for_a_child` hands
+a child process the same folders.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from platformdirs import site_cache_path, user_cache_path, user_data_path
 
 from ridgeline.tools.errors import DeviceError
 
-_LOCK_FOLDERS = (Path("/run/lock/ridgeline"), Path("/tmp/ridgeline-locks"))  # noqa: S108  what every user finds, $TMPDIR or not
+_LOCK_FOLDERS = (Path("/run/lock/ridgeline"), Path("/tmp/ridgeline-locks"))  # noqa: S108  every user finds the same folder, $TMPDIR or not
 _FOLDER_PATIENCE_S = 1.0  # between another process's mkdir and chmod
 _FIRST_POLL_S = 0.001
 
 
 def home_dir() -> Path:
-    """Return the folder of what outlives runs: $RIDGELINE_HOME, else $XDG_DATA_HOME/ridgeline, else
+    """Return the folder of files that outlive runs: $RIDGELINE_HOME, else $XDG_DATA_HOME/ridgeline, else
     ~/.local/share/ridgeline."""
     return _chosen("RIDGELINE_HOME") or user_data_path("ridgeline").absolute()
 
@@ -41,8 +41,8 @@ def default_cache_dir() -> Path:
 def lock_dir() -> Path:
     """Return the folder of the lock files: $RIDGELINE_LOCK_DIR, else /run/lock/ridgeline, else /tmp/ridgeline-locks.
 
-    The first folder that exists is everybody's. A process that cannot use that one takes no other, where nobody else
-    would see its locks.
+    The first folder that exists is the one that all users share. A process that cannot use it takes no other: no other
+    process would see its locks there.
 
     Raises:
         DeviceError: the folder cannot be used.
@@ -70,7 +70,7 @@ def for_a_child(cache_dir: Path) -> dict[str, str]:
 
 
 def make_shared_folder(folder: Path) -> None:
-    """Make a folder that everyone may write to, or see that it is one; another process may be making it just now.
+    """Make a folder that every user may write to, or check that it is one; another process may be making it just now.
 
     Raises:
         OSError: there is a folder that this process cannot write to, or none can be made.

@@ -1,4 +1,4 @@
-"""What a process has used so far, read from /proc: processor time, threads, page faults."""
+"""The processor time, threads and page faults of a process so far, read from /proc."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 _AT_REST = "TtZX"  # stopped, traced, ended
 IDLE_SHARE = 0.05
-"""Of one core: a process that has nothing to do and uses more is at work behind the clock's back."""
+"""Share of one core above which a process without a request is at work behind the clock's back."""
 _LONGEST_STAT = 4096
 _AFTER_COMMAND = 3  # proc_pid_stat(5): the list that follows "pid (command) " starts at field 3
 
@@ -21,7 +21,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def processor_s(pid: int) -> float:
-    """Return what all threads of a process, ended ones too, have spent on cores, to the nanosecond; 0.0 when it is gone."""
+    """Return the nanosecond-exact time on cores of all threads of a process, ended ones too; 0.0 when it is gone."""
     try:
         return time.clock_gettime(_clock_of(pid))
     except OSError:
@@ -45,7 +45,7 @@ def thread_count(pid: int) -> int:
 
 
 class Threads:
-    """The threads of one process, looked at again and again: their /proc files stay open, so that a look takes 20 us."""
+    """The threads of one process; their /proc files stay open, so that a look takes 20 us."""
 
     def __init__(self, pid: int) -> None:
         self._folder = f"/proc/{pid}/task"
@@ -65,7 +65,7 @@ class Threads:
         return all(self._state(task) in _AT_REST for task in tasks)
 
     def _state(self, task: str) -> str:
-        """Return a thread's state; an open file tells of the thread that it was opened for, and fails when that has ended."""
+        """Return a thread's state; reading its open file fails once the thread has ended."""
         for _ in range(2):
             try:
                 if task not in self._stats:
@@ -78,7 +78,7 @@ class Threads:
         return "X"
 
     def _forget(self, tasks: Iterable[str]) -> None:
-        """Close the files of these threads: a program that replaces its own ones would have this process run out of them."""
+        """Close the files of these threads: else a program that keeps replacing threads would use up this process's files."""
         for task in tasks:
             os.close(self._stats.pop(task))
 

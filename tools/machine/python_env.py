@@ -1,4 +1,4 @@
-"""The environments of the Python processes that Ridgeline starts: what they import, and how they compute."""
+"""The environments of the Python processes that Ridgeline starts: for imports, folders and fair computing."""
 
 from __future__ import annotations
 
@@ -28,14 +28,15 @@ def package_folder() -> Path:
 
 
 def python_path() -> str:
-    """Return a PYTHONPATH with which a child process finds this package and everything that this process imports."""
+    """Return a PYTHONPATH with which a child process finds this package and all that this process can import."""
     return _joined(path for path in sys.path if path and Path(path).is_dir())
 
 
 def clean_environment(environment: Mapping[str, str], *, cache_dir: Path) -> dict[str, str]:
     """Return the part of `environment` that an evaluator may see, and where this package and its folders lie.
 
-    PYTHONPATH, not `sys.path`: the host's own begins with the folder of its script, whose modules are none of ours.
+    PYTHONPATH is passed on, not `sys.path`: that of a host begins with the folder of its script, whose modules are not
+    Ridgeline's.
     """
     kept = {k: v for k, v in environment.items() if k in _PASSED or k.startswith(_PASSED_PREFIXES)}
     given = (path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path)
@@ -47,27 +48,33 @@ def compute_environment(device: Device, *, in_python: bool = False) -> dict[str,
     """Return the variables that make a comparison fair, and on a GPU let a process see that GPU alone.
 
     OpenMP's threads wait passively, since spinning threads of the idle side take cores from the other. malloc neither
-    maps nor trims: eager torch otherwise page-faults through every temporary of 32 MiB and looks 6 x slower than it is.
+    maps nor trims: eager torch otherwise page-faults through every temporary of 32 MiB and takes 6 x as long.
 
     `in_python` is for a Python runner and the judge beside it: OpenMP's threads are bound on a CPU. In a process that
     goes on after a stop, unbound threads share a core for a whole block now and then: a copy of the reference took 1.1
     to 1.4 x eager's time, and 1.02 to 1.15 x with bound ones. A native host's threads stay unbound: those that its
     candidate starts itself would all inherit one core.
     """
-    on_gpu = device.kind is DeviceKind.CUDA
-    visible = {"CUDA_VISIBLE_DEVICES": device.uuid, "CUDA_CACHE_DISABLE": "1"} if on_gpu else {}
-    bound = {"OMP_PROC_BIND": "true"} if in_python and not on_gpu else {}
-    return (
-        visible
-        | bound
-        | {
-            "OMP_NUM_THREADS": str(len(measurement_cores()) if on_gpu else device.cores),
-            "OMP_WAIT_POLICY": "passive",
-            "OMP_DYNAMIC": "false",
-            "MALLOC_MMAP_MAX_": "0",
-            "MALLOC_TRIM_THRESHOLD_": "-1",
-        }
-    )
+    own = _gpu_environment(device) if device.kind is DeviceKind.CUDA else _cpu_environment(device, in_python=in_python)
+    return own | {
+        "OMP_WAIT_POLICY": "passive",
+        "OMP_DYNAMIC": "false",
+        "MALLOC_MMAP_MAX_": "0",
+        "MALLOC_TRIM_THRESHOLD_": "-1",
+    }
+
+
+def _cpu_environment(device: Device, *, in_python: bool) -> dict[str, str]:
+    bound = {"OMP_PROC_BIND": "true"} if in_python else {}
+    return bound | {"OMP_NUM_THREADS": str(device.cores)}
+
+
+def _gpu_environment(device: Device) -> dict[str, str]:
+    return {
+        "CUDA_VISIBLE_DEVICES": device.uuid,
+        "CUDA_CACHE_DISABLE": "1",
+        "OMP_NUM_THREADS": str(len(measurement_cores())),
+    }
 
 
 def _joined(paths: Iterable[str]) -> str:

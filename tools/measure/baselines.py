@@ -56,10 +56,10 @@ StartJudge = Callable[[], JudgeProcess]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
-    """A mode whose first call has been made: how exact its output is."""
+    """What a mode's first call gave: how exact its output is."""
 
     rel_error: float
-    precision_class: PrecisionClass | None  # None: the output fits no class
+    precision_class: PrecisionClass | None  # None: it fits no class
 
 
 def measure_baselines(

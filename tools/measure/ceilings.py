@@ -48,7 +48,7 @@ class Bandwidth(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ceilings(Record):
-    """What one device can do at most."""
+    """The fastest rates at which one device was seen to work."""
 
     version: int = CEILINGS_VERSION
     device: Device

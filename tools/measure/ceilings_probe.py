@@ -30,7 +30,7 @@ PROBE_TIMEOUT_S = 120.0
 
 
 class CeilingsProbe(Protocol):
-    """What the probes of the kinds of device differ in."""
+    """The probe of one kind of device."""
 
     name: str  # in the message of a failed build
     usual_s: str  # how long the probe takes, for a log

@@ -1,12 +1,12 @@
-"""Collecting outputs from a Python runner: what it takes is measured, so that no output is made while it is collected.
+"""Copy a Python runner's outputs and time each copy, to catch work deferred until the output is asked for.
 
 The runner keeps each call's output and copies it into the judge's memory when asked, outside of any timed block. A
-candidate that shares the runner's Python could do its work only then, and as it likes: for some calls, in part, or for
-a whole block when the first output is asked for. So of every block the last call's output and random others are
-collected, in a random order, and what a block's collections took counts for all of its calls.
+candidate that shares the runner's Python could put its work off until then: for some calls, in part, or for a whole
+block until its first output is asked for. After every block the last call's output and random others are therefore
+collected in a random order, and the time of a block's collections counts for all of its calls.
 
-On a CPU it is processor time: work that is put off takes as much of it as work in time, and other programs, which
-make a process wait, change it little. A GPU's work takes none, so there it is the time by the clock.
+On a CPU that time is processor time: deferred work takes as much of it as work in time, and other programs, which make
+a process wait, change it little. A GPU's work takes no processor time, so there the clock decides.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from ridgeline.tools.records.vocabulary import DeviceKind, Interface
 from ridgeline.tools.runner.process import RunnerProcess
 
 RANDOM_ONES = 3
-"""Of the calls before the last one of a block."""
+"""Outputs collected of a block's calls before the last one."""
 _COPIES = {DeviceKind.CPU: 1.25, DeviceKind.CUDA: 2.0}
-"""A collection may take as much as this many of the judge's copies, which go out and back."""
+"""A collection may take this multiple of the judge's copy of as much, out and back ..."""
 _SHARE_OF_CALL = {DeviceKind.CPU: 0.1, DeviceKind.CUDA: 0.25}
-"""... and this part of a call beside them."""
+"""... plus this part of a call ..."""
 _REQUEST_S = {DeviceKind.CPU: 2e-4, DeviceKind.CUDA: 5e-4}
-"""... and this for the request itself: a stopped process that goes on. Honest runners took 0.15 ms of processor time."""
+"""... plus this for the request, at which a stopped process goes on. Honest runners took 0.15 ms of processor time."""
 _DROPPED = {DeviceKind.CPU: 0.0, DeviceKind.CUDA: 1 / 8}
-"""Part of the blocks that does not count, the slowest ones: other programs' work, in time by the clock."""
+"""Part of the blocks, the slowest ones, that does not count: the clock measures other programs' work too."""
 
 
 @dataclass(slots=True)
@@ -40,14 +40,14 @@ class Collector:
 
     runner: RunnerProcess
     judge: JudgeProcess
-    blocks_s: list[float] = field(default_factory=list)  # what a block's collections took, averaged over its calls
-    copies_s: list[float] = field(default_factory=list)  # the judge's, of as much, out and back, right after each
-    calls_s: list[float] = field(default_factory=list)  # of a call: what was spent between two blocks' collections
+    blocks_s: list[float] = field(default_factory=list)  # a block's collections, averaged over its calls
+    copies_s: list[float] = field(default_factory=list)  # the judge's copy of as much, right after each collection
+    calls_s: list[float] = field(default_factory=list)  # a call, from the time between two blocks' collections
     rng: random.Random = field(default_factory=random.SystemRandom)
     _ended_s: float | None = None  # the runner's time when the last collection had ended
 
     def __call__(self, chosen: Sequence[int], calls: int) -> None:
-        """Let the runner put the outputs of the chosen sets, and of further ones, into the sets' memory."""
+        """Let the runner copy the outputs of the chosen sets and of random others into the sets' memory."""
         if self._ended_s is not None:
             self.calls_s.append((self._spent_s(self.runner.pid) - self._ended_s) / calls)
         took_s = {each: self._collect(each) for each in sets_to_collect(chosen, calls, self.rng)}
@@ -67,10 +67,10 @@ class Collector:
         return processor_s(pid) if self.judge.device_kind is DeviceKind.CPU else time.perf_counter()
 
     def complaint(self, call_s: float) -> str:
-        """Return why these outputs were not there when their calls had returned, "" when they were.
+        """Return why the outputs were not made when their calls had returned, "" when they were.
 
-        Of a call's time by the clock and its processor time the smaller one counts: a busy machine stretches the one, and
-        a candidate that keeps other cores busy the other.
+        A call's time is min(time by the clock, processor time): a busy machine stretches the former, a candidate that
+        keeps other cores busy the latter.
         """
         call_s = min(call_s, median(self.calls_s)) if self.calls_s else call_s
         return late_work(self.blocks_s, self.copies_s, call_s=call_s, kind=self.judge.device_kind)
@@ -82,7 +82,7 @@ def collector_for(runner: RunnerProcess, judge: JudgeProcess, interface: str) ->
 
 
 def sets_to_collect(chosen: Sequence[int], calls: int, rng: random.Random) -> list[int]:
-    """Return the chosen sets of a block, its last call's and enough random others, in an order that tells nothing."""
+    """Return the chosen sets of a block, its last call's and random others up to RANDOM_ONES, in a random order."""
     others = [each for each in range(calls - 1) if each not in chosen]
     missing = RANDOM_ONES - sum(each < calls - 1 for each in chosen)
     more = rng.sample(others, max(0, min(missing, len(others))))
@@ -92,15 +92,15 @@ def sets_to_collect(chosen: Sequence[int], calls: int, rng: random.Random) -> li
 
 
 def per_call_s(took_s: dict[int, float], calls: int) -> float:
-    """Return what collecting one output of a block took; the random ones stand for every call but the last."""
+    """Return the mean seconds of collecting one output; the random calls stand for every call but the last."""
     before = [seconds for each, seconds in took_s.items() if each != calls - 1]
     return ((calls - 1) * mean(before) + took_s[calls - 1]) / calls
 
 
 def late_work(blocks_s: Sequence[float], copies_s: Sequence[float], *, call_s: float, kind: DeviceKind) -> str:
-    """Return a sentence when collecting took more than copying explains; "" when it did not.
+    """Return a sentence when collecting took longer than copying explains, "" when it did not.
 
-    `copies_s` is what the judge took, asked at the same time to copy as much. The mean of all blocks decides: a candidate
+    `copies_s` are the judge's times of copying as much at the same moments. The mean of all blocks decides: a candidate
     that puts off only some calls, or the calls of some blocks, puts off as much of its time.
     """
     if not blocks_s:

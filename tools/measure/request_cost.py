@@ -1,8 +1,8 @@
-"""What a request to a runner costs: the part of a timed block that no kernel can be blamed for.
+"""The cost of a request to a runner: the part of a timed block that is no kernel's time.
 
-Waking the runner, reading the request and answering takes about 0.1 ms of the parent's clock, and on a GPU, which
-changes over from the judge's work to the runner's, up to four times that. Measured with a library of Ridgeline's own
-that does nothing, in a runner of its own, so that no candidate has a say in what is taken off its time.
+Waking the runner, reading the request and answering takes about 0.1 ms of the parent's clock. On a GPU, which changes
+over from the judge's work to the runner's, it takes up to four times that. The cost is measured with an empty library
+of Ridgeline's own in a runner of its own, so that no candidate has a say in what is taken off its time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ridgeline.tools.sandbox.sandbox import Sandbox
 
 SAMPLES = {DeviceKind.CPU: 40, DeviceKind.CUDA: 20}
 PERCENT = {DeviceKind.CPU: 50, DeviceKind.CUDA: 75}
-"""Which of the samples is taken off. On a GPU they have two values, by whether the change of process falls into the
+"""Percentile of the samples that is taken off. On a GPU they have two values, by whether the change of process falls into the
 request (0.1 and 0.36 ms on an H200): below the upper one, half of the blocks would look slower than they are. The
 difference is what a clock that lies can gain in a block."""
 _WORK = {DeviceKind.CPU: "idle", DeviceKind.CUDA: "renew"}  # a CPU takes half a second to renew all contents
@@ -38,7 +38,7 @@ _FLAGS: dict[DeviceKind, tuple[str, ...]] = {
 
 
 def nothing_library(cache_dir: Path, device: Device) -> Path:
-    """Return the library that does nothing on this kind of device, compiling it once.
+    """Return the empty library for this kind of device, compiled once.
 
     Raises:
         DeviceError: the compiler is missing or fails.
@@ -56,7 +56,7 @@ def nothing_library(cache_dir: Path, device: Device) -> Path:
 
 
 def usual_request_s(sandbox: Sandbox, plan: RunnerPlan, judge: JudgeProcess) -> float:
-    """Return the seconds that a request of a block usually takes beside the work it asks for.
+    """Return the seconds that a block's request usually takes beside the work that it asks for.
 
     A block's request comes right after the judge was at work; on a GPU, which then changes over to a process whose
     caches have gone cold, each sample follows the same work as a block. The plan names the empty library.
@@ -73,7 +73,7 @@ def usual_request_s(sandbox: Sandbox, plan: RunnerPlan, judge: JudgeProcess) -> 
 
 
 def _block_s(runner: RunnerProcess, judge: JudgeProcess) -> float:
-    """Return what a block of nothing takes, in the order of a real one: see benchmark.py."""
+    """Time an empty block after the same steps as a real one: see benchmark.py."""
     runner.stop()
     judge.request(_WORK[judge.device_kind])
     judge.stop()

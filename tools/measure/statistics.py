@@ -4,7 +4,7 @@ The interval is the sign test's, inverted: the order statistics x(k) and x(n+1-k
 distribution with probability 1 - 2 P(Binomial(n, 1/2) < k) (W. R. Thompson, Annals of Mathematical Statistics 7, 1936;
 Hollander, Wolfe, Chicken, "Nonparametric Statistical Methods", section 3.6). It is chosen over a bootstrap, which
 covers too little with the ten or so blocks of a measurement and needs a random generator, and over Wilcoxon's, which
-assumes symmetry: what disturbs a timing only ever makes it slower. Its price is a somewhat wider interval.
+assumes symmetry: disturbances only make a timing slower. Its price is a somewhat wider interval.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SMALLEST_SAMPLE_95 = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedRatio:
-    """The median of paired ratios reference / candidate and what is known of it."""
+    """The median of paired ratios with its 95 % interval."""
 
     ratio: float
     ci95: tuple[float, float]
@@ -88,7 +88,7 @@ class StoppingRule:
     give_up_below: float = 0.0  # stop early once the whole interval lies below this ratio
 
     def without_giving_up(self) -> StoppingRule:
-        """Return the rule for something that is measured alone, where a ratio means nothing."""
+        """Return the rule for a side that is measured alone, where a ratio means nothing."""
         return replace(self, give_up_below=0.0)
 
     def is_done(self, measured: PairedRatio, elapsed_s: float) -> bool:

@@ -1,8 +1,8 @@
-"""Whether a built candidate does the reference's work: the parent drives judge and runner and decides (no torch here).
+"""The verdict on a built candidate: the parent drives judge and runner through the trials and decides (no torch here).
 
-For each trial: the judge writes secret inputs and poisons the output, the runner calls the candidate once and is
-stopped the moment it answers, the judge looks. Then the same inputs again over another poison. What each check is good
-for is in docs/judge.md.
+For each trial the judge writes secret inputs and poisons the output, the runner calls the candidate once and is stopped
+the moment it answers, and the judge examines the output. The same inputs follow over another poison. docs/judge.md
+gives each check's reason.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What Nsight Compute's counters say to a kernel engineer, kernel by kernel."""
+"""Nsight Compute's counters as advice to a kernel engineer, kernel by kernel."""
 
 from __future__ import annotations
 

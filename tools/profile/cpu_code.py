@@ -1,4 +1,4 @@
-"""What a shared object's x86-64 code does in its loops, read from objdump's listing; the object is never loaded."""
+"""The loops of a shared object's x86-64 code, read from objdump's listing; the object is never loaded."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Instruction:
 
 @dataclass(slots=True, kw_only=True)
 class LoopFacts:
-    """What the innermost loops of all functions hold together."""
+    """Counts over the innermost loops of all functions."""
 
     loops: int = 0  # innermost loops with floating-point work
     scalar_loops: int = 0  # of these, the ones without any packed operation

@@ -1,4 +1,4 @@
-"""What limits a CPU kernel: the instructions in its loops, without running it."""
+"""Findings on a CPU kernel: the instructions in its loops, without running it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LARGEST_LISTING_BYTES = 32 << 20
 
 
 def look_into_loops(specimen: Specimen) -> Findings:
-    """Return what the library's disassembly tells; objdump reads it in the sandbox, and it is never loaded."""
+    """Return the findings of the library's disassembly; objdump reads it in the sandbox, and it is never loaded."""
     facts, missing = _loop_facts(specimen.library, specimen.sandbox)
     own_work = cpu_work(*read_links(specimen.library, specimen.sandbox))
     if facts is None:

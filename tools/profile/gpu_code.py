@@ -1,4 +1,4 @@
-"""What the compiler made of each kernel of a CUDA library: registers, spills, shared memory, instructions.
+"""The kernels of a CUDA library as compiled: registers, spills, shared memory, instructions.
 
 Read from ptxas' messages of the build (`-Xptxas=-v`) and from cuobjdump's listing; the library is never loaded.
 """
@@ -54,7 +54,7 @@ class KernelCode(Record):
     stack_bytes: int = 0  # of a thread, in local memory: spilled registers, and arrays indexed at run time
     spill_store_bytes: int | None = None  # in the code, not at run time
     spill_load_bytes: int | None = None
-    shared_bytes: int = 0  # static; what a launch adds is not in the code
+    shared_bytes: int = 0  # static; a launch's dynamic part is not in the code
     instructions: dict[str, int] = field(default_factory=dict)  # opcode, memory ones with their width: "LDG.128"
 
     @property
@@ -105,7 +105,7 @@ def _with_ptxas_line(kernel: KernelCode, line: str) -> KernelCode:
 def read_resource_usage(listing: str, arch: str) -> dict[str, KernelCode]:
     """Return the kernels of `cuobjdump --dump-resource-usage`, by mangled name.
 
-    It tells no spilled register from an array in local memory: both are stack.
+    The listing does not tell a spilled register from an array in local memory: both are stack.
     """
     reserved = RESERVED_SHARED if int(re.sub(r"\D", "", arch) or 0) >= 90 else 0
     kernels: dict[str, KernelCode] = {}
@@ -144,7 +144,7 @@ def _kind_of(opcode: str, modifiers: str) -> str:
 
 
 def merged(described: Mapping[str, KernelCode], instructions: Mapping[str, Counter[str]]) -> tuple[KernelCode, ...]:
-    """Return every kernel with what is known of it, in the order in which it was described."""
+    """Return every kernel with its instructions, in the order of `described`."""
     names = [*described, *(name for name in instructions if name not in described)]
     return tuple(
         replace(described.get(name) or KernelCode(name=short_name(name)), instructions=dict(instructions.get(name, {})))

@@ -1,7 +1,7 @@
-"""Nsight Compute's hardware counters of a candidate that runs alone, and what they say to a kernel engineer.
+"""Nsight Compute's hardware counters of a candidate that runs alone.
 
-A profiler that does not work here (not installed, counters for administrators only, a sandbox that it cannot stand)
-costs the counters, never the profile: the reason becomes a note.
+A profiler that does not work here (not installed, counters for administrators only, refused by the sandbox) costs the
+counters, never the profile: the reason becomes a note.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ridgeline.tools.sandbox.sandbox import Sandbox
 MOST_LAUNCHES = 48
 """Each launch is replayed a few times, 10 to 100 ms each: enough for three calls of 16 kernels."""
 MOST_ATTEMPTS = 8
-"""One that fails for a metric that does not exist ends within 2 s and names that one."""
+"""An attempt that fails for a metric that does not exist ends within 2 s and names the metric."""
 GLOBAL_OF = "l1tex__t_{}_pipe_lsu_mem_global_op_{}.sum"
 EFFICIENCY_OF = "smsp__sass_average_data_bytes_per_sector_mem_global_op_{}.pct"
 LOCAL_OF = "l1tex__t_bytes_pipe_lsu_mem_local_op_{}.sum"
@@ -91,7 +91,7 @@ class KernelCounters(Record):
 
     @property
     def dram_bytes(self) -> float:
-        """Return what moved between the GPU and its memory."""
+        """Return the bytes that moved between the GPU and its memory."""
         return sum(self.get(metric) for metric in DRAM_BYTES)
 
 
@@ -149,7 +149,7 @@ def ncu_options(metrics: Sequence[str]) -> tuple[str, ...]:
 
 
 def read_ncu(output: str) -> tuple[KernelCounters, ...]:
-    """Return the launches in what `ncu --csv` printed, with whatever else was printed around it.
+    """Return the launches in the output of `ncu --csv`, among other programs' output.
 
     Both of its forms are read: a row for each launch with a column for each metric (--page raw; its second row names
     the units), and a row for each metric.
@@ -198,13 +198,13 @@ def ncu_failure(output: str) -> str:
 
 
 def last_launches(launches: Sequence[KernelCounters]) -> tuple[KernelCounters, ...]:
-    """Return each kernel once, as it was launched last, the longest first."""
+    """Return the last launch of each kernel, the longest first."""
     latest = {launch.name: launch for launch in launches}
     return tuple(sorted(latest.values(), key=lambda k: k.get(DURATION_NS), reverse=True))
 
 
 def bytes_of_a_call(launches: Sequence[KernelCounters]) -> float | None:
-    """Return what one call moves through the GPU's memory, None when not every launch was seen."""
+    """Return the bytes that one call moves through the GPU's memory, None when not every launch was seen."""
     if not _are_whole_calls(launches):
         return None
     return sum(launch.dram_bytes for launch in launches_of_a_call(launches))

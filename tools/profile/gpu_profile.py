@@ -1,4 +1,4 @@
-"""What limits a CUDA kernel: its code always, without running it; hardware counters where Nsight Compute works."""
+"""Findings on a CUDA kernel: always of its code, without running it; of counters where Nsight Compute works."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _CUOBJDUMP_LIMITS = Limits(wall_s=60.0, cpu_s=60, memory_bytes=2 << 30, file_byt
 
 
 def look_into_kernels(specimen: Specimen) -> Findings:
-    """Return what a CUDA library's code and, where they can be had, its counters tell."""
+    """Return the findings of a CUDA library's code and, where Nsight Compute works, of its counters."""
     description, library, sandbox = specimen.description, specimen.library, specimen.sandbox
     code, missing = read_code(library, build_log=specimen.build_log, arch=specimen.device.arch, sandbox=sandbox)
     launches, reason = count_kernels(specimen.runner, signature=description.signature, library=library, sandbox=sandbox)
@@ -62,7 +62,7 @@ def look_into_kernels(specimen: Specimen) -> Findings:
 def read_code(
     library: Path, *, build_log: str, arch: str, sandbox: Sandbox
 ) -> tuple[tuple[KernelCode, ...], list[str]]:
-    """Return every kernel of a library as the compiler left it, and what could not be found out.
+    """Return every kernel of a library as compiled, and a note on each part that is unknown.
 
     ptxas' messages tell spills from arrays; cuobjdump stands in where the log has none, and alone lists instructions.
     """
@@ -80,10 +80,10 @@ def read_code(
 
 
 def _listing(cuobjdump: Path, option: str, library: Path, sandbox: Sandbox) -> str:
-    """Return what cuobjdump says of a library, in the sandbox: the file is a stranger's.
+    """Return cuobjdump's listing of a library, made in the sandbox since the file is untrusted.
 
     Raises:
-        EngineError: it fails.
+        EngineError: cuobjdump fails.
     """
     with tempfile.TemporaryDirectory(prefix="ridgeline-profile-") as name:
         folder = claim_workdir(Path(name))
@@ -107,7 +107,7 @@ def _listing(cuobjdump: Path, option: str, library: Path, sandbox: Sandbox) -> s
 
 
 def code_notes(kernels: Sequence[KernelCode], *, device: Device, floor: Floor | None) -> list[str]:
-    """Return what the code alone says of each kernel."""
+    """Return notes on each kernel from its code alone."""
     notes = []
     for kernel in kernels[:MOST_KERNELS_NAMED]:
         found = [

@@ -1,4 +1,4 @@
-"""What objdump lists of a shared object: the file is a stranger's, so it is read in the sandbox and never loaded."""
+"""objdump's listings of a shared object: the file is untrusted, so it is read in the sandbox and never loaded."""
 
 from __future__ import annotations
 

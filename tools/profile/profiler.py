@@ -1,4 +1,4 @@
-"""What limits a timed kernel, in words that a person or a model can act on.
+"""The limits of a timed kernel, in words that a person or a model can act on.
 
 Measured: achieved bandwidth and arithmetic against the floor. Static: the loops of a CPU's library (cpu_profile.py), or
 the kernels of a GPU's and, where Nsight Compute works, the hardware's counters (gpu_profile.py).
@@ -39,8 +39,8 @@ def profile_candidate(
 ) -> Profile:
     """Return where a kernel's time goes; figures are None for a kernel that was not timed.
 
-    For a GPU, `build_log` is what the compiler said, and `runner` how the candidate's runner is confined: with it the
-    candidate is run alone under Nsight Compute; hold the device's lock.
+    `build_log` and `runner` are for a GPU: see Specimen. With `runner` the candidate is run alone under Nsight Compute,
+    so the caller holds the device's lock.
     """
     found = Findings(notes=("no shared object to look at",))
     if library is not None and library.exists():

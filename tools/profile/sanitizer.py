@@ -1,4 +1,4 @@
-"""compute-sanitizer over a candidate that runs alone: what AddressSanitizer and UBSan are to a CPU candidate.
+"""compute-sanitizer over a GPU candidate that runs alone, as AddressSanitizer and UBSan check a CPU candidate.
 
 memcheck finds accesses out of bounds and misaligned, racecheck hazards in shared memory, initcheck reads of memory that
 nobody wrote, synccheck barriers that not every thread reaches. The candidate's own build is examined, not another.
@@ -24,7 +24,7 @@ from ridgeline.tools.sandbox.sandbox import Sandbox
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 FOUND_EXIT_CODE = 86
-"""What compute-sanitizer is told to exit with when it found something; the host never does."""
+"""compute-sanitizer's exit status for findings, as its options set it; the host never exits with it."""
 MOST_FINDINGS = 8
 _LINE = re.compile(r"^========= ?(.*)$", re.MULTILINE)
 _SUMMARY = re.compile(r"^[A-Z]+ SUMMARY: \d+")
@@ -38,7 +38,7 @@ _NOT_THE_CANDIDATES = ("Device not supported", "Unable to launch", "No attachabl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examination(Record):
-    """What one of compute-sanitizer's tools said of a candidate."""
+    """The findings of one of compute-sanitizer's tools."""
 
     tool: str  # "memcheck"
     findings: tuple[str, ...] = ()  # one line each
@@ -54,7 +54,7 @@ class SanitizerReport(Record):
 
     @property
     def reason(self) -> str:
-        """Return the first finding of each tool that found something, "" when none did."""
+        """Return the first finding of each tool that has any, "" when none has."""
         return "; ".join(f"{e.tool}: {e.findings[0]}" for e in self.examinations if e.findings)
 
     @property
@@ -137,7 +137,7 @@ def sanitizer_options(tool: str) -> tuple[str, ...]:
 
 
 def conclude(tool: str, ended: ExitStatus, output: str) -> Examination:
-    """Return what one run of a tool means: findings, nothing found, or why nothing is known."""
+    """Return the examination that one run of a tool was: findings, none, or why the run does not count."""
     findings = read_findings(output)
     if findings:
         return Examination(tool=tool, findings=findings)
@@ -154,7 +154,7 @@ def has_summary(output: str) -> bool:
 def read_findings(output: str) -> tuple[str, ...]:
     """Return compute-sanitizer's findings, one line each: what and where; equal ones once, with a count.
 
-    Left out: racecheck's warnings (hazards that change no value), and what a tool says of itself.
+    Left out: racecheck's warnings (hazards that change no value), and a tool's messages about itself.
     """
     blocks: list[list[str]] = []
     for line in _LINE.findall(output):
@@ -174,7 +174,7 @@ def _is_the_tools_own(block: list[str]) -> bool:
 
 
 def _one_line(block: list[str]) -> str:
-    """Join a finding's head with its place and with what its address is; threads and addresses differ, so they go."""
+    """Join a finding's head with its place and its kind of address, without the threads and addresses, which differ."""
     head = block[0].removeprefix("Error: ")
     parts = [_without_numbers(head) if " access at " in head else head.strip()]
     for line in block[1:]:

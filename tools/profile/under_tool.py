@@ -1,9 +1,9 @@
 """A candidate run alone under a watching tool: Nsight Compute, compute-sanitizer.
 
 The native host's mode `--alone SETUP_FILE` fills inputs of its own with random numbers, calls the candidate three times
-and exits with 0. Nothing is judged or timed there, and nothing of the judge's is in reach. Tool and candidate are
-confined together, as a runner is; they talk over sockets, which only tier A can allow: there the two have a network
-of their own with nobody else on it.
+and exits with 0. Nothing is judged or timed there, and no memory of the judge is in reach. Tool and candidate are confined
+together, as a runner is. They talk over sockets, which only tier A can allow: there the two have a network of their
+own without any other process.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _INSTALLED = ("/opt/nvidia/nsight-compute", "/opt/nvidia/compute-sanitizer")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchingTool:
-    """A program that runs another one to look into it."""
+    """A program that runs another program and watches it."""
 
     path: Path
-    readable: tuple[Path, ...]  # what it needs beyond /usr
+    readable: tuple[Path, ...]  # folders that the tool needs beyond /usr
 
 
 def find_tool(name: str) -> WatchingTool | None:

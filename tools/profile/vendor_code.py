@@ -1,12 +1,12 @@
-"""Whose code a candidate's time is spent in: its own, or a library's that it calls.
+"""The share of a candidate's time that is spent in its own code, not in a library that it calls.
 
-On a GPU a profile says it: each kernel that Nsight Compute saw in one call, with its time, is the candidate's own when
-its library holds that kernel's code. A name that is no kernel of the library came from elsewhere (cuBLAS, cuDNN, code
-that was loaded or compiled while it ran) and is named.
+On a GPU a profile tells: a kernel that Nsight Compute saw in one call is the candidate's own when the candidate's
+library holds its code. Any other kernel came from elsewhere (cuBLAS, cuDNN, code loaded or compiled at run time) and is
+named.
 
-On a CPU there is no profile of kernels, and none is needed for most: a library that links nothing but the system's C,
-C++, mathematics and OpenMP runtimes and imports no loader has nobody else to do its work. What it links and calls
-beyond those is named, and its share is then unknown.
+On a CPU there is no profile of kernels, and most candidates need none: a library that links only the system's C, C++,
+mathematics and OpenMP runtimes and imports no loader does its own work. Libraries and calls beyond those are named, and
+the share is then unknown.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ VENDOR = re.compile(
     r"|^(?:maxwell|volta|turing|ampere|hopper|sm\d\d)_",
     re.IGNORECASE,
 )
-"""How the kernels of NVIDIA's libraries are called; used where the candidate's own kernels are not known by name."""
+"""Names of kernels of NVIDIA's libraries, for a candidate whose own kernels are not known by name."""
 ATEN_PREFIX = "at::_ops::"
 MOST_OTHERS = 12
 _LISTING_BYTES = 16 << 20
@@ -42,14 +42,14 @@ _ATEN = re.compile(r"^_ZN2at4_ops(\d+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Links:
-    """What a shared object takes from others."""
+    """The libraries that a shared object links and the functions that it imports."""
 
     libraries: tuple[str, ...]
     functions: tuple[str, ...]
 
 
 def gpu_work(launches: Sequence[KernelCounters], own_kernels: Collection[str] | None, missing: str) -> OwnWork:
-    """Return whose kernels ran in one call; `own_kernels` are the names in the candidate's library, None: unknown.
+    """Return the own and other kernels of one call; `own_kernels` are the names in the candidate's library, None: unknown.
 
     `missing` says why there are no launches.
     """
@@ -74,7 +74,7 @@ def _is_own(name: str, own_kernels: Collection[str] | None) -> bool:
 
 
 def cpu_work(links: Links | None, missing: str) -> OwnWork:
-    """Return what a CPU candidate has beside its own code; `missing` says why its links are unknown."""
+    """Return the libraries and loaders that a CPU candidate uses; `missing` says why its links are unknown."""
     if links is None:
         return OwnWork(share=None, how=missing)
     others = (*_borrowed(links), *(name for name in links.functions if name in LOADERS))
@@ -102,7 +102,7 @@ def _borrowed(links: Links) -> list[str]:
 
 
 def read_links(library: Path, sandbox: Sandbox) -> tuple[Links | None, str]:
-    """Return what a shared object links and imports, or why that is unknown; objdump reads it in the sandbox."""
+    """Return a shared object's links and "", or None and why they are unknown; objdump reads it in the sandbox."""
     listing, problem = objdump(library, sandbox, "-p", "-T", listing_bytes=_LISTING_BYTES)
     return (None, f"what it links is unknown: {problem}") if problem else (parse_links(listing), "")
 

@@ -1,4 +1,4 @@
-"""Why a candidate's result does not count."""
+"""The reason why a candidate's result does not count."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ridgeline.tools.records.vocabulary import ReasonCode, Status
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding(Record):
-    """What is wrong with a candidate: a code, which alone decides, and a sentence for a person or a model to act on."""
+    """A fault of a candidate: a code, which alone decides, and a sentence for a person or a model to act on."""
 
     code: ReasonCode
     reason: str
 
     @property
     def status(self) -> Status:
-        """How the evaluation ends because of it."""
+        """Return how the evaluation ends."""
         return self.code.status
 
 

@@ -1,8 +1,8 @@
-"""How wrong a kernel may be: the classes of arithmetic, their gates, and the class that a measured error fits.
+"""The gates of the comparison: the largest errors allowed in each class of arithmetic.
 
-Every gate of the comparison is in this file. The errors are relative: e = |o - o64| / |o64 - mean(o64)|, where o64 is
-the reference in float64. They separate the classes by an order of magnitude each: docs/calibration.md has what was
-measured of a matmul, softmax, layer norm and elementwise chain. Only a softmax in fp8 is as wrong as noise.
+Errors are relative: e = |o - o64| / |o64 - mean(o64)|, where o64 is the reference in float64. The classes lie an order
+of magnitude apart: docs/calibration.md has the errors measured of a matmul, softmax, layer norm and elementwise chain.
+Only a softmax in fp8 is as wrong as noise.
 
 A trial's gate is a multiple of the class's own error on that very trial (the reference's operands rounded to the class,
 then computed in float64), and never below the class's nominal gate: inputs with a large mean lose digits in every
@@ -34,7 +34,7 @@ OWN_MULTIPLE: Mapping[PrecisionClass, float] = {
     PrecisionClass.BF16: 2.5,
     PrecisionClass.FP8: 2.0,
 }
-"""How much worse than the class's own error a kernel may be: a different order of summation, one more rounding."""
+"""Multiple of the class's own error that is allowed: another order of summation, one more rounding."""
 
 ROW_SLACK = 4.0
 """A row's nominal gate over the whole output's: the worst of thousands of rows, not their root mean square."""
@@ -94,7 +94,7 @@ class Errors:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """What one trial allows in one class."""
+    """The largest errors that one trial allows in one class."""
 
     overall: float
     row: float
@@ -108,7 +108,7 @@ class Gate:
 def gate_for(precision: PrecisionClass, own: Errors, *, tightened: bool = False) -> Gate:
     """Return a trial's gate for a class, given the class's own error on that trial.
 
-    `tightened` drops the nominal gate: what is left is the multiple of the class's own error.
+    `tightened` drops the nominal gate, so that only the multiple of the class's own error counts.
     """
     nominal, multiple = (0.0 if tightened else NOMINAL_GATE[precision]), OWN_MULTIPLE[precision]
     return Gate(

@@ -1,4 +1,4 @@
-"""What is asked, on one device: the device, the reference's signature and its description."""
+"""A problem on one device: the device, the reference's signature and its description."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Device(Record):
     kind: DeviceKind
     index: int = 0
     name: str  # "Intel(R) Xeon(R) Platinum 8481C", "NVIDIA H200"
-    arch: str  # what native code is tied to: a CPU model and its flags' hash, or "sm_90a"
+    arch: str  # native code runs on no other: a CPU model and its flags' hash, or "sm_90a"
     uuid: str  # names the lock: "cpu" or the GPU's UUID
     cores: int  # usable CPU cores, or multiprocessors
     memory_bytes: int
@@ -54,7 +54,7 @@ class Signature(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description(Record):
-    """What the judge learns by running the reference once: the contract a kernel must meet."""
+    """The contract that a kernel must meet, found by running the reference once."""
 
     signature: Signature
     reference_graph: dict[str, Any] | None  # see tools/judge/worker/graph_export.py; None when the export failed
@@ -71,7 +71,7 @@ class Description(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target(Record):
-    """A problem on one device, not yet described: the reference with this device's sizes, and what may be accepted."""
+    """A problem on one device, not yet described: the reference with this device's sizes, and the accepted class."""
 
     name: str
     reference_source: str  # sizes already substituted
@@ -89,11 +89,11 @@ class Target(Record):
 
     @property
     def judge_key(self) -> tuple[str, ...]:
-        """Return what a judge is loaded with: problems of one key share a judge and its secrets."""
+        """Return the key of the judge's load: problems of one key share a judge and its secret."""
         return (self.reference_source, self.interface, self.tolerance)
 
     def described(self, description: Description) -> DescribedTarget:
-        """Return the target with what the judge found out about its reference."""
+        """Return the target with the judge's description of its reference."""
         fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(Target)}
         return DescribedTarget(**fields, description=description)
 

@@ -1,4 +1,4 @@
-"""What was measured: baselines, builds, verdicts, timings, profiles and evaluations.
+"""The records of measuring: baselines, builds, verdicts, timings, profiles and evaluations.
 
 `speedup` is always reference time / candidate time, so more is better. Units are in the names.
 """
@@ -84,7 +84,7 @@ class Baselines(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Build(Record):
-    """What the compiler made of a source."""
+    """The compiler's result for one source."""
 
     key: str  # sha256 of source, generated header, flags, toolchain, architecture
     status: Status  # ok, compile_error or refused
@@ -116,7 +116,7 @@ class Trial(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict(Record):
-    """Whether a candidate computes what the reference computes."""
+    """The result of verifying that a candidate computes what the reference computes."""
 
     status: Status
     reason_code: ReasonCode = ReasonCode.NONE
@@ -137,7 +137,7 @@ class Verdict(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing(Record):
-    """How long a candidate takes, in alternation with eager PyTorch of its class."""
+    """A candidate's time, in alternation with eager PyTorch of its class."""
 
     status: Status
     reason_code: ReasonCode = ReasonCode.NONE
@@ -176,17 +176,17 @@ class Comparison(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnWork(Record):
-    """Whose code a candidate's time is spent in: see tools/profile/vendor_code.py."""
+    """The share of a candidate's time in its own code: see tools/profile/vendor_code.py."""
 
     share: float | None  # of the device's time, in code of its own; None: unknown
-    how: str  # what says so, or why nothing does
+    how: str  # the evidence, or why there is none
     kernels_ns: dict[str, float] = field(default_factory=dict)  # GPU: one call's, by name
     others: tuple[str, ...] = ()  # kernels, libraries and library calls that are not its own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile(Record):
-    """Where a kernel's time goes, for a person or a model to act on."""
+    """The limits of a kernel, for a person or a model to act on."""
 
     bound: str  # "memory" or "compute"
     fraction_of_floor: float | None  # floor / median
@@ -199,7 +199,7 @@ class Profile(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation(Record):
-    """Everything the judge found out about one candidate for one purpose."""
+    """All results for one candidate and one purpose."""
 
     key: str  # evaluation_key(): source, header, flags, toolchain, problem, device, judge version, purpose
     candidate_id: str

@@ -1,4 +1,4 @@
-"""What a search tries: ideas and candidates."""
+"""The ideas and candidates of a search."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from typing import Self
 
 
 class DeviceKind(StrEnum):
-    """Where a candidate runs; also the name of a problem's target."""
+    """The kind of device that a candidate runs on; also the name of a problem's target."""
 
     CPU = "cpu"
     CUDA = "cuda"
@@ -22,7 +22,7 @@ class Interface(StrEnum):
 
 
 class Role(StrEnum):
-    """What an argument of `run` is to the reference."""
+    """The part that an argument of `run` has in the reference."""
 
     INPUT = "input"
     PARAMETER = "parameter"
@@ -31,7 +31,7 @@ class Role(StrEnum):
 
 
 class ArgKind(StrEnum):
-    """How an argument is passed: tensors by pointer, scalars by value, `None` not at all."""
+    """The way an argument is passed: tensors by pointer, scalars by value, `None` not at all."""
 
     TENSOR = "tensor"
     SCALAR = "scalar"
@@ -39,7 +39,7 @@ class ArgKind(StrEnum):
 
 
 class Status(StrEnum):
-    """How the judge's evaluation of one candidate ended."""
+    """The end of one candidate's evaluation."""
 
     OK = "ok"
     COMPILE_ERROR = "compile_error"
@@ -52,7 +52,7 @@ class Status(StrEnum):
 
 
 class ReasonCode(StrEnum):
-    """Why an evaluation is not `ok`: one code for each family of failure or cheat, each of one status."""
+    """The reason why an evaluation is not `ok`: one code for each family of failure or cheat, each of one status."""
 
     status: Status
 
@@ -103,14 +103,11 @@ class ReasonCode(StrEnum):
     TIMED_OUTPUT_WRONG = "timed_output_wrong", Status.UNTRUSTED
     BELOW_FLOOR = "below_floor", Status.UNTRUSTED
     NO_GAIN = "no_gain", Status.UNTRUSTED  # the certificate's interval does not exclude 1
-    TIMINGS_SPREAD = (
-        "timings_spread",
-        Status.UNTRUSTED,
-    )  # timings of one kernel in several processes differ by more than noise
+    TIMINGS_SPREAD = "timings_spread", Status.UNTRUSTED  # one kernel's timings in several processes differ
 
 
 class Label(StrEnum):
-    """What a reader must know of a result that still counts."""
+    """A caution on a result that counts."""
 
     LAUNCH_BOUND = "launch_bound"
     NONDETERMINISTIC = "nondeterministic"
@@ -146,7 +143,7 @@ STRICTEST_FIRST = (
 
 
 class Purpose(StrEnum):
-    """For what a candidate is evaluated; a different purpose is a different measurement."""
+    """The purpose of an evaluation; a different purpose is a different measurement."""
 
     SEARCH = "search"
     TUNE = "tune"
@@ -166,7 +163,7 @@ class Category(StrEnum):
 
 
 class Origin(StrEnum):
-    """Who made a candidate."""
+    """The maker of a candidate."""
 
     SEED = "seed"
     BANK = "bank"
