@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from langgraph.types import Overwrite
 
-from ridgeline.graph.models.journalled import ask_ideas
 from ridgeline.graph.models.requests import IdeaDraft, IdeationRequest, TriedIdea
 from ridgeline.graph.models.retry import ModelUnavailable
 from ridgeline.graph.search.compiled import begin_compiled
@@ -199,7 +198,7 @@ async def _ask_one(
     part = f"{context.models.place(name)}{attempt}"
     request = dataclasses.replace(request, rng_seed=context.derived_seed(request.round, "ideate", part))
     try:
-        return await ask_ideas(context, f"r{request.round}:ideate:{part}", name, request)
+        return await context.journalled_models.propose(f"r{request.round}:ideate:{part}", name, request)
     except (ModelError, ModelUnavailable) as error:
         return error
 

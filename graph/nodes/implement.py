@@ -6,7 +6,6 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from ridgeline.graph.models.journalled import ask_kernel
 from ridgeline.graph.models.replies import UnreadableReply
 from ridgeline.graph.models.requests import IdeaDraft, KernelRequest
 from ridgeline.graph.models.retry import ModelUnavailable
@@ -42,7 +41,7 @@ async def write(state: BranchState, context: SearchContext) -> BranchState:
     idea = await asyncio.to_thread(context.archive.idea, state["idea_id"])
     request = await _request(context, state, idea, candidate_id)
     try:
-        draft = await ask_kernel(context, f"{candidate_id}:write", state["model"], request)
+        draft = await context.journalled_models.write(f"{candidate_id}:write", state["model"], request)
     except (ModelError, ModelUnavailable, UnreadableReply) as error:
         if isinstance(error, ModelError) and not context.models.drop(state["model"]):
             raise

@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ridgeline.graph.models.journalled import JournalledModels
 from ridgeline.graph.models.requests import Subject
 from ridgeline.graph.search.families import family_of
 from ridgeline.graph.search.pauses import Pauses
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
     from ridgeline.tools.records.results import Baselines
     from ridgeline.tools.records.vocabulary import Purpose
 
-MODEL_CALLS = 16
-"""Model calls in flight at once; providers answer more with 429."""
-
 
 @dataclass(slots=True, kw_only=True)
 class SearchContext:
@@ -51,7 +49,7 @@ class SearchContext:
     budget: Budget
     bank: Bank | None = None
     rng_seed: int = 0
-    model_slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MODEL_CALLS))
+    journalled_models: JournalledModels = field(init=False)
     started_s: float = field(default_factory=time.monotonic)
     wall_before_s: float = 0.0  # of earlier sessions of the same search
     toolboxes: dict[Purpose, list[BaseTool]] = field(default_factory=dict)  # made at their first use
@@ -61,6 +59,9 @@ class SearchContext:
     pauses: Pauses = field(default_factory=Pauses)
     compiled: asyncio.Task[None] | None = None  # times PyTorch's compiled configurations while models think
     cores_in_use: Callable[[], float] | None = None  # what others take of the measuring machine; None: nobody can tell
+
+    def __post_init__(self) -> None:
+        self.journalled_models = JournalledModels(self.models, self.journal)
 
     def plan(self, max_rounds: int | None = None) -> Plan:
         """Return the shape of the search."""

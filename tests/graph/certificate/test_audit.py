@@ -10,7 +10,6 @@ from tests.graph.memory_engine import MemoryEngine
 from tests.graph.scripted_model import ScriptedModel
 
 from ridgeline.checkpoints.bank import Bank
-from ridgeline.graph.models.pool import ModelPool
 from ridgeline.tools.records.vocabulary import Purpose, ReasonCode
 
 
@@ -61,11 +60,10 @@ async def test_gain_that_its_audit_does_not_confirm_is_not_certified(search: Sea
 
 
 async def test_gain_beyond_ten_times_is_quarantined_and_stays_out_of_the_bank(search: Search, tmp_path: Any) -> None:
+    search.model = ScriptedModel(kernel=lambda r: {"source": "// speed 12\n"})
     context = search.context(rounds=1, ideas=1, implementations=1)
     (context.problem.path.parent / "seeds" / "naive.cpp").write_text("// speed 0.7\n")
     context.engine = search.engine = Slackens()
-    search.model = ScriptedModel(kernel=lambda r: {"source": "// speed 12\n"})
-    context.models = ModelPool([search.model])
     with Bank.open(tmp_path / "bank.sqlite") as bank:
         context.bank = bank
         output = await search.run(context)

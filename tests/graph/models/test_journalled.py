@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.graph.conftest import Search
+from tests.graph.requests_made import ideation
 from tests.graph.scripted_model import ScriptedModel, faster_each_round
 
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.journal import Journal
+from ridgeline.graph.models.journalled import JournalledModels
+from ridgeline.graph.models.pool import ModelPool
 from ridgeline.graph.models.requests import Usage
 from ridgeline.graph.models.retry import ModelUnavailable
 from ridgeline.tools.records.vocabulary import Origin
@@ -46,3 +52,15 @@ async def test_a_paid_call_without_a_reply_counts_for_the_budget(search: Search)
     assert totals["failed"] == 1
     assert totals["usd"] == pytest.approx(0.25 + 0.001)
     assert totals["output_tokens"] == 500 + 5
+
+
+async def test_reply_that_arrived_is_read_from_the_journal_by_models_that_know_nothing_of_the_search(
+    tmp_path: Path,
+) -> None:
+    model, request = ScriptedModel(), ideation()
+    with Archive.open(tmp_path / "archive.sqlite") as archive:
+        first = JournalledModels(ModelPool([model]), Journal(archive))
+        drafts = await first.propose("r1:ideate:0", model.name, request)
+        again = JournalledModels(ModelPool([model]), Journal(archive))
+        assert await again.propose("r1:ideate:0", model.name, request) == drafts
+    assert len(model.proposals) == 1

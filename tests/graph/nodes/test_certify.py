@@ -9,7 +9,6 @@ from tests.graph.memory_engine import MemoryEngine
 from tests.graph.scripted_model import ScriptedModel
 
 from ridgeline.checkpoints.bank import Bank
-from ridgeline.graph.models.pool import ModelPool
 from ridgeline.graph.models.requests import KernelRequest
 from ridgeline.problems.spec import Budget
 from ridgeline.tools.records.vocabulary import Origin
@@ -26,10 +25,9 @@ async def test_search_without_a_faster_kernel_ends_without_gain(search: Search) 
 
 
 async def test_search_that_its_budget_ended_says_so_without_a_gain_too(search: Search) -> None:
+    search.model = ScriptedModel(kernel=lambda r: {"source": f"// {r.idea.title} {r.variation}\n// speed 0.9\n"})
     context = search.context(rounds=9, budget=Budget(tokens=100))
     (context.problem.path.parent / "seeds" / "naive.cpp").write_text("// speed 0.7\n")
-    search.model = ScriptedModel(kernel=lambda r: {"source": f"// {r.idea.title} {r.variation}\n// speed 0.9\n"})
-    context.models = ModelPool([search.model])
     output = await search.run(context)
     assert (output["outcome"], output["certified"]) == ("budget", False)
     assert search.archive.run()["state"] == "budget"
@@ -51,10 +49,9 @@ async def test_winner_that_fails_its_certificate_gives_way_to_the_next_elite(sea
 
 
 async def test_search_whose_elites_all_fail_their_certificate_has_no_best_kernel(search: Search) -> None:
+    search.model = ScriptedModel(kernel=lambda r: {"source": f"// {r.idea.title}\n// fails sanitizer\n// speed 2\n"})
     context = search.context(rounds=1)
     (context.problem.path.parent / "seeds" / "naive.cpp").write_text("// speed 0.7\n")
-    search.model = ScriptedModel(kernel=lambda r: {"source": f"// {r.idea.title}\n// fails sanitizer\n// speed 2\n"})
-    context.models = ModelPool([search.model])
     output = await search.run(context)
     assert (output["outcome"], output["best_id"]) == ("no_gain", None)
     certificate = search.archive.certificate()
