@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ridgeline.graph.search.elites import Standing
 from ridgeline.graph.search.events import emit
-from ridgeline.graph.search.measuring import together
+from ridgeline.graph.search.measuring import gather_or_cancel
 from ridgeline.graph.search.step_memory import compare_once
 from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.errors import EngineError
@@ -65,7 +65,7 @@ async def compare_leaders(context: SearchContext, standings: Sequence[Standing])
     if len(tied) < 2:
         return [Leader(standing=standing) for standing in tied]
     fastest = tied[0]
-    builds = await together(*(_build(context, standing) for standing in tied))
+    builds = await gather_or_cancel(*(_build(context, standing) for standing in tied))
     if builds[0] is None:
         return [Leader(standing=standing) for standing in tied]
     leaders = [Leader(standing=fastest)]

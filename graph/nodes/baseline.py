@@ -11,7 +11,7 @@ from ridgeline.graph.search.compiled import PYTORCH_AT_FLOOR, baseline_event, is
 from ridgeline.graph.search.coverage import ensure_covered
 from ridgeline.graph.search.elites import choose_elites, read_standings
 from ridgeline.graph.search.events import emit
-from ridgeline.graph.search.measuring import evaluate, measure_again, together
+from ridgeline.graph.search.measuring import evaluate, gather_or_cancel, measure_again
 from ridgeline.tools.build.entry_match import takes_same_types
 from ridgeline.tools.build.header import entry_declaration
 from ridgeline.tools.engine import BaselineTask, DescribeTask
@@ -89,7 +89,7 @@ async def _judge_seeds(context: SearchContext) -> None:
         *await asyncio.to_thread(seed_candidates, context.problem, context.target),
         *await asyncio.to_thread(_bank_candidates, context),
     ]
-    for evaluation in await together(*(evaluate(context, seed, Purpose.SEARCH) for seed in seeds)):
+    for evaluation in await gather_or_cancel(*(evaluate(context, seed, Purpose.SEARCH) for seed in seeds)):
         if evaluation.speedup is None:
             message = f"{evaluation.candidate_id}: {evaluation.status}: {evaluation.reason}"
             emit({"event": "warning", "message": message})

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ridgeline.graph.search.budget import exhausted, spent
 from ridgeline.graph.search.elites import choose_elites, read_standings
 from ridgeline.graph.search.events import emit
-from ridgeline.graph.search.measuring import evaluate, measure_again, together
+from ridgeline.graph.search.measuring import evaluate, gather_or_cancel, measure_again
 from ridgeline.graph.search.profiling import profile_elites
 from ridgeline.graph.search.rounds import is_progress, save_summary, stop_reason, tell_round
 from ridgeline.graph.search.tuning import Trial, Tunable, next_points, parse_tunables, root_id, with_values
@@ -79,7 +79,9 @@ async def _sweep(context: SearchContext, state: SearchState, round_: int, trials
     turns = asyncio.Semaphore(_at_once(context))
     sweep = _Sweep(round=round_, trials=trials, measured=len(measured), turns=turns)
     shares = _shares(trials, len(roots))
-    await together(*(_sweep_one(context, root, sweep, share) for root, share in zip(roots, shares, strict=True)))
+    await gather_or_cancel(
+        *(_sweep_one(context, root, sweep, share) for root, share in zip(roots, shares, strict=True))
+    )
     for root in roots:
         done = await asyncio.to_thread(_tuned, context, round_)
         others = sum(1 for candidate in done if root_id(candidate) != root.id)
@@ -135,7 +137,7 @@ async def _sweep_one(context: SearchContext, root: Candidate, sweep: _Sweep, sha
             return
         # at once: points of a batch stored in part would be measured on a resume, and the rest chosen knowing them
         await asyncio.to_thread(context.archive.add_candidates, batch)
-        await together(*(_measure(context, candidate, sweep) for candidate in batch))
+        await gather_or_cancel(*(_measure(context, candidate, sweep) for candidate in batch))
 
 
 def _free_ids(context: SearchContext, root: Candidate, first: int, count: int) -> list[str]:

@@ -102,11 +102,12 @@ async def evaluate(context: SearchContext, candidate: Candidate, purpose: Purpos
     return found
 
 
-async def together(*work: Coroutine[Any, Any, T]) -> list[T]:
-    """Return all results; when a stop drops some of the work, NotBegun is raised once what had begun has ended.
+async def gather_or_cancel(*work: Coroutine[Any, Any, T]) -> list[T]:
+    """Return all results, or end all the work before an exception is raised.
 
-    Any other exception ends the rest before it is raised: what nobody waits for would go on with an engine that is
-    being closed, and kernels would be stored as ones that the engine failed on.
+    NotBegun waits for the work that had begun: a stop drops only the work that waits for its turn. Any other exception
+    cancels the rest. Otherwise the rest would go on with an engine that is being closed, and kernels would be stored as
+    ones that the engine failed on.
     """
     tasks = [asyncio.ensure_future(each) for each in work]
     try:

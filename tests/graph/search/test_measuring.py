@@ -13,7 +13,7 @@ from tests.graph.memory_engine import MemoryEngine
 from tests.graph.scripted_model import ScriptedModel
 
 from ridgeline.graph.search.history import model_outcomes, tried_ideas
-from ridgeline.graph.search.measuring import measure_again, run_step, together
+from ridgeline.graph.search.measuring import gather_or_cancel, measure_again, run_step
 from ridgeline.tools.errors import EngineError, NotBegun, RidgelineError, StorageError
 from ridgeline.tools.records.vocabulary import Purpose, Status
 
@@ -104,7 +104,7 @@ async def test_nothing_of_work_done_together_goes_on_after_an_error(error: Ridge
         ended.append("measured")
 
     with pytest.raises(type(error)):
-        await together(measure(), fail(), measure())
+        await gather_or_cancel(measure(), fail(), measure())
     assert ended == [ends, ends]
 
 
