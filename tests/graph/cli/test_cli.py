@@ -276,7 +276,7 @@ def test_interrupted_command_ends_without_a_traceback(command: str) -> None:
     code = (
         "import sys, types\nfrom ridgeline.graph import cli\n"
         "def execute(args): raise KeyboardInterrupt\n"
-        f"sys.modules['ridgeline.graph.commands.{command}'] = types.SimpleNamespace(execute=execute)\n"
+        f"sys.modules['ridgeline.graph.cli.commands.{command}'] = types.SimpleNamespace(execute=execute)\n"
         f"sys.exit(cli.main([{command!r}, 'x', *(['y.cpp'] if {command!r} == 'evaluate' else [])]))"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
