@@ -22,9 +22,9 @@ from pathlib import Path
 
 from result import write_result
 
+from ridgeline import SearchOptions, run_search
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.graph.models.requests import IdeationRequest, KernelRequest, Reply
-from ridgeline.graph.session.driver import SearchOptions, run_search
 from ridgeline.problems.spec import SearchSettings, load_problem
 from ridgeline.tools.local.engine import LocalEngine
 from ridgeline.tools.records.problem import Device

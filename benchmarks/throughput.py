@@ -31,10 +31,10 @@ from langgraph.runtime import RunControl
 from result import merge_result, provenance
 from tally import Tally
 
+from ridgeline import SearchOptions, run_search
 from ridgeline.checkpoints.archive import FILE_NAME, Archive
 from ridgeline.graph.nodes.baseline import seed_candidates
-from ridgeline.graph.session.api import changed_settings, find_problem
-from ridgeline.graph.session.driver import SearchOptions, run_search
+from ridgeline.graph.session.options import changed_settings, find_problem
 from ridgeline.problems.spec import ProblemSpec
 from ridgeline.tools.engine import BenchmarkTask, CompileTask, DescribeTask, VerifyTask
 from ridgeline.tools.local.engine import LocalEngine, on_device

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ridgeline.checkpoints.archive import Archive
-    from ridgeline.graph.session.driver import SearchResult
+    from ridgeline.graph.session.outputs import SearchResult
 
 
 HOW_TO_CALL = "docs/use-the-kernel.md"

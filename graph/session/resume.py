@@ -1,10 +1,11 @@
-"""Whether a search that began earlier may go on, and with what input."""
+"""A search that began earlier: whether it may go on, and how far."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ def source_sha256(target: Target) -> str:
 
 
 def check_same(run_dir: Path, begun: RunRecord, target: Target) -> None:
-    """Raise RunError when what a search would measure now does not compare with what it measured before."""
+    """Raise RunError when new measurements would not compare with the run's earlier ones."""
     problem = begun.problem or {}
     if begun.reference_source_sha256 != source_sha256(target):
         if problem.get("name") != target.name:
@@ -45,16 +46,22 @@ def check_same(run_dir: Path, begun: RunRecord, target: Target) -> None:
             raise RunError(f"{run_dir}: begun with {name} {was}, the problem now says {now}; set it back or start anew")
 
 
-async def extension(
-    context: SearchContext, values: Mapping[str, Any], max_rounds: int | None
-) -> tuple[dict[str, int] | None, str]:
-    """Return the input that lets a search that is over go on; else None and the rule that keeps it over, if one was asked.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extension:
+    """How far a search that is over goes on."""
 
-    `max_rounds` extends any search, a stalled one too. Without it, one that its budget ended goes on when there is room
-    in the budget now, first with what that left unwritten, which may lie in the last round.
+    max_rounds: int | None = None  # None: it stays over
+    reason: str = ""  # the stop rule that keeps it over; empty when nobody asked for more
+
+
+async def extension(context: SearchContext, values: Mapping[str, Any], max_rounds: int | None) -> Extension:
+    """Return how far a search that is over goes on, by the values of its last state.
+
+    `max_rounds` extends every search, also a stalled one. Without it, a search that its budget ended goes on when the
+    budget has room now. The branches that the spent budget left unwritten come first; they may lie in the last round.
     """
     if max_rounds is None and values["outcome"] != "budget":
-        return None, ""
+        return Extension()
     rounds = max_rounds or values.get("max_rounds") or context.settings.rounds
     round_ = values.get("round", 0) - (1 if await unwritten_branches(context, values) else 0)
     standings = await asyncio.to_thread(read_standings, context.archive)
@@ -65,4 +72,4 @@ async def extension(
         stalled_rounds=0 if max_rounds else values.get("stalled_rounds", 0),
         best=standings[0] if standings else None,
     )
-    return (None, reason) if outcome else ({"max_rounds": rounds}, "")
+    return Extension(reason=reason) if outcome else Extension(max_rounds=rounds)

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ridgeline.graph.build import GraphConfig, make_graph
     from ridgeline.graph.session.api import evaluate, search, search_tool
-    from ridgeline.graph.session.driver import SearchOptions, SearchResult, open_context, run_search
+    from ridgeline.graph.session.options import SearchRequest as SearchOptions
+    from ridgeline.graph.session.outputs import SearchResult
+    from ridgeline.graph.session.session import open_context, run_search
 
 __version__ = "0.1.0"
 __all__ = [
@@ -29,16 +31,17 @@ __all__ = [
 ]
 
 _HOMES = {
-    "GraphConfig": "ridgeline.graph.build",
-    "make_graph": "ridgeline.graph.build",
-    "SearchOptions": "ridgeline.graph.session.driver",
-    "SearchResult": "ridgeline.graph.session.driver",
-    "open_context": "ridgeline.graph.session.driver",
-    "run_search": "ridgeline.graph.session.driver",
-    "evaluate": "ridgeline.graph.session.api",
-    "search": "ridgeline.graph.session.api",
-    "search_tool": "ridgeline.graph.session.api",
+    "GraphConfig": ("ridgeline.graph.build", "GraphConfig"),
+    "make_graph": ("ridgeline.graph.build", "make_graph"),
+    "SearchOptions": ("ridgeline.graph.session.options", "SearchRequest"),
+    "SearchResult": ("ridgeline.graph.session.outputs", "SearchResult"),
+    "open_context": ("ridgeline.graph.session.session", "open_context"),
+    "run_search": ("ridgeline.graph.session.session", "run_search"),
+    "evaluate": ("ridgeline.graph.session.api", "evaluate"),
+    "search": ("ridgeline.graph.session.api", "search"),
+    "search_tool": ("ridgeline.graph.session.api", "search_tool"),
 }
+"""The module of each public name, and the object's name there."""
 
 
 def __dir__() -> list[str]:
@@ -48,4 +51,5 @@ def __dir__() -> list[str]:
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'ridgeline' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    module, attribute = _HOMES[name]
+    return getattr(import_module(module), attribute)

@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 
 from langgraph.runtime import RunControl
 
+from ridgeline import SearchOptions, run_search
 from ridgeline.checkpoints.archive import FILE_NAME, Archive
 from ridgeline.graph.models.requests import IdeationRequest, KernelRequest, Reply
-from ridgeline.graph.session.driver import SearchOptions, run_search
 from ridgeline.problems.spec import ProblemSpec, load_problem
 from ridgeline.tools.engine import BaselineTask, CompileTask, DescribeTask, Task
 from ridgeline.tools.local.engine import LocalEngine

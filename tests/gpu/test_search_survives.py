@@ -8,7 +8,7 @@ from statistics import median
 
 import pytest
 
-from ridgeline.graph.session.driver import SearchOptions
+from ridgeline import SearchOptions
 from ridgeline.tools.local.engine import on_device
 from ridgeline.tools.records.vocabulary import ReasonCode, Status
 from ridgeline.tools.runner.pool import RUNNER_LOG_VARIABLE

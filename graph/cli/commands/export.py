@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ridgeline.checkpoints.export import export_archive, export_jsonl, jsonl_lines
 from ridgeline.checkpoints.runs import find_run
-from ridgeline.graph.session.api import RUNS
+from ridgeline.graph.session.options import RUNS
 from ridgeline.tools.wording import counted
 
 LINES_SUFFIXES = (".jsonl", ".ndjson")

@@ -16,7 +16,7 @@ from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.result import show_run
 from ridgeline.checkpoints.runs import find_run, state_now
 from ridgeline.graph.cli.summary import winner_lines
-from ridgeline.graph.session.api import RUNS
+from ridgeline.graph.session.options import RUNS
 from ridgeline.tools.wording import counted
 
 WIDE = 100

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
-import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,11 @@ from rich.table import Table
 from rich.text import Text
 
 from ridgeline.checkpoints.suite import DONE, FAILED, FAST_P, FILE_NAME, Row, Suite, find_suite, read_suite, scores
-from ridgeline.graph.cli.commands.run import SHAPE, SIGNALS, Stop, options_of, search_shown, tell_end
+from ridgeline.graph.cli.foreground import Stop, run_shown
+from ridgeline.graph.cli.request import SHAPE, request_of
 from ridgeline.graph.cli.summary import ridgeline_program
-from ridgeline.graph.session.api import RUNS
 from ridgeline.graph.session.machine import check_machine
+from ridgeline.graph.session.options import RUNS, SearchRequest
 from ridgeline.graph.session.suite import Ended, default_suite_dir, new_suite, run_suite
 from ridgeline.tools.errors import RunError
 from ridgeline.tools.wording import counted
@@ -48,10 +48,9 @@ def execute(args: argparse.Namespace) -> int:
     stop = Stop()
 
     def search(row: Row, run_dir: Path, is_begun: bool) -> Ended:  # noqa: FBT001  the suite's own protocol
-        options = options_of(_arguments(args, suite.options, row, run_dir, is_begun=is_begun))
-        result, stopped = search_shown(console, options, is_plain=args.plain)
+        resolved = _request(suite, row, run_dir, is_begun=is_begun).resolve()
+        result, stopped = run_shown(console, resolved, is_plain=args.plain)
         stop.number = stopped.number
-        tell_end(console, options, result)
         return Ended(result=result, is_last=stop.number is not None)
 
     def tell(index: int, row: Row) -> None:
@@ -64,9 +63,20 @@ def execute(args: argparse.Namespace) -> int:
     _print(console, ended, folder)
     if args.json:
         sys.stdout.write(json.dumps(ended.to_json()) + "\n")
-    if stop.number is not None and ended.state != "finished":
-        return SIGNALS[signal.Signals(stop.number)]
+    return _exit_code(ended, stop)
+
+
+def _exit_code(ended: Suite, stop: Stop) -> int:
+    if ended.state != "finished" and (code := stop.exit_code()) is not None:
+        return code
     return 1 if any(row.state == FAILED for row in ended.rows) else 0
+
+
+def _request(suite: Suite, row: Row, run_dir: Path, *, is_begun: bool) -> SearchRequest:
+    """Return the request for one row's search; a search that has begun keeps its own settings and rounds."""
+    kept = (*SHAPE, "rng_seed") if is_begun else ()
+    words = {name: value for name, value in suite.options.items() if name not in kept}
+    return request_of(words, problem=row.problem, run_dir=run_dir, resume=is_begun)
 
 
 def _planned(args: argparse.Namespace, console: Console) -> tuple[Path, Suite | None]:
@@ -102,17 +112,6 @@ def _check_machine(suite: Suite, *, is_new: bool) -> None:
     detect_device(device)
     if is_new:
         check_machine(device, allow_unsafe="unsafe_no_sandbox" in suite.options)
-
-
-def _arguments(
-    args: argparse.Namespace, options: dict[str, Any], row: Row, run_dir: Path, *, is_begun: bool
-) -> argparse.Namespace:
-    """Return what `ridgeline run` would have been given; a search that has begun keeps its own settings."""
-    given = {name: options.get(name) for name in OPTIONS} | {"unsafe_no_sandbox": "unsafe_no_sandbox" in options}
-    if is_begun:
-        given |= dict.fromkeys((*SHAPE, "rng_seed"))
-    place = {"problem": row.problem, "run_dir": str(run_dir), "resume": str(run_dir) if is_begun else None}
-    return argparse.Namespace(**(vars(args) | given | place))
 
 
 # ------------------------------------------------------------------------------------------------------ what is shown

@@ -17,9 +17,9 @@ from tests.graph.conftest import Search, write_problem
 from tests.graph.memory_engine import DESCRIPTION, EAGER_MS, MemoryEngine
 from tests.graph.scripted_model import ScriptedModel
 
+from ridgeline import SearchOptions, run_search
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.graph.search import pauses
-from ridgeline.graph.session.driver import SearchOptions, run_search
 from ridgeline.problems.spec import Budget
 from ridgeline.tools.engine import BaselineTask, CompileTask, Task
 from ridgeline.tools.errors import EngineError
@@ -202,7 +202,7 @@ import asyncio, sys
 from pathlib import Path
 from tests.graph.scripted_model import ScriptedModel
 from tests.graph.search.test_compiled import OneDevice, options
-from ridgeline.graph.session.driver import run_search
+from ridgeline import run_search
 
 folder = Path(sys.argv[1])
 engine = OneDevice(mode_s=float(sys.argv[2]), log=folder / "order")

@@ -16,7 +16,8 @@ from tests.graph.memory_engine import MemoryEngine
 from typing_extensions import TypedDict
 
 from ridgeline.graph.build import GraphConfig, make_graph
-from ridgeline.graph.session.api import default_run_dir, evaluate, evaluate_async, find_problem, search, search_tool
+from ridgeline.graph.session.api import evaluate, evaluate_async, search, search_tool
+from ridgeline.graph.session.options import default_run_dir, find_problem
 from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.errors import DeviceError, ModelError, ProblemError, SandboxError
 from ridgeline.tools.records.results import Build
@@ -31,7 +32,7 @@ from pathlib import Path
 import graph, tools
 from graph.app import build_host
 from langgraph.checkpoint.memory import InMemorySaver
-from ridgeline.graph.session.driver import SearchOptions, open_context
+from ridgeline import SearchOptions, open_context
 from ridgeline.problems.spec import load_problem
 import ridgeline.tools.records
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from ridgeline import SearchOptions, run_search
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.graph.session.api import find_problem
-from ridgeline.graph.session.driver import SearchOptions, run_search
+from ridgeline.graph.session.options import find_problem
 from ridgeline.tools.records.vocabulary import Origin, Status
 
 pytestmark = [pytest.mark.sandboxed, pytest.mark.timing]

@@ -18,7 +18,7 @@ from tests.graph.conftest import write_problem
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.suite import Row, read_suite
-from ridgeline.graph.session.driver import SearchResult
+from ridgeline.graph.session.outputs import SearchResult
 from ridgeline.graph.session.suite import Ended, new_suite, run_suite
 from ridgeline.tools.errors import DeviceError, EngineError, ModelError, ProblemError, RunError, UncoveredError
 
@@ -133,8 +133,8 @@ MEASUREMENTS_BEFORE_A_SIGNAL = 4
 CHILD = """
 import asyncio, contextlib, sys
 from pathlib import Path
-import ridgeline.graph.session.machine as engines
-import ridgeline.graph.cli.commands.run as run
+import ridgeline.graph.session.machine as machine
+import ridgeline.graph.session.options as options
 from ridgeline.graph.cli import main
 from ridgeline.tools.errors import ProblemError
 sys.path.insert(0, {tests!r})
@@ -160,8 +160,8 @@ async def opened(*_, log, **__):
     yield Engine(delay_s=0.02, log=Path("measured-" + log.parent.name))
 
 
-engines.open_engine = opened
-run.make_models_for = lambda options: [ScriptedModel()]
+machine.open_engine = opened
+options.make_models = lambda *_, **__: [ScriptedModel()]
 sys.exit(main())
 """
 
@@ -216,8 +216,8 @@ def test_a_suite_killed_and_interrupted_ends_as_one_that_was_not(problems: Path,
 
 KEYLESS_CHILD = """
 import contextlib, dataclasses, sys
-import ridgeline.graph.session.machine as engines
-import ridgeline.graph.cli.commands.run as run
+import ridgeline.graph.session.machine as machine
+import ridgeline.graph.session.options as options
 from ridgeline.graph.cli import main
 sys.path.insert(0, {tests!r})
 from graph.memory_engine import DESCRIPTION, MemoryEngine
@@ -245,8 +245,8 @@ async def opened(*_, **__):
     yield Engine()
 
 
-engines.open_engine = opened
-run.make_models_for = lambda options: [ScriptedModel("offline")]
+machine.open_engine = opened
+options.make_models = lambda *_, **__: [ScriptedModel("offline")]
 sys.exit(main())
 """
 

@@ -22,7 +22,7 @@ from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.cli.summary import closing_lines, resume_command, resume_line
 from ridgeline.graph.cli.view.board import Board, recall
 from ridgeline.graph.cli.view.progress import Drawing, LiveView, PlainView, quiet_terminal
-from ridgeline.graph.session.driver import SearchResult
+from ridgeline.graph.session.outputs import SearchResult
 
 
 class Clock:

@@ -27,7 +27,8 @@ from ridgeline.checkpoints.result import read_schema
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs import lock_run
 from ridgeline.graph.offline import OfflineModel
-from ridgeline.graph.session.driver import SearchOptions, run_search
+from ridgeline.graph.session.options import SearchRequest
+from ridgeline.graph.session.session import run_search
 from ridgeline.problems.spec import Budget
 from ridgeline.tools.engine import BaselineTask, BenchmarkTask, CompileTask, DescribeTask, Task, VerifyTask
 from ridgeline.tools.errors import EngineError, ModelError, NotBegun, ProblemError, RunError
@@ -44,9 +45,9 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-def options(tmp_path: Path, *, search: dict[str, Any] | None = None, **fields: Any) -> SearchOptions:
+def options(tmp_path: Path, *, search: dict[str, Any] | None = None, **fields: Any) -> SearchRequest:
     problem = write_problem(tmp_path / "problem", search=SETTINGS | (search or {}))
-    return SearchOptions(problem=problem, run_dir=tmp_path / "run", **fields)
+    return SearchRequest(problem=problem, run_dir=tmp_path / "run", **fields)
 
 
 async def test_finished_search_leaves_result_and_best_source(tmp_path: Path) -> None:
@@ -144,7 +145,7 @@ async def test_changed_reference_is_refused_on_resume(tmp_path: Path) -> None:
     await run_search(given, engine=MemoryEngine(), models=[ScriptedModel()])
     reference = tmp_path / "problem" / "reference.py"
     reference.write_text(reference.read_text().replace("dim=-1", "dim=0"))
-    resumed = SearchOptions(problem=given.problem, run_dir=given.run_dir, resume=True)
+    resumed = SearchRequest(problem=given.problem, run_dir=given.run_dir, resume=True)
     with pytest.raises(RunError, match="changed"):
         await run_search(resumed, engine=MemoryEngine(), models=[ScriptedModel()])
 
@@ -154,7 +155,7 @@ async def test_run_of_another_problem_is_refused_with_both_names(tmp_path: Path)
     await run_search(given, engine=MemoryEngine(), models=[ScriptedModel()])
     other = write_problem(tmp_path / "other", name="other")
     (tmp_path / "other" / "reference.py").write_text("# another\n" + (tmp_path / "other" / "reference.py").read_text())
-    resumed = SearchOptions(problem=other, run_dir=given.run_dir, resume=True)
+    resumed = SearchRequest(problem=other, run_dir=given.run_dir, resume=True)
     with pytest.raises(RunError, match=f"{given.run_dir}: a search of toy, not of other; .* give a run of other"):
         await run_search(resumed, engine=MemoryEngine(), models=[ScriptedModel()])
 
@@ -183,7 +184,7 @@ async def test_refused_key_stops_the_search_which_can_be_resumed(tmp_path: Path)
 CHILD = """
 import asyncio, sys
 from pathlib import Path
-from ridgeline.graph.session.driver import SearchOptions, run_search
+from ridgeline import SearchOptions, run_search
 from ridgeline.graph.offline import OfflineModel
 from ridgeline.graph.models.retry import RetryPolicy
 from ridgeline.graph.models.registry import make_model

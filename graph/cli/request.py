@@ -1,0 +1,78 @@
+"""The words of `ridgeline run` and `ridgeline suite` as a request for a search, and the words that a resumed one ignores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ridgeline.checkpoints.runs import UNFINISHED
+from ridgeline.graph.session.options import SearchRequest
+from ridgeline.problems.spec import Budget
+from ridgeline.tools.machine.places import home_dir
+
+if TYPE_CHECKING:
+    from ridgeline.graph.session.options import ProblemName, ResolvedSearch
+    from ridgeline.problems.spec import ProblemSpec
+
+Words = Mapping[str, Any]
+"""What the user gave, by the options' names; an option that was not given is missing or None."""
+
+SHAPE = ("rounds", "ideas", "implementations", "repairs", "tune_trials", "strategy")
+"""The options that change the problem's search settings."""
+
+
+def request_of(words: Words, *, problem: ProblemName | None, run_dir: Path | None, resume: bool) -> SearchRequest:
+    """Return the request that these words make."""
+    return SearchRequest(
+        problem=problem,
+        run_dir=run_dir,
+        device=words.get("device") or "cpu",
+        models=tuple(words.get("model") or ()),
+        settings={name: words[name] for name in SHAPE if words.get(name) is not None},
+        budget=Budget(
+            usd=words.get("max_usd"),
+            tokens=words.get("max_tokens"),
+            wall_s=words.get("max_wall_s"),
+            gpu_s=words.get("max_gpu_s"),
+        ),
+        rng_seed=words.get("rng_seed") or 0,
+        resume=resume,
+        max_rounds=words.get("rounds"),
+        bank=_bank(words.get("bank")),
+        allow_unsafe=bool(words.get("unsafe_no_sandbox")),
+    )
+
+
+def _bank(text: str | None) -> Path | None:
+    if text == "none":
+        return None
+    return Path(text) if text else home_dir() / "bank.sqlite"
+
+
+def ignored_lines(words: Words, search: ResolvedSearch) -> list[str]:
+    """Return a warning for the options that a resumed search ignores, and one for --rounds before the search is over."""
+    if not search.resume:
+        return []
+    begun = search.begun
+    kept = dict(begun.settings or {}) | {"rng_seed": begun.rng_seed, "device": begun.device_name}
+    differing = [
+        f"--{name.replace('_', '-')} {words[name]} (it has {kept.get(name)})"
+        for name in (*SHAPE[1:], "rng_seed", "device")
+        if words[name] not in (None, kept.get(name))
+    ]
+    lines = [f"warning: ignored, a search keeps what it began with: {', '.join(differing)}"] if differing else []
+    lines += _changed_keys(begun.problem or {}, search.problem)
+    if words["rounds"] and begun.state in UNFINISHED:
+        lines.append("warning: --rounds is ignored until the search is finished; then --resume --rounds N extends it")
+    return lines
+
+
+def _changed_keys(was: Mapping[str, Any], problem: ProblemSpec) -> list[str]:
+    """Return a warning for the keys of problem.yaml that changed without an effect on the search."""
+    now = problem.model_dump(mode="json")
+    keys = [key for key in ("seeds", "ideas", "search", "models", "budget") if key in was and was[key] != now[key]]
+    if not keys:
+        return []
+    said = "changed in problem.yaml since this search began, which keeps its settings and what it took from there"
+    return [f"warning: {', '.join(keys)} {said}; options change models, budget and, once it is over, rounds"]

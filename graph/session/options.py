@@ -1,0 +1,216 @@
+"""A search as a caller asks for it (`SearchRequest`), and the same with everything decided (`ResolvedSearch`).
+
+The command line, a suite, the library and a host that embeds the graph all make a request and resolve it once.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.own_files import refuse_links
+from ridgeline.checkpoints.run_record import RunRecord
+from ridgeline.checkpoints.runs import check_vacant, newest_unfinished
+from ridgeline.graph.models.registry import make_models
+from ridgeline.graph.session.machine import check_machine, target_of
+from ridgeline.graph.session.resume import check_same
+from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings, load_problem, shipped_problems
+from ridgeline.tools.errors import ProblemError, RunError
+
+if TYPE_CHECKING:
+    from ridgeline.graph.models.requests import KernelModel
+    from ridgeline.tools.records.problem import Target
+
+RUNS = Path("runs")
+
+ProblemName = str | Path | ProblemSpec
+"""A problem.yaml, its folder, the name of a shipped problem, or a problem that is loaded already."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchRequest:
+    """A search as a caller asks for it.
+
+    A search that has begun keeps its device, settings and random seed, whatever a request to resume it says. Its models
+    and the limits of its budget stay too, except those that the request names.
+    """
+
+    problem: ProblemName | None = None  # None: the problem of the run that is resumed
+    run_dir: Path | None = None  # None: a new folder; with `resume` the problem's newest unfinished run
+    runs_dir: Path = RUNS  # holds the run folders that are not named
+    device: str = "cpu"
+    models: tuple[str, ...] = ()  # empty: the problem's, else offline
+    settings: SearchSettings | Mapping[str, Any] | None = None  # None: the problem's; a mapping replaces single ones
+    budget: Budget | None = None  # None: the problem's; limits that are given replace single ones
+    rng_seed: int = 0
+    resume: bool = False
+    max_rounds: int | None = None  # on a finished search: extend it to this many rounds
+    bank: Path | None = None
+    allow_unsafe: bool = False
+
+    def resolve(self, *, models: Sequence[KernelModel] | None = None, is_local: bool = True) -> ResolvedSearch:
+        """Decide everything about the search, and write nothing.
+
+        Args:
+            models: replace the models that the request names.
+            is_local: whether this machine builds and runs the kernels, and so needs a compiler and a sandbox.
+
+        Raises:
+            InputError: the search cannot begin, or the run cannot go on, as asked; one line that says why.
+        """
+        problem = find_problem(self.problem) if self.problem is not None else None
+        run_dir = self._run_folder(problem)
+        begun = _read_run(run_dir) if self.resume else RunRecord()
+        problem = problem or _searched_problem(run_dir, begun)
+        asked = changed_settings(problem, self.settings)
+        named = self.models or begun.models or tuple(problem.models)
+        budget = _budget(self.budget, begun.budget or problem.budget.model_dump())
+        made = models if models is not None else _models(problem, named, budget)
+        device = begun.device_name or self.device
+        search = ResolvedSearch(
+            problem=problem,
+            target=target_of(problem, device),
+            run_dir=run_dir,
+            device=device,
+            models=tuple(made),
+            is_model_named=bool(named),
+            settings=SearchSettings.model_validate(begun.settings) if begun.has_begun else asked,
+            budget=budget,
+            rng_seed=self.rng_seed if begun.rng_seed is None else begun.rng_seed,
+            resume=self.resume,
+            max_rounds=self.max_rounds,
+            bank=self.bank,
+            allow_unsafe=self.allow_unsafe,
+            begun=begun,
+        )
+        _check(search, is_local=is_local)
+        return search
+
+    def _run_folder(self, problem: ProblemSpec | None) -> Path:
+        """Return the folder of the search; ProblemError or RunError when the request does not say which."""
+        if self.run_dir is not None:
+            return self.run_dir
+        if problem is None:
+            raise ProblemError("no problem was named; name a problem.yaml or a shipped problem")
+        if not self.resume:
+            return default_run_dir(problem, self.runs_dir)
+        found = newest_unfinished(self.runs_dir, problem.name)
+        if found is None:
+            raise RunError(f"{self.runs_dir}: no unfinished run of {problem.name}; leave --resume out to begin one")
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedSearch:
+    """A search of which everything is decided; nothing of it is opened or written yet."""
+
+    problem: ProblemSpec
+    target: Target
+    run_dir: Path
+    device: str  # as named: "cuda" means every GPU like the first one
+    models: tuple[KernelModel, ...]
+    is_model_named: bool  # by the request, the run or the problem; else the keyless one stands in
+    settings: SearchSettings
+    budget: Budget
+    rng_seed: int
+    resume: bool
+    max_rounds: int | None
+    bank: Path | None
+    allow_unsafe: bool
+    begun: RunRecord  # the record of the run that is resumed; empty for a new search
+
+    @property
+    def has_begun(self) -> bool:
+        """Say whether the run stored its settings, which the search then keeps."""
+        return self.begun.has_begun
+
+    @property
+    def model_names(self) -> tuple[str, ...]:
+        """Return the names of the models, in the order given."""
+        return tuple(model.name for model in self.models)
+
+
+def _read_run(run_dir: Path) -> RunRecord:
+    refuse_links(run_dir)
+    with Archive.open_read_only(run_dir) as archive:
+        return archive.run()
+
+
+def _searched_problem(run_dir: Path, begun: RunRecord) -> ProblemSpec:
+    """Return the problem that a run searched; RunError when the run does not say."""
+    if not begun.problem_path:
+        raise RunError(f"{run_dir}: does not say which problem it searched; name its problem.yaml too")
+    return find_problem(begun.problem_path)
+
+
+def _budget(given: Budget | None, limits: Mapping[str, Any]) -> Budget:
+    """Return the limits with the given ones in the place of single ones."""
+    return Budget.model_validate({**limits, **(given.model_dump(exclude_none=True) if given else {})})
+
+
+def _models(problem: ProblemSpec, names: Sequence[str], budget: Budget) -> Sequence[KernelModel]:
+    prices = {name: price.model_dump() for name, price in problem.prices.items()}
+    return make_models(names, prices=prices, needs_prices=budget.usd is not None)
+
+
+def _check(search: ResolvedSearch, *, is_local: bool) -> None:
+    """Refuse a search before anything is written; a search that is over needs neither compiler nor sandbox."""
+    from ridgeline.graph.search.coverage import ensure_interface
+
+    if search.has_begun:
+        check_same(search.run_dir, search.begun, search.target)
+    if search.resume:
+        return
+    check_vacant(search.run_dir)
+    ensure_interface(search.problem, search.target.device.kind, search.model_names)
+    if is_local:
+        check_machine(search.device, allow_unsafe=search.allow_unsafe)
+
+
+def find_problem(problem: ProblemName) -> ProblemSpec:
+    """Return the problem that a caller means; ProblemError when there is none."""
+    if isinstance(problem, ProblemSpec):
+        return problem
+    shipped = shipped_problems()
+    if str(problem) in shipped and not Path(problem).exists():
+        return load_problem(shipped[str(problem)])
+    path = Path(problem)
+    if not path.exists() and path.name == str(problem) and not path.suffix:
+        close = get_close_matches(str(problem), shipped, n=1)
+        meant = f"did you mean {close[0]}? " if close else ""
+        listed = ", ".join(sorted(shipped))
+        raise ProblemError(f"problem {problem}: no such file, and none that ships; {meant}shipped: {listed}")
+    return load_problem(path)
+
+
+def changed_settings(problem: ProblemSpec, given: SearchSettings | Mapping[str, Any] | None) -> SearchSettings:
+    """Return the problem's search settings with the given ones in their place.
+
+    Raises:
+        ProblemError: a setting is out of range.
+    """
+    if isinstance(given, SearchSettings):
+        return given
+    try:
+        return problem.search.model_validate({**problem.search.model_dump(), **(given or {})})
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ProblemError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}, got {first['input']!r}") from None
+
+
+def default_run_dir(problem: ProblemSpec, runs_dir: Path = RUNS) -> Path:
+    """Return a new folder's path: `runs/<problem>-<time>-<process>`, with a number when that exists.
+
+    The session makes the folder. Until then the process's number tells apart two searches that start in one second.
+    """
+    base = runs_dir / f"{problem.name}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
+    numbered = (base.with_name(f"{base.name}-{n}") for n in range(2, 1000))
+    return base if not base.exists() else next(path for path in numbered if not path.exists())

@@ -1,0 +1,70 @@
+"""A run's result: the files in its folder, and what a caller gets of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ridgeline.checkpoints.archive import Archive
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchResult:
+    """How a search ended; everything it measured is in `run_dir`."""
+
+    run_dir: Path
+    state: str  # finished, stopped, budget, at_floor, stalled, no_gain
+    rounds: int
+    best_id: str | None
+    best_source: str | None
+    best_source_path: Path | None
+    speedup: float | None  # eager / best
+    certified: bool
+    report: dict[str, Any]  # the content of result.json
+
+
+def write_result(run_dir: Path, archive: Archive, state: str) -> SearchResult:
+    """Write result.json, the best source, its header and the report; return what a caller wants of them."""
+    from ridgeline.checkpoints.report.outputs import write_run_outputs
+
+    report = write_run_outputs(run_dir, archive)
+    _write_header(run_dir, archive)
+    best = report.get("best") or {}
+    best_id = best.get("id")
+    certificate = archive.certificate()
+    return SearchResult(
+        run_dir=run_dir,
+        state=state,
+        rounds=int(report.get("rounds", 0)),
+        best_id=best_id,
+        best_source=archive.candidate(best_id).source if best_id else None,
+        best_source_path=run_dir / best["source_path"] if best_id else None,
+        speedup=best.get("speedup"),
+        certified=bool(certificate and certificate.get("passed")),
+        report=report,
+    )
+
+
+def _write_header(run_dir: Path, archive: Archive) -> None:
+    """Write problem.h beside the best kernel, which includes it: with it the source compiles anywhere."""
+    from ridgeline.checkpoints.own_files import replace_file
+    from ridgeline.tools.build.header import problem_header
+    from ridgeline.tools.records.vocabulary import Interface
+
+    description, run = archive.description(), archive.run()
+    if description is None or run.problem is None or run.device is None:
+        return
+    interface = Interface(run.problem["interface"])
+    if interface is Interface.MODULE:
+        return
+    header = problem_header(description.signature, run.device.kind, interface)
+    replace_file(run_dir / "problem.h", header)
+
+
+def forget_winner(run_dir: Path, archive: Archive) -> None:
+    """Drop the certificate of a search that goes on: the kernel that it certifies next counts."""
+    archive.forget_winner()
+    for name in ("certificate.json", "certificate.md"):
+        (run_dir / name).unlink(missing_ok=True)

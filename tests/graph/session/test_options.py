@@ -1,0 +1,104 @@
+"""A request for a search, and what it comes to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.graph.conftest import write_problem
+from tests.graph.memory_engine import MemoryEngine
+from tests.graph.scripted_model import ScriptedModel
+
+from ridgeline.checkpoints.database import Database
+from ridgeline.graph.session.options import SearchRequest
+from ridgeline.graph.session.session import open_context, run_resolved, run_search
+from ridgeline.problems.spec import Budget, SearchSettings
+from ridgeline.tools.errors import ModelError, ProblemError, RunError
+
+SETTINGS = {"rounds": 1, "ideas": 1, "implementations": 1, "tune_trials": 0}
+
+
+def request(tmp_path: Path, **fields: Any) -> SearchRequest:
+    problem = write_problem(tmp_path / "problem", search=SETTINGS, budget={"usd": 5, "tokens": 1000})
+    return SearchRequest(problem=problem, runs_dir=tmp_path / "runs", **fields)
+
+
+def resolve(asked: SearchRequest) -> Any:
+    return asked.resolve(models=[ScriptedModel()], is_local=False)
+
+
+def test_a_new_search_takes_what_the_request_leaves_open_from_the_problem(tmp_path: Path) -> None:
+    search = resolve(request(tmp_path, settings={"ideas": 3}, budget=Budget(tokens=7)))
+    assert (search.settings.rounds, search.settings.ideas) == (1, 3)
+    assert (search.budget.usd, search.budget.tokens) == (5, 7)
+    assert search.run_dir.parent == tmp_path / "runs"
+    assert not (tmp_path / "runs").exists(), "to resolve writes nothing"
+    assert not search.has_begun
+
+
+def test_settings_can_be_given_whole(tmp_path: Path) -> None:
+    assert resolve(request(tmp_path, settings=SearchSettings(rounds=9))).settings == SearchSettings(rounds=9)
+
+
+async def test_a_resumed_search_keeps_what_it_began_with_and_takes_models_and_limits_that_are_named(
+    tmp_path: Path,
+) -> None:
+    begun = request(tmp_path, rng_seed=4, settings={"ideas": 2}, run_dir=tmp_path / "runs" / "begun")
+    await run_search(begun, engine=MemoryEngine(), models=[ScriptedModel()])
+    asked = SearchRequest(
+        run_dir=begun.run_dir, resume=True, device="cuda:7", rng_seed=5, settings={"ideas": 6}, budget=Budget(usd=9)
+    )
+    search = resolve(asked)
+    assert search.problem.name == "toy", "the run says which problem it searched"
+    assert (search.device, search.rng_seed, search.settings.ideas) == ("cpu", 4, 2)
+    assert (search.budget.usd, search.budget.tokens) == (9, 1000)
+    with pytest.raises(ModelError, match="scripted"):
+        asked.resolve()  # the models of the run itself, of which there is no such provider
+
+
+async def test_a_resumed_search_without_a_folder_is_the_newest_unfinished_one_of_its_problem(tmp_path: Path) -> None:
+    asked = request(tmp_path, resume=True)
+    with pytest.raises(RunError, match="no unfinished run of toy"):
+        resolve(asked)
+    for name in ("older", "newer"):
+        begun = request(tmp_path, run_dir=tmp_path / "runs" / name)
+        async with open_context(begun, engine=MemoryEngine(), models=[ScriptedModel()]):
+            pass
+    assert resolve(asked).run_dir.name == "newer"
+
+
+def test_a_request_without_a_problem_and_without_a_run_is_refused() -> None:
+    with pytest.raises(ProblemError, match="no problem was named"):
+        SearchRequest().resolve()
+
+
+async def test_a_resume_reads_its_archive_once_and_opens_it_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = request(tmp_path, run_dir=tmp_path / "runs" / "begun")
+    await run_search(begun, engine=MemoryEngine(), models=[ScriptedModel()])
+    opened: list[str] = []
+
+    def noted(method: str) -> Any:
+        call = getattr(Database, method)
+
+        def opening(*given: Any, **named: Any) -> Any:
+            opened.append(method)
+            return call(*given, **named)
+
+        return opening
+
+    for method in ("open", "open_read_only"):
+        monkeypatch.setattr(Database, method, noted(method))
+    resumed = SearchRequest(run_dir=begun.run_dir, resume=True)
+    async with open_context(resumed, engine=MemoryEngine(), models=[ScriptedModel()]):
+        assert opened == ["open_read_only", "open"]
+
+
+async def test_a_search_that_began_after_the_request_was_resolved_is_not_taken_over(tmp_path: Path) -> None:
+    asked = request(tmp_path, run_dir=tmp_path / "runs" / "begun")
+    resolved = resolve(asked)
+    await run_search(asked, engine=MemoryEngine(), models=[ScriptedModel()])
+    with pytest.raises(RunError, match="holds a search already"):
+        await run_resolved(resolved, engine=MemoryEngine())
