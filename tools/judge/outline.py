@@ -1,19 +1,16 @@
-"""What keeps a reference from being judged on a device, found without its memory or its time (no torch here)."""
+"""A reference's outline: its signature, its bytes, and what keeps it from being judged (no torch here).
+
+An outline takes neither the reference's memory nor its time: see `judge/worker/outline_main.py`.
+"""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from dataclasses import dataclass, replace
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
-from ridgeline.tools.errors import EngineError, ProblemError
-from ridgeline.tools.judge.memory_check import check_room, in_gb, smaller_sizes
+from ridgeline.tools.errors import ProblemError
+from ridgeline.tools.judge.memory_check import check_room, in_gb
 from ridgeline.tools.judge.set_count import WORKING_SETS, count_sets
-from ridgeline.tools.machine.python_env import python_path
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.dtypes import spanned_bytes
 from ridgeline.tools.records.problem import Device, Signature
@@ -28,6 +25,17 @@ MEMORY_BYTES = 8 << 30
 
 _PARAMETER_SETS = 8
 """Copies of the parameters in the judge: shared, default, drawn, placed, float64 (2), rounded, kept with a trial."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutlineRequest(Record):
+    """One reference to outline, and the limits of the process that does."""
+
+    source: str
+    tolerance: str
+    limit_s: float = LIMIT_S
+    memory_bytes: int = MEMORY_BYTES
+    with_graph: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,76 +89,3 @@ class Outline(Record):
     def _bytes_of(self, *roles: Role) -> int:
         args = self.signature.with_role(*roles) if self.signature else ()
         return sum(spanned_bytes(a.shape, a.strides, a.dtype) for a in args if a.kind is ArgKind.TENSOR)
-
-
-class OutlineProcess:
-    """A process that outlines one reference after the other; ends with the block and with this process."""
-
-    def __init__(
-        self, *, limit_s: float = LIMIT_S, memory_bytes: int = MEMORY_BYTES, with_graphs: bool = False
-    ) -> None:
-        """Start it (3 to 6 s: it imports torch); each reference then takes about 0.2 s, within these limits.
-
-        `with_graphs` exports each reference too, which takes half a second more.
-        """
-        self._terms = {"limit_s": limit_s, "memory_bytes": memory_bytes, "with_graph": with_graphs}
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "ridgeline.tools.judge.worker.outline_main", str(os.getpid())]
-            + ["--graphs"] * with_graphs,
-            env=os.environ | {"PYTHONPATH": python_path(), "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"},
-            cwd="/",
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def outline(self, reference_source: str, tolerance: str = "fp32") -> Outline:
-        """Return what can be said of a reference without running it for real.
-
-        Raises:
-            EngineError: the process went away.
-        """
-        assert self._process.stdin is not None  # noqa: S101  both are pipes
-        assert self._process.stdout is not None  # noqa: S101
-        request = {"source": reference_source, "tolerance": tolerance, **self._terms}
-        try:
-            self._process.stdin.write(json.dumps(request) + "\n")
-            self._process.stdin.flush()
-        except BrokenPipeError:
-            pass  # the empty line below tells the same
-        line = self._process.stdout.readline()
-        if not line:
-            raise EngineError(f"the process that outlines references ended with status {self._process.wait()}")
-        return _outline_of(json.loads(line))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """End the process; its child, if it has one, ends with it."""
-        self._process.kill()
-        self._process.communicate()
-
-
-def explain_no_room(reference_source: str, tolerance: str, device: Device) -> str:
-    """Return how much memory judging takes, for a reference for which it ran out; "" when that is not the reason."""
-    with OutlineProcess() as outlines:
-        found = outlines.outline(reference_source, tolerance)
-    needed = found.judge_bytes(device) if found.signature else 0
-    if needed <= device.memory_bytes:
-        return ""
-    return smaller_sizes(device.kind, f"about {in_gb(needed)}", device.memory_bytes)
-
-
-def _outline_of(answer: dict[str, Any]) -> Outline:
-    refusal = answer.get("reason") or {"code": "", "text": ""}
-    signature = answer.get("signature")
-    return Outline(
-        code=refusal["code"],
-        reason=refusal["text"],
-        signature=Signature.from_json(signature) if signature else None,
-        reference_graph=answer.get("graph"),
-        forward_bytes=int(answer.get("forward_bytes", 0)),
-    )

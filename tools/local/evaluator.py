@@ -17,6 +17,7 @@ from pathlib import Path
 from ridgeline.tools.build.device_toolchain import toolchain_for
 from ridgeline.tools.engine import BaselineTask, BenchmarkTask, CompareTask, DescribeTask, ProfileTask, VerifyTask
 from ridgeline.tools.errors import DeviceError, EngineError
+from ridgeline.tools.judge.messages import Wipe
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.machine.gpu_state import GpuMonitor
 from ridgeline.tools.machine.places import default_cache_dir
@@ -279,7 +280,7 @@ class Evaluator:
 
     def _runner(self, task: VerifyTask | BenchmarkTask, *, then_next: bool = False) -> RunnerProcess:
         judge = self._judge_for(task.problem)
-        judge.request("wipe")
+        judge.ask(Wipe())
         runner = self._pool.start(self._find_sandbox(), task, judge.problem)
         if then_next:
             self._start_ahead(task)  # nothing is timed meanwhile

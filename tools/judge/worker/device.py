@@ -9,7 +9,6 @@ from collections.abc import Sequence
 import torch
 
 from ridgeline.tools.errors import DeviceError, EngineError
-from ridgeline.tools.judge.memory_check import no_room
 from ridgeline.tools.records.vocabulary import DeviceKind
 
 _EVICTING_BYTES = 256 << 20
@@ -42,14 +41,6 @@ def expect_torch_on(kind: DeviceKind) -> None:
             f"device cuda: this PyTorch ({torch.__version__}) does not start on it: {' '.join(str(error).split())[:200]}; "
             "install one for the driver's CUDA, or use --device cpu"
         ) from error
-
-
-def remedy_for_memory(error: BaseException) -> str:
-    """Return what to add to an error's message when it says that memory ran out, "" otherwise."""
-    if isinstance(error, torch.OutOfMemoryError):
-        return f"; {no_room(DeviceKind.CUDA)}"
-    is_allocator = isinstance(error, RuntimeError) and "can't allocate memory" in str(error)  # torch's own, on a CPU
-    return f"; {no_room(DeviceKind.CPU)}" if is_allocator or isinstance(error, MemoryError) else ""
 
 
 def settle(kind: DeviceKind) -> None:

@@ -11,7 +11,38 @@ from typing import Any
 import torch
 
 from ridgeline.tools.errors import ProblemError
+from ridgeline.tools.judge.hang_limit import HangLimit
 from ridgeline.tools.judge.memory_check import check_room
+from ridgeline.tools.judge.messages import (
+    Changed,
+    Check,
+    Copy,
+    DetectChange,
+    Different,
+    Done,
+    Examine,
+    ExamineRepeat,
+    Graded,
+    Idle,
+    Idled,
+    Intact,
+    Load,
+    Loaded,
+    Loop,
+    Looped,
+    Missing,
+    ModeReady,
+    Poison,
+    Prepare,
+    PrepareMode,
+    RegionForm,
+    Renew,
+    Renewed,
+    Same,
+    Touched,
+    VerifyInputs,
+    Wipe,
+)
 from ridgeline.tools.judge.set_count import WORKING_SETS, stay_in_cache
 from ridgeline.tools.judge.worker.device import (
     Stopwatch,
@@ -35,6 +66,7 @@ from ridgeline.tools.judge.worker.reference import Reference, check_usable
 from ridgeline.tools.judge.worker.user_code import one_line
 from ridgeline.tools.records.precision import accepted_classes
 from ridgeline.tools.records.problem import Description
+from ridgeline.tools.records.results import Trial
 from ridgeline.tools.records.vocabulary import DeviceKind, Interface, Role
 
 _KEPT_SHARE = {DeviceKind.CPU: 8, DeviceKind.CUDA: 3}
@@ -56,32 +88,26 @@ _REFUSALS: tuple[type[Exception], ...] = (
 )
 """What a reference raises for values that it does not take."""
 
-Request = dict[str, Any]
-Reply = dict[str, Any]
-
 
 class Judge:
     """One loaded problem and the operations on it."""
 
-    def __init__(self, request: Request) -> None:
-        source = str(request["reference_source"])
-        kind = DeviceKind(request["device"])
+    def __init__(self, request: Load, *, limit: HangLimit | None = None) -> None:
+        source, kind, memory_bytes = request.reference_source, request.device, request.memory_bytes
         use_tf32(on=False)
-        memory_bytes = int(request["memory_bytes"])
-        device = "cuda" if kind is DeviceKind.CUDA else "cpu"
         expect_torch_on(kind)
-        self.reference = Reference(source, device, call_limit_s=float(request["call_limit_s"]))
+        self.reference = Reference(source, kind.value, limit=limit)  # torch names devices by the same words
         signature = self.reference.signature
         check_room(signature, kind=kind, memory_bytes=memory_bytes)
         check_usable(self.reference)
-        accepted_classes(str(request["tolerance"]), tuple(s.dtype for s in signature.with_role(Role.OUTPUT)))
+        accepted_classes(request.tolerance, tuple(s.dtype for s in signature.with_role(Role.OUTPUT)))
         self._source_sha256 = hashlib.sha256(source.encode()).hexdigest()
         graph, graph_error = self._export()
-        self._secret = bytes.fromhex(request["secret"])
-        is_module = request["interface"] == Interface.MODULE
+        self._secret = bytes.fromhex(request.secret)
+        is_module = request.interface is Interface.MODULE
         contract = self.reference.contract() if is_module else None  # while the model has its first values
         secrets = SecretSource(self.reference, self._secret, self.reference.loaded_names() if is_module else None)
-        self._cache_bytes = int(request["cache_bytes"])
+        self._cache_bytes = request.cache_bytes
         give_back(kind)  # the sets are not PyTorch's: they find no room in what it keeps
         self.memory = ArenaMemory(signature, kind=kind, cache_bytes=self._cache_bytes, memory_bytes=memory_bytes)
         self.reference.bind(self.memory.parameters)
@@ -93,9 +119,9 @@ class Judge:
             self.memory,
             budget_bytes=_kept_bytes(self.memory, memory_bytes),
             held_bytes=self._spare_bytes,
-            left_out=frozenset(request["left_out"]),
+            left_out=frozenset(request.left_out),
         )
-        self._examiner = Examiner(self._book, self.memory, self.reference, str(request["tolerance"]))
+        self._examiner = Examiner(self._book, self.memory, self.reference, request.tolerance)
         self._modes = ReferenceModes(self.reference, self.memory)
         give_back(kind)
         self._renewals = 0
@@ -121,63 +147,63 @@ class Judge:
         except GraphExportError as error:
             return None, str(error)
 
-    def loaded(self) -> Reply:
+    def loaded(self) -> Loaded:
         """Return what the parent needs to know of the problem."""
-        degenerate = self._examiner.degenerate
-        return {
-            "description": self.description.to_json(),
-            "n_sets": self.memory.n_sets,
-            "regions": [{"bytes": r.size_bytes, "writable": r.writable_by_runner} for r in self.memory.regions],
-            "placements": [p.to_json() for p in self.memory.placements],
-            "trials": list(self._book.names),
-            "degenerate": None if degenerate is None else {"code": degenerate[0], "reason": degenerate[1]},
-        }
+        regions = self.memory.regions
+        return Loaded(
+            description=self.description,
+            n_sets=self.memory.n_sets,
+            regions=tuple(RegionForm(size_bytes=r.size_bytes, writable=r.writable_by_runner) for r in regions),
+            places=self.memory.places,
+            trials=self._book.names,
+            degenerate=self._examiner.degenerate,
+        )
 
     # ------------------------------------------------------------------------------------------------------ operations
 
-    def prepare(self, request: Request) -> Reply:
+    def prepare(self, request: Prepare) -> Done:
         """Put a trial into a set and poison its outputs."""
         self._filling = None  # what a timing left is of no use to a trial
         if self.memory.kind is DeviceKind.CUDA:
             self._modes.forget_results()
-        self._examiner.prepare(request["trial"], request["set"], nan=request["nan"])
+        self._examiner.prepare(request.trial, request.set_index, nan=request.nan)
         give_back(self.memory.kind, beyond_bytes=self._spare_bytes)  # the runner has the GPU next
         settle(self.memory.kind)  # ... and may be there before what was only asked for is written
-        return {}
+        return Done()
 
-    def wipe(self, _request: Request) -> Reply:
+    def wipe(self, _request: Wipe) -> Done:
         """Overwrite what earlier runners could write: the next one begins with nothing of theirs."""
         if self._has_had_runners:
             self.memory.wipe()
             settle(self.memory.kind)
         self._has_had_runners = True
-        return {}
+        return Done()
 
-    def poison(self, request: Request) -> Reply:
+    def poison(self, request: Poison) -> Done:
         """Poison one set's outputs."""
-        self._examiner.poison(request["set"], nan=request["nan"])
+        self._examiner.poison(request.set_index, nan=request.nan)
         settle(self.memory.kind)  # the runner has the GPU next
-        return {}
+        return Done()
 
-    def examine(self, request: Request) -> Reply:
+    def examine(self, request: Examine) -> Touched | Missing | Graded:
         """Grade a first run."""
-        return self._examiner.examine(request["trial"], request["set"])
+        return self._examiner.examine(request.trial, request.set_index)
 
-    def repeated(self, request: Request) -> Reply:
+    def repeated(self, request: ExamineRepeat) -> Missing | Same | Different:
         """Grade a second run on the same inputs."""
-        return self._examiner.repeated(request["trial"], request["set"])
+        return self._examiner.repeated(request.trial, request.set_index)
 
-    def changed(self, request: Request) -> Reply:
+    def changed(self, request: DetectChange) -> Changed:
         """Say whether outputs changed since they were examined."""
-        return {"changed": self._examiner.changed(request["set"])}
+        return Changed(changed=self._examiner.changed(request.set_index))
 
-    def renew(self, _request: Request) -> Reply:
+    def renew(self, _request: Renew) -> Renewed:
         """Give every set new inputs and poisoned outputs, and new parameters to all.
 
         The answer says how many times as long that took as before any candidate was there: long, when a GPU did other
         work meanwhile; 0 on a CPU.
         """
-        return {"slowdown": max(self._renew() - _RENEWAL_SCATTER_S, 0.0) / self._usual_renewal_s}
+        return Renewed(slowdown=max(self._renew() - _RENEWAL_SCATTER_S, 0.0) / self._usual_renewal_s)
 
     def _fastest_renewal_s(self) -> float:
         """Return the seconds that a renewal takes on a GPU which nobody else uses."""
@@ -208,36 +234,36 @@ class Judge:
             evict_cache(self.memory.kind, self._cache_bytes)
         self._filling = filling if self.memory.kind is DeviceKind.CUDA else None
 
-    def check(self, request: Request) -> Reply:
+    def check(self, request: Check) -> Trial:
         """Grade a set after a timed loop."""
         with _contents_may_be_refused():
-            return {"trial": self._examiner.check(request["set"]).to_json()}
+            return self._examiner.check(request.set_index)
 
-    def intact(self, request: Request) -> Reply:
+    def intact(self, request: VerifyInputs) -> Intact:
         """Say whether a set holds the inputs that it was given; a GPU's runner could open them for writing."""
-        index = int(request["set"])
-        return {"intact": self._filling is None or is_intact(self._filling, index, self.memory.inputs[index])}
+        index = request.set_index
+        return Intact(intact=self._filling is None or is_intact(self._filling, index, self.memory.inputs[index]))
 
-    def copy(self, request: Request) -> Reply:
+    def copy(self, request: Copy) -> Done:
         """Copy a set's outputs out and back: what the parent measures a collection by."""
-        copy_out_and_back(self.memory.kind, self.memory.outputs[request["set"]])
-        return {}
+        copy_out_and_back(self.memory.kind, self.memory.outputs[request.set_index])
+        return Done()
 
-    def idle(self, _request: Request) -> Reply:
+    def idle(self, _request: Idle) -> Idled:
         """Say how long the device takes for next to nothing: long, when another process has work on it."""
-        return {"seconds": time_nothing(self.memory.kind)}
+        return Idled(seconds=time_nothing(self.memory.kind))
 
-    def prepare_mode(self, request: Request) -> Reply:
+    def prepare_mode(self, request: PrepareMode) -> ModeReady:
         """Compile the reference in a mode, and say how exact and of which class it is."""
         case = self._book.case(NOMINAL[0])
         self._book.place_parameters(case.parameters)
-        grade = self._examiner.grade_reference(self._modes.prepare(request["mode"], case.inputs))
-        return {"rel_error": min(grade.errors.overall, 1e300), "measured": grade.measured}
+        grade = self._examiner.grade_reference(self._modes.prepare(request.mode, case.inputs))
+        return ModeReady(rel_error=min(grade.errors.overall, 1e300), measured=grade.measured)
 
-    def loop(self, request: Request) -> Reply:
+    def loop(self, request: Loop) -> Looped:
         """Time the reference over rotating sets."""
         with _contents_may_be_refused():
-            return {"own_s": self._modes.loop(request["mode"], request["first_set"], request["calls"])}
+            return Looped(own_s=self._modes.loop(request.mode, request.first_set, request.calls))
 
 
 class ContentsRefusedError(ProblemError):

@@ -11,11 +11,11 @@ from __future__ import annotations
 import fcntl
 import mmap
 import os
-from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 
+from ridgeline.tools.judge.messages import Place
 from ridgeline.tools.judge.set_count import count_sets
 from ridgeline.tools.judge.worker.cuda_memory import DeviceAllocation
 from ridgeline.tools.records.dtypes import spanned_elements
@@ -26,20 +26,6 @@ _ALIGN = 4096
 
 # linux/fcntl.h; Python 3.11's fcntl has no F_SEAL_FUTURE_WRITE
 _F_SEAL_FUTURE_WRITE = 0x10
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placement:
-    """Where one tensor argument lies: at `offset + set * set_stride` bytes of a region."""
-
-    spec: ArgSpec
-    region: int
-    offset: int
-    set_stride: int
-
-    def to_json(self) -> dict[str, object]:
-        """Return the placement as plain values for the parent."""
-        return {"spec": self.spec.to_json(), "region": self.region, "offset": self.offset, "stride": self.set_stride}
 
 
 class Region(Protocol):
@@ -131,11 +117,11 @@ class ArenaMemory:
             _region(kind, "parameters", offsets[self.PARAMETERS], writable_by_runner=False),
             _region(kind, "outputs", offsets[self.OUTPUTS] * self.n_sets, writable_by_runner=True),
         )
-        self.placements = tuple(
-            Placement(spec=s, region=r, offset=o, set_stride=0 if r == self.PARAMETERS else offsets[r])
+        self.places = tuple(
+            Place(spec=s, region=r, offset=o, set_stride=0 if r == self.PARAMETERS else offsets[r])
             for s, (r, o) in zip(specs, starts, strict=True)
         )
-        self.parameters = {p.spec.source: self._view(p, 0) for p in self.placements if p.region == self.PARAMETERS}
+        self.parameters = {p.spec.source: self._view(p, 0) for p in self.places if p.region == self.PARAMETERS}
         self.inputs = tuple(self._views(self.INPUTS, i) for i in range(self.n_sets))
         self.outputs = tuple(self._views(self.OUTPUTS, i) for i in range(self.n_sets))
 
@@ -149,11 +135,11 @@ class ArenaMemory:
             return ArenaMemory.INPUTS
         return ArenaMemory.OUTPUTS if role is Role.OUTPUT else ArenaMemory.PARAMETERS
 
-    def _view(self, place: Placement, set_index: int) -> torch.Tensor:
+    def _view(self, place: Place, set_index: int) -> torch.Tensor:
         return self.regions[place.region].tensor(place.offset + set_index * place.set_stride, place.spec)
 
     def _views(self, region: int, set_index: int) -> tuple[torch.Tensor, ...]:
-        return tuple(self._view(p, set_index) for p in self.placements if p.region == region)
+        return tuple(self._view(p, set_index) for p in self.places if p.region == region)
 
 
 def _region(kind: DeviceKind, name: str, size_bytes: int, *, writable_by_runner: bool) -> Region:

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import torch
 
 from ridgeline.tools.errors import ProblemError
-from ridgeline.tools.judge.hang_limit import SHORTEST_S, hang_limit
+from ridgeline.tools.judge.hang_limit import HangLimit
 from ridgeline.tools.judge.worker.contract import (
     Written,
     find_written,
@@ -58,13 +58,13 @@ class _Slot:
 class Reference:
     """The reference's model in eval mode, its signature, and ways to call it on flat tuples of input tensors."""
 
-    def __init__(self, source: str, device: str = "cpu", *, call_limit_s: float = SHORTEST_S) -> None:
-        """Run the module and its parts, each for at most `call_limit_s`, after which this process ends.
+    def __init__(self, source: str, device: str = "cpu", *, limit: HangLimit | None = None) -> None:
+        """Run the module and its parts, each within `limit`, after which this process ends.
 
         `device` is as torch names it: "cpu" or "cuda".
         """
         self.device = device
-        self._call_limit_s = call_limit_s
+        self._limit = limit or HangLimit()
         self._module = self._own("module", lambda: load_reference(source))
         self.model = self._make_model()
         self._place_model()
@@ -212,7 +212,7 @@ class Reference:
         return frozenset(n for n, t in self.named_tensors().items() if id(t) in kept)
 
     def _own(self, what: str, call: Callable[[], T]) -> T:
-        with hang_limit(self._call_limit_s):
+        with self._limit.applied():
             return run_own(what, call)
 
     def bind(self, views: dict[str, torch.Tensor]) -> None:

@@ -13,8 +13,9 @@ from typing import Any, TypeVar
 
 import torch
 
-from ridgeline.tools.errors import ProblemError
-from ridgeline.tools.judge.worker.device import remedy_for_memory
+from ridgeline.tools.errors import NoRoomError, ProblemError
+from ridgeline.tools.judge.memory_check import no_room
+from ridgeline.tools.records.vocabulary import DeviceKind
 
 T = TypeVar("T")
 
@@ -66,7 +67,23 @@ def run_own(what: str, call: Callable[[], T]) -> T:
         raise
     except BaseException as error:  # the user's code may raise anything, SystemExit too; it comes back in one line
         place = _place(error)
-        raise ProblemError(f"{FILE}: {what} raised {one_line(error)}{place}{_remedy(error, what, place)}") from error
+        line = f"{FILE}: {what} raised {one_line(error)}{place}"
+        remedy = _remedy(error, what, place)
+        raise (ProblemError(line + remedy) if remedy else as_problem(error, line)) from error
+
+
+def as_problem(error: BaseException, line: str) -> ProblemError:
+    """Return what a search is told of an exception, with the remedy when memory ran out."""
+    kind = _full_device(error)
+    return ProblemError(line) if kind is None else NoRoomError(f"{line}; {no_room(kind)}")
+
+
+def _full_device(error: BaseException) -> DeviceKind | None:
+    """Return the device whose memory ran out, None for every other failure."""
+    if isinstance(error, torch.OutOfMemoryError):
+        return DeviceKind.CUDA
+    is_allocator = isinstance(error, RuntimeError) and "can't allocate memory" in str(error)  # torch's own, on a CPU
+    return DeviceKind.CPU if is_allocator or isinstance(error, MemoryError) else None
 
 
 def _place(error: BaseException) -> str:
@@ -87,7 +104,7 @@ def _remedy(error: BaseException, what: str, place: str) -> str:
         return f"; the list that {_ARGUMENTS_OF[what]} returns holds its arguments"
     if isinstance(error, AssertionError | RuntimeError) and _NO_GPU.search(str(error)):
         return "; make model and inputs on the CPU: Ridgeline moves them to the device"
-    return remedy_for_memory(error)
+    return ""
 
 
 def one_line(error: BaseException) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import torch
 
+from ridgeline.tools.judge.messages import Element
 from ridgeline.tools.records.precision import MIN_ROW_ELEMENTS, ROW_NORM_FLOOR, ROW_SCALE_FLOOR, Errors
 
 _CHUNK = 1 << 18  # elements compared at once: 2 MiB in float64, so that the passes over them stay in a core's cache
@@ -47,22 +48,13 @@ class Expected:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Worst:
-    """The element that is furthest off."""
-
-    index: tuple[int, ...]
-    got: float
-    expected: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
     """What a comparison found for one output."""
 
     errors: Errors
     crfm: float = 0.0  # max |o - o64| / (max(1, rms) + |o64|)
-    worst: Worst | None = None
-    non_finite: Worst | None = None  # an element whose NaN or infinity does not match
+    worst: Element | None = None  # the one that is furthest off
+    non_finite: Element | None = None  # an element whose NaN or infinity does not match
     wrong_integers: int = 0
 
 
@@ -95,7 +87,7 @@ def compare(output: torch.Tensor, expected: Expected, *, with_crfm: bool = False
         return _compare_exact(output, expected)
     all_finite = expected.all_finite and bool(torch.isfinite(output).all())
     total, worst_row, worst_ratio, crfm = 0.0, 0.0, 0.0, 0.0
-    worst: Worst | None = None
+    worst: Element | None = None
     for start, got, want, over in _chunks(output, expected):
         if not all_finite:
             mismatch = _non_finite_mismatch(got, want, output.dtype)
@@ -128,7 +120,7 @@ def _compare_exact(output: torch.Tensor, expected: Expected) -> Difference:
     if count == 0:
         return Difference(errors=Errors(overall=0.0))
     index = int(wrong.to(torch.uint8).argmax())
-    worst = Worst(
+    worst = Element(
         index=_unravel(index, output.shape),
         got=float(output.flatten()[index]),
         expected=float(expected.values.flatten()[index]),
@@ -181,10 +173,10 @@ def _rows_at_once(values: torch.Tensor) -> int:
     return max((_CHUNK_ON_GPU if values.is_cuda else _CHUNK) // width, 1)
 
 
-def _located(output: torch.Tensor, start: int, index: int, want: torch.Tensor) -> Worst:
+def _located(output: torch.Tensor, start: int, index: int, want: torch.Tensor) -> Element:
     flat = start + index
     value = output.reshape(-1)[flat] if output.dim() else output
-    return Worst(index=_unravel(flat, output.shape), got=float(value), expected=float(want.reshape(-1)[index]))
+    return Element(index=_unravel(flat, output.shape), got=float(value), expected=float(want.reshape(-1)[index]))
 
 
 def _unravel(flat: int, shape: torch.Size) -> tuple[int, ...]:
