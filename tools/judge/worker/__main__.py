@@ -18,7 +18,6 @@ from ridgeline.tools.errors import EngineError, RidgelineError
 from ridgeline.tools.judge import messages
 from ridgeline.tools.judge.hang_limit import HangLimit
 from ridgeline.tools.judge.messages import Failed, FailureCode, Load, Request
-from ridgeline.tools.judge.worker.device import settle
 from ridgeline.tools.judge.worker.judge import ContentsRefusedError, Judge
 from ridgeline.tools.judge.worker.user_code import as_problem, one_line
 from ridgeline.tools.machine.lifeline import end_with_parent
@@ -63,7 +62,7 @@ def _lost_gpu(error: Exception, judge: Judge | None) -> Failed | None:
     """Return the failure when this process can use the GPU no more, whatever failed first; else None."""
     try:
         if judge is not None:
-            settle(judge.memory.kind)
+            judge.memory.device.settle()
     except RuntimeError:
         return Failed(code=FailureCode.JUDGE_LOST, message=f"the judge lost the GPU: {one_line(error)}")
     return None

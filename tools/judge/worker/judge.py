@@ -44,17 +44,7 @@ from ridgeline.tools.judge.messages import (
     Wipe,
 )
 from ridgeline.tools.judge.set_count import WORKING_SETS, stay_in_cache
-from ridgeline.tools.judge.worker.device import (
-    Stopwatch,
-    copy_out_and_back,
-    evict_cache,
-    expect_torch_on,
-    give_back,
-    reset_persisting_lines,
-    settle,
-    time_nothing,
-    use_tf32,
-)
+from ridgeline.tools.judge.worker.device import device_of, use_tf32
 from ridgeline.tools.judge.worker.grading.cases import NOMINAL, CaseBook
 from ridgeline.tools.judge.worker.grading.examiner import Examiner
 from ridgeline.tools.judge.worker.graph_export import GraphExportError, compulsory_bytes, export_graph, flop_count
@@ -94,8 +84,9 @@ class Judge:
 
     def __init__(self, request: Load, *, limit: HangLimit | None = None) -> None:
         source, kind, memory_bytes = request.reference_source, request.device, request.memory_bytes
+        device = self._device = device_of(kind)
         use_tf32(on=False)
-        expect_torch_on(kind)
+        device.expect_torch()
         self.reference = Reference(source, kind.value, limit=limit)  # torch names devices by the same words
         signature = self.reference.signature
         check_room(signature, kind=kind, memory_bytes=memory_bytes)
@@ -108,8 +99,8 @@ class Judge:
         contract = self.reference.contract() if is_module else None  # while the model has its first values
         secrets = SecretSource(self.reference, self._secret, self.reference.loaded_names() if is_module else None)
         self._cache_bytes = request.cache_bytes
-        give_back(kind)  # the sets are not PyTorch's: they find no room in what it keeps
-        self.memory = ArenaMemory(signature, kind=kind, cache_bytes=self._cache_bytes, memory_bytes=memory_bytes)
+        device.give_back()  # the sets are not PyTorch's: they find no room in what it keeps
+        self.memory = ArenaMemory(signature, device=device, cache_bytes=self._cache_bytes, memory_bytes=memory_bytes)
         self.reference.bind(self.memory.parameters)
         self._secrets = secrets
         self._spare_bytes = memory_bytes // _SPARE_SHARE
@@ -123,7 +114,7 @@ class Judge:
         )
         self._examiner = Examiner(self._book, self.memory, self.reference, request.tolerance)
         self._modes = ReferenceModes(self.reference, self.memory)
-        give_back(kind)
+        device.give_back()
         self._renewals = 0
         self._has_had_runners = False
         self._filling: Filling | None = None
@@ -164,25 +155,25 @@ class Judge:
     def prepare(self, request: Prepare) -> Done:
         """Put a trial into a set and poison its outputs."""
         self._filling = None  # what a timing left is of no use to a trial
-        if self.memory.kind is DeviceKind.CUDA:
+        if self._device.kind is DeviceKind.CUDA:
             self._modes.forget_results()
         self._examiner.prepare(request.trial, request.set_index, nan=request.nan)
-        give_back(self.memory.kind, beyond_bytes=self._spare_bytes)  # the runner has the GPU next
-        settle(self.memory.kind)  # ... and may be there before what was only asked for is written
+        self._device.give_back(beyond_bytes=self._spare_bytes)  # the runner has the GPU next
+        self._device.settle()  # ... and may be there before what was only asked for is written
         return Done()
 
     def wipe(self, _request: Wipe) -> Done:
         """Overwrite what earlier runners could write: the next one begins with nothing of theirs."""
         if self._has_had_runners:
             self.memory.wipe()
-            settle(self.memory.kind)
+            self._device.settle()
         self._has_had_runners = True
         return Done()
 
     def poison(self, request: Poison) -> Done:
         """Poison one set's outputs."""
         self._examiner.poison(request.set_index, nan=request.nan)
-        settle(self.memory.kind)  # the runner has the GPU next
+        self._device.settle()  # the runner has the GPU next
         return Done()
 
     def examine(self, request: Examine) -> Touched | Missing | Graded:
@@ -209,7 +200,7 @@ class Judge:
         """Return the seconds that a renewal takes on a GPU which nobody else uses."""
         fastest_s = min(self._renew() for _ in range(_RENEWALS_ALONE))
         self._filling = None
-        give_back(self.memory.kind)
+        self._device.give_back()
         return max(fastest_s, 1e-6)
 
     def _renew(self) -> float:
@@ -217,8 +208,8 @@ class Judge:
         self._filling = None  # before there are new draws beside it
         self._book.let_go()
         self._renewals += 1
-        reset_persisting_lines(self.memory.kind)
-        watch = Stopwatch(self.memory.kind)
+        self._device.reset_persisting_lines()
+        watch = self._device.stopwatch()
         watch.start()
         self._write_new_contents()
         return watch.seconds()
@@ -231,8 +222,8 @@ class Judge:
             filling.write(index, inputs)
             self._examiner.poison(index, nan=True)
         if stay_in_cache(self.memory.n_sets, self.memory.set_bytes, cache_bytes=self._cache_bytes):
-            evict_cache(self.memory.kind, self._cache_bytes)
-        self._filling = filling if self.memory.kind is DeviceKind.CUDA else None
+            self._device.evict_cache(self._cache_bytes)
+        self._filling = None if self._device.seals_inputs else filling
 
     def check(self, request: Check) -> Trial:
         """Grade a set after a timed loop."""
@@ -246,12 +237,12 @@ class Judge:
 
     def copy(self, request: Copy) -> Done:
         """Copy a set's outputs out and back: what the parent measures a collection by."""
-        copy_out_and_back(self.memory.kind, self.memory.outputs[request.set_index])
+        self._device.copy_out_and_back(self.memory.outputs[request.set_index])
         return Done()
 
     def idle(self, _request: Idle) -> Idled:
         """Say how long the device takes for next to nothing: long, when another process has work on it."""
-        return Idled(seconds=time_nothing(self.memory.kind))
+        return Idled(seconds=self._device.time_nothing())
 
     def prepare_mode(self, request: PrepareMode) -> ModeReady:
         """Compile the reference in a mode, and say how exact and of which class it is."""
@@ -285,7 +276,7 @@ def _contents_may_be_refused() -> Iterator[None]:
 
 def _kept_bytes(memory: ArenaMemory, memory_bytes: int) -> int:
     """Return how much of the memory may hold trials, beside the sets and what grading needs."""
-    share = memory_bytes // _KEPT_SHARE[memory.kind]
-    if memory.kind is DeviceKind.CPU:
+    share = memory_bytes // _KEPT_SHARE[memory.device.kind]
+    if memory.device.kind is DeviceKind.CPU:
         return share
     return max(0, min(share, memory_bytes - (memory.n_sets + WORKING_SETS) * memory.set_bytes))

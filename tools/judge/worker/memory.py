@@ -18,6 +18,7 @@ import torch
 from ridgeline.tools.judge.messages import Place
 from ridgeline.tools.judge.set_count import count_sets
 from ridgeline.tools.judge.worker.cuda_memory import DeviceAllocation
+from ridgeline.tools.judge.worker.device import JudgeDevice
 from ridgeline.tools.records.dtypes import spanned_elements
 from ridgeline.tools.records.problem import ArgSpec, Signature
 from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Role
@@ -101,8 +102,8 @@ class ArenaMemory:
 
     INPUTS, PARAMETERS, OUTPUTS = 0, 1, 2
 
-    def __init__(self, signature: Signature, *, kind: DeviceKind, cache_bytes: int, memory_bytes: int) -> None:
-        self.kind = kind
+    def __init__(self, signature: Signature, *, device: JudgeDevice, cache_bytes: int, memory_bytes: int) -> None:
+        self.device, kind = device, device.kind
         specs = [a for a in signature.args if a.kind is ArgKind.TENSOR]
         offsets: dict[int, int] = {self.INPUTS: 0, self.PARAMETERS: 0, self.OUTPUTS: 0}
         starts: list[tuple[int, int]] = []

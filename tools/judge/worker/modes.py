@@ -10,7 +10,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from ridgeline.tools.errors import EngineError
-from ridgeline.tools.judge.worker.device import Stopwatch, use_tf32
+from ridgeline.tools.judge.worker.device import use_tf32
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference, Tensors, flat_outputs
 from ridgeline.tools.judge.worker.user_code import one_line
@@ -48,7 +48,7 @@ class ReferenceModes:
         Raises:
             EngineError: PyTorch has no such mode here, or refuses the reference.
         """
-        if self._memory.kind is DeviceKind.CPU and (mode.endswith(_TF32) or mode in _BACKENDS):
+        if self._memory.device.kind is DeviceKind.CPU and (mode.endswith(_TF32) or mode in _BACKENDS):
             raise EngineError(f"{mode}: a CPU has no such thing")
         call = self._call(mode)
         try:
@@ -63,7 +63,7 @@ class ReferenceModes:
         Each set's result is held until the set comes again, so that outputs rotate through memory as a kernel's do.
         """
         call, arguments, results, n = self._call(mode), self._arguments, self._results, self._memory.n_sets
-        watch = Stopwatch(self._memory.kind)
+        watch = self._memory.device.stopwatch()
         with self._as(mode):
             watch.start()
             for i in range(first_set, first_set + calls):
@@ -93,6 +93,6 @@ class ReferenceModes:
             if base not in _COMPILED:
                 raise EngineError(f"unknown mode {mode!r} of the reference")
             kind = _COMPILED[base]
-            kind = _WITHOUT_GRAPHS[kind] if self._memory.kind is DeviceKind.CUDA else kind
+            kind = _WITHOUT_GRAPHS[kind] if self._memory.device.kind is DeviceKind.CUDA else kind
             self._calls[mode] = torch.compile(self._reference.model, mode=kind, dynamic=False)
         return self._calls[mode]

@@ -26,12 +26,12 @@ from ridgeline.tools.judge.messages import (
     Wipe,
 )
 from ridgeline.tools.judge.process import JudgeProcess, SharedRegion
-from ridgeline.tools.judge.worker import __main__ as worker
 from ridgeline.tools.judge.worker.__main__ import _lost_gpu, failure
+from ridgeline.tools.judge.worker.device import Cpu, Cuda
 from ridgeline.tools.judge.worker.judge import _contents_may_be_refused, _kept_bytes
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.records.problem import Target
-from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Interface, PrecisionClass, Role
+from ridgeline.tools.records.vocabulary import ArgKind, Interface, PrecisionClass, Role
 
 HEAD = "import torch\nfrom torch import nn\ndef get_init_inputs():\n    return []\n"
 MODEL = "class Model(nn.Module):\n    def forward(self, {args}):\n        {body}\n"
@@ -408,12 +408,12 @@ def test_a_problem_that_does_not_fit_the_gpu_is_one_line_with_the_remedy(body: s
     [(0.1, 140 / 3), (4, 140 / 3), (10, 30), (12, 8), (14, 0)],  # of a GPU of 140 GB
 )
 def test_a_large_problem_leaves_room_to_grade_beside_the_trials_kept(set_gb: float, kept_gb: float) -> None:
-    memory = SimpleNamespace(kind=DeviceKind.CUDA, n_sets=max(3, int(16 / set_gb)), set_bytes=int(set_gb * 1e9))
+    memory = SimpleNamespace(device=Cuda(), n_sets=max(3, int(16 / set_gb)), set_bytes=int(set_gb * 1e9))
     assert _kept_bytes(memory, 140 * 10**9) == pytest.approx(kept_gb * 1e9)
 
 
 def test_a_cpu_keeps_an_eighth_of_its_memory_of_trials() -> None:
-    memory = SimpleNamespace(kind=DeviceKind.CPU, n_sets=24, set_bytes=1 << 30)
+    memory = SimpleNamespace(device=Cpu(), n_sets=24, set_bytes=1 << 30)
     assert _kept_bytes(memory, 64 << 30) == 8 << 30
 
 
@@ -428,13 +428,13 @@ def test_contents_that_the_reference_refuses_are_the_problem_s_fault_and_told_in
 
 LOSES_THE_GPU = """import torch
 from torch import nn
-from ridgeline.tools.judge.worker.grading import cases as judge_cases
-def lost(kind):
+from ridgeline.tools.judge.worker.device import Cpu
+def lost(device):
     raise RuntimeError("CUDA error: device-side assert triggered")
 class Model(nn.Module):
     def forward(self, x):
         if bool((x == x.round()).all()):
-            judge_cases.settle = lost
+            Cpu.settle = lost
         return x * 2
 def get_inputs():
     return [torch.randn(64, 8)]
@@ -450,14 +450,14 @@ def test_a_new_judge_leaves_out_what_lost_the_first_one_its_gpu(tmp_path: Path) 
 
 
 def test_a_loaded_judge_that_lost_its_gpu_counts_as_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    loaded = SimpleNamespace(memory=SimpleNamespace(kind=DeviceKind.CPU))
+    loaded = SimpleNamespace(memory=SimpleNamespace(device=Cpu()))
     error = RuntimeError("CUBLAS_STATUS_EXECUTION_FAILED")
     assert _lost_gpu(error, loaded) is None
 
-    def settle(_kind: DeviceKind) -> None:
+    def settle(_device: Cpu) -> None:
         raise RuntimeError("CUDA error: device-side assert triggered")
 
-    monkeypatch.setattr(worker, "settle", settle)
+    monkeypatch.setattr(Cpu, "settle", settle)
     found = _lost_gpu(error, loaded)
     assert found is not None and found.code is FailureCode.JUDGE_LOST
     assert "CUBLAS_STATUS_EXECUTION_FAILED" in found.message

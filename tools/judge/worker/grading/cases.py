@@ -12,7 +12,7 @@ from typing import TypeVar
 import torch
 
 from ridgeline.tools.errors import DeviceLostError, ProblemError
-from ridgeline.tools.judge.worker.device import settle, use_tf32
+from ridgeline.tools.judge.worker.device import use_tf32
 from ridgeline.tools.judge.worker.grading.compare import Expected, compare, expect
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.memory import ArenaMemory
@@ -298,7 +298,7 @@ class CaseBook:
             return attempt()
         finally:
             try:
-                settle(self._memory.kind)
+                self._memory.device.settle()
             except RuntimeError as error:  # torch's own, for all of CUDA's
                 raise DeviceLostError(what) from error
 
@@ -328,7 +328,7 @@ class CaseBook:
         if errors is None:
             return None
         natives = [case.own.get(PrecisionClass.FP32)]
-        if precision is PrecisionClass.TF32 and self._memory.kind is DeviceKind.CUDA:
+        if precision is PrecisionClass.TF32 and self._memory.device.kind is DeviceKind.CUDA:
             natives.append(self._torch_tf32_errors(case))
         return functools.reduce(lambda worst, found: worst.merged(found) if found else worst, natives, errors)
 

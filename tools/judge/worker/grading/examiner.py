@@ -32,7 +32,7 @@ from ridgeline.tools.records.precision import (
     strictness,
 )
 from ridgeline.tools.records.results import Trial
-from ridgeline.tools.records.vocabulary import STRICTEST_FIRST, DeviceKind, PrecisionClass, ReasonCode, Role
+from ridgeline.tools.records.vocabulary import STRICTEST_FIRST, PrecisionClass, ReasonCode, Role
 
 _HOPELESS = 10 * NOMINAL_GATE[PrecisionClass.BF16]  # beyond this no class is worth computing for the message
 _NEAR = 1e-2  # of the expected value and the output's rms: an element so close was written, whatever its bits
@@ -118,8 +118,8 @@ class Examiner:
         return None
 
     def _touched(self, set_index: int, case: Case) -> str:
-        """Name the input that no longer holds what it was given, "" when none. A CPU's inputs are sealed by the kernel."""
-        if self._memory.kind is not DeviceKind.CUDA:
+        """Return the name of the input that no longer holds what it was given, "" for none."""
+        if self._memory.device.seals_inputs:
             return ""
         views = self._memory.inputs[set_index]
         pairs = zip(self._reference.input_names, views, case.inputs, strict=True)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from ridgeline.tools.judge.worker.device import Stopwatch
+from ridgeline.tools.judge.worker.device import device_of
 from ridgeline.tools.judge.worker.inputs.structure import (
     are_distinct,
     has_structural_zeros,
@@ -35,7 +35,6 @@ from ridgeline.tools.judge.worker.inputs.timed_sets import (
 from ridgeline.tools.judge.worker.inputs.variation import Way, ways_to_vary
 from ridgeline.tools.judge.worker.reference import Reference, Tensors
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
-from ridgeline.tools.records.vocabulary import DeviceKind
 
 _DRAWS_S = 0.1  # in which every set gets a draw of its own where integers differ between draws; else they are chosen
 _ROW_SCALE_BITS = 5.0  # row scales are 2^U(-5, 5)
@@ -72,7 +71,7 @@ class SecretSource:
 
     def _two_draws(self) -> tuple[Tensors, Tensors, float]:
         first = self._reference.draw_inputs(1)
-        watch = Stopwatch(DeviceKind(torch.device(self._reference.device).type))
+        watch = device_of(torch.device(self._reference.device).type).stopwatch()
         watch.start()
         second = self._reference.draw_inputs(2)
         return first, second, watch.seconds()

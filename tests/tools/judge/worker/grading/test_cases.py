@@ -9,12 +9,11 @@ import pytest
 import torch
 
 from ridgeline.tools.errors import DeviceLostError
-from ridgeline.tools.judge.worker.grading import cases as judge_cases
+from ridgeline.tools.judge.worker.device import Cpu
 from ridgeline.tools.judge.worker.grading.cases import TRANSFORMED, CaseBook
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.timed_sets import Draws, Mixtures
 from ridgeline.tools.judge.worker.reference import Reference
-from ridgeline.tools.records.vocabulary import DeviceKind
 
 N_SETS = 4
 SOURCE = """
@@ -43,7 +42,7 @@ def made(
     reference = Reference(SOURCE.format(names=names, inputs=inputs, body=lines))
     source = SecretSource(reference, b"secret")
     memory: Any = SimpleNamespace(
-        parameters={}, inputs=[reference.draw_inputs(0)], n_sets=N_SETS, kind=DeviceKind.CPU
+        parameters={}, inputs=[reference.draw_inputs(0)], n_sets=N_SETS, device=Cpu()
     )  # no process to share memory with
     return CaseBook(reference, source, memory, left_out=left_out, **({"budget_bytes": 1 << 20} | limits)), source
 
@@ -116,11 +115,11 @@ def test_what_loses_the_gpu_is_named_and_left_out_the_next_time(
 ) -> None:
     lost = []
 
-    def settle(_kind: DeviceKind) -> None:  # as CUDA does: every later call fails
+    def settle(_device: Cpu) -> None:  # as CUDA does: every later call fails
         if lost:
             raise RuntimeError("CUDA error: device-side assert triggered")
 
-    monkeypatch.setattr(judge_cases, "settle", settle)
+    monkeypatch.setattr(Cpu, "settle", settle)
     monkeypatch.setattr(torch, "lost_for_this_test", lost, raising=False)
     body = (f"if {bad}:", "    torch.lost_for_this_test.append(1)", "    " + LOSES, "return x.sum(-1)")
     left_out: frozenset[str] = frozenset()
