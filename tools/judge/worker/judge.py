@@ -45,7 +45,9 @@ from ridgeline.tools.judge.messages import (
 )
 from ridgeline.tools.judge.set_count import WORKING_SETS, stay_in_cache
 from ridgeline.tools.judge.worker.device import device_of, use_tf32
-from ridgeline.tools.judge.worker.grading.cases import NOMINAL, CaseBook
+from ridgeline.tools.judge.worker.grading.case import NOMINAL
+from ridgeline.tools.judge.worker.grading.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.domain import Domain
 from ridgeline.tools.judge.worker.grading.examiner import Examiner
 from ridgeline.tools.judge.worker.graph_export import GraphExportError, compulsory_bytes, export_graph, flop_count
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
@@ -110,9 +112,9 @@ class Judge:
             self.memory,
             budget_bytes=_kept_bytes(self.memory, memory_bytes),
             held_bytes=self._spare_bytes,
-            left_out=frozenset(request.left_out),
         )
-        self._examiner = Examiner(self._book, self.memory, self.reference, request.tolerance)
+        self._domain = Domain(self._book, self.reference, secrets, self.memory, left_out=frozenset(request.left_out))
+        self._examiner = Examiner(self._book, self._domain.names, self.memory, self.reference, request.tolerance)
         self._modes = ReferenceModes(self.reference, self.memory)
         device.give_back()
         self._renewals = 0
@@ -128,7 +130,7 @@ class Judge:
             reference_sha256=self._source_sha256,
             torch_version=str(torch.__version__),
             module=contract,
-            skipped_trials=tuple(f"{name}: {why}" for name, why in self._book.skipped.items()),
+            skipped_trials=tuple(f"{name}: {why}" for name, why in self._domain.skipped.items()),
         )
 
     def _export(self) -> tuple[dict[str, Any] | None, str]:
@@ -146,7 +148,7 @@ class Judge:
             n_sets=self.memory.n_sets,
             regions=tuple(RegionForm(size_bytes=r.size_bytes, writable=r.writable_by_runner) for r in regions),
             places=self.memory.places,
-            trials=self._book.names,
+            trials=self._domain.names,
             degenerate=self._examiner.degenerate,
         )
 

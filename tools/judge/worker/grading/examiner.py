@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import torch
 
 from ridgeline.tools.judge.messages import Different, Graded, Missing, Same, Touched
-from ridgeline.tools.judge.worker.grading.cases import NOMINAL, Case, CaseBook, errors_of, exact_of, expected_of
+from ridgeline.tools.judge.worker.grading.case import NOMINAL, Case, errors_of, exact_of, expected_of
+from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.compare import (
     Difference,
     Expected,
@@ -53,8 +54,11 @@ class Grade:
 class Examiner:
     """Compares what lies in the arena's outputs with what the cases expect."""
 
-    def __init__(self, book: CaseBook, memory: ArenaMemory, reference: Reference, tolerance: str) -> None:
+    def __init__(
+        self, book: CaseBook, trials: tuple[str, ...], memory: ArenaMemory, reference: Reference, tolerance: str
+    ) -> None:
         self._book = book
+        self._trials = trials  # in the order in which they are run
         self._memory = memory
         self._reference = reference
         self._tolerance = tolerance
@@ -238,7 +242,7 @@ class Examiner:
 
     def _is_stale(self, case: Case) -> str:
         """Name the earlier trial whose output this is."""
-        for name in self._book.names:
+        for name in self._trials:
             if name == case.name:
                 break
             earlier = self._book.case(name)
