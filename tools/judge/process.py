@@ -25,16 +25,9 @@ from ridgeline.tools.errors import (
 from ridgeline.tools.judge.connection import Connection
 from ridgeline.tools.judge.hang_limit import hung_line, reference_limit_s
 from ridgeline.tools.judge.memory_check import no_room
-from ridgeline.tools.judge.messages import (
-    Failed,
-    Load,
-    NotAReplyError,
-    Place,
-    Request,
-    decode_reply,
-    encode_request,
-)
+from ridgeline.tools.judge.messages import Load, NotAReplyError, Request, decode_reply, encode_request
 from ridgeline.tools.judge.outline_process import explain_no_room
+from ridgeline.tools.judge.replies import Failed, Place
 from ridgeline.tools.machine.devices import measurement_cores
 from ridgeline.tools.machine.python_env import compute_environment, python_path
 from ridgeline.tools.records.codec import Record

@@ -14,19 +14,9 @@ from dataclasses import replace
 
 from ridgeline.tools.build.header import entry_declaration
 from ridgeline.tools.build.messages import explain_unloadable
-from ridgeline.tools.judge.messages import (
-    DetectChange,
-    Element,
-    Examine,
-    ExamineRepeat,
-    Graded,
-    Missing,
-    Poison,
-    Prepare,
-    Same,
-    Touched,
-)
+from ridgeline.tools.judge.messages import DetectChange, Examine, ExamineRepeat, Poison, Prepare
 from ridgeline.tools.judge.process import JudgeProcess
+from ridgeline.tools.judge.replies import Element, Graded, Missing, Same, Touched
 from ridgeline.tools.machine.process_use import IDLE_SHARE, ProcessorTime, thread_count
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.precision import REPEAT_LIMIT, strictness

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from ridgeline.tools.errors import EngineError, JudgeCrashed
-from ridgeline.tools.judge.messages import ModeReady, PrepareMode
+from ridgeline.tools.judge.messages import PrepareMode
 from ridgeline.tools.judge.process import JudgeProcess
+from ridgeline.tools.judge.replies import ModeReady
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.measure.baselines import _time_mode, baseline_key, measure_baselines, measure_next, modes_of
 from ridgeline.tools.measure.benchmark import TimingSettings

@@ -12,8 +12,8 @@ import pytest
 from tests.tools.conftest import without_tensors
 
 from ridgeline.tools.errors import EngineError
-from ridgeline.tools.judge.messages import Place
 from ridgeline.tools.judge.process import JudgeProcess
+from ridgeline.tools.judge.replies import Place
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.machine.process_use import Threads
 from ridgeline.tools.records.problem import ArgSpec, Target

@@ -1,6 +1,6 @@
 """Serve a judge: `python -m ridgeline.tools.judge.worker FD PARENT HANG_FD`.
 
-The process answers on the socket FD that its parent passed it; `judge/messages.py` has the requests and the replies,
+The process answers on the socket FD that its parent passed it; `judge/messages.py` has the requests,
 `judge/process.py` is the parent's handle. The answer to `load` carries the arena's descriptors. HANG_FD gets a report
 when a part of the reference takes longer than its limit. The process ends when the socket closes or its parent dies.
 """
@@ -17,7 +17,8 @@ from typing import Any
 from ridgeline.tools.errors import EngineError, RidgelineError
 from ridgeline.tools.judge import messages
 from ridgeline.tools.judge.hang_limit import HangLimit
-from ridgeline.tools.judge.messages import Failed, FailureCode, Load, Request
+from ridgeline.tools.judge.messages import Load, Request
+from ridgeline.tools.judge.replies import Failed, FailureCode
 from ridgeline.tools.judge.worker.judge import ContentsRefusedError, Judge
 from ridgeline.tools.judge.worker.user_code import as_problem, one_line
 from ridgeline.tools.machine.lifeline import end_with_parent

@@ -14,34 +14,36 @@ from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.judge.hang_limit import HangLimit
 from ridgeline.tools.judge.memory_check import check_room
 from ridgeline.tools.judge.messages import (
-    Changed,
     Check,
     Copy,
     DetectChange,
-    Different,
-    Done,
     Examine,
     ExamineRepeat,
-    Graded,
     Idle,
-    Idled,
-    Intact,
     Load,
-    Loaded,
     Loop,
-    Looped,
-    Missing,
-    ModeReady,
     Poison,
     Prepare,
     PrepareMode,
-    RegionForm,
     Renew,
+    VerifyInputs,
+    Wipe,
+)
+from ridgeline.tools.judge.replies import (
+    Changed,
+    Different,
+    Done,
+    Graded,
+    Idled,
+    Intact,
+    Loaded,
+    Looped,
+    Missing,
+    ModeReady,
+    RegionForm,
     Renewed,
     Same,
     Touched,
-    VerifyInputs,
-    Wipe,
 )
 from ridgeline.tools.judge.set_count import WORKING_SETS, stay_in_cache
 from ridgeline.tools.judge.worker.device import device_of, use_tf32
@@ -54,7 +56,8 @@ from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.timed_sets import Filling, is_intact
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.modes import ReferenceModes
-from ridgeline.tools.judge.worker.reference import Reference, check_usable
+from ridgeline.tools.judge.worker.reference import Reference
+from ridgeline.tools.judge.worker.usable import check_usable
 from ridgeline.tools.judge.worker.user_code import one_line
 from ridgeline.tools.records.precision import accepted_classes
 from ridgeline.tools.records.problem import Description

@@ -15,7 +15,7 @@ from typing import Protocol
 
 import torch
 
-from ridgeline.tools.judge.messages import Place
+from ridgeline.tools.judge.replies import Place
 from ridgeline.tools.judge.set_count import count_sets
 from ridgeline.tools.judge.worker.cuda_memory import DeviceAllocation
 from ridgeline.tools.judge.worker.device import JudgeDevice

@@ -10,9 +10,10 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from ridgeline.tools.errors import EngineError
+from ridgeline.tools.judge.worker.call_form import Tensors, flat_outputs
 from ridgeline.tools.judge.worker.device import use_tf32
 from ridgeline.tools.judge.worker.memory import ArenaMemory
-from ridgeline.tools.judge.worker.reference import Reference, Tensors, flat_outputs
+from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.user_code import one_line
 from ridgeline.tools.records.vocabulary import DeviceKind
 

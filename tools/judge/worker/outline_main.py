@@ -39,8 +39,9 @@ from torch.utils._pytree import tree_leaves
 from ridgeline.tools.errors import NoRoomError, ProblemError
 from ridgeline.tools.judge.hang_limit import HangLimit, hung_line
 from ridgeline.tools.judge.outline import Outline, OutlineRequest
+from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.graph_export import Graph, GraphExportError, export_graph
-from ridgeline.tools.judge.worker.reference import Reference, Tensors
+from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.user_code import FILE as _FILE
 from ridgeline.tools.machine.lifeline import end_with_parent
 from ridgeline.tools.records.precision import accepted_classes

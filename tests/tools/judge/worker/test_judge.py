@@ -14,18 +14,9 @@ import torch
 
 from ridgeline.tools.errors import EngineError, JudgeCrashed, ProblemError
 from ridgeline.tools.judge import hang_limit
-from ridgeline.tools.judge.messages import (
-    Check,
-    Examine,
-    FailureCode,
-    Loop,
-    Missing,
-    Prepare,
-    PrepareMode,
-    Renew,
-    Wipe,
-)
+from ridgeline.tools.judge.messages import Check, Examine, Loop, Prepare, PrepareMode, Renew, Wipe
 from ridgeline.tools.judge.process import JudgeProcess, SharedRegion
+from ridgeline.tools.judge.replies import FailureCode, Missing
 from ridgeline.tools.judge.worker.__main__ import _lost_gpu, failure
 from ridgeline.tools.judge.worker.device import Cpu, Cuda
 from ridgeline.tools.judge.worker.judge import _contents_may_be_refused, _kept_bytes

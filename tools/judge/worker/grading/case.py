@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 import torch
 
+from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.grading.compare import Expected, compare, expect
-from ridgeline.tools.judge.worker.reference import Reference, Tensors
+from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.precision import Errors
 from ridgeline.tools.records.vocabulary import PrecisionClass
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import torch
 
+from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.device import use_tf32
 from ridgeline.tools.judge.worker.grading.case import (
     GIVEN,
@@ -21,7 +22,7 @@ from ridgeline.tools.judge.worker.grading.case import (
 from ridgeline.tools.judge.worker.grading.class_errors import rounding_errors, worst_of
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.memory import ArenaMemory
-from ridgeline.tools.judge.worker.reference import Reference, Tensors
+from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.precision import Errors
 from ridgeline.tools.records.vocabulary import DeviceKind, PrecisionClass
 

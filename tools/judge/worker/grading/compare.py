@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import torch
 
-from ridgeline.tools.judge.messages import Element
+from ridgeline.tools.judge.replies import Element
 from ridgeline.tools.records.precision import MIN_ROW_ELEMENTS, ROW_NORM_FLOOR, ROW_SCALE_FLOOR, Errors
 
 _CHUNK = 1 << 18  # elements compared at once: 2 MiB in float64, so that the passes over them stay in a core's cache

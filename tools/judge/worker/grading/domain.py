@@ -11,11 +11,12 @@ from typing import TypeVar
 import torch
 
 from ridgeline.tools.errors import DeviceLostError, ProblemError
+from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.grading.case import GIVEN, NOMINAL, TRANSFORMED, TWEAKED, are_finite
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.memory import ArenaMemory
-from ridgeline.tools.judge.worker.reference import Reference, Tensors
+from ridgeline.tools.judge.worker.reference import Reference
 
 T = TypeVar("T")
 

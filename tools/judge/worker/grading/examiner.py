@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from ridgeline.tools.judge.messages import Different, Graded, Missing, Same, Touched
+from ridgeline.tools.judge.replies import Different, Graded, Missing, Same, Touched
+from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.grading.case import NOMINAL, Case, errors_of, exact_of, expected_of
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.compare import (
@@ -21,7 +22,7 @@ from ridgeline.tools.judge.worker.grading.compare import (
 )
 from ridgeline.tools.judge.worker.grading.probes import is_constant, probes
 from ridgeline.tools.judge.worker.memory import ArenaMemory, torch_dtype
-from ridgeline.tools.judge.worker.reference import Reference, Tensors
+from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.precision import (

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import torch
 
+from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.grading.case import Case
 from ridgeline.tools.judge.worker.grading.compare import Expected
-from ridgeline.tools.judge.worker.reference import Tensors
 from ridgeline.tools.records.precision import CONSTANT_SPREAD
 
 

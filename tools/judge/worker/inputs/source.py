@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
+from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.device import device_of
 from ridgeline.tools.judge.worker.inputs.structure import (
     are_distinct,
@@ -33,7 +34,7 @@ from ridgeline.tools.judge.worker.inputs.timed_sets import (
     finite_in_both,
 )
 from ridgeline.tools.judge.worker.inputs.variation import Way, ways_to_vary
-from ridgeline.tools.judge.worker.reference import Reference, Tensors
+from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
 
 _DRAWS_S = 0.1  # in which every set gets a draw of its own where integers differ between draws; else they are chosen

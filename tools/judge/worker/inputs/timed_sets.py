@@ -9,8 +9,8 @@ from typing import Protocol
 
 import torch
 
+from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.inputs.structure import in_order, is_binary, is_symmetric
-from ridgeline.tools.judge.worker.reference import Tensors
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
 
 WEIGHTS = (0.15, 0.85)
