@@ -17,11 +17,11 @@ from ridgeline.tools.records.problem import Device, Signature
 from ridgeline.tools.records.vocabulary import ArgKind, Role
 
 OPEN = frozenset({"tight", "values"})
-"""Codes of what only a run can tell."""
+"""Codes that leave it open: only a run can tell."""
 LIMIT_S = 120.0
-"""For one reference; 512 steps of a recurrent layer take 20 s on an idle core."""
+"""Limit for one reference: a recurrent layer of hundreds of steps takes tens of seconds."""
 MEMORY_BYTES = 8 << 30
-"""For what a reference allocates for real: constants, and a model whose constructor reads values."""
+"""Limit for what a reference allocates for real: constants, and a model whose constructor reads values."""
 
 _PARAMETER_SETS = 8
 """Copies of the parameters in the judge: shared, default, drawn, placed, float64 (2), rounded, kept with a trial."""
@@ -63,14 +63,17 @@ class Outline(Record):
         return self._bytes_of(Role.PARAMETER, Role.BUFFER)
 
     def judge_bytes(self, device: Device) -> int:
-        """Return about how much memory judging takes: rotating sets, grading, copies of parameters, float64's values."""
+        """Return about how much memory judging takes.
+
+        (sets + WORKING_SETS) * set + _PARAMETER_SETS * parameters + 2 * what else lives in one forward.
+        """
         cache_bytes, memory_bytes = device.cache_bytes, device.memory_bytes
         sets = count_sets(self.set_bytes, kind=device.kind, cache_bytes=cache_bytes, memory_bytes=memory_bytes)
         between = max(0, self.forward_bytes - self.set_bytes - self.parameter_bytes)
         return (sets + WORKING_SETS) * self.set_bytes + _PARAMETER_SETS * self.parameter_bytes + 2 * between
 
     def on(self, device: Device) -> Outline:
-        """Return the outline as it is on a device: with a reason where its memory is, or may be, too small."""
+        """Return the outline for a device, with a reason where the device's memory is, or may be, too small."""
         if self.signature is None or self.code:
             return self
         try:

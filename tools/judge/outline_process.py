@@ -23,9 +23,9 @@ class OutlineProcess:
     def __init__(
         self, *, limit_s: float = LIMIT_S, memory_bytes: int = MEMORY_BYTES, with_graphs: bool = False
     ) -> None:
-        """Start it (3 to 6 s: it imports torch); each reference then takes about 0.2 s, within these limits.
+        """Start the process, which imports torch for seconds; each reference then takes a fraction of one.
 
-        `with_graphs` exports each reference too, which takes half a second more.
+        `limit_s` and `memory_bytes` hold for each reference; `with_graphs` exports each reference too.
         """
         self._terms = OutlineRequest(
             source="", tolerance="", limit_s=limit_s, memory_bytes=memory_bytes, with_graph=with_graphs
@@ -41,7 +41,7 @@ class OutlineProcess:
         )
 
     def outline(self, reference_source: str, tolerance: str = "fp32") -> Outline:
-        """Return what can be said of a reference without running it for real.
+        """Return what can be told of a reference without running it for real.
 
         Raises:
             EngineError: the process went away.
@@ -53,7 +53,7 @@ class OutlineProcess:
             self._process.stdin.write(json.dumps(request.to_json()) + "\n")
             self._process.stdin.flush()
         except BrokenPipeError:
-            pass  # the empty line below tells the same
+            pass  # the empty line below says the same
         line = self._process.stdout.readline()
         if not line:
             raise EngineError(f"the process that outlines references ended with status {self._process.wait()}")

@@ -1,4 +1,4 @@
-"""The parent's handle on the judge's process: start it, ask it, stop and go on (no torch here)."""
+"""The parent's handle on the judge's process: start it, ask it, stop it and let it go on (no torch here)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ R = TypeVar("R", bound=Record)
 logger = logging.getLogger(__name__)
 
 LOAD_LIMIT_S = 480.0
-"""For all that the judge does with a reference before the first kernel: some 30 calls. Below the task's own limit."""
+"""Limit of `load`, which calls the reference some 30 times. It lies below the task's own limit."""
 
 _SAID_BYTES = 4000
 _KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "CXX", "CC", "CUDA_HOME")
@@ -147,7 +147,7 @@ class JudgeProcess:
 
     @property
     def pid(self) -> int:
-        """Return the process's id."""
+        """Return the process id."""
         return self._process.pid
 
     def _load(self, problem: Target, secret: bytes, limit_s: float) -> LoadedProblem:
@@ -225,7 +225,7 @@ class JudgeProcess:
 
     def close(self) -> None:
         """End the process and release the arena's descriptors."""
-        self._process.kill()  # it holds nothing that wants saving
+        self._process.kill()  # a judge holds nothing that must be saved
         self._process.wait()
         self._release()
 
@@ -302,5 +302,5 @@ def _environment(problem: Target, cache_dir: Path) -> dict[str, str]:
 
 
 def _compile_threads(device: Device) -> str:
-    """No pool of helper processes beside a CPU's measurement; max-autotune on a GPU compiles some twenty kernels."""
+    """Return how many processes may compile: one beside a CPU's measurement, several for a GPU's max-autotune."""
     return str(min(len(measurement_cores()), 8)) if device.kind is DeviceKind.CUDA else "1"

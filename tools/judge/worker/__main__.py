@@ -60,7 +60,7 @@ def serve(connection: socket.socket, hang_fd: int) -> None:
 
 
 def _lost_gpu(error: Exception, judge: Judge | None) -> Failed | None:
-    """Return the failure when this process can use the GPU no more, whatever failed first; else None."""
+    """Return the failure when this process can no longer use the GPU, whatever failed first; else None."""
     try:
         if judge is not None:
             judge.memory.device.settle()
@@ -72,8 +72,9 @@ def _lost_gpu(error: Exception, judge: Judge | None) -> Failed | None:
 def failure(error: Exception, request: Request[Any]) -> Failed:
     """Return the reply to a request that an error ended.
 
-    Only `load` can find the reference unusable, which ends a search, or timed contents that it refuses. One that ran
-    then and fails later (out of memory, a thread that cannot start) is the machine's fault and worth another attempt.
+    Only `load` finds a reference unusable, which ends a search; so do timed contents that the reference refuses. A
+    reference that ran then and fails later (out of memory, a thread that cannot start) is the machine's fault, and worth
+    another attempt.
     """
     known = error if isinstance(error, RidgelineError) else as_problem(error, f"reference: {one_line(error)}")
     if isinstance(known, EngineError | ContentsRefusedError) or isinstance(request, Load):

@@ -1,4 +1,4 @@
-"""The judge's process: trusted, holds the reference and the secrets, makes inputs, grades outputs."""
+"""The judge: trusted, holds the reference and the secrets, makes inputs, grades outputs, times the reference."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ from ridgeline.tools.records.results import Trial
 from ridgeline.tools.records.vocabulary import DeviceKind, Interface, Role
 
 _KEPT_SHARE = {DeviceKind.CPU: 8, DeviceKind.CUDA: 3}
-"""Trials are kept within this part of the memory: 1 / 8 of a CPU's, 1 / 3 of a GPU's."""
+"""Trials are kept within memory / _KEPT_SHARE."""
 _SPARE_SHARE = 8
-"""PyTorch keeps up to 1 / 8 of a GPU's memory for its next use while a candidate runs, and a trial that is not kept may
-take as much."""
+"""While a candidate runs PyTorch keeps up to memory / _SPARE_SHARE of a GPU for its next use, and a trial that is not
+kept takes as much at most."""
 _RENEWALS_ALONE = 5
-"""Renewals of all contents before any candidate is there; the first ones load kernels."""
+"""How many renewals of all contents are timed before any candidate is there; the first ones load kernels."""
 _RENEWAL_SCATTER_S = 1e-3
-"""Many small sets are written at the speed of a processor, which has other work at times."""
+"""Taken off a renewal: many small sets are written at the speed of a processor, which has other work at times."""
 
 _REFUSALS: tuple[type[Exception], ...] = (
     torch.linalg.LinAlgError,  # type: ignore[attr-defined]  # public, and missing from its stub
@@ -81,7 +81,7 @@ _REFUSALS: tuple[type[Exception], ...] = (
     ArithmeticError,
     AssertionError,
 )
-"""What a reference raises for values that it does not take."""
+"""Raised by a reference for values that it does not take."""
 
 
 class Judge:
@@ -101,10 +101,10 @@ class Judge:
         graph, graph_error = self._export()
         self._secret = bytes.fromhex(request.secret)
         is_module = request.interface is Interface.MODULE
-        contract = self.reference.contract() if is_module else None  # while the model has its first values
+        contract = self.reference.contract() if is_module else None  # before `bind` replaces the first values
         secrets = SecretSource(self.reference, self._secret, self.reference.loaded_names() if is_module else None)
         self._cache_bytes = request.cache_bytes
-        device.give_back()  # the sets are not PyTorch's: they find no room in what it keeps
+        device.give_back()  # the sets are allocated beside PyTorch: they find no room in what it keeps
         self.memory = ArenaMemory(signature, device=device, cache_bytes=self._cache_bytes, memory_bytes=memory_bytes)
         self.reference.bind(self.memory.parameters)
         self._secrets = secrets
@@ -159,16 +159,16 @@ class Judge:
 
     def prepare(self, request: Prepare) -> Done:
         """Put a trial into a set and poison its outputs."""
-        self._filling = None  # what a timing left is of no use to a trial
+        self._filling = None  # a trial does not use what a timing left
         if self._device.kind is DeviceKind.CUDA:
             self._modes.forget_results()
         self._examiner.prepare(request.trial, request.set_index, nan=request.nan)
         self._device.give_back(beyond_bytes=self._spare_bytes)  # the runner has the GPU next
-        self._device.settle()  # ... and may be there before what was only asked for is written
+        self._device.settle()  # and may get there before the writes that were only asked for
         return Done()
 
     def wipe(self, _request: Wipe) -> Done:
-        """Overwrite what earlier runners could write: the next one begins with nothing of theirs."""
+        """Overwrite all that earlier runners could write, so that the next one finds nothing there."""
         if self._has_had_runners:
             self.memory.wipe()
             self._device.settle()
@@ -190,27 +190,27 @@ class Judge:
         return self._examiner.repeated(request.trial, request.set_index)
 
     def changed(self, request: DetectChange) -> Changed:
-        """Say whether outputs changed since they were examined."""
+        """Compare a set's outputs with those that were examined."""
         return Changed(changed=self._examiner.changed(request.set_index))
 
     def renew(self, _request: Renew) -> Renewed:
         """Give every set new inputs and poisoned outputs, and new parameters to all.
 
-        The answer says how many times as long that took as before any candidate was there: long, when a GPU did other
-        work meanwhile; 0 on a CPU.
+        slowdown = (seconds - scatter) / seconds before any candidate was there. A GPU that did other work meanwhile has a
+        large one; a CPU has 0.
         """
         return Renewed(slowdown=max(self._renew() - _RENEWAL_SCATTER_S, 0.0) / self._usual_renewal_s)
 
     def _fastest_renewal_s(self) -> float:
-        """Return the seconds that a renewal takes on a GPU which nobody else uses."""
+        """Return the seconds that a renewal takes on a GPU that nobody else uses."""
         fastest_s = min(self._renew() for _ in range(_RENEWALS_ALONE))
         self._filling = None
         self._device.give_back()
         return max(fastest_s, 1e-6)
 
     def _renew(self) -> float:
-        """Write new contents and return the seconds that took."""
-        self._filling = None  # before there are new draws beside it
+        """Write new contents and return how many seconds that took."""
+        self._filling = None  # frees the last draws before there are new ones
         self._book.let_go()
         self._renewals += 1
         self._device.reset_persisting_lines()
@@ -236,21 +236,21 @@ class Judge:
             return self._examiner.check(request.set_index)
 
     def intact(self, request: VerifyInputs) -> Intact:
-        """Say whether a set holds the inputs that it was given; a GPU's runner could open them for writing."""
+        """Compare a set's inputs with what they were given: a GPU's runner could open them for writing."""
         index = request.set_index
         return Intact(intact=self._filling is None or is_intact(self._filling, index, self.memory.inputs[index]))
 
     def copy(self, request: Copy) -> Done:
-        """Copy a set's outputs out and back: what the parent measures a collection by."""
+        """Copy a set's outputs out and back: the parent measures a collection by it."""
         self._device.copy_out_and_back(self.memory.outputs[request.set_index])
         return Done()
 
     def idle(self, _request: Idle) -> Idled:
-        """Say how long the device takes for next to nothing: long, when another process has work on it."""
+        """Time next to nothing on the device: long when another process has work there."""
         return Idled(seconds=self._device.time_nothing())
 
     def prepare_mode(self, request: PrepareMode) -> ModeReady:
-        """Compile the reference in a mode, and say how exact and of which class it is."""
+        """Compile the reference in a mode, and grade the mode's first output."""
         case = self._book.case(NOMINAL[0])
         self._book.place_parameters(case.parameters)
         grade = self._examiner.grade_reference(self._modes.prepare(request.mode, case.inputs))
@@ -263,7 +263,7 @@ class Judge:
 
 
 class ContentsRefusedError(ProblemError):
-    """The reference does not take what was made from its inputs."""
+    """The reference does not take contents that were made from its inputs."""
 
 
 @contextlib.contextmanager

@@ -1,8 +1,8 @@
-"""The judge's memory for one problem: three regions that judge and runner both map (runs in the judge).
+"""The judge's memory for one problem: three regions that judge and runner both map.
 
-On a CPU they are anonymous files. Inputs and parameters are sealed against future writable mappings after the judge has
-mapped them itself, so a runner cannot write them by any route: not through its own mapping, not by reopening the
-descriptor. Outputs can be written by both and resized by neither. On a GPU they are exported allocations: see
+On a CPU the regions are anonymous files. The judge maps inputs and parameters and then seals them against future
+writable mappings. So a runner cannot write them by any route: not through its own mapping, not by reopening the
+descriptor. Both can write outputs, neither can resize them. On a GPU the regions are exported allocations: see
 cuda_memory.py.
 """
 
@@ -71,10 +71,10 @@ class FileRegion:
 
 
 class DeviceRegion:
-    """One exported allocation on the judge's GPU. The descriptor opens it; what it may do is fixed when it is mapped.
+    """One exported allocation on the judge's GPU.
 
-    A runner maps inputs for reading only, in its own host, before the candidate is loaded. A candidate that imports the
-    descriptor once more would find it closed.
+    Whoever holds the descriptor maps the allocation and chooses the access. A runner's host maps inputs for reading
+    alone and closes the descriptor, before the candidate is loaded.
     """
 
     def __init__(self, size_bytes: int, *, writable_by_runner: bool) -> None:
@@ -127,7 +127,7 @@ class ArenaMemory:
         self.outputs = tuple(self._views(self.OUTPUTS, i) for i in range(self.n_sets))
 
     def wipe(self) -> None:
-        """Overwrite all that a runner can write: a later one could read there what an earlier one left."""
+        """Overwrite all that a runner can write: a later runner could read there what an earlier one left."""
         self.regions[self.OUTPUTS].wipe()
 
     @staticmethod

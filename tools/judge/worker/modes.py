@@ -1,4 +1,4 @@
-"""The reference as a side of a measurement: eager or compiled, looping over the arena's sets (runs in the judge)."""
+"""The reference as a side of a measurement: eager or compiled, looping over the sets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ridgeline.tools.records.vocabulary import DeviceKind
 
 _COMPILED = {"compile": "default", "compile_max_autotune": "max-autotune"}
 _WITHOUT_GRAPHS = {"default": "default", "max-autotune": "max-autotune-no-cudagraphs"}
-"""On a GPU: a CUDA graph copies its inputs to fixed places first, a cost that rotating sets would charge to it."""
+"""Modes on a GPU. A CUDA graph first copies its inputs to fixed places, a cost that rotating sets would add to it."""
 _BACKENDS = {
     "sdpa_flash": SDPBackend.FLASH_ATTENTION,
     "sdpa_efficient": SDPBackend.EFFICIENT_ATTENTION,
@@ -44,7 +44,7 @@ class ReferenceModes:
         self._results: list[Any] = [None] * memory.n_sets
 
     def prepare(self, mode: str, inputs: Tensors) -> Tensors:
-        """Return the outputs of one call in this mode, compiling first where it must.
+        """Return the outputs of one call in this mode, compiled first where the mode needs it.
 
         Raises:
             EngineError: PyTorch has no such mode here, or refuses the reference.
@@ -59,7 +59,7 @@ class ReferenceModes:
             raise EngineError(f"{mode}: {one_line(error)}") from error
 
     def loop(self, mode: str, first_set: int, calls: int) -> float:
-        """Call the reference over rotating sets and return the seconds it took by this process's or the device's clock.
+        """Call the reference over rotating sets and return the seconds that took, by this process's or the device's clock.
 
         Each set's result is held until the set comes again, so that outputs rotate through memory as a kernel's do.
         """
@@ -72,12 +72,12 @@ class ReferenceModes:
             return watch.seconds()
 
     def forget_results(self) -> None:
-        """Let go of the results that the last loop left."""
+        """Free the results that the last loop left."""
         self._results = [None] * self._memory.n_sets
 
     @contextlib.contextmanager
     def _as(self, mode: str) -> Iterator[None]:
-        """Set what the mode needs of torch's global state, and put it back: the judge's own arithmetic is exact."""
+        """Set torch's global state for the mode, and put it back: the judge's own arithmetic is exact."""
         backend = _BACKENDS.get(mode)
         use_tf32(on=mode.endswith(_TF32))
         try:

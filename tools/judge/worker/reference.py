@@ -47,7 +47,7 @@ class Reference:
     """The reference's model in eval mode, its signature, and ways to call it on flat tuples of input tensors."""
 
     def __init__(self, source: str, device: str = "cpu", *, limit: HangLimit | None = None) -> None:
-        """Run the module and its parts, each within `limit`, after which this process ends.
+        """Run the module and its parts. A part that takes longer than `limit` ends this process.
 
         `device` is as torch names it: "cpu" or "cuda".
         """
@@ -96,7 +96,7 @@ class Reference:
         return specs
 
     def _find_written(self, inputs: Tensors) -> tuple[Written, Any]:
-        """Return which inputs `forward` works in place on, and its result; from now on it works on copies of them."""
+        """Return which inputs `forward` writes, and its result; from now on `forward` writes copies of them."""
         arguments = self.arguments(inputs)
         written, result = self._own("forward()", lambda: find_written(arguments, self.model, self._is_same))
         without_side_effects(self.model, written)
@@ -134,7 +134,7 @@ class Reference:
         return tuple(t.detach().to(self.device) for t in tensors_in(self._get_inputs(rng_seed)))
 
     def arguments(self, inputs: Tensors) -> list[Any]:
-        """Return what `forward` takes, with these tensors in their places."""
+        """Return the arguments of `forward`, with these tensors in their places."""
         return [filled(a, inputs) for a in self._arguments]
 
     def run(self, inputs: Tensors) -> Tensors:
@@ -157,7 +157,7 @@ class Reference:
 
     @contextlib.contextmanager
     def _holding(self, parameters: dict[str, torch.Tensor]) -> Iterator[None]:
-        """Let the model have these parameters meanwhile: in the judge's memory there may be others."""
+        """Let the model have these parameters meanwhile; the judge's memory may hold others."""
         own = {name: tensor.data for name, tensor in self.named_tensors().items() if name in parameters}
         try:
             for name in own:
@@ -186,7 +186,7 @@ class Reference:
         return dict(self.model.named_parameters()) | dict(self.model.named_buffers())
 
     def contract(self) -> dict[str, Any]:
-        """Return what a runner needs to make a `ModelNew` and to call it, as plain values; to be asked before `bind`.
+        """Return how a `ModelNew` is made and called, as plain values for a runner; to be asked before `bind`.
 
         Raises:
             ProblemError: an argument of the constructor cannot be sent.
@@ -204,7 +204,7 @@ class Reference:
             return run_own(what, call)
 
     def bind(self, views: dict[str, torch.Tensor]) -> None:
-        """Let the model's parameters and buffers live in the given memory, which gets their values."""
+        """Move the model's parameters and buffers into the given memory, with their values."""
         for name, tensor in self.named_tensors().items():
             views[name].copy_(tensor)
             _set_tensor(self.model, name, views[name])

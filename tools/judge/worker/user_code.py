@@ -1,4 +1,4 @@
-"""The reference's own code: how it is loaded and run, and what it raises told in one line (runs in the judge)."""
+"""The reference's own code: loaded, run, and its exceptions told in one line."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _NO_GPU = re.compile(
 
 
 def load_reference(source: str) -> types.ModuleType:
-    """Return the module that the source makes, run here and now."""
+    """Run the source and return its module."""
     module = types.ModuleType(_MODULE)
     sys.modules[_MODULE] = module  # dataclasses and torch.compile look it up
     linecache.cache[FILE] = (len(source), None, source.splitlines(keepends=True), FILE)
     process = os.getpid()
     exec(compile(source, FILE, "exec"), module.__dict__)  # noqa: S102  the user's own code
     if os.getpid() != process:
-        os._exit(0)  # it forked: only one may answer
+        os._exit(0)  # the source forked: only one process may answer
     return module
 
 
@@ -44,7 +44,7 @@ def attribute(module: types.ModuleType, name: str) -> Callable[..., Any]:
     """Return one of the functions or classes that a reference defines.
 
     Raises:
-        ProblemError: it does not.
+        ProblemError: the reference does not define it.
     """
     found = getattr(module, name, None)
     if callable(found):
@@ -55,10 +55,10 @@ def attribute(module: types.ModuleType, name: str) -> Callable[..., Any]:
 
 
 def run_own(what: str, call: Callable[[], T]) -> T:
-    """Return what a part of the reference gives.
+    """Return the result of a part of the reference.
 
     Raises:
-        ProblemError: it raised; one line says what.
+        ProblemError: the part raised; one line says what.
     """
     try:
         with torch.no_grad():
@@ -73,7 +73,7 @@ def run_own(what: str, call: Callable[[], T]) -> T:
 
 
 def as_problem(error: BaseException, line: str) -> ProblemError:
-    """Return what a search is told of an exception, with the remedy when memory ran out."""
+    """Return the error that ends a search; with the remedy when memory ran out."""
     kind = _full_device(error)
     return ProblemError(line) if kind is None else NoRoomError(f"{line}; {no_room(kind)}")
 
@@ -87,7 +87,7 @@ def _full_device(error: BaseException) -> DeviceKind | None:
 
 
 def _place(error: BaseException) -> str:
-    """Return " (line 7 in forward)", the last of the reference's own that was running; "" when none was."""
+    """Return " (line 7 in forward)", the reference's last line on the way to the error; "" when none was running."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == FILE]
     if not frames:
         return ""

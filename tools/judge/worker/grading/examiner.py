@@ -1,4 +1,4 @@
-"""Grades outputs: what is missing, how far off it is, which precision class that fits (runs in the judge)."""
+"""Grade outputs: what is missing, how far off the rest is, which precision class that fits."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _STALE = 1e-2  # so close to another trial's expected output is no coincidence
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grade:
-    """How one set of outputs did."""
+    """The grade of one set of outputs."""
 
     errors: Errors
     measured: PrecisionClass | None  # the strictest class whose gates it meets; None when it meets none
@@ -53,7 +53,7 @@ class Grade:
 
 
 class Examiner:
-    """Compares what lies in the arena's outputs with what the cases expect."""
+    """Compares what lies in the sets' outputs with what the cases expect."""
 
     def __init__(
         self, book: CaseBook, trials: tuple[str, ...], memory: ArenaMemory, reference: Reference, tolerance: str
@@ -170,7 +170,7 @@ class Examiner:
         return not all(equal_bits(o, s) for o, s in zip(outputs, self._snapshot, strict=True))
 
     def check(self, set_index: int) -> Trial:
-        """Grade what lies in a set now against the expected output for the inputs that lie there now."""
+        """Grade a set's outputs of now against what the reference gives for the set's inputs of now."""
         # nominal mixtures: the classes' own errors are those of the nominal trial
         own = self._book.own_of(NOMINAL[0], self._accepted)
         inputs, parameters = self._memory.inputs[set_index], self._memory.parameters
@@ -242,7 +242,7 @@ class Examiner:
         )
 
     def _is_stale(self, case: Case) -> str:
-        """Name the earlier trial whose output this is."""
+        """Return the earlier trial whose output this is, "" for none."""
         for name in self._trials:
             if name == case.name:
                 break
@@ -254,7 +254,7 @@ class Examiner:
 
 
 def _is_far(output: torch.Tensor, want: Expected) -> torch.Tensor:
-    """Return a flat mask of what is nowhere near the expected value, NaN included; of integers, what differs."""
+    """Return a flat mask of elements nowhere near their expected value, NaN included; of integers that differ."""
     values = want.values.flatten()
     if want.is_exact:
         return output.ne(values.to(output.dtype))

@@ -1,8 +1,9 @@
-"""Secret inputs and parameters for the trials and for the timed sets (runs in the judge).
+"""Secret inputs and parameters for the trials and for the timed sets.
 
 Contents stay within what `get_inputs` gives, save for the transforms that say so. A mixture of two draws lies between
-them, element by element: as non-negative, as triangular, as ordered, as symmetric and as definite, with infinities where
-they were. It is not as normalised (rows of sum 1). Where the reference refuses mixtures, every set has a draw of its own.
+them, element by element. So it is as non-negative, triangular, ordered, symmetric and definite as the draws, with
+infinities where they have them. It is not as normalised: rows of sum 1 keep that only by chance. Where the reference
+refuses mixtures, every set has a draw of its own.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from ridgeline.tools.judge.worker.inputs.variation import Way, ways_to_vary
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
 
-_DRAWS_S = 0.1  # in which every set gets a draw of its own where integers differ between draws; else they are chosen
+_DRAWS_S = 0.1  # where integers differ between draws, every set gets its own draw if all take no longer; else a choice
 
 
 class SecretSource:
@@ -63,7 +64,7 @@ class SecretSource:
         self._whole = tuple(not t.is_floating_point() for t in first)
         self._distinct = tuple(is_whole and are_distinct(t) for is_whole, t in zip(self._whole, first, strict=True))
         self._ways = {i: self._ways_of(i, t) for i, t in enumerate(first) if self._alike[i] or self._whole[i]}
-        self._refused: set[int] = set()  # inputs of which the reference takes no other values: no transform's either
+        self._refused: set[int] = set()  # inputs whose other values the reference refuses; a transform leaves them too
         self._only: int | None = None
         self._draws_each: bool | None = None
         self._largest = max(t.numel() for t in first)
@@ -91,7 +92,7 @@ class SecretSource:
         return tuple(i for i, ways in self._ways.items() if not ways and self._alike[i])
 
     def give_up_way(self, index: int) -> None:
-        """Change an input in its next way, or no more where there is none: the reference refuses this one."""
+        """Change an input in its next way, or no longer where there is none: the reference refuses this one."""
         self._ways[index] = self._ways[index][1:]
         if not self._ways[index] and self._alike[index]:
             self._refused.add(index)
@@ -115,7 +116,7 @@ class SecretSource:
         return self._reference.draw_inputs(self._seed(label))
 
     def nominal(self, label: str) -> Tensors:
-        """Return inputs as `get_inputs` gives them, but those changed that it always gives alike."""
+        """Return inputs as `get_inputs` gives them, but change those that it always gives alike."""
         return tuple(self._varied(i, t, label) for i, t in enumerate(self.given(label)))
 
     def _varied(self, index: int, tensor: torch.Tensor, label: str) -> torch.Tensor:
@@ -137,7 +138,7 @@ class SecretSource:
         return self._defaults
 
     def tweaked(self, base: str, label: str) -> Tensors:
-        """Return the inputs given for `base` with one secret row changed: no few elements tell the two apart."""
+        """Return the inputs given for `base` with one secret row changed: a few sampled elements do not tell the two apart."""
         generator = self._generator(label + ":row")
         pairs = enumerate(zip(self.given(base), self.nominal(label), strict=True))
         return tuple(self._tweaked(i, t, other, generator) for i, (t, other) in pairs)
@@ -147,7 +148,7 @@ class SecretSource:
             return tensor
         is_alike = self._alike[index]
         if tensor.dim() == 1 and (self._distinct[index] or (self._orders[index] and not is_alike)):
-            return other  # part of another one would break its order
+            return other  # a part of another draw would break the order
         changed = with_one_row(tensor, other, rng)
         return other if is_alike and equal_bits(changed, tensor) else changed
 
@@ -184,7 +185,7 @@ class SecretSource:
     # ------------------------------------------------------------------------------------------------------ timed sets
 
     def fill(self, label: str, n_sets: int) -> Filling:
-        """Return contents for every set: its own draw where that is cheap or must be, else a mixture of two fresh ones."""
+        """Return contents for every set: its own draw where that is cheap or needed, else a mixture of two fresh draws."""
         if self._draws_each is None:
             self._draws_each = self._should_draw_each(n_sets)
         if self._draws_each:
@@ -204,7 +205,7 @@ class SecretSource:
         return must or self._draw_s * n_sets <= _DRAWS_S
 
     def _is_reproducible(self) -> bool:
-        """Return whether a set's draw can be made again: one that does not come from torch's generators cannot."""
+        """Return whether a set's draw can be made again: not when it comes from another library's generator."""
         pairs = zip(self.given("again"), self.given("again"), strict=True)
         return all(equal_bits(a, b) for a, b in pairs)
 
