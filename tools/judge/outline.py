@@ -6,6 +6,7 @@ An outline takes neither the reference's memory nor its time: see `judge/worker/
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Any
 
 from ridgeline.tools.errors import ProblemError
@@ -16,7 +17,23 @@ from ridgeline.tools.records.dtypes import spanned_bytes
 from ridgeline.tools.records.problem import Device, Signature
 from ridgeline.tools.records.vocabulary import ArgKind, Role
 
-OPEN = frozenset({"tight", "values"})
+
+class OutlineCode(StrEnum):
+    """What speaks against judging a reference."""
+
+    NONE = ""
+    PACKAGE = "package"  # it imports what is not installed
+    FORM = "form"  # no tensor in or out, or a type that kernels do not take
+    RAISED = "raised"
+    RANDOM = "random"
+    STATE = "state"
+    MEMORY = "memory"
+    TIME = "time"
+    TIGHT = "tight"  # by an estimate judging takes more memory than there is
+    VALUES = "values"  # the reference reads values, so no outline can be made
+
+
+OPEN = frozenset({OutlineCode.TIGHT, OutlineCode.VALUES})
 """Codes that leave it open: only a run can tell."""
 LIMIT_S = 120.0
 """Limit for one reference: a recurrent layer of hundreds of steps takes tens of seconds."""
@@ -40,13 +57,9 @@ class OutlineRequest(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outline(Record):
-    """A reference's signature and its bytes, and what speaks against it: `code` is "" where nothing does.
+    """A reference's signature and its bytes, and what speaks against judging it."""
 
-    Codes: package, form (no tensor in or out, a type that kernels do not take), raised, random, state, memory,
-    time. Two leave it open: "tight", by an estimate too large, and "values", where no outline can be made.
-    """
-
-    code: str = ""
+    code: OutlineCode = OutlineCode.NONE
     reason: str = ""  # one sentence
     signature: Signature | None = None
     reference_graph: dict[str, Any] | None = None  # when it was asked for and can be exported
@@ -79,7 +92,7 @@ class Outline(Record):
         try:
             check_room(self.signature, kind=device.kind, memory_bytes=device.memory_bytes)
         except ProblemError as error:
-            return replace(self, code="memory", reason=str(error).removeprefix("reference.py: "))
+            return replace(self, code=OutlineCode.MEMORY, reason=str(error).removeprefix("reference.py: "))
         needed = self.judge_bytes(device)
         if needed <= device.memory_bytes:
             return self
@@ -87,7 +100,7 @@ class Outline(Record):
             f"judging it takes about {in_gb(needed)}, this device has {in_gb(device.memory_bytes)}: only a "
             f"run can tell, or choose smaller sizes (targets.{device.kind}.sizes)"
         )
-        return replace(self, code="tight", reason=reason)
+        return replace(self, code=OutlineCode.TIGHT, reason=reason)
 
     def _bytes_of(self, *roles: Role) -> int:
         args = self.signature.with_role(*roles) if self.signature else ()

@@ -73,17 +73,19 @@ def template_of(value: Any, name: str, source: str, specs: list[ArgSpec], taken:
     if value is None:
         specs.append(ArgSpec(name=name, role=Role.INPUT, kind=ArgKind.NONE, source=source))
         return None
+    specs.append(_scalar_spec(name, value, source))
+    return value
+
+
+def _scalar_spec(name: str, value: Any, source: str) -> ArgSpec:
     if isinstance(value, int) and abs(value) > _LARGEST_INT:
         raise ProblemError(f"{_FILE}: input {source} exceeds 2^53, which a kernel could not get exactly")
-    for kind, dtype in _SCALARS:
-        if isinstance(value, bool | int | float) and isinstance(value, kind):
-            specs.append(
-                ArgSpec(name=name, role=Role.INPUT, kind=ArgKind.SCALAR, dtype=dtype, value=float(value), source=source)
-            )
-            return value
-    raise ProblemError(
-        f"{_FILE}: input {source} is a {type(value).__name__}: tensors, numbers, None, or lists and dicts of them"
-    )
+    dtype = next((dtype for kind, dtype in _SCALARS if isinstance(value, kind)), None)
+    if dtype is None:
+        raise ProblemError(
+            f"{_FILE}: input {source} is a {type(value).__name__}: tensors, numbers, None, or lists and dicts of them"
+        )
+    return ArgSpec(name=name, role=Role.INPUT, kind=ArgKind.SCALAR, dtype=dtype, value=float(value), source=source)
 
 
 def filled(template: Any, inputs: Tensors) -> Any:

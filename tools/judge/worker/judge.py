@@ -51,7 +51,13 @@ from ridgeline.tools.judge.worker.grading.case import NOMINAL
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.domain import Domain
 from ridgeline.tools.judge.worker.grading.examiner import Examiner
-from ridgeline.tools.judge.worker.graph_export import GraphExportError, compulsory_bytes, export_graph, flop_count
+from ridgeline.tools.judge.worker.graph_export import (
+    Graph,
+    GraphExportError,
+    compulsory_bytes,
+    export_graph,
+    flop_count,
+)
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.timed_sets import Filling, is_intact
 from ridgeline.tools.judge.worker.memory import ArenaMemory
@@ -88,35 +94,35 @@ class Judge:
     """One loaded problem and the operations on it."""
 
     def __init__(self, request: Load, *, limit: HangLimit | None = None) -> None:
-        source, kind, memory_bytes = request.reference_source, request.device, request.memory_bytes
+        kind, memory_bytes = request.device, request.memory_bytes
         device = self._device = device_of(kind)
         use_tf32(on=False)
         device.expect_torch()
-        self.reference = Reference(source, kind.value, limit=limit)  # torch names devices by the same words
+        self.reference = Reference(request.reference_source, kind.value, limit=limit)  # torch's own name of the device
         signature = self.reference.signature
         check_room(signature, kind=kind, memory_bytes=memory_bytes)
         check_usable(self.reference)
         accepted_classes(request.tolerance, tuple(s.dtype for s in signature.with_role(Role.OUTPUT)))
-        self._source_sha256 = hashlib.sha256(source.encode()).hexdigest()
-        graph, graph_error = self._export()
-        self._secret = bytes.fromhex(request.secret)
+        exported = self._export()
         is_module = request.interface is Interface.MODULE
         contract = self.reference.contract() if is_module else None  # before `bind` replaces the first values
-        secrets = SecretSource(self.reference, self._secret, self.reference.loaded_names() if is_module else None)
+        randomized = self.reference.loaded_names() if is_module else None
+        self._secrets = SecretSource(self.reference, bytes.fromhex(request.secret), randomized)
         self._cache_bytes = request.cache_bytes
         device.give_back()  # the sets are allocated beside PyTorch: they find no room in what it keeps
         self.memory = ArenaMemory(signature, device=device, cache_bytes=self._cache_bytes, memory_bytes=memory_bytes)
         self.reference.bind(self.memory.parameters)
-        self._secrets = secrets
         self._spare_bytes = memory_bytes // _SPARE_SHARE
         self._book = CaseBook(
             self.reference,
-            secrets,
+            self._secrets,
             self.memory,
             budget_bytes=_kept_bytes(self.memory, memory_bytes),
             held_bytes=self._spare_bytes,
         )
-        self._domain = Domain(self._book, self.reference, secrets, self.memory, left_out=frozenset(request.left_out))
+        self._domain = Domain(
+            self._book, self.reference, self._secrets, self.memory, left_out=frozenset(request.left_out)
+        )
         self._examiner = Examiner(self._book, self._domain.names, self.memory, self.reference, request.tolerance)
         self._modes = ReferenceModes(self.reference, self.memory)
         device.give_back()
@@ -124,19 +130,26 @@ class Judge:
         self._has_had_runners = False
         self._filling: Filling | None = None
         self._usual_renewal_s = self._fastest_renewal_s() if kind is DeviceKind.CUDA else math.inf
-        self.description = Description(
+        self.description = self._describe(request.reference_source, exported, contract)
+
+    def _describe(
+        self, source: str, exported: tuple[Graph | None, str], contract: dict[str, Any] | None
+    ) -> Description:
+        (graph, graph_error), signature = exported, self.reference.signature
+        return Description(
             signature=signature,
             reference_graph=graph,
             graph_error=graph_error,
             compulsory_bytes=compulsory_bytes(signature),
             flops=flop_count(graph) if graph else 0,
-            reference_sha256=self._source_sha256,
+            reference_sha256=hashlib.sha256(source.encode()).hexdigest(),
             torch_version=str(torch.__version__),
             module=contract,
             skipped_trials=tuple(f"{name}: {why}" for name, why in self._domain.skipped.items()),
         )
 
-    def _export(self) -> tuple[dict[str, Any] | None, str]:
+    def _export(self) -> tuple[Graph | None, str]:
+        """Return the reference's graph, or None and why there is none."""
         arguments = self.reference.arguments(self.reference.draw_inputs(0))
         try:
             return export_graph(self.reference.model, arguments, self.reference.signature), ""

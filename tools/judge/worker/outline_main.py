@@ -38,7 +38,7 @@ from torch.utils._pytree import tree_leaves
 
 from ridgeline.tools.errors import NoRoomError, ProblemError
 from ridgeline.tools.judge.hang_limit import HangLimit, hung_line
-from ridgeline.tools.judge.outline import Outline, OutlineRequest
+from ridgeline.tools.judge.outline import Outline, OutlineCode, OutlineRequest
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.graph_export import Graph, GraphExportError, export_graph
 from ridgeline.tools.judge.worker.reference import Reference
@@ -166,11 +166,11 @@ def _versions(tensors: Iterable[torch.Tensor]) -> list[int]:
     return [t._version for t in tensors]
 
 
-def _objection(random: list[str], *, changes_state: bool) -> tuple[str, str]:
-    """Return the code and the reason of what a call did that cannot be judged; twice "" for nothing."""
+def _objection(random: list[str], *, changes_state: bool) -> tuple[OutlineCode, str]:
+    """Return the code and the reason of what a call did that cannot be judged."""
     if random:
-        return "random", f"forward() draws random numbers ({', '.join(sorted(set(random)))}): two runs differ"
-    return ("state", "forward() changes its own buffers") if changes_state else ("", "")
+        return OutlineCode.RANDOM, f"forward() draws random numbers ({', '.join(sorted(set(random)))}): two runs differ"
+    return (OutlineCode.STATE, "forward() changes its own buffers") if changes_state else (OutlineCode.NONE, "")
 
 
 def _refused(error: ProblemError) -> Outline:
@@ -178,12 +178,12 @@ def _refused(error: ProblemError) -> Outline:
     text = str(error).removeprefix(f"{_FILE}: ")
     cause = error.__cause__
     if isinstance(cause, ImportError):
-        return Outline(code="package", reason=text)
+        return Outline(code=OutlineCode.PACKAGE, reason=text)
     if isinstance(cause, _NEEDS_VALUES):
-        return Outline(code="values", reason=f"depends on values, so only the judge can tell: {text}")
+        return Outline(code=OutlineCode.VALUES, reason=f"depends on values, so only the judge can tell: {text}")
     if isinstance(error, NoRoomError):
-        return Outline(code="memory", reason=text)
-    return Outline(code="form" if cause is None else "raised", reason=text)
+        return Outline(code=OutlineCode.MEMORY, reason=text)
+    return Outline(code=OutlineCode.FORM if cause is None else OutlineCode.RAISED, reason=text)
 
 
 # --------------------------------------------------------------------------------------------------------- processes
@@ -262,11 +262,11 @@ def _understood(text: str | None, said: str, hang_report: str, limit_s: float) -
     where = hung_line(hang_report, _FILE)
     if text is None or where is not None:
         place = f" ({where})" if where else ""
-        return Outline(code="time", reason=f"not outlined within {limit_s:.0f} s{place}")
+        return Outline(code=OutlineCode.TIME, reason=f"not outlined within {limit_s:.0f} s{place}")
     if not text.endswith("\n"):
         last = said.strip().splitlines()[-1:]
         how = f"; it last said: {last[0]}" if last else ""
-        return Outline(code="raised", reason=f"it ended the process that ran it{how}")
+        return Outline(code=OutlineCode.RAISED, reason=f"it ended the process that ran it{how}")
     return Outline.from_json(json.loads(text))
 
 
