@@ -29,7 +29,8 @@ from result import RESULTS, write_result
 from ridgeline.problems.kernelbench import Imported, import_file, kernelbench_files
 from ridgeline.problems.spec import load_problem
 from ridgeline.problems.syntax import substitute_sizes
-from ridgeline.tools.judge.outline import Outline, OutlineProcess
+from ridgeline.tools.judge.outline import Outline
+from ridgeline.tools.judge.outline_process import OutlineProcess
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.vocabulary import DeviceKind

@@ -1,6 +1,6 @@
 """Loads one problem after the other into the real judge, each in a forked child that finds torch imported already.
 
-One JSON request a line on standard input (what `JudgeProcess` would send), one JSON answer a line on standard output.
+One `Load` a line on standard input, as JSON; one JSON answer a line on standard output.
 """
 
 from __future__ import annotations
@@ -15,31 +15,31 @@ from typing import Any
 
 import torch
 
-from ridgeline.tools.judge.worker.__main__ import _described
+from ridgeline.tools.judge.hang_limit import HangLimit
+from ridgeline.tools.judge.messages import Load
+from ridgeline.tools.judge.worker.__main__ import failure
 from ridgeline.tools.judge.worker.judge import Judge
 from ridgeline.tools.machine.lifeline import end_with_parent
 
 LIMIT_S = 120.0
 
 
-def load(request: dict[str, Any]) -> dict[str, Any]:
+def load(request: Load) -> dict[str, Any]:
     """Return what the judge says of a problem, or its refusal."""
     try:
-        loaded = Judge(request).loaded()
+        loaded = Judge(request, limit=HangLimit(seconds=request.call_limit_s)).loaded()
     except Exception as error:  # noqa: BLE001  the judge's own words for whatever a reference does
-        return {"reason": _described(error, "load")["message"], "degenerate": "", "trials": 0}
-    degenerate = loaded["degenerate"] or {"code": ""}
-    description = loaded["description"]
+        return {"reason": failure(error, request).message, "degenerate": "", "trials": 0}
     return {
         "reason": "",
-        "degenerate": degenerate["code"],
-        "trials": len(loaded["trials"]),
-        "skipped": description["skipped_trials"],
-        "graph": description["graph_error"] or "exported",
+        "degenerate": loaded.degenerate.code if loaded.degenerate else "",
+        "trials": len(loaded.trials),
+        "skipped": loaded.description.skipped_trials,
+        "graph": loaded.description.graph_error or "exported",
     }
 
 
-def forked(request: dict[str, Any]) -> dict[str, Any]:
+def forked(request: Load) -> dict[str, Any]:
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -64,7 +64,7 @@ def main() -> None:
     torch.set_num_threads(int(sys.argv[1]))
     torch.export.export(torch.nn.ReLU(), (torch.ones(2),)).run_decompositions()  # imports what each child would
     for line in sys.stdin:
-        print(json.dumps(forked(json.loads(line))), flush=True)
+        print(json.dumps(forked(Load.from_json(json.loads(line)))), flush=True)
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ MODULES = (
     "tools.judge.worker.device",
     "tools.judge.worker.inputs.timed_sets",
     "tools.judge.worker.inputs.source",
+    "tools.judge.worker.inputs.transforms",
     "tools.judge.worker.grading.examiner",
     "tools.judge.worker.inputs.variation",
     "graph.certificate.audit",

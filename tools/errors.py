@@ -3,6 +3,7 @@
 RidgelineError
 ├── InputError              the user's to mend: exit code 2, one line, no traceback
 │   ├── ProblemError        problem.yaml or its reference
+│   │   └── NoRoomError     memory ran out while the reference was judged
 │   ├── ModelError          an unknown model, a missing key, a provider that refuses
 │   │   └── UncoveredError  the keyless model composes nothing for this problem; it may for others
 │   ├── DeviceError         no such device, no compiler, a busy GPU
@@ -26,6 +27,10 @@ class InputError(RidgelineError):
 
 class ProblemError(InputError):
     """The problem file or its reference cannot be used."""
+
+
+class NoRoomError(ProblemError):
+    """Memory ran out while a reference was judged; how much judging takes may be told beside it."""
 
 
 class ModelError(InputError):
@@ -65,4 +70,11 @@ class JudgeCrashed(EngineError):
 
 
 class DeviceLostError(EngineError):
-    """The reference's kernels failed on the GPU, which its process can use no more. The message is what was tried."""
+    """The reference's kernels failed on the GPU, which its process can use no more.
+
+    `tried` names what the reference was given; the next judge leaves that out.
+    """
+
+    def __init__(self, tried: str) -> None:
+        super().__init__(tried)
+        self.tried = tried

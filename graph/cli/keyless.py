@@ -25,7 +25,7 @@ def keyless_targets() -> dict[str, list[str]]:
 def ask_offline() -> dict[str, list[str]]:
     """Return the same, asked now: every reference is exported at its sizes, without their memory."""
     from ridgeline.graph.search.coverage import why_uncovered
-    from ridgeline.tools.judge.outline import OutlineProcess
+    from ridgeline.tools.judge.outline_process import OutlineProcess
     from ridgeline.tools.local.engine import on_device
     from ridgeline.tools.records.problem import Description, Device
     from ridgeline.tools.records.vocabulary import DeviceKind

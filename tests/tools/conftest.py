@@ -52,8 +52,7 @@ def without_tensors() -> LoadedProblem:
         regions=(),
         places=(),
         trials=(),
-        degenerate_code="",
-        degenerate_reason="",
+        degenerate=None,
     )
 
 

@@ -1,7 +1,7 @@
-"""A limit on the user's own code, told by the line that did not end (runs in the judge; read in its parent).
+"""A limit on the time that the user's own code may take, and the line of it that did not end.
 
-The watchdog is the interpreter's own thread in C: it also ends a loop that never lets another Python thread run, one
-inside a native library, and code that catches every exception.
+The judge sets the limit, its parent reads the report. The watchdog is the interpreter's own thread in C. So it also ends
+a loop that never lets another Python thread run, a loop inside a native library, and code that catches every exception.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import re
-import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 SHORTEST_S = 60.0
 """An import of a large package on a busy machine takes half of it."""
 
 _CALLS = 2  # of what a kernel may take for one call
-_FIRED = "Timeout ("  # how faulthandler's report begins
+_STANDARD_ERROR = 2
 
 
 def reference_limit_s(call_timeout_s: float) -> float:
@@ -24,23 +24,29 @@ def reference_limit_s(call_timeout_s: float) -> float:
     return max(SHORTEST_S, _CALLS * call_timeout_s)
 
 
-@contextlib.contextmanager
-def hang_limit(seconds: float) -> Iterator[None]:
-    """End this process with status 1 when the block takes longer, after a report on its standard error."""
-    faulthandler.dump_traceback_later(seconds, exit=True, file=sys.__stderr__ or 2)
-    try:
-        yield
-    finally:
-        faulthandler.cancel_dump_traceback_later()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HangLimit:
+    """How long one step may take, and the descriptor that gets a report when it takes longer."""
+
+    seconds: float = SHORTEST_S
+    report_fd: int = _STANDARD_ERROR
+
+    @contextlib.contextmanager
+    def applied(self) -> Iterator[None]:
+        """End this process with status 1 when the block takes longer, after the report."""
+        faulthandler.dump_traceback_later(self.seconds, exit=True, file=self.report_fd)
+        try:
+            yield
+        finally:
+            faulthandler.cancel_dump_traceback_later()
 
 
-def hung_line(log: str, file_name: str) -> str | None:
-    """Return "line 7 in forward", where `file_name` was when a limit passed; None when none did.
+def hung_line(report: str, file_name: str) -> str | None:
+    """Return "line 7 in forward", where `file_name` was when a limit passed; None when the report is empty: none did.
 
     "" when the report names no line of that file.
     """
-    _, fired, report = log.rpartition(_FIRED)
-    if not fired:
+    if not report:
         return None
     where = re.search(rf'File "{re.escape(file_name)}", line (\d+) in (\S+)', report)
     return f"line {where[1]} in {where[2]}" if where else ""

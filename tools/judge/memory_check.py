@@ -1,4 +1,4 @@
-"""Whether a device has the memory that judging a problem takes, told before any of it is allocated."""
+"""The memory that judging a problem takes, against what a device has, before any of it is allocated."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def smaller_sizes(kind: DeviceKind, needed: str, memory_bytes: int) -> str:
 
 
 def no_room(kind: DeviceKind) -> str:
-    """Return what to do about a problem for which memory ran out."""
+    """Return the remedy for a problem for which memory ran out."""
     return f"the problem does not fit {_OWNER[kind]} beside what judges it: choose smaller sizes (targets.{kind.value}.sizes)"
 
 
 def least_bytes(signature: Signature) -> int:
-    """Return what the judge holds at once at the very least: its rotating sets, and one of them in float64.
+    """Return a lower bound of what the judge holds at once: its fewest rotating sets, and one set in float64.
 
-    A lower bound: what the reference needs in between comes on top, and more sets where there is room.
+    The reference's own temporaries come on top, and more sets where there is room.
     """
     tensors = [arg for arg in signature.args if arg.kind is ArgKind.TENSOR]
     parameters = sum(_stored(arg) for arg in tensors if arg.role not in (Role.INPUT, Role.OUTPUT))
@@ -45,7 +45,7 @@ def least_bytes(signature: Signature) -> int:
 
 
 def check_room(signature: Signature, *, kind: DeviceKind, memory_bytes: int) -> None:
-    """Refuse a problem that this device cannot hold.
+    """Refuse a problem that the device cannot hold.
 
     Raises:
         ProblemError: not even the least fits; one line with both figures and the remedy.

@@ -1,38 +1,48 @@
-"""The parent's handle on the judge's process: start it, ask it, stop and go on (no torch here)."""
+"""The parent's handle on the judge's process: start it, ask it, stop it and let it go on (no torch here)."""
 
 from __future__ import annotations
 
-import array
 import contextlib
-import json
 import logging
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, TypeVar
 
-from ridgeline.tools import errors
-from ridgeline.tools.errors import DeviceLostError, EngineError, JudgeCrashed, ProblemError, RidgelineError
+from ridgeline.tools.errors import (
+    DeviceLostError,
+    EngineError,
+    JudgeCrashed,
+    NoRoomError,
+    ProblemError,
+    RidgelineError,
+)
+from ridgeline.tools.judge.connection import Connection
 from ridgeline.tools.judge.hang_limit import hung_line, reference_limit_s
 from ridgeline.tools.judge.memory_check import no_room
-from ridgeline.tools.judge.outline import explain_no_room
+from ridgeline.tools.judge.messages import Load, NotAReplyError, Request, decode_reply, encode_request
+from ridgeline.tools.judge.outline_process import explain_no_room
+from ridgeline.tools.judge.replies import Failed, Place
 from ridgeline.tools.machine.devices import measurement_cores
 from ridgeline.tools.machine.python_env import compute_environment, python_path
-from ridgeline.tools.records.problem import ArgSpec, Description, Device, Target
+from ridgeline.tools.records.codec import Record
+from ridgeline.tools.records.finding import Finding
+from ridgeline.tools.records.problem import Description, Device, Target
 from ridgeline.tools.records.vocabulary import DeviceKind, Interface
+
+R = TypeVar("R", bound=Record)
 
 logger = logging.getLogger(__name__)
 
 LOAD_LIMIT_S = 480.0
-"""For all that the judge does with a reference before the first kernel: some 30 calls. Below the task's own limit."""
+"""Limit of `load`, which calls the reference some 30 times. It lies below the task's own limit."""
 
-_MAX_DESCRIPTORS = 8
+_SAID_BYTES = 4000
 _KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "CXX", "CC", "CUDA_HOME")
 
 
@@ -46,36 +56,25 @@ class SharedRegion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where one tensor argument lies in every set."""
-
-    spec: ArgSpec
-    region: int
-    offset: int
-    set_stride: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedProblem:
-    """What the judge says of a problem when it has loaded it."""
+    """A problem that the judge has loaded: its description, and where its tensors lie."""
 
     description: Description
     n_sets: int
     regions: tuple[SharedRegion, ...]
-    places: tuple[Place, ...]  # Signature order, tensors only
+    places: tuple[Place, ...]  # signature order, tensors only
     trials: tuple[str, ...]
-    degenerate_code: str  # "" when a kernel has work to do
-    degenerate_reason: str
+    degenerate: Finding | None  # None when a kernel has work to do
 
 
 class JudgeProcess:
     """A running judge with one problem loaded. Ends with `close()` and with this process."""
 
     def __init__(self, problem: Target, secret: bytes, cache_dir: Path, *, left_out: set[str] | None = None) -> None:
-        """Start the judge and load the problem (3 to 6 s: it imports torch and runs the reference).
+        """Start the judge and load the problem, which imports torch and runs the reference.
 
         A reference may lose its process the GPU over values that were made for it: `binary_cross_entropy` ends in a
-        device-side assert for a probability above 1. Another judge is started then, without those values.
+        device-side assert for a probability above 1. Then another judge is started without those values.
 
         Args:
             problem: what is judged.
@@ -94,59 +93,49 @@ class JudgeProcess:
             pass
 
     def _has_begun(self, problem: Target, secret: bytes, cache_dir: Path, limit_s: float) -> bool:
-        """Start a judge and return whether it loaded the problem; if not, there is more to leave out for the next one."""
+        """Start a judge and return whether it loaded the problem; if not, the next one has more to leave out."""
         try:
             self._begin(problem, secret, cache_dir, limit_s)
         except DeviceLostError as error:
-            tried = str(error)
-            if tried in self._left_out:
-                raise EngineError(f"the judge lost the GPU over what it was to leave out: {tried}") from error
-            logger.info("the reference lost the judge its GPU (%s): starting another without that", tried)
-            self._left_out.add(tried)
+            if error.tried in self._left_out:
+                raise EngineError(f"the judge lost the GPU over what it was to leave out: {error.tried}") from error
+            logger.info("the reference lost the judge its GPU (%s): starting another without that", error.tried)
+            self._left_out.add(error.tried)
             return False
         return True
 
     def _begin(self, problem: Target, secret: bytes, cache_dir: Path, limit_s: float) -> None:
-        self._pending = b""
         self._is_stopped = False
-        self._descriptors: list[int] = []
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  closed with the process
-        self._socket, theirs = socket.socketpair()
+        self._hang_report = tempfile.TemporaryFile()  # noqa: SIM115
+        self._connection = Connection()
         try:
-            self._process = self._start(theirs, problem, cache_dir)
+            self._process = self._start(problem, cache_dir)
         except BaseException:
-            self._socket.close()
-            self._log.close()
+            self._release()
             raise
         try:
             self._pin()
             self.problem = self._load(problem, secret, limit_s)
-        except ProblemError as error:
+        except NoRoomError as error:
             self.close()
-            if no_room(self.device_kind) not in str(error):
-                raise
             raise _with_figures(error, problem) from error
         except BaseException:
             self.close()
             raise
 
-    def _start(self, theirs: socket.socket, problem: Target, cache_dir: Path) -> subprocess.Popen[bytes]:
-        with theirs:
+    def _start(self, problem: Target, cache_dir: Path) -> subprocess.Popen[bytes]:
+        with self._connection.theirs as theirs:
+            descriptors = (theirs.fileno(), self._hang_report.fileno())
+            arguments = (descriptors[0], os.getpid(), descriptors[1])
             return subprocess.Popen(
-                [
-                    sys.executable,
-                    "-P",
-                    "-m",
-                    "ridgeline.tools.judge.worker",
-                    str(theirs.fileno()),
-                    str(os.getpid()),
-                ],
+                [sys.executable, "-P", "-m", "ridgeline.tools.judge.worker", *map(str, arguments)],
                 env=_environment(problem, cache_dir),
                 cwd="/",
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=self._log,
-                pass_fds=[theirs.fileno()],
+                pass_fds=descriptors,
             )
 
     def _pin(self) -> None:
@@ -158,84 +147,69 @@ class JudgeProcess:
 
     @property
     def pid(self) -> int:
-        """Return the process's id."""
+        """Return the process id."""
         return self._process.pid
 
     def _load(self, problem: Target, secret: bytes, limit_s: float) -> LoadedProblem:
         self._call_limit_s = reference_limit_s(problem.call_timeout_s)
-        reply = self.request(
-            "load",
-            timeout_s=max(limit_s, 1.0),
-            call_limit_s=self._call_limit_s,
+        request = Load(
             reference_source=problem.reference_source,
             interface=problem.interface,
             tolerance=problem.tolerance,
             secret=secret.hex(),
-            device=problem.device.kind.value,
+            call_limit_s=self._call_limit_s,
+            device=problem.device.kind,
             cache_bytes=problem.device.cache_bytes,
             memory_bytes=problem.device.memory_bytes,
-            left_out=sorted(self._left_out),
+            left_out=tuple(sorted(self._left_out)),
         )
-        regions = tuple(
-            SharedRegion(fd=fd, size_bytes=r["bytes"], writable=r["writable"])
-            for fd, r in zip(self._descriptors, reply["regions"], strict=True)
-        )
-        places = tuple(
-            Place(spec=ArgSpec.from_json(p["spec"]), region=p["region"], offset=p["offset"], set_stride=p["stride"])
-            for p in reply["placements"]
-        )
-        degenerate = reply["degenerate"] or {"code": "", "reason": ""}
+        loaded = self.ask(request, timeout_s=max(limit_s, 1.0))
+        forms = zip(self._connection.descriptors, loaded.regions, strict=True)
         return LoadedProblem(
-            description=Description.from_json(reply["description"]),
-            n_sets=reply["n_sets"],
-            regions=regions,
-            places=places,
-            trials=tuple(reply["trials"]),
-            degenerate_code=degenerate["code"],
-            degenerate_reason=degenerate["reason"],
+            description=loaded.description,
+            n_sets=loaded.n_sets,
+            regions=tuple(
+                SharedRegion(fd=fd, size_bytes=form.size_bytes, writable=form.writable) for fd, form in forms
+            ),
+            places=loaded.places,
+            trials=loaded.trials,
+            degenerate=loaded.degenerate,
         )
 
-    def request(self, op: str, *, timeout_s: float = 600.0, **fields: Any) -> dict[str, Any]:
-        """Ask for one operation and return its result.
+    def ask(self, request: Request[R], *, timeout_s: float = 600.0) -> R:
+        """Ask for one operation and return its reply.
 
         Raises:
-            RidgelineError: what the judge raised, of the same class.
+            RidgelineError: the judge's own failure, as the reply's code names it.
             JudgeCrashed: the process went away or did not answer in time.
         """
         self.cont()
-        self._socket.settimeout(timeout_s)
         try:
-            self._socket.sendall(json.dumps({"op": op, **fields}).encode() + b"\n")
-            line = self._receive_line()
+            line = self._connection.exchange(encode_request(request), timeout_s)
         except TimeoutError as error:
             self._process.kill()
-            raise _too_late(op, timeout_s) from error
-        except (BrokenPipeError, ConnectionResetError) as error:
-            raise self._crashed(op) from error
+            raise _too_late(request, timeout_s) from error
         if not line:
-            raise self._crashed(op)
-        reply = self._parsed(line)
-        if "error" in reply:
-            raise _rebuilt(reply["error"])
+            raise self._ended(request)
+        reply = self._understood(line, request)
+        if isinstance(reply, Failed):
+            raise reply.error()
         return reply
 
-    def _parsed(self, line: bytes) -> dict[str, Any]:
-        """Return a reply; the judge writes whole ones, so anything else came from the one program that it runs.
+    def _understood(self, line: bytes, request: Request[R]) -> R | Failed:
+        """Return the reply in a line. The judge writes whole replies, so anything else came from the reference.
 
         Raises:
-            ProblemError: it is none.
+            ProblemError: the line is no reply.
         """
         try:
-            reply = json.loads(line)
-            if isinstance(reply, dict):
-                return reply
-        except ValueError:
-            pass
-        self._process.kill()
-        raise ProblemError(
-            f"reference: it wrote {line[:40].decode(errors='replace')!a} to a descriptor that is not its own, the "
-            "judge's connection; it may write to standard output and to files that it opened itself"
-        )
+            return decode_reply(line, request)
+        except NotAReplyError as error:
+            self._process.kill()
+            raise ProblemError(
+                f"reference: it wrote {line[:40].decode(errors='replace')!a} to a descriptor that is not its own, the "
+                "judge's connection; it may write to standard output and to files that it opened itself"
+            ) from error
 
     def stop(self) -> None:
         """Stop the process; the next request lets it go on."""
@@ -251,59 +225,63 @@ class JudgeProcess:
 
     def close(self) -> None:
         """End the process and release the arena's descriptors."""
-        self._socket.close()
-        self._process.kill()  # it holds nothing that wants saving
+        self._process.kill()  # a judge holds nothing that must be saved
         self._process.wait()
+        self._release()
+
+    def _release(self) -> None:
+        self._connection.close()
         self._log.close()
-        for fd in self._descriptors:
-            os.close(fd)
-        self._descriptors.clear()
+        self._hang_report.close()
 
-    def _receive_line(self) -> bytes:
-        while b"\n" not in self._pending:
-            space = socket.CMSG_SPACE(_MAX_DESCRIPTORS * array.array("i").itemsize)
-            data, ancillary, _, _ = self._socket.recvmsg(1 << 20, space, socket.MSG_CMSG_CLOEXEC)
-            for level, kind, content in ancillary:
-                if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-                    self._descriptors += array.array("i", content[: len(content) - len(content) % 4])
-            if not data:
-                return b""
-            self._pending += data
-        line, _, self._pending = self._pending.partition(b"\n")
-        return line
+    def _ended(self, request: Request[Any]) -> RidgelineError:
+        """Return the error for a process that ended while it was asked: only loading blames the reference."""
+        return self._ended_by_reference() if isinstance(request, Load) else self._crashed(request.op)
 
-    def _crashed(self, op: str) -> RidgelineError:
-        code = self._process.wait()
-        self._log.seek(0)
-        lines = self._log.read()[-4000:].decode(errors="replace").strip().splitlines()
-        how = f"killed by signal {-code}" if code < 0 else f"exit status {code}"
-        where = hung_line("\n".join(lines), "reference.py")
-        if op == "load" and where is not None:
+    def _ended_by_reference(self) -> ProblemError:
+        how = self._exit()
+        where = hung_line(_end_of(self._hang_report), "reference.py")
+        if where is not None:
             return _hung(where, self._call_limit_s)
-        if op == "load":
-            last = f"; it last said: {lines[-1]}" if lines else ""
-            remedy = "it may neither exit nor crash"
-            if code == -signal.SIGKILL:  # the kernel's choice when memory runs out
-                remedy = f"memory probably ran out: {no_room(self.device_kind)}"
-            return ProblemError(f"reference: it ended the process that ran it ({how}){last}; {remedy}")
+        lines = self._last_lines()
+        last = f"; it last said: {lines[-1]}" if lines else ""
+        line = f"reference: it ended the process that ran it ({how}){last}; "
+        if self._process.returncode == -signal.SIGKILL:  # the kernel's choice when memory runs out
+            return NoRoomError(f"{line}memory probably ran out: {no_room(self.device_kind)}")
+        return ProblemError(f"{line}it may neither exit nor crash")
+
+    def _crashed(self, op: str) -> JudgeCrashed:
+        how, lines = self._exit(), self._last_lines()
         return JudgeCrashed(f"the judge died during {op} ({how}){': ' + lines[-1] if lines else ''}")
 
+    def _exit(self) -> str:
+        code = self._process.wait()
+        return f"killed by signal {-code}" if code < 0 else f"exit status {code}"
 
-def _with_figures(error: ProblemError, problem: Target) -> ProblemError:
-    """Return the error of a reference whose memory ran out with how much it needs, when that can be told."""
+    def _last_lines(self) -> list[str]:
+        return _end_of(self._log).strip().splitlines()
+
+
+def _end_of(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read()[-_SAID_BYTES:].decode(errors="replace")
+
+
+def _with_figures(error: NoRoomError, problem: Target) -> NoRoomError:
+    """Return the error with how much memory judging takes, when that can be told; else the error itself."""
     with contextlib.suppress(EngineError):
         needed = explain_no_room(problem.reference_source, problem.tolerance, problem.device)
         if needed:
-            return ProblemError(f"reference.py: memory ran out: {needed}")
+            return NoRoomError(f"reference.py: memory ran out: {needed}")
     return error
 
 
-def _too_late(op: str, timeout_s: float) -> RidgelineError:
-    if op == "load":
+def _too_late(request: Request[Any], timeout_s: float) -> RidgelineError:
+    if isinstance(request, Load):
         return ProblemError(
             f"reference: not judged within {timeout_s:.0f} s: it is too slow here; make its sizes smaller"
         )
-    return JudgeCrashed(f"the judge did not answer {op} within {timeout_s:.0f} s")
+    return JudgeCrashed(f"the judge did not answer {request.op} within {timeout_s:.0f} s")
 
 
 def _hung(where: str, limit_s: float) -> ProblemError:
@@ -324,10 +302,5 @@ def _environment(problem: Target, cache_dir: Path) -> dict[str, str]:
 
 
 def _compile_threads(device: Device) -> str:
-    """No pool of helper processes beside a CPU's measurement; max-autotune on a GPU compiles some twenty kernels."""
+    """Return how many processes may compile: one beside a CPU's measurement, several for a GPU's max-autotune."""
     return str(min(len(measurement_cores()), 8)) if device.kind is DeviceKind.CUDA else "1"
-
-
-def _rebuilt(error: dict[str, str]) -> RidgelineError:
-    kind = getattr(errors, error["type"], EngineError)
-    return kind(error["message"]) if issubclass(kind, RidgelineError) else EngineError(error["message"])

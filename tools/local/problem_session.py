@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ridgeline.tools.engine import BenchmarkTask, VerifyTask
 from ridgeline.tools.errors import EngineError
+from ridgeline.tools.judge.messages import Wipe
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.measure.ceilings import ceilings
 from ridgeline.tools.measure.floor import floor_for
@@ -78,7 +79,7 @@ class ProblemSession:
             EngineError: the sandbox could not be set up.
         """
         judge = self.judge
-        judge.request("wipe")
+        judge.ask(Wipe())
         runner = self._pool.start(self._find_sandbox(), task, judge.problem)
         if then_next:
             self.start_ahead(task)  # nothing is timed meanwhile

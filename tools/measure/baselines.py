@@ -14,12 +14,13 @@ import json
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ridgeline.tools.build.toolchain import installed_version
 from ridgeline.tools.errors import EngineError, RidgelineError
+from ridgeline.tools.judge.messages import PrepareMode
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.machine.places import is_older, replace_json
 from ridgeline.tools.measure.benchmark import TimingSettings, time_alone, time_relative
@@ -52,14 +53,6 @@ PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "matmul", "linear", "convolution")
 SETTINGS = TimingSettings(rule=StoppingRule(smallest=10, largest=60, time_s=3.0, patience_s=20.0), block_s=0.03)
 
 StartJudge = Callable[[], JudgeProcess]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ready:
-    """What a mode's first call gave: how exact its output is."""
-
-    rel_error: float
-    precision_class: PrecisionClass | None  # None: it fits no class
 
 
 def measure_baselines(
@@ -191,8 +184,8 @@ def _measure(mode: str, start_judge: StartJudge, settings: TimingSettings, *, ea
 
 
 def _time_mode(judge: JudgeProcess, mode: str, settings: TimingSettings, eager: Baseline | None) -> Baseline:
-    ready = _prepare(judge, mode)
-    if ready.precision_class is None and eager is not None:
+    ready = judge.ask(PrepareMode(mode=mode), timeout_s=COMPILE_LIMIT_S)
+    if ready.measured is None and eager is not None:
         raise EngineError(f"{mode}: its output fits no precision class (relative error {ready.rel_error:.3g})")
     arena = Arena(judge)
     side = ReferenceSide(judge, mode)
@@ -204,19 +197,13 @@ def _time_mode(judge: JudgeProcess, mode: str, settings: TimingSettings, eager: 
         samples = len(ratios)
     return Baseline(
         name=mode,
-        precision_class=ready.precision_class,
+        precision_class=ready.measured,
         median_ms=median_ms,
         p10_ms=p10_ms,
         p90_ms=p90_ms,
         samples=samples,
         rel_error=ready.rel_error,
     )
-
-
-def _prepare(judge: JudgeProcess, mode: str) -> Ready:
-    reply = judge.request("prepare_mode", mode=mode, timeout_s=COMPILE_LIMIT_S)
-    measured = reply["measured"]
-    return Ready(rel_error=float(reply["rel_error"]), precision_class=PrecisionClass(measured) if measured else None)
 
 
 def _is_due(known: Baseline, path: Path, eager: Baseline | None) -> bool:

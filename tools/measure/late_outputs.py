@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import mean, median
 
+from ridgeline.tools.judge.messages import Copy
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.machine.process_use import processor_s
 from ridgeline.tools.records.vocabulary import DeviceKind, Interface
@@ -59,7 +60,7 @@ class Collector:
         self.runner.collect(set_index)
         took_s = self._spent_s(self.runner.pid) - before_s
         before_s = self._spent_s(self.judge.pid)
-        self.judge.request("copy", set=set_index)
+        self.judge.ask(Copy(set_index=set_index))
         self.copies_s.append(self._spent_s(self.judge.pid) - before_s)
         return took_s
 

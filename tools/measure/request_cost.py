@@ -10,10 +10,12 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from ridgeline.tools.build.flags import architecture_flags
 from ridgeline.tools.build.toolchain import build_trusted, find_toolchain
 from ridgeline.tools.errors import EngineError
+from ridgeline.tools.judge.messages import Idle, Renew, Request
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.measure.statistics import percentile
 from ridgeline.tools.measure.timed_side import LEAST_CALLS
@@ -28,7 +30,10 @@ PERCENT = {DeviceKind.CPU: 50, DeviceKind.CUDA: 75}
 """Percentile of the samples that is taken off. On a GPU they have two values, by whether the change of process falls into the
 request (0.1 and 0.36 ms on an H200): below the upper one, half of the blocks would look slower than they are. The
 difference is what a clock that lies can gain in a block."""
-_WORK = {DeviceKind.CPU: "idle", DeviceKind.CUDA: "renew"}  # a CPU takes half a second to renew all contents
+_WORK: dict[DeviceKind, Request[Any]] = {
+    DeviceKind.CPU: Idle(),
+    DeviceKind.CUDA: Renew(),
+}  # a CPU takes half a second to renew all contents
 _NATIVE = Path(__file__).parent / "native"
 _SOURCES = {DeviceKind.CPU: _NATIVE / "nothing.cpp", DeviceKind.CUDA: _NATIVE / "nothing.cu"}
 _FLAGS: dict[DeviceKind, tuple[str, ...]] = {
@@ -75,7 +80,7 @@ def usual_request_s(sandbox: Sandbox, plan: RunnerPlan, judge: JudgeProcess) -> 
 def _block_s(runner: RunnerProcess, judge: JudgeProcess) -> float:
     """Time an empty block after the same steps as a real one: see benchmark.py."""
     runner.stop()
-    judge.request(_WORK[judge.device_kind])
+    judge.ask(_WORK[judge.device_kind])
     judge.stop()
     return runner.loop(0, LEAST_CALLS).parent_s
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Protocol
 
+from ridgeline.tools.judge.messages import Check, Idle, Loop, Renew, VerifyInputs
 from ridgeline.tools.records.precision import REDUCED
 from ridgeline.tools.records.reference_mode import ReferenceMode
 from ridgeline.tools.records.results import Trial
@@ -60,21 +61,21 @@ class Arena:
             How many times as long as usual a GPU took: more than 1 when it had other work. 0 on a CPU, where a stopped
             candidate has nothing that could run.
         """
-        return float(self._judge.request("renew")["slowdown"])
+        return self._judge.ask(Renew()).slowdown
 
     def check(self, set_index: int) -> Trial:
         """Compare a set's output with the one expected for its inputs."""
-        return Trial.from_json(self._judge.request("check", set=set_index)["trial"])
+        return self._judge.ask(Check(set_index=set_index))
 
     def is_intact(self, set_index: int) -> bool:
         """Return whether a set holds the inputs that it was given; a CPU's runner cannot change them."""
-        return not self.on_gpu or bool(self._judge.request("intact", set=set_index)["intact"])
+        return not self.on_gpu or self._judge.ask(VerifyInputs(set_index=set_index)).intact
 
     def waited_s(self) -> float:
         """Return how long the judge waits for the GPU to do next to nothing: long when another process has work on it."""
         if not self.on_gpu:
             return 0.0
-        return float(self._judge.request("idle")["seconds"])
+        return self._judge.ask(Idle()).seconds
 
 
 class ReferenceSide:
@@ -93,8 +94,8 @@ class ReferenceSide:
         """Time `calls` rotating calls of the reference in the judge, which goes on running: it is trusted."""
         start = time.perf_counter()
         self.cont()  # within the clock, as for a candidate: going on is what waits for a core on a busy machine
-        reply = self._judge.request("loop", mode=self.mode, first_set=first_set, calls=calls)
-        return LoopTime(parent_s=time.perf_counter() - start, own_s=float(reply["own_s"]))
+        reply = self._judge.ask(Loop(mode=self.mode, first_set=first_set, calls=calls))
+        return LoopTime(parent_s=time.perf_counter() - start, own_s=reply.own_s)
 
     def stop(self) -> None:
         """Stop the judge; the next request to it lets it go on by itself."""

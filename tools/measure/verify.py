@@ -11,11 +11,12 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from ridgeline.tools.build.header import entry_declaration
 from ridgeline.tools.build.messages import explain_unloadable
+from ridgeline.tools.judge.messages import DetectChange, Examine, ExamineRepeat, Poison, Prepare
 from ridgeline.tools.judge.process import JudgeProcess
+from ridgeline.tools.judge.replies import Element, Graded, Missing, Same, Touched
 from ridgeline.tools.machine.process_use import IDLE_SHARE, ProcessorTime, thread_count
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.precision import REPEAT_LIMIT, strictness
@@ -23,8 +24,6 @@ from ridgeline.tools.records.results import Trial, Verdict
 from ridgeline.tools.records.vocabulary import STRICTEST_FIRST, Interface, Label, PrecisionClass, ReasonCode, Status
 from ridgeline.tools.runner.process import RunnerFailure, RunnerProcess
 from ridgeline.tools.wording import counted
-
-Facts = dict[str, Any]
 
 _IDLE_WINDOW_S = 0.05
 _SHORTEST_WINDOW_S = 0.005
@@ -55,9 +54,8 @@ def verify_candidate(
         EngineError: judge or sandbox failed, which no candidate can cause.
     """
     problem, extra = judge.problem, range(first_extra, first_extra + extra_trials)
-    if problem.degenerate_code:
-        reason = f"nothing to measure: {problem.degenerate_reason}"
-        return Verdict.failed(Finding(code=ReasonCode(problem.degenerate_code), reason=reason))
+    if problem.degenerate is not None:
+        return Verdict.failed(replace(problem.degenerate, reason=f"nothing to measure: {problem.degenerate.reason}"))
     try:
         with start() as runner:
             verification = Verification(judge, runner, tolerance)
@@ -104,7 +102,7 @@ class Verification:
             RunnerFailure: it died; a sanitizer's finding is the reason.
         """
         for name in self._names(extra):
-            self._judge.request("prepare", trial=name, set=self._set, nan=False)
+            self._judge.ask(Prepare(trial=name, set_index=self._set, nan=False))
             self._call()
         return Verdict(status=Status.OK)
 
@@ -122,27 +120,27 @@ class Verification:
     # ---------------------------------------------------------------------------------------------------------- trials
 
     def _first_run(self, name: str) -> Finding | None:
-        self._judge.request("prepare", trial=name, set=self._set, nan=True)
+        self._judge.ask(Prepare(trial=name, set_index=self._set, nan=True))
         self._call()
-        facts = self._judge.request("examine", trial=name, set=self._set)
-        failure = self._failure_of(name, facts)
-        if failure is not None:
-            return self._background_work() or failure
-        trial = Trial.from_json(facts["trial"])
-        self._trials.append(trial)
-        self._classes.append(PrecisionClass(facts["measured"]))
+        graded = self._examine(name)
+        if isinstance(graded, Finding):
+            return self._background_work() or graded
+        self._trials.append(graded.trial)
+        if graded.measured is not None:  # as of every trial that passed
+            self._classes.append(graded.measured)
         return None
 
     def _second_run(self, name: str) -> Finding | None:
-        self._judge.request("poison", set=self._set, nan=False)
+        self._judge.ask(Poison(set_index=self._set, nan=False))
         self._call()
-        facts = self._judge.request("repeated", trial=name, set=self._set)
-        if facts.get("missing"):
-            return self._background_work() or _not_written_again(facts["missing"])
-        if facts["equal"]:
+        found = self._judge.ask(ExamineRepeat(trial=name, set_index=self._set))
+        if isinstance(found, Missing):
+            return self._background_work() or _not_written_again(found)
+        if isinstance(found, Same):
             return None
-        if not Trial.from_json(facts["trial"]).passed or facts["difference"] > REPEAT_LIMIT * facts["trial"]["gate"]:
-            reason = f"{name}: two calls on the same inputs differ by {facts['difference']:.2g}: a race?"
+        trial = found.graded.trial
+        if not trial.passed or found.difference > REPEAT_LIMIT * trial.gate:
+            reason = f"{name}: two calls on the same inputs differ by {found.difference:.2g}: a race?"
             return Finding(code=ReasonCode.NONDETERMINISTIC, reason=reason)
         if Label.NONDETERMINISTIC not in self._labels:
             self._labels.append(Label.NONDETERMINISTIC)
@@ -154,13 +152,12 @@ class Verification:
         calls = low + secrets.randbelow(high - low)
         for _ in range(min(calls, int(_LATE_CALLS_S / max(self._call_s, 1e-6)))):
             self._runner.run(self._set)
-        self._judge.request("prepare", trial=name, set=self._set, nan=True)
+        self._judge.ask(Prepare(trial=name, set_index=self._set, nan=True))
         self._call()
-        facts = self._judge.request("examine", trial=name, set=self._set)
-        failure = self._failure_of(name, facts)
-        if failure is None:
+        graded = self._examine(name)
+        if not isinstance(graded, Finding):
             return self._look_at_threads()
-        return replace(failure, reason=f"right for its first calls only: {failure.reason}")
+        return replace(graded, reason=f"right for its first calls only: {graded.reason}")
 
     def _call(self) -> None:
         self._call_s = self._runner.run(self._set).parent_s
@@ -183,7 +180,7 @@ class Verification:
         time.sleep(max(_SETTLE_S, 2 * self._call_s))
         self._runner.stop()
         self._runner.expect_silence()  # a forged answer is followed by the host's own
-        if not self._judge.request("changed", set=self._set)["changed"]:
+        if not self._judge.ask(DetectChange(set_index=self._set)).changed:
             return None
         reason = "the output was still being written after the call had returned: finish all work before returning"
         return Finding(code=ReasonCode.BACKGROUND_WORK, reason=reason)
@@ -192,7 +189,7 @@ class Verification:
         """Watch what the process does right after a call and when it has nothing to do; once more before it is blamed."""
         share = 0.0
         for _ in range(_IDLE_LOOKS):
-            self._judge.request("prepare", trial=name, set=self._set, nan=True)
+            self._judge.ask(Prepare(trial=name, set_index=self._set, nan=True))
             self._runner.run(self._set)
             self._runner.cont()
             shares = [self._idle_share(max(_SHORTEST_WINDOW_S, 3 * self._call_s)), self._idle_share(_IDLE_WINDOW_S)]
@@ -211,17 +208,18 @@ class Verification:
 
     # --------------------------------------------------------------------------------------------------------- verdict
 
-    def _failure_of(self, name: str, facts: Facts) -> Finding | None:
-        if facts.get("touched"):
-            reason = f"{name}: it wrote to its input `{facts['touched']}`, which is read-only"
+    def _examine(self, name: str) -> Graded | Finding:
+        """Return the grade of a run that passed, or what is wrong with the run."""
+        found = self._judge.ask(Examine(trial=name, set_index=self._set))
+        if isinstance(found, Touched):
+            reason = f"{name}: it wrote to its input `{found.name}`, which is read-only"
             return Finding(code=ReasonCode.INPUT_WRITTEN, reason=reason)
-        if facts.get("missing"):
-            return _not_written(name, facts["missing"])
-        trial = Trial.from_json(facts["trial"])
-        if trial.passed:
-            return None
-        self._trials.append(trial)
-        return explain(trial, facts, self._tolerance)
+        if isinstance(found, Missing):
+            return _not_written(name, found)
+        if found.trial.passed:
+            return found
+        self._trials.append(found.trial)
+        return explain(found, self._tolerance)
 
     def _verdict(self, failure: Finding | None) -> Verdict:
         nominal = [t.rel_error for t in self._trials if t.name in _NOMINAL]
@@ -257,61 +255,60 @@ def is_reduced(precision: PrecisionClass) -> bool:
     return precision not in (PrecisionClass.EXACT, PrecisionClass.FP32)
 
 
-def explain(trial: Trial, facts: Facts, tolerance: str) -> Finding:
+def explain(graded: Graded, tolerance: str) -> Finding:
     """Return why a failed comparison failed, in words to act on."""
-    where, output = _where(facts), facts.get("output", "out")
-    if "non_finite" in facts:
-        bad = facts["non_finite"]
-        reason = f"{trial.name}: {output}{bad['index']} is {bad['got']}, expected {bad['expected']}"
+    trial, output = graded.trial, graded.output
+    where = _where(graded.worst)
+    if graded.non_finite is not None:
+        bad = graded.non_finite
+        reason = f"{trial.name}: {output}{list(bad.index)} is {bad.got!r}, expected {bad.expected!r}"
         return Finding(code=ReasonCode.NON_FINITE_MISMATCH, reason=reason)
-    if facts.get("stale"):
+    if graded.stale:
         reason = (
-            f"{trial.name}: the output is that of an earlier call ({facts['stale']}): nothing may be kept between calls"
+            f"{trial.name}: the output is that of an earlier call ({graded.stale}): nothing may be kept between calls"
         )
         return Finding(code=ReasonCode.STALE_OUTPUT, reason=reason)
-    if facts.get("wrong_integers"):
-        wrong = counted(facts["wrong_integers"], "element")
+    if graded.wrong_integers:
+        wrong = counted(graded.wrong_integers, "element")
         reason = f"{trial.name}: {output} differs in {wrong}; {where}; integers must be exact"
         return Finding(code=ReasonCode.WRONG_VALUES, reason=reason)
     error = f"error {trial.rel_error:.2g}, gate {trial.gate:.2g}"
-    if facts.get("measured"):
+    if graded.measured is not None:
         reason = (
-            f"{trial.name}: {error}: like {facts['measured']} arithmetic, or some work left out, and {tolerance} is "
+            f"{trial.name}: {error}: like {graded.measured} arithmetic, or some work left out, and {tolerance} is "
             f"required; {where}"
         )
         return Finding(code=ReasonCode.PRECISION_TOO_LOW, reason=reason)
-    hint = _row_hint(facts, trial)
+    hint = _row_hint(graded)
     reason = f"{trial.name}: values of {output} differ ({error}){hint}; {where}"
     return Finding(code=ReasonCode.WRONG_VALUES, reason=reason)
 
 
-def _where(facts: Facts) -> str:
-    worst = facts.get("worst")
-    if not worst:
+def _where(worst: Element | None) -> str:
+    if worst is None:
         return "no single element stands out"
-    got, expected = float(worst["got"]), float(worst["expected"])
-    return f"worst at {worst['index']}: got {got:.7g}, expected {expected:.7g}"
+    return f"worst at {list(worst.index)}: got {worst.got:.7g}, expected {worst.expected:.7g}"
 
 
-def _row_hint(facts: Facts, trial: Trial) -> str:
-    row = facts["errors"]["row"]
+def _row_hint(graded: Graded) -> str:
+    row, trial = graded.worst_row, graded.trial
     return f", the worst row by {row:.2g}" if row > 8 * max(trial.rel_error, trial.gate) else ""
 
 
-def _not_written(name: str, missing: Facts) -> Finding:
-    share = missing["missing"] / missing["total"]
-    row = missing["first"] // max(missing["width"], 1)
+def _not_written(name: str, missing: Missing) -> Finding:
+    share = missing.count / missing.total
+    row = missing.first // max(missing.width, 1)
     reason = (
-        f"{name}: {share:.3g} of `{missing['output']}` ({counted(missing['missing'], 'element')}) was never written; "
-        f"the first missing is element {missing['first']} (row {row})"
+        f"{name}: {share:.3g} of `{missing.output}` ({counted(missing.count, 'element')}) was never written; "
+        f"the first missing is element {missing.first} (row {row})"
     )
     return Finding(code=ReasonCode.OUTPUT_NOT_WRITTEN, reason=reason)
 
 
-def _not_written_again(missing: Facts) -> Finding:
-    share = missing["missing"] / missing["total"]
+def _not_written_again(missing: Missing) -> Finding:
+    share = missing.count / missing.total
     reason = (
-        f"the second call on the same inputs left {share:.3g} of `{missing['output']}` unwritten: every call must do "
+        f"the second call on the same inputs left {share:.3g} of `{missing.output}` unwritten: every call must do "
         "all of its work"
     )
     return Finding(code=ReasonCode.STALE_OUTPUT, reason=reason)

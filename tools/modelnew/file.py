@@ -1,4 +1,4 @@
-"""A KernelBench file with `ModelNew`: loaded, and its module made (in its builder and in its runner, both confined)."""
+"""A KernelBench file with `ModelNew`: run, and its module made; only in a confined process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import torch
 
 FILE = "candidate.py"
 PUBLIC_SEED = 42
-"""What torch is seeded with before a `ModelNew` is made: its own initial weights are no secret, and nobody's results."""
+"""Seeds torch before a `ModelNew` is made: initial weights are no secret, and no result depends on them."""
 
 _MODULE = "ridgeline_candidate"
 
@@ -23,7 +23,7 @@ class NoModel(Exception):
 
 
 def load_file(source: str) -> types.ModuleType:
-    """Return the module that the source makes, run here and now."""
+    """Run the source and return its module."""
     module = types.ModuleType(_MODULE)
     module.__file__ = FILE
     sys.modules[_MODULE] = module  # Triton, dataclasses and torch.jit look it up
@@ -37,7 +37,7 @@ def make_model(module: types.ModuleType, init: str) -> torch.nn.Module:
     """Return a new `ModelNew` from the public seed; `init` is the list of its arguments as Python source.
 
     Raises:
-        NoModel: there is none, or it gives no torch.nn.Module.
+        NoModel: the file has none, or its `ModelNew` gives no torch.nn.Module.
     """
     made_by = getattr(module, "ModelNew", None)
     if not callable(made_by):
@@ -55,7 +55,7 @@ def values(text: str) -> Any:
 
 
 def told(error: BaseException) -> str:
-    """Return an exception in one line, with the line of the file that it came through last."""
+    """Return an exception in one line, with the last line of the file on its way."""
     frames: Sequence[int] = [line for name, line in _frames(error) if name == FILE]
     if isinstance(error, SyntaxError) and error.filename == FILE:
         frames = [error.lineno or 0]

@@ -1,4 +1,4 @@
-"""Whether two tensors hold the same bits, looked at in chunks: a comparison of 16 GB at once takes as much again."""
+"""Compare tensors bit by bit, in chunks: a comparison of a whole tensor takes its memory once more."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _CHUNK_BYTES = 1 << 28
 
 
 def equal_bits(one: torch.Tensor, two: torch.Tensor) -> bool:
-    """Compare two tensors of one shape and type; NaN equals itself."""
+    """Return whether two tensors of one shape and type hold the same bits; NaN equals itself."""
     first, second = _bytes(one), _bytes(two)
     starts = range(0, first.numel(), _CHUNK_BYTES)
     return all(torch.equal(first[i : i + _CHUNK_BYTES], second[i : i + _CHUNK_BYTES]) for i in starts)

@@ -1,8 +1,8 @@
-"""Which tensor of a `ModelNew` stands for which of the reference's: by its name, else by its value under the public seed.
+"""Pair the tensors of a `ModelNew` with the reference's: by name, else by value under the public seed.
 
-A KernelBench file has only to compute what the reference computes from the same seed, so it may name its parameters as
-it likes. What the two have in common is the seed: a tensor that has, right after it was made, the very values of one of
-the reference's is that tensor.
+A KernelBench file only has to compute what the reference computes from the same seed, so it may name its parameters as
+it likes. Both are made from the public seed: a tensor of the file that then has the values of one of the reference's
+stands for it.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _MOST_NAMES = 4
 
 
 class WeightsDiffer(Exception):
-    """A `ModelNew` has not the reference's parameters; the message names those that differ."""
+    """A `ModelNew` does not have the reference's parameters; the message names those that differ."""
 
 
 def fingerprint(tensor: torch.Tensor) -> str:
-    """Return a short text that equal tensors share: of shape, type, and values taken evenly from all of the tensor."""
+    """Return a hash of a tensor's type, its shape and values taken evenly from all of it."""
     flat = tensor.detach().cpu().reshape(-1)
     # in float64: float32 counts to 2^24 only, and would round the last place of a larger tensor past its end
     places = torch.linspace(0, max(flat.numel() - 1, 0), min(flat.numel(), _SAMPLED), dtype=torch.float64)
@@ -35,8 +35,8 @@ def fingerprint(tensor: torch.Tensor) -> str:
 def reference_names(first_values: Mapping[str, str], model: torch.nn.Module) -> dict[str, str]:
     """Return the reference's name for each tensor of a `ModelNew`'s state_dict that stands for one of the reference's.
 
-    `first_values` gives the reference's names their fingerprints under the public seed, from which `model` was just made
-    too. Left out is a buffer that the reference has not: it is the module's own affair, as any attribute is.
+    `first_values` has the fingerprints of the reference's tensors under the public seed, from which `model` was just
+    made too. A buffer that the reference does not have is left out: it is the module's own, as any attribute is.
 
     Raises:
         WeightsDiffer: one of the reference's tensors, or a parameter of the module, has no counterpart.
@@ -56,7 +56,7 @@ def reference_names(first_values: Mapping[str, str], model: torch.nn.Module) -> 
 
 
 def expect_same_form(own: Mapping[str, torch.Tensor], given: Mapping[str, torch.Tensor]) -> None:
-    """Raise WeightsDiffer for the first tensor whose shape or type is not that of what is to take its place."""
+    """Raise WeightsDiffer for the first tensor whose shape or type differs from the one that takes its place."""
     for name, wanted in given.items():
         if own[name].shape != wanted.shape or own[name].dtype != wanted.dtype:
             is_, want = (f"{t.dtype} {tuple(t.shape)}".removeprefix("torch.") for t in (own[name], wanted))
@@ -66,7 +66,7 @@ def expect_same_form(own: Mapping[str, torch.Tensor], given: Mapping[str, torch.
 def _paired_by_value(
     missing: Sequence[str], unknown: Sequence[str], first_values: Mapping[str, str], own: Mapping[str, torch.Tensor]
 ) -> dict[str, str]:
-    """Pair tensors of one value: those whose names differ in punctuation alone, those that end alike, the rest in order."""
+    """Pair tensors of equal value: first names that differ in punctuation alone, then names that end alike, then in order."""
     names: dict[str, str] = {}
     values = {name: fingerprint(own[name]) for name in unknown}
     for is_pair in (_is_spelled_alike, _ends_alike, lambda _own, _other: True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ridgeline.tools.judge.process import Place
+from ridgeline.tools.judge.replies import Place
 from ridgeline.tools.records.dtypes import spanned_bytes
 from ridgeline.tools.records.problem import ArgSpec
 from ridgeline.tools.wording import counted

@@ -12,7 +12,8 @@ import signal
 import time
 
 from ridgeline.tools.errors import EngineError
-from ridgeline.tools.judge.process import LoadedProblem, Place
+from ridgeline.tools.judge.process import LoadedProblem
+from ridgeline.tools.judge.replies import Place
 from ridgeline.tools.machine.process_use import Threads
 from ridgeline.tools.records.finding import CandidateFault
 from ridgeline.tools.records.vocabulary import ArgKind, ReasonCode, Status

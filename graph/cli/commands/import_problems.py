@@ -50,7 +50,8 @@ def _row(imported: Imported) -> Row:
 
 def _checked(imported: list[Imported], device_name: str) -> Iterator[Row]:
     """Yield the rows with each reference outlined for the device; torch is imported in a process of its own."""
-    from ridgeline.tools.judge.outline import OPEN, OutlineProcess
+    from ridgeline.tools.judge.outline import OPEN
+    from ridgeline.tools.judge.outline_process import OutlineProcess
     from ridgeline.tools.machine.devices import detect_device
 
     device = detect_device(device_name)

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from ridgeline.tools.errors import EngineError
-from ridgeline.tools.judge.outline import Outline, OutlineProcess
+from ridgeline.tools.judge.outline import Outline
+from ridgeline.tools.judge.outline_process import OutlineProcess
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.judge.set_count import WORKING_SETS, count_sets
 from ridgeline.tools.machine.devices import detect_device

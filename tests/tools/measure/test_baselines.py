@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from ridgeline.tools.errors import EngineError, JudgeCrashed
+from ridgeline.tools.judge.messages import PrepareMode
 from ridgeline.tools.judge.process import JudgeProcess
+from ridgeline.tools.judge.replies import ModeReady
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.measure.baselines import _time_mode, baseline_key, measure_baselines, measure_next, modes_of
 from ridgeline.tools.measure.benchmark import TimingSettings
@@ -233,8 +235,8 @@ def test_baselines_are_measured_where_they_cannot_be_kept(problem, folder, start
 
 def test_a_mode_whose_output_fits_no_class_has_failed() -> None:
     class Judge:
-        def request(self, op: str, **_: object) -> dict[str, object]:
-            return {"rel_error": 0.5, "measured": None}
+        def ask(self, _request: PrepareMode, **_: object) -> ModeReady:
+            return ModeReady(rel_error=0.5, measured=None)
 
     eager = Baseline(name="eager", precision_class=PrecisionClass.FP32, median_ms=1.0)
     with pytest.raises(EngineError, match="fits no precision class"):

@@ -1,92 +1,89 @@
-"""Serve a judge: `python -m ridgeline.tools.judge.worker FD PARENT`.
+"""Serve a judge: `python -m ridgeline.tools.judge.worker FD PARENT HANG_FD`.
 
-The process answers JSON lines on the socket FD that its parent passed it (`judge/process.py` is the parent's handle).
-Each request is `{"op": name, …}`; each answer is the operation's result, or `{"error": {"type", "message"}}`. The answer
-to `load` carries the arena's descriptors. The process ends when the socket closes or its parent dies.
+The process answers on the socket FD that its parent passed it; `judge/messages.py` has the requests,
+`judge/process.py` is the parent's handle. The answer to `load` carries the arena's descriptors. HANG_FD gets a report
+when a part of the reference takes longer than its limit. The process ends when the socket closes or its parent dies.
 """
 
 from __future__ import annotations
 
 import array
-import json
 import signal
 import socket
 import sys
 from collections.abc import Callable
+from typing import Any
 
-from ridgeline.tools.errors import EngineError, JudgeCrashed, ProblemError, RidgelineError
-from ridgeline.tools.judge.worker.device import (
-    remedy_for_memory,
-    settle,
-)
-from ridgeline.tools.judge.worker.judge import ContentsRefusedError, Judge, Reply, Request
-from ridgeline.tools.judge.worker.user_code import one_line
+from ridgeline.tools.errors import EngineError, RidgelineError
+from ridgeline.tools.judge import messages
+from ridgeline.tools.judge.hang_limit import HangLimit
+from ridgeline.tools.judge.messages import Load, Request
+from ridgeline.tools.judge.replies import Failed, FailureCode
+from ridgeline.tools.judge.worker.judge import ContentsRefusedError, Judge
+from ridgeline.tools.judge.worker.user_code import as_problem, one_line
 from ridgeline.tools.machine.lifeline import end_with_parent
+from ridgeline.tools.records.codec import Record
 
-OPERATIONS: dict[str, Callable[[Judge, Request], Reply]] = {
-    "wipe": Judge.wipe,
-    "prepare": Judge.prepare,
-    "poison": Judge.poison,
-    "examine": Judge.examine,
-    "repeated": Judge.repeated,
-    "changed": Judge.changed,
-    "renew": Judge.renew,
-    "intact": Judge.intact,
-    "copy": Judge.copy,
-    "idle": Judge.idle,
-    "check": Judge.check,
-    "prepare_mode": Judge.prepare_mode,
-    "loop": Judge.loop,
+OPERATIONS: dict[type[Request[Any]], Callable[[Judge, Any], Record]] = {
+    messages.Wipe: Judge.wipe,
+    messages.Prepare: Judge.prepare,
+    messages.Poison: Judge.poison,
+    messages.Examine: Judge.examine,
+    messages.ExamineRepeat: Judge.repeated,
+    messages.DetectChange: Judge.changed,
+    messages.Renew: Judge.renew,
+    messages.VerifyInputs: Judge.intact,
+    messages.Copy: Judge.copy,
+    messages.Idle: Judge.idle,
+    messages.Check: Judge.check,
+    messages.PrepareMode: Judge.prepare_mode,
+    messages.Loop: Judge.loop,
 }
+"""What answers each request but `load`, which makes the judge."""
 
 
-def serve(connection: socket.socket) -> None:
+def serve(connection: socket.socket, hang_fd: int) -> None:
     """Answer requests until the parent closes the socket."""
     judge: Judge | None = None
-    for line in connection.makefile("r", encoding="utf-8"):
-        request = json.loads(line)
+    for line in connection.makefile("rb"):
+        request = messages.decode_request(line)
         try:
-            if request["op"] == "load":
-                judge = Judge(request)
+            if isinstance(request, Load):
+                judge = Judge(request, limit=HangLimit(seconds=request.call_limit_s, report_fd=hang_fd))
                 _answer(connection, judge.loaded(), [r.fd for r in judge.memory.regions])
                 continue
             if judge is None:
                 raise EngineError("the judge was asked before it loaded a problem")
-            _answer(connection, OPERATIONS[request["op"]](judge, request))
+            _answer(connection, OPERATIONS[type(request)](judge, request))
         except (RidgelineError, MemoryError, RuntimeError) as error:  # RuntimeError is torch's for all of its own
-            _answer(connection, {"error": _lost_gpu(error, judge) or _described(error, request["op"])})
+            _answer(connection, _lost_gpu(error, judge) or failure(error, request))
 
 
-def _lost_gpu(error: Exception, judge: Judge | None) -> dict[str, str]:
-    """Return the error for the parent when this process can use the GPU no more, whatever failed first; else {}."""
+def _lost_gpu(error: Exception, judge: Judge | None) -> Failed | None:
+    """Return the failure when this process can no longer use the GPU, whatever failed first; else None."""
     try:
         if judge is not None:
-            settle(judge.memory.kind)
+            judge.memory.device.settle()
     except RuntimeError:
-        return {"type": JudgeCrashed.__name__, "message": f"the judge lost the GPU: {one_line(error)}"}
-    return {}
+        return Failed(code=FailureCode.JUDGE_LOST, message=f"the judge lost the GPU: {one_line(error)}")
+    return None
 
 
-def _described(error: Exception, op: str) -> dict[str, str]:
-    """Return the error's class and message for the parent.
+def failure(error: Exception, request: Request[Any]) -> Failed:
+    """Return the reply to a request that an error ended.
 
-    Only `load` can find the reference unusable, which ends a search, or timed contents that it refuses. One that ran
-    then and fails later (out of memory, a thread that cannot start) is the machine's fault and worth another attempt.
+    Only `load` finds a reference unusable, which ends a search; so do timed contents that the reference refuses. A
+    reference that ran then and fails later (out of memory, a thread that cannot start) is the machine's fault, and worth
+    another attempt.
     """
-    if isinstance(error, EngineError):
-        return {"type": type(error).__name__, "message": str(error)}
-    known = isinstance(error, RidgelineError)
-    message = str(error) if known else f"reference: {one_line(error)}{remedy_for_memory(error)}"
-    if isinstance(error, ContentsRefusedError):
-        return {"type": ProblemError.__name__, "message": message}
-    if op == "load":
-        kind = type(error) if known else ProblemError
-        return {"type": kind.__name__, "message": message}
-    return {"type": EngineError.__name__, "message": f"{op}: {message}"}
+    known = error if isinstance(error, RidgelineError) else as_problem(error, f"reference: {one_line(error)}")
+    if isinstance(known, EngineError | ContentsRefusedError) or isinstance(request, Load):
+        return Failed.of(known)
+    return Failed(code=FailureCode.ENGINE, message=f"{request.op}: {known}")
 
 
-def _answer(connection: socket.socket, reply: Reply, fds: list[int] | None = None) -> None:
-    data = (json.dumps(reply, allow_nan=False) + "\n").encode()
+def _answer(connection: socket.socket, reply: Record, fds: list[int] | None = None) -> None:
+    data = messages.encode_reply(reply)
     sent = 0
     if fds:
         ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))]
@@ -98,7 +95,7 @@ def main() -> None:
     """Serve on the descriptor named by the first argument; die with the parent, whose pid is the second."""
     end_with_parent(int(sys.argv[2]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is the parent's to handle
-    serve(socket.socket(fileno=int(sys.argv[1])))
+    serve(socket.socket(fileno=int(sys.argv[1])), int(sys.argv[3]))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,4 @@
-"""What a reference asks of a candidate beyond its signature: inputs it writes, and how a `ModelNew` is made and called
-(runs in the judge)."""
+"""A reference's contract beyond its signature: the inputs that it writes, and how a `ModelNew` is made and called."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ class Written:
     """Which input tensors a reference writes, by their position among the input tensors."""
 
     copied: tuple[int, ...] = ()  # each call gets its own copy of these
-    appended: tuple[int, ...] = ()  # and what these hold afterwards is an output, unless `forward` returns them
+    appended: tuple[int, ...] = ()  # the copies of these are outputs too: `forward` does not return them
 
 
 def find_written(
@@ -31,7 +30,7 @@ def find_written(
 ) -> tuple[Written, Any]:
     """Call the reference once on copies; return which of its input tensors it wrote, and its result.
 
-    `is_same` says of a copy, after the call, whether it is still what it was copied from.
+    `is_same` compares a copy, after the call, with the tensor that it was copied from.
     """
     given = tensors_in(list(arguments))
     everything = tuple(range(len(given)))
@@ -43,7 +42,7 @@ def find_written(
 
 
 def without_side_effects(model: torch.nn.Module, written: Written) -> None:
-    """Make `forward` write copies of the inputs it would write, and return what becomes of them after its own result."""
+    """Make `forward` write copies of the inputs that it would write, and return those copies after its own result."""
     if not written.copied:
         return
     base = type(model)
@@ -62,12 +61,12 @@ def without_side_effects(model: torch.nn.Module, written: Written) -> None:
 def module_contract(
     model: torch.nn.Module, init: Sequence[Any], arguments: Sequence[Any], result: Any, written: Written
 ) -> dict[str, Any]:
-    """Return, as plain values, what a runner needs to make a `ModelNew`, give it weights, call it and read its result.
+    """Return, as plain values, how a runner makes a `ModelNew`, gives it weights, calls it and reads its result.
 
-    The model's tensors have their values of the public seed still.
+    The model's tensors must still have their values of the public seed.
 
     Raises:
-        ProblemError: an argument of the constructor has no form in which it could be sent.
+        ProblemError: an argument of the constructor cannot be written as a literal.
     """
     named = dict(model.named_parameters()) | dict(model.named_buffers())
     sources = {id(tensor): name for name, tensor in named.items()}

@@ -1,7 +1,7 @@
-"""Device memory that the judge owns and a runner maps: exported handles, nothing goes through the host (in the judge).
+"""Device memory that the judge owns and a runner maps: nothing goes through the host.
 
-A region is one allocation, exported as a POSIX file descriptor. The runner imports it with the access it is given: a
-kernel that writes an input faults. torch sees the memory through `__cuda_array_interface__`.
+A region is one allocation, exported as a POSIX file descriptor. The runner maps inputs for reading alone: a kernel that
+writes an input faults. torch sees the memory through `__cuda_array_interface__`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class DeviceAllocation:
     """One allocation on the judge's GPU, mapped here for reading and writing, with a descriptor for a runner."""
 
     def __init__(self, size_bytes: int) -> None:
-        """Allocate at least `size_bytes` on the current device; `size_bytes` of the object says how much it became.
+        """Allocate at least `size_bytes` on the current device; the attribute `size_bytes` is what was allocated.
 
         Raises:
             DeviceError: the GPU has not that much memory free, or the driver refuses.

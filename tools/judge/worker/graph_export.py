@@ -1,6 +1,6 @@
 """The reference as a plain JSON graph of core ATen operations, and what it costs by formula.
 
-`export_graph` runs in the judge, the only place that may import a reference. Everyone else reads the JSON::
+`export_graph` runs in the judge and in an outline, which alone may import a reference. Everyone else reads the JSON::
 
     {"schema_version": 1,
      "nodes": [{"name", "op", "args", "kwargs", "shape", "strides", "dtype"}, …],   in execution order
@@ -36,7 +36,7 @@ from ridgeline.tools.records.vocabulary import ArgKind, Role
 
 GRAPH_SCHEMA_VERSION = 1
 MAX_CONSTANT_ELEMENTS = 4096
-"""A larger constant tensor is not written into the graph: its node keeps its shape and gets no value."""
+"""A constant tensor with more elements is not written into the graph: its node has a shape and no value."""
 
 Graph = dict[str, Any]
 Node = dict[str, Any]
@@ -77,7 +77,7 @@ def _export(module: torch.nn.Module, example_inputs: Sequence[Any]) -> torch.exp
         except Exception:
             if not any(isinstance(v, float) for v in example_inputs):
                 raise
-            program = torch.export.export(module, tuple(example_inputs))  # it needs the number itself
+            program = torch.export.export(module, tuple(example_inputs))  # forward needs the number itself
         program = program.run_decompositions()
     return program
 
@@ -218,7 +218,7 @@ FLOPS_PER_INPUT = {
     8: "native_layer_norm native_group_norm _native_batch_norm_legit",  # mean, variance, normalize, scale and shift
     12: "_softmax _log_softmax",  # maximum, subtract, exp (8), sum, divide
 }
-"""Operations per input element of what walks over a whole dimension."""
+"""Operations per input element of a reduction."""
 
 ELEMENTWISE_FLOPS = {name: flops for flops, names in FLOPS_PER_OUTPUT.items() for name in names.split()}
 REDUCTION_FLOPS = {name: flops for flops, names in FLOPS_PER_INPUT.items() for name in names.split()}

@@ -1,4 +1,4 @@
-"""The judge's process: trusted, holds the reference and the secrets, makes inputs, grades outputs."""
+"""The judge: trusted, holds the reference and the secrets, makes inputs, grades outputs, times the reference."""
 
 from __future__ import annotations
 
@@ -11,41 +11,74 @@ from typing import Any
 import torch
 
 from ridgeline.tools.errors import ProblemError
+from ridgeline.tools.judge.hang_limit import HangLimit
 from ridgeline.tools.judge.memory_check import check_room
-from ridgeline.tools.judge.set_count import WORKING_SETS, stay_in_cache
-from ridgeline.tools.judge.worker.device import (
-    Stopwatch,
-    copy_out_and_back,
-    evict_cache,
-    expect_torch_on,
-    give_back,
-    reset_persisting_lines,
-    settle,
-    time_nothing,
-    use_tf32,
+from ridgeline.tools.judge.messages import (
+    Check,
+    Copy,
+    DetectChange,
+    Examine,
+    ExamineRepeat,
+    Idle,
+    Load,
+    Loop,
+    Poison,
+    Prepare,
+    PrepareMode,
+    Renew,
+    VerifyInputs,
+    Wipe,
 )
-from ridgeline.tools.judge.worker.grading.cases import NOMINAL, CaseBook
+from ridgeline.tools.judge.replies import (
+    Changed,
+    Different,
+    Done,
+    Graded,
+    Idled,
+    Intact,
+    Loaded,
+    Looped,
+    Missing,
+    ModeReady,
+    RegionForm,
+    Renewed,
+    Same,
+    Touched,
+)
+from ridgeline.tools.judge.set_count import WORKING_SETS, stay_in_cache
+from ridgeline.tools.judge.worker.device import device_of, use_tf32
+from ridgeline.tools.judge.worker.grading.case import NOMINAL
+from ridgeline.tools.judge.worker.grading.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.domain import Domain
 from ridgeline.tools.judge.worker.grading.examiner import Examiner
-from ridgeline.tools.judge.worker.graph_export import GraphExportError, compulsory_bytes, export_graph, flop_count
+from ridgeline.tools.judge.worker.graph_export import (
+    Graph,
+    GraphExportError,
+    compulsory_bytes,
+    export_graph,
+    flop_count,
+)
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.timed_sets import Filling, is_intact
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.modes import ReferenceModes
-from ridgeline.tools.judge.worker.reference import Reference, check_usable
+from ridgeline.tools.judge.worker.reference import Reference
+from ridgeline.tools.judge.worker.usable import check_usable
 from ridgeline.tools.judge.worker.user_code import one_line
 from ridgeline.tools.records.precision import accepted_classes
 from ridgeline.tools.records.problem import Description
+from ridgeline.tools.records.results import Trial
 from ridgeline.tools.records.vocabulary import DeviceKind, Interface, Role
 
 _KEPT_SHARE = {DeviceKind.CPU: 8, DeviceKind.CUDA: 3}
-"""Trials are kept within this part of the memory: 1 / 8 of a CPU's, 1 / 3 of a GPU's."""
+"""Trials are kept within memory / _KEPT_SHARE."""
 _SPARE_SHARE = 8
-"""PyTorch keeps up to 1 / 8 of a GPU's memory for its next use while a candidate runs, and a trial that is not kept may
-take as much."""
+"""While a candidate runs PyTorch keeps up to memory / _SPARE_SHARE of a GPU for its next use, and a trial that is not
+kept takes as much at most."""
 _RENEWALS_ALONE = 5
-"""Renewals of all contents before any candidate is there; the first ones load kernels."""
+"""How many renewals of all contents are timed before any candidate is there; the first ones load kernels."""
 _RENEWAL_SCATTER_S = 1e-3
-"""Many small sets are written at the speed of a processor, which has other work at times."""
+"""Taken off a renewal: many small sets are written at the speed of a processor, which has other work at times."""
 
 _REFUSALS: tuple[type[Exception], ...] = (
     torch.linalg.LinAlgError,  # type: ignore[attr-defined]  # public, and missing from its stub
@@ -54,145 +87,147 @@ _REFUSALS: tuple[type[Exception], ...] = (
     ArithmeticError,
     AssertionError,
 )
-"""What a reference raises for values that it does not take."""
-
-Request = dict[str, Any]
-Reply = dict[str, Any]
+"""Raised by a reference for values that it does not take."""
 
 
 class Judge:
     """One loaded problem and the operations on it."""
 
-    def __init__(self, request: Request) -> None:
-        source = str(request["reference_source"])
-        kind = DeviceKind(request["device"])
+    def __init__(self, request: Load, *, limit: HangLimit | None = None) -> None:
+        kind, memory_bytes = request.device, request.memory_bytes
+        device = self._device = device_of(kind)
         use_tf32(on=False)
-        memory_bytes = int(request["memory_bytes"])
-        device = "cuda" if kind is DeviceKind.CUDA else "cpu"
-        expect_torch_on(kind)
-        self.reference = Reference(source, device, call_limit_s=float(request["call_limit_s"]))
+        device.expect_torch()
+        self.reference = Reference(request.reference_source, kind.value, limit=limit)  # torch's own name of the device
         signature = self.reference.signature
         check_room(signature, kind=kind, memory_bytes=memory_bytes)
         check_usable(self.reference)
-        accepted_classes(str(request["tolerance"]), tuple(s.dtype for s in signature.with_role(Role.OUTPUT)))
-        self._source_sha256 = hashlib.sha256(source.encode()).hexdigest()
-        graph, graph_error = self._export()
-        self._secret = bytes.fromhex(request["secret"])
-        is_module = request["interface"] == Interface.MODULE
-        contract = self.reference.contract() if is_module else None  # while the model has its first values
-        secrets = SecretSource(self.reference, self._secret, self.reference.loaded_names() if is_module else None)
-        self._cache_bytes = int(request["cache_bytes"])
-        give_back(kind)  # the sets are not PyTorch's: they find no room in what it keeps
-        self.memory = ArenaMemory(signature, kind=kind, cache_bytes=self._cache_bytes, memory_bytes=memory_bytes)
+        accepted_classes(request.tolerance, tuple(s.dtype for s in signature.with_role(Role.OUTPUT)))
+        exported = self._export()
+        is_module = request.interface is Interface.MODULE
+        contract = self.reference.contract() if is_module else None  # before `bind` replaces the first values
+        randomized = self.reference.loaded_names() if is_module else None
+        self._secrets = SecretSource(self.reference, bytes.fromhex(request.secret), randomized)
+        self._cache_bytes = request.cache_bytes
+        device.give_back()  # the sets are allocated beside PyTorch: they find no room in what it keeps
+        self.memory = ArenaMemory(signature, device=device, cache_bytes=self._cache_bytes, memory_bytes=memory_bytes)
         self.reference.bind(self.memory.parameters)
-        self._secrets = secrets
         self._spare_bytes = memory_bytes // _SPARE_SHARE
         self._book = CaseBook(
             self.reference,
-            secrets,
+            self._secrets,
             self.memory,
             budget_bytes=_kept_bytes(self.memory, memory_bytes),
             held_bytes=self._spare_bytes,
-            left_out=frozenset(request["left_out"]),
         )
-        self._examiner = Examiner(self._book, self.memory, self.reference, str(request["tolerance"]))
+        self._domain = Domain(
+            self._book, self.reference, self._secrets, self.memory, left_out=frozenset(request.left_out)
+        )
+        self._examiner = Examiner(self._book, self._domain.names, self.memory, self.reference, request.tolerance)
         self._modes = ReferenceModes(self.reference, self.memory)
-        give_back(kind)
+        device.give_back()
         self._renewals = 0
         self._has_had_runners = False
         self._filling: Filling | None = None
         self._usual_renewal_s = self._fastest_renewal_s() if kind is DeviceKind.CUDA else math.inf
-        self.description = Description(
+        self.description = self._describe(request.reference_source, exported, contract)
+
+    def _describe(
+        self, source: str, exported: tuple[Graph | None, str], contract: dict[str, Any] | None
+    ) -> Description:
+        (graph, graph_error), signature = exported, self.reference.signature
+        return Description(
             signature=signature,
             reference_graph=graph,
             graph_error=graph_error,
             compulsory_bytes=compulsory_bytes(signature),
             flops=flop_count(graph) if graph else 0,
-            reference_sha256=self._source_sha256,
+            reference_sha256=hashlib.sha256(source.encode()).hexdigest(),
             torch_version=str(torch.__version__),
             module=contract,
-            skipped_trials=tuple(f"{name}: {why}" for name, why in self._book.skipped.items()),
+            skipped_trials=tuple(f"{name}: {why}" for name, why in self._domain.skipped.items()),
         )
 
-    def _export(self) -> tuple[dict[str, Any] | None, str]:
+    def _export(self) -> tuple[Graph | None, str]:
+        """Return the reference's graph, or None and why there is none."""
         arguments = self.reference.arguments(self.reference.draw_inputs(0))
         try:
             return export_graph(self.reference.model, arguments, self.reference.signature), ""
         except GraphExportError as error:
             return None, str(error)
 
-    def loaded(self) -> Reply:
+    def loaded(self) -> Loaded:
         """Return what the parent needs to know of the problem."""
-        degenerate = self._examiner.degenerate
-        return {
-            "description": self.description.to_json(),
-            "n_sets": self.memory.n_sets,
-            "regions": [{"bytes": r.size_bytes, "writable": r.writable_by_runner} for r in self.memory.regions],
-            "placements": [p.to_json() for p in self.memory.placements],
-            "trials": list(self._book.names),
-            "degenerate": None if degenerate is None else {"code": degenerate[0], "reason": degenerate[1]},
-        }
+        regions = self.memory.regions
+        return Loaded(
+            description=self.description,
+            n_sets=self.memory.n_sets,
+            regions=tuple(RegionForm(size_bytes=r.size_bytes, writable=r.writable_by_runner) for r in regions),
+            places=self.memory.places,
+            trials=self._domain.names,
+            degenerate=self._examiner.degenerate,
+        )
 
     # ------------------------------------------------------------------------------------------------------ operations
 
-    def prepare(self, request: Request) -> Reply:
+    def prepare(self, request: Prepare) -> Done:
         """Put a trial into a set and poison its outputs."""
-        self._filling = None  # what a timing left is of no use to a trial
-        if self.memory.kind is DeviceKind.CUDA:
+        self._filling = None  # a trial does not use what a timing left
+        if self._device.kind is DeviceKind.CUDA:
             self._modes.forget_results()
-        self._examiner.prepare(request["trial"], request["set"], nan=request["nan"])
-        give_back(self.memory.kind, beyond_bytes=self._spare_bytes)  # the runner has the GPU next
-        settle(self.memory.kind)  # ... and may be there before what was only asked for is written
-        return {}
+        self._examiner.prepare(request.trial, request.set_index, nan=request.nan)
+        self._device.give_back(beyond_bytes=self._spare_bytes)  # the runner has the GPU next
+        self._device.settle()  # and may get there before the writes that were only asked for
+        return Done()
 
-    def wipe(self, _request: Request) -> Reply:
-        """Overwrite what earlier runners could write: the next one begins with nothing of theirs."""
+    def wipe(self, _request: Wipe) -> Done:
+        """Overwrite all that earlier runners could write, so that the next one finds nothing there."""
         if self._has_had_runners:
             self.memory.wipe()
-            settle(self.memory.kind)
+            self._device.settle()
         self._has_had_runners = True
-        return {}
+        return Done()
 
-    def poison(self, request: Request) -> Reply:
+    def poison(self, request: Poison) -> Done:
         """Poison one set's outputs."""
-        self._examiner.poison(request["set"], nan=request["nan"])
-        settle(self.memory.kind)  # the runner has the GPU next
-        return {}
+        self._examiner.poison(request.set_index, nan=request.nan)
+        self._device.settle()  # the runner has the GPU next
+        return Done()
 
-    def examine(self, request: Request) -> Reply:
+    def examine(self, request: Examine) -> Touched | Missing | Graded:
         """Grade a first run."""
-        return self._examiner.examine(request["trial"], request["set"])
+        return self._examiner.examine(request.trial, request.set_index)
 
-    def repeated(self, request: Request) -> Reply:
+    def repeated(self, request: ExamineRepeat) -> Missing | Same | Different:
         """Grade a second run on the same inputs."""
-        return self._examiner.repeated(request["trial"], request["set"])
+        return self._examiner.repeated(request.trial, request.set_index)
 
-    def changed(self, request: Request) -> Reply:
-        """Say whether outputs changed since they were examined."""
-        return {"changed": self._examiner.changed(request["set"])}
+    def changed(self, request: DetectChange) -> Changed:
+        """Compare a set's outputs with those that were examined."""
+        return Changed(changed=self._examiner.changed(request.set_index))
 
-    def renew(self, _request: Request) -> Reply:
+    def renew(self, _request: Renew) -> Renewed:
         """Give every set new inputs and poisoned outputs, and new parameters to all.
 
-        The answer says how many times as long that took as before any candidate was there: long, when a GPU did other
-        work meanwhile; 0 on a CPU.
+        slowdown = (seconds - scatter) / seconds before any candidate was there. A GPU that did other work meanwhile has a
+        large one; a CPU has 0.
         """
-        return {"slowdown": max(self._renew() - _RENEWAL_SCATTER_S, 0.0) / self._usual_renewal_s}
+        return Renewed(slowdown=max(self._renew() - _RENEWAL_SCATTER_S, 0.0) / self._usual_renewal_s)
 
     def _fastest_renewal_s(self) -> float:
-        """Return the seconds that a renewal takes on a GPU which nobody else uses."""
+        """Return the seconds that a renewal takes on a GPU that nobody else uses."""
         fastest_s = min(self._renew() for _ in range(_RENEWALS_ALONE))
         self._filling = None
-        give_back(self.memory.kind)
+        self._device.give_back()
         return max(fastest_s, 1e-6)
 
     def _renew(self) -> float:
-        """Write new contents and return the seconds that took."""
-        self._filling = None  # before there are new draws beside it
+        """Write new contents and return how many seconds that took."""
+        self._filling = None  # frees the last draws before there are new ones
         self._book.let_go()
         self._renewals += 1
-        reset_persisting_lines(self.memory.kind)
-        watch = Stopwatch(self.memory.kind)
+        self._device.reset_persisting_lines()
+        watch = self._device.stopwatch()
         watch.start()
         self._write_new_contents()
         return watch.seconds()
@@ -205,43 +240,43 @@ class Judge:
             filling.write(index, inputs)
             self._examiner.poison(index, nan=True)
         if stay_in_cache(self.memory.n_sets, self.memory.set_bytes, cache_bytes=self._cache_bytes):
-            evict_cache(self.memory.kind, self._cache_bytes)
-        self._filling = filling if self.memory.kind is DeviceKind.CUDA else None
+            self._device.evict_cache(self._cache_bytes)
+        self._filling = None if self._device.seals_inputs else filling
 
-    def check(self, request: Request) -> Reply:
+    def check(self, request: Check) -> Trial:
         """Grade a set after a timed loop."""
         with _contents_may_be_refused():
-            return {"trial": self._examiner.check(request["set"]).to_json()}
+            return self._examiner.check(request.set_index)
 
-    def intact(self, request: Request) -> Reply:
-        """Say whether a set holds the inputs that it was given; a GPU's runner could open them for writing."""
-        index = int(request["set"])
-        return {"intact": self._filling is None or is_intact(self._filling, index, self.memory.inputs[index])}
+    def intact(self, request: VerifyInputs) -> Intact:
+        """Compare a set's inputs with what they were given: a GPU's runner could open them for writing."""
+        index = request.set_index
+        return Intact(intact=self._filling is None or is_intact(self._filling, index, self.memory.inputs[index]))
 
-    def copy(self, request: Request) -> Reply:
-        """Copy a set's outputs out and back: what the parent measures a collection by."""
-        copy_out_and_back(self.memory.kind, self.memory.outputs[request["set"]])
-        return {}
+    def copy(self, request: Copy) -> Done:
+        """Copy a set's outputs out and back: the parent measures a collection by it."""
+        self._device.copy_out_and_back(self.memory.outputs[request.set_index])
+        return Done()
 
-    def idle(self, _request: Request) -> Reply:
-        """Say how long the device takes for next to nothing: long, when another process has work on it."""
-        return {"seconds": time_nothing(self.memory.kind)}
+    def idle(self, _request: Idle) -> Idled:
+        """Time next to nothing on the device: long when another process has work there."""
+        return Idled(seconds=self._device.time_nothing())
 
-    def prepare_mode(self, request: Request) -> Reply:
-        """Compile the reference in a mode, and say how exact and of which class it is."""
+    def prepare_mode(self, request: PrepareMode) -> ModeReady:
+        """Compile the reference in a mode, and grade the mode's first output."""
         case = self._book.case(NOMINAL[0])
         self._book.place_parameters(case.parameters)
-        grade = self._examiner.grade_reference(self._modes.prepare(request["mode"], case.inputs))
-        return {"rel_error": min(grade.errors.overall, 1e300), "measured": grade.measured}
+        grade = self._examiner.grade_reference(self._modes.prepare(request.mode, case.inputs))
+        return ModeReady(rel_error=min(grade.errors.overall, 1e300), measured=grade.measured)
 
-    def loop(self, request: Request) -> Reply:
+    def loop(self, request: Loop) -> Looped:
         """Time the reference over rotating sets."""
         with _contents_may_be_refused():
-            return {"own_s": self._modes.loop(request["mode"], request["first_set"], request["calls"])}
+            return Looped(own_s=self._modes.loop(request.mode, request.first_set, request.calls))
 
 
 class ContentsRefusedError(ProblemError):
-    """The reference does not take what was made from its inputs."""
+    """The reference does not take contents that were made from its inputs."""
 
 
 @contextlib.contextmanager
@@ -259,7 +294,7 @@ def _contents_may_be_refused() -> Iterator[None]:
 
 def _kept_bytes(memory: ArenaMemory, memory_bytes: int) -> int:
     """Return how much of the memory may hold trials, beside the sets and what grading needs."""
-    share = memory_bytes // _KEPT_SHARE[memory.kind]
-    if memory.kind is DeviceKind.CPU:
+    share = memory_bytes // _KEPT_SHARE[memory.device.kind]
+    if memory.device.kind is DeviceKind.CPU:
         return share
     return max(0, min(share, memory_bytes - (memory.n_sets + WORKING_SETS) * memory.set_bytes))

@@ -1,8 +1,8 @@
-"""The judge's memory for one problem: three regions that judge and runner both map (runs in the judge).
+"""The judge's memory for one problem: three regions that judge and runner both map.
 
-On a CPU they are anonymous files. Inputs and parameters are sealed against future writable mappings after the judge has
-mapped them itself, so a runner cannot write them by any route: not through its own mapping, not by reopening the
-descriptor. Outputs can be written by both and resized by neither. On a GPU they are exported allocations: see
+On a CPU the regions are anonymous files. The judge maps inputs and parameters and then seals them against future
+writable mappings. So a runner cannot write them by any route: not through its own mapping, not by reopening the
+descriptor. Both can write outputs, neither can resize them. On a GPU the regions are exported allocations: see
 cuda_memory.py.
 """
 
@@ -11,13 +11,14 @@ from __future__ import annotations
 import fcntl
 import mmap
 import os
-from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 
+from ridgeline.tools.judge.replies import Place
 from ridgeline.tools.judge.set_count import count_sets
 from ridgeline.tools.judge.worker.cuda_memory import DeviceAllocation
+from ridgeline.tools.judge.worker.device import JudgeDevice
 from ridgeline.tools.records.dtypes import spanned_elements
 from ridgeline.tools.records.problem import ArgSpec, Signature
 from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Role
@@ -26,20 +27,6 @@ _ALIGN = 4096
 
 # linux/fcntl.h; Python 3.11's fcntl has no F_SEAL_FUTURE_WRITE
 _F_SEAL_FUTURE_WRITE = 0x10
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placement:
-    """Where one tensor argument lies: at `offset + set * set_stride` bytes of a region."""
-
-    spec: ArgSpec
-    region: int
-    offset: int
-    set_stride: int
-
-    def to_json(self) -> dict[str, object]:
-        """Return the placement as plain values for the parent."""
-        return {"spec": self.spec.to_json(), "region": self.region, "offset": self.offset, "stride": self.set_stride}
 
 
 class Region(Protocol):
@@ -84,10 +71,10 @@ class FileRegion:
 
 
 class DeviceRegion:
-    """One exported allocation on the judge's GPU. The descriptor opens it; what it may do is fixed when it is mapped.
+    """One exported allocation on the judge's GPU.
 
-    A runner maps inputs for reading only, in its own host, before the candidate is loaded. A candidate that imports the
-    descriptor once more would find it closed.
+    Whoever holds the descriptor maps the allocation and chooses the access. A runner's host maps inputs for reading
+    alone and closes the descriptor, before the candidate is loaded.
     """
 
     def __init__(self, size_bytes: int, *, writable_by_runner: bool) -> None:
@@ -115,8 +102,8 @@ class ArenaMemory:
 
     INPUTS, PARAMETERS, OUTPUTS = 0, 1, 2
 
-    def __init__(self, signature: Signature, *, kind: DeviceKind, cache_bytes: int, memory_bytes: int) -> None:
-        self.kind = kind
+    def __init__(self, signature: Signature, *, device: JudgeDevice, cache_bytes: int, memory_bytes: int) -> None:
+        self.device, kind = device, device.kind
         specs = [a for a in signature.args if a.kind is ArgKind.TENSOR]
         offsets: dict[int, int] = {self.INPUTS: 0, self.PARAMETERS: 0, self.OUTPUTS: 0}
         starts: list[tuple[int, int]] = []
@@ -131,16 +118,16 @@ class ArenaMemory:
             _region(kind, "parameters", offsets[self.PARAMETERS], writable_by_runner=False),
             _region(kind, "outputs", offsets[self.OUTPUTS] * self.n_sets, writable_by_runner=True),
         )
-        self.placements = tuple(
-            Placement(spec=s, region=r, offset=o, set_stride=0 if r == self.PARAMETERS else offsets[r])
+        self.places = tuple(
+            Place(spec=s, region=r, offset=o, set_stride=0 if r == self.PARAMETERS else offsets[r])
             for s, (r, o) in zip(specs, starts, strict=True)
         )
-        self.parameters = {p.spec.source: self._view(p, 0) for p in self.placements if p.region == self.PARAMETERS}
+        self.parameters = {p.spec.source: self._view(p, 0) for p in self.places if p.region == self.PARAMETERS}
         self.inputs = tuple(self._views(self.INPUTS, i) for i in range(self.n_sets))
         self.outputs = tuple(self._views(self.OUTPUTS, i) for i in range(self.n_sets))
 
     def wipe(self) -> None:
-        """Overwrite all that a runner can write: a later one could read there what an earlier one left."""
+        """Overwrite all that a runner can write: a later runner could read there what an earlier one left."""
         self.regions[self.OUTPUTS].wipe()
 
     @staticmethod
@@ -149,11 +136,11 @@ class ArenaMemory:
             return ArenaMemory.INPUTS
         return ArenaMemory.OUTPUTS if role is Role.OUTPUT else ArenaMemory.PARAMETERS
 
-    def _view(self, place: Placement, set_index: int) -> torch.Tensor:
+    def _view(self, place: Place, set_index: int) -> torch.Tensor:
         return self.regions[place.region].tensor(place.offset + set_index * place.set_stride, place.spec)
 
     def _views(self, region: int, set_index: int) -> tuple[torch.Tensor, ...]:
-        return tuple(self._view(p, set_index) for p in self.placements if p.region == region)
+        return tuple(self._view(p, set_index) for p in self.places if p.region == region)
 
 
 def _region(kind: DeviceKind, name: str, size_bytes: int, *, writable_by_runner: bool) -> Region:

@@ -1,4 +1,4 @@
-"""The reference as a side of a measurement: eager or compiled, looping over the arena's sets (runs in the judge)."""
+"""The reference as a side of a measurement: eager or compiled, looping over the sets."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from ridgeline.tools.errors import EngineError
-from ridgeline.tools.judge.worker.device import Stopwatch, use_tf32
+from ridgeline.tools.judge.worker.call_form import Tensors, flat_outputs
+from ridgeline.tools.judge.worker.device import use_tf32
 from ridgeline.tools.judge.worker.memory import ArenaMemory
-from ridgeline.tools.judge.worker.reference import Reference, Tensors, flat_outputs
+from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.user_code import one_line
 from ridgeline.tools.records.vocabulary import DeviceKind
 
 _COMPILED = {"compile": "default", "compile_max_autotune": "max-autotune"}
 _WITHOUT_GRAPHS = {"default": "default", "max-autotune": "max-autotune-no-cudagraphs"}
-"""On a GPU: a CUDA graph copies its inputs to fixed places first, a cost that rotating sets would charge to it."""
+"""Modes on a GPU. A CUDA graph first copies its inputs to fixed places, a cost that rotating sets would add to it."""
 _BACKENDS = {
     "sdpa_flash": SDPBackend.FLASH_ATTENTION,
     "sdpa_efficient": SDPBackend.EFFICIENT_ATTENTION,
@@ -43,12 +44,12 @@ class ReferenceModes:
         self._results: list[Any] = [None] * memory.n_sets
 
     def prepare(self, mode: str, inputs: Tensors) -> Tensors:
-        """Return the outputs of one call in this mode, compiling first where it must.
+        """Return the outputs of one call in this mode, compiled first where the mode needs it.
 
         Raises:
             EngineError: PyTorch has no such mode here, or refuses the reference.
         """
-        if self._memory.kind is DeviceKind.CPU and (mode.endswith(_TF32) or mode in _BACKENDS):
+        if self._memory.device.kind is DeviceKind.CPU and (mode.endswith(_TF32) or mode in _BACKENDS):
             raise EngineError(f"{mode}: a CPU has no such thing")
         call = self._call(mode)
         try:
@@ -58,12 +59,12 @@ class ReferenceModes:
             raise EngineError(f"{mode}: {one_line(error)}") from error
 
     def loop(self, mode: str, first_set: int, calls: int) -> float:
-        """Call the reference over rotating sets and return the seconds it took by this process's or the device's clock.
+        """Call the reference over rotating sets and return the seconds that took, by this process's or the device's clock.
 
         Each set's result is held until the set comes again, so that outputs rotate through memory as a kernel's do.
         """
         call, arguments, results, n = self._call(mode), self._arguments, self._results, self._memory.n_sets
-        watch = Stopwatch(self._memory.kind)
+        watch = self._memory.device.stopwatch()
         with self._as(mode):
             watch.start()
             for i in range(first_set, first_set + calls):
@@ -71,12 +72,12 @@ class ReferenceModes:
             return watch.seconds()
 
     def forget_results(self) -> None:
-        """Let go of the results that the last loop left."""
+        """Free the results that the last loop left."""
         self._results = [None] * self._memory.n_sets
 
     @contextlib.contextmanager
     def _as(self, mode: str) -> Iterator[None]:
-        """Set what the mode needs of torch's global state, and put it back: the judge's own arithmetic is exact."""
+        """Set torch's global state for the mode, and put it back: the judge's own arithmetic is exact."""
         backend = _BACKENDS.get(mode)
         use_tf32(on=mode.endswith(_TF32))
         try:
@@ -93,6 +94,6 @@ class ReferenceModes:
             if base not in _COMPILED:
                 raise EngineError(f"unknown mode {mode!r} of the reference")
             kind = _COMPILED[base]
-            kind = _WITHOUT_GRAPHS[kind] if self._memory.kind is DeviceKind.CUDA else kind
+            kind = _WITHOUT_GRAPHS[kind] if self._memory.device.kind is DeviceKind.CUDA else kind
             self._calls[mode] = torch.compile(self._reference.model, mode=kind, dynamic=False)
         return self._calls[mode]

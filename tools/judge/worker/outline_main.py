@@ -1,10 +1,10 @@
-"""A reference outlined: its signature, its bytes and what keeps it from being judged, without its memory or its time.
+"""Outline a reference: its signature, its bytes and what keeps it from being judged, without its memory or its time.
 
-It is run on PyTorch's fake tensors, which have shapes and no values, so that a problem of 100 GiB is described in a
-second on any machine. What depends on values (a degenerate output, a NaN, results that differ) only the judge can tell.
+The reference runs on PyTorch's fake tensors, which have shapes and no values. So a problem of 100 GiB is described in a
+second on any machine. Only the judge can tell what depends on values: a degenerate output, a NaN, results that differ.
 
 `python -m ridgeline.tools.judge.worker.outline_main PARENT` answers one JSON line for each on its standard input;
-`judge/outline.py` is the parent's handle. Each reference runs in a forked child of its own, since it may end its
+`judge/outline_process.py` is the parent's handle. Each reference runs in a forked child of its own, since it may end its
 process or never end.
 """
 
@@ -22,7 +22,7 @@ import traceback
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import IO, Any
 
 import torch
 from torch._subclasses.fake_tensor import (
@@ -36,10 +36,12 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from ridgeline.tools.errors import ProblemError
-from ridgeline.tools.judge.hang_limit import hung_line
-from ridgeline.tools.judge.worker.graph_export import GraphExportError, export_graph
-from ridgeline.tools.judge.worker.reference import Reference, Tensors
+from ridgeline.tools.errors import NoRoomError, ProblemError
+from ridgeline.tools.judge.hang_limit import HangLimit, hung_line
+from ridgeline.tools.judge.outline import Outline, OutlineCode, OutlineRequest
+from ridgeline.tools.judge.worker.call_form import Tensors
+from ridgeline.tools.judge.worker.graph_export import Graph, GraphExportError, export_graph
+from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.user_code import FILE as _FILE
 from ridgeline.tools.machine.lifeline import end_with_parent
 from ridgeline.tools.records.precision import accepted_classes
@@ -55,8 +57,6 @@ class Model(torch.nn.Module):
 def get_inputs():
     return [torch.rand(2, 2)]
 """
-
-Facts = dict[str, Any]
 
 
 class _FakeReference(Reference):
@@ -109,7 +109,7 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch gives
             self.peak_bytes = max(self.peak_bytes, self._bound_bytes)
 
 
-def _drops_nothing(func: Any, args: Any, kwargs: Facts) -> bool:
+def _drops_nothing(func: Any, args: Any, kwargs: dict[str, Any]) -> bool:
     """Return whether an operation that could drop elements at random (attention) is told to drop none."""
     for index, argument in enumerate(func._schema.arguments):
         if argument.name == "dropout_p":
@@ -118,22 +118,23 @@ def _drops_nothing(func: Any, args: Any, kwargs: Facts) -> bool:
     return False
 
 
-def outline(source: str, tolerance: str, *, with_graph: bool = False) -> Facts:
-    """Return the signature and the peak bytes of one forward, and its graph if asked; or a reason code with its sentence."""
+def outline(source: str, tolerance: str, *, with_graph: bool = False, limit: HangLimit | None = None) -> Outline:
+    """Return the signature and the peak bytes of one forward, and its graph if asked; or a code with its reason."""
+    limit = limit or HangLimit()
     try:
         try:
-            return _outline(_FakeReference, source, tolerance, with_graph=with_graph)
+            return _outline(_FakeReference, source, tolerance, limit, with_graph=with_graph)
         except ProblemError as error:
             if not isinstance(error.__cause__, _NEEDS_VALUES):
                 raise
-            return _outline(_RealModelReference, source, tolerance, with_graph=with_graph)
+            return _outline(_RealModelReference, source, tolerance, limit, with_graph=with_graph)
     except ProblemError as error:
-        return {"reason": _coded(error)}
+        return _refused(error)
 
 
-def _outline(kind: type[Reference], source: str, tolerance: str, *, with_graph: bool) -> Facts:
+def _outline(kind: type[Reference], source: str, tolerance: str, limit: HangLimit, *, with_graph: bool) -> Outline:
     with FakeTensorMode(allow_non_fake_inputs=True):
-        reference = kind(source)
+        reference = kind(source, limit=limit)
         outputs = reference.signature.with_role(Role.OUTPUT)
         accepted_classes(tolerance, tuple(s.dtype for s in outputs))
         inputs = reference.draw_inputs(1)
@@ -143,15 +144,17 @@ def _outline(kind: type[Reference], source: str, tolerance: str, *, with_graph: 
         with watch:
             reference.run(inputs)
         changes_state = versions != _versions(state.values())
-    return {
-        "graph": _graph(reference, inputs) if with_graph else None,
-        "signature": reference.signature.to_json(),
-        "forward_bytes": watch.peak_bytes,
-        "reason": _refusal(watch.random, changes_state=changes_state),
-    }
+    code, reason = _objection(watch.random, changes_state=changes_state)
+    return Outline(
+        code=code,
+        reason=reason,
+        signature=reference.signature,
+        reference_graph=_graph(reference, inputs) if with_graph else None,
+        forward_bytes=watch.peak_bytes,
+    )
 
 
-def _graph(reference: Reference, inputs: Tensors) -> Facts | None:
+def _graph(reference: Reference, inputs: Tensors) -> Graph | None:
     """Return the reference's graph; None where it cannot be exported."""
     with suppress(GraphExportError):
         return export_graph(reference.model, reference.arguments(inputs), reference.signature)
@@ -163,45 +166,47 @@ def _versions(tensors: Iterable[torch.Tensor]) -> list[int]:
     return [t._version for t in tensors]
 
 
-def _refusal(random: list[str], *, changes_state: bool) -> Facts | None:
+def _objection(random: list[str], *, changes_state: bool) -> tuple[OutlineCode, str]:
+    """Return the code and the reason of what a call did that cannot be judged."""
     if random:
-        what = f"forward() draws random numbers ({', '.join(sorted(set(random)))}): two runs differ"
-        return {"code": "random", "text": what}
-    if changes_state:
-        return {"code": "state", "text": "forward() changes its own buffers"}
-    return None
+        return OutlineCode.RANDOM, f"forward() draws random numbers ({', '.join(sorted(set(random)))}): two runs differ"
+    return (OutlineCode.STATE, "forward() changes its own buffers") if changes_state else (OutlineCode.NONE, "")
 
 
-def _coded(error: ProblemError) -> Facts:
-    """Return what the judge would say, with a word to count it by."""
+def _refused(error: ProblemError) -> Outline:
+    """Return what the judge would say, with a code to count it by."""
     text = str(error).removeprefix(f"{_FILE}: ")
     cause = error.__cause__
     if isinstance(cause, ImportError):
-        return {"code": "package", "text": text}
+        return Outline(code=OutlineCode.PACKAGE, reason=text)
     if isinstance(cause, _NEEDS_VALUES):
-        return {"code": "values", "text": f"depends on values, so only the judge can tell: {text}"}
-    if isinstance(cause, MemoryError) or "can't allocate memory" in text:
-        return {"code": "memory", "text": text}
-    return {"code": "form" if cause is None else "raised", "text": text}
+        return Outline(code=OutlineCode.VALUES, reason=f"depends on values, so only the judge can tell: {text}")
+    if isinstance(error, NoRoomError):
+        return Outline(code=OutlineCode.MEMORY, reason=text)
+    return Outline(code=OutlineCode.FORM if cause is None else OutlineCode.RAISED, reason=text)
 
 
 # --------------------------------------------------------------------------------------------------------- processes
 
 
-def _answer(request: Facts) -> Facts:
+def _answer(request: OutlineRequest) -> Outline:
     """Outline in a child that may crash, hang or print; the answer comes through a pipe."""
     reading, writing = os.pipe()
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as hang_report:
         child = os.fork()
         if child == 0:
             os.close(reading)
-            _in_child(request, writing, said.fileno())
+            _in_child(request, writing, said.fileno(), hang_report.fileno())
         os.close(writing)
         with _ended(child, reading):
-            text = _read(reading, float(request["limit_s"]))
-        said.seek(0, os.SEEK_END)
-        said.seek(max(0, said.tell() - _SAID_BYTES))
-        return _understood(text, said.read().decode(errors="replace"), float(request["limit_s"]))
+            text = _read(reading, request.limit_s)
+        return _understood(text, _end_of(said), _end_of(hang_report), request.limit_s)
+
+
+def _end_of(file: IO[bytes]) -> str:
+    file.seek(0, os.SEEK_END)
+    file.seek(max(0, file.tell() - _SAID_BYTES))
+    return file.read().decode(errors="replace")
 
 
 @contextmanager
@@ -214,18 +219,19 @@ def _ended(child: int, descriptor: int) -> Iterator[None]:
         os.waitpid(child, 0)
 
 
-def _in_child(request: Facts, writing: int, said: int) -> None:
+def _in_child(request: OutlineRequest, writing: int, said: int, hang_report: int) -> None:
     try:
         end_with_parent(None)
         quiet = os.open(os.devnull, os.O_RDWR)
         os.dup2(quiet, 0)
         os.dup2(quiet, 1)
         os.dup2(said, 2)
-        _limit_memory(int(request["memory_bytes"]))
+        _limit_memory(request.memory_bytes)
         warnings.simplefilter("ignore")
-        answer = outline(str(request["source"]), str(request["tolerance"]), with_graph=bool(request["with_graph"]))
+        limit = HangLimit(report_fd=hang_report)
+        answer = outline(request.source, request.tolerance, with_graph=request.with_graph, limit=limit)
         with os.fdopen(writing, "w") as pipe:
-            pipe.write(json.dumps(answer) + "\n")
+            pipe.write(json.dumps(answer.to_json()) + "\n")
     except Exception:  # noqa: BLE001  the parent quotes the last line of what is said here
         traceback.print_exc()
     finally:
@@ -252,17 +258,16 @@ def _read(descriptor: int, limit_s: float) -> str | None:
         data += chunk
 
 
-def _understood(text: str | None, said: str, limit_s: float) -> Facts:
-    where = hung_line(said, _FILE)
+def _understood(text: str | None, said: str, hang_report: str, limit_s: float) -> Outline:
+    where = hung_line(hang_report, _FILE)
     if text is None or where is not None:
         place = f" ({where})" if where else ""
-        return {"reason": {"code": "time", "text": f"not outlined within {limit_s:.0f} s{place}"}}
+        return Outline(code=OutlineCode.TIME, reason=f"not outlined within {limit_s:.0f} s{place}")
     if not text.endswith("\n"):
         last = said.strip().splitlines()[-1:]
         how = f"; it last said: {last[0]}" if last else ""
-        return {"reason": {"code": "raised", "text": f"it ended the process that ran it{how}"}}
-    answer: Facts = json.loads(text)
-    return answer
+        return Outline(code=OutlineCode.RAISED, reason=f"it ended the process that ran it{how}")
+    return Outline.from_json(json.loads(text))
 
 
 def main() -> None:
@@ -272,7 +277,8 @@ def main() -> None:
     # imports what the children would each import for a second
     outline(_FIRST, "fp32", with_graph="--graphs" in sys.argv)
     for line in sys.stdin:
-        sys.stdout.write(json.dumps(_answer(json.loads(line))) + "\n")
+        answer = _answer(OutlineRequest.from_json(json.loads(line)))
+        sys.stdout.write(json.dumps(answer.to_json()) + "\n")
         sys.stdout.flush()
 
 

@@ -1,4 +1,4 @@
-"""The user's reference in KernelBench form, loaded and described (runs in the judge).
+"""The user's reference in KernelBench form, loaded and described.
 
 The reference is trusted code of the user's own; what can be wrong with it is a ProblemError of one line.
 """
@@ -7,27 +7,32 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import inspect
 import random
-import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import torch
 
 from ridgeline.tools.errors import ProblemError
-from ridgeline.tools.judge.hang_limit import SHORTEST_S, hang_limit
+from ridgeline.tools.judge.hang_limit import HangLimit
+from ridgeline.tools.judge.worker.call_form import (
+    Tensors,
+    argument_names,
+    c_name,
+    filled,
+    flat_outputs,
+    template_of,
+    tensor_spec,
+    unique_name,
+)
 from ridgeline.tools.judge.worker.contract import (
     Written,
     find_written,
-    like,
     module_contract,
     tensors_in,
     without_side_effects,
 )
-from ridgeline.tools.judge.worker.memory import storage_elements
 from ridgeline.tools.judge.worker.user_code import FILE as _FILE
 from ridgeline.tools.judge.worker.user_code import attribute, load_reference, run_own
 from ridgeline.tools.modelnew.file import PUBLIC_SEED
@@ -36,35 +41,18 @@ from ridgeline.tools.records.problem import ArgSpec, Signature
 from ridgeline.tools.records.vocabulary import ArgKind, Role
 
 T = TypeVar("T")
-Tensors = tuple[torch.Tensor, ...]
-
-_STATE = (
-    " (batch normalisation in training mode, a cache?): what it gives depends on earlier calls, which cannot be judged; "
-    "it runs in eval() mode, so leave `training=True` out"
-)
-_RANDOM = " (dropout that is always on?): it runs in eval() mode, so tie what is random to `self.training`"
-_LARGEST_INT = 2**53  # scalars travel as doubles
-_SCALARS: tuple[tuple[type, str], ...] = ((bool, "bool"), (int, "int64"), (float, "float64"))
-_DTYPES = frozenset({"float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "bool"})
-
-
-@dataclass(frozen=True, slots=True)
-class _Slot:
-    """Where the n-th input tensor goes in the arguments of `forward`."""
-
-    index: int
 
 
 class Reference:
     """The reference's model in eval mode, its signature, and ways to call it on flat tuples of input tensors."""
 
-    def __init__(self, source: str, device: str = "cpu", *, call_limit_s: float = SHORTEST_S) -> None:
-        """Run the module and its parts, each for at most `call_limit_s`, after which this process ends.
+    def __init__(self, source: str, device: str = "cpu", *, limit: HangLimit | None = None) -> None:
+        """Run the module and its parts. A part that takes longer than `limit` ends this process.
 
         `device` is as torch names it: "cpu" or "cuda".
         """
         self.device = device
-        self._call_limit_s = call_limit_s
+        self._limit = limit or HangLimit()
         self._module = self._own("module", lambda: load_reference(source))
         self.model = self._make_model()
         self._place_model()
@@ -73,7 +61,7 @@ class Reference:
         specs = self._describe_inputs(self._get_inputs(0), taken)
         self._written, self._result = self._find_written(self.draw_inputs(0))
         for kind, named in ((Role.PARAMETER, self.model.named_parameters()), (Role.BUFFER, self.model.named_buffers())):
-            specs += [_tensor_spec(_unique(_c_name(n), taken), kind, t, n, keep_strides=False) for n, t in named]
+            specs += [tensor_spec(unique_name(c_name(n), taken), kind, t, n, keep_strides=False) for n, t in named]
         specs += self._describe_outputs(self.run(self.draw_inputs(0)), taken, specs)
         self.signature = Signature(args=tuple(specs))
         self._double: torch.nn.Module | None = None
@@ -98,17 +86,17 @@ class Reference:
         self._own("Model().to(device)", lambda: self.model.to(self.device))
 
     def _describe_inputs(self, values: Sequence[Any], taken: set[str]) -> list[ArgSpec]:
-        names = _argument_names(self.model.forward)
+        names = argument_names(self.model.forward)
         specs: list[ArgSpec] = []
         for i, value in enumerate(values):
             name = names[i] if i < len(names) else f"arg_{i}"
-            self._arguments.append(_template(value, _c_name(name), name, specs, taken))
+            self._arguments.append(template_of(value, c_name(name), name, specs, taken))
         if not any(s.kind is ArgKind.TENSOR for s in specs):
             raise ProblemError(f"{_FILE}: get_inputs() gives no tensor: a kernel needs at least one")
         return specs
 
     def _find_written(self, inputs: Tensors) -> tuple[Written, Any]:
-        """Return which inputs `forward` works in place on, and its result; from now on it works on copies of them."""
+        """Return which inputs `forward` writes, and its result; from now on `forward` writes copies of them."""
         arguments = self.arguments(inputs)
         written, result = self._own("forward()", lambda: find_written(arguments, self.model, self._is_same))
         without_side_effects(self.model, written)
@@ -123,7 +111,7 @@ class Reference:
         n = len(outputs) - len(written)
         names = [*(["out"] if n == 1 else [f"out_{i}" for i in range(n)]), *written]
         return [
-            _tensor_spec(_unique(n, taken), Role.OUTPUT, o, n, keep_strides=False)
+            tensor_spec(unique_name(n, taken), Role.OUTPUT, o, n, keep_strides=False)
             for n, o in zip(names, outputs, strict=True)
         ]
 
@@ -146,8 +134,8 @@ class Reference:
         return tuple(t.detach().to(self.device) for t in tensors_in(self._get_inputs(rng_seed)))
 
     def arguments(self, inputs: Tensors) -> list[Any]:
-        """Return what `forward` takes, with these tensors in their places."""
-        return [_fill(a, inputs) for a in self._arguments]
+        """Return the arguments of `forward`, with these tensors in their places."""
+        return [filled(a, inputs) for a in self._arguments]
 
     def run(self, inputs: Tensors) -> Tensors:
         """Call the reference as the user wrote it."""
@@ -169,7 +157,7 @@ class Reference:
 
     @contextlib.contextmanager
     def _holding(self, parameters: dict[str, torch.Tensor]) -> Iterator[None]:
-        """Let the model have these parameters meanwhile: in the judge's memory there may be others."""
+        """Let the model have these parameters meanwhile; the judge's memory may hold others."""
         own = {name: tensor.data for name, tensor in self.named_tensors().items() if name in parameters}
         try:
             for name in own:
@@ -198,7 +186,7 @@ class Reference:
         return dict(self.model.named_parameters()) | dict(self.model.named_buffers())
 
     def contract(self) -> dict[str, Any]:
-        """Return what a runner needs to make a `ModelNew` and to call it, as plain values; to be asked before `bind`.
+        """Return how a `ModelNew` is made and called, as plain values for a runner; to be asked before `bind`.
 
         Raises:
             ProblemError: an argument of the constructor cannot be sent.
@@ -212,161 +200,14 @@ class Reference:
         return frozenset(n for n, t in self.named_tensors().items() if id(t) in kept)
 
     def _own(self, what: str, call: Callable[[], T]) -> T:
-        with hang_limit(self._call_limit_s):
+        with self._limit.applied():
             return run_own(what, call)
 
     def bind(self, views: dict[str, torch.Tensor]) -> None:
-        """Let the model's parameters and buffers live in the given memory, which gets their values."""
+        """Move the model's parameters and buffers into the given memory, with their values."""
         for name, tensor in self.named_tensors().items():
             views[name].copy_(tensor)
             _set_tensor(self.model, name, views[name])
-
-
-def check_usable(reference: Reference) -> None:
-    """Run the reference twice on the same inputs.
-
-    Raises:
-        ProblemError: it changes its own state, its two results differ beyond rounding, or other inputs give other shapes.
-    """
-    inputs = reference.draw_inputs(1)
-    _check_form("get_inputs()", inputs, reference.signature, Role.INPUT)
-    before = tuple(t.clone() for t in inputs)
-    state = {n: t.clone() for n, t in reference.named_tensors().items()}
-    first = tuple(t.clone() for t in reference.run(inputs))
-    _check_form("forward()", first, reference.signature, Role.OUTPUT)
-    if not all(equal_bits(a, b) for a, b in zip(inputs, before, strict=True)):
-        raise ProblemError(
-            f"{_FILE}: forward() works in place on an input for some values only: a kernel takes one form"
-        )
-    changed = next((n for n, t in reference.named_tensors().items() if not equal_bits(t, state[n])), None)
-    if changed is not None:
-        raise ProblemError(f"{_FILE}: forward() changes its own `{changed}`{_STATE}")
-    for one, two in zip(first, reference.run(inputs), strict=True):
-        if not _agree(one, two):
-            raise ProblemError(f"{_FILE}: forward() is nondeterministic: two runs on the same inputs differ{_RANDOM}")
-    if not any(t.numel() for t in first):
-        raise ProblemError(f"{_FILE}: forward() gives only empty tensors: a kernel would have nothing to do")
-    if all(t.is_floating_point() and not bool(torch.isfinite(t).any()) for t in first):
-        raise ProblemError(f"{_FILE}: forward() gives nothing but NaN or infinity for get_inputs()")
-
-
-def _check_form(what: str, tensors: Tensors, signature: Signature, role: Role) -> None:
-    specs = [s for s in signature.with_role(role) if s.kind is ArgKind.TENSOR]
-    if len(specs) != len(tensors):
-        raise ProblemError(
-            f"{_FILE}: {what} gives {len(specs)} tensors and then {len(tensors)}: a kernel takes one form"
-        )
-    for spec, tensor in zip(specs, tensors, strict=True):
-        one, two = f"{spec.dtype} {spec.shape}", f"{dtype_name(tensor)} {tuple(tensor.shape)}"
-        if one != two:
-            raise ProblemError(f"{_FILE}: {what} gives {one} and then {two}: a kernel takes one form, for any values")
-
-
-def flat_outputs(result: Any) -> Tensors:
-    """Return the tensors of a result, lists and tuples flattened.
-
-    Raises:
-        ProblemError: there is none, or one has a type that kernels cannot write.
-    """
-    tensors = tuple(tensors_in(result))
-    if not tensors:
-        raise ProblemError(f"{_FILE}: forward() must return a tensor, got {type(result).__name__}")
-    for tensor in tensors:
-        strange = _strangeness(tensor)
-        if strange:
-            raise ProblemError(f"{_FILE}: forward() returns {strange}, which kernels cannot write")
-    return tensors
-
-
-def _strangeness(tensor: torch.Tensor) -> str:
-    """Return what keeps a tensor from being plain memory of a type that C has; "" for nothing."""
-    if tensor.is_nested or tensor.layout is not torch.strided:
-        return "nested" if tensor.is_nested else str(tensor.layout).removeprefix("torch.").removeprefix("_")
-    if tensor.is_meta:
-        return "on the meta device, without values"
-    return "" if dtype_name(tensor) in _DTYPES else dtype_name(tensor)
-
-
-def dtype_name(tensor: torch.Tensor) -> str:
-    """Return "float32" for torch.float32."""
-    return str(tensor.dtype).removeprefix("torch.")
-
-
-# ------------------------------------------------------------------------------------------------------- flattening
-
-
-def _argument_names(forward: Callable[..., Any]) -> list[str]:
-    """Return the names that positional arguments have; none from `*args` on."""
-    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    try:
-        return [p.name for p in inspect.signature(forward).parameters.values() if p.kind in positional]
-    except (TypeError, ValueError):  # a callable of some native library
-        return []
-
-
-def _template(value: Any, name: str, source: str, specs: list[ArgSpec], taken: set[str]) -> Any:
-    if isinstance(value, list | tuple):
-        parts = [_template(v, f"{name}_{i}", f"{source}[{i}]", specs, taken) for i, v in enumerate(value)]
-        return like(value, parts)
-    if isinstance(value, dict):
-        named = [(k, _c_name(f"{name}_{k}"), f"{source}[{k!r}]") for k in value]
-        return {k: _template(value[k], inner, place, specs, taken) for k, inner, place in named}
-    name = _unique(name, taken)
-    if isinstance(value, torch.Tensor):
-        strange = _strangeness(value)
-        if strange:
-            raise ProblemError(f"{_FILE}: input {source} is {strange}, which kernels cannot read")
-        index = sum(s.kind is ArgKind.TENSOR for s in specs)
-        specs.append(_tensor_spec(name, Role.INPUT, value, source, keep_strides=True))
-        return _Slot(index)
-    if value is None:
-        specs.append(ArgSpec(name=name, role=Role.INPUT, kind=ArgKind.NONE, source=source))
-        return None
-    if isinstance(value, int) and abs(value) > _LARGEST_INT:
-        raise ProblemError(f"{_FILE}: input {source} exceeds 2^53, which a kernel could not get exactly")
-    for kind, dtype in _SCALARS:
-        if isinstance(value, bool | int | float) and isinstance(value, kind):
-            specs.append(
-                ArgSpec(name=name, role=Role.INPUT, kind=ArgKind.SCALAR, dtype=dtype, value=float(value), source=source)
-            )
-            return value
-    raise ProblemError(
-        f"{_FILE}: input {source} is a {type(value).__name__}: tensors, numbers, None, or lists and dicts of them"
-    )
-
-
-def _fill(template: Any, inputs: Tensors) -> Any:
-    if isinstance(template, _Slot):
-        return inputs[template.index]
-    if isinstance(template, list | tuple):
-        return like(template, [_fill(t, inputs) for t in template])
-    if isinstance(template, dict):
-        return {key: _fill(t, inputs) for key, t in template.items()}
-    return template
-
-
-def _tensor_spec(name: str, role: Role, tensor: torch.Tensor, source: str, *, keep_strides: bool) -> ArgSpec:
-    shape = tuple(tensor.shape)
-    spec = ArgSpec(
-        name=name, role=role, dtype=dtype_name(tensor), shape=shape, strides=tuple(tensor.stride()), source=source
-    )
-    if keep_strides and storage_elements(spec) == tensor.numel():
-        return spec  # dense in some order; an expanded or sliced tensor is made contiguous
-    contiguous = tuple(torch.empty(shape, device="meta").stride())
-    return ArgSpec(name=name, role=role, dtype=spec.dtype, shape=shape, strides=contiguous, source=source)
-
-
-def _c_name(name: str) -> str:
-    identifier = re.sub(r"\W", "_", name)
-    return identifier if not identifier[:1].isdigit() else f"_{identifier}"
-
-
-def _unique(name: str, taken: set[str]) -> str:
-    """Return a name that no other equals, in upper case either: problem.h has constants by it."""
-    while name.upper() in taken:
-        name += "_"
-    taken.add(name.upper())
-    return name
 
 
 def _set_tensor(model: torch.nn.Module, name: str, value: torch.Tensor) -> None:
@@ -378,15 +219,3 @@ def _set_tensor(model: torch.nn.Module, name: str, value: torch.Tensor) -> None:
         parameter.data = value
     else:
         owner._buffers[leaf] = value
-
-
-# -------------------------------------------------------------------------------------------------------- comparing
-
-
-def _agree(one: torch.Tensor, two: torch.Tensor) -> bool:
-    if one.shape != two.shape or one.dtype != two.dtype:
-        return False
-    if not one.is_floating_point():
-        return torch.equal(one, two)
-    rounding = 64 * torch.finfo(one.dtype).eps
-    return torch.allclose(one.double(), two.double(), rtol=rounding, atol=rounding, equal_nan=True)

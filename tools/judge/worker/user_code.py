@@ -1,4 +1,4 @@
-"""The reference's own code: how it is loaded and run, and what it raises told in one line (runs in the judge)."""
+"""The reference's own code: loaded, run, and its exceptions told in one line."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from typing import Any, TypeVar
 
 import torch
 
-from ridgeline.tools.errors import ProblemError
-from ridgeline.tools.judge.worker.device import remedy_for_memory
+from ridgeline.tools.errors import NoRoomError, ProblemError
+from ridgeline.tools.judge.memory_check import no_room
+from ridgeline.tools.records.vocabulary import DeviceKind
 
 T = TypeVar("T")
 
@@ -28,14 +29,14 @@ _NO_GPU = re.compile(
 
 
 def load_reference(source: str) -> types.ModuleType:
-    """Return the module that the source makes, run here and now."""
+    """Run the source and return its module."""
     module = types.ModuleType(_MODULE)
     sys.modules[_MODULE] = module  # dataclasses and torch.compile look it up
     linecache.cache[FILE] = (len(source), None, source.splitlines(keepends=True), FILE)
     process = os.getpid()
     exec(compile(source, FILE, "exec"), module.__dict__)  # noqa: S102  the user's own code
     if os.getpid() != process:
-        os._exit(0)  # it forked: only one may answer
+        os._exit(0)  # the source forked: only one process may answer
     return module
 
 
@@ -43,7 +44,7 @@ def attribute(module: types.ModuleType, name: str) -> Callable[..., Any]:
     """Return one of the functions or classes that a reference defines.
 
     Raises:
-        ProblemError: it does not.
+        ProblemError: the reference does not define it.
     """
     found = getattr(module, name, None)
     if callable(found):
@@ -54,10 +55,10 @@ def attribute(module: types.ModuleType, name: str) -> Callable[..., Any]:
 
 
 def run_own(what: str, call: Callable[[], T]) -> T:
-    """Return what a part of the reference gives.
+    """Return the result of a part of the reference.
 
     Raises:
-        ProblemError: it raised; one line says what.
+        ProblemError: the part raised; one line says what.
     """
     try:
         with torch.no_grad():
@@ -66,11 +67,27 @@ def run_own(what: str, call: Callable[[], T]) -> T:
         raise
     except BaseException as error:  # the user's code may raise anything, SystemExit too; it comes back in one line
         place = _place(error)
-        raise ProblemError(f"{FILE}: {what} raised {one_line(error)}{place}{_remedy(error, what, place)}") from error
+        line = f"{FILE}: {what} raised {one_line(error)}{place}"
+        remedy = _remedy(error, what, place)
+        raise (ProblemError(line + remedy) if remedy else as_problem(error, line)) from error
+
+
+def as_problem(error: BaseException, line: str) -> ProblemError:
+    """Return the error that ends a search; with the remedy when memory ran out."""
+    kind = _full_device(error)
+    return ProblemError(line) if kind is None else NoRoomError(f"{line}; {no_room(kind)}")
+
+
+def _full_device(error: BaseException) -> DeviceKind | None:
+    """Return the device whose memory ran out, None for every other failure."""
+    if isinstance(error, torch.OutOfMemoryError):
+        return DeviceKind.CUDA
+    is_allocator = isinstance(error, RuntimeError) and "can't allocate memory" in str(error)  # torch's own, on a CPU
+    return DeviceKind.CPU if is_allocator or isinstance(error, MemoryError) else None
 
 
 def _place(error: BaseException) -> str:
-    """Return " (line 7 in forward)", the last of the reference's own that was running; "" when none was."""
+    """Return " (line 7 in forward)", the reference's last line on the way to the error; "" when none was running."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == FILE]
     if not frames:
         return ""
@@ -87,7 +104,7 @@ def _remedy(error: BaseException, what: str, place: str) -> str:
         return f"; the list that {_ARGUMENTS_OF[what]} returns holds its arguments"
     if isinstance(error, AssertionError | RuntimeError) and _NO_GPU.search(str(error)):
         return "; make model and inputs on the CPU: Ridgeline moves them to the device"
-    return remedy_for_memory(error)
+    return ""
 
 
 def one_line(error: BaseException) -> str:

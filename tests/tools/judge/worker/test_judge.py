@@ -14,13 +14,15 @@ import torch
 
 from ridgeline.tools.errors import EngineError, JudgeCrashed, ProblemError
 from ridgeline.tools.judge import hang_limit
+from ridgeline.tools.judge.messages import Check, Examine, Loop, Prepare, PrepareMode, Renew, Wipe
 from ridgeline.tools.judge.process import JudgeProcess, SharedRegion
-from ridgeline.tools.judge.worker.__main__ import _described, _lost_gpu
+from ridgeline.tools.judge.replies import FailureCode, Missing
+from ridgeline.tools.judge.worker.__main__ import _lost_gpu, failure
+from ridgeline.tools.judge.worker.device import Cpu, Cuda
 from ridgeline.tools.judge.worker.judge import _contents_may_be_refused, _kept_bytes
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.records.problem import Target
-from ridgeline.tools.records.results import Trial
-from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Interface, PrecisionClass, Role
+from ridgeline.tools.records.vocabulary import ArgKind, Interface, PrecisionClass, Role
 
 HEAD = "import torch\nfrom torch import nn\ndef get_init_inputs():\n    return []\n"
 MODEL = "class Model(nn.Module):\n    def forward(self, {args}):\n        {body}\n"
@@ -132,6 +134,12 @@ def test_a_reference_that_does_not_end_is_named_with_its_line(
     assert "\n" not in str(caught.value)
 
 
+def test_words_like_those_of_a_hang_on_standard_error_are_no_hang(tmp_path: Path) -> None:
+    source = "import os, sys\nsys.stderr.write('Timeout (0:01:00)!\\n')\nsys.stderr.flush()\nos._exit(1)\n"
+    with pytest.raises(ProblemError, match="ended the process that ran it"), judging(source, tmp_path):
+        pass
+
+
 def test_a_reference_that_ends_or_crashes_its_process_gives_one_line(tmp_path: Path) -> None:
     for source, says in (("import os; os._exit(0)", "exit status 0"), ("import os; os.abort()", "signal 6")):
         with (
@@ -188,8 +196,8 @@ def test_inputs_that_memory_does_not_hold_are_one_line_with_figures_and_remedy(t
 def test_what_a_reference_prints_or_forks_does_not_disturb_the_judge(tmp_path: Path) -> None:
     noise = "import os, sys\nprint('x' * 10**6, file=sys.stderr)\nprint('{}')\nos.fork()\n"
     with judging(noise + reference("x", "print('y'); return x * 2 + 1", "torch.randn(8, 8)"), tmp_path) as judge:
-        assert judge.problem.degenerate_code == ""
-        judge.request("renew")
+        assert judge.problem.degenerate is None
+        judge.ask(Renew())
 
 
 def test_a_trial_whose_values_grow_beyond_every_type_is_left_out(tmp_path: Path) -> None:
@@ -249,22 +257,23 @@ def test_a_reference_whose_output_is_constant_is_degenerate(tmp_path: Path) -> N
         "x", "y = x.max(1, keepdim=True).values; return y - y.mean(1, keepdim=True)", "torch.randn(64, 64)"
     )
     with judging(source, tmp_path) as judge:
-        assert judge.problem.degenerate_code == "constant_output"
+        assert judge.problem.degenerate is not None and judge.problem.degenerate.code == "constant_output"
 
 
 def test_identity_is_degenerate_and_an_affine_map_is_work(tmp_path: Path) -> None:
     with judging(reference("x", "return x.clone()", "torch.randn(64, 64)"), tmp_path) as judge:
-        assert judge.problem.degenerate_code == "trivial_output_passes"
+        assert judge.problem.degenerate is not None and judge.problem.degenerate.code == "trivial_output_passes"
     with judging(reference("x", "return x * 3 + 1", "torch.randn(64, 64)"), tmp_path) as judge:
-        assert judge.problem.degenerate_code == ""
+        assert judge.problem.degenerate is None
 
 
 def test_zeros_do_not_pass_for_softmax_at_the_loose_tolerance(tmp_path: Path) -> None:
     source = reference("x", "return torch.softmax(x, 1)", "torch.randn(32, 4096)")
     with judging(source, tmp_path, tolerance="crfm") as judge:
-        assert judge.problem.degenerate_code == ""
-        judge.request("prepare", trial="nominal_0", set=0, nan=True)
-        assert judge.request("examine", trial="nominal_0", set=0)["missing"]["missing"] == 32 * 4096
+        assert judge.problem.degenerate is None
+        judge.ask(Prepare(trial="nominal_0", set_index=0, nan=True))
+        missing = judge.ask(Examine(trial="nominal_0", set_index=0))
+        assert isinstance(missing, Missing) and missing.count == 32 * 4096
 
 
 def test_references_in_bf16_with_integer_inputs_and_buffers_load(tmp_path: Path) -> None:
@@ -277,16 +286,16 @@ def test_references_in_bf16_with_integer_inputs_and_buffers_load(tmp_path: Path)
     )
     with judging(source, tmp_path) as judge:
         assert [a.name for a in judge.problem.description.signature.args] == ["x", "index", "table", "out"]
-        assert judge.request("prepare_mode", mode="eager")["measured"] == "bf16"
-        judge.request("renew")
-        judge.request("loop", mode="eager", first_set=1, calls=5)
+        assert judge.ask(PrepareMode(mode="eager")).measured is PrecisionClass.BF16
+        judge.ask(Renew())
+        judge.ask(Loop(mode="eager", first_set=1, calls=5))
 
 
 def test_a_judge_that_dies_is_an_engine_error(tmp_path: Path) -> None:
     with judging(reference("x", "return x * 2", "torch.randn(8, 8)"), tmp_path) as judge:
         os.kill(judge.pid, 9)
         with pytest.raises(JudgeCrashed, match="signal 9"):
-            judge.request("renew")
+            judge.ask(Renew())
 
 
 def test_runner_cannot_write_or_resize_inputs(tmp_path: Path) -> None:
@@ -311,10 +320,10 @@ def test_runner_cannot_write_or_resize_inputs(tmp_path: Path) -> None:
 def test_a_wipe_leaves_nothing_that_a_runner_wrote(tmp_path: Path) -> None:
     with judging(reference("x", "return x * 2", "torch.randn(10, 10)"), tmp_path) as judge:
         inputs, _, outputs = (_floats(region) for region in judge.problem.regions)
-        judge.request("wipe")  # before the first runner, as before every one
-        judge.request("renew")
+        judge.ask(Wipe())  # before the first runner, as before every one
+        judge.ask(Renew())
         outputs[:] = 7.0  # between the tensors too: 100 floats end in the middle of a page
-        judge.request("wipe")
+        judge.ask(Wipe())
         assert not outputs.any()
         assert inputs[:100].all()
 
@@ -325,13 +334,13 @@ def test_only_loading_blames_the_reference(tmp_path: Path) -> None:
     body = f"if Path({str(switch)!r}).exists():\n            raise RuntimeError('no memory')\n        return x * 2"
     source = "from pathlib import Path\n" + reference("x", body, "torch.randn(8, 8)")
     with judging(source, tmp_path) as judge:
-        judge.request("prepare", trial="nominal_0", set=0, nan=True)
+        judge.ask(Prepare(trial="nominal_0", set_index=0, nan=True))
         switch.touch()
-        for op in ("check", "loop"):
-            with pytest.raises(EngineError, match=f"{op}: .*no memory"):
-                judge.request(op, set=0, mode="eager", first_set=0, calls=1)
+        for request in (Check(set_index=0), Loop(mode="eager", first_set=0, calls=1)):
+            with pytest.raises(EngineError, match=f"{request.op}: .*no memory"):
+                judge.ask(request)
         switch.unlink()
-        judge.request("renew")
+        judge.ask(Renew())
     switch.touch()
     with pytest.raises(ProblemError, match="no memory"), judging(source, tmp_path):
         pass
@@ -348,13 +357,13 @@ def test_checks_of_one_block_use_the_parameters_that_the_candidate_saw(tmp_path:
     )
     with judging(source, tmp_path, memory_bytes=200_000) as judge:
         inputs, parameters, outputs = (_floats(region) for region in judge.problem.regions)
-        judge.request("renew")
+        judge.ask(Renew())
         gain = parameters[:64].copy()
         for index in range(judge.problem.n_sets):
             one_set = slice(64 * 64 * index, 64 * 64 * (index + 1))
             outputs[one_set] = (inputs[one_set].reshape(64, 64) * gain).ravel()
         for index in range(judge.problem.n_sets):
-            assert Trial.from_json(judge.request("check", set=index)["trial"]).passed
+            assert judge.ask(Check(set_index=index)).passed
         assert (parameters[:64] == gain).all()
 
 
@@ -390,33 +399,33 @@ def test_a_problem_that_does_not_fit_the_gpu_is_one_line_with_the_remedy(body: s
     [(0.1, 140 / 3), (4, 140 / 3), (10, 30), (12, 8), (14, 0)],  # of a GPU of 140 GB
 )
 def test_a_large_problem_leaves_room_to_grade_beside_the_trials_kept(set_gb: float, kept_gb: float) -> None:
-    memory = SimpleNamespace(kind=DeviceKind.CUDA, n_sets=max(3, int(16 / set_gb)), set_bytes=int(set_gb * 1e9))
+    memory = SimpleNamespace(device=Cuda(), n_sets=max(3, int(16 / set_gb)), set_bytes=int(set_gb * 1e9))
     assert _kept_bytes(memory, 140 * 10**9) == pytest.approx(kept_gb * 1e9)
 
 
 def test_a_cpu_keeps_an_eighth_of_its_memory_of_trials() -> None:
-    memory = SimpleNamespace(kind=DeviceKind.CPU, n_sets=24, set_bytes=1 << 30)
+    memory = SimpleNamespace(device=Cpu(), n_sets=24, set_bytes=1 << 30)
     assert _kept_bytes(memory, 64 << 30) == 8 << 30
 
 
 def test_contents_that_the_reference_refuses_are_the_problem_s_fault_and_told_in_one_line() -> None:
     with pytest.raises(ProblemError, match=r"refuses contents .* _LinAlgError") as caught, _contents_may_be_refused():
         torch.linalg.cholesky(torch.zeros(2, 2))
-    described = _described(caught.value, "loop")
-    assert (described["type"], "\n" in described["message"]) == ("ProblemError", False)
+    failed = failure(caught.value, Loop(mode="eager", first_set=0, calls=1))
+    assert (failed.code, "\n" in failed.message) == (FailureCode.PROBLEM, False)
     with pytest.raises(RuntimeError, match="no room"), _contents_may_be_refused():
         raise RuntimeError("no room")
 
 
 LOSES_THE_GPU = """import torch
 from torch import nn
-from ridgeline.tools.judge.worker.grading import cases as judge_cases
-def lost(kind):
+from ridgeline.tools.judge.worker.device import Cpu
+def lost(device):
     raise RuntimeError("CUDA error: device-side assert triggered")
 class Model(nn.Module):
     def forward(self, x):
         if bool((x == x.round()).all()):
-            judge_cases.settle = lost
+            Cpu.settle = lost
         return x * 2
 def get_inputs():
     return [torch.randn(64, 8)]
@@ -432,13 +441,14 @@ def test_a_new_judge_leaves_out_what_lost_the_first_one_its_gpu(tmp_path: Path) 
 
 
 def test_a_loaded_judge_that_lost_its_gpu_counts_as_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    loaded = SimpleNamespace(memory=SimpleNamespace(kind=DeviceKind.CPU))
-    failure = RuntimeError("CUBLAS_STATUS_EXECUTION_FAILED")
-    assert _lost_gpu(failure, loaded) == {}
+    loaded = SimpleNamespace(memory=SimpleNamespace(device=Cpu()))
+    error = RuntimeError("CUBLAS_STATUS_EXECUTION_FAILED")
+    assert _lost_gpu(error, loaded) is None
 
-    def settle(_kind: DeviceKind) -> None:
+    def settle(_device: Cpu) -> None:
         raise RuntimeError("CUDA error: device-side assert triggered")
 
-    monkeypatch.setattr("ridgeline.tools.judge.worker.__main__.settle", settle)
-    found = _lost_gpu(failure, loaded)
-    assert found["type"] == "JudgeCrashed" and "CUBLAS_STATUS_EXECUTION_FAILED" in found["message"]
+    monkeypatch.setattr(Cpu, "settle", settle)
+    found = _lost_gpu(error, loaded)
+    assert found is not None and found.code is FailureCode.JUDGE_LOST
+    assert "CUBLAS_STATUS_EXECUTION_FAILED" in found.message

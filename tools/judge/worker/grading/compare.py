@@ -1,4 +1,4 @@
-"""How far an output is from the expected one, in chunks of bounded memory (runs in the judge)."""
+"""How far an output is from the expected one, in chunks of bounded memory; and poison, which marks what is unwritten."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import torch
 
+from ridgeline.tools.judge.replies import Element
 from ridgeline.tools.records.precision import MIN_ROW_ELEMENTS, ROW_NORM_FLOOR, ROW_SCALE_FLOOR, Errors
 
 _CHUNK = 1 << 18  # elements compared at once: 2 MiB in float64, so that the passes over them stay in a core's cache
@@ -30,7 +31,7 @@ _NAN = {
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """One output in float64 with the figures that every comparison with it needs."""
+    """One expected output in float64, with the figures that every comparison with it needs."""
 
     values: torch.Tensor  # float64, or the output's own integer type
     mean: float
@@ -38,7 +39,7 @@ class Expected:
     norm: float  # |o64|
     rms: float
     all_finite: bool = True
-    row_norms: torch.Tensor | None = None  # what each row's error is taken over
+    row_norms: torch.Tensor | None = None  # each row's error is divided by its own
 
     @property
     def is_exact(self) -> bool:
@@ -47,32 +48,23 @@ class Expected:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Worst:
-    """The element that is furthest off."""
-
-    index: tuple[int, ...]
-    got: float
-    expected: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """What a comparison found for one output."""
+    """The result of comparing one output."""
 
     errors: Errors
     crfm: float = 0.0  # max |o - o64| / (max(1, rms) + |o64|)
-    worst: Worst | None = None
-    non_finite: Worst | None = None  # an element whose NaN or infinity does not match
+    worst: Element | None = None  # the one that is furthest off
+    non_finite: Element | None = None  # an element whose NaN or infinity does not match
     wrong_integers: int = 0
 
 
 def expect(values: torch.Tensor) -> Expected:
-    """Take the figures of an expected output once."""
+    """Return an expected output with its figures."""
     if not values.is_floating_point():
         return Expected(values.contiguous(), 0.0, 0.0, 0.0, 0.0)
     values = values.double().contiguous()
     total, count, finite = float(values.sum()), values.numel(), values
-    if not math.isfinite(total):  # only then a copy without infinities and NaN: it is as large as the output in float64
+    if not math.isfinite(total):  # a copy without infinities and NaN is as large as the output in float64
         known = torch.isfinite(values)
         count, finite = int(known.sum()), torch.where(known, values, 0.0)
         total = float(finite.sum())
@@ -95,7 +87,7 @@ def compare(output: torch.Tensor, expected: Expected, *, with_crfm: bool = False
         return _compare_exact(output, expected)
     all_finite = expected.all_finite and bool(torch.isfinite(output).all())
     total, worst_row, worst_ratio, crfm = 0.0, 0.0, 0.0, 0.0
-    worst: Worst | None = None
+    worst: Element | None = None
     for start, got, want, over in _chunks(output, expected):
         if not all_finite:
             mismatch = _non_finite_mismatch(got, want, output.dtype)
@@ -128,7 +120,7 @@ def _compare_exact(output: torch.Tensor, expected: Expected) -> Difference:
     if count == 0:
         return Difference(errors=Errors(overall=0.0))
     index = int(wrong.to(torch.uint8).argmax())
-    worst = Worst(
+    worst = Element(
         index=_unravel(index, output.shape),
         got=float(output.flatten()[index]),
         expected=float(expected.values.flatten()[index]),
@@ -145,7 +137,7 @@ def _compare_exact(output: torch.Tensor, expected: Expected) -> Difference:
 def _chunks(
     output: torch.Tensor, expected: Expected
 ) -> Iterator[tuple[int, torch.Tensor, torch.Tensor, torch.Tensor | None]]:
-    """Yield (first element, output rows in float64, expected rows, what their errors are taken over)."""
+    """Yield (first element, output rows in float64, expected rows, the rows' scales)."""
     width = max(output.shape[-1] if output.dim() else 1, 1)
     got, want = output.reshape(-1, width), expected.values.reshape(-1, width)
     rows = _rows_at_once(output)
@@ -164,7 +156,7 @@ def _non_finite_mismatch(got: torch.Tensor, want: torch.Tensor, dtype: torch.dty
 
 
 def _row_norms(values: torch.Tensor, rms: float) -> torch.Tensor | None:
-    """Return what each row's error is taken over, or None when rows are too short to be judged by themselves."""
+    """Return each row's scale, which its error is divided by; None when rows are too short to be judged by themselves."""
     if values.dim() == 0 or values.shape[-1] < MIN_ROW_ELEMENTS or values.numel() == 0:
         return None
     floor = ROW_SCALE_FLOOR * rms * math.sqrt(values.shape[-1])
@@ -181,10 +173,10 @@ def _rows_at_once(values: torch.Tensor) -> int:
     return max((_CHUNK_ON_GPU if values.is_cuda else _CHUNK) // width, 1)
 
 
-def _located(output: torch.Tensor, start: int, index: int, want: torch.Tensor) -> Worst:
+def _located(output: torch.Tensor, start: int, index: int, want: torch.Tensor) -> Element:
     flat = start + index
     value = output.reshape(-1)[flat] if output.dim() else output
-    return Worst(index=_unravel(flat, output.shape), got=float(value), expected=float(want.reshape(-1)[index]))
+    return Element(index=_unravel(flat, output.shape), got=float(value), expected=float(want.reshape(-1)[index]))
 
 
 def _unravel(flat: int, shape: torch.Size) -> tuple[int, ...]:
@@ -203,7 +195,7 @@ def poison_word(dtype: torch.dtype, *, nan: bool) -> int:
     patterns = _NAN if nan else _LARGE_FINITE
     if dtype in patterns:
         base, free = patterns[dtype]
-        return base | 1 + secrets.randbelow((1 << free) - 2)  # not the NaNs that hardware makes: no bit more, or all
+        return base | 1 + secrets.randbelow((1 << free) - 2)  # hardware's own NaNs have none of the free bits or all
     if dtype is torch.bool:
         return 1 if nan else 0
     return secrets.randbits(8 * dtype.itemsize - 1) | 1

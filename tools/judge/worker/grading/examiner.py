@@ -1,18 +1,19 @@
-"""Grades outputs: what is missing, how far off it is, which precision class that fits (runs in the judge)."""
+"""Grade outputs: what is missing, how far off the rest is, which precision class that fits."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import torch
 
-from ridgeline.tools.judge.worker.grading.cases import NOMINAL, Case, CaseBook, errors_of, exact_of, expected_of
+from ridgeline.tools.judge.replies import Different, Graded, Missing, Same, Touched
+from ridgeline.tools.judge.worker.call_form import Tensors
+from ridgeline.tools.judge.worker.grading.case import NOMINAL, Case, errors_of, exact_of, expected_of
+from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.compare import (
     Difference,
     Expected,
-    Worst,
     compare,
     expect,
     fill_words,
@@ -21,8 +22,9 @@ from ridgeline.tools.judge.worker.grading.compare import (
 )
 from ridgeline.tools.judge.worker.grading.probes import is_constant, probes
 from ridgeline.tools.judge.worker.memory import ArenaMemory, torch_dtype
-from ridgeline.tools.judge.worker.reference import Reference, Tensors
+from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
+from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.precision import (
     CRFM_TOLERANCE,
     NOMINAL_GATE,
@@ -32,9 +34,7 @@ from ridgeline.tools.records.precision import (
     strictness,
 )
 from ridgeline.tools.records.results import Trial
-from ridgeline.tools.records.vocabulary import STRICTEST_FIRST, DeviceKind, PrecisionClass, ReasonCode, Role
-
-Facts = dict[str, Any]
+from ridgeline.tools.records.vocabulary import STRICTEST_FIRST, PrecisionClass, ReasonCode, Role
 
 _HOPELESS = 10 * NOMINAL_GATE[PrecisionClass.BF16]  # beyond this no class is worth computing for the message
 _NEAR = 1e-2  # of the expected value and the output's rms: an element so close was written, whatever its bits
@@ -43,7 +43,7 @@ _STALE = 1e-2  # so close to another trial's expected output is no coincidence
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grade:
-    """How one set of outputs did."""
+    """The grade of one set of outputs."""
 
     errors: Errors
     measured: PrecisionClass | None  # the strictest class whose gates it meets; None when it meets none
@@ -53,10 +53,13 @@ class Grade:
 
 
 class Examiner:
-    """Compares what lies in the arena's outputs with what the cases expect."""
+    """Compares what lies in the sets' outputs with what the cases expect."""
 
-    def __init__(self, book: CaseBook, memory: ArenaMemory, reference: Reference, tolerance: str) -> None:
+    def __init__(
+        self, book: CaseBook, trials: tuple[str, ...], memory: ArenaMemory, reference: Reference, tolerance: str
+    ) -> None:
         self._book = book
+        self._trials = trials  # in the order in which they are run
         self._memory = memory
         self._reference = reference
         self._tolerance = tolerance
@@ -72,10 +75,10 @@ class Examiner:
 
     # --------------------------------------------------------------------------------------------------------- probes
 
-    def _probe(self) -> tuple[ReasonCode, str] | None:
+    def _probe(self) -> Finding | None:
         case, other = self._book.case(NOMINAL[0]), self._book.case(NOMINAL[1])
         if is_constant(case):
-            return ReasonCode.CONSTANT_OUTPUT, "the reference's output is one number everywhere"
+            return Finding(code=ReasonCode.CONSTANT_OUTPUT, reason="the reference's output is one number everywhere")
         passing = self._passing(case, other)
         if passing:
             self._is_crfm, self._tightened = False, not self._is_crfm
@@ -85,7 +88,8 @@ class Examiner:
             passing = self._passing(case, other)
         trivial = [name for name, is_work in passing.items() if not is_work]
         if trivial:
-            return ReasonCode.TRIVIAL_OUTPUT_PASSES, f"an output of {', '.join(trivial)} passes the comparison"
+            reason = f"an output of {', '.join(trivial)} passes the comparison"
+            return Finding(code=ReasonCode.TRIVIAL_OUTPUT_PASSES, reason=reason)
         return None
 
     def _passing(self, case: Case, other: Case) -> dict[str, bool]:
@@ -102,7 +106,7 @@ class Examiner:
             fill_words(view, word)
         self._words[set_index] = words
 
-    def _missing(self, set_index: int, expected: tuple[Expected, ...]) -> Facts | None:
+    def _missing(self, set_index: int, expected: tuple[Expected, ...]) -> Missing | None:
         outputs = self._memory.outputs[set_index]
         for name, view, word, want in zip(self._names, outputs, self._words[set_index], expected, strict=True):
             mask = missing_elements(view, word)
@@ -115,12 +119,12 @@ class Examiner:
             if count:
                 width = view.shape[-1] if view.dim() else 1
                 first = int(mask.to(torch.uint8).argmax())
-                return {"output": name, "missing": count, "total": view.numel(), "first": first, "width": width}
+                return Missing(output=name, count=count, total=view.numel(), first=first, width=width)
         return None
 
     def _touched(self, set_index: int, case: Case) -> str:
-        """Name the input that no longer holds what it was given, "" when none. A CPU's inputs are sealed by the kernel."""
-        if self._memory.kind is not DeviceKind.CUDA:
+        """Return the name of the input that no longer holds what it was given, "" for none."""
+        if self._memory.device.seals_inputs:
             return ""
         views = self._memory.inputs[set_index]
         pairs = zip(self._reference.input_names, views, case.inputs, strict=True)
@@ -136,32 +140,29 @@ class Examiner:
         self._book.place_parameters(case.parameters)
         self.poison(set_index, nan=nan)
 
-    def examine(self, name: str, set_index: int) -> Facts:
+    def examine(self, name: str, set_index: int) -> Touched | Missing | Graded:
         """Grade a set's outputs against a trial and keep a copy of them for `repeated` and `changed`."""
         outputs = self._memory.outputs[set_index]
         self._snapshot = tuple(o.clone() for o in outputs)
         case = self._book.case(name)
         touched = self._touched(set_index, case)
         if touched:
-            return {"touched": touched}
-        missing = self._missing(set_index, case.expected)
-        if missing is not None:
-            return {"missing": missing}
-        return self._facts(case, self._grade(outputs, case))
+            return Touched(name=touched)
+        return self._missing(set_index, case.expected) or self._graded(case, self._grade(outputs, case))
 
-    def repeated(self, name: str, set_index: int) -> Facts:
+    def repeated(self, name: str, set_index: int) -> Missing | Same | Different:
         """Compare a second run on the same inputs with the copy kept by `examine`."""
         outputs = self._memory.outputs[set_index]
         case = self._book.case(name)
         missing = self._missing(set_index, case.expected)
         if missing is not None:
             self._snapshot = tuple(o.clone() for o in outputs)
-            return {"missing": missing}
+            return missing
         if not self.changed(set_index):
-            return {"equal": True}
+            return Same()
         differences = [compare(o, expect(s.clone())) for o, s in zip(outputs, self._snapshot, strict=True)]
         worst = max(d.errors.overall for d in differences)
-        return {"equal": False, "difference": min(worst, 1e300), **self._facts(case, self._grade(outputs, case))}
+        return Different(difference=min(worst, 1e300), graded=self._graded(case, self._grade(outputs, case)))
 
     def changed(self, set_index: int) -> bool:
         """Return whether a set's outputs differ from the copy kept by `examine`, in any bit."""
@@ -169,7 +170,7 @@ class Examiner:
         return not all(equal_bits(o, s) for o, s in zip(outputs, self._snapshot, strict=True))
 
     def check(self, set_index: int) -> Trial:
-        """Grade what lies in a set now against the expected output for the inputs that lie there now."""
+        """Grade a set's outputs of now against what the reference gives for the set's inputs of now."""
         # nominal mixtures: the classes' own errors are those of the nominal trial
         own = self._book.own_of(NOMINAL[0], self._accepted)
         inputs, parameters = self._memory.inputs[set_index], self._memory.parameters
@@ -223,28 +224,26 @@ class Examiner:
         own = self._book.own_errors(case, self._accepted[-1])
         return 0.0 if own is None else gate_for(self._accepted[-1], own, tightened=self._tightened).overall
 
-    def _facts(self, case: Case, grade: Grade) -> Facts:
+    def _graded(self, case: Case, grade: Grade) -> Graded:
         trial = Trial(name=case.name, rel_error=_finite(grade.errors.overall), gate=grade.gate, passed=grade.passed)
-        facts: Facts = {"trial": trial.to_json(), "measured": grade.measured, "errors": _errors_json(grade.errors)}
-        if not grade.passed:
-            facts |= self._explain(case, grade)
-        return facts
+        graded = Graded(trial=trial, measured=grade.measured, worst_row=_finite(grade.errors.worst_row))
+        return graded if grade.passed else self._explained(graded, case, grade.differences)
 
-    def _explain(self, case: Case, grade: Grade) -> Facts:
-        index = max(range(len(grade.differences)), key=lambda i: grade.differences[i].errors.overall)
-        difference = grade.differences[index]
-        facts: Facts = {"output": self._names[index], "stale": self._is_stale(case)}
-        if difference.non_finite is not None:
-            facts["non_finite"] = _worst_json(difference.non_finite)
-        elif difference.worst is not None:
-            facts["worst"] = _worst_json(difference.worst)
-        if difference.wrong_integers:
-            facts["wrong_integers"] = difference.wrong_integers
-        return facts
+    def _explained(self, graded: Graded, case: Case, differences: tuple[Difference, ...]) -> Graded:
+        index = max(range(len(differences)), key=lambda i: differences[i].errors.overall)
+        difference = differences[index]
+        return replace(
+            graded,
+            output=self._names[index],
+            stale=self._is_stale(case),
+            non_finite=difference.non_finite,
+            worst=difference.worst,
+            wrong_integers=difference.wrong_integers,
+        )
 
     def _is_stale(self, case: Case) -> str:
-        """Name the earlier trial whose output this is."""
-        for name in self._book.names:
+        """Return the earlier trial whose output this is, "" for none."""
+        for name in self._trials:
             if name == case.name:
                 break
             earlier = self._book.case(name)
@@ -255,24 +254,12 @@ class Examiner:
 
 
 def _is_far(output: torch.Tensor, want: Expected) -> torch.Tensor:
-    """Return a flat mask of what is nowhere near the expected value, NaN included; of integers, what differs."""
+    """Return a flat mask of elements nowhere near their expected value, NaN included; of integers that differ."""
     values = want.values.flatten()
     if want.is_exact:
         return output.ne(values.to(output.dtype))
     bound = _NEAR * (values.abs() + want.rms)
     return ~((output.double() - values).abs() <= bound)
-
-
-def _worst_json(worst: Worst) -> Facts:
-    return {"index": list(worst.index), "got": repr(worst.got), "expected": repr(worst.expected)}
-
-
-def _errors_json(errors: Errors) -> Facts:
-    return {
-        "overall": _finite(errors.overall),
-        "row": _finite(errors.worst_row),
-        "element": _finite(errors.worst_element),
-    }
 
 
 def _finite(value: float) -> float:

@@ -1,5 +1,4 @@
-"""Trivial outputs sent through the same comparison: what passes without work shows a gate too loose, or a task too
-easy (runs in the judge)."""
+"""Trivial outputs, graded as a candidate's: one that passes without work shows a gate too loose or a task too easy."""
 
 from __future__ import annotations
 
@@ -8,15 +7,15 @@ from dataclasses import dataclass
 
 import torch
 
-from ridgeline.tools.judge.worker.grading.cases import Case
+from ridgeline.tools.judge.worker.call_form import Tensors
+from ridgeline.tools.judge.worker.grading.case import Case
 from ridgeline.tools.judge.worker.grading.compare import Expected
-from ridgeline.tools.judge.worker.reference import Tensors
 from ridgeline.tools.records.precision import CONSTANT_SPREAD
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """One trivial set of outputs. `is_work`: it uses the inputs, so passing exactly may mean it *is* the work."""
+    """One trivial set of outputs. `is_work`: the probe uses the inputs, so it may be the very work that is asked."""
 
     name: str
     outputs: Tensors
@@ -26,7 +25,7 @@ class Probe:
 def probes(case: Case, other: Case, dtypes: tuple[torch.dtype, ...]) -> Iterator[Probe]:
     """Yield zeros, ones, the mean, another seed's output, and each input itself and its best affine map.
 
-    Each is made when it is asked for: together they may be more than the device holds.
+    Each probe is made when it is asked for: all together may be more than the device holds.
     """
     yield Probe(name="zeros", outputs=_each(case, dtypes, lambda e: torch.zeros_like(e.values)))
     yield Probe(name="ones", outputs=_each(case, dtypes, lambda e: torch.ones_like(e.values)))

@@ -1,8 +1,9 @@
-"""Secret inputs and parameters for the trials and for the timed sets (runs in the judge).
+"""Secret inputs and parameters for the trials and for the timed sets.
 
 Contents stay within what `get_inputs` gives, save for the transforms that say so. A mixture of two draws lies between
-them, element by element: as non-negative, as triangular, as ordered, as symmetric and as definite, with infinities where
-they were. It is not as normalised (rows of sum 1). Where the reference refuses mixtures, every set has a draw of its own.
+them, element by element. So it is as non-negative, triangular, ordered, symmetric and definite as the draws, with
+infinities where they have them. It is not as normalised: rows of sum 1 keep that only by chance. Where the reference
+refuses mixtures, every set has a draw of its own.
 """
 
 from __future__ import annotations
@@ -10,17 +11,16 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import torch
 
-from ridgeline.tools.judge.worker.device import Stopwatch
+from ridgeline.tools.judge.worker.call_form import Tensors
+from ridgeline.tools.judge.worker.device import device_of
 from ridgeline.tools.judge.worker.inputs.structure import (
     are_distinct,
-    has_structural_zeros,
     in_order,
     is_binary,
-    is_symmetric,
     order_of,
 )
 from ridgeline.tools.judge.worker.inputs.timed_sets import (
@@ -32,18 +32,19 @@ from ridgeline.tools.judge.worker.inputs.timed_sets import (
     blend_of,
     finite_in_both,
 )
+from ridgeline.tools.judge.worker.inputs.transforms import (
+    row_scaled,
+    shifted,
+    whole_numbers,
+    with_one_row,
+    with_one_slice,
+    with_outliers,
+)
 from ridgeline.tools.judge.worker.inputs.variation import Way, ways_to_vary
-from ridgeline.tools.judge.worker.reference import Reference, Tensors
+from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
-from ridgeline.tools.records.vocabulary import DeviceKind
 
-_DRAWS_S = 0.1  # in which every set gets a draw of its own where integers differ between draws; else they are chosen
-_ROW_SCALE_BITS = 5.0  # row scales are 2^U(-5, 5)
-_INTEGER_RANGE = 4  # small integers are exact in every class down to fp8
-_OUTLIERS = (100.0, 150.0)  # times max(1, rms): exp of it is beyond fp32
-_OUTLIER_ROWS = 0.25
-_OUTLIER_ROOM = 64  # an outlier is at most the type's largest number over this
-_SEGMENTS = 16  # a tweaked input of one dimension differs in this part of it
+_DRAWS_S = 0.1  # where integers differ between draws, every set gets its own draw if all take no longer; else a choice
 
 
 class SecretSource:
@@ -63,7 +64,7 @@ class SecretSource:
         self._whole = tuple(not t.is_floating_point() for t in first)
         self._distinct = tuple(is_whole and are_distinct(t) for is_whole, t in zip(self._whole, first, strict=True))
         self._ways = {i: self._ways_of(i, t) for i, t in enumerate(first) if self._alike[i] or self._whole[i]}
-        self._refused: set[int] = set()  # inputs of which the reference takes no other values: no transform's either
+        self._refused: set[int] = set()  # inputs whose other values the reference refuses; a transform leaves them too
         self._only: int | None = None
         self._draws_each: bool | None = None
         self._largest = max(t.numel() for t in first)
@@ -72,7 +73,7 @@ class SecretSource:
 
     def _two_draws(self) -> tuple[Tensors, Tensors, float]:
         first = self._reference.draw_inputs(1)
-        watch = Stopwatch(DeviceKind(torch.device(self._reference.device).type))
+        watch = device_of(torch.device(self._reference.device).type).stopwatch()
         watch.start()
         second = self._reference.draw_inputs(2)
         return first, second, watch.seconds()
@@ -91,7 +92,7 @@ class SecretSource:
         return tuple(i for i, ways in self._ways.items() if not ways and self._alike[i])
 
     def give_up_way(self, index: int) -> None:
-        """Change an input in its next way, or no more where there is none: the reference refuses this one."""
+        """Change an input in its next way, or no longer where there is none: the reference refuses this one."""
         self._ways[index] = self._ways[index][1:]
         if not self._ways[index] and self._alike[index]:
             self._refused.add(index)
@@ -115,7 +116,7 @@ class SecretSource:
         return self._reference.draw_inputs(self._seed(label))
 
     def nominal(self, label: str) -> Tensors:
-        """Return inputs as `get_inputs` gives them, but those changed that it always gives alike."""
+        """Return inputs as `get_inputs` gives them, but change those that it always gives alike."""
         return tuple(self._varied(i, t, label) for i, t in enumerate(self.given(label)))
 
     def _varied(self, index: int, tensor: torch.Tensor, label: str) -> torch.Tensor:
@@ -137,7 +138,7 @@ class SecretSource:
         return self._defaults
 
     def tweaked(self, base: str, label: str) -> Tensors:
-        """Return the inputs given for `base` with one secret row changed: no few elements tell the two apart."""
+        """Return the inputs given for `base` with one secret row changed: a few sampled elements do not tell the two apart."""
         generator = self._generator(label + ":row")
         pairs = enumerate(zip(self.given(base), self.nominal(label), strict=True))
         return tuple(self._tweaked(i, t, other, generator) for i, (t, other) in pairs)
@@ -147,33 +148,33 @@ class SecretSource:
             return tensor
         is_alike = self._alike[index]
         if tensor.dim() == 1 and (self._distinct[index] or (self._orders[index] and not is_alike)):
-            return other  # part of another one would break its order
-        changed = _with_one_row(tensor, other, rng)
+            return other  # a part of another draw would break the order
+        changed = with_one_row(tensor, other, rng)
         return other if is_alike and equal_bits(changed, tensor) else changed
 
     def tweaked_parameters(self, base: str, label: str) -> dict[str, torch.Tensor]:
         """Return the parameters of `base` with one secret row of each changed, one element where there are no rows."""
         generator = self._generator(label + ":parameter rows")
         values, others = self.parameters(base), self.parameters(label)
-        return {n: _with_one_slice(t, others[n], generator) for n, t in values.items()}
+        return {n: with_one_slice(t, others[n], generator) for n, t in values.items()}
 
     # ------------------------------------------------------------------------------------------------------ transforms
 
     def shifted(self, label: str) -> Tensors:
         """Return 3x + 2; zeros stay zero where they are structure (a triangular matrix)."""
-        return self._transformed(_shifted, label)
+        return self._transformed(shifted, label)
 
     def row_scaled(self, label: str) -> Tensors:
         """Return every row (the last dimension) times its own power of two."""
-        return self._transformed(_row_scaled, label)
+        return self._transformed(row_scaled, label)
 
     def integers(self, label: str) -> Tensors:
         """Return small whole numbers of the same sign and range as the inputs."""
-        return self._transformed(_whole, label)
+        return self._transformed(whole_numbers, label)
 
     def outliers(self, label: str) -> Tensors:
         """Return the inputs with one large element at a secret place of some rows."""
-        return self._transformed(_with_outliers, label)
+        return self._transformed(with_outliers, label)
 
     def _transformed(self, transform: Way, label: str) -> Tensors:
         generator = self._generator(label + ":transform")
@@ -184,7 +185,7 @@ class SecretSource:
     # ------------------------------------------------------------------------------------------------------ timed sets
 
     def fill(self, label: str, n_sets: int) -> Filling:
-        """Return contents for every set: its own draw where that is cheap or must be, else a mixture of two fresh ones."""
+        """Return contents for every set: its own draw where that is cheap or needed, else a mixture of two fresh draws."""
         if self._draws_each is None:
             self._draws_each = self._should_draw_each(n_sets)
         if self._draws_each:
@@ -204,7 +205,7 @@ class SecretSource:
         return must or self._draw_s * n_sets <= _DRAWS_S
 
     def _is_reproducible(self) -> bool:
-        """Return whether a set's draw can be made again: one that does not come from torch's generators cannot."""
+        """Return whether a set's draw can be made again: not when it comes from another library's generator."""
         pairs = zip(self.given("again"), self.given("again"), strict=True)
         return all(equal_bits(a, b) for a, b in pairs)
 
@@ -257,99 +258,3 @@ def _randomized(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tenso
     spread = float(tensor.double().std()) if tensor.numel() > 1 else 0.0
     noise = torch.randn(tensor.shape, generator=generator, device=generator.device) * (spread or 0.2)
     return tensor + noise.to(tensor.dtype)
-
-
-def _with_one_slice(tensor: torch.Tensor, other: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    if tensor.dim() != 1 or tensor.numel() == 0:
-        return _with_one_row(tensor, other, generator)
-    changed = tensor.clone()
-    index = _random_index(tensor.shape, generator)
-    changed[index] = other[index]
-    return changed
-
-
-def _random_index(shape: Sequence[int], generator: torch.Generator) -> tuple[int, ...]:
-    return tuple(int(torch.randint(size, (), generator=generator, device=generator.device)) for size in shape)
-
-
-def _with_one_row(tensor: torch.Tensor, other: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    if tensor.dim() == 0 or tensor.numel() == 0:
-        return other
-    changed = tensor.clone()
-    if tensor.dim() == 1:
-        length = -(-tensor.numel() // _SEGMENTS)
-        (start,) = _random_index((tensor.numel() - length + 1,), generator)
-        changed[start : start + length] = other[start : start + length]
-        return changed
-    index = _random_index(tensor.shape[:-1], generator)
-    if is_symmetric(tensor):
-        return _with_one_scaled(changed, index)
-    changed[index] = other[index]
-    return changed
-
-
-def _with_one_scaled(tensor: torch.Tensor, index: tuple[int, ...]) -> torch.Tensor:
-    """Return a symmetric matrix with one row and its column halved: as definite as it was."""
-    tensor[index] *= 0.5
-    tensor.mT[index] *= 0.5
-    return tensor
-
-
-def _shifted(tensor: torch.Tensor, _generator: torch.Generator) -> torch.Tensor:
-    shifted = tensor * 3 + 2
-    return torch.where(tensor == 0, tensor, shifted) if has_structural_zeros(tensor) else shifted
-
-
-def _row_scaled(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    shape = (*tensor.shape[:-1], 1) if tensor.dim() > 1 else tensor.shape
-    bits = torch.rand(shape, generator=generator, device=generator.device) * 2 * _ROW_SCALE_BITS - _ROW_SCALE_BITS
-    scale = torch.exp2(bits).to(tensor.dtype)
-    return tensor * (scale * scale.mT) if is_symmetric(tensor) else tensor * scale
-
-
-def _whole(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    finite = torch.isfinite(tensor)
-    if not bool(finite.any()):
-        return tensor
-    low, high = float(tensor[finite].min()), float(tensor[finite].max())
-    lowest = 0 if low >= 0 else -_INTEGER_RANGE
-    highest = 1 if lowest == 0 and high <= 1 else _INTEGER_RANGE
-    drawn = torch.randint(lowest, highest + 1, tensor.shape, generator=generator, device=generator.device)
-    whole = torch.where(finite, drawn.to(tensor.dtype), tensor)
-    if is_symmetric(tensor):
-        whole = whole.tril() + whole.tril(-1).mT
-    return torch.where(tensor == 0, tensor, whole) if has_structural_zeros(tensor) else whole
-
-
-def _with_outliers(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    if tensor.dim() == 0 or tensor.numel() == 0 or is_binary(tensor):
-        return tensor
-    rows = tensor.reshape(-1, tensor.shape[-1])
-    columns = _outlier_columns(rows, generator, on_diagonal=is_symmetric(tensor))
-    there = rows.gather(1, columns)
-    values = _outlier_values(tensor, there.shape, generator)
-    is_chosen = torch.rand(there.shape, generator=generator, device=generator.device) < _OUTLIER_ROWS
-    is_chosen[_random_index((len(rows),), generator)] = True
-    is_fixed = ~torch.isfinite(there) | ((there == 0) if has_structural_zeros(tensor) else torch.zeros_like(is_chosen))
-    return rows.scatter(1, columns, torch.where(is_chosen & ~is_fixed, values, there)).view(tensor.shape)
-
-
-def _outlier_columns(rows: torch.Tensor, generator: torch.Generator, *, on_diagonal: bool) -> torch.Tensor:
-    count, width = rows.shape
-    if on_diagonal:
-        return (torch.arange(count, device=rows.device) % width).unsqueeze(1)  # symmetric and definite it stays
-    return torch.randint(width, (count, 1), generator=generator, device=generator.device)
-
-
-def _outlier_values(tensor: torch.Tensor, shape: torch.Size, generator: torch.Generator) -> torch.Tensor:
-    """Return values far beyond the tensor's own, negative ones too where it has any."""
-    low, high = _OUTLIERS
-    known = torch.nan_to_num(tensor, nan=0.0, posinf=0.0, neginf=0.0)
-    summed_in = torch.promote_types(tensor.dtype, torch.float32)
-    rms = float(torch.linalg.vector_norm(known, dtype=summed_in)) / tensor.numel() ** 0.5
-    sizes = torch.rand(shape, generator=generator, device=generator.device) * (high - low) + low
-    largest = min(torch.finfo(tensor.dtype).max, torch.finfo(sizes.dtype).max)
-    sizes = (sizes * max(1.0, rms)).clamp_max(largest / _OUTLIER_ROOM)
-    is_negative = torch.rand(shape, generator=generator, device=generator.device) < 0.5
-    has_negative = bool((known < 0).any()) and not is_symmetric(tensor)
-    return (torch.where(is_negative, -sizes, sizes) if has_negative else sizes).to(tensor.dtype)

@@ -1,4 +1,4 @@
-"""What the values of an input have in common that a kernel may rely on: zeros, symmetry, order (runs in the judge)."""
+"""The structure of an input's values that a kernel may rely on: zeros, symmetry, order."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def is_binary(tensor: torch.Tensor) -> bool:
     """Return whether there are zeros and ones and nothing else: a mask."""
     first = tensor.flatten()[:_LOOKED_AT] if tensor.is_contiguous() else tensor
     if not bool(((first == 0) | (first == 1)).all()):
-        return False  # as nearly every tensor that is none: no masks as large as it
+        return False  # nearly every other tensor ends here, without masks of its own size
     zeros, ones = tensor == 0, tensor == 1
     return bool((zeros | ones).all()) and bool(zeros.any()) and bool(ones.any())
 
@@ -33,7 +33,7 @@ def order_of(tensor: torch.Tensor) -> int:
     if tensor.dtype == torch.bool or tensor.dim() == 0 or tensor.shape[-1] < _LEAST_ORDERED or tensor.numel() == 0:
         return 0
     last_row = tensor[(-1,) * (tensor.dim() - 1)]
-    return _order(tensor) if _order(last_row) else 0  # one row tells of nearly every tensor that it has no order
+    return _order(tensor) if _order(last_row) else 0  # nearly every tensor without order shows that in one row
 
 
 def _order(tensor: torch.Tensor) -> int:

@@ -1,4 +1,4 @@
-"""New contents of all sets at once, and whether a set still holds them (runs in the judge)."""
+"""New contents of all timed sets, and whether a set still holds them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Protocol
 
 import torch
 
+from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.inputs.structure import in_order, is_binary, is_symmetric
-from ridgeline.tools.judge.worker.reference import Tensors
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
 
 WEIGHTS = (0.15, 0.85)
-"""Weight of the second draw in a mixture: never one draw alone, so every set has contents of its own."""
+"""Range of the second draw's weight in a mixture: never one draw alone, so every set has contents of its own."""
 OFFSETS = 1 << 16
-"""Where a set's weights may begin in the table of weights."""
+"""How many places of the table of weights a set's weights may begin at."""
 
 
 class Blend(Enum):
@@ -28,7 +28,7 @@ class Blend(Enum):
 
 
 class Filling(Protocol):
-    """New contents of all sets; `write` puts those of one set in place."""
+    """New contents of all sets."""
 
     def write(self, index: int, views: Tensors) -> None:
         """Fill the views of one set."""
@@ -57,8 +57,8 @@ class Draws:
 class Mixtures:
     """A mixture of the same two draws for every set, with weights of its own.
 
-    With one weight for a set all contents would lie on a line, and all outputs of a linear reference too: two calls
-    would be enough to know every other.
+    With one weight for a whole set all contents would lie on a line, and so would all outputs of a linear reference: two
+    outputs would give every other.
     """
 
     first: Tensors

@@ -1,8 +1,8 @@
-"""Other values for the inputs that `get_inputs` always gives alike: tables, masks, lengths, zeros (runs in the judge).
+"""Other values for the inputs that `get_inputs` always gives alike: tables, masks, lengths, zeros.
 
-A kernel has to compute from the inputs that it is given, these too. What is made here stays within what such an input
-may hold: between its smallest and its largest value, in its order, with its zeros and its symmetry, and no index above
-the one in its place. Whether the reference takes it is found out by running it.
+A kernel has to compute from these inputs too. Other values stay within what such an input may hold: between its
+smallest and its largest value, in its order, with its zeros and its symmetry, and no index above the one in its place.
+Running the reference shows whether it takes them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LEAST_FACTOR = 0.5
 
 
 def ways_to_vary(tensor: torch.Tensor, order: int) -> tuple[Way, ...]:
-    """Return how such an input may be changed, the likeliest way first; none where any other value is beyond it."""
+    """Return the ways in which such an input may be changed, the likeliest first; none where no other value is safe."""
     if tensor.numel() == 0:
         return ()
     if tensor.dtype == torch.bool:
@@ -38,7 +38,7 @@ def ways_to_vary(tensor: torch.Tensor, order: int) -> tuple[Way, ...]:
 def _ways_of_floats(tensor: torch.Tensor) -> tuple[Way, ...]:
     low, high = float(tensor.min()), float(tensor.max())
     if low == high == 0:
-        return (_uniform,)  # nothing is known of what it may hold; zeros alone are no structure
+        return (_uniform,)  # nothing is known of such an input; zeros alone are no structure
     if low == high == 1 and tensor.dim() > 1:
         return (_with_zeros, _scaled)  # a mask, or else weights
     if is_symmetric(tensor):
@@ -108,7 +108,7 @@ def _mixed_up(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 
 
 def _lowered(tensor: torch.Tensor, generator: torch.Generator, *, low: int) -> torch.Tensor:
-    """Return whole numbers between `low` and what is there: an index and a length stay valid when they are smaller."""
+    """Return whole numbers between `low` and the tensor's: a smaller index or length is still valid."""
     room = tensor.long() - low
     drawn = torch.rand(tensor.shape, generator=generator, device=generator.device, dtype=torch.float64)
     return (low + (drawn * (room + 1)).long().clamp_max(room)).to(tensor.dtype)

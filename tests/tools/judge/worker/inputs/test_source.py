@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 
+from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.inputs import source as judge_inputs
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.structure import order_of
 from ridgeline.tools.judge.worker.inputs.timed_sets import is_intact
-from ridgeline.tools.judge.worker.reference import Reference, Tensors
+from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
 
 REFERENCE = """

@@ -1,0 +1,212 @@
+"""Requests and replies as lines, and that both ends of the socket know the same ones."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from typing import Any, get_args, get_type_hints
+
+import pytest
+from tests.descriptions import description_of
+
+from ridgeline.tools.errors import (
+    DeviceError,
+    DeviceLostError,
+    EngineError,
+    JudgeCrashed,
+    ModelError,
+    NoRoomError,
+    ProblemError,
+    RidgelineError,
+)
+from ridgeline.tools.judge import messages
+from ridgeline.tools.judge.messages import (
+    REQUESTS,
+    Check,
+    Copy,
+    DetectChange,
+    Examine,
+    ExamineRepeat,
+    Idle,
+    Load,
+    Loop,
+    NotAReplyError,
+    Poison,
+    Prepare,
+    PrepareMode,
+    Renew,
+    Request,
+    VerifyInputs,
+    Wipe,
+    decode_reply,
+    decode_request,
+    encode_reply,
+    encode_request,
+)
+from ridgeline.tools.judge.replies import (
+    Changed,
+    Different,
+    Done,
+    Element,
+    Failed,
+    Graded,
+    Idled,
+    Intact,
+    Loaded,
+    Looped,
+    Missing,
+    ModeReady,
+    Place,
+    RegionForm,
+    Renewed,
+    Same,
+    Touched,
+)
+from ridgeline.tools.judge.worker.__main__ import OPERATIONS
+from ridgeline.tools.judge.worker.judge import Judge
+from ridgeline.tools.records.codec import Record
+from ridgeline.tools.records.finding import Finding
+from ridgeline.tools.records.problem import ArgSpec
+from ridgeline.tools.records.results import Trial
+from ridgeline.tools.records.vocabulary import DeviceKind, Interface, PrecisionClass, ReasonCode, Role
+
+_LOAD = Load(
+    reference_source="class Model: ...",
+    interface=Interface.C,
+    tolerance=PrecisionClass.FP32,
+    secret="00ff",
+    call_limit_s=60.0,
+    device=DeviceKind.CPU,
+    cache_bytes=1 << 20,
+    memory_bytes=1 << 30,
+    left_out=("shifted",),
+)
+_TRIAL = Trial(name="nominal_0", rel_error=1e-3, gate=1e-5, passed=False)
+_GRADED = Graded(
+    trial=_TRIAL,
+    measured=PrecisionClass.TF32,
+    worst_row=0.5,
+    output="out",
+    stale="nominal_1",
+    non_finite=Element(index=(0, 3), got=math.inf, expected=0.1),
+    worst=Element(index=(), got=-math.inf, expected=1e300),
+    wrong_integers=2,
+)
+_MISSING = Missing(output="out", count=3, total=64, first=5, width=16)
+_LOADED = Loaded(
+    description=description_of(),
+    n_sets=24,
+    regions=(RegionForm(size_bytes=4096, writable=True),),
+    places=(
+        Place(spec=ArgSpec(name="x", role=Role.INPUT, shape=(4,), strides=(1,)), region=0, offset=8, set_stride=64),
+    ),
+    trials=("nominal_0", "shifted"),
+    degenerate=Finding(code=ReasonCode.CONSTANT_OUTPUT, reason="one number"),
+)
+
+EXCHANGES: list[tuple[Request[Any], Record]] = [
+    (_LOAD, _LOADED),
+    (_LOAD, dataclasses.replace(_LOADED, degenerate=None)),
+    (Wipe(), Done()),
+    (Prepare(trial="nominal_0", set_index=1, nan=True), Done()),
+    (Poison(set_index=1, nan=False), Done()),
+    (Examine(trial="nominal_0", set_index=1), Touched(name="x")),
+    (Examine(trial="nominal_0", set_index=1), _MISSING),
+    (Examine(trial="nominal_0", set_index=1), _GRADED),
+    (Examine(trial="nominal_0", set_index=1), Graded(trial=_TRIAL, measured=None, worst_row=0.0)),
+    (ExamineRepeat(trial="nominal_0", set_index=1), Same()),
+    (ExamineRepeat(trial="nominal_0", set_index=1), _MISSING),
+    (ExamineRepeat(trial="nominal_0", set_index=1), Different(difference=0.1, graded=_GRADED)),
+    (DetectChange(set_index=0), Changed(changed=True)),
+    (Renew(), Renewed(slowdown=1.5)),
+    (VerifyInputs(set_index=2), Intact(intact=False)),
+    (Copy(set_index=2), Done()),
+    (Idle(), Idled(seconds=1e-4)),
+    (Check(set_index=2), _TRIAL),
+    (PrepareMode(mode="eager"), ModeReady(rel_error=1e-7, measured=PrecisionClass.EXACT)),
+    (PrepareMode(mode="eager_tf32"), ModeReady(rel_error=0.5, measured=None)),
+    (Loop(mode="eager", first_set=3, calls=21), Looped(own_s=0.25)),
+]
+
+
+@pytest.mark.parametrize(("request_", "reply"), EXCHANGES)
+def test_every_request_and_every_reply_survives_its_line(request_: Request[Any], reply: Record) -> None:
+    asked, answered = encode_request(request_), encode_reply(reply)
+    assert asked.count(b"\n") == answered.count(b"\n") == 1
+    assert decode_request(asked) == request_
+    assert decode_reply(answered, request_) == reply
+
+
+def test_every_request_and_every_kind_of_reply_is_exchanged_above() -> None:
+    assert {type(request) for request, _ in EXCHANGES} == set(REQUESTS)
+    seen = {request: {type(reply) for asked, reply in EXCHANGES if type(asked) is request} for request in REQUESTS}
+    assert seen == {request: set(request.replies) for request in REQUESTS}
+
+
+def test_every_request_of_the_module_is_listed_under_an_operation_of_its_own() -> None:
+    defined = {m for m in vars(messages).values() if isinstance(m, type) and issubclass(m, Request)} - {Request}
+    assert defined == set(REQUESTS)
+    assert len({request.op for request in REQUESTS}) == len(REQUESTS)
+
+
+def test_the_worker_answers_every_request_with_the_replies_that_the_parent_expects() -> None:
+    assert set(OPERATIONS) | {Load} == set(REQUESTS)
+    for request, operation in OPERATIONS.items():
+        hints = get_type_hints(operation)
+        given = hints.pop("return")
+        assert set(get_args(given) or (given,)) == set(request.replies)
+        assert list(hints.values()) == [request]
+    assert (get_type_hints(Judge.loaded)["return"],) == Load.replies
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        NoRoomError("memory ran out"),
+        ProblemError("reference.py: no"),
+        DeviceError("no GPU"),
+        DeviceLostError("integers"),
+        JudgeCrashed("gone"),
+        EngineError("ours"),
+    ],
+)
+def test_a_failure_is_raised_by_the_parent_as_the_worker_raised_it(error: RidgelineError) -> None:
+    failed = decode_reply(encode_reply(Failed.of(error)), Renew())
+    assert isinstance(failed, Failed)
+    raised = failed.error()
+    assert (type(raised), str(raised)) == (type(error), str(error))
+
+
+def test_an_error_without_a_code_of_its_own_is_its_base_s_or_the_engine_s() -> None:
+    class NarrowError(ProblemError):
+        pass
+
+    assert type(Failed.of(NarrowError("no")).error()) is ProblemError
+    assert type(Failed.of(ModelError("no")).error()) is EngineError
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"hello",
+        b"[1]",
+        b"3",
+        b"{}",
+        b'{"reply": "Looped", "own_s": 1.0}',
+        b'{"reply": "Renewed"}',
+        b'{"reply": "Failed", "code": 3}',
+    ],
+)
+def test_a_line_that_is_no_reply_to_the_request_is_refused(line: bytes) -> None:
+    with pytest.raises(NotAReplyError, match="renew"):
+        decode_reply(line, Renew())
+
+
+def test_a_grade_that_passed_has_a_class() -> None:
+    with pytest.raises(ValueError, match="needs a class"):
+        Graded(trial=dataclasses.replace(_TRIAL, passed=True), measured=None, worst_row=0.0)
+
+
+def test_requests_name_their_operation_first() -> None:
+    assert json.loads(encode_request(Poison(set_index=1, nan=True))) == {"op": "poison", "set_index": 1, "nan": True}

@@ -1,0 +1,52 @@
+"""A small reference with its cases and its domain, without a judge's process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+from ridgeline.tools.judge.worker.device import Cpu
+from ridgeline.tools.judge.worker.grading.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.domain import Domain
+from ridgeline.tools.judge.worker.inputs.source import SecretSource
+from ridgeline.tools.judge.worker.reference import Reference
+
+N_SETS = 4
+SOURCE = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, {names}):
+{body}
+
+
+def get_inputs():
+    return [{inputs}]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+@dataclass
+class Made:
+    """A reference's cases and its domain."""
+
+    book: CaseBook
+    source: SecretSource
+    domain: Domain
+
+
+def made(names: str, inputs: str, *body: str, left_out: frozenset[str] = frozenset(), **limits: int) -> Made:
+    lines = "\n".join(f"        {line}" for line in body)
+    reference = Reference(SOURCE.format(names=names, inputs=inputs, body=lines))
+    source = SecretSource(reference, b"secret")
+    memory: Any = SimpleNamespace(
+        parameters={}, inputs=[reference.draw_inputs(0)], n_sets=N_SETS, device=Cpu()
+    )  # no process to share memory with
+    book = CaseBook(reference, source, memory, **({"budget_bytes": 1 << 20} | limits))
+    return Made(book, source, Domain(book, reference, source, memory, left_out=left_out))

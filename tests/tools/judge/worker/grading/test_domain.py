@@ -1,0 +1,108 @@
+"""What a trial may hold is found out by running the reference: narrower ways are tried, and what stays is named."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from tests.tools.judge.worker.grading.made import N_SETS, made
+
+from ridgeline.tools.errors import DeviceLostError
+from ridgeline.tools.judge.worker.device import Cpu
+from ridgeline.tools.judge.worker.grading.case import TRANSFORMED
+from ridgeline.tools.judge.worker.inputs.timed_sets import Draws, Mixtures
+
+CAUSAL = "torch.randn(32, 32), torch.ones(32, 32, dtype=torch.bool).tril()"
+
+
+def test_a_mask_that_may_not_lose_elements_only_gains_some() -> None:
+    found = made("x, mask", CAUSAL, "return x.masked_fill(~mask, 0.0) / mask.diagonal()[:, None]")
+    given, (_, mask) = torch.ones(32, 32, dtype=torch.bool).tril(), found.source.nominal("a")
+    assert bool((mask >= given).all()) and not torch.equal(mask, given)
+    assert not found.domain.skipped and set(TRANSFORMED) <= set(found.domain.names)
+
+
+def test_lengths_whose_zero_is_refused_begin_at_one() -> None:
+    body = "kept = torch.arange(16) < lengths[:, None]", "return (x * kept).sum(-1) / lengths"
+    found = made("x, lengths", "torch.randn(64, 16), torch.full((64,), 16)", *body)
+    lengths = found.source.nominal("a")[1]
+    assert (int(lengths.min()) >= 1, int(lengths.max()) <= 16, not found.domain.skipped) == (True, True, True)
+
+
+def test_an_input_whose_other_values_are_refused_is_kept_and_named() -> None:
+    body = "if bool((table != table[0]).any()):", "    raise ValueError('no')", "return x + table + shift"
+    inputs = "torch.randn(9), torch.full((9,), 3.0), torch.full((9,), 8.0)"
+    found = made("x, table, shift", inputs, *body)
+    assert list(found.domain.skipped) == ["other table"] and "no" in found.domain.skipped["other table"]
+    assert not torch.equal(found.source.nominal("a")[2], found.source.given("a")[2])
+
+
+def test_a_reference_that_refuses_mixtures_gets_a_draw_for_each_set() -> None:
+    body = "assert bool((x.sum(-1) - 1).abs().max() < 1e-3)", "return x * 2"
+    refusing = made("x", "torch.randn(8, 64).softmax(dim=-1)", *body)
+    taking = made("x", "torch.randn(8, 64).softmax(dim=-1)", body[1])
+    assert isinstance(refusing.source.fill("a", N_SETS), Draws)
+    assert isinstance(taking.source.fill("a", N_SETS), Mixtures)
+
+
+LOSES = 'raise RuntimeError("CUDA error: device-side assert triggered")'
+
+
+@pytest.mark.parametrize(
+    ("names", "inputs", "bad", "tried", "skipped"),
+    [
+        (
+            "x",
+            "torch.rand(64, 16)",
+            "bool((x > 1).any())",
+            ["shifted", "row_scaled", "outliers"],
+            {"shifted", "row_scaled", "outliers"},
+        ),
+        (
+            "x, n, m",
+            "torch.rand(64, 16), torch.full((64,), 16), torch.full((64,), 9)",
+            "bool((n != 16).any())",
+            ["other inputs", "other n, way 0", "other n, way 1"],
+            {"other n"},
+        ),
+        (
+            "x, n, m",
+            "torch.rand(64, 16), torch.full((64,), 16), torch.full((64,), 16)",
+            "bool((n != 16).any()) and bool((m != 16).any())",
+            ["other inputs", "other inputs, each accepted alone"],
+            {"other n", "other m"},
+        ),
+    ],
+    ids=["a probability", "a length", "two lengths"],
+)
+def test_what_loses_the_gpu_is_named_and_left_out_the_next_time(
+    names, inputs, bad, tried, skipped, monkeypatch
+) -> None:
+    lost = []
+
+    def settle(_device: Cpu) -> None:  # as CUDA does: every later call fails
+        if lost:
+            raise RuntimeError("CUDA error: device-side assert triggered")
+
+    monkeypatch.setattr(Cpu, "settle", settle)
+    monkeypatch.setattr(torch, "lost_for_this_test", lost, raising=False)
+    body = (f"if {bad}:", "    torch.lost_for_this_test.append(1)", "    " + LOSES, "return x.sum(-1)")
+    left_out: frozenset[str] = frozenset()
+    for what in tried:
+        with pytest.raises(DeviceLostError, match=f"^{what}$"):
+            made(names, inputs, *body, left_out=left_out)
+        left_out |= {what}
+        lost.clear()
+    found = made(names, inputs, *body, left_out=left_out)
+    assert set(found.domain.skipped) == skipped
+    assert not skipped & set(found.domain.names)
+
+
+def test_a_failure_that_leaves_the_gpu_answering_is_an_objection_as_any_other() -> None:
+    found = made("x", "torch.rand(64, 16)", "if bool((x > 1).any()):", f"    {LOSES}", "return x.sum(-1)")
+    assert "device-side assert" in found.domain.skipped["shifted"]
+
+
+def test_inputs_in_float64_are_judged_with_outliers_too() -> None:
+    found = made("x", "torch.randn(8, 32, dtype=torch.float64)", "return 2 * x")
+    assert "outliers" in found.domain.names and not found.domain.skipped
+    assert float(found.source.outliers("outliers")[0].abs().max()) > 100

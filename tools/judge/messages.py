@@ -1,0 +1,235 @@
+"""What the judge is asked: one record for each request, which names its replies; and the lines of the socket.
+
+A message is one line of JSON. A request carries its operation as `"op"`, a reply the name of its type as `"reply"`.
+`judge/process.py` asks, `judge/worker/__main__.py` answers.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar, cast
+
+from ridgeline.tools.judge.replies import (
+    Changed,
+    Different,
+    Done,
+    Failed,
+    Graded,
+    Idled,
+    Intact,
+    Loaded,
+    Looped,
+    Missing,
+    ModeReady,
+    Renewed,
+    Same,
+    Touched,
+)
+from ridgeline.tools.records.codec import Record
+from ridgeline.tools.records.results import Trial
+from ridgeline.tools.records.vocabulary import DeviceKind, Interface, PrecisionClass
+
+R = TypeVar("R", bound=Record)
+
+
+class NotAReplyError(ValueError):
+    """A line is no reply to the request that was made."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request(Record, Generic[R]):
+    """One operation of the judge, with its arguments; `R` is what it answers: one of `replies`."""
+
+    op: ClassVar[str]
+    replies: ClassVar[tuple[type[Record], ...]] = (Done,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load(Request[Loaded]):
+    """Load a problem: the first request, which runs the reference and makes the sets."""
+
+    op = "load"
+    replies = (Loaded,)
+
+    reference_source: str
+    interface: Interface
+    tolerance: PrecisionClass
+    secret: str  # hexadecimal: what inputs and parameters are drawn from
+    call_limit_s: float  # for one step of the reference
+    device: DeviceKind
+    cache_bytes: int
+    memory_bytes: int
+    left_out: tuple[str, ...] = ()  # what lost earlier judges of this problem the GPU
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wipe(Request[Done]):
+    """Overwrite all that earlier runners could write."""
+
+    op = "wipe"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepare(Request[Done]):
+    """Put a trial's inputs and parameters in place and poison the set's outputs, with NaN or a large number."""
+
+    op = "prepare"
+
+    trial: str
+    set_index: int
+    nan: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Poison(Request[Done]):
+    """Poison one set's outputs, with NaN or a large number."""
+
+    op = "poison"
+
+    set_index: int
+    nan: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examine(Request[Touched | Missing | Graded]):
+    """Grade a first run on a trial, and keep a copy of its outputs."""
+
+    op = "examine"
+    replies = (Touched, Missing, Graded)
+
+    trial: str
+    set_index: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExamineRepeat(Request[Missing | Same | Different]):
+    """Compare a second run on the same inputs with the first one's copy."""
+
+    op = "repeated"
+    replies = (Missing, Same, Different)
+
+    trial: str
+    set_index: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DetectChange(Request[Changed]):
+    """Compare a set's outputs with the copy of those that were examined."""
+
+    op = "changed"
+    replies = (Changed,)
+
+    set_index: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renew(Request[Renewed]):
+    """Give every set new inputs and poisoned outputs, and new parameters to all."""
+
+    op = "renew"
+    replies = (Renewed,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyInputs(Request[Intact]):
+    """Compare a set's inputs with what the last renewal wrote there."""
+
+    op = "intact"
+    replies = (Intact,)
+
+    set_index: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copy(Request[Done]):
+    """Copy a set's outputs out and back: the parent measures a collection by it."""
+
+    op = "copy"
+
+    set_index: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Idle(Request[Idled]):
+    """Time next to nothing on the device."""
+
+    op = "idle"
+    replies = (Idled,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check(Request[Trial]):
+    """Grade a set after a timed loop, against what its inputs of now give."""
+
+    op = "check"
+    replies = (Trial,)
+
+    set_index: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrepareMode(Request[ModeReady]):
+    """Compile the reference in a mode where it must be, and call it once."""
+
+    op = "prepare_mode"
+    replies = (ModeReady,)
+
+    mode: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loop(Request[Looped]):
+    """Time the reference over rotating sets."""
+
+    op = "loop"
+    replies = (Looped,)
+
+    mode: str
+    first_set: int
+    calls: int
+
+
+REQUESTS: tuple[type[Request[Any]], ...] = (
+    Load, Wipe, Prepare, Poison, Examine, ExamineRepeat, DetectChange, Renew, VerifyInputs, Copy, Idle, Check,
+    PrepareMode, Loop,
+)  # fmt: skip
+_BY_OP = {request.op: request for request in REQUESTS}
+
+
+# ------------------------------------------------------------------------------------------------------------ the lines
+
+
+def encode_request(request: Request[Any]) -> bytes:
+    """Return the line that asks for an operation."""
+    return _line({"op": request.op, **request.to_json()})
+
+
+def decode_request(line: bytes | str) -> Request[Any]:
+    """Return the request that a line of the parent makes."""
+    data = json.loads(line)
+    return _BY_OP[data["op"]].from_json(data)
+
+
+def encode_reply(reply: Record) -> bytes:
+    """Return the line that answers a request."""
+    return _line({"reply": type(reply).__name__, **reply.to_json()})
+
+
+def decode_reply(line: bytes, request: Request[R]) -> R | Failed:
+    """Return what a line answers to a request.
+
+    Raises:
+        NotAReplyError: the line is no such answer.
+    """
+    kinds: tuple[type[Record], ...] = (*request.replies, Failed)
+    try:
+        data = json.loads(line)
+        kind = next(k for k in kinds if k.__name__ == data["reply"])
+        return cast("R | Failed", kind.from_json(data))
+    except (ValueError, TypeError, KeyError, AttributeError, StopIteration) as error:
+        raise NotAReplyError(f"not a reply to {request.op}") from error
+
+
+def _line(data: dict[str, Any]) -> bytes:
+    return json.dumps(data, allow_nan=False).encode() + b"\n"

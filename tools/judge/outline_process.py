@@ -1,0 +1,80 @@
+"""The parent's handle on the process that outlines references (no torch here)."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from types import TracebackType
+from typing import Self
+
+from ridgeline.tools.errors import EngineError
+from ridgeline.tools.judge.memory_check import in_gb, smaller_sizes
+from ridgeline.tools.judge.outline import LIMIT_S, MEMORY_BYTES, Outline, OutlineRequest
+from ridgeline.tools.machine.python_env import python_path
+from ridgeline.tools.records.problem import Device
+
+
+class OutlineProcess:
+    """A process that outlines one reference after the other; ends with the block and with this process."""
+
+    def __init__(
+        self, *, limit_s: float = LIMIT_S, memory_bytes: int = MEMORY_BYTES, with_graphs: bool = False
+    ) -> None:
+        """Start the process, which imports torch for seconds; each reference then takes a fraction of one.
+
+        `limit_s` and `memory_bytes` hold for each reference; `with_graphs` exports each reference too.
+        """
+        self._terms = OutlineRequest(
+            source="", tolerance="", limit_s=limit_s, memory_bytes=memory_bytes, with_graph=with_graphs
+        )
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "ridgeline.tools.judge.worker.outline_main", str(os.getpid())]
+            + ["--graphs"] * with_graphs,
+            env=os.environ | {"PYTHONPATH": python_path(), "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"},
+            cwd="/",
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def outline(self, reference_source: str, tolerance: str = "fp32") -> Outline:
+        """Return what can be told of a reference without running it for real.
+
+        Raises:
+            EngineError: the process went away.
+        """
+        assert self._process.stdin is not None  # noqa: S101  both are pipes
+        assert self._process.stdout is not None  # noqa: S101
+        request = replace(self._terms, source=reference_source, tolerance=tolerance)
+        try:
+            self._process.stdin.write(json.dumps(request.to_json()) + "\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            pass  # the empty line below says the same
+        line = self._process.stdout.readline()
+        if not line:
+            raise EngineError(f"the process that outlines references ended with status {self._process.wait()}")
+        return Outline.from_json(json.loads(line))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """End the process; its child, if it has one, ends with it."""
+        self._process.kill()
+        self._process.communicate()
+
+
+def explain_no_room(reference_source: str, tolerance: str, device: Device) -> str:
+    """Return how much memory judging takes, for a reference for which it ran out; "" when that is not the reason."""
+    with OutlineProcess() as outlines:
+        found = outlines.outline(reference_source, tolerance)
+    needed = found.judge_bytes(device) if found.signature else 0
+    if needed <= device.memory_bytes:
+        return ""
+    return smaller_sizes(device.kind, f"about {in_gb(needed)}", device.memory_bytes)

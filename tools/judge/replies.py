@@ -1,0 +1,196 @@
+"""What the judge answers: one record for each kind of reply, and a code for each kind of failure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ridgeline.tools.errors import (
+    DeviceError,
+    DeviceLostError,
+    EngineError,
+    JudgeCrashed,
+    NoRoomError,
+    ProblemError,
+    RidgelineError,
+)
+from ridgeline.tools.records.codec import Record
+from ridgeline.tools.records.finding import Finding
+from ridgeline.tools.records.problem import ArgSpec, Description
+from ridgeline.tools.records.results import Trial
+from ridgeline.tools.records.vocabulary import PrecisionClass
+
+
+class FailureCode(StrEnum):
+    """Why an operation gave no result: which exception the parent raises for it."""
+
+    NO_ROOM = "no_room"
+    PROBLEM = "problem"
+    DEVICE = "device"
+    DEVICE_LOST = "device_lost"
+    JUDGE_LOST = "judge_lost"
+    ENGINE = "engine"
+
+
+_RAISED: dict[FailureCode, type[RidgelineError]] = {  # a subclass before its base
+    FailureCode.NO_ROOM: NoRoomError,
+    FailureCode.PROBLEM: ProblemError,
+    FailureCode.DEVICE: DeviceError,
+    FailureCode.DEVICE_LOST: DeviceLostError,
+    FailureCode.JUDGE_LOST: JudgeCrashed,
+    FailureCode.ENGINE: EngineError,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done(Record):
+    """The operation ended; there is nothing to say of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed(Record):
+    """The operation gave no result."""
+
+    code: FailureCode
+    message: str
+
+    @classmethod
+    def of(cls, error: RidgelineError) -> Failed:
+        """Return the reply for an error of the judge's own."""
+        code = next((c for c, kind in _RAISED.items() if isinstance(error, kind)), FailureCode.ENGINE)
+        return cls(code=code, message=str(error))
+
+    def error(self) -> RidgelineError:
+        """Return the exception that the parent raises."""
+        return _RAISED[self.code](self.message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place(Record):
+    """Where one tensor argument lies: at `offset + set_index * set_stride` bytes of a region."""
+
+    spec: ArgSpec
+    region: int
+    offset: int
+    set_stride: int  # 0 for parameters and buffers, which all sets share
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegionForm(Record):
+    """The size of one region of shared memory, and whether a runner may write it."""
+
+    size_bytes: int
+    writable: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded(Record):
+    """A problem that the judge has loaded; the regions' descriptors travel beside this reply, in the same order."""
+
+    description: Description
+    n_sets: int
+    regions: tuple[RegionForm, ...]
+    places: tuple[Place, ...]  # signature order, tensors only
+    trials: tuple[str, ...]
+    degenerate: Finding | None  # None when a kernel has work to do
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Element(Record):
+    """One element of an output, with the value that it has and the one that it should have."""
+
+    index: tuple[int, ...]
+    got: float
+    expected: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Touched(Record):
+    """The candidate wrote to an input."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missing(Record):
+    """Elements of an output still hold the poison: the candidate did not write them."""
+
+    output: str
+    count: int
+    total: int  # elements of the output
+    first: int  # flat index of the first missing element
+    width: int  # elements in a row of the output
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Graded(Record):
+    """How the outputs of one run compare with the expected ones. The last five fields explain a trial that failed."""
+
+    trial: Trial
+    measured: PrecisionClass | None  # the strictest class whose gates the outputs meet; None: they meet none
+    worst_row: float  # the largest error of one row
+    output: str = ""  # the output that is furthest off
+    stale: str = ""  # the earlier trial whose output this is, "" for none
+    non_finite: Element | None = None  # an element whose NaN or infinity does not match
+    worst: Element | None = None  # the element that is furthest off
+    wrong_integers: int = 0
+
+    def __post_init__(self) -> None:
+        if self.trial.passed and self.measured is None:
+            raise ValueError(f"{self.trial.name}: a trial that passed needs a class")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Same(Record):
+    """The second run gave the same bits as the first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Different(Record):
+    """The second run gave other outputs than the first."""
+
+    difference: float  # relative error of the second run over the first
+    graded: Graded  # the second run's
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changed(Record):
+    """Whether a set's outputs differ from those that were examined, in any bit."""
+
+    changed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renewed(Record):
+    """How long new contents took, over what they took before any candidate was there; 0 on a CPU."""
+
+    slowdown: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intact(Record):
+    """Whether a set still holds the inputs that it was given."""
+
+    intact: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Idled(Record):
+    """How long the device took for next to nothing."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModeReady(Record):
+    """How exact a mode of the reference is: the error of its first call, and the class that fits it."""
+
+    rel_error: float
+    measured: PrecisionClass | None  # None: it fits no class
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looped(Record):
+    """How long a loop of the reference took by the judge's own clock or the GPU's."""
+
+    own_s: float

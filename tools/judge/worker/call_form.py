@@ -1,0 +1,155 @@
+"""The form of a call: what `forward` takes and gives, as flat tuples of tensors and as the signature describes them.
+
+A template of the arguments has a slot for each input tensor; `filled` puts tensors into the slots.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ridgeline.tools.errors import ProblemError
+from ridgeline.tools.judge.worker.contract import like, tensors_in
+from ridgeline.tools.judge.worker.memory import storage_elements
+from ridgeline.tools.judge.worker.user_code import FILE as _FILE
+from ridgeline.tools.records.problem import ArgSpec
+from ridgeline.tools.records.vocabulary import ArgKind, Role
+
+Tensors = tuple[torch.Tensor, ...]
+
+_LARGEST_INT = 2**53  # scalars travel as doubles
+_SCALARS: tuple[tuple[type, str], ...] = ((bool, "bool"), (int, "int64"), (float, "float64"))
+_DTYPES = frozenset({"float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "bool"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    """Where the n-th input tensor goes in the arguments of `forward`."""
+
+    index: int
+
+
+def argument_names(forward: Callable[..., Any]) -> list[str]:
+    """Return the names that positional arguments have; none from `*args` on."""
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    try:
+        return [p.name for p in inspect.signature(forward).parameters.values() if p.kind in positional]
+    except (TypeError, ValueError):  # a callable of some native library
+        return []
+
+
+def template_of(value: Any, name: str, source: str, specs: list[ArgSpec], taken: set[str]) -> Any:
+    """Return the template of one argument, and add to `specs` what it holds.
+
+    Args:
+        value: what `get_inputs` gives for the argument.
+        name: a C identifier for it.
+        source: how the reference names it.
+        specs: the descriptions so far.
+        taken: the names so far, in upper case.
+
+    Raises:
+        ProblemError: a kernel could not take the value.
+    """
+    if isinstance(value, list | tuple):
+        parts = [template_of(v, f"{name}_{i}", f"{source}[{i}]", specs, taken) for i, v in enumerate(value)]
+        return like(value, parts)
+    if isinstance(value, dict):
+        named = [(k, c_name(f"{name}_{k}"), f"{source}[{k!r}]") for k in value]
+        return {k: template_of(value[k], inner, place, specs, taken) for k, inner, place in named}
+    name = unique_name(name, taken)
+    if isinstance(value, torch.Tensor):
+        strange = _strangeness(value)
+        if strange:
+            raise ProblemError(f"{_FILE}: input {source} is {strange}, which kernels cannot read")
+        index = sum(s.kind is ArgKind.TENSOR for s in specs)
+        specs.append(tensor_spec(name, Role.INPUT, value, source, keep_strides=True))
+        return _Slot(index)
+    if value is None:
+        specs.append(ArgSpec(name=name, role=Role.INPUT, kind=ArgKind.NONE, source=source))
+        return None
+    specs.append(_scalar_spec(name, value, source))
+    return value
+
+
+def _scalar_spec(name: str, value: Any, source: str) -> ArgSpec:
+    if isinstance(value, int) and abs(value) > _LARGEST_INT:
+        raise ProblemError(f"{_FILE}: input {source} exceeds 2^53, which a kernel could not get exactly")
+    dtype = next((dtype for kind, dtype in _SCALARS if isinstance(value, kind)), None)
+    if dtype is None:
+        raise ProblemError(
+            f"{_FILE}: input {source} is a {type(value).__name__}: tensors, numbers, None, or lists and dicts of them"
+        )
+    return ArgSpec(name=name, role=Role.INPUT, kind=ArgKind.SCALAR, dtype=dtype, value=float(value), source=source)
+
+
+def filled(template: Any, inputs: Tensors) -> Any:
+    """Return an argument from its template, with these tensors in its slots."""
+    if isinstance(template, _Slot):
+        return inputs[template.index]
+    if isinstance(template, list | tuple):
+        return like(template, [filled(t, inputs) for t in template])
+    if isinstance(template, dict):
+        return {key: filled(t, inputs) for key, t in template.items()}
+    return template
+
+
+def flat_outputs(result: Any) -> Tensors:
+    """Return the tensors of a result, lists and tuples flattened.
+
+    Raises:
+        ProblemError: there is none, or one has a type that kernels cannot write.
+    """
+    tensors = tuple(tensors_in(result))
+    if not tensors:
+        raise ProblemError(f"{_FILE}: forward() must return a tensor, got {type(result).__name__}")
+    for tensor in tensors:
+        strange = _strangeness(tensor)
+        if strange:
+            raise ProblemError(f"{_FILE}: forward() returns {strange}, which kernels cannot write")
+    return tensors
+
+
+def tensor_spec(name: str, role: Role, tensor: torch.Tensor, source: str, *, keep_strides: bool) -> ArgSpec:
+    """Return a tensor's description; without `keep_strides`, or where it is not dense, a contiguous one."""
+    shape = tuple(tensor.shape)
+    spec = ArgSpec(
+        name=name, role=role, dtype=dtype_name(tensor), shape=shape, strides=tuple(tensor.stride()), source=source
+    )
+    if keep_strides and storage_elements(spec) == tensor.numel():
+        return spec  # dense in some order
+    contiguous = tuple(torch.empty(shape, device="meta").stride())
+    return ArgSpec(name=name, role=role, dtype=spec.dtype, shape=shape, strides=contiguous, source=source)
+
+
+def c_name(name: str) -> str:
+    """Return a C identifier that is like a name."""
+    identifier = re.sub(r"\W", "_", name)
+    return identifier if not identifier[:1].isdigit() else f"_{identifier}"
+
+
+def unique_name(name: str, taken: set[str]) -> str:
+    """Return a name that no other equals, in upper case either: problem.h has constants by it."""
+    while name.upper() in taken:
+        name += "_"
+    taken.add(name.upper())
+    return name
+
+
+def _strangeness(tensor: torch.Tensor) -> str:
+    """Return what keeps a tensor from being plain memory of a type that C has; "" for nothing."""
+    if tensor.is_nested or tensor.layout is not torch.strided:
+        return "nested" if tensor.is_nested else str(tensor.layout).removeprefix("torch.").removeprefix("_")
+    if tensor.is_meta:
+        return "on the meta device, without values"
+    return "" if dtype_name(tensor) in _DTYPES else dtype_name(tensor)
+
+
+def dtype_name(tensor: torch.Tensor) -> str:
+    """Return "float32" for torch.float32."""
+    return str(tensor.dtype).removeprefix("torch.")

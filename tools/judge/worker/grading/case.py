@@ -1,0 +1,88 @@
+"""One trial: what goes into it, what must come out, and how far outputs are from that."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import torch
+
+from ridgeline.tools.judge.worker.call_form import Tensors
+from ridgeline.tools.judge.worker.grading.compare import Expected, compare, expect
+from ridgeline.tools.judge.worker.reference import Reference
+from ridgeline.tools.records.precision import Errors
+from ridgeline.tools.records.vocabulary import PrecisionClass
+
+NOMINAL = ("nominal_0", "nominal_1")
+TWEAKED = ("tweaked_0", "tweaked_1")
+TRANSFORMED = (*TWEAKED, "shifted", "row_scaled", "integers", "outliers")
+GIVEN = NOMINAL[1]
+"""The trial whose inputs are all as `get_inputs` gives them, those too that it always gives alike."""
+
+
+@dataclass(slots=True)
+class Case:
+    """One trial's inputs, its expected outputs, and each precision class's own error on it."""
+
+    name: str
+    inputs: Tensors
+    parameters: dict[str, torch.Tensor]
+    expected: tuple[Expected, ...]
+    own: dict[PrecisionClass, Errors | None] = field(default_factory=dict)  # None: the class cannot hold these numbers
+    fits: bool = True  # PyTorch's own output is finite wherever the expected one is: fp16 ends at 65504
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the memory this case holds."""
+        tensors = [*self.inputs, *self.parameters.values(), *(e.values for e in self.expected)]
+        return sum(t.numel() * t.element_size() for t in tensors)
+
+    @property
+    def is_finite(self) -> bool:
+        """Return whether every expected output is finite everywhere."""
+        return all(e.all_finite for e in self.expected)
+
+
+def exact_of(native: Tensors) -> Tensors:
+    """Return the reference's outputs as `expected_of` needs them: integers and bools, and nothing of floating ones."""
+    return tuple(n.new_empty(0) if n.is_floating_point() else n for n in native)
+
+
+def expected_of(
+    reference: Reference, inputs: Tensors, parameters: dict[str, torch.Tensor], exact: Tensors
+) -> tuple[Expected, ...]:
+    """Return the expected outputs: in float64, or what `exact` has of integers and bools."""
+    with torch.no_grad():
+        doubles = reference.run_double(inputs, parameters)
+    pairs = zip(doubles, exact, strict=True)
+    return tuple(expect(d if d.is_floating_point() and n.is_floating_point() else n) for d, n in pairs)
+
+
+def errors_of(outputs: Tensors, expected: tuple[Expected, ...]) -> Errors | None:
+    """Return how far outputs are from the expected ones, None where one is not finite that should be."""
+    errors = Errors(overall=0.0)
+    for output, want in zip(outputs, expected, strict=True):
+        found = compare(output, want)
+        if found.non_finite is not None:
+            return None
+        errors = errors.merged(found.errors)
+    return errors
+
+
+def fits_type(outputs: Tensors, expected: tuple[Expected, ...]) -> bool:
+    """Return whether outputs are finite wherever the expected ones are, so that the outputs' type holds them."""
+    if not all(math.isfinite(e.norm) for e in expected):
+        return False  # float64 holds the values and not their squares: every error would be none
+    pairs = [(o, e) for o, e in zip(outputs, expected, strict=True) if o.is_floating_point()]
+    return all(bool((torch.isfinite(o) | ~_is_finite(e)).all()) for o, e in pairs)
+
+
+def are_finite(outputs: Tensors) -> bool:
+    """Return whether every floating output is finite everywhere."""
+    return all(bool(torch.isfinite(o).all()) for o in outputs if o.is_floating_point())
+
+
+def _is_finite(expected: Expected) -> torch.Tensor:
+    """Return which elements are finite; one word where all are."""
+    values = expected.values
+    return torch.ones((), dtype=torch.bool, device=values.device) if expected.all_finite else torch.isfinite(values)

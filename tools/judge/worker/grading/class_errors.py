@@ -1,0 +1,48 @@
+"""A precision class's own error on a trial: the reference's operands rounded to the class, then computed in float64."""
+
+from __future__ import annotations
+
+import functools
+
+import torch
+
+from ridgeline.tools.judge.worker.grading.case import Case, errors_of
+from ridgeline.tools.judge.worker.reference import Reference
+from ridgeline.tools.records.precision import Errors
+from ridgeline.tools.records.vocabulary import PrecisionClass
+
+_ROUNDED_TO = {
+    PrecisionClass.FP16: torch.float16,
+    PrecisionClass.BF16: torch.bfloat16,
+    PrecisionClass.FP8: torch.float8_e4m3fn,
+}
+_TF32_DROPPED_BITS = 13  # tf32 keeps 10 of float32's 23 mantissa bits
+
+
+def rounding_errors(reference: Reference, case: Case, precision: PrecisionClass) -> Errors | None:
+    """Return what rounding to a class does to a case; None when the class cannot hold these numbers."""
+    inputs = tuple(rounded(t, precision) for t in case.inputs)
+    parameters = {n: rounded(t, precision) for n, t in case.parameters.items()}
+    with torch.no_grad():
+        outputs = reference.run_double(inputs, parameters)
+    stored = precision in _ROUNDED_TO
+    outputs = tuple(rounded(o, precision) if stored else o for o in outputs)
+    floating = [(o, e) for o, e in zip(outputs, case.expected, strict=True) if not e.is_exact]
+    return errors_of(tuple(o for o, _ in floating), tuple(e for _, e in floating))
+
+
+def worst_of(errors: Errors, *others: Errors | None) -> Errors:
+    """Return the worst of errors; None counts for nothing."""
+    return functools.reduce(lambda worst, found: worst.merged(found) if found else worst, others, errors)
+
+
+def rounded(tensor: torch.Tensor, precision: PrecisionClass) -> torch.Tensor:
+    """Return a tensor of the same type whose values a class can hold; integers and bools as they are."""
+    if not tensor.is_floating_point() or precision is PrecisionClass.FP32:
+        return tensor
+    if precision is PrecisionClass.TF32:
+        bits = tensor.float().contiguous().view(torch.int32)
+        half = (1 << (_TF32_DROPPED_BITS - 1)) - 1 + ((bits >> _TF32_DROPPED_BITS) & 1)  # to nearest, ties to even
+        kept = (bits + half) & ~((1 << _TF32_DROPPED_BITS) - 1)
+        return kept.view(torch.float32).to(tensor.dtype).view_as(tensor)
+    return tensor.to(_ROUNDED_TO[precision]).to(tensor.dtype)

@@ -1,0 +1,124 @@
+"""Other values for an input, made from its own: transforms of the whole input, and one row that differs.
+
+Order is the caller's affair; symmetry and structural zeros stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from ridgeline.tools.judge.worker.inputs.structure import has_structural_zeros, is_binary, is_symmetric
+
+_ROW_SCALE_BITS = 5.0  # row scales are 2^U(-5, 5)
+_INTEGER_RANGE = 4  # small integers are exact in every class down to fp8
+_OUTLIERS = (100.0, 150.0)  # times max(1, rms): exp of it is beyond fp32
+_OUTLIER_ROWS = 0.25
+_OUTLIER_ROOM = 64  # an outlier is at most the type's largest number over this
+_SEGMENTS = 16  # a tweaked input of one dimension differs in this part of it
+
+
+def shifted(tensor: torch.Tensor, _generator: torch.Generator) -> torch.Tensor:
+    """Return 3x + 2; zeros stay zero where they are structure (a triangular matrix)."""
+    moved = tensor * 3 + 2
+    return torch.where(tensor == 0, tensor, moved) if has_structural_zeros(tensor) else moved
+
+
+def row_scaled(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return every row (the last dimension) times its own power of two."""
+    shape = (*tensor.shape[:-1], 1) if tensor.dim() > 1 else tensor.shape
+    bits = torch.rand(shape, generator=generator, device=generator.device) * 2 * _ROW_SCALE_BITS - _ROW_SCALE_BITS
+    scale = torch.exp2(bits).to(tensor.dtype)
+    return tensor * (scale * scale.mT) if is_symmetric(tensor) else tensor * scale
+
+
+def whole_numbers(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return small whole numbers of the same sign and range as the tensor's."""
+    finite = torch.isfinite(tensor)
+    if not bool(finite.any()):
+        return tensor
+    low, high = float(tensor[finite].min()), float(tensor[finite].max())
+    lowest = 0 if low >= 0 else -_INTEGER_RANGE
+    highest = 1 if lowest == 0 and high <= 1 else _INTEGER_RANGE
+    drawn = torch.randint(lowest, highest + 1, tensor.shape, generator=generator, device=generator.device)
+    whole = torch.where(finite, drawn.to(tensor.dtype), tensor)
+    if is_symmetric(tensor):
+        whole = whole.tril() + whole.tril(-1).mT
+    return torch.where(tensor == 0, tensor, whole) if has_structural_zeros(tensor) else whole
+
+
+def with_outliers(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return the tensor with one large element at a random place of some rows."""
+    if tensor.dim() == 0 or tensor.numel() == 0 or is_binary(tensor):
+        return tensor
+    rows = tensor.reshape(-1, tensor.shape[-1])
+    columns = _outlier_columns(rows, generator, on_diagonal=is_symmetric(tensor))
+    there = rows.gather(1, columns)
+    values = _outlier_values(tensor, there.shape, generator)
+    is_chosen = torch.rand(there.shape, generator=generator, device=generator.device) < _OUTLIER_ROWS
+    is_chosen[_random_index((len(rows),), generator)] = True
+    is_fixed = ~torch.isfinite(there) | ((there == 0) if has_structural_zeros(tensor) else torch.zeros_like(is_chosen))
+    return rows.scatter(1, columns, torch.where(is_chosen & ~is_fixed, values, there)).view(tensor.shape)
+
+
+def _outlier_columns(rows: torch.Tensor, generator: torch.Generator, *, on_diagonal: bool) -> torch.Tensor:
+    count, width = rows.shape
+    if on_diagonal:
+        return (torch.arange(count, device=rows.device) % width).unsqueeze(1)  # symmetric and definite it stays
+    return torch.randint(width, (count, 1), generator=generator, device=generator.device)
+
+
+def _outlier_values(tensor: torch.Tensor, shape: torch.Size, generator: torch.Generator) -> torch.Tensor:
+    """Return values far beyond the tensor's own, negative ones too where it has any."""
+    low, high = _OUTLIERS
+    known = torch.nan_to_num(tensor, nan=0.0, posinf=0.0, neginf=0.0)
+    summed_in = torch.promote_types(tensor.dtype, torch.float32)
+    rms = float(torch.linalg.vector_norm(known, dtype=summed_in)) / tensor.numel() ** 0.5
+    sizes = torch.rand(shape, generator=generator, device=generator.device) * (high - low) + low
+    largest = min(torch.finfo(tensor.dtype).max, torch.finfo(sizes.dtype).max)
+    sizes = (sizes * max(1.0, rms)).clamp_max(largest / _OUTLIER_ROOM)
+    is_negative = torch.rand(shape, generator=generator, device=generator.device) < 0.5
+    has_negative = bool((known < 0).any()) and not is_symmetric(tensor)
+    return (torch.where(is_negative, -sizes, sizes) if has_negative else sizes).to(tensor.dtype)
+
+
+def with_one_slice(tensor: torch.Tensor, other: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return the tensor with one random row of `other`, one element where there are no rows."""
+    if tensor.dim() != 1 or tensor.numel() == 0:
+        return with_one_row(tensor, other, generator)
+    changed = tensor.clone()
+    index = _random_index(tensor.shape, generator)
+    changed[index] = other[index]
+    return changed
+
+
+def with_one_row(tensor: torch.Tensor, other: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return the tensor with one random row of `other`, a segment of it where there are no rows.
+
+    A symmetric matrix gets a row and its column halved instead: part of another one would break its symmetry.
+    """
+    if tensor.dim() == 0 or tensor.numel() == 0:
+        return other
+    changed = tensor.clone()
+    if tensor.dim() == 1:
+        length = -(-tensor.numel() // _SEGMENTS)
+        (start,) = _random_index((tensor.numel() - length + 1,), generator)
+        changed[start : start + length] = other[start : start + length]
+        return changed
+    index = _random_index(tensor.shape[:-1], generator)
+    if is_symmetric(tensor):
+        return _with_one_scaled(changed, index)
+    changed[index] = other[index]
+    return changed
+
+
+def _with_one_scaled(tensor: torch.Tensor, index: tuple[int, ...]) -> torch.Tensor:
+    """Return a symmetric matrix with one row and its column halved: as definite as it was."""
+    tensor[index] *= 0.5
+    tensor.mT[index] *= 0.5
+    return tensor
+
+
+def _random_index(shape: Sequence[int], generator: torch.Generator) -> tuple[int, ...]:
+    return tuple(int(torch.randint(size, (), generator=generator, device=generator.device)) for size in shape)

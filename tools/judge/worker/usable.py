@@ -1,0 +1,68 @@
+"""Whether a reference can be judged at all: it computes the same thing twice, in one form, and changes nothing else."""
+
+from __future__ import annotations
+
+import torch
+
+from ridgeline.tools.errors import ProblemError
+from ridgeline.tools.judge.worker.call_form import Tensors, dtype_name
+from ridgeline.tools.judge.worker.reference import Reference
+from ridgeline.tools.judge.worker.user_code import FILE as _FILE
+from ridgeline.tools.modelnew.tensor_bits import equal_bits
+from ridgeline.tools.records.problem import Signature
+from ridgeline.tools.records.vocabulary import ArgKind, Role
+
+_STATE = (
+    " (batch normalisation in training mode, a cache?): what it gives depends on earlier calls, which cannot be judged; "
+    "it runs in eval() mode, so leave `training=True` out"
+)
+_RANDOM = " (dropout that is always on?): it runs in eval() mode, so tie what is random to `self.training`"
+
+
+def check_usable(reference: Reference) -> None:
+    """Run the reference twice on the same inputs.
+
+    Raises:
+        ProblemError: it changes its own state, its two results differ beyond rounding, or other inputs give other shapes.
+    """
+    inputs = reference.draw_inputs(1)
+    _check_form("get_inputs()", inputs, reference.signature, Role.INPUT)
+    before = tuple(t.clone() for t in inputs)
+    state = {n: t.clone() for n, t in reference.named_tensors().items()}
+    first = tuple(t.clone() for t in reference.run(inputs))
+    _check_form("forward()", first, reference.signature, Role.OUTPUT)
+    if not all(equal_bits(a, b) for a, b in zip(inputs, before, strict=True)):
+        raise ProblemError(
+            f"{_FILE}: forward() works in place on an input for some values only: a kernel takes one form"
+        )
+    changed = next((n for n, t in reference.named_tensors().items() if not equal_bits(t, state[n])), None)
+    if changed is not None:
+        raise ProblemError(f"{_FILE}: forward() changes its own `{changed}`{_STATE}")
+    for one, two in zip(first, reference.run(inputs), strict=True):
+        if not _agree(one, two):
+            raise ProblemError(f"{_FILE}: forward() is nondeterministic: two runs on the same inputs differ{_RANDOM}")
+    if not any(t.numel() for t in first):
+        raise ProblemError(f"{_FILE}: forward() gives only empty tensors: a kernel would have nothing to do")
+    if all(t.is_floating_point() and not bool(torch.isfinite(t).any()) for t in first):
+        raise ProblemError(f"{_FILE}: forward() gives nothing but NaN or infinity for get_inputs()")
+
+
+def _check_form(what: str, tensors: Tensors, signature: Signature, role: Role) -> None:
+    specs = [s for s in signature.with_role(role) if s.kind is ArgKind.TENSOR]
+    if len(specs) != len(tensors):
+        raise ProblemError(
+            f"{_FILE}: {what} gives {len(specs)} tensors and then {len(tensors)}: a kernel takes one form"
+        )
+    for spec, tensor in zip(specs, tensors, strict=True):
+        one, two = f"{spec.dtype} {spec.shape}", f"{dtype_name(tensor)} {tuple(tensor.shape)}"
+        if one != two:
+            raise ProblemError(f"{_FILE}: {what} gives {one} and then {two}: a kernel takes one form, for any values")
+
+
+def _agree(one: torch.Tensor, two: torch.Tensor) -> bool:
+    if one.shape != two.shape or one.dtype != two.dtype:
+        return False
+    if not one.is_floating_point():
+        return torch.equal(one, two)
+    rounding = 64 * torch.finfo(one.dtype).eps
+    return torch.allclose(one.double(), two.double(), rtol=rounding, atol=rounding, equal_nan=True)
