@@ -103,7 +103,7 @@ class ProblemSession:
 
     def request_s(self, problem: DescribedTarget, build: Build) -> float:
         """Return the cost of a request, measured once; 0 for a Python runner, from whose time nothing is taken off."""
-        if problem.interface is not Interface.C:
+        if problem.interface != Interface.C:
             return 0.0
         if self._request_s is None:
             library = nothing_library(self._cache_dir, problem.device)
