@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ridgeline.tools.machine.devices import device_nodes
+from ridgeline.tools.machine.gpus import device_nodes
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.vocabulary import Label
 from ridgeline.tools.sandbox.sandbox import Confined, Tier, reason_against

@@ -30,7 +30,6 @@ from ridgeline.tools.profile.sanitizer import examine
 from ridgeline.tools.records.problem import Description, Device, Target
 from ridgeline.tools.records.results import Baselines, Comparison, Profile, Timing, Verdict
 from ridgeline.tools.records.vocabulary import Interface, Label, ReasonCode
-from ridgeline.tools.runner.pool import again_if_killed
 from ridgeline.tools.runner.process import RunnerFailure
 from ridgeline.tools.sandbox.sandbox import UNSAFE_VARIABLE, Sandbox, Tier, probe_sandbox
 
@@ -58,7 +57,7 @@ class Evaluator:
         started = time.perf_counter()
         if task.sanitized and self._device.sanitizes_by_tool:
             return self._examine(task, session)
-        verdict = again_if_killed(
+        verdict = session.again_if_killed(
             lambda: verify_candidate(
                 session.judge,
                 lambda: session.runner(task, then_next=True),
@@ -89,12 +88,12 @@ class Evaluator:
         measured again, and where the floor fell the candidate is timed once more.
         """
         session = self._session(task.problem)
-        timing = again_if_killed(lambda: self._time(task, session))
+        timing = session.again_if_killed(lambda: self._time(task, session))
         if timing.reason_code is ReasonCode.BELOW_FLOOR:
             before = session.floor(task.problem)
             ceilings(task.problem.device, again=True)
             if session.floor(task.problem).floor_ms < before.floor_ms:
-                timing = again_if_killed(lambda: self._time(task, session))
+                timing = session.again_if_killed(lambda: self._time(task, session))
         session.start_ahead(task)
         return timing
 

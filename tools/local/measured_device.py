@@ -82,7 +82,7 @@ class MeasuredGpu:
 
     def alone(self, problem: DescribedTarget, build: Build, cache_dir: Path) -> Confined | None:
         """Return how the native host is confined; None for a Python runner, which has no mode without a judge."""
-        if problem.interface is not Interface.C or not build.library_path:
+        if problem.interface != Interface.C or not build.library_path:
             return None
         return runner_plan(problem, build, cache_dir).confined
 

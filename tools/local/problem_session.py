@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from ridgeline.tools.engine import BenchmarkTask, VerifyTask
 from ridgeline.tools.errors import EngineError
@@ -14,12 +15,14 @@ from ridgeline.tools.measure.ceilings import ceilings
 from ridgeline.tools.measure.floor import floor_for
 from ridgeline.tools.measure.request_cost import empty_plan, nothing_library, usual_request_s
 from ridgeline.tools.records.problem import DescribedTarget, Target
-from ridgeline.tools.records.results import Build, Floor
+from ridgeline.tools.records.results import Build, Floor, Timing, Verdict
 from ridgeline.tools.records.vocabulary import Interface
 from ridgeline.tools.runner.plan import runner_plan
-from ridgeline.tools.runner.pool import RunnerPool
+from ridgeline.tools.runner.pool import RunnerPool, again_if_killed
 from ridgeline.tools.runner.process import RunnerProcess
 from ridgeline.tools.sandbox.sandbox import Sandbox
+
+M = TypeVar("M", Verdict, Timing)
 
 
 class ProblemSession:
@@ -89,6 +92,10 @@ class ProblemSession:
         """Start the runner of the candidate after the task's."""
         self._pool.start_ahead(self._find_sandbox(), task, self.judge.problem)
 
+    def again_if_killed(self, measure: Callable[[], M]) -> M:
+        """Return the result of `measure`, measured once more when its runner was killed from outside."""
+        return again_if_killed(measure)
+
     def park(self) -> None:
         """Stop the runners that wait, so that they take no core from a measurement."""
         self._pool.park()
@@ -97,7 +104,7 @@ class ProblemSession:
 
     def request_s(self, problem: DescribedTarget, build: Build) -> float:
         """Return the cost of a request, measured once; 0 for a Python runner, from whose time nothing is taken off."""
-        if problem.interface is not Interface.C:
+        if problem.interface != Interface.C:
             return 0.0
         if self._request_s is None:
             library = nothing_library(self._cache_dir, problem.device)

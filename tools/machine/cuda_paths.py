@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ridgeline.tools.machine.devices import driver_library
+from ridgeline.tools.machine.gpus import driver_library
 
 _NAME = "libcuda.so.1"
 _USUAL_FOLDERS = ("/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib")

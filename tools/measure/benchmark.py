@@ -123,29 +123,28 @@ def compare_sides(
     Raises:
         Distrusted: an output timed here was wrong, work went on between calls, or a clock disagreed.
     """
-    sides = [
+    one, other = (
         TimedSide(side=each, arena=arena, is_tracked=True, request_s=request_s, observe=observe)
         for each in (first, second)
-    ]
-    threads = _warm_up(sides[0], sides[1], settings)
+    )
+    threads = _warm_up(one, other, settings)
     inspect = _inspector(arena, settings, threads, {id(first): collects[0], id(second): collects[1]})
-    _alternate(sides[0], sides[1], inspect, settings)
+    _alternate(one, other, inspect, settings)
     for side in (first, second):
         expect_idle(side, settings.idle_s)
         side.stop()
     expect_drained(inspect)
     if arena.on_gpu:
-        expect_consistent(sides[0], sides[1])
-        expect_consistent(sides[1], sides[0])
-    for timed in sides:
+        expect_consistent(one, other)
+        expect_consistent(other, one)
+    for timed in (one, other):
         expect_prompt(timed, inspect)
-    times = [timed.per_call_s() for timed in sides]
-    measured = _ratio(sides[0], sides[1])
+    measured = _ratio(one, other)
     return Comparison(
         ratio=measured.ratio,
         ratio_ci95=measured.ci95,
-        first_ms=median(times[0]) * 1e3,
-        second_ms=median(times[1]) * 1e3,
+        first_ms=median(one.per_call_s()) * 1e3,
+        second_ms=median(other.per_call_s()) * 1e3,
         blocks=measured.pairs,
     )
 

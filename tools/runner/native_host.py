@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 
 from ridgeline.tools.build.toolchain import build_trusted, find_toolchain
-from ridgeline.tools.machine.devices import driver_library
+from ridgeline.tools.machine.gpus import driver_library
 from ridgeline.tools.records.vocabulary import DeviceKind
 
 _FOLDER = Path(__file__).parent / "native"

@@ -9,7 +9,8 @@ from pathlib import Path
 from ridgeline.tools.engine import SANITIZERS
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.machine.cuda_paths import linking_folder, named_folder
-from ridgeline.tools.machine.devices import device_nodes, driver_library, measurement_cores
+from ridgeline.tools.machine.devices import measurement_cores
+from ridgeline.tools.machine.gpus import device_nodes, driver_library
 from ridgeline.tools.machine.python_env import compute_environment, python_path
 from ridgeline.tools.records.problem import DescribedTarget
 from ridgeline.tools.records.results import Build
