@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
 
 GRAPH_VERSION = 1
-"""Raise it when a node, an edge or the state changes: node names are an on-disk format."""
+"""The version of the checkpoints' format; raise it when a node's name, an edge or the state changes."""
 
 RECURSION_LIMIT = 1_000_000
-"""Supersteps; the search's own stop rules end it, and LangGraph's default would end a long one."""
+"""Supersteps. The search's own stop rules end a search; LangGraph's default would end a long one early."""
 
 S = TypeVar("S", SearchState, BranchState)
 Node = Callable[[S, SearchContext], Awaitable[S]]
@@ -56,10 +56,10 @@ BRANCH_NODES: dict[str, Node[BranchState]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphConfig:
-    """What is fixed when the graph is made.
+    """The options of `make_graph`.
 
-    With `context` the compiled graph can itself be a node of a host graph; without it, pass `context=` to `ainvoke` or
-    `astream`, explicitly, or a host's context object would reach the nodes.
+    With `context` the compiled graph can be a node of a host graph. Without it, pass `context=` to `ainvoke` or `astream`;
+    the nodes refuse a host's own context object.
     """
 
     context: SearchContext | None = None

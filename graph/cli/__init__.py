@@ -1,7 +1,7 @@
-"""The command line: parse, dispatch, and turn what went wrong into one line and an exit code.
+"""The command line: parse the words, run the command, and turn an error into one line and an exit code.
 
-Each command is a module of `graph/commands` with `execute(args) -> int`; it is imported only when chosen, since
-langgraph alone takes about a second to import.
+Each command is a module of `graph/cli/commands` with `execute(args) -> int`. The module is imported only when its
+command is chosen: langgraph alone takes about a second to import.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from ridgeline.graph.cli.arguments import make_parser
 from ridgeline.tools.errors import InputError, RidgelineError
 from ridgeline.tools.machine.os_errors import is_users_to_mend
 
-EXIT_OK, EXIT_FAULT, EXIT_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
+EXIT_OK, EXIT_INTERNAL, EXIT_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
 
-_MODULES = {"import": "import_problems"}  # Python's own word
-"""Where a command's module is not called as it is."""
+_MODULES = {"import": "import_problems"}
+"""Commands whose module has another name; `import` is a keyword of Python."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code.
 
-    What no one foresaw, where no run.log could take its traceback, leaves as it is: Python prints it and exits with 1.
+    An unexpected exception leaves as it is when no run.log holds its traceback: Python prints it and exits with 1.
     """
     args = make_parser().parse_args(argv)
     if not sys.platform.startswith("linux"):
@@ -36,11 +36,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except InputError as error:
         return _complain(str(error))
     except RidgelineError as error:
-        return _complain(f"internal fault: {error}", EXIT_FAULT)
+        return _complain(f"internal error, please report: {error}", EXIT_INTERNAL)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # The reader of our output went away (`ridgeline show … | head`): nothing is left to say.
+        # The reader of the output went away (`ridgeline show … | head`): nothing is left to say.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_OK
     except OSError as error:

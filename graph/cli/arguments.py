@@ -1,4 +1,4 @@
-"""The command line's words: every command, its options and their help. Nothing heavy is imported here."""
+"""Every command, its options and their help; imports nothing heavy, so that `--help` is instant."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ DESCRIPTION = "Search for a faster native kernel that does the work of a PyTorch
 
 EXIT_CODES = """exit codes:
   0  finished, also without a gain or at a budget; `evaluate`: whatever the verdict
-  1  a fault of Ridgeline's own
-  2  something to mend: the message says what
+  1  internal error, please report
+  2  invalid input, the message says how to fix it
   129, 130, 143  stopped by SIGHUP, SIGINT or SIGTERM; `--resume` goes on"""
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, as every other mistake is told."""
+    """Reports invalid options in one line, as the commands report every other invalid input."""
 
     def error(self, message: str) -> NoReturn:
         """Exit with status 2."""
@@ -61,7 +61,7 @@ def _add_run(commands: _Commands[_Parser]) -> None:
 
 
 def _add_showing(run: argparse.ArgumentParser, file_name: str) -> None:
-    run.add_argument("--rng-seed", type=int, metavar="N", help="seeds every choice of the search (default 0)")
+    run.add_argument("--rng-seed", type=int, metavar="N", help="random seed of the search's choices (default 0)")
     run.add_argument("--json", action="store_true", help=f"print {file_name} to standard output; progress to stderr")
     run.add_argument("--plain", action="store_true", help="plain lines instead of the live view")
     _add_unsafe(run)
@@ -123,15 +123,15 @@ def _add_placement(run: argparse.ArgumentParser) -> None:
 
 def _add_device_and_bank(place: argparse._ArgumentGroup) -> None:
     place.add_argument("--device", help="cpu, cuda or cuda:N (default cpu)")
-    place.add_argument("--bank", metavar="PATH|none", help="the seed bank that outlives runs (default: yours)")
+    place.add_argument("--bank", metavar="PATH|none", help="the seed bank, kept across runs (default: your own)")
 
 
 def _add_budget(run: argparse.ArgumentParser, title: str = "budget: the search stops when one is spent") -> None:
     budget = run.add_argument_group(title)
-    budget.add_argument("--max-usd", type=_amount, metavar="USD")
-    budget.add_argument("--max-tokens", type=_positive, metavar="N")
-    budget.add_argument("--max-wall-s", type=_amount, metavar="S")
-    budget.add_argument("--max-gpu-s", type=_amount, metavar="S")
+    budget.add_argument("--max-usd", type=_amount, metavar="USD", help="US dollars of model calls")
+    budget.add_argument("--max-tokens", type=_positive, metavar="N", help="input and output tokens together")
+    budget.add_argument("--max-wall-s", type=_amount, metavar="S", help="seconds on the clock")
+    budget.add_argument("--max-gpu-s", type=_amount, metavar="S", help="seconds of GPU time")
 
 
 def _add_evaluate(commands: _Commands[_Parser]) -> None:
@@ -149,7 +149,7 @@ def _add_reading(commands: _Commands[_Parser]) -> None:
     show.add_argument("--json", action="store_true")
     problems = commands.add_parser("problems", help="list the problems that ship with Ridgeline")
     problems.add_argument("--json", action="store_true")
-    new = commands.add_parser("new", help="make a problem of your own PyTorch module")
+    new = commands.add_parser("new", help="make a problem from your own PyTorch module")
     new.add_argument("name", help="the new problem's name: lower-case letters, digits, - and _")
     new.add_argument("--from", dest="reference", required=True, metavar="reference.py", help="Model, get_inputs, …")
     new.add_argument("--out", default=".", metavar="DIR", help="writes DIR/NAME/problem.yaml (default .)")
@@ -157,8 +157,8 @@ def _add_reading(commands: _Commands[_Parser]) -> None:
 
 
 def _add_import(commands: _Commands[_Parser]) -> None:
-    command = commands.add_parser("import", help="make problems of another suite's files")
-    command.add_argument("suite", choices=("kernelbench",), help="whose form the files have")
+    command = commands.add_parser("import", help="make problems from another suite's files")
+    command.add_argument("suite", choices=("kernelbench",), help="the suite whose format the files have")
     command.add_argument("path", help="a copy of its repository, a level's folder or one file")
     command.add_argument("--level", action="append", type=_positive, metavar="N", help="only this level (repeatable)")
     command.add_argument(
@@ -167,13 +167,15 @@ def _add_import(commands: _Commands[_Parser]) -> None:
     command.add_argument(
         "--tolerance", choices=("fp32", "tf32", "fp16", "bf16", "fp8", "crfm"), default="fp32", help="default fp32"
     )
-    command.add_argument("--check", action="store_true", help="say of each whether it runs on the device, and why not")
-    command.add_argument("--device", default="cpu", help="the device that --check is for (default cpu)")
+    command.add_argument(
+        "--check", action="store_true", help="say whether each problem runs on the device, and if not, why"
+    )
+    command.add_argument("--device", default="cpu", help="the device that --check looks at (default cpu)")
     command.add_argument("--json", action="store_true", help="one JSON array instead of the table")
 
 
 def _add_archives(commands: _Commands[_Parser]) -> None:
-    export = commands.add_parser("export", help="take a run's archive along, or its training data")
+    export = commands.add_parser("export", help="copy a run's archive into one file, or its kernels as training data")
     export.add_argument("run", help="a run's folder or its folder's name")
     export.add_argument("--jsonl", action="store_true", help="one JSON line a candidate instead of a database")
     export.add_argument(
@@ -190,7 +192,7 @@ def _add_housekeeping(commands: _Commands[_Parser]) -> None:
     clean.add_argument("--older-than-days", type=_amount, metavar="D", help="remove runs older than this")
     clean.add_argument("--keep", type=_natural, metavar="N", help="keep the newest N runs of each problem")
     clean.add_argument("--cache", action="store_true", help="empty the build cache too")
-    clean.add_argument("--dry-run", action="store_true", help="only say what would go")
+    clean.add_argument("--dry-run", action="store_true", help="only say what would be removed")
     doctor = commands.add_parser("doctor", help="what works on this machine, and what to install")
     doctor.add_argument("--json", action="store_true")
 

@@ -1,64 +1,71 @@
-"""Which shipped problems a search without a key covers, as the offline model itself decides it.
+"""The shipped problems for which the offline model composes kernels, so that a search needs no key.
 
-To decide it takes torch and some ten seconds, so the answer lies in keyless.json; `python -m ridgeline.graph.keyless`
-renews it after a change to the offline model or to the problems that ship.
+The offline model's answer takes torch and about ten seconds, so keyless.json keeps it. After a change to the offline
+model or to the shipped problems, `python -m ridgeline.graph.cli.keyless` renews the file.
 """
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ridgeline.problems.spec import load_problem, shipped_problems
 
+if TYPE_CHECKING:
+    from ridgeline.problems.spec import ProblemSpec
+    from ridgeline.tools.judge.outline_process import OutlineProcess
+
 KEYLESS_PATH = Path(__file__).with_name("keyless.json")
 ARCH = "sm_80"
-"""The oldest GPU that has the asynchronous copies and bf16 products which the composers use; later ones have more."""
+"""The oldest architecture with the asynchronous copies and the bf16 products that the composers use."""
 
 
 def keyless_targets() -> dict[str, list[str]]:
-    """Return the targets, by problem, for which the offline model composes kernels: as it was when it was last asked."""
+    """Return the targets, by problem, for which the offline model composes kernels, as keyless.json has them."""
     known: dict[str, list[str]] = json.loads(KEYLESS_PATH.read_text(encoding="utf-8"))
     return known
 
 
 def ask_offline() -> dict[str, list[str]]:
-    """Return the same, asked now: every reference is exported at its sizes, without their memory."""
-    from ridgeline.graph.search.coverage import why_uncovered
+    """Return the same from the offline model itself: every reference is exported at its sizes, without their memory."""
     from ridgeline.tools.judge.outline_process import OutlineProcess
-    from ridgeline.tools.local.engine import on_device
-    from ridgeline.tools.records.problem import Description, Device
-    from ridgeline.tools.records.vocabulary import DeviceKind
 
     covered: dict[str, list[str]] = {}
     with OutlineProcess(with_graphs=True) as outlines:
         for name, path in sorted(shipped_problems().items()):
-            spec, covered[name] = load_problem(path), []
-            for target in spec.targets:
-                kind = DeviceKind(target)
-                arch = ARCH if kind is DeviceKind.CUDA else "native"
-                device = Device(
-                    kind=kind, name=kind.value, arch=arch, uuid="", cores=2, memory_bytes=1 << 33, cache_bytes=1 << 25
-                )
-                problem = on_device(spec, device)
-                found = outlines.outline(problem.reference_source, spec.tolerance)
-                if found.signature is None:
-                    continue
-                description = Description(
-                    signature=found.signature,
-                    reference_graph=found.reference_graph,
-                    compulsory_bytes=0,
-                    flops=0,
-                    reference_sha256="",
-                    torch_version="",
-                )
-                if why_uncovered(problem.described(description)) is None:
-                    covered[name].append(kind.value)
+            spec = load_problem(path)
+            covered[name] = [target for target in spec.targets if _is_covered(outlines, spec, target)]
     return covered
 
 
+def _is_covered(outlines: OutlineProcess, spec: ProblemSpec, target: str) -> bool:
+    """Say whether the offline model composes kernels for a problem on the oldest device of a kind."""
+    from ridgeline.graph.search.coverage import why_uncovered
+    from ridgeline.tools.local.engine import on_device
+    from ridgeline.tools.records.problem import Description, Device
+    from ridgeline.tools.records.vocabulary import DeviceKind
+
+    kind = DeviceKind(target)
+    arch = ARCH if kind is DeviceKind.CUDA else "native"
+    device = Device(kind=kind, name=kind.value, arch=arch, uuid="", cores=2, memory_bytes=1 << 33, cache_bytes=1 << 25)
+    problem = on_device(spec, device)
+    found = outlines.outline(problem.reference_source, spec.tolerance)
+    if found.signature is None:
+        return False
+    description = Description(
+        signature=found.signature,
+        reference_graph=found.reference_graph,
+        compulsory_bytes=0,
+        flops=0,
+        reference_sha256="",
+        torch_version="",
+    )
+    return why_uncovered(problem.described(description)) is None
+
+
 def keyless_text() -> str:
-    """Return what the offline model says now as the text of the file."""
+    """Return the text of keyless.json for the offline model as it is now."""
     return json.dumps(ask_offline(), indent=2) + "\n"
 
 

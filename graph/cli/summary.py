@@ -1,4 +1,4 @@
-"""What the command line says when a search begins again and when it ends."""
+"""The lines that the command line prints when a search is resumed and when it ends."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HOW_TO_CALL = "docs/use-the-kernel.md"
 
 
 def resume_line(archive: Archive) -> str:
-    """Return one line on what a resumed search finds done and does not do again."""
+    """Return one line on the work that a resumed search finds stored and does not repeat."""
     calls = Journal(archive).totals()
     written = len(archive.candidates(origin=Origin.MODEL))
     judged = len(archive.evaluations())
@@ -40,14 +40,14 @@ def resume_line(archive: Archive) -> str:
 
 
 def resume_command(run_dir: Path) -> str:
-    """Return the command that goes on with this run, one that works here: also where `ridgeline` is not on PATH."""
+    """Return the command that resumes this run; it works here, also when `ridgeline` is not on PATH."""
     program = ridgeline_program()
     words = [program, "run"] if program else [_near(sys.executable), "-m", "ridgeline.graph.run"]
     return shlex.join([*words, "--resume", str(run_dir)])
 
 
 def ridgeline_program() -> str | None:
-    """Return how `ridgeline` is called here: from PATH, or where it lies beside the Python in use (.venv/bin)."""
+    """Return the name or the path of `ridgeline`: on PATH, or beside the Python in use (.venv/bin); None without one."""
     if shutil.which("ridgeline"):
         return "ridgeline"
     beside = os.path.join(os.path.dirname(sys.executable), "ridgeline")
@@ -55,7 +55,7 @@ def ridgeline_program() -> str | None:
 
 
 def _near(path: str) -> str:
-    """Return a program's path as short as it can be typed from here."""
+    """Return a program's absolute or relative path, the shorter one."""
     near = os.path.relpath(path)
     near = near if os.sep in near else f".{os.sep}{near}"
     return min(path, near, key=len)
@@ -96,7 +96,7 @@ def _history(report: dict[str, Any]) -> list[str]:
 def winner_lines(
     best: dict[str, Any] | None, *, state: str, certified: bool, run_dir: Path, source_path: Path | None
 ) -> list[str]:
-    """Return the kernel that a run stands for, in words and figures, and where its files lie."""
+    """Return the lines on a run's best kernel: its speedups, and where its files lie."""
     if not best:
         return ["winner:  none"]
     lines = [

@@ -1,4 +1,4 @@
-"""A LangChain chat model as a KernelModel: prompt in, journal-ready text and usage out."""
+"""A LangChain chat model as a KernelModel: renders a request's prompt, returns the reply's text and usage."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 class LangChainModel:
-    """Any LangChain chat model; asks for structured output and falls back to plain text where a server has none."""
+    """Any LangChain chat model; asks for structured output, and for plain text once a server refuses that."""
 
     def __init__(self, name: str, chat: BaseChatModel, *, price: Price | None, policy: RetryPolicy) -> None:
         """Wrap `chat`, whose own retries must be off; `price` None leaves the cost at zero."""

@@ -1,4 +1,4 @@
-"""The models of one search, and the seeded bandit that decides which of them gets the next idea or branch."""
+"""The models of one search, and the seeded bandit that gives each idea and each branch to one of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EXPLORATION = 0.35
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What one attempt of a model earned: see `reward`."""
+    """The reward of one attempt of a model; see `reward`."""
 
     model: str
     reward: float
@@ -33,8 +33,10 @@ def reward(speedup: float | None, best_before: float) -> float:
 
 
 class ModelPool:
-    """Models by name. Decisions rest on their arguments and on who was dropped in this session, no further state: a resumed
-    search decides as the first one did.
+    """Models by name.
+
+    A decision depends on its arguments and on the models dropped in this session, so that a resumed search decides as the
+    first session did.
     """
 
     def __init__(self, models: Sequence[KernelModel]) -> None:
@@ -50,7 +52,7 @@ class ModelPool:
         return [name for name in self._models if name not in self._dropped]
 
     def place(self, name: str) -> int:
-        """Return a model's place in the order given, the same whoever was dropped."""
+        """Return a model's place in the order given; dropped models keep theirs."""
         return list(self._models).index(name)
 
     def drop(self, name: str) -> bool:
@@ -67,9 +69,9 @@ class ModelPool:
         return self._models[name]
 
     def assign(self, count: int, outcomes: Iterable[Outcome], rng_seed: int) -> list[str]:
-        """Return who gets each of `count` pieces of work, by UCB1 over `outcomes`; ties fall by `rng_seed`.
+        """Return the model of each of `count` pieces of work, by UCB1 over `outcomes`; `rng_seed` breaks ties.
 
-        Work of the same batch counts as pulled with the model's mean reward, so one batch spreads over the pool.
+        Work of the same batch counts as an outcome with the model's mean reward, so that a batch spreads over the pool.
         """
         pulls = dict.fromkeys(self.names, 0)
         total = dict.fromkeys(self.names, 0.0)

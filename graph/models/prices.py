@@ -1,6 +1,6 @@
-"""What a model's tokens cost: the list prices of genai-prices, overridden by the problem's `prices`.
+"""Prices of models' tokens: the list prices of genai-prices, overridden by the problem's `prices`.
 
-The list is the one that ships with that package: nothing is fetched, and an upgrade of it brings newer prices.
+The list ships with that package: nothing is fetched, and an upgrade of the package brings newer prices.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ class Price(Protocol):
     """The price of one model."""
 
     def usd(self, input_tokens: int, output_tokens: int) -> float:
-        """Return what a call with these token counts costs."""
+        """Return the US dollars that a call with these token counts costs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class ListPrice:
 
 
 def price_of(model: str, overrides: Mapping[str, Mapping[str, float]] | None = None) -> Price | None:
-    """Return the price of "provider:name" (an `@base_url` is ignored), or None when nobody stated one."""
+    """Return the price of "provider:name" (an `@base_url` is ignored), or None when neither states one."""
     bare, at, _ = model.partition("@")
     stated = (overrides or {}).get(model) or (overrides or {}).get(bare)
     if stated:

@@ -1,4 +1,4 @@
-"""`provider:name` -> a model that proposes ideas and writes kernels. Providers are imported when they are asked for."""
+"""Make the model that `provider:name` means; a provider's package is imported when one of its models is made."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 OFFLINE = "offline"
 LOCAL_KEY = "none"
-"""What an OpenAI-compatible server without authentication is sent; the client insists on some key."""
+"""The key sent to an OpenAI-compatible server without authentication; the client refuses to have none."""
 
 REASONING = re.compile(r"^(o\d|gpt-5)")
-"""OpenAI models that reason: without the Responses API they answer on /chat/completions and reason less."""
+"""OpenAI models that reason; on /chat/completions they reason less than through the Responses API."""
 
 OPENAI_URL = "https://api.openai.com/v1"
 GEMINI_KEYS = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
@@ -49,8 +49,8 @@ PACKAGES = {
     "together": "langchain-together",
     "xai": "langchain-xai",
 }
-"""LangChain's further providers and their packages. No package is named for a provider that is not here: a name made of
-a slip of the hand is one that anybody can have published."""
+"""LangChain's further providers and their packages. No package is suggested for a provider that is not here: anybody may
+have published a package under a misspelt name."""
 
 
 def make_models(
@@ -60,9 +60,10 @@ def make_models(
     needs_prices: bool = False,
     policy: RetryPolicy | None = None,
 ) -> list[KernelModel]:
-    """Return one model per name, checked before anything starts; no name means the keyless model.
+    """Return one model for each name, checked before anything starts; without a name the keyless model.
 
-    Raises ModelError, one line; with `needs_prices` (a budget in USD) also for a model whose price nobody stated.
+    Raises:
+        ModelError: one line; with `needs_prices` (a budget in USD) also for a model without a known price.
     """
     wanted = list(dict.fromkeys(names)) or [OFFLINE]
     if needs_prices:
@@ -81,7 +82,8 @@ def make_model(
 ) -> KernelModel:
     """Return the model that `name` means: "offline", "openai:o3", "openai:mine@http://localhost:8000/v1", ….
 
-    Raises ModelError, in one line: no such form, no package, no key.
+    Raises:
+        ModelError: one line; the name has another form, or its package or its key is missing.
     """
     if name == OFFLINE:
         from ridgeline.graph.offline import OfflineModel

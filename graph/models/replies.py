@@ -1,4 +1,4 @@
-"""From a model's stored text to drafts, tolerant of how models wrap JSON and code."""
+"""Read ideas and kernels from a model's stored text, whichever way the model wrapped its JSON or its code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CODE_LANGUAGES = frozenset({"", "c", "c++", "cpp", "cc", "cu", "cuda", "py", "py
 
 
 class UnreadableReply(ValueError):
-    """A reply holds nothing of the asked form; the message is fit to send back to the model."""
+    """A reply does not have the form that was asked for; the message can be sent back to the model."""
 
 
 def _objects(text: str) -> list[Any]:
@@ -37,9 +37,10 @@ def _first_problem(error: ValidationError) -> str:
 
 
 def read_ideas(text: str) -> list[IdeaDraft]:
-    """Return the ideas of a reply; one bad idea does not cost the others.
+    """Return the valid ideas of a reply.
 
-    Raises UnreadableReply when there is no idea at all.
+    Raises:
+        UnreadableReply: no idea is valid.
     """
     problem = "no JSON object was found"
     for value in _objects(text):
@@ -68,7 +69,8 @@ def _trimmed(item: Any) -> Any:
 def read_kernel(text: str) -> KernelDraft:
     """Return the kernel of a reply: the JSON of a KernelDraft, or exactly one fenced code block.
 
-    Raises UnreadableReply.
+    Raises:
+        UnreadableReply: the reply holds neither.
     """
     problem = "neither a JSON object nor a fenced code block was found"
     for value in _objects(text):
@@ -94,8 +96,8 @@ def _unfenced(source: str) -> str:
 def wire_schema(model: type[IdeaList | KernelDraft]) -> dict[str, Any]:
     """Return the JSON schema that every provider's strict mode accepts.
 
-    Strict modes want every property required, no additional ones, no bounds or defaults, and no `$ref` with siblings;
-    the bounds are checked when the reply is read.
+    Strict modes want every property required, and refuse additional properties, bounds, defaults and `$ref` with
+    siblings. The bounds are checked when the reply is read.
     """
     schema = model.model_json_schema()
     definitions = schema.pop("$defs", {})

@@ -1,4 +1,4 @@
-"""What a node asks of a model and what it gets back, the same for a language model and for the keyless one."""
+"""Requests to a model and its replies; the keyless model takes the same requests as a language model."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class IdeaDraft(BaseModel):
 
 
 class IdeaList(BaseModel):
-    """What ideation returns."""
+    """The ideas of one reply."""
 
     ideas: list[IdeaDraft]
 
@@ -45,7 +45,7 @@ class KernelDraft(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriedIdea(Record):
-    """An idea already tried and how it ended."""
+    """An idea of an earlier round and its result."""
 
     id: str
     title: str
@@ -54,7 +54,7 @@ class TriedIdea(Record):
     parent_id: str | None
     best_candidate_id: str | None
     best_speedup: float | None  # eager / best implementation; None when every implementation failed
-    failure: str = ""  # why, when every implementation failed
+    failure: str = ""  # why every implementation failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ class Elite(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject(Record):
-    """What every request says of the problem."""
+    """The problem, as every request describes it."""
 
     problem_name: str
     reference_source: str
@@ -115,7 +115,7 @@ class KernelRequest(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage(Record):
-    """What one call consumed."""
+    """The consumption of one call."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -125,7 +125,7 @@ class Usage(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply(Record):
-    """A model's answer before it is parsed: what the journal stores."""
+    """A model's answer before it is parsed, as the journal stores it."""
 
     text: str  # JSON of an IdeaList or a KernelDraft
     usage: Usage = field(default_factory=Usage)
@@ -133,9 +133,10 @@ class Reply(Record):
 
 
 class KernelModel(Protocol):
-    """A model that proposes ideas and writes kernels. Its answer is JSON text of the schema that the request implies.
+    """A model that proposes ideas and writes kernels.
 
-    The journal stores that text before anything parses it, so replaying a search never depends on a parser.
+    It answers with JSON text of the schema that the request implies. The journal stores that text before anything parses
+    it, so that the replay of a search never depends on a parser.
     """
 
     @property

@@ -1,4 +1,4 @@
-"""The one layer that retries model calls; every client below it is told not to.
+"""Retries of model calls; the retries of every client below are off.
 
 The SDKs' own retries differ (OpenAI's honours Retry-After, Gemini's ignores it) and would multiply with these.
 """
@@ -23,14 +23,14 @@ REFUSED_STATUS = {401: "the key was refused", 402: "payment is required", 403: "
 TRANSPORT_ERRORS = frozenset(
     {"TransportError", "TimeoutException", "APIConnectionError", "ModelConnectionError", "ModelTimeoutError"}
 )
-"""Class names, so that no HTTP library is imported; each client wraps another one (httpx, httpx2, aiohttp)."""
+"""Class names, so that no HTTP library is imported: each client wraps another library (httpx, httpx2, aiohttp)."""
 
 
 class ModelUnavailable(EngineError):
-    """A model did not give a usable answer to one call; the branch that asked fails, its siblings go on."""
+    """One call has no usable answer; its branch fails, the other branches go on."""
 
     def __init__(self, message: str, usage: Usage | None = None) -> None:
-        """`usage` is what the call cost all the same."""
+        """`usage` is the call's consumption, which is paid without an answer too."""
         super().__init__(message)
         self.usage = usage or Usage()
 
@@ -95,7 +95,7 @@ def _seconds_of(value: str) -> float | None:
 
 
 def is_transport_error(error: BaseException) -> bool:
-    """Say whether the request never got its answer: a timeout or a broken connection."""
+    """Say whether no answer arrived: a timeout or a broken connection."""
     return any(
         isinstance(link, TimeoutError | ConnectionError) or TRANSPORT_ERRORS & {c.__name__ for c in type(link).__mro__}
         for link in _chain(error)
@@ -103,12 +103,12 @@ def is_transport_error(error: BaseException) -> bool:
 
 
 def is_provider_error(error: BaseException) -> bool:
-    """Say whether an exception is a provider's answer or silence rather than a fault of this program."""
+    """Say whether an exception stands for a provider's answer or silence, not for an error of this program."""
     return status_of(error) is not None or is_transport_error(error)
 
 
 def refusal(model: str, error: BaseException) -> ModelError | None:
-    """Return the ModelError of an answer that no retry and no other prompt can change, else None."""
+    """Return the ModelError of a refusal that no retry and no other prompt can change, else None."""
     status = status_of(error)
     if status in REFUSED_STATUS:
         return ModelError(f"{model}: {REFUSED_STATUS[status]} (HTTP {status}): {first_line(error)}")
@@ -124,9 +124,10 @@ def first_line(error: BaseException) -> str:
 
 
 def unreadable(model: str, error: BaseException) -> ModelUnavailable:
-    """Return the failure of a call whose answer an SDK refused to hand out, with the tokens that it cost.
+    """Return the failure of a call whose answer the SDK could not read, with the tokens that the call cost.
 
-    An SDK's exceptions share no base: openai.LengthFinishReasonError, for one, is no APIError but carries the completion.
+    An SDK's exceptions share no base: openai.LengthFinishReasonError, for example, is no APIError and carries the
+    completion.
     """
     counts: Any = getattr(getattr(error, "completion", None), "usage", None)
     tokens_in, tokens_out = (getattr(counts, name, None) or 0 for name in ("prompt_tokens", "completion_tokens"))

@@ -1,4 +1,4 @@
-"""The local engine and the target it measures, imported only when a search starts."""
+"""This machine as a search uses it: the target on its device, the check that kernels can run, the local engine."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 def target_of(problem: ProblemSpec, device: str) -> Target:
     """Return the problem on the device called `device`: "cpu", "cuda", "cuda:1".
 
-    Raises DeviceError when there is no such device or no compiler that builds for this GPU, ProblemError when the
-    problem has no such target or its reference imports what is not installed.
+    Raises:
+        DeviceError: there is no such device, or no compiler that builds for this GPU.
+        ProblemError: the problem has no such target, or its reference imports a package that is not installed.
     """
     from ridgeline.tools.build.device_toolchain import toolchain_for
     from ridgeline.tools.local.engine import on_device
@@ -32,7 +33,7 @@ def target_of(problem: ProblemSpec, device: str) -> Target:
     from ridgeline.tools.records.vocabulary import DeviceKind
 
     found = detect_device(device)
-    if found.kind is DeviceKind.CUDA:  # told before PyTorch starts; a search that is over needs no g++
+    if found.kind is DeviceKind.CUDA:  # refused before PyTorch starts; a search that is over needs no g++
         toolchain_for(found)
     target = on_device(problem, found)
     _refuse_missing_packages(problem, target.reference_source)
@@ -40,7 +41,10 @@ def target_of(problem: ProblemSpec, device: str) -> Target:
 
 
 def _refuse_missing_packages(problem: ProblemSpec, source: str) -> None:
-    """Say what the judge would, which first waits for the device; a reference that changes sys.path is the judge's."""
+    """Refuse a reference that imports a missing package, before the judge does, which first waits for the device.
+
+    A reference that changes sys.path is left to the judge.
+    """
     missing = [] if "sys.path" in source else missing_packages(ast.parse(source))
     if missing:
         raise ProblemError(
@@ -50,9 +54,11 @@ def _refuse_missing_packages(problem: ProblemSpec, source: str) -> None:
 
 
 def check_machine(device: str, *, allow_unsafe: bool = False) -> None:
-    """Refuse a machine on which no kernel could be built or run, before a search has begun anything.
+    """Refuse a machine on which no kernel can be built or run.
 
-    Raises DeviceError without a compiler for the device, SandboxError without a sandbox.
+    Raises:
+        DeviceError: the machine has no compiler for the device.
+        SandboxError: no sandbox works here.
     """
     from ridgeline.tools.build.device_toolchain import toolchain_for
     from ridgeline.tools.machine.devices import detect_device
@@ -80,9 +86,10 @@ async def open_engine(
 ) -> AsyncIterator[Engine]:
     """Give the local engine; every process it started ends with the block.
 
-    It measures on `measuring_devices`. Once `is_stopping()`, what waits for its turn is dropped.
+    The engine measures on `measuring_devices`. Once `is_stopping()`, it drops the work that waits for its turn.
 
-    Raises StorageError when builds cannot be kept.
+    Raises:
+        StorageError: the build cache is not writable.
     """
     from ridgeline.tools.build.cache import check_writable
     from ridgeline.tools.local.engine import LocalEngine

@@ -1,4 +1,4 @@
-"""run.log: what happened in a run, one line an event, for the morning after."""
+"""run.log, the log of one run: one line an event."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from ridgeline.tools.machine.os_errors import LOG_FORMAT, is_users_to_mend
 
 
 class RunLog(logging.FileHandler):
-    """A file that is opened by its first line; lines from before the run folder exists are dropped with it.
+    """A log file that its first line opens; lines are dropped while the run folder does not exist.
 
-    The search makes its folder once nothing is wrong with its problem, so a mistake leaves none behind.
+    The session makes the folder once the request is known to be valid, so that a mistake leaves no folder behind.
     """
 
     def __init__(self, path: Path) -> None:
@@ -26,7 +26,7 @@ class RunLog(logging.FileHandler):
         self._folder = path.parent
 
     def _open(self) -> TextIOWrapper:
-        """Open the file, never through a link: a run folder may be a stranger's."""
+        """Open the file, never through a link: somebody else may have made the run folder."""
         return open(self.baseFilename, "a", encoding="utf-8", opener=no_link_opener)
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -34,26 +34,26 @@ class RunLog(logging.FileHandler):
         try:
             if self._folder.is_dir():
                 super().emit(record)
-        except OSError:  # of opening it: a link is there
+        except OSError:  # the file is a link
             self.handleError(record)
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  logging's name
-        """Drop a line that a full disk or a link refuses: what ends the search for it says so itself, in one line."""
+        """Drop a line that a full disk or a link refuses: the error that ends the search reports the cause itself."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handleError(record)
 
     def close(self) -> None:
-        """Close the file; what the disk would not take is lost."""
+        """Close the file; lines that a full disk refuses are lost."""
         with contextlib.suppress(OSError):
             super().close()
 
 
 @contextmanager
 def log_to(path: Path) -> Iterator[None]:
-    """Append Ridgeline's log to `path` while the block runs, last what ended it, with its traceback.
+    """Append Ridgeline's log to `path` while the block runs; the last lines are the error that ended the block.
 
     Raises:
-        EngineError: the block raised something that no one foresaw; one line that names the log, where there is one.
+        EngineError: the block raised an unexpected exception; the one line names the log that holds the traceback.
     """
     handler = RunLog(path)
     handler.setFormatter(logging.Formatter(LOG_FORMAT))

@@ -1,4 +1,4 @@
-"""One search after the other, resumable as a whole: which problems, which folder, what is left to do."""
+"""A suite: one search after the other in one folder, resumable as a whole."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Ended:
 
 
 SearchOne = Callable[[Row, Path, bool], Ended]
-"""Searches a row's problem in a run folder; the flag says to go on with what lies there."""
+"""Searches a row's problem in a run folder; the flag says that the folder holds a search to go on with."""
 
 REFUSALS = (ProblemError, DeviceError, UncoveredError)
 """Errors that concern one problem: a row of the suite. Every other InputError concerns all searches and ends it."""
@@ -67,7 +67,7 @@ def new_suite(folder: Path, problems: Sequence[str], options: dict[str, Any]) ->
 
 
 def _specs(name: str) -> Iterator[ProblemSpec]:
-    """Yield the problem that a word names, or every problem below a folder that is none itself."""
+    """Yield the problem that `name` means; of a folder without a problem.yaml, every problem below it."""
     folder = Path(name)
     if not folder.is_dir() or (folder / PROBLEM_FILE).exists():
         yield find_problem(name)
@@ -89,16 +89,17 @@ def default_suite_dir(runs_dir: Path = RUNS) -> Path:
 
 
 def run_suite(folder: Path, planned: Suite | None, search: SearchOne, on_row: OnRow) -> Suite:
-    """Run what is left of a suite and return it as it ended; suite.json says at any instant how far it is.
+    """Run the searches that are left of a suite and return the suite; suite.json holds its progress at any instant.
 
     Args:
-        folder: the suite's, which is locked until the end; made when missing.
-        planned: a new suite; None for the one that the folder holds.
+        folder: the suite's folder, locked until the end; made when missing.
+        planned: a new suite; None for the suite that the folder holds.
         search: runs one search.
-        on_row: told of each row before its search begins and after it ended.
+        on_row: gets each row before its search begins and after the search ended.
 
     Raises:
-        InputError: none of REFUSALS, so every search meets it: a model's key, a disk, a sandbox. The suite can be resumed.
+        InputError: an error that every search would meet (none of REFUSALS): a model's key, a disk, a sandbox. The suite
+            can be resumed.
     """
     with lock_run(folder):
         suite = replace(planned or read_suite(folder), state="running")
@@ -124,7 +125,7 @@ def run_suite(folder: Path, planned: Suite | None, search: SearchOne, on_row: On
 
 
 def _search(folder: Path, row: Row, search: SearchOne) -> tuple[Row, bool]:
-    """Run one search and return its row, and whether the suite shall end with it."""
+    """Run one search and return its row, and whether the suite ends after it."""
     run_dir = folder / row.run
     begun = read_run(run_dir)
     try:

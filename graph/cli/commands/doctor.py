@@ -32,52 +32,55 @@ LOW_DISK_BYTES = 2 << 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """One thing looked at; `remedy` is empty when nothing is to be done."""
+class Check:
+    """One part of the machine that was checked; `remedy` is empty when there is nothing to do."""
 
     item: str
     is_fine: bool
     detail: str
     remedy: str = ""
-    is_needed: bool = True  # without it no search runs on the CPU
+    is_needed: bool = True  # for a search on the CPU
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Print the findings; exit code 0 when a search on the CPU can run, else 2."""
-    findings = [finding for look in LOOKS for finding in look()]
+    """Print the checks; exit code 0 when a search on the CPU can run, else 2."""
+    checks = [check for look in LOOKS for check in look()]
     if args.json:
-        rows = [{"item": f.item, "ok": f.is_fine, "detail": f.detail, "remedy": f.remedy} for f in findings]
+        rows = [
+            {"item": check.item, "ok": check.is_fine, "detail": check.detail, "remedy": check.remedy}
+            for check in checks
+        ]
         sys.stdout.write(json.dumps({"schema_version": 1, "findings": rows}, indent=2) + "\n")
     else:
-        _print(findings)
-    return 0 if all(f.is_fine for f in findings if f.is_needed) else 2
+        _print(checks)
+    return 0 if all(check.is_fine for check in checks if check.is_needed) else 2
 
 
-def _print(findings: list[Finding]) -> None:
+def _print(checks: list[Check]) -> None:
     table = Table.grid(padding=(0, 2))
-    for f in findings:
-        mark = "[green]ok[/]" if f.is_fine else "[red]missing[/]" if f.is_needed else "[yellow]none[/]"
-        table.add_row(mark, f.item, f.detail + (f"\n[dim]{f.remedy}[/]" if f.remedy else ""))
+    for check in checks:
+        mark = "[green]ok[/]" if check.is_fine else "[red]missing[/]" if check.is_needed else "[yellow]none[/]"
+        table.add_row(mark, check.item, check.detail + (f"\n[dim]{check.remedy}[/]" if check.remedy else ""))
     Console(highlight=False).print(table)
 
 
-def _python() -> Iterator[Finding]:
+def _python() -> Iterator[Check]:
     version = ".".join(map(str, sys.version_info[:3]))
-    yield Finding(item="Python", is_fine=sys.version_info >= (3, 11), detail=version, remedy="")
+    yield Check(item="Python", is_fine=sys.version_info >= (3, 11), detail=version, remedy="")
     has_torch = importlib.util.find_spec("torch") is not None
     torch = metadata.version("torch") if has_torch else "not installed"
-    yield Finding(item="torch", is_fine=has_torch, detail=torch, remedy="" if has_torch else "pip install ridgeline")
+    yield Check(item="torch", is_fine=has_torch, detail=torch, remedy="" if has_torch else "pip install ridgeline")
 
 
-def _compilers() -> Iterator[Finding]:
+def _compilers() -> Iterator[Check]:
     gxx, nvcc = installed_version(DeviceKind.CPU), installed_version(DeviceKind.CUDA)
-    yield Finding(
+    yield Check(
         item="g++",
         is_fine=gxx is not None,
         detail=gxx or "not found",
         remedy="" if gxx else "apt-get install g++",
     )
-    yield Finding(
+    yield Check(
         item="nvcc",
         is_fine=nvcc is not None,
         detail=nvcc or "not found",
@@ -85,7 +88,7 @@ def _compilers() -> Iterator[Finding]:
         is_needed=False,
     )
     has_objdump = shutil.which("objdump") is not None
-    yield Finding(
+    yield Check(
         item="objdump",
         is_fine=has_objdump,
         detail="found" if has_objdump else "not found: profiles lack the instruction mix",
@@ -94,22 +97,22 @@ def _compilers() -> Iterator[Finding]:
     )
 
 
-def _devices() -> Iterator[Finding]:
+def _devices() -> Iterator[Check]:
     cpu = detect_device("cpu")
     detail = f"{cpu.name}, {counted(cpu.cores, 'core')}, {cpu.memory_bytes >> 30} GiB"
-    yield Finding(item="CPU", is_fine=True, detail=detail)
+    yield Check(item="CPU", is_fine=True, detail=detail)
     try:
         gpu = detect_device("cuda")
     except DeviceError as error:
-        yield Finding(item="GPU", is_fine=False, detail=str(error), is_needed=False)
+        yield Check(item="GPU", is_fine=False, detail=str(error), is_needed=False)
     else:
         detail = f"{gpu.name}, {gpu.arch}, {gpu.memory_bytes >> 30} GiB, {gpu.driver}"
         remedy = _against_gpu(gpu)
-        yield Finding(item="GPU", is_fine=not remedy, detail=detail, remedy=remedy, is_needed=False)
+        yield Check(item="GPU", is_fine=not remedy, detail=detail, remedy=remedy, is_needed=False)
 
 
 def _against_gpu(gpu: Device) -> str:
-    """Return why nothing built here would run on this GPU now, "" when it would."""
+    """Return why no kernel built here can run on this GPU now; "" when kernels can run."""
     try:
         toolchain_for(gpu)
     except DeviceError as error:
@@ -118,13 +121,13 @@ def _against_gpu(gpu: Device) -> str:
         return monitor.busy_with()
 
 
-def _sandbox() -> Iterator[Finding]:
+def _sandbox() -> Iterator[Check]:
     try:
         report = probe_sandbox(allow_unsafe=True)
     except RidgelineError as error:
-        yield Finding(item="sandbox", is_fine=False, detail=str(error))
+        yield Check(item="sandbox", is_fine=False, detail=str(error))
         return
-    yield Finding(
+    yield Check(
         item="sandbox",
         is_fine=report.tier is not Tier.NONE,
         detail=f"tier {report.tier.value}: {TIER_WORDS[report.tier]}",
@@ -133,15 +136,15 @@ def _sandbox() -> Iterator[Finding]:
     yield _python_inside(report.tier)
 
 
-def _python_inside(tier: Tier) -> Finding:
-    """Try this very Python in the sandbox, as interfaces torch and module do; interface c needs none."""
+def _python_inside(tier: Tier) -> Check:
+    """Run this Python in the sandbox, as the interfaces torch and module do; interface c needs no Python inside."""
     command = (sys.executable, "-I", "-c", "print('inside')")
     try:
         ended, said = Sandbox(tier).run(Confined(command=command, readable=python_paths()))
         fault = "" if ended.is_success and said == "inside\n" else said.strip() or ended.message
     except RidgelineError as error:
         fault = str(error)
-    return Finding(
+    return Check(
         item="Python inside",
         is_fine=not fault,
         detail=fault or "the sandbox runs it, for interfaces torch and module",
@@ -150,10 +153,10 @@ def _python_inside(tier: Tier) -> Finding:
     )
 
 
-def _keys() -> Iterator[Finding]:
+def _keys() -> Iterator[Check]:
     for variable, models in KEYS.items():
         is_set = bool(os.environ.get(variable))
-        yield Finding(
+        yield Check(
             item=variable,
             is_fine=is_set,
             detail="set" if is_set else f"not set: --model {models} needs it, --model offline does not",
@@ -161,18 +164,18 @@ def _keys() -> Iterator[Finding]:
         )
 
 
-def _folders() -> Iterator[Finding]:
+def _folders() -> Iterator[Check]:
     folder = default_cache_dir()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         free = shutil.disk_usage(folder).free
     except OSError as error:
         remedy = "set RIDGELINE_CACHE_DIR to a folder of yours"
-        yield Finding(item="build cache", is_fine=False, detail=f"{folder}: {error.strerror}", remedy=remedy)
+        yield Check(item="build cache", is_fine=False, detail=f"{folder}: {error.strerror}", remedy=remedy)
         return
     is_fine = os.access(folder, os.W_OK) and free >= LOW_DISK_BYTES
     remedy = "" if is_fine else "free some space (ridgeline clean --cache), or set RIDGELINE_CACHE_DIR elsewhere"
-    yield Finding(item="build cache", is_fine=is_fine, detail=f"{folder}, {free >> 30} GiB free", remedy=remedy)
+    yield Check(item="build cache", is_fine=is_fine, detail=f"{folder}, {free >> 30} GiB free", remedy=remedy)
 
 
-LOOKS: tuple[Callable[[], Iterator[Finding]], ...] = (_python, _compilers, _devices, _sandbox, _keys, _folders)
+LOOKS: tuple[Callable[[], Iterator[Check]], ...] = (_python, _compilers, _devices, _sandbox, _keys, _folders)

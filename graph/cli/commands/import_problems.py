@@ -1,4 +1,4 @@
-"""`ridgeline import`: problems made of the files of another suite, and what keeps each from being run."""
+"""`ridgeline import`: problems made from the files of another suite, and whether each runs on a device."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def execute(args: argparse.Namespace) -> int:
 
 
 def _row(imported: Imported) -> Row:
-    """Return what is known without a check: `runnable` is null where nothing speaks against it yet."""
+    """Return a file's row without a check: `runnable` is null unless the import found a reason against it."""
     return {
         "id": imported.file.id,
         "level": imported.file.level,
@@ -49,7 +49,7 @@ def _row(imported: Imported) -> Row:
 
 
 def _checked(imported: list[Imported], device_name: str) -> Iterator[Row]:
-    """Yield the rows with each reference outlined for the device; torch is imported in a process of its own."""
+    """Yield the rows, each reference outlined for the device; a process of its own imports torch."""
     from ridgeline.tools.judge.outline import OPEN
     from ridgeline.tools.judge.outline_process import OutlineProcess
     from ridgeline.tools.machine.devices import detect_device

@@ -1,4 +1,4 @@
-"""What is known of a running search, kept up to date by its events, for every view to draw."""
+"""The state of a running search as its events tell it; every view draws from it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.journal import Journal
 from ridgeline.graph.search.elites import SEARCHED, read_standings
-from ridgeline.tools.machine.waits import describe_wait
 from ridgeline.tools.records.vocabulary import Status
 
 if TYPE_CHECKING:
@@ -19,19 +18,20 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class Branch:
-    """One branch of the current round, as far as its events tell."""
+    """One branch of the current round, by its latest event."""
 
     idea_id: str
     stage: str = "write"
     attempt: int = 0
     model: str = ""
     outcome: str = ""
-    since: int = 0  # place among all branches' steps: the lower began its step earlier
+    is_correct: bool = False
+    since: int = 0  # the step's number among all branches' steps, in the order in which they began
 
 
 @dataclass(slots=True, kw_only=True)
 class Board:
-    """Everything the views show, kept up to date by `apply`."""
+    """Everything that the views show; `apply` takes the events in."""
 
     problem: str
     device: str
@@ -59,14 +59,14 @@ class Board:
     tokens: int = 0
     usd: float = 0.0
     warnings: list[str] = field(default_factory=list)
-    waiting: str = ""  # whom the search waits for, while it does
-    stopping: str = ""  # that a stop was asked for and how to hasten it, until the search has stopped
+    waiting_for: tuple[str, str, int] | None = None  # the device, what holds it, and how many processes that are
+    stopping: str = ""  # a stop was asked for, and how to hasten it; empty once the search has stopped
 
     def __post_init__(self) -> None:
         self.began_at = self.round_at = self.clock()
 
     def apply(self, event: Mapping[str, Any]) -> None:
-        """Take one event in; events this version does not know are left alone."""
+        """Take one event in; an event that this version does not know changes nothing."""
         handler = getattr(self, f"_on_{event['event']}", None)
         if handler is not None:
             handler(event)
@@ -76,7 +76,7 @@ class Board:
         return self.clock() - self.began_at
 
     def left_s(self) -> float | None:
-        """Return a guess at the seconds left, from the rounds that are over; None before the first is."""
+        """Return a guess at the seconds left, by the mean of the finished rounds; None before the first one is over."""
         if not self.round_s:
             return None
         usual_s = sum(self.round_s) / len(self.round_s)
@@ -84,12 +84,12 @@ class Board:
         return max(0.0, usual_s - (self.clock() - self.round_at)) + usual_s * (todo - 1) if todo > 0 else 0.0
 
     def timed_branch(self) -> str | None:
-        """Return the branch that has the timing slot: the first that asked; the others wait in line."""
+        """Return the branch that is timed: of those at the benchmark step, the one that began it first."""
         asking = [(branch.since, name) for name, branch in self.branches.items() if branch.stage == "benchmark"]
         return min(asking)[1] if asking else None
 
     def settle(self, words: str) -> None:
-        """Say how a search ended that was asked to stop."""
+        """Show how a search ended after it was asked to stop."""
         self.phase, self.stopping = words, ""
 
     def best_of_torch(self) -> tuple[str, float] | None:
@@ -98,7 +98,7 @@ class Board:
         return (min(ran)[1], min(ran)[0]) if ran else None
 
     def _on_baseline(self, event: Mapping[str, Any]) -> None:
-        if not self.baselines_ms:  # told again, with the compiled configurations, once those are timed
+        if not self.baselines_ms:  # the event comes again once the compiled configurations are timed
             self.phase = "judging the seed kernels"
         self.baselines_ms = dict(event["baselines_ms"])
         self.floor_ms, self.bound = event["floor_ms"], event["bound"]
@@ -129,7 +129,8 @@ class Board:
         if event["idea_id"]:
             self.idea_by_candidate[event["candidate_id"]] = event["idea_id"]
         if branch := self.branches.get(event["branch"]):
-            branch.stage, branch.outcome = "done", describe_outcome(event)  # a repair begins it again
+            branch.stage, branch.outcome = "done", describe_outcome(event)  # until a repair begins
+            branch.is_correct = is_correct
         if is_correct and (self.best_speedup is None or event["speedup"] > self.best_speedup):
             self._set_best(event["candidate_id"], event["speedup"], event["median_ms"])
 
@@ -156,7 +157,7 @@ class Board:
             self.phase = describe_stop(event, self)
 
     def _on_waiting(self, event: Mapping[str, Any]) -> None:
-        self.waiting = describe_wait(event["device"], event["holder"], event["holders"]) if event["holder"] else ""
+        self.waiting_for = (event["device"], event["holder"], event["holders"]) if event["holder"] else None
 
     def _on_warning(self, event: Mapping[str, Any]) -> None:
         self.warnings.append(event["message"])
@@ -167,7 +168,7 @@ class Board:
 
 
 def recall(board: Board, archive: Archive) -> None:
-    """Fill a resumed search's board with what its archive holds; the events of this session go on from there."""
+    """Fill the board of a resumed search from its archive; this session's events go on from there."""
     totals, rounds = Journal(archive).totals(), archive.rounds()
     board.tokens, board.usd = int(totals["input_tokens"]) + int(totals["output_tokens"]), float(totals["usd"])
     board.ideas = {idea.id: idea.title for idea in archive.ideas()}
@@ -185,7 +186,7 @@ def recall(board: Board, archive: Archive) -> None:
 
 
 def _recall_place(board: Board, archive: Archive, *, rounds_over: int) -> None:
-    """Set where the search is: what it measured of PyTorch, and its round."""
+    """Set PyTorch's times and the round that the search is in."""
     if baselines := archive.baselines():
         board.baselines_ms = {entry.name: entry.median_ms for entry in baselines.entries}
         board.floor_ms, board.bound = baselines.floor.floor_ms, baselines.floor.bound
@@ -207,5 +208,5 @@ def describe_outcome(event: Mapping[str, Any]) -> str:
 
 
 def describe_stop(event: Mapping[str, Any], board: Board) -> str:
-    """Return why a search ends; once it was asked to stop, it has not `finished` whatever the rounds say."""
+    """Return why a search ends; a search that was asked to stop never reads as `finished`."""
     return str(event["reason"]) if board.stopping else f"{event['outcome']}: {event['reason']}"

@@ -1,6 +1,6 @@
-"""What a person sees while a search runs: a live board on a terminal, plain lines elsewhere.
+"""The views of a running search: a live board on a terminal, plain lines elsewhere.
 
-Both read the same events (graph/search/events.py) into the same `Board`; only the drawing differs.
+Both take the events of graph/search/events.py into a `Board`; only the drawing differs.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ridgeline.graph.cli.view.board import Board, Branch, describe_outcome, describe_stop
+from ridgeline.tools.machine.waits import describe_wait
 from ridgeline.tools.wording import counted
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -64,10 +65,10 @@ class LiveView:
 
 @contextlib.contextmanager
 def quiet_terminal(stream: IO[str]) -> Iterator[None]:
-    """Keep what is typed, `^C` too, off the terminal that `stream` writes to: it would push a live board about.
+    """Hide typed characters, `^C` too, on the terminal that `stream` writes to: they would shift a live board.
 
-    NOFLSH keeps the terminal from throwing away half a drawn board at Ctrl-C. A process in the background leaves the
-    terminal alone: it is another's then, and to touch it would stop this one.
+    NOFLSH stops the terminal from dropping half a drawn board at Ctrl-C. A process in the background changes nothing:
+    the kernel stops a background process that sets the terminal's attributes.
     """
     try:
         terminal = stream.fileno()
@@ -91,7 +92,7 @@ def _set_terminal(terminal: int, attributes: list[Any]) -> None:
 
 
 class PlainView:
-    """One line for each event that a log's reader wants, for pipes and files."""
+    """Prints one line for each event that matters in a log, for pipes and files."""
 
     def __init__(self, board: Board, console: Console) -> None:
         self._board, self._console = board, console
@@ -134,14 +135,15 @@ def plain_line(event: Mapping[str, Any], board: Board) -> str:
 
 
 def _waiting_line(event: Mapping[str, Any], board: Board) -> str:
-    """Return one line on what the search waits for, or ""."""
+    """Return one line on a pause of the search, or ""."""
     if event["event"] == "timing_pytorch":
         return board.phase
-    return board.waiting if event["event"] == "waiting" and event["is_news"] else ""
+    is_told = event["event"] == "waiting" and event["is_news"]
+    return describe_wait(*board.waiting_for) if is_told and board.waiting_for else ""
 
 
 class Drawing:
-    """The whole board in as many lines as the console has; what matters most stands first."""
+    """The whole board in as many lines as the console has, the most important first."""
 
     def __init__(self, board: Board) -> None:
         self._board = board
@@ -170,10 +172,9 @@ def _summary(board: Board) -> Table:
     table.add_column(style="dim", no_wrap=True)
     table.add_column(ratio=1)
     table.add_row("now", Text(board.phase, no_wrap=True, overflow="ellipsis"))
-    if board.waiting:
-        table.add_row(
-            "waiting", Text(board.waiting.removeprefix("waiting "), style="yellow", no_wrap=True, overflow="ellipsis")
-        )
+    if board.waiting_for:
+        label, _, rest = describe_wait(*board.waiting_for).partition(" ")
+        table.add_row(label, Text(rest, style="yellow", no_wrap=True, overflow="ellipsis"))
     if board.stopping:
         table.add_row("stopping", Text(board.stopping, style="yellow"))
     if board.warnings:
@@ -192,7 +193,7 @@ def _summary(board: Board) -> Table:
 
 
 def _branches(board: Board, rows: int) -> RenderableType:
-    """Return at most `rows` lines of branches under their titles, those at work first, the rest counted."""
+    """Return at most `rows` lines of branches below a heading: running ones first, and a count of the others."""
     table = Table(box=None, pad_edge=False, expand=True, show_edge=False)
     table.add_column("branch", no_wrap=True, style="dim")
     table.add_column("idea", ratio=3, no_wrap=True, overflow="ellipsis")
@@ -202,8 +203,7 @@ def _branches(board: Board, rows: int) -> RenderableType:
     order = sorted(board.branches.items(), key=lambda item: (item[1].stage == "done", _in_order(item[0])))
     shown = order if len(order) <= rows else order[: max(0, rows - 1)]
     for name, branch in shown:
-        good = branch.outcome.startswith("ok")
-        outcome = Text(branch.outcome, style="green" if good else "red")
+        outcome = Text(branch.outcome, style="green" if branch.is_correct else "red")
         stage = _stage(branch, is_timed=name == timed)
         repair = f" (repair {branch.attempt})" if branch.attempt and branch.stage != "done" else ""
         table.add_row(name, Text(board.ideas.get(branch.idea_id, "")), stage + repair, outcome)

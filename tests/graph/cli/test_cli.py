@@ -10,11 +10,15 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import types
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from ridgeline.graph import cli
+from ridgeline.tools.errors import EngineError
 
 ROOT = Path(__file__).parents[3]
 REFERENCE = """
@@ -105,6 +109,25 @@ def test_command_line_imports_neither_torch_nor_langgraph_for_its_help() -> None
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_an_internal_error_asks_for_a_report_and_exits_with_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def execute(args: object) -> int:
+        raise EngineError("the judge died")
+
+    monkeypatch.setitem(sys.modules, "ridgeline.graph.cli.commands.show", types.SimpleNamespace(execute=execute))
+    assert cli.main(["show", "x"]) == 1
+    assert capsys.readouterr().err == "ridgeline: internal error, please report: the judge died\n"
+
+
+def test_help_says_what_each_exit_code_means(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["run", "--help"])
+    said = capsys.readouterr().out
+    assert "1  internal error, please report" in said
+    assert "2  invalid input, the message says how to fix it" in said
 
 
 def test_problems_lists_what_ships_as_json() -> None:

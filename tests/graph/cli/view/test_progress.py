@@ -139,7 +139,7 @@ async def test_board_names_the_idea_of_each_branch_and_of_the_best(search: Searc
     best = search.archive.candidate(output["best_id"])
     assert best.idea_id is not None
     assert f"{best.id}: {search.archive.idea(best.idea_id).title}" in "\n".join(drawn(board, width=200))
-    assert all(branch.outcome.startswith("ok") for branch in board.branches.values())
+    assert all(branch.is_correct for branch in board.branches.values())
 
 
 async def test_board_of_a_resumed_search_shows_what_the_events_had_shown(search: Search) -> None:
