@@ -390,10 +390,14 @@ def page() -> str:
     lines = [
         "# Known ways to cheat",
         "",
-        "Each is a test candidate that the judge must end as told here, beside an honest one of its form that must pass:",
-        "in interface `c` on a CPU and on CUDA, as a `torch` extension, as a Python `module`. *No effect*: what it tries is",
-        "stopped or finds nothing, and its honest work passes. *No gain*: it is timed, and is no faster than the honest one.",
-        "The table is made by `tests/cheats/catalogue.py`; a test keeps the two equal.",
+        "Each row is a test candidate. The judge must end it as the row says, and must pass an honest candidate of the same",
+        "form beside it. Forms are interface `c` on a CPU and on CUDA, a `torch` extension, and a Python `module`.",
+        "",
+        "- *No effect*: the attempt is stopped or finds nothing, and the candidate's honest work passes.",
+        "- *No gain*: the candidate is timed, and is no faster than the honest one.",
+        "- **Accepted**: the judge does not find it; the row says what it gains.",
+        "",
+        "`tests/cheats/catalogue.py` makes the tables; a test keeps page and catalogue equal.",
     ]
     for group in Group:
         lines += ["", f"## {group}", "", "| what it does | what catches it | forms and ends |", "|---|---|---|"]
