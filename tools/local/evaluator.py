@@ -28,9 +28,10 @@ from ridgeline.tools.measure.verify import verify_candidate
 from ridgeline.tools.records.problem import DescribedTarget, Description, Device, Target
 from ridgeline.tools.records.results import Baselines, Build, Comparison, Floor, Profile, Timing, Verdict
 from ridgeline.tools.records.vocabulary import DeviceKind, Interface, Label, ReasonCode
+from ridgeline.tools.runner.failures import RunnerFailure
 from ridgeline.tools.runner.plan import runner_plan
-from ridgeline.tools.runner.pool import RunnerPool, again_if_killed
-from ridgeline.tools.runner.process import RunnerFailure, RunnerProcess
+from ridgeline.tools.runner.pool import RunnerPool
+from ridgeline.tools.runner.process import RunnerProcess
 from ridgeline.tools.sandbox.sandbox import UNSAFE_VARIABLE, Confined, Sandbox, Tier, probe_sandbox
 
 logger = logging.getLogger(__name__)
@@ -63,7 +64,7 @@ class Evaluator:
         started = time.perf_counter()
         if task.sanitized and self._device.kind is DeviceKind.CUDA:
             return self._examine(task, judge.problem.description)
-        verdict = again_if_killed(
+        verdict = self._pool.again_if_killed(
             lambda: verify_candidate(
                 judge,
                 lambda: self._runner(task, then_next=True),
@@ -86,12 +87,12 @@ class Evaluator:
         from ridgeline.tools.measure.roofline import ceilings
 
         judge = self._judge_for(task.problem)
-        timing = again_if_killed(lambda: self._time(task, judge))
+        timing = self._pool.again_if_killed(lambda: self._time(task, judge))
         if timing.reason_code is ReasonCode.BELOW_FLOOR:
             before = self._floor(task.problem, judge)
             ceilings(task.problem.device, again=True)
             if self._floor(task.problem, judge).floor_ms < before.floor_ms:
-                timing = again_if_killed(lambda: self._time(task, judge))
+                timing = self._pool.again_if_killed(lambda: self._time(task, judge))
         self._start_ahead(task)
         return timing
 

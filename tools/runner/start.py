@@ -1,7 +1,7 @@
 """A runner's process before it is told of a candidate: started, and where it is Python, its imports done ahead.
 
-A Python runner takes 2 to 6 s to import torch. So that this can happen while another candidate is looked at, nothing
-about the process depends on the candidate: it has a folder of its own, and what was built is copied into that.
+A Python runner takes 2 to 6 s to import torch, and may do so while another candidate is looked at. So nothing about the
+process depends on its candidate: the process has an empty folder of its own, into which a build is copied later.
 """
 
 from __future__ import annotations
@@ -17,11 +17,20 @@ from typing import IO
 
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.judge.process import LoadedProblem
+from ridgeline.tools.runner.wire import FIRST_REGION, SOCKET, AnswerWord, PythonSetup
 from ridgeline.tools.sandbox.sandbox import Confined, Sandbox, SandboxedProcess, claim_workdir
 
-SOCKET_INSIDE = 3
-_IMPORTED = b"imported\n"
+_IMPORTED = f"{AnswerWord.IMPORTED}\n".encode()
 _LOAD_TIMEOUT_S = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PythonPlan:
+    """What a Python runner needs beyond what a native host needs."""
+
+    starts_in: Path  # the folder in which the runner gets one of its own
+    files: tuple[tuple[Path, str], ...]  # what is copied into that folder, and under which name
+    setup: PythonSetup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,9 +43,7 @@ class RunnerPlan:
     call_timeout_s: float
     load_timeout_s: float = _LOAD_TIMEOUT_S
     uses_gpu: bool = False  # the candidate's work is done there: see RunnerProcess
-    starts_in: Path | None = None  # a Python runner: the folder in which it gets one of its own
-    files: tuple[tuple[Path, str], ...] = ()  # what is copied into it, and under which name
-    lines: tuple[str, ...] = ()  # of the set-up, for a Python runner alone
+    python: PythonPlan | None = None  # None: a native host
 
 
 class RunnerStart:
@@ -63,12 +70,13 @@ class RunnerStart:
 
     def _started(self, sandbox: Sandbox, theirs: int) -> SandboxedProcess:
         confined = self._plan.confined
-        if self._plan.starts_in is not None:
-            self._plan.starts_in.mkdir(parents=True, exist_ok=True)
-            self.folder = claim_workdir(Path(tempfile.mkdtemp(prefix="runner-", dir=self._plan.starts_in)))
+        if self._plan.python is not None:
+            starts_in = self._plan.python.starts_in
+            starts_in.mkdir(parents=True, exist_ok=True)
+            self.folder = claim_workdir(Path(tempfile.mkdtemp(prefix="runner-", dir=starts_in)))
             confined = replace(confined, workdir=self.folder)
-        descriptors = {SOCKET_INSIDE: theirs}
-        descriptors |= {SOCKET_INSIDE + 1 + i: r.fd for i, r in enumerate(self._problem.regions)}
+        descriptors = {SOCKET: theirs}
+        descriptors |= {FIRST_REGION + i: r.fd for i, r in enumerate(self._problem.regions)}
         return sandbox.start(confined, pass_fds=descriptors, stdout=subprocess.DEVNULL, stderr=self.stderr)
 
     def fits(self, plan: RunnerPlan, problem: LoadedProblem) -> bool:
@@ -86,17 +94,17 @@ class RunnerStart:
         Raises:
             EngineError: the folder or the build is gone.
         """
-        if self.folder is None:
+        if self.folder is None or plan.python is None:
             return
         try:
-            for source, name in plan.files:
+            for source, name in plan.python.files:
                 shutil.copyfile(source, self.folder / name)
                 (self.folder / name).chmod(0o755)
         except OSError as error:
             raise EngineError(f"a build cannot be brought to its runner: {error}") from error
 
     def park(self) -> None:
-        """Wait until the imports are done and stop the process: from here on it takes no core from anybody.
+        """Wait until the imports are done and stop the process: a stopped process takes no core from a measurement.
 
         Raises:
             EngineError: it ended, or did not get there in time.

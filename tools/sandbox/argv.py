@@ -29,11 +29,14 @@ def confined_argv(
     confined: Confined,
     *,
     status_fd: int | None = None,
+    report_fd: int | None = None,
     descriptors: Mapping[int, int] | None = None,
 ) -> list[str]:
-    """Return the command that runs `confined` in `tier`; without a status descriptor it reports on stderr.
+    """Return the command that runs `confined` in `tier`.
 
-    `descriptors` are renumbered: the number inside, the inherited number.
+    Its guard sends status lines to the socket `status_fd`, whose hang-up ends the command. Without that socket the guard
+    tells of limits and signals on stderr, and writes the status lines to `report_fd` where one is given. `descriptors`
+    are renumbered: the number inside, the inherited number.
     """
     readable = _with_targets(confined.readable)
     if tier is Tier.BUBBLEWRAP:
@@ -45,6 +48,7 @@ def confined_argv(
     uid = dropped_uid()
     user = [] if uid is None else ["--uid", str(uid), "--gid", str(uid)]
     status = [] if status_fd is None else ["--status-fd", str(status_fd)]
+    status += [] if report_fd is None else ["--report-fd", str(report_fd)]
     reach = [launcher, *readable, *([confined.workdir] if confined.workdir else [])]
     renumbered = [
         f"{part}" for pair in (descriptors or {}).items() for part in ("--inside", pair[0], "--outside", pair[1])

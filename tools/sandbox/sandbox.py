@@ -53,12 +53,14 @@ class Sandbox:
         self.tier = tier
         self._launcher = launcher or build_launcher()
 
-    def argv(self, confined: Confined) -> list[str]:
+    def argv(self, confined: Confined, *, report_fd: int | None = None) -> list[str]:
         """Return a command line for others to start (ninja): confined and watched, its ending explained on stderr.
 
         Exit status: the command's, 128 + n for signal n, 124 past a limit, 125 without a sandbox, 127 without a command.
+        A confined command may end with any of these itself. Whoever starts the command line can pass a file as
+        `report_fd`: only the sandbox writes there, and `parse_status` reads it.
         """
-        return confined_argv(self.tier, self._launcher, _resolved(confined))
+        return confined_argv(self.tier, self._launcher, _resolved(confined), report_fd=report_fd)
 
     def start(
         self,

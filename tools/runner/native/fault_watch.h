@@ -10,6 +10,8 @@
 
 #include <vector>
 
+#include "wire_words.h"
+
 namespace fault {
 
 struct Region {
@@ -34,17 +36,18 @@ inline bool is_write(void *context) {
 
 // Formats without the heap: a fault may have come from inside malloc.
 inline int describe(char *line, size_t size, int number, uintptr_t address, bool writes) {
-    const char *access = writes ? "write" : "read";
+    const char *access = writes ? wire::fault::kWrite : wire::fault::kRead;
     for (size_t i = 0; i < g_regions.size(); ++i) {
         const Region &r = g_regions[i];
         if (address < r.base - r.guard || address >= r.base + r.bytes + r.guard) continue;
         // memory that may be read faults inside only where it is written, on a CPU too that does not tell which it was
         const bool is_inside = address >= r.base && address < r.base + r.bytes;
-        const char *code = is_inside && r.read_only ? "input_written" : "crashed";
-        return snprintf(line, size, "failed %s %d %s %zu %td\n", code, number, access, i,
+        const char *code = is_inside && r.read_only ? wire::failure::kInputWritten : wire::failure::kCrashed;
+        return snprintf(line, size, "%s %s %d %s %zu %td\n", wire::answer::kFailed, code, number, access, i,
                         static_cast<ptrdiff_t>(address - r.base));
     }
-    return snprintf(line, size, "failed crashed %d %s - %#zx\n", number, access, static_cast<size_t>(address));
+    return snprintf(line, size, "%s %s %d %s - %#zx\n", wire::answer::kFailed, wire::failure::kCrashed, number, access,
+                    static_cast<size_t>(address));
 }
 
 inline void on_fault(int number, siginfo_t *info, void *context) {

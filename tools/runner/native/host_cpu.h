@@ -31,10 +31,10 @@ class Device {
         size_t mapped = (spec.bytes + kPage - 1) / kPage * kPage;
         char *space = static_cast<char *>(
             mmap(nullptr, mapped + 2 * kGuard, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
-        if (space == MAP_FAILED) fail("out_of_memory", "no address space for the judge's memory");
+        if (space == MAP_FAILED) fail(wire::failure::kOutOfMemory, "no address space for the judge's memory");
         int access = spec.read_only ? PROT_READ : PROT_READ | PROT_WRITE;
         void *base = mmap(space + kGuard, mapped, access, MAP_SHARED | MAP_FIXED, spec.fd, 0);
-        if (base == MAP_FAILED) fail("out_of_memory", "cannot map the judge's memory");
+        if (base == MAP_FAILED) fail(wire::failure::kOutOfMemory, "cannot map the judge's memory");
         close(spec.fd);
         fault::g_regions.push_back({reinterpret_cast<uintptr_t>(base), spec.bytes, spec.read_only, kGuard});
         POISON(base, spec.bytes);
@@ -46,7 +46,7 @@ class Device {
     void *allocate(size_t bytes) {
         if (bytes == 0) return nullptr;
         void *space = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-        if (space == MAP_FAILED) fail("out_of_memory", "cannot allocate " + std::to_string(bytes) + " bytes");
+        if (space == MAP_FAILED) fail(wire::failure::kOutOfMemory, "cannot allocate " + std::to_string(bytes) + " bytes");
         return space;
     }
 
@@ -56,7 +56,7 @@ class Device {
 
     void ready_for_candidate() {
 #if !defined(__SANITIZE_ADDRESS__)
-        fault::watch(kSocket);
+        fault::watch(wire::kSocket);
 #endif
     }
 

@@ -52,7 +52,7 @@ class Device {
         if (bytes == 0) return nullptr;
         CUdeviceptr memory = 0;
         if (cuMemAlloc(&memory, bytes) != CUDA_SUCCESS)
-            fail("out_of_memory", "cannot allocate " + std::to_string(bytes) + " bytes on the GPU");
+            fail(wire::failure::kOutOfMemory, "cannot allocate " + std::to_string(bytes) + " bytes on the GPU");
         return reinterpret_cast<void *>(memory);
     }
 
@@ -84,11 +84,11 @@ class Device {
 
     void check(CUresult error, const char *what) {
         if (error == CUDA_SUCCESS) return;
-        if (error == CUDA_ERROR_OUT_OF_MEMORY) fail("out_of_memory", "the GPU's memory is used up");
+        if (error == CUDA_ERROR_OUT_OF_MEMORY) fail(wire::failure::kOutOfMemory, "the GPU's memory is used up");
         std::string hint;
         if (error == CUDA_ERROR_ILLEGAL_ADDRESS)
             hint = ": it read or wrote outside its tensors, or wrote an input (inputs are read-only)";
-        fail("cuda_error", std::string(what) + " ended in " + name_of(error) + hint);
+        fail(wire::failure::kCudaError, std::string(what) + " ended in " + name_of(error) + hint);
     }
 
     bool begin_capture() { return cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS; }
@@ -111,7 +111,7 @@ class Device {
     }
 
     void must(CUresult error, const char *what) {
-        if (error != CUDA_SUCCESS) fail("device", std::string(what) + " failed: " + name_of(error));
+        if (error != CUDA_SUCCESS) fail(wire::failure::kDevice, std::string(what) + " failed: " + name_of(error));
     }
 
     CUdevice device_ = 0;

@@ -100,7 +100,7 @@ void pin(const Options& o) {
   if (abi <= 0 && !o.namespaced && !o.unsafe) fail(o, "this kernel has no", "Landlock");
   set_limits(o, processes_of_uid);
   limit(o, RLIMIT_NOFILE, o.open_files, o.open_files, "open files");
-  report(o.status_fd, "ready");
+  report(o, "ready");
   Calls calls;
   calls.uses_devices = o.uses_devices;
   calls.own_network = o.own_network && o.namespaced;
@@ -217,10 +217,10 @@ void report_ending(const Options& o, const Ending& ending, uint64_t watched_peak
   const double cpu_s = static_cast<double>(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
                        1e-6 * static_cast<double>(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
   const char* limit_name = *ending.limit != 0 ? ending.limit : "-";
-  if (o.status_fd >= 0) {
-    report(o.status_fd, "exit %d %s %llu %.6f", ending.ended_itself ? ending.wait_status : -1, limit_name,
-           static_cast<unsigned long long>(watched_peak > largest ? watched_peak : largest), cpu_s);
-  } else if (*ending.limit != 0) {
+  report(o, "exit %d %s %llu %.6f", ending.ended_itself ? ending.wait_status : -1, limit_name,
+         static_cast<unsigned long long>(watched_peak > largest ? watched_peak : largest), cpu_s);
+  if (o.status_fd >= 0) return;
+  if (*ending.limit != 0) {
     std::fprintf(stderr, "sandbox: killed: %s limit\n", limit_name);
   } else if (WIFSIGNALED(ending.wait_status)) {
     const int number = WTERMSIG(ending.wait_status);
@@ -267,7 +267,7 @@ void close_inherited(const std::set<int>& kept) {
   if (child < 0) fail(o, "cannot", "fork");
   if (child == 0) become_command(o, processes_of_uid);
   watch.begin(child);
-  close_inherited({o.status_fd, children_fd, partner_fd});
+  close_inherited({o.status_fd, o.report_fd, children_fd, partner_fd});
   const Ending ending = supervise(o, child, children_fd, partner_fd, watch);
   kill_descendants();
   report_ending(o, ending, watch.peak_bytes());
@@ -296,7 +296,8 @@ void close_inherited(const std::set<int>& kept) {
 }
 
 [[noreturn]] void guard(Options& o) {
-  if (o.status_fd >= 0) fcntl(o.status_fd, F_SETFD, FD_CLOEXEC);
+  for (const int fd : {o.status_fd, o.report_fd})
+    if (fd >= 0) fcntl(fd, F_SETFD, FD_CLOEXEC);
   if (o.status_fd < 0 || o.namespaced) prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (o.namespaced) guard_tree(o, -1);
   guard_twice(o);
