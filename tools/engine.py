@@ -67,7 +67,7 @@ class CompileTask(DescribedTask[Build]):
     """Build one candidate in the sandbox, or take it from the cache."""
 
     candidate: Candidate
-    sanitize: str = ""  # "" or "address,undefined": the certificate's second build
+    sanitized: bool = False  # the certificate's second build, with SANITIZERS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,14 +26,7 @@ from ridgeline.graph.search.elites import Standing, read_standings
 from ridgeline.graph.search.events import emit
 from ridgeline.graph.search.step_memory import compare_once, measure_once
 from ridgeline.tools.build.header import problem_header
-from ridgeline.tools.engine import (
-    SANITIZERS,
-    BaselineTask,
-    BenchmarkTask,
-    CompileTask,
-    ProfileTask,
-    VerifyTask,
-)
+from ridgeline.tools.engine import BaselineTask, BenchmarkTask, CompileTask, ProfileTask, VerifyTask
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.records.keys import JUDGE_VERSION, evaluation_key
 from ridgeline.tools.records.results import Baselines, Build, Evaluation, Timing, Verdict
@@ -164,7 +157,7 @@ async def _sanitize(context: SearchContext, certificate: Certificate, build: Bui
     """
     candidate, problem = certificate.standing.candidate, await context.described()
     if context.target.device.kind is DeviceKind.CPU:
-        build = await context.engine.submit(CompileTask(problem=problem, candidate=candidate, sanitize=SANITIZERS))
+        build = await context.engine.submit(CompileTask(problem=problem, candidate=candidate, sanitized=True))
     else:
         certificate.sanitizers = GPU_SANITIZERS
     if _is_unsupported(build):

@@ -26,7 +26,7 @@ def target_of(problem: ProblemSpec, device: str) -> Target:
     Raises DeviceError when there is no such device or no compiler that builds for this GPU, ProblemError when the
     problem has no such target or its reference imports what is not installed.
     """
-    from ridgeline.tools.build.device_toolchain import toolchain_for
+    from ridgeline.tools.build.toolchain import toolchain_for
     from ridgeline.tools.local.engine import on_device
     from ridgeline.tools.machine.devices import detect_device
     from ridgeline.tools.records.vocabulary import DeviceKind
@@ -54,7 +54,7 @@ def check_machine(device: str, *, allow_unsafe: bool = False) -> None:
 
     Raises DeviceError without a compiler for the device, SandboxError without a sandbox.
     """
-    from ridgeline.tools.build.device_toolchain import toolchain_for
+    from ridgeline.tools.build.toolchain import toolchain_for
     from ridgeline.tools.machine.devices import detect_device
     from ridgeline.tools.sandbox.sandbox import probe_sandbox
 

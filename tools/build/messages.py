@@ -1,8 +1,12 @@
-"""What a person or a model needs of a compiler's messages: the errors, first ones first, without our paths."""
+"""A compiler's messages for a person or a model: errors first, in their order, without our paths.
+
+Compilers, assemblers and linkers tell what happened in prose only. This module is the one place that reads it.
+"""
 
 from __future__ import annotations
 
 import re
+import signal
 from pathlib import Path
 
 from ridgeline.tools.machine.architecture import explain_missing, explain_shared
@@ -17,6 +21,7 @@ _ERROR = re.compile(
     re.MULTILINE,
 )
 _FILE_LIMIT = re.compile(r"File size limit exceeded|final link failed: File too large")
+_CPU_LIMIT = signal.strsignal(signal.SIGXCPU) or "CPU time limit exceeded"
 _MEMORY_LIMIT = re.compile(
     r"out of memory|virtual memory exhausted|memory exhausted|Cannot allocate memory|std::bad_alloc"
     r"|Killed signal terminated program|terminated with signal 9\b"  # by the kernel, which gives no message itself
@@ -105,6 +110,11 @@ def explain_limit(log: str, *, file_bytes: int, memory_bytes: int) -> str:
         limit = f"it needed more memory than the limit of {memory_bytes >> 20} MiB"
         return f"the compiler was stopped: {limit}; unroll and instantiate less"
     return ""
+
+
+def tells_of_cpu_limit(log: str) -> bool:
+    """Say whether a process of the compiler reached its limit of CPU time: g++ reports the end of its own child."""
+    return _CPU_LIMIT in log
 
 
 def _rank(block: str) -> int:

@@ -23,11 +23,13 @@ from ridgeline.tools.errors import EngineError
 
 _TERM_GRACE_S = 3.0
 _LOG_LIMIT_BYTES = 1 << 20
+STATUS_FD = 3
+"""The descriptor of each command's own file for status lines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildCommand:
-    """One command of a batch; its messages and exit status land in the batch's folder under its name."""
+    """One command of a batch; its messages and its status land in the batch's folder under its name."""
 
     name: str
     argv: tuple[str, ...]
@@ -39,6 +41,7 @@ class BuildOutcome:
     """How one command ended."""
 
     exit_code: int | None  # None: it never ran to an end
+    status: tuple[str, ...]  # the lines that it wrote to STATUS_FD
     log: bytes
     seconds: float
 
@@ -72,9 +75,11 @@ def _ninja_file(commands: Sequence[BuildCommand], pools: Mapping[str, int]) -> s
 
 def _shell(command: BuildCommand) -> str:
     """Return the shell line of one command, escaped for ninja."""
-    line = f"{shlex.join(command.argv)} > {command.name}.log 2>&1 < /dev/null; echo $? > {command.name}.exit"
+    name = command.name
+    files = f"> {name}.log 2>&1 {STATUS_FD}> {name}.status < /dev/null"
+    line = f"{shlex.join(command.argv)} {files}; echo $? > {name}.exit"
     if "\n" in line:
-        raise EngineError(f"build command {command.name} holds a line break")
+        raise EngineError(f"build command {name} holds a line break")
     return ninja_syntax.escape(line)
 
 
@@ -121,10 +126,20 @@ def _outcome(folder: Path, command: BuildCommand, seconds: Mapping[str, float]) 
     exit_code: int | None = None
     with contextlib.suppress(FileNotFoundError, ValueError):
         exit_code = int((folder / f"{command.name}.exit").read_text())
-    log = b""
-    with contextlib.suppress(FileNotFoundError), (folder / f"{command.name}.log").open("rb") as file:
-        log = file.read(_LOG_LIMIT_BYTES)
-    return BuildOutcome(exit_code=exit_code, log=log, seconds=seconds.get(f"{command.name}.exit", 0.0))
+    return BuildOutcome(
+        exit_code=exit_code,
+        status=tuple(_beginning(folder / f"{command.name}.status").decode(errors="replace").splitlines()),
+        log=_beginning(folder / f"{command.name}.log"),
+        seconds=seconds.get(f"{command.name}.exit", 0.0),
+    )
+
+
+def _beginning(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(_LOG_LIMIT_BYTES)
+    except FileNotFoundError:
+        return b""
 
 
 def _durations(folder: Path) -> dict[str, float]:

@@ -14,7 +14,7 @@ from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 
-from ridgeline.tools.build.device_toolchain import toolchain_for
+from ridgeline.tools.build.toolchain import toolchain_for
 from ridgeline.tools.engine import BaselineTask, BenchmarkTask, CompareTask, DescribeTask, ProfileTask, VerifyTask
 from ridgeline.tools.errors import DeviceError, EngineError
 from ridgeline.tools.judge.process import JudgeProcess

@@ -23,9 +23,8 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from ridgeline.tools.build.device_toolchain import toolchain_for
 from ridgeline.tools.build.flags import architecture_flags
-from ridgeline.tools.build.toolchain import build_trusted
+from ridgeline.tools.build.toolchain import build_trusted, toolchain_for
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.judge.set_count import rotating_bytes, rotating_limit
 from ridgeline.tools.machine.architecture import has_wgmma

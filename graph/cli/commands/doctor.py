@@ -15,8 +15,7 @@ from importlib import metadata
 from rich.console import Console
 from rich.table import Table
 
-from ridgeline.tools.build.device_toolchain import toolchain_for
-from ridgeline.tools.build.toolchain import installed_version
+from ridgeline.tools.build.toolchain import installed_version, toolchain_for
 from ridgeline.tools.errors import DeviceError, RidgelineError
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.machine.gpu_state import GpuMonitor
