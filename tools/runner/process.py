@@ -11,25 +11,13 @@ import secrets
 import time
 
 from ridgeline.tools.errors import EngineError
-from ridgeline.tools.judge.process import LoadedProblem, Place
+from ridgeline.tools.judge.process import LoadedProblem
 from ridgeline.tools.machine.process_use import Threads
-from ridgeline.tools.records.problem import ArgSpec
-from ridgeline.tools.records.vocabulary import ArgKind, ReasonCode
+from ridgeline.tools.records.vocabulary import ReasonCode
 from ridgeline.tools.runner.connection import Connection, ConnectionClosed, ProtocolBroken
 from ridgeline.tools.runner.failures import Moment, RunnerFailure, explain_end, explain_failed, last_words, violation
 from ridgeline.tools.runner.start import RunnerPlan, RunnerStart
-from ridgeline.tools.runner.wire import (
-    FIRST_REGION,
-    AnswerWord,
-    LoopTime,
-    PointerLine,
-    RegionLine,
-    RequestWord,
-    ScalarLine,
-    Setup,
-    done_ns,
-    request_line,
-)
+from ridgeline.tools.runner.wire import AnswerWord, LoopTime, RequestWord, done_ns, request_line
 from ridgeline.tools.sandbox.sandbox import Sandbox
 
 _EXIT_WAIT_S = 5.0
@@ -190,7 +178,7 @@ class RunnerProcess:
         try:
             if self._plan.python is not None:
                 self._await_import()
-            self._send(self._setup().text())
+            self._send(self._start.setup(self._plan).text())
             self._expect(AnswerWord.MAPPED)
         except RunnerFailure as failure:  # no candidate is there yet whose fault it could be
             raise EngineError(f"a runner could not be made ready: {failure}") from failure
@@ -209,21 +197,6 @@ class RunnerProcess:
         words = self._answer(self._plan.load_timeout_s, ReasonCode.LOAD_TIMEOUT)
         if words != [word]:
             raise EngineError(f"a runner could not be made ready: it said {' '.join(words)!r}")
-
-    def _setup(self) -> Setup:
-        places = {place.spec.name: place for place in self._problem.places}
-        signature = self._problem.description.signature
-        return Setup(
-            library=str(self._start.path_of(self._plan.library)),
-            python=self._plan.python.setup if self._plan.python else None,
-            n_sets=self._problem.n_sets,
-            regions=tuple(
-                RegionLine(descriptor=FIRST_REGION + i, size_bytes=region.size_bytes, writable=region.writable)
-                for i, region in enumerate(self._problem.regions)
-            ),
-            arguments=tuple(_argument(arg, places) for arg in signature.args if arg.kind is not ArgKind.NONE),
-            workspace_bytes=self._plan.workspace_bytes,
-        )
 
     # -------------------------------------------------------------------------------------------------------- answers
 
@@ -264,20 +237,3 @@ class RunnerProcess:
         failure = explain_end(ended, last_words(self._start.stderr), self._moment)
         self.was_killed = failure.was_killed
         return failure
-
-
-def _argument(spec: ArgSpec, places: dict[str, Place]) -> PointerLine | ScalarLine:
-    if spec.kind is ArgKind.SCALAR:
-        if spec.value is None:
-            raise EngineError(f"scalar argument {spec.name!r} has no value")
-        return ScalarLine(dtype=spec.dtype, value=spec.value)
-    place = places[spec.name]
-    return PointerLine(
-        role=place.spec.role,
-        region=place.region,
-        offset=place.offset,
-        set_stride=place.set_stride,
-        dtype=place.spec.dtype,
-        shape=place.spec.shape,
-        strides=place.spec.strides,
-    )

@@ -11,13 +11,25 @@ import shutil
 import socket
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
 from ridgeline.tools.errors import EngineError
-from ridgeline.tools.judge.process import LoadedProblem
-from ridgeline.tools.runner.wire import FIRST_REGION, SOCKET, AnswerWord, PythonSetup
+from ridgeline.tools.judge.process import LoadedProblem, Place
+from ridgeline.tools.records.problem import ArgSpec, Signature
+from ridgeline.tools.records.vocabulary import ArgKind
+from ridgeline.tools.runner.wire import (
+    FIRST_REGION,
+    SOCKET,
+    AnswerWord,
+    PointerLine,
+    PythonSetup,
+    RegionLine,
+    ScalarLine,
+    Setup,
+)
 from ridgeline.tools.sandbox.sandbox import Confined, Sandbox, SandboxedProcess, claim_workdir
 
 _IMPORTED = f"{AnswerWord.IMPORTED}\n".encode()
@@ -84,9 +96,22 @@ class RunnerStart:
         is_alike = problem is self._problem and plan.confined == self._plan.confined
         return is_alike and self.process.poll() is None
 
-    def path_of(self, library: Path) -> Path:
-        """Return where the runner finds a library."""
-        return library if self.folder is None else self.folder / library
+    def setup(self, plan: RunnerPlan) -> Setup:
+        """Return everything that this runner is told of its candidate."""
+        problem = self._problem
+        regions = (
+            RegionLine(descriptor=FIRST_REGION + i, size_bytes=region.size_bytes, writable=region.writable)
+            for i, region in enumerate(problem.regions)
+        )
+        places = {place.spec.name: place for place in problem.places}
+        return Setup(
+            library=str(plan.library if self.folder is None else self.folder / plan.library),
+            python=plan.python.setup if plan.python else None,
+            n_sets=problem.n_sets,
+            regions=tuple(regions),
+            arguments=argument_lines(problem.description.signature, places),
+            workspace_bytes=plan.workspace_bytes,
+        )
 
     def bring(self, plan: RunnerPlan) -> None:
         """Copy what was built into the runner's own folder.
@@ -131,3 +156,25 @@ class RunnerStart:
         self.stderr.close()
         if self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def argument_lines(signature: Signature, places: Mapping[str, Place]) -> tuple[PointerLine | ScalarLine, ...]:
+    """Return the set-up lines of a signature's arguments; an argument that is None has no line."""
+    return tuple(_argument_line(arg, places) for arg in signature.args if arg.kind is not ArgKind.NONE)
+
+
+def _argument_line(arg: ArgSpec, places: Mapping[str, Place]) -> PointerLine | ScalarLine:
+    if arg.kind is ArgKind.SCALAR:
+        if arg.value is None:
+            raise EngineError(f"scalar argument {arg.name!r} has no value")
+        return ScalarLine(dtype=arg.dtype, value=arg.value)
+    place = places[arg.name]
+    return PointerLine(
+        role=place.spec.role,
+        region=place.region,
+        offset=place.offset,
+        set_stride=place.set_stride,
+        dtype=place.spec.dtype,
+        shape=place.spec.shape,
+        strides=place.spec.strides,
+    )

@@ -12,13 +12,13 @@ import pytest
 from tests.tools.conftest import without_tensors
 
 from ridgeline.tools.errors import EngineError
-from ridgeline.tools.judge.process import JudgeProcess
+from ridgeline.tools.judge.process import JudgeProcess, Place
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.machine.process_use import Threads
 from ridgeline.tools.records.problem import ArgSpec, Target
 from ridgeline.tools.records.vocabulary import Interface, PrecisionClass, Role
 from ridgeline.tools.runner.fault_address import Spot, locate
-from ridgeline.tools.runner.process import Place, RunnerProcess
+from ridgeline.tools.runner.process import RunnerProcess
 from ridgeline.tools.runner.start import RunnerPlan
 from ridgeline.tools.sandbox.sandbox import Confined, Sandbox
 
