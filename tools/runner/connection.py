@@ -17,7 +17,7 @@ class ProtocolBroken(Exception):
 
 
 class Connection:
-    """One runner's socket. What comes out of it was written beside a candidate, and nothing of it is believed."""
+    """One runner's socket. The candidate can write to it too, so no line is believed to be the runner's."""
 
     def __init__(self, wire: socket.socket, *, send_timeout_s: float) -> None:
         self.spins = False
@@ -64,11 +64,11 @@ class Connection:
         return words
 
     def expect_silence(self) -> None:
-        """Check that nothing waits to be read.
+        """Check that the runner has sent nothing.
 
         Raises:
             ConnectionClosed: the runner closed its end.
-            ProtocolBroken: something does.
+            ProtocolBroken: it has.
         """
         self._socket.setblocking(False)
         try:

@@ -1,4 +1,4 @@
-"""Why a runner failed, as data about its candidate: from a `failed` line, from how its process ended, from its stderr."""
+"""Explanations of a runner's failure: by its `failed` line, by its process's end, by what it printed on stderr."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def native_host(cache_dir: Path, *, sanitized: bool = False) -> Path:
 def cuda_host(cache_dir: Path) -> Path:
     """Return the path of the compiled host for CUDA, compiling it when its source or the driver changed (about 4 s).
 
-    It is linked with the driver's own library, which every machine with a GPU has, rather than with the toolkit's stub.
+    The host is linked with the driver's own library instead of the toolkit's stub: every machine with a GPU has it.
 
     Raises:
         DeviceError: there is no driver, nvcc is missing or cannot build it; one line says why.

@@ -1,4 +1,4 @@
-"""How a candidate's runner is started: one plan for each form of source, on each kind of device."""
+"""Plans for starting a candidate's runner: one for each form of source, on each kind of device."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Built:
 
 
 class Form(Protocol):
-    """The form that a candidate's source takes, as its runner sees it."""
+    """One interface, as a runner sees it."""
 
     starts_ahead: bool  # a runner may be started before its candidate is known
     may_use_triton: bool  # the source is Python, whose kernels Triton compiles on a GPU
@@ -210,11 +210,11 @@ def python_environment(problem: DescribedTarget) -> dict[str, str]:
     """Return the environment of a confined Python that computes."""
     given = {"PYTHONPATH": python_path()}
     if problem.device.kind is DeviceKind.CUDA:
-        # Triton would ask ldconfig for the driver's place, but a runner may start no process
+        # Triton would start ldconfig to find the driver, and a runner may start no process.
         given["TRITON_LIBCUDA_PATH"] = str(linking_folder())
         outside = _driver_folders(problem)
         told = named_folder() or (outside[0] if outside else None)
-        # else the loader finds the driver by itself, and torch's own libraries before the system's
+        # Without the variable the loader finds the driver by itself, and torch's own libraries before the system's.
         if told is not None:
             given["LD_LIBRARY_PATH"] = str(told)
     return compute_environment(problem.device, in_python=True) | given

@@ -1,4 +1,4 @@
-"""The runners of one device: one at work, and for Python ones the next, started ahead with its imports done."""
+"""The runners of one device: the one at work, and Python runners that were started ahead for the next candidates."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ M = TypeVar("M", Verdict, Timing)
 
 _MANY_CORES = 4
 _SHORT_CALL_S = 5.0
-"""Below this limit for a call nothing starts beside a candidate: on few cores it would have the candidate stopped."""
+"""With a shorter limit for a call no runner starts beside a candidate: on few cores that could make the call time out."""
 
 
 class RunnerPool:
@@ -39,7 +39,7 @@ class RunnerPool:
         self._waiting: list[RunnerStart] = []
         self._started: list[RunnerProcess] = []  # since the last measurement began
         self._was_killed = False  # was a runner while its candidate was loaded
-        # one for this candidate's timing, one for the next candidate, where they do not take each other's cores
+        # With many cores: one for this candidate's timing, one for the next candidate.
         self._most = 2 if len(measurement_cores()) >= _MANY_CORES else 1
 
     def start(self, sandbox: Sandbox, task: VerifyTask | BenchmarkTask, problem: LoadedProblem) -> RunnerProcess:
@@ -72,7 +72,7 @@ class RunnerPool:
         return runner
 
     def start_ahead(self, sandbox: Sandbox, task: VerifyTask | BenchmarkTask, problem: LoadedProblem) -> None:
-        """Start the next runners like this one, while nothing is timed. A fault here comes again where it is needed."""
+        """Start the next runners like this one, while nothing is timed. A fault is ignored: the runner's own start shows it."""
         if not FORMS[task.problem.interface].starts_ahead or task.problem.call_timeout_s < _SHORT_CALL_S:
             return
         plan = runner_plan(task.problem, task.build, self._cache_dir, candidate=task.candidate)
@@ -81,7 +81,7 @@ class RunnerPool:
                 self._waiting.append(RunnerStart(sandbox, plan, problem))
 
     def again_if_killed(self, measure: Callable[[], M]) -> M:
-        """Return what `measure` finds, asked once more when one of its runners was killed as nobody but the machine should.
+        """Return what `measure` finds, asked once more when something outside killed one of its runners.
 
         The killer may be the out-of-memory killer or a person who cleans up. A candidate can also kill its own runner, so
         a kill is worth one repetition and no more.
@@ -96,7 +96,7 @@ class RunnerPool:
         return measure()
 
     def park(self) -> None:
-        """Have those that wait take no core from a measurement: they finish their imports and are stopped."""
+        """Let the waiting runners finish their imports and stop them: a stopped runner takes no core from a measurement."""
         try:
             for waiting in self._waiting:
                 waiting.park()

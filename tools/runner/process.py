@@ -29,7 +29,7 @@ class RunnerProcess:
     def __init__(
         self, sandbox: Sandbox, plan: RunnerPlan, problem: LoadedProblem, *, ahead: RunnerStart | None = None
     ) -> None:
-        """Start the runner, or take one started ahead; hand it the judge's memory and wait until the candidate is loaded.
+        """Start a runner or take `ahead`, hand over the judge's memory, and wait until the candidate is loaded.
 
         Raises:
             RunnerFailure: the candidate failed while it was loaded.
@@ -117,7 +117,7 @@ class RunnerProcess:
             raise self._ended() from error
 
     def stop(self) -> None:
-        """Stop the process and wait until every thread has: none can finish an output, or take a core, now.
+        """Stop the process and wait until every thread rests: no thread can finish an output or take a core then.
 
         Raises:
             RunnerFailure: a thread stays in the kernel for longer than a call may take.
@@ -141,11 +141,11 @@ class RunnerProcess:
         self.close()
 
     def _request(self, word: RequestWord, *numbers: int, timeout_s: float) -> LoopTime:
-        """Carry out one request; the process runs while the clock does and is stopped before and after.
+        """Carry out one request. The process is stopped before and after, and runs while the parent's clock runs.
 
-        Between going on and the request, or between the answer and the stop, its threads could work unmeasured: for long
-        when there are enough of them to keep this process off the cores. A GPU gets no work from a thread that the
-        signal holds in the kernel, so there the clock need not wait until the last one rests, which takes 0.1 to 4 ms.
+        The clock starts before the process goes on and ends after it stops: threads could work unmeasured otherwise, for
+        long when there are enough of them to keep the parent off the cores. On a GPU the clock ends with the signal: a
+        thread that the signal holds in the kernel gives the GPU no work, and waiting for its rest takes 0.1 to 4 ms.
         """
         self.expect_silence()
         nonce = secrets.token_hex(8)
@@ -166,7 +166,7 @@ class RunnerProcess:
     def _expect_rest(self) -> None:
         deadline = time.monotonic() + self._plan.call_timeout_s
         while not self._threads.are_at_rest():
-            os.sched_yield()  # a thread may have to run on this very core to stop: 0.2 ms then, up to 4 ms without
+            os.sched_yield()  # a thread may need this very core to stop: 0.2 ms, and up to 4 ms without the yield
             if time.monotonic() > deadline:
                 self._process.kill()
                 reason = "a thread went on in a system call after the answer: finish all work before returning"
@@ -180,7 +180,7 @@ class RunnerProcess:
                 self._await_import()
             self._send(self._start.setup(self._plan).text())
             self._expect(AnswerWord.MAPPED)
-        except RunnerFailure as failure:  # no candidate is there yet whose fault it could be
+        except RunnerFailure as failure:  # no candidate is loaded yet
             raise EngineError(f"a runner could not be made ready: {failure}") from failure
         words = self._answer(self._plan.load_timeout_s, ReasonCode.LOAD_TIMEOUT)
         if words[0] != AnswerWord.READY or len(words) != 3:
@@ -188,12 +188,17 @@ class RunnerProcess:
 
     def _await_import(self) -> None:
         if self._start.is_imported:
-            self.cont()  # it was started ahead, and stopped when it had done its imports
+            self.cont()  # the runner was started ahead, and stopped after its imports
         else:
             self._expect(AnswerWord.IMPORTED)
 
     def _expect(self, word: AnswerWord) -> None:
-        """Wait until the host says that it is this far."""
+        """Wait for this word from the runner.
+
+        Raises:
+            RunnerFailure: the runner fails first.
+            EngineError: the runner says something else.
+        """
         words = self._answer(self._plan.load_timeout_s, ReasonCode.LOAD_TIMEOUT)
         if words != [word]:
             raise EngineError(f"a runner could not be made ready: it said {' '.join(words)!r}")

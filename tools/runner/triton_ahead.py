@@ -1,4 +1,4 @@
-"""Triton's kernels of a module, compiled before its runner starts, which may start no compiler (no torch here)."""
+"""Compiles a module's Triton kernels before its runner starts, since a runner may start no compiler (no torch here)."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _confined(made: _Made, cache_dir: Path) -> Confined:
 
 
 def _triton_version() -> str:
-    """Return Triton's version, "" where it is not installed: the module's own import says so then."""
+    """Return Triton's version, "" where it is not installed; the module's own import fails then."""
     try:
         return metadata.version("triton")
     except metadata.PackageNotFoundError:

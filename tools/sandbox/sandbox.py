@@ -39,7 +39,6 @@ __all__ = [
     "Tier",
     "claim_workdir",
     "probe_sandbox",
-    "python_paths",
     "reason_against",
 ]
 
@@ -115,11 +114,6 @@ def _resolved(confined: Confined) -> Confined:
         raise EngineError(f"sandbox: {program} not found in {path}")
     workdir = None if confined.workdir is None else confined.workdir.resolve()
     return replace(confined, command=(os.path.abspath(found), *confined.command[1:]), workdir=workdir)
-
-
-def python_paths() -> tuple[Path, ...]:
-    """Return what a confined run of this very Python must be able to read: its prefix and virtual environment."""
-    return tuple(sorted({Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parent.parent}))
 
 
 def probe_sandbox(*, allow_unsafe: bool = False) -> SandboxReport:

@@ -23,7 +23,8 @@ from ridgeline.tools.runner.failures import RunnerFailure
 from ridgeline.tools.runner.pool import RunnerPool
 from ridgeline.tools.runner.start import PythonPlan, RunnerPlan
 from ridgeline.tools.runner.wire import PythonSetup
-from ridgeline.tools.sandbox.sandbox import Confined, Sandbox, python_paths
+from ridgeline.tools.sandbox.python import python_paths
+from ridgeline.tools.sandbox.sandbox import Confined, Sandbox
 
 pytestmark = pytest.mark.sandboxed
 

@@ -21,6 +21,7 @@ from ridgeline.tools.errors import EngineError, SandboxError
 from ridgeline.tools.sandbox import sandbox as sandbox_module
 from ridgeline.tools.sandbox.launcher import build_launcher
 from ridgeline.tools.sandbox.process import ExitStatus, Limit, parse_status
+from ridgeline.tools.sandbox.python import python_paths
 from ridgeline.tools.sandbox.rules import CONFINED_UID, dropped_uid
 from ridgeline.tools.sandbox.sandbox import (
     Confined,
@@ -30,7 +31,6 @@ from ridgeline.tools.sandbox.sandbox import (
     Tier,
     claim_workdir,
     probe_sandbox,
-    python_paths,
     reason_against,
 )
 

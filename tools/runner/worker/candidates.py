@@ -1,4 +1,4 @@
-"""The two kinds of candidate in a Python runner: an extension with `forward`, a file with `ModelNew` (runs there)."""
+"""The two kinds of candidate in a Python runner: an extension with `forward`, and a file with `ModelNew`."""
 
 from __future__ import annotations
 

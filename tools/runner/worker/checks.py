@@ -1,7 +1,7 @@
-"""What only a candidate's own process can see of it: the form of its outputs, shared storage, global state (runs there).
+"""Checks that only a candidate's own process can make: the form of outputs, shared storage, global state.
 
-A candidate shares its address space with these checks, so they bind nobody: the judge compares every output, and the
-clock is the parent's. They tell an honest author what is wrong.
+These checks tell an honest author what is wrong. They stop no cheat, since the candidate shares their address space: the
+judge compares every output, and the parent keeps the time.
 """
 
 from __future__ import annotations

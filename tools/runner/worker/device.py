@@ -1,4 +1,4 @@
-"""What differs between a CPU and a GPU in a Python runner: the judge's memory, clocks, waiting, faults."""
+"""The device of a Python runner, a CPU or a GPU: the judge's memory, clocks, waiting, faults."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OUTSIDE = ": it read or wrote outside its tensors, or wrote an input (inputs ar
 
 
 class Failed(Exception):
-    """What this process saw go wrong: a code of the protocol and a sentence."""
+    """A fault that this process saw: a code of the protocol and a sentence."""
 
     def __init__(self, code: FailureCode, message: str) -> None:
         super().__init__(message)
@@ -159,7 +159,7 @@ class CudaDevice:
             Failed: a kernel ended in an error.
         """
         has_ended = False
-        with contextlib.suppress(RuntimeError):  # torch's word for an error that the driver tells next
+        with contextlib.suppress(RuntimeError):  # the driver is asked for the same error below
             self._end()
             has_ended = True
         code = self._driver.drain()
