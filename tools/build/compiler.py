@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 OUTPUT_BYTES = 256 << 20  # what one build may write
 BUILD_PROCESSES = 64
-TORCH_BUILD_CORES = 2  # a stock torch build takes 1.5 GB: no more than one for every two cores
+TORCH_BUILD_CORES = 2  # cores for each torch build: one build takes 1.5 GB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ class Compiler:
         return [builds[i] if i in builds else built[recipes[i].key] for i in range(len(tasks))]
 
     async def _prepare(self, task: CompileTask) -> Build | Recipe:
-        """Return the build at once when it is refused or cached, else how to make it."""
+        """Return the build of a task that is refused or cached, else the recipe."""
         toolchain = await self._find_toolchain()
         refusal = refuse(task)
         if refusal:
@@ -140,7 +140,7 @@ class Compiler:
         return BuildCommand(name=job.name, argv=argv, pool=job.recipe.pool)
 
     def _finish(self, job: _Job, outcome: BuildOutcome, toolchain: str) -> Build:
-        """Return what became of one command; a library it left is published to the cache."""
+        """Return the build of a command that has ended; publish its library to the cache."""
         recipe = job.recipe
         log = trim_log(plain_log(outcome.log, job.folder))
         build = Build(

@@ -1,7 +1,7 @@
 """The compiler's flags: a documented, fixed set for each kind of device, and the few that a source may add.
 
-A source adds flags on lines of the form `// flags: -funroll-loops -ffp-contract=off`. Only what is listed here is
-taken; nothing in it can name a file, a library or a plugin.
+A source adds flags on lines of the form `// flags: -funroll-loops -ffp-contract=off`. Only the flags that are listed
+here are taken; none of them can name a file, a library or a plugin.
 """
 
 from __future__ import annotations
@@ -83,10 +83,8 @@ class _DeviceFlags:
     """The flags for one kind of device."""
 
     base: tuple[str, ...]
-    link: tuple[
-        str, ...
-    ]  # make a loadable library of it, bound to the C++, math and OpenMP libraries and to nothing else
-    diagnostics: tuple[str, ...]  # keep messages short and plain; ptxas also says what each kernel needs
+    link: tuple[str, ...]
+    diagnostics: tuple[str, ...]
     allowed: re.Pattern[str]
     sanitizers: tuple[str, ...] = ()  # a GPU's build is examined as it is, by compute-sanitizer
 
@@ -128,7 +126,7 @@ def base_flags(device: Device) -> tuple[str, ...]:
 
 
 def architecture_flags(device: Device) -> tuple[str, ...]:
-    """Return what makes nvcc compile for this GPU's architecture and no other; nothing for a CPU."""
+    """Return the flags that make nvcc compile for this GPU's architecture and no other; none for a CPU."""
     if device.kind is DeviceKind.CPU:
         return ()  # CPU_FLAGS hold -march=native
     number = device.arch.removeprefix("sm_")
@@ -136,12 +134,12 @@ def architecture_flags(device: Device) -> tuple[str, ...]:
 
 
 def sanitizer_flags(kind: DeviceKind) -> tuple[str, ...]:
-    """Return what makes a slower, checked library, which stops at the first finding; nothing for a GPU."""
+    """Return the flags of a slower, checked library that stops at the first finding; none for a GPU."""
     return _FLAGS[kind].sanitizers
 
 
 def link_flags(kind: DeviceKind, *, sanitized: bool = False) -> tuple[str, ...]:
-    """Return what makes a loadable library of it, bound to the C++, math and OpenMP libraries and to nothing else."""
+    """Return the flags that make a loadable library, bound to the C++, math and OpenMP libraries and to nothing else."""
     if sanitized:  # the sanitizers' own functions come from the host that loads the library
         return tuple(flag for flag in _FLAGS[kind].link if flag != "-Wl,--no-undefined")
     return _FLAGS[kind].link

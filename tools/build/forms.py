@@ -1,4 +1,4 @@
-"""The three forms that a candidate's source takes, each with its recipe; and why a candidate may not be built."""
+"""The forms of a candidate's source, each with its recipe, and the refusals before any build."""
 
 from __future__ import annotations
 
@@ -196,14 +196,14 @@ def _builder_environment(device: Device, toolchain: Toolchain, host: Toolchain) 
 
 
 def _gpu_facts(device: Device) -> dict[str, object] | None:
-    """Return what a builder without a GPU says of the one where a module will run."""
+    """Return the facts that a builder without a GPU tells of the GPU where a module will run."""
     if device.kind is not DeviceKind.CUDA:
         return None
     return {"name": device.name, "arch": device.arch, "cores": device.cores, "memory_bytes": device.memory_bytes}
 
 
 def _binding() -> str:
-    """Return what is appended to a torch source; its own line numbers keep the candidate's messages apart."""
+    """Return the text that is appended to a torch source, under a file name and line numbers of its own."""
     text = resources.files("ridgeline.tools.build").joinpath("native/torch_binding.h").read_text(encoding="utf-8")
     return f'#line 1 "binding.h"\n{text}'
 

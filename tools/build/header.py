@@ -18,7 +18,7 @@ from ridgeline.tools.records.problem import ArgSpec, Signature
 from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Interface, Role
 
 ALIGNMENT_BYTES = 64
-"""Every tensor starts at a multiple of this: a cache line, and the widest CPU vector."""
+"""Every tensor starts at a multiple of these bytes: a cache line, and the widest CPU vector."""
 
 C_TYPES = {
     "float32": "float",
@@ -119,7 +119,7 @@ def _module_entry(signature: Signature, kind: DeviceKind) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Texts:
-    """What a candidate of one interface is told of its problem."""
+    """The texts about a problem that a candidate of one interface gets."""
 
     header: Callable[[Signature, DeviceKind], str]
     entry: Callable[[Signature, DeviceKind], str]
@@ -220,7 +220,7 @@ _CONSTANTS: dict[ArgKind, Callable[[ArgSpec], str]] = {
 
 
 def _origin(arg: ArgSpec) -> str:
-    """Name what the reference calls it; as JSON without quotes, so that no name can end the comment's line."""
+    """Return the reference's own name for an argument, as JSON without quotes: no name can end the comment's line."""
     return f" `{json.dumps(arg.source)[1:-1]}`" if arg.source and arg.source != arg.name else ""
 
 

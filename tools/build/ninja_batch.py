@@ -1,7 +1,7 @@
 """Runs a batch of build commands side by side from one generated build.ninja.
 
-ninja is trusted and unconfined; each command in the file is already a sandboxed one. A command's exit status is an
-output file, not a failure of its edge, so that one candidate never stops another and ninja's log times all of them.
+ninja is trusted and unconfined; each command in the file is a sandboxed one. A command's exit status is written to an
+output file, and ninja always sees success: no candidate stops another, and ninja's log has the time of each.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ async def run_batch(folder: Path, commands: Sequence[BuildCommand], pools: Mappi
 
 def _ninja_file(commands: Sequence[BuildCommand], pools: Mapping[str, int]) -> str:
     text = StringIO()
-    # one line a command, however long: ninja drops the spaces that follow a line break, inside quotes too
+    # One line for each command, however long: ninja drops the spaces after a line break, inside quotes too.
     writer = ninja_syntax.Writer(text, width=sys.maxsize)  # type: ignore[arg-type]  # its stub calls a file a string
     writer.variable("ninja_required_version", "1.8")
     for name, depth in pools.items():
@@ -87,7 +87,7 @@ async def _run_ninja(folder: Path, jobs: int) -> None:
     program = Path(ninja.BIN_DIR) / "ninja"
     argv = [str(program), "-C", str(folder), "-k", "0", "-j", str(jobs), "--quiet"]
     setpriv = shutil.which("setpriv")
-    if setpriv:  # so that a killed engine leaves no builds behind
+    if setpriv:  # a killed engine then leaves no builds behind
         argv = [setpriv, "--pdeathsig", "TERM", *argv]
     starting = asyncio.ensure_future(
         asyncio.create_subprocess_exec(
@@ -99,7 +99,7 @@ async def _run_ninja(folder: Path, jobs: int) -> None:
         )
     )
     try:
-        # a start that is cancelled itself kills ninja, which may have commands by then and could end none of them
+        # Cancelling the start would kill ninja, which may run commands by then and could no longer end them.
         process = await asyncio.shield(starting)
         output, _ = await process.communicate()
     except asyncio.CancelledError:
@@ -111,7 +111,7 @@ async def _run_ninja(folder: Path, jobs: int) -> None:
 
 
 async def _stop(process: asyncio.subprocess.Process) -> None:
-    """Tell ninja to stop, which ends its commands; kill it when it does not listen."""
+    """Ask ninja to end itself and its commands; kill it when it does not within the grace time."""
     if process.returncode is not None:
         return
     process.terminate()

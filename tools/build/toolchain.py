@@ -1,4 +1,4 @@
-"""The compiler for a device: where it is, its exact version, and whether what it builds runs on this very device."""
+"""The compiler for a device: its path, its exact version, and whether the device runs what it builds."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NVCC_FOLDER = "/usr/local/cuda/bin"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Toolchain:
-    """One compiler: its path and what it says of itself."""
+    """One compiler: its path and its own description of its version."""
 
     compiler: Path
     version: str  # part of every build's key
@@ -45,7 +45,7 @@ def find_toolchain(kind: DeviceKind) -> Toolchain:
     if kind is DeviceKind.CPU:
         return Toolchain(compiler=_find(kind), version=host, readable=())
     nvcc = _find(kind)
-    # /usr/local/bin/nvcc is often a link; nvcc finds its own parts beside the file it really is.
+    # /usr/local/bin/nvcc is often a link, and nvcc looks for its parts beside the file that the link names.
     real = nvcc.resolve()
     root = real.parent.parent
     readable = () if root.is_relative_to("/usr") else (root,)
@@ -116,7 +116,7 @@ def _architectures(nvcc: Path) -> frozenset[str]:
 
 
 def cuda_home(nvcc: Path) -> Path:
-    """Return the folder of the toolkit that an nvcc belongs to: where its headers are; some put a script into PATH."""
+    """Return the folder of nvcc's toolkit, which holds the headers. Where PATH has a script for nvcc: the default folder."""
     root = nvcc.resolve().parent.parent
     return root if (root / "include" / "cuda_runtime.h").exists() else Path(_NVCC_FOLDER).parent
 
@@ -124,8 +124,8 @@ def cuda_home(nvcc: Path) -> Path:
 def compiler_path(kind: DeviceKind) -> Path | None:
     """Return the one compiler that everything for this kind of device is built with, or None without it.
 
-    g++ as PATH finds it: torch's headers and the flags are tried with it alone, so $CXX is not asked. nvcc also beside
-    its default place.
+    $CXX is ignored: torch's headers and the flags are tried with g++ alone. nvcc is looked for in PATH, then in its
+    default folder.
     """
     name, _ = _ADVICE[kind]
     found = shutil.which(name) or (shutil.which(name, path=_NVCC_FOLDER) if kind is DeviceKind.CUDA else None)
@@ -133,7 +133,7 @@ def compiler_path(kind: DeviceKind) -> Path | None:
 
 
 def installed_version(kind: DeviceKind) -> str | None:
-    """Return what the compiler for this kind of device says of itself; None where there is none, or it does not run."""
+    """Return the compiler's description of its version; None where there is no compiler, or it does not run."""
     found = compiler_path(kind)
     if found is None:
         return None

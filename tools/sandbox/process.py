@@ -1,4 +1,4 @@
-"""A running confined program, as its parent holds it."""
+"""The parent's handle on a running confined program, and how such a program ended."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class ExitStatus:
 
     @property
     def was_killed(self) -> bool:
-        """Say whether SIGKILL ended it that no limit of ours sent: the out-of-memory killer's, a person's, its own."""
+        """Say whether a SIGKILL that no limit sent ended the program: the kernel's, a person's or its own."""
         return self.signal == signal.SIGKILL or self.has_lost_supervisor
 
 
@@ -208,8 +208,8 @@ def launch(
 def wait_for(process: subprocess.Popen[bytes], timeout_s: float | None) -> None:
     """Wait until a process has ended and take its status.
 
-    With a limit `Popen.wait` looks at ever longer intervals, up to 50 ms: one process a kernel and another to time it
-    ended 30 ms late each.
+    `Popen.wait` with a limit looks at ever longer intervals, up to 50 ms: both processes of a kernel's evaluation ended
+    30 ms late.
 
     Raises:
         subprocess.TimeoutExpired: it still runs after `timeout_s`.
@@ -231,7 +231,7 @@ def wait_for(process: subprocess.Popen[bytes], timeout_s: float | None) -> None:
 
 
 def signal_name(number: int) -> str:
-    """Return "SIGSEGV", or "signal 40" for one that has no name: most real-time signals, which anyone may raise."""
+    """Return "SIGSEGV", or "signal 40" for a signal without a name, as most real-time signals are."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -249,7 +249,7 @@ def _why_it_failed(launched: subprocess.Popen[bytes], line: str) -> str:
 
 
 def _receive(status: socket.socket) -> tuple[str, int]:
-    """Return the next message and its sender's pid as this namespace numbers it, which the kernel vouches for."""
+    """Return the next message and its sender's pid in this namespace; the kernel vouches for the pid."""
     space = socket.CMSG_SPACE(_CREDENTIALS.size) + socket.CMSG_SPACE(16 * array.array("i").itemsize)
     data, ancillary, _, _ = status.recvmsg(512, space)
     pid = 0

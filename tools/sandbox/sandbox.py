@@ -1,7 +1,7 @@
-"""Confinement for code that nobody has read: compilers fed with candidates, and the candidates themselves.
+"""Confinement of untrusted code: compilers that read candidates, and the candidates themselves.
 
 Tier A wraps bubblewrap's namespaces around Landlock, seccomp and rlimits; tier B is Landlock, seccomp and rlimits alone;
-tier C is nothing worth the name, and refused unless asked for. Covered in A and B: other files than those given, secrets
+tier C is rlimits alone, and is refused unless asked for. Covered in A and B: other files than those given, secrets
 in environments, the network, other processes, persistence after the end, and memory, disk, process and time bombs. Not
 covered: exploits of the kernel or of a driver, GPU hangs, side channels. docs/sandbox.md has the details.
 """
@@ -98,7 +98,7 @@ class Sandbox:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxReport:
-    """The tier that works here, why better ones do not, and what would change that (`advice` has it all in one line)."""
+    """The tier that works here and the reasons against better tiers; `advice` has the remedies in one line."""
 
     tier: Tier
     tiers_tried: tuple[tuple[Tier, str], ...]  # "" where it works

@@ -1,13 +1,13 @@
-// The native host: loads one candidate, maps the judge's memory, calls the candidate when told to, and says how long it
-// took by its own clock (a cross-check: the parent's clock is the score). One candidate per process.
+// The native host: maps the judge's memory, loads one candidate, and calls the candidate when told to.
 //
-// It runs inside the sandbox beside untrusted code in one address space, so nothing it says is believed: the parent
-// checks the outputs, counts the replies and keeps the time. See docs/runner-protocol.md for the wire.
+// Host and untrusted candidate share one address space, inside the sandbox. The parent therefore believes nothing that
+// the host says: the judge checks the outputs, and the parent counts the replies and keeps the time. The host's own clock
+// is a cross-check. docs/runner-protocol.md describes the wire.
 //
-// One source for both kinds of device: `host_cpu.h` and `host_cuda.h` each define what a `Device` does.
+// The source serves both kinds of device: `host_cpu.h` and `host_cuda.h` each define a `Device`.
 //
-// `host --alone FILE` reads the set-up from a file, makes inputs of its own and calls the candidate three times: what a
-// profiler or a sanitizer is wrapped around.
+// `host --alone FILE` reads the set-up from a file, makes inputs of its own and calls the candidate three times, for a
+// profiler or a sanitizer around the host.
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -43,8 +43,8 @@ class Candidate {
         auto bytes = reinterpret_cast<WorkspaceBytes>(dlsym(library, "workspace_bytes"));
         workspace_bytes_ = bytes == nullptr ? 0 : bytes();
         if (workspace_bytes_ > setup.max_workspace)
-            fail(wire::failure::kOutOfMemory, "workspace_bytes() asks for " + std::to_string(workspace_bytes_) + ", at most " +
-                                      std::to_string(setup.max_workspace) + " are given");
+            fail(wire::failure::kOutOfMemory, "workspace_bytes() asks for " + std::to_string(workspace_bytes_) +
+                                                  ", at most " + std::to_string(setup.max_workspace) + " are given");
     }
 
     size_t workspace_bytes() const { return workspace_bytes_; }
@@ -53,8 +53,9 @@ class Candidate {
               void *stream) const {
         const int error = call_(pointers.data(), scalars.data(), workspace, stream);
         if (error != 0)
-            fail(wire::failure::kCudaError, std::string("run left an error behind: ") +
-                                   (error_text_ == nullptr ? std::to_string(error) : error_text_(error)));
+            fail(wire::failure::kCudaError,
+                 std::string("run left an error behind: ") +
+                     (error_text_ == nullptr ? std::to_string(error) : error_text_(error)));
     }
 
    private:
@@ -134,7 +135,7 @@ class Server {
 
 // ----------------------------------------------------------------------------------------------------------------- alone
 
-// Values of every type that are tame in most formulas: numbers between -1 and 1, whole ones between 0 and 3.
+// Values that are tame in most formulas: floating-point numbers between -1 and 1, integers between 0 and 3.
 std::vector<unsigned char> tame_values(const std::string &dtype, size_t bytes) {
     std::vector<unsigned char> made(bytes);
     const size_t size = element_bytes(dtype);
@@ -211,5 +212,5 @@ int main(int count, char **words) {
     say(std::string(wire::answer::kReady) + " " + std::to_string(candidate.workspace_bytes()) + " " +
         std::to_string(device.threads()));
     server.serve(lines);
-    _exit(0);  // no destructor of the candidate has a say
+    _exit(0);  // runs no destructor of the candidate's
 }

@@ -1,4 +1,4 @@
-// What the native host needs of a CPU: the judge's memory with guards around it, faults explained, a clock.
+// The native host's CPU: the judge's memory with guards around it, explained faults, a clock.
 #pragma once
 
 #include <omp.h>
@@ -21,7 +21,7 @@
 namespace host {
 
 constexpr size_t kPage = 4096;
-constexpr size_t kGuard = 1 << 20;  // unreadable space on both sides of a region: an overrun faults instead of passing
+constexpr size_t kGuard = 1 << 20;  // unreadable bytes on both sides of a region: an overrun faults
 
 class Device {
    public:

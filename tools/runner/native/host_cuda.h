@@ -1,6 +1,6 @@
-// What the native host needs of a GPU: the judge's memory imported, a stream, events, every CUDA error looked at.
+// The native host's GPU: the judge's imported memory, a stream, events, a check of every CUDA error.
 //
-// Driver API only. The candidate brings a runtime of its own, which finds this process's primary context current.
+// The host uses the driver API alone. The candidate brings a runtime of its own, which finds the primary context current.
 #pragma once
 
 #include <cuda.h>
@@ -22,7 +22,7 @@ class Device {
         must(cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "making a stream");
         must(cuEventCreate(&first_, CU_EVENT_DEFAULT), "making an event");
         must(cuEventCreate(&last_, CU_EVENT_DEFAULT), "making an event");
-        start();  // whatever the driver starts on first use, threads too, it starts before the candidate is there
+        start();  // the driver starts threads on first use: before the candidate is loaded
         stop();
     }
 
@@ -47,7 +47,7 @@ class Device {
 
     void expose(char *, size_t) {}
 
-    // Memory as the driver gives it: a sanitizer tells what reads it before anything was written there.
+    // Memory as the driver gives it, so that a sanitizer finds reads of bytes that nobody wrote.
     void *allocate(size_t bytes) {
         if (bytes == 0) return nullptr;
         CUdeviceptr memory = 0;
@@ -56,7 +56,7 @@ class Device {
         return reinterpret_cast<void *>(memory);
     }
 
-    // NaN everywhere: nobody may count on zeros.
+    // Fill memory with NaN: no candidate may count on zeros.
     void spoil(void *memory, size_t bytes) {
         if (bytes > 0) must(cuMemsetD8(reinterpret_cast<CUdeviceptr>(memory), 0xFF, bytes), "filling memory");
     }
