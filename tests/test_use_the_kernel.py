@@ -27,7 +27,8 @@ from ridgeline.tools.local.engine import on_device
 from ridgeline.tools.local.evaluator import Evaluator
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.records.vocabulary import DeviceKind
-from ridgeline.tools.sandbox.sandbox import Confined, Limits, Sandbox, claim_workdir, probe_sandbox, python_paths
+from ridgeline.tools.sandbox.python import python_paths
+from ridgeline.tools.sandbox.sandbox import Confined, Limits, Sandbox, claim_workdir, probe_sandbox
 
 pytestmark = pytest.mark.sandboxed
 

@@ -82,7 +82,7 @@ class CompileTask(DescribedTask[Build]):
     result: ClassVar[type[Record]] = Build
 
     candidate: Candidate
-    sanitize: str = ""  # "" or "address,undefined": the certificate's second build
+    sanitized: bool = False  # the certificate's second build, with SANITIZERS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,15 +23,7 @@ from ridgeline.graph.certificate.leaders import Leader
 from ridgeline.graph.certificate.other_shapes import try_other_shapes
 from ridgeline.graph.search.elites import Standing, read_standings
 from ridgeline.graph.search.events import emit
-from ridgeline.tools.engine import (
-    SANITIZERS,
-    BaselineTask,
-    BenchmarkTask,
-    CompareTask,
-    CompileTask,
-    ProfileTask,
-    VerifyTask,
-)
+from ridgeline.tools.engine import BaselineTask, BenchmarkTask, CompareTask, CompileTask, ProfileTask, VerifyTask
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.records.keys import evaluation_key
 from ridgeline.tools.records.results import Build, Evaluation, Timing, Verdict
@@ -149,7 +141,7 @@ async def _sanitize(context: SearchContext, certificate: Certificate, build: Bui
     """
     candidate, problem = certificate.standing.candidate, context.described
     if problem.device.kind is DeviceKind.CPU:
-        build = await context.engine.submit(CompileTask(problem=problem, candidate=candidate, sanitize=SANITIZERS))
+        build = await context.engine.submit(CompileTask(problem=problem, candidate=candidate, sanitized=True))
     else:
         certificate.sanitizers = GPU_SANITIZERS
     if _is_unsupported(build):

@@ -27,7 +27,7 @@ def target_of(problem: ProblemSpec, device: str) -> Target:
         DeviceError: there is no such device, or no compiler that builds for this GPU.
         ProblemError: the problem has no such target, or its reference imports a package that is not installed.
     """
-    from ridgeline.tools.build.device_toolchain import toolchain_for
+    from ridgeline.tools.build.toolchain import toolchain_for
     from ridgeline.tools.local.engine import on_device
     from ridgeline.tools.machine.devices import detect_device
     from ridgeline.tools.records.vocabulary import DeviceKind
@@ -60,7 +60,7 @@ def check_machine(device: str, *, allow_unsafe: bool = False) -> None:
         DeviceError: the machine has no compiler for the device.
         SandboxError: no sandbox works here.
     """
-    from ridgeline.tools.build.device_toolchain import toolchain_for
+    from ridgeline.tools.build.toolchain import toolchain_for
     from ridgeline.tools.machine.devices import detect_device
     from ridgeline.tools.sandbox.sandbox import probe_sandbox
 

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from ridgeline.tools.sandbox.python import python_paths
 from ridgeline.tools.sandbox.rules import dropped_uid
-from ridgeline.tools.sandbox.sandbox import Confined, Sandbox, Tier, claim_workdir, python_paths
+from ridgeline.tools.sandbox.sandbox import Confined, Sandbox, Tier, claim_workdir
 
 from .conftest import SECRET
 

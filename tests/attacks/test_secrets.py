@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ridgeline.tools.sandbox.sandbox import Confined, Sandbox, claim_workdir, python_paths
+from ridgeline.tools.sandbox.python import python_paths
+from ridgeline.tools.sandbox.sandbox import Confined, Sandbox, claim_workdir
 
 from .conftest import SECRET
 

@@ -25,6 +25,7 @@ from ridgeline.tools.records.problem import DescribedTarget
 from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.vocabulary import Origin
 from tests.candidates import candidate_of
+from tests.runner_starts import RunnerStart, runner_starts
 
 R = TypeVar("R")
 
@@ -111,19 +112,21 @@ def _evaluations(archive: Archive, count: int) -> Iterator[Evaluation]:
 class Killer(threading.Thread):
     """Kills one candidate's runner from outside while it is verified: `victim` is its process id, 0 when none was found.
 
-    The evaluator notes each runner in a log with its own process id; the runner is the one below it that runs the
+    The evaluator notes each runner in its log with its own process id; the runner is the one below it that runs the
     native host. It is measured once more afterwards, and then left alone.
     """
 
-    def __init__(self, runner_log: Path, candidate_id: str) -> None:
+    def __init__(self, log: Path, candidate_id: str) -> None:
         super().__init__(daemon=True)
         self.victim = 0
-        self._runner_log = runner_log
+        self._log = log
         self._candidate_id = candidate_id
         self._is_over = threading.Event()
 
     def run(self) -> None:
-        evaluator = self._wait_for(lambda: next((e["pid"] for e in starts(self._runner_log, self._candidate_id)), 0))
+        evaluator = self._wait_for(
+            lambda: next((start.evaluator_pid for start in starts(self._log, self._candidate_id)), 0)
+        )
         runner = self._wait_for(lambda: next(_hosts(evaluator), 0)) if evaluator else 0
         if runner and not self._is_over.wait(INTO_THE_CALLS_S):
             os.kill(runner, signal.SIGKILL)
@@ -144,13 +147,9 @@ class Killer(threading.Thread):
         self.join()
 
 
-def starts(runner_log: Path, candidate_id: str) -> list[dict[str, Any]]:
-    """Return the entries of a candidate's runners in the evaluator's log."""
-    if not runner_log.exists():
-        return []
-    lines = runner_log.read_text().splitlines(keepends=True)
-    entries = [json.loads(line) for line in lines if line.endswith("\n")]
-    return [entry for entry in entries if entry["candidate_id"] == candidate_id]
+def starts(log: Path, candidate_id: str) -> list[RunnerStart]:
+    """Return a candidate's runners in the evaluators' log."""
+    return [start for start in runner_starts(log) if start.candidate_id == candidate_id]
 
 
 def _hosts(evaluator: int) -> Iterator[int]:

@@ -11,7 +11,6 @@ import pytest
 from ridgeline import SearchOptions
 from ridgeline.tools.local.engine import on_device
 from ridgeline.tools.records.vocabulary import ReasonCode, Status
-from ridgeline.tools.runner.pool import RUNNER_LOG_VARIABLE
 
 from .affine import REFERENCE, with_defect
 from .bench import report
@@ -34,21 +33,20 @@ MEASURED_TWICE = ("KILLS_ITSELF", "SLOW")  # whoever was killed is given one rep
 
 
 async def test_a_search_goes_on_after_bad_ends_and_the_next_kernel_takes_as_long_as_alone(
-    bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bench, tmp_path: Path
 ) -> None:
     bench.rest()
-    runner_log = tmp_path / "runners"
-    monkeypatch.setenv(RUNNER_LOG_VARIABLE, str(runner_log))
+    engine_log = tmp_path / "engine.log"
     spec = write_problem(tmp_path, REFERENCE)
     sources = [
         f"// {place}\n{with_defect(kernel)}" for place, kernel in enumerate(SCRIPT)
     ]  # each is built and measured
     options = SearchOptions(problem=spec, run_dir=tmp_path / "run", device="cuda")
-    engine = EagerOnlyEngine(cache_dir=bench.folder, log=tmp_path / "engine.log")
+    engine = EagerOnlyEngine(cache_dir=bench.folder, log=engine_log)
     began = time.monotonic()
     try:
         await build_all(engine, on_device(spec, bench.device), sources)
-        with Killer(runner_log, candidate_id(SCRIPT.index("SLOW"))) as killer:
+        with Killer(engine_log, candidate_id(SCRIPT.index("SLOW"))) as killer:
             found = await search(options, engine, sources)
     finally:
         await engine.aclose()
@@ -63,7 +61,7 @@ async def test_a_search_goes_on_after_bad_ends_and_the_next_kernel_takes_as_long
             median_ms=honest[place],
             to_alone=(honest[place] or 0.0) / alone_ms if kernel == "HONEST" and alone_ms else None,
             total_s=evaluation.total_s,
-            runners=len(starts(runner_log, candidate_id(place))),
+            runners=len(starts(engine_log, candidate_id(place))),
         )
     report("search_survives", alone_ms=alone_ms, wall_s=time.monotonic() - began, killed=killer.victim)
 
@@ -73,7 +71,7 @@ async def test_a_search_goes_on_after_bad_ends_and_the_next_kernel_takes_as_long
         assert reason in evaluation.reason, f"{kernel}: {evaluation.reason}"
     assert killer.victim, "no runner was found to be killed from outside"
     for kernel in MEASURED_TWICE:
-        tasks = [entry["task"] for entry in starts(runner_log, candidate_id(SCRIPT.index(kernel)))]
+        tasks = [start.task for start in starts(engine_log, candidate_id(SCRIPT.index(kernel)))]
         assert tasks.count("VerifyTask") == 2, f"{kernel}: {tasks}"
     for place, kernel in enumerate(SCRIPT):
         if kernel == "HONEST":

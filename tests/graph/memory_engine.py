@@ -129,7 +129,7 @@ class MemoryEngine:
         return Baselines(device=task.problem.device, entries=entries, floor=floor, pending=pending)
 
     def _compile(self, task: CompileTask) -> Build:
-        key = hashlib.sha256(f"{task.candidate.source}{task.sanitize}".encode()).hexdigest()
+        key = hashlib.sha256(f"{task.candidate.source}{task.sanitized}".encode()).hexdigest()
         if "fails compile" in task.candidate.source:
             reason, code = "expected ';' before '}'", ReasonCode.COMPILER_FAILED
             return Build(key=key, status=Status.COMPILE_ERROR, reason_code=code, reason=reason, log="k.cpp:3: error")

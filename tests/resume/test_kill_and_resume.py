@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.runner_starts import runner_starts
 
 HERE = Path(__file__).parent
 ROUNDS, IDEAS, IMPLEMENTATIONS = 2, 2, 2
@@ -99,7 +100,7 @@ def test_killed_search_finishes_every_branch_and_repeats_only_what_was_in_flight
     branches = ROUNDS * IDEAS * IMPLEMENTATIONS
     assert branches <= result["candidates"] <= 2 * branches  # each may be repaired once: a busy machine fails a timing
     assert not stored_replies_asked_again(server_log, deaths)
-    repeats = repeated_runs(run.runner_log)
+    repeats = repeated_runs(run.log)
     assert sum(repeats.values()) <= len(deaths), f"finished evaluations were run again: {repeats}"
 
 
@@ -108,10 +109,9 @@ class Search:
 
     def __init__(self, folder: Path, url: str, server_log: Path) -> None:
         self.run_dir = folder / "run"
-        self.runner_log = folder / "runners.jsonl"
+        self.log = self.run_dir / "run.log"
         self._server_log = server_log
         self._output, self._errors = folder / "stdout", folder / "stderr"
-        self.runner_log.touch()
         (folder / "reference.py").write_text(REFERENCE)
         self.problem = folder / "problem.yaml"
         self.problem.write_text(PROBLEM)
@@ -121,7 +121,6 @@ class Search:
         self._environment = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join(p for p in paths if p),
-            "RIDGELINE_RUNNER_LOG": str(self.runner_log),
         }
 
     def live_and_die(self, steps: int, after_s: float) -> float:
@@ -142,7 +141,7 @@ class Search:
     def _steps(self) -> int:
         """Return how many requests have arrived and runners have been started, in all lives."""
         arrived = sum('"arrived"' in line for line in self._server_log.read_text().splitlines())
-        return arrived + self.runner_log.read_text().count("\n")
+        return arrived + len(runner_starts(self.log))
 
     def finish(self) -> dict[str, Any]:
         """Run to the end and return result.json."""
@@ -176,7 +175,6 @@ def stored_replies_asked_again(log: Path, deaths: list[float]) -> list[str]:
 
 def repeated_runs(log: Path) -> Counter[tuple[str, str, str]]:
     """Return how often each (candidate, purpose, task) was run beyond what is planned."""
-    lines = [json.loads(line) for line in log.read_text().splitlines()]
-    counts = Counter((line["candidate_id"], line["purpose"], line["task"]) for line in lines)
+    counts = Counter((start.candidate_id, start.purpose, start.task) for start in runner_starts(log))
     beyond = {key: count - PLANNED.get(key[1:], 1) for key, count in counts.items()}
     return Counter({key: count for key, count in beyond.items() if count > 0})

@@ -70,10 +70,10 @@ def make_candidate() -> Callable[..., Candidate]:
 
 @pytest.fixture
 def make_task() -> Callable[..., CompileTask]:
-    def make(source: str, problem: DescribedTarget | None = None, *, sanitize: str = "") -> CompileTask:
+    def make(source: str, problem: DescribedTarget | None = None, *, sanitized: bool = False) -> CompileTask:
         problem = problem or exp_problem()
         candidate = candidate_of(source, language=problem.language, interface=problem.interface)
-        return CompileTask(problem=problem, candidate=candidate, sanitize=sanitize)
+        return CompileTask(problem=problem, candidate=candidate, sanitized=sanitized)
 
     return make
 

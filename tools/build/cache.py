@@ -1,8 +1,8 @@
 """The content-addressed build cache: key -> shared object and its Build record.
 
-One folder per entry, published by one rename, so that concurrent writers and a `kill -9` at any instant leave either
-a whole entry or none. An entry carries its library's hash, so that one which a power cut or a bad disk damaged is
-dropped and built again (and nothing has to wait for an fsync).
+Each entry is one folder, published by one rename: concurrent writers and a `kill -9` at any instant leave a whole entry
+or none. An entry holds its library's hash, so an entry that a power cut or a bad disk damaged is dropped and built
+again, and no publication waits for an fsync.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ class CacheUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cleared:
-    """What `clear` removed, and what stayed because it was used within the last hour."""
+    """The entries that `clear` removed, and those that it left because they were used within the last hour."""
 
     removed: CacheUse
     in_use: CacheUse
 
 
 def check_writable(folder: Path) -> None:
-    """Make the folder and see that builds can be kept there, before anything that needs one begins.
+    """Make the cache's folder and check that builds can be kept in it.
 
     Raises:
-        StorageError: it is read-only or as good as full; one line that says so.
+        StorageError: the folder is read-only or nearly full; one line says so.
     """
     remedy = "free some space (ridgeline clean --cache) or set RIDGELINE_CACHE_DIR to a folder of yours"
     try:
@@ -106,7 +106,7 @@ class BuildCache:
         return build
 
     def publish(self, build: Build, library: Path) -> Build:
-        """Copy `library` in and return `build` with the path it lies at from now on.
+        """Copy `library` into the cache and return `build` with the copy's path.
 
         When another process published the same key first, its entry is kept and returned.
 
@@ -126,7 +126,7 @@ class BuildCache:
         return CacheUse(entries=len(sizes), size_bytes=sum(sizes))
 
     def clear(self) -> Cleared:
-        """Remove every entry that no running search may be about to load, and say what went and what stayed."""
+        """Remove every entry that was not used within the last hour: a running search may be about to load the others."""
         newest_removable = time.time() - self._in_use_s
         sizes: dict[bool, list[int]] = {True: [], False: []}
         for entry, size, used_at in list(self._entries()):
@@ -236,7 +236,7 @@ def _copy_library(library: Path, to: Path) -> None:
 
 
 def _touch(path: Path) -> None:
-    """Mark an entry as used; in a cache that is not ours to write, it just ages."""
+    """Mark an entry as used. In a cache that we may not write, an entry ages instead."""
     try:
         os.utime(path)
     except OSError as error:

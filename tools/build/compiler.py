@@ -1,41 +1,36 @@
-"""Source -> shared object: a batch at a time, each compile command confined, results from the cache where it can."""
+"""Builds candidates a batch at a time: each compile command is confined, and finished builds come from the cache."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import logging
 import os
 import shutil
-import signal
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from importlib import metadata
 from pathlib import Path
 
 from ridgeline.tools.build.cache import BuildCache
-from ridgeline.tools.build.device_toolchain import toolchain_for
-from ridgeline.tools.build.messages import explain, explain_limit, plain_log, trim_log
-from ridgeline.tools.build.ninja_batch import BuildCommand, BuildOutcome, run_batch
-from ridgeline.tools.build.recipe import OUTPUT, WALL_PER_CPU, Recipe, c_recipe, module_recipe, refuse, torch_recipe
-from ridgeline.tools.build.toolchain import Toolchain, cuda_home, find_toolchain
-from ridgeline.tools.build.torch_paths import find_torch_paths
+from ridgeline.tools.build.forms import FORMS, refuse
+from ridgeline.tools.build.messages import explain, explain_limit, plain_log, tells_of_cpu_limit, trim_log
+from ridgeline.tools.build.ninja_batch import STATUS_FD, BuildCommand, BuildOutcome, run_batch
+from ridgeline.tools.build.recipe import OUTPUT, WALL_PER_CPU, Recipe, refused_key
+from ridgeline.tools.build.toolchain import Toolchain, toolchain_for
 from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.errors import EngineError, StorageError
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.results import Build
-from ridgeline.tools.records.vocabulary import DeviceKind, Interface, ReasonCode, Status
+from ridgeline.tools.records.vocabulary import ReasonCode, Status
+from ridgeline.tools.sandbox.process import Limit, parse_status
 from ridgeline.tools.sandbox.sandbox import Confined, Limits, Sandbox, claim_workdir
 
 logger = logging.getLogger(__name__)
 
 OUTPUT_BYTES = 256 << 20  # what one build may write
 BUILD_PROCESSES = 64
-_PAST_LIMIT, _SANDBOX_FAILED = 124, (125, 127)  # exit statuses of Sandbox.argv
-_CPU_LIMIT_REACHED = signal.strsignal(signal.SIGXCPU) or ""  # as g++ reports the end of its own child
-TORCH_BUILD_CORES = 2  # a stock torch build takes 1.5 GB: no more than one for every two cores
+TORCH_BUILD_CORES = 2  # cores for each torch build: one build takes 1.5 GB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,21 +73,12 @@ class Compiler:
         return [builds[i] if i in builds else built[recipes[i].key] for i in range(len(tasks))]
 
     async def _prepare(self, task: CompileTask) -> Build | Recipe:
-        """Return the build at once when it is refused or cached, else how to make it."""
-        refusal = refuse(task)
+        """Return the build of a task that is refused or cached, else the recipe."""
         toolchain = await self._find_toolchain()
+        refusal = refuse(task)
         if refusal:
-            key = hashlib.sha256(f"refused\n{toolchain.version}\n{task.candidate.source!r}".encode()).hexdigest()
-            return Build.failed(key, refusal)
-        if task.candidate.interface is Interface.TORCH:
-            toolkit = str(cuda_home(toolchain.compiler)) if self._device.kind is DeviceKind.CUDA else ""
-            paths = await find_torch_paths(self._cache_dir, self._device.kind.value, toolkit)
-            recipe = torch_recipe(task, toolchain, paths)
-        elif task.candidate.interface is Interface.MODULE:
-            host = await asyncio.to_thread(find_toolchain, DeviceKind.CPU)
-            recipe = module_recipe(task, toolchain, host, metadata.version("torch"))
-        else:
-            recipe = c_recipe(task, toolchain)
+            return Build.failed(refused_key(task, toolchain), refusal)
+        recipe = await FORMS[task.problem.interface].recipe(task, toolchain, self._cache_dir)
         cached = await asyncio.to_thread(self._cache.find, recipe.key)
         return cached or recipe
 
@@ -150,11 +136,11 @@ class Compiler:
             limits=limits,
             allow_processes=True,
         )
-        argv = tuple(self._sandbox.argv(confined))
+        argv = tuple(self._sandbox.argv(confined, report_fd=STATUS_FD))
         return BuildCommand(name=job.name, argv=argv, pool=job.recipe.pool)
 
     def _finish(self, job: _Job, outcome: BuildOutcome, toolchain: str) -> Build:
-        """Return what became of one command; a library it left is published to the cache."""
+        """Return the build of a command that has ended; publish its library to the cache."""
         recipe = job.recipe
         log = trim_log(plain_log(outcome.log, job.folder))
         build = Build(
@@ -187,14 +173,17 @@ def _failure(outcome: BuildOutcome, log: str, recipe: Recipe, arch: str) -> tupl
     Raises:
         EngineError: the sandbox failed, which no source can cause.
     """
-    last = outcome.log.rstrip().rsplit(b"\n", 1)[-1].decode(errors="replace")
-    if outcome.exit_code is None or (outcome.exit_code in _SANDBOX_FAILED and last.startswith("sandbox: ")):
+    if outcome.exit_code is None:
+        last = outcome.log.rstrip().rsplit(b"\n", 1)[-1].decode(errors="replace")
         raise EngineError(f"a build could not be run: {last or 'no exit status'}")
-    if (outcome.exit_code == _PAST_LIMIT and "wall" in last) or _CPU_LIMIT_REACHED in log:
+    ended = parse_status(outcome.status, outcome.exit_code)
+    if not ended.was_started:
+        raise EngineError(f"a build could not be run: sandbox: {ended.message}")
+    if ended.limit is Limit.WALL or tells_of_cpu_limit(log):
         return ReasonCode.COMPILER_TIMEOUT, f"the compiler was stopped after {recipe.cpu_s} s: simplify the source"
-    if outcome.exit_code == _PAST_LIMIT:
-        limit = last.removeprefix("sandbox: killed: ")
-        return ReasonCode.COMPILER_FAILED, f"the compiler was stopped: it reached its limit of {limit}"
+    if ended.limit is not Limit.NONE:
+        reason = f"the compiler was stopped: it reached its limit of {ended.limit} limit"
+        return ReasonCode.COMPILER_FAILED, reason
     if limit := explain_limit(log, file_bytes=OUTPUT_BYTES, memory_bytes=recipe.memory_bytes):
         return ReasonCode.COMPILER_FAILED, limit
     return explain(log, recipe.entry, arch)

@@ -1,4 +1,4 @@
-"""Whether a kernel was written for arguments like a problem's: read off its text, before a compiler is asked."""
+"""Compares the parameters of a source's entry with a problem's, by text, before any compiler runs."""
 
 from __future__ import annotations
 

@@ -1,13 +1,15 @@
 """The compiler's flags: a documented, fixed set for each kind of device, and the few that a source may add.
 
-A source adds flags on lines of the form `// flags: -funroll-loops -ffp-contract=off`. Only what is listed here is
-taken; nothing in it can name a file, a library or a plugin.
+A source adds flags on lines of the form `// flags: -funroll-loops -ffp-contract=off`. Only the flags that are listed
+here are taken; none of them can name a file, a library or a plugin.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
+from ridgeline.tools.engine import SANITIZERS
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.vocabulary import DeviceKind
 
@@ -22,8 +24,16 @@ CPU_FLAGS = (
     "-D__FAST_MATH__=1",  # glibc declares its vector math only under it; exp and erf loops are 15 x slower without
 )
 _TELL_TALES = ("__SANITIZE_ADDRESS__", "__SANITIZE_HWADDRESS__", "__SANITIZE_THREAD__", "__SANITIZE_UNDEFINED__")
-"""What GCC defines in a sanitizer's build: a source could leave out there what it does when it is timed. -O1 defines what
--O3 does."""
+"""The macros that GCC defines in a sanitizer's build alone: by them a source could leave out what it does when it is
+timed. -O1 defines the same macros as -O3."""
+_SANITIZER_FLAGS = (
+    f"-fsanitize={SANITIZERS}",
+    "-fno-sanitize-recover=all",
+    "-O1",
+    "-g",
+    "-fno-omit-frame-pointer",
+    *(f"-U{name}" for name in _TELL_TALES),
+)
 CPU_LINK_FLAGS = ("-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-z,now", "-Wl,--no-undefined", "-Wl,--build-id=none")
 CUDA_FLAGS = ("-std=c++17", "-O3")
 CUDA_LINK_FLAGS = (
@@ -66,9 +76,33 @@ _CUDA_ALLOWED = (
     r"--?restrict",
     r"-Xptxas=(-O[123]|-dlcm=(ca|cg)|-dscm=(wb|cg)|--allow-expensive-optimizations=(true|false))",
 )
-_ALLOWED = {
-    DeviceKind.CPU: re.compile("|".join(_CPU_ALLOWED)),
-    DeviceKind.CUDA: re.compile("|".join(_CUDA_ALLOWED)),
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _DeviceFlags:
+    """The flags for one kind of device."""
+
+    base: tuple[str, ...]
+    link: tuple[str, ...]
+    diagnostics: tuple[str, ...]
+    allowed: re.Pattern[str]
+    sanitizers: tuple[str, ...] = ()  # a GPU's build is examined as it is, by compute-sanitizer
+
+
+_FLAGS = {
+    DeviceKind.CPU: _DeviceFlags(
+        base=CPU_FLAGS,
+        link=CPU_LINK_FLAGS,
+        diagnostics=DIAGNOSTIC_FLAGS,
+        allowed=re.compile("|".join(_CPU_ALLOWED)),
+        sanitizers=_SANITIZER_FLAGS,
+    ),
+    DeviceKind.CUDA: _DeviceFlags(
+        base=CUDA_FLAGS,
+        link=CUDA_LINK_FLAGS,
+        diagnostics=CUDA_DIAGNOSTIC_FLAGS,
+        allowed=re.compile("|".join(_CUDA_ALLOWED)),
+    ),
 }
 # A published kernel's own architecture would only lose instructions of this device or not build at all.
 _DROPPED = re.compile(r"--?(arch|gpu-architecture|gencode|generate-code)(=.*)?|-march=.*")
@@ -83,36 +117,34 @@ def requested_flags(source: str) -> tuple[str, ...]:
 
 def refused_flags(flags: tuple[str, ...], kind: DeviceKind) -> tuple[str, ...]:
     """Return those of `flags` that a source may not ask for."""
-    return tuple(flag for flag in flags if not _ALLOWED[kind].fullmatch(flag))
+    return tuple(flag for flag in flags if not _FLAGS[kind].allowed.fullmatch(flag))
 
 
-def base_flags(device: Device, sanitize: str = "") -> tuple[str, ...]:
-    """Return the fixed flags for a device; a sanitizer build is slower, checked, and stops at the first finding."""
-    if device.kind is DeviceKind.CPU:
-        return CPU_FLAGS + (_sanitizer_flags(sanitize) if sanitize else ())
-    return (*CUDA_FLAGS, *architecture_flags(device))
+def base_flags(device: Device) -> tuple[str, ...]:
+    """Return the fixed flags for a device."""
+    return (*_FLAGS[device.kind].base, *architecture_flags(device))
 
 
 def architecture_flags(device: Device) -> tuple[str, ...]:
-    """Return what makes nvcc compile for this GPU's architecture and no other."""
+    """Return the flags that make nvcc compile for this GPU's architecture and no other; none for a CPU."""
+    if device.kind is DeviceKind.CPU:
+        return ()  # CPU_FLAGS hold -march=native
     number = device.arch.removeprefix("sm_")
     return (f"-gencode=arch=compute_{number},code=sm_{number}",)
 
 
-def link_flags(kind: DeviceKind, sanitize: str = "") -> tuple[str, ...]:
-    """Return what makes a loadable library of it, bound to the C++, math and OpenMP libraries and to nothing else."""
-    if kind is DeviceKind.CUDA:
-        return CUDA_LINK_FLAGS
-    if sanitize:  # the sanitizers' own functions come from the host that loads the library
-        return tuple(flag for flag in CPU_LINK_FLAGS if flag != "-Wl,--no-undefined")
-    return CPU_LINK_FLAGS
+def sanitizer_flags(kind: DeviceKind) -> tuple[str, ...]:
+    """Return the flags of a slower, checked library that stops at the first finding; none for a GPU."""
+    return _FLAGS[kind].sanitizers
+
+
+def link_flags(kind: DeviceKind, *, sanitized: bool = False) -> tuple[str, ...]:
+    """Return the flags that make a loadable library, bound to the C++, math and OpenMP libraries and to nothing else."""
+    if sanitized:  # the sanitizers' own functions come from the host that loads the library
+        return tuple(flag for flag in _FLAGS[kind].link if flag != "-Wl,--no-undefined")
+    return _FLAGS[kind].link
 
 
 def diagnostic_flags(kind: DeviceKind) -> tuple[str, ...]:
     """Return the flags that keep the compiler's messages short and plain; ptxas also says what each kernel needs."""
-    return DIAGNOSTIC_FLAGS if kind is DeviceKind.CPU else CUDA_DIAGNOSTIC_FLAGS
-
-
-def _sanitizer_flags(sanitize: str) -> tuple[str, ...]:
-    plain = ("-fno-sanitize-recover=all", "-O1", "-g", "-fno-omit-frame-pointer")
-    return (f"-fsanitize={sanitize}", *plain, *(f"-U{name}" for name in _TELL_TALES))
+    return _FLAGS[kind].diagnostics

@@ -1,7 +1,7 @@
 """The generated `problem.h`: the exact signature of `run`, every shape and stride as a constant, the types.
 
-It is force-included in front of every candidate, so a `run` of another signature is a compile error, and it defines
-the one entry point that a host calls. `docs/interface.md` describes it for those who write kernels.
+The compiler includes it in front of every candidate, so a `run` of another signature is a compile error. It defines the
+one entry point that a host calls. `docs/interface.md` describes the header for those who write kernels.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from importlib import resources
 
 from ridgeline.tools.errors import ProblemError
@@ -17,7 +18,7 @@ from ridgeline.tools.records.problem import ArgSpec, Signature
 from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Interface, Role
 
 ALIGNMENT_BYTES = 64
-"""Every tensor starts at a multiple of this: a cache line, and the widest CPU vector."""
+"""Every tensor starts at a multiple of these bytes: a cache line, and the widest CPU vector."""
 
 C_TYPES = {
     "float32": "float",
@@ -38,6 +39,12 @@ _CUDA_HALF = {
     "float16": "#include <cuda_fp16.h>\nusing fp16 = __half;\n",
     "bfloat16": "#include <cuda_bf16.h>\nusing bf16 = __nv_bfloat16;\n",
 }
+_INTEGER_TYPES = "#include <stddef.h>\n#include <stdint.h>\n"
+_ALIGNED = (
+    f"\nconstexpr int64_t RIDGELINE_ALIGNMENT = {ALIGNMENT_BYTES};  // bytes, of every tensor and the workspace\n"
+    "#define RIDGELINE_ALIGNED(pointer) "
+    f"(static_cast<decltype(pointer)>(__builtin_assume_aligned((pointer), {ALIGNMENT_BYTES})))\n"
+)
 _ERROR_TEXT = (
     'extern "C" __attribute__((visibility("default"))) const char* ridgeline_error(int error) {\n'
     "  return cudaGetErrorString(static_cast<cudaError_t>(error));\n}\n"
@@ -69,29 +76,32 @@ def problem_header(signature: Signature, kind: DeviceKind, interface: Interface 
     Raises:
         ProblemError: an argument's type has no C form, or two arguments would share a constant's name.
     """
-    if interface == Interface.MODULE:
-        return module_notes(signature)
-    _check_names(signature)
-    constants = "\n".join(_constants(arg) for arg in signature.args)
-    parts = [_preamble(signature, kind, Interface(interface)), constants, _list_counts(signature)]
-    if interface == Interface.TORCH:
-        parts.append(forward_prototype(signature) + ";\n")
-    else:
-        parts += [_prototype(signature, kind), _entry(signature, kind)]
-    body = "\n".join(part for part in parts if part)
-    return f"#ifndef RIDGELINE_PROBLEM_H\n#define RIDGELINE_PROBLEM_H\n\n{body}\n#endif\n"
+    return _TEXTS[Interface(interface)].header(signature, kind)
 
 
 def entry_declaration(signature: Signature, kind: DeviceKind, interface: Interface | str = Interface.C) -> str:
     """Return in one line what a candidate has to define: `run`, `forward` or `ModelNew`, by its interface."""
-    if interface == Interface.MODULE:
-        return MODULE_ENTRY
-    if interface == Interface.TORCH:
-        return forward_prototype(signature)
+    return _TEXTS[Interface(interface)].entry(signature, kind)
+
+
+def _c_header(signature: Signature, kind: DeviceKind) -> str:
+    body = (_c_includes(signature, kind), *_shapes(signature), _prototype(signature, kind), _entry(signature, kind))
+    return _guarded(body)
+
+
+def _c_entry(signature: Signature, kind: DeviceKind) -> str:
     return f'extern "C" void run({", ".join(_run_parameters(signature, kind))})'
 
 
-def module_notes(signature: Signature) -> str:
+def _torch_header(signature: Signature, kind: DeviceKind) -> str:
+    return _guarded((_torch_includes(kind), *_shapes(signature), forward_prototype(signature) + ";\n"))
+
+
+def _torch_entry(signature: Signature, kind: DeviceKind) -> str:
+    return forward_prototype(signature)
+
+
+def _module_header(signature: Signature, kind: DeviceKind) -> str:
     """Return, as comments of Python, the tensors that a `ModelNew` is given and has to hold and return."""
     lines = [f"# {MODULE_ENTRY}: the constructor's and forward's arguments are those of the reference's Model"]
     for arg in signature.args:
@@ -101,6 +111,25 @@ def module_notes(signature: Signature) -> str:
         else:
             lines.append(f"# {arg.role.value} {json.dumps(name)[1:-1]}: {arg.value if arg.dtype else None}")
     return "\n".join(lines) + "\n"
+
+
+def _module_entry(signature: Signature, kind: DeviceKind) -> str:
+    return MODULE_ENTRY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Texts:
+    """The texts about a problem that a candidate of one interface gets."""
+
+    header: Callable[[Signature, DeviceKind], str]
+    entry: Callable[[Signature, DeviceKind], str]
+
+
+_TEXTS = {
+    Interface.C: _Texts(header=_c_header, entry=_c_entry),
+    Interface.TORCH: _Texts(header=_torch_header, entry=_torch_entry),
+    Interface.MODULE: _Texts(header=_module_header, entry=_module_entry),
+}
 
 
 def forward_prototype(signature: Signature) -> str:
@@ -135,21 +164,29 @@ def _check_names(signature: Signature) -> None:
             )
 
 
-def _preamble(signature: Signature, kind: DeviceKind, interface: Interface) -> str:
-    lines = "#include <stddef.h>\n#include <stdint.h>\n"
-    if interface is Interface.TORCH:
-        lines += "#include <torch/extension.h>\n#include <vector>\n"
-        lines += "#include <c10/cuda/CUDAStream.h>\n" if kind is DeviceKind.CUDA else ""
-    elif kind is DeviceKind.CUDA:
+def _guarded(parts: Iterable[str]) -> str:
+    body = "\n".join(part for part in parts if part)
+    return f"#ifndef RIDGELINE_PROBLEM_H\n#define RIDGELINE_PROBLEM_H\n\n{body}\n#endif\n"
+
+
+def _shapes(signature: Signature) -> tuple[str, str]:
+    """Return the constants of every argument, and how many tensors each list holds."""
+    _check_names(signature)
+    return "\n".join(_constants(arg) for arg in signature.args), _list_counts(signature)
+
+
+def _c_includes(signature: Signature, kind: DeviceKind) -> str:
+    if kind is DeviceKind.CUDA:
         used = {arg.dtype for arg in signature.args if arg.kind is ArgKind.TENSOR}
-        lines += "#include <cuda_runtime.h>\n" + "".join(_CUDA_HALF[dtype] for dtype in _CUDA_HALF if dtype in used)
+        types = "#include <cuda_runtime.h>\n" + "".join(_CUDA_HALF[dtype] for dtype in _CUDA_HALF if dtype in used)
     else:
-        lines += "\n" + resources.files("ridgeline.tools.build").joinpath("native/half.h").read_text(encoding="utf-8")
-    return lines + (
-        f"\nconstexpr int64_t RIDGELINE_ALIGNMENT = {ALIGNMENT_BYTES};  // bytes, of every tensor and the workspace\n"
-        "#define RIDGELINE_ALIGNED(pointer) "
-        f"(static_cast<decltype(pointer)>(__builtin_assume_aligned((pointer), {ALIGNMENT_BYTES})))\n"
-    )
+        types = "\n" + resources.files("ridgeline.tools.build").joinpath("native/half.h").read_text(encoding="utf-8")
+    return _INTEGER_TYPES + types + _ALIGNED
+
+
+def _torch_includes(kind: DeviceKind) -> str:
+    stream = "#include <c10/cuda/CUDAStream.h>\n" if kind is DeviceKind.CUDA else ""
+    return f"{_INTEGER_TYPES}#include <torch/extension.h>\n#include <vector>\n{stream}{_ALIGNED}"
 
 
 def _constants(arg: ArgSpec) -> str:
@@ -183,7 +220,7 @@ _CONSTANTS: dict[ArgKind, Callable[[ArgSpec], str]] = {
 
 
 def _origin(arg: ArgSpec) -> str:
-    """Name what the reference calls it; as JSON without quotes, so that no name can end the comment's line."""
+    """Return the reference's own name for an argument, as JSON without quotes: no name can end the comment's line."""
     return f" `{json.dumps(arg.source)[1:-1]}`" if arg.source and arg.source != arg.name else ""
 
 

@@ -1,8 +1,12 @@
-"""What a person or a model needs of a compiler's messages: the errors, first ones first, without our paths."""
+"""A compiler's messages for a person or a model: errors first, in their order, without our paths.
+
+Compilers, assemblers and linkers tell what happened in prose only. This module is the one place that reads it.
+"""
 
 from __future__ import annotations
 
 import re
+import signal
 from pathlib import Path
 
 from ridgeline.tools.machine.architecture import explain_missing, explain_shared
@@ -17,6 +21,7 @@ _ERROR = re.compile(
     re.MULTILINE,
 )
 _FILE_LIMIT = re.compile(r"File size limit exceeded|final link failed: File too large")
+_CPU_LIMIT = signal.strsignal(signal.SIGXCPU) or "CPU time limit exceeded"
 _MEMORY_LIMIT = re.compile(
     r"out of memory|virtual memory exhausted|memory exhausted|Cannot allocate memory|std::bad_alloc"
     r"|Killed signal terminated program|terminated with signal 9\b"  # by the kernel, which gives no message itself
@@ -32,9 +37,9 @@ _OTHER_ENTRY = re.compile(
     r"declaration of .*\b(run|forward)\(|\b(run|forward)\([^)]*\). was declared"
     r'|"(run|forward)" has "C" linkage|return type alone\n.*\b(run|forward)\s*\('  # nvcc
 )
-"""What a definition is told that is at odds with the declaration in problem.h: the error, or the line that it quotes."""
+"""g++'s and nvcc's errors for a definition that contradicts problem.h's declaration, or the line that they quote."""
 _UNDECLARED = re.compile(r"['\u2018](\w+)['\u2019] was not declared in this scope|identifier \"(\w+)\" is undefined")
-"""A name that only another problem's `run` has: of an argument, or of a constant in its problem.h."""
+"""An undeclared name: often an argument or a constant of another problem."""
 _UNLOADABLE = "undefined symbol: _Z7forward"  # C++'s own name of a `forward` begins so, whatever its parameters
 _UNDEFINED = re.compile(r"undefined reference to `([^']+)'|undefined symbol:? (\S+)")
 
@@ -61,8 +66,8 @@ def trim_log(text: str) -> str:
 def explain(log: str, entry: str, arch: str = "") -> tuple[ReasonCode, str]:
     """Return whether the compiler or the linker refused, and the first error in one line.
 
-    `entry` is the declaration of what the source has to define; it is quoted when the source defines another. `arch` is
-    the GPU's: instructions and shared memory that it lacks are told as such.
+    `entry` is the declaration of what the source has to define, and is quoted when the source defines another one.
+    `arch` is the GPU's architecture: a source that asks for instructions or shared memory beyond it is told so.
     """
     lacking = explain_missing(log, arch) or explain_shared(log, arch)
     if lacking:
@@ -83,7 +88,7 @@ def explain(log: str, entry: str, arch: str = "") -> tuple[ReasonCode, str]:
 
 
 def explain_unloadable(reason: str, entry: str) -> str:
-    """Return why a library of interface `torch` does not load: a `forward` that is missing is told only then."""
+    """Return why a library of interface `torch` does not load; a missing `forward` shows itself only then."""
     return _explain_missing("forward", entry) if _UNLOADABLE in reason else reason
 
 
@@ -97,7 +102,7 @@ def _is_undeclared_value(log: str, first: str) -> bool:
 
 
 def explain_limit(log: str, *, file_bytes: int, memory_bytes: int) -> str:
-    """Return which limit of a build ended the compiler and what to do, "" when none did."""
+    """Return which limit of a build ended the compiler, and the remedy; "" when no limit did."""
     if _FILE_LIMIT.search(log):
         limit = f"a file that it wrote grew beyond the limit of {file_bytes >> 20} MiB"
         return f"the compiler was stopped: {limit}; make the source's tables and static arrays smaller"
@@ -105,6 +110,11 @@ def explain_limit(log: str, *, file_bytes: int, memory_bytes: int) -> str:
         limit = f"it needed more memory than the limit of {memory_bytes >> 20} MiB"
         return f"the compiler was stopped: {limit}; unroll and instantiate less"
     return ""
+
+
+def tells_of_cpu_limit(log: str) -> bool:
+    """Say whether a process of the compiler reached its limit of CPU time: g++ reports the end of its own child."""
+    return _CPU_LIMIT in log
 
 
 def _rank(block: str) -> int:

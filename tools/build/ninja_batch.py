@@ -1,7 +1,7 @@
 """Runs a batch of build commands side by side from one generated build.ninja.
 
-ninja is trusted and unconfined; each command in the file is already a sandboxed one. A command's exit status is an
-output file, not a failure of its edge, so that one candidate never stops another and ninja's log times all of them.
+ninja is trusted and unconfined; each command in the file is a sandboxed one. A command's exit status is written to an
+output file, and ninja always sees success: no candidate stops another, and ninja's log has the time of each.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ from ridgeline.tools.errors import EngineError
 
 _TERM_GRACE_S = 3.0
 _LOG_LIMIT_BYTES = 1 << 20
+STATUS_FD = 3
+"""The descriptor of each command's own file for status lines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildCommand:
-    """One command of a batch; its messages and exit status land in the batch's folder under its name."""
+    """One command of a batch; its messages and its status land in the batch's folder under its name."""
 
     name: str
     argv: tuple[str, ...]
@@ -39,6 +41,7 @@ class BuildOutcome:
     """How one command ended."""
 
     exit_code: int | None  # None: it never ran to an end
+    status: tuple[str, ...]  # the lines that it wrote to STATUS_FD
     log: bytes
     seconds: float
 
@@ -59,7 +62,7 @@ async def run_batch(folder: Path, commands: Sequence[BuildCommand], pools: Mappi
 
 def _ninja_file(commands: Sequence[BuildCommand], pools: Mapping[str, int]) -> str:
     text = StringIO()
-    # one line a command, however long: ninja drops the spaces that follow a line break, inside quotes too
+    # One line for each command, however long: ninja drops the spaces after a line break, inside quotes too.
     writer = ninja_syntax.Writer(text, width=sys.maxsize)  # type: ignore[arg-type]  # its stub calls a file a string
     writer.variable("ninja_required_version", "1.8")
     for name, depth in pools.items():
@@ -72,9 +75,11 @@ def _ninja_file(commands: Sequence[BuildCommand], pools: Mapping[str, int]) -> s
 
 def _shell(command: BuildCommand) -> str:
     """Return the shell line of one command, escaped for ninja."""
-    line = f"{shlex.join(command.argv)} > {command.name}.log 2>&1 < /dev/null; echo $? > {command.name}.exit"
+    name = command.name
+    files = f"> {name}.log 2>&1 {STATUS_FD}> {name}.status < /dev/null"
+    line = f"{shlex.join(command.argv)} {files}; echo $? > {name}.exit"
     if "\n" in line:
-        raise EngineError(f"build command {command.name} holds a line break")
+        raise EngineError(f"build command {name} holds a line break")
     return ninja_syntax.escape(line)
 
 
@@ -82,7 +87,7 @@ async def _run_ninja(folder: Path, jobs: int) -> None:
     program = Path(ninja.BIN_DIR) / "ninja"
     argv = [str(program), "-C", str(folder), "-k", "0", "-j", str(jobs), "--quiet"]
     setpriv = shutil.which("setpriv")
-    if setpriv:  # so that a killed engine leaves no builds behind
+    if setpriv:  # a killed engine then leaves no builds behind
         argv = [setpriv, "--pdeathsig", "TERM", *argv]
     starting = asyncio.ensure_future(
         asyncio.create_subprocess_exec(
@@ -94,7 +99,7 @@ async def _run_ninja(folder: Path, jobs: int) -> None:
         )
     )
     try:
-        # a start that is cancelled itself kills ninja, which may have commands by then and could end none of them
+        # Cancelling the start would kill ninja, which may run commands by then and could no longer end them.
         process = await asyncio.shield(starting)
         output, _ = await process.communicate()
     except asyncio.CancelledError:
@@ -106,7 +111,7 @@ async def _run_ninja(folder: Path, jobs: int) -> None:
 
 
 async def _stop(process: asyncio.subprocess.Process) -> None:
-    """Tell ninja to stop, which ends its commands; kill it when it does not listen."""
+    """Ask ninja to end itself and its commands; kill it when it does not within the grace time."""
     if process.returncode is not None:
         return
     process.terminate()
@@ -121,10 +126,20 @@ def _outcome(folder: Path, command: BuildCommand, seconds: Mapping[str, float]) 
     exit_code: int | None = None
     with contextlib.suppress(FileNotFoundError, ValueError):
         exit_code = int((folder / f"{command.name}.exit").read_text())
-    log = b""
-    with contextlib.suppress(FileNotFoundError), (folder / f"{command.name}.log").open("rb") as file:
-        log = file.read(_LOG_LIMIT_BYTES)
-    return BuildOutcome(exit_code=exit_code, log=log, seconds=seconds.get(f"{command.name}.exit", 0.0))
+    return BuildOutcome(
+        exit_code=exit_code,
+        status=tuple(_beginning(folder / f"{command.name}.status").decode(errors="replace").splitlines()),
+        log=_beginning(folder / f"{command.name}.log"),
+        seconds=seconds.get(f"{command.name}.exit", 0.0),
+    )
+
+
+def _beginning(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(_LOG_LIMIT_BYTES)
+    except FileNotFoundError:
+        return b""
 
 
 def _durations(folder: Path) -> dict[str, float]:

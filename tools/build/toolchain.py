@@ -1,9 +1,10 @@
-"""Which compiler builds for a device, and its exact version."""
+"""The compiler for a device: its path, its exact version, and whether the device runs what it builds."""
 
 from __future__ import annotations
 
 import logging
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ridgeline.tools.errors import DeviceError, StorageError
+from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.vocabulary import DeviceKind
 
 logger = logging.getLogger(__name__)
@@ -26,7 +28,7 @@ _NVCC_FOLDER = "/usr/local/cuda/bin"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Toolchain:
-    """One compiler: its path and what it says of itself."""
+    """One compiler: its path and its own description of its version."""
 
     compiler: Path
     version: str  # part of every build's key
@@ -43,15 +45,78 @@ def find_toolchain(kind: DeviceKind) -> Toolchain:
     if kind is DeviceKind.CPU:
         return Toolchain(compiler=_find(kind), version=host, readable=())
     nvcc = _find(kind)
-    # /usr/local/bin/nvcc is often a link; nvcc finds its own parts beside the file it really is.
+    # /usr/local/bin/nvcc is often a link, and nvcc looks for its parts beside the file that the link names.
     real = nvcc.resolve()
     root = real.parent.parent
     readable = () if root.is_relative_to("/usr") else (root,)
     return Toolchain(compiler=real, version=f"{compiler_version(nvcc)}; {host}", readable=readable)
 
 
+def toolchain_for(device: Device) -> Toolchain:
+    """Return the compiler for this device (about 50 ms for a GPU: three programs are asked).
+
+    Raises:
+        DeviceError: there is none, it does not build for this GPU, or the GPU's driver is older than it.
+    """
+    found = find_toolchain(device.kind)
+    if device.kind is DeviceKind.CUDA:
+        check_driver(device, found.version)
+        check_architecture(device, found.version, _architectures(found.compiler))
+    return found
+
+
+def check_driver(device: Device, compiler: str) -> None:
+    """Refuse a driver that cannot run what this nvcc builds; `compiler` is its `--version` line.
+
+    Within one major version of CUDA every driver runs what every toolkit builds for the GPU at hand (minor version
+    compatibility, CUDA 11 and later); a driver of an earlier major version runs none of it. A newer driver always does.
+
+    Raises:
+        DeviceError: the driver is too old; one line says what to do.
+    """
+    offered, built = re.search(r"CUDA (\d+)\.(\d+)", device.driver), _release(compiler)
+    if device.kind is not DeviceKind.CUDA or offered is None or built is None:
+        return
+    if int(offered[1]) < int(built[1]):
+        raise DeviceError(
+            f"{device.name}: its driver ({device.driver}) is older than the toolkit (CUDA {built[1]}.{built[2]}): install "
+            f"a driver for CUDA {built[1]}, or put the nvcc of a CUDA {offered[1]} toolkit first in PATH"
+        )
+
+
+def check_architecture(device: Device, compiler: str, builds_for: frozenset[str]) -> None:
+    """Refuse an nvcc that does not build for this GPU; it lists "sm_90" for "sm_90a" too.
+
+    Raises:
+        DeviceError: the toolkit is too old for the GPU, or has dropped it; one line says what to do.
+    """
+    if not builds_for or device.arch.rstrip("af") in builds_for:
+        return
+    numbers = {int(digits[0]) for name in (*builds_for, device.arch) if (digits := re.search(r"\d+", name))}
+    is_dropped = device.arch.rstrip("af") == f"sm_{min(numbers)}"
+    built = _release(compiler)
+    toolkit = f"CUDA {built[1]}.{built[2]}" if built else "the one found"
+    raise DeviceError(
+        f"{device.name}: the toolkit ({toolkit}) does not build for {device.arch}: put the nvcc of "
+        f"{'an earlier' if is_dropped else 'a later'} one first in PATH, or use --device cpu"
+    )
+
+
+def _release(compiler: str) -> re.Match[str] | None:
+    return re.search(r"release (\d+)\.(\d+)", compiler) or re.search(r"cuda_(\d+)\.(\d+)", compiler)
+
+
+def _architectures(nvcc: Path) -> frozenset[str]:
+    """Return the architectures that nvcc builds for, none where it does not say (before CUDA 11)."""
+    try:
+        done = subprocess.run([nvcc, "--list-gpu-code"], capture_output=True, text=True, check=False, timeout=30)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise DeviceError(f"{nvcc} does not run: {error}") from error
+    return frozenset(done.stdout.split()) if done.returncode == 0 else frozenset()
+
+
 def cuda_home(nvcc: Path) -> Path:
-    """Return the folder of the toolkit that an nvcc belongs to: where its headers are; some put a script into PATH."""
+    """Return the folder of nvcc's toolkit, which holds the headers. Where PATH has a script for nvcc: the default folder."""
     root = nvcc.resolve().parent.parent
     return root if (root / "include" / "cuda_runtime.h").exists() else Path(_NVCC_FOLDER).parent
 
@@ -59,8 +124,8 @@ def cuda_home(nvcc: Path) -> Path:
 def compiler_path(kind: DeviceKind) -> Path | None:
     """Return the one compiler that everything for this kind of device is built with, or None without it.
 
-    g++ as PATH finds it: torch's headers and the flags are tried with it alone, so $CXX is not asked. nvcc also beside
-    its default place.
+    $CXX is ignored: torch's headers and the flags are tried with g++ alone. nvcc is looked for in PATH, then in its
+    default folder.
     """
     name, _ = _ADVICE[kind]
     found = shutil.which(name) or (shutil.which(name, path=_NVCC_FOLDER) if kind is DeviceKind.CUDA else None)
@@ -68,7 +133,7 @@ def compiler_path(kind: DeviceKind) -> Path | None:
 
 
 def installed_version(kind: DeviceKind) -> str | None:
-    """Return what the compiler for this kind of device says of itself; None where there is none, or it does not run."""
+    """Return the compiler's description of its version; None where there is no compiler, or it does not run."""
     found = compiler_path(kind)
     if found is None:
         return None

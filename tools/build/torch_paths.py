@@ -1,7 +1,6 @@
-"""What building against torch needs: its include folders, libraries and flags.
+"""The include folders, libraries and flags for building against torch.
 
-torch itself is asked, once for each installed version, in a process of its own (`build/worker/`); the answer is kept on
-disk.
+A process of its own (`build/worker/`) asks torch, once for each installed version; the answer is kept on disk.
 """
 
 from __future__ import annotations

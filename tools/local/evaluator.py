@@ -30,7 +30,7 @@ from ridgeline.tools.profile.sanitizer import examine
 from ridgeline.tools.records.problem import Description, Device, Target
 from ridgeline.tools.records.results import Baselines, Comparison, Profile, Timing, Verdict
 from ridgeline.tools.records.vocabulary import Interface, Label, ReasonCode
-from ridgeline.tools.runner.process import RunnerFailure
+from ridgeline.tools.runner.failures import RunnerFailure
 from ridgeline.tools.sandbox.sandbox import UNSAFE_VARIABLE, Sandbox, Tier, probe_sandbox
 
 

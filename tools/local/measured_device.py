@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
-from ridgeline.tools.build.device_toolchain import toolchain_for
+from ridgeline.tools.build.toolchain import toolchain_for
 from ridgeline.tools.errors import DeviceError
 from ridgeline.tools.machine.gpu_state import GpuMonitor, GpuState
 from ridgeline.tools.records.problem import DescribedTarget, Device

@@ -18,7 +18,7 @@ from ridgeline.tools.records.problem import DescribedTarget, Target
 from ridgeline.tools.records.results import Build, Floor, Timing, Verdict
 from ridgeline.tools.records.vocabulary import Interface
 from ridgeline.tools.runner.plan import runner_plan
-from ridgeline.tools.runner.pool import RunnerPool, again_if_killed
+from ridgeline.tools.runner.pool import RunnerPool
 from ridgeline.tools.runner.process import RunnerProcess
 from ridgeline.tools.sandbox.sandbox import Sandbox
 
@@ -94,7 +94,7 @@ class ProblemSession:
 
     def again_if_killed(self, measure: Callable[[], M]) -> M:
         """Return the result of `measure`, measured once more when its runner was killed from outside."""
-        return again_if_killed(measure)
+        return self._pool.again_if_killed(measure)
 
     def park(self) -> None:
         """Stop the runners that wait, so that they take no core from a measurement."""

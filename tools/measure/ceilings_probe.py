@@ -10,9 +10,8 @@ import subprocess
 from pathlib import Path
 from typing import Any, Protocol
 
-from ridgeline.tools.build.device_toolchain import toolchain_for
 from ridgeline.tools.build.flags import architecture_flags
-from ridgeline.tools.build.toolchain import build_trusted
+from ridgeline.tools.build.toolchain import build_trusted, toolchain_for
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.judge.set_count import rotating_limit
 from ridgeline.tools.machine.architecture import has_wgmma

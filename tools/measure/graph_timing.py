@@ -10,7 +10,7 @@ from typing import Protocol
 from ridgeline.tools.measure.sides import Arena
 from ridgeline.tools.records.results import Timing
 from ridgeline.tools.records.vocabulary import Label, ReasonCode
-from ridgeline.tools.runner.process import RunnerFailure
+from ridgeline.tools.runner.failures import RunnerFailure
 from ridgeline.tools.runner.wire import LoopTime
 
 logger = logging.getLogger(__name__)

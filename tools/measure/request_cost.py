@@ -21,7 +21,8 @@ from ridgeline.tools.measure.statistics import percentile
 from ridgeline.tools.measure.timed_side import LEAST_CALLS
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.vocabulary import DeviceKind
-from ridgeline.tools.runner.process import RunnerFailure, RunnerProcess
+from ridgeline.tools.runner.failures import RunnerFailure
+from ridgeline.tools.runner.process import RunnerProcess
 from ridgeline.tools.runner.start import RunnerPlan
 from ridgeline.tools.sandbox.sandbox import Sandbox
 

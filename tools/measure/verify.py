@@ -22,7 +22,8 @@ from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.precision import REPEAT_LIMIT, strictness
 from ridgeline.tools.records.results import Trial, Verdict
 from ridgeline.tools.records.vocabulary import STRICTEST_FIRST, Interface, Label, PrecisionClass, ReasonCode, Status
-from ridgeline.tools.runner.process import RunnerFailure, RunnerProcess
+from ridgeline.tools.runner.failures import RunnerFailure
+from ridgeline.tools.runner.process import RunnerProcess
 from ridgeline.tools.wording import counted
 
 _IDLE_WINDOW_S = 0.05

@@ -13,15 +13,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ridgeline.tools.judge.replies import Place
 from ridgeline.tools.records.dtypes import element_bytes, spanned_elements
 from ridgeline.tools.records.problem import ArgSpec, Signature
 from ridgeline.tools.records.vocabulary import ArgKind, Role
+from ridgeline.tools.runner.start import argument_lines
+from ridgeline.tools.runner.wire import FIRST_REGION, RegionLine, Setup
 from ridgeline.tools.sandbox.rules import Confined, Limits, Tier
 
 CALLS = 3
 """How often the alone mode calls the candidate."""
 NEEDS_TIER_A = "needs sandbox tier A (bubblewrap), where a tool and what it watches may talk to each other"
-_FIRST_DESCRIPTOR = 4  # as on the wire; alone, nobody passes any
 _ALIGNMENT = 256
 _WORKSPACE_BYTES = 4 << 30
 _SETUP = "setup.txt"
@@ -55,20 +57,20 @@ def find_tool(name: str) -> WatchingTool | None:
 
 def alone_setup(signature: Signature, library: Path) -> str:
     """Return the setup text of the runner's wire for one set of tensors, each a region of its own."""
-    tensors = [a for a in signature.args if a.kind is ArgKind.TENSOR]
-    number = {arg.name: i for i, arg in enumerate(tensors)}
-    lines = ["setup 1", f"library {library}", "sets 1"]
-    for i, arg in enumerate(tensors):
-        access = "rw" if arg.role is Role.OUTPUT else "ro"
-        lines.append(f"region {_FIRST_DESCRIPTOR + i} {_region_bytes(arg)} {access}")
-    for arg in signature.args:
-        if arg.kind is ArgKind.SCALAR:
-            lines.append(f"scalar {arg.dtype} {arg.value!r}")
-        elif arg.kind is ArgKind.TENSOR:
-            numbers = " ".join(str(n) for n in (*arg.shape, *arg.strides))
-            head = f"pointer {arg.role.value} {number[arg.name]} 0 0 {arg.dtype} {len(arg.shape)}"
-            lines.append(f"{head} {numbers}".rstrip())
-    return "\n".join([*lines, f"workspace {_WORKSPACE_BYTES}", "end"]) + "\n"
+    tensors = [arg for arg in signature.args if arg.kind is ArgKind.TENSOR]
+    places = {arg.name: Place(spec=arg, region=i, offset=0, set_stride=0) for i, arg in enumerate(tensors)}
+    regions = tuple(
+        RegionLine(descriptor=FIRST_REGION + i, size_bytes=_region_bytes(arg), writable=arg.role is Role.OUTPUT)
+        for i, arg in enumerate(tensors)
+    )
+    setup = Setup(
+        library=str(library),
+        n_sets=1,
+        regions=regions,
+        arguments=argument_lines(signature, places),
+        workspace_bytes=_WORKSPACE_BYTES,
+    )
+    return setup.text()
 
 
 def watched(

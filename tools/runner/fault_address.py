@@ -1,4 +1,4 @@
-"""Where a faulting address lies among the tensors of the judge's memory, in words for a person or a model."""
+"""Names the tensor at or near a faulting address, in words for a person or a model."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Spot:
 def locate(places: Sequence[Place], offset: int, *, n_sets: int, called_set: int | None = None) -> Spot:
     """Return where an offset of a region lies; `places` are the region's tensors.
 
-    A set follows the one before it, so what runs past the end of a set's last tensor lies in the next set's first:
-    with `called_set`, the only set that the candidate was called on, that is told as what it is.
+    Sets follow each other, so an overrun of a set's last tensor lies in the next set's first tensor. With `called_set`,
+    the only set that the candidate was called on, such an address is told as an overrun.
     """
     if not places:
         return Spot(words="memory that belongs to no tensor", is_inside=False)

@@ -6,35 +6,33 @@ import hashlib
 from pathlib import Path
 
 from ridgeline.tools.build.toolchain import build_trusted, find_toolchain
+from ridgeline.tools.engine import SANITIZERS
 from ridgeline.tools.machine.gpus import driver_library
 from ridgeline.tools.records.vocabulary import DeviceKind
 
 _FOLDER = Path(__file__).parent / "native"
-_HOST = ("host.cpp", "host_wire.h", "host_cpu.h", "host_cuda.h", "fault_watch.h")
-_WATCHER = ("watch.cpp", "fault_watch.h", "thread_binding.h")
+_HOST = ("host.cpp", "host_wire.h", "wire_words.h", "host_cpu.h", "host_cuda.h", "fault_watch.h")
+_WATCHER = ("watch.cpp", "fault_watch.h", "wire_words.h", "thread_binding.h")
 _FLAGS = ("-std=c++17", "-O2", "-fopenmp")
 _CUDA_FLAGS = ("-std=c++17", "-O2", "-DRIDGELINE_CUDA", "-x", "c++")
-_SANITIZED_FLAGS = ("-std=c++17", "-O1", "-g", "-fopenmp", "-fno-omit-frame-pointer")
+_SANITIZED_FLAGS = ("-std=c++17", "-O1", "-g", "-fopenmp", "-fno-omit-frame-pointer", f"-fsanitize={SANITIZERS}")
 _LIBRARIES = ("-ldl",)
 
 
-def native_host(cache_dir: Path, *, sanitize: str = "") -> Path:
+def native_host(cache_dir: Path, *, sanitized: bool = False) -> Path:
     """Return the path of the compiled host, compiling it when its source changed (about 2 s).
-
-    `sanitize` is "" or what -fsanitize= takes ("address,undefined").
 
     Raises:
         DeviceError: g++ is missing or cannot build it; one line says why.
         StorageError: `cache_dir` cannot be written.
     """
-    flags = (*_SANITIZED_FLAGS, f"-fsanitize={sanitize}") if sanitize else _FLAGS
-    return _built(cache_dir, DeviceKind.CPU, flags, _LIBRARIES)
+    return _built(cache_dir, DeviceKind.CPU, _SANITIZED_FLAGS if sanitized else _FLAGS, _LIBRARIES)
 
 
 def cuda_host(cache_dir: Path) -> Path:
     """Return the path of the compiled host for CUDA, compiling it when its source or the driver changed (about 4 s).
 
-    It is linked with the driver's own library, which every machine with a GPU has, rather than with the toolkit's stub.
+    The host is linked with the driver's own library instead of the toolkit's stub: every machine with a GPU has it.
 
     Raises:
         DeviceError: there is no driver, nvcc is missing or cannot build it; one line says why.

@@ -1,12 +1,10 @@
-"""The runners of one device: one at work, and for Python ones the next, started ahead with its imports done."""
+"""The runners of one device: the one at work, and Python runners that were started ahead for the next candidates."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -16,9 +14,10 @@ from ridgeline.tools.errors import EngineError
 from ridgeline.tools.judge.process import LoadedProblem
 from ridgeline.tools.machine.devices import measurement_cores
 from ridgeline.tools.records.results import Timing, Verdict
-from ridgeline.tools.records.vocabulary import Interface
-from ridgeline.tools.runner.plan import runner_plan
-from ridgeline.tools.runner.process import RunnerProcess, was_killed
+from ridgeline.tools.records.vocabulary import Status
+from ridgeline.tools.runner.failures import RunnerFailure
+from ridgeline.tools.runner.plan import FORMS, runner_plan
+from ridgeline.tools.runner.process import RunnerProcess
 from ridgeline.tools.runner.start import RunnerStart
 from ridgeline.tools.runner.triton_ahead import kernels_ahead
 from ridgeline.tools.sandbox.sandbox import Sandbox
@@ -27,10 +26,9 @@ logger = logging.getLogger(__name__)
 
 M = TypeVar("M", Verdict, Timing)
 
-RUNNER_LOG_VARIABLE = "RIDGELINE_RUNNER_LOG"
 _MANY_CORES = 4
 _SHORT_CALL_S = 5.0
-"""Below this limit for a call nothing starts beside a candidate: on few cores it would have the candidate stopped."""
+"""With a shorter limit for a call no runner starts beside a candidate: on few cores that could make the call time out."""
 
 
 class RunnerPool:
@@ -39,7 +37,9 @@ class RunnerPool:
     def __init__(self, cache_dir: Path) -> None:
         self._cache_dir = cache_dir
         self._waiting: list[RunnerStart] = []
-        # one for this candidate's timing, one for the next candidate, where they do not take each other's cores
+        self._started: list[RunnerProcess] = []  # since the last measurement began
+        self._was_killed = False  # was a runner while its candidate was loaded
+        # With many cores: one for this candidate's timing, one for the next candidate.
         self._most = 2 if len(measurement_cores()) >= _MANY_CORES else 1
 
     def start(self, sandbox: Sandbox, task: VerifyTask | BenchmarkTask, problem: LoadedProblem) -> RunnerProcess:
@@ -59,22 +59,44 @@ class RunnerPool:
             sanitized=is_sanitized,
             kernels=kernels,
         )
-        _log_runner(task)
+        purpose, name = task.purpose, type(task).__name__
+        logger.info("process %d starts a runner: candidate %s, %s, %s", os.getpid(), task.candidate.id, purpose, name)
         if any(not waiting.fits(plan, problem) for waiting in self._waiting):
             self.close()
-        return RunnerProcess(sandbox, plan, problem, ahead=self._waiting.pop(0) if self._waiting else None)
+        try:
+            runner = RunnerProcess(sandbox, plan, problem, ahead=self._waiting.pop(0) if self._waiting else None)
+        except RunnerFailure as failure:
+            self._was_killed |= failure.was_killed
+            raise
+        self._started.append(runner)
+        return runner
 
     def start_ahead(self, sandbox: Sandbox, task: VerifyTask | BenchmarkTask, problem: LoadedProblem) -> None:
-        """Start the next runners like this one, while nothing is timed. A fault here comes again where it is needed."""
-        if task.problem.interface == Interface.C or task.problem.call_timeout_s < _SHORT_CALL_S:
+        """Start the next runners like this one, while nothing is timed. A fault is ignored: the runner's own start shows it."""
+        if not FORMS[task.problem.interface].starts_ahead or task.problem.call_timeout_s < _SHORT_CALL_S:
             return
         plan = runner_plan(task.problem, task.build, self._cache_dir, candidate=task.candidate)
         with contextlib.suppress(EngineError, OSError):
             while len(self._waiting) < self._most:
                 self._waiting.append(RunnerStart(sandbox, plan, problem))
 
+    def again_if_killed(self, measure: Callable[[], M]) -> M:
+        """Return what `measure` finds, asked once more when something outside killed one of its runners.
+
+        The killer may be the out-of-memory killer or a person who cleans up. A candidate can also kill its own runner, so
+        a kill is worth one repetition and no more.
+        """
+        self._started.clear()
+        self._was_killed = False
+        result = measure()
+        was_killed = self._was_killed or any(runner.was_killed for runner in self._started)
+        if result.status is not Status.RUNTIME_ERROR or not was_killed:
+            return result
+        logger.warning("a runner was %s: measuring again", result.reason)
+        return measure()
+
     def park(self) -> None:
-        """Have those that wait take no core from a measurement: they finish their imports and are stopped."""
+        """Let the waiting runners finish their imports and stop them: a stopped runner takes no core from a measurement."""
         try:
             for waiting in self._waiting:
                 waiting.park()
@@ -86,23 +108,3 @@ class RunnerPool:
         """End the runners that wait."""
         while self._waiting:
             self._waiting.pop().close()
-
-
-def _log_runner(task: VerifyTask | BenchmarkTask) -> None:
-    """Append one line for each runner to the file that a test asks for."""
-    path = os.environ.get(RUNNER_LOG_VARIABLE)
-    if not path:
-        return
-    name = type(task).__name__
-    entry = {"candidate_id": task.candidate.id, "purpose": task.purpose, "task": name, "pid": os.getpid()}
-    with open(path, "a", encoding="utf-8") as log:
-        log.write(json.dumps(entry | {"time": time.time()}) + "\n")
-
-
-def again_if_killed(measure: Callable[[], M]) -> M:
-    """Return what `measure` finds, asked once more when its runner was killed as nobody but the machine should."""
-    result = measure()
-    if not was_killed(result.status, result.reason):
-        return result
-    logger.warning("a runner was %s: measuring again", result.reason)
-    return measure()

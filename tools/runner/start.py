@@ -1,7 +1,7 @@
 """A runner's process before it is told of a candidate: started, and where it is Python, its imports done ahead.
 
-A Python runner takes 2 to 6 s to import torch. So that this can happen while another candidate is looked at, nothing
-about the process depends on the candidate: it has a folder of its own, and what was built is copied into that.
+A Python runner takes 2 to 6 s to import torch, and may do so while another candidate is looked at. So nothing about the
+process depends on its candidate: the process has an empty folder of its own, into which a build is copied later.
 """
 
 from __future__ import annotations
@@ -11,17 +11,39 @@ import shutil
 import socket
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.judge.process import LoadedProblem
+from ridgeline.tools.judge.replies import Place
+from ridgeline.tools.records.problem import ArgSpec, Signature
+from ridgeline.tools.records.vocabulary import ArgKind
+from ridgeline.tools.runner.wire import (
+    FIRST_REGION,
+    SOCKET,
+    AnswerWord,
+    PointerLine,
+    PythonSetup,
+    RegionLine,
+    ScalarLine,
+    Setup,
+)
 from ridgeline.tools.sandbox.sandbox import Confined, Sandbox, SandboxedProcess, claim_workdir
 
-SOCKET_INSIDE = 3
-_IMPORTED = b"imported\n"
+_IMPORTED = f"{AnswerWord.IMPORTED}\n".encode()
 _LOAD_TIMEOUT_S = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PythonPlan:
+    """What a Python runner needs beyond what a native host needs."""
+
+    starts_in: Path  # the folder in which the runner gets one of its own
+    files: tuple[tuple[Path, str], ...]  # what is copied into that folder, and under which name
+    setup: PythonSetup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,9 +56,7 @@ class RunnerPlan:
     call_timeout_s: float
     load_timeout_s: float = _LOAD_TIMEOUT_S
     uses_gpu: bool = False  # the candidate's work is done there: see RunnerProcess
-    starts_in: Path | None = None  # a Python runner: the folder in which it gets one of its own
-    files: tuple[tuple[Path, str], ...] = ()  # what is copied into it, and under which name
-    lines: tuple[str, ...] = ()  # of the set-up, for a Python runner alone
+    python: PythonPlan | None = None  # None: a native host
 
 
 class RunnerStart:
@@ -63,12 +83,13 @@ class RunnerStart:
 
     def _started(self, sandbox: Sandbox, theirs: int) -> SandboxedProcess:
         confined = self._plan.confined
-        if self._plan.starts_in is not None:
-            self._plan.starts_in.mkdir(parents=True, exist_ok=True)
-            self.folder = claim_workdir(Path(tempfile.mkdtemp(prefix="runner-", dir=self._plan.starts_in)))
+        if self._plan.python is not None:
+            starts_in = self._plan.python.starts_in
+            starts_in.mkdir(parents=True, exist_ok=True)
+            self.folder = claim_workdir(Path(tempfile.mkdtemp(prefix="runner-", dir=starts_in)))
             confined = replace(confined, workdir=self.folder)
-        descriptors = {SOCKET_INSIDE: theirs}
-        descriptors |= {SOCKET_INSIDE + 1 + i: r.fd for i, r in enumerate(self._problem.regions)}
+        descriptors = {SOCKET: theirs}
+        descriptors |= {FIRST_REGION + i: r.fd for i, r in enumerate(self._problem.regions)}
         return sandbox.start(confined, pass_fds=descriptors, stdout=subprocess.DEVNULL, stderr=self.stderr)
 
     def fits(self, plan: RunnerPlan, problem: LoadedProblem) -> bool:
@@ -76,9 +97,22 @@ class RunnerStart:
         is_alike = problem is self._problem and plan.confined == self._plan.confined
         return is_alike and self.process.poll() is None
 
-    def path_of(self, library: Path) -> Path:
-        """Return where the runner finds a library."""
-        return library if self.folder is None else self.folder / library
+    def setup(self, plan: RunnerPlan) -> Setup:
+        """Return everything that this runner is told of its candidate."""
+        problem = self._problem
+        regions = (
+            RegionLine(descriptor=FIRST_REGION + i, size_bytes=region.size_bytes, writable=region.writable)
+            for i, region in enumerate(problem.regions)
+        )
+        places = {place.spec.name: place for place in problem.places}
+        return Setup(
+            library=str(plan.library if self.folder is None else self.folder / plan.library),
+            python=plan.python.setup if plan.python else None,
+            n_sets=problem.n_sets,
+            regions=tuple(regions),
+            arguments=argument_lines(problem.description.signature, places),
+            workspace_bytes=plan.workspace_bytes,
+        )
 
     def bring(self, plan: RunnerPlan) -> None:
         """Copy what was built into the runner's own folder.
@@ -86,17 +120,17 @@ class RunnerStart:
         Raises:
             EngineError: the folder or the build is gone.
         """
-        if self.folder is None:
+        if self.folder is None or plan.python is None:
             return
         try:
-            for source, name in plan.files:
+            for source, name in plan.python.files:
                 shutil.copyfile(source, self.folder / name)
                 (self.folder / name).chmod(0o755)
         except OSError as error:
             raise EngineError(f"a build cannot be brought to its runner: {error}") from error
 
     def park(self) -> None:
-        """Wait until the imports are done and stop the process: from here on it takes no core from anybody.
+        """Wait until the imports are done and stop the process: a stopped process takes no core from a measurement.
 
         Raises:
             EngineError: it ended, or did not get there in time.
@@ -123,3 +157,25 @@ class RunnerStart:
         self.stderr.close()
         if self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def argument_lines(signature: Signature, places: Mapping[str, Place]) -> tuple[PointerLine | ScalarLine, ...]:
+    """Return the set-up lines of a signature's arguments; an argument that is None has no line."""
+    return tuple(_argument_line(arg, places) for arg in signature.args if arg.kind is not ArgKind.NONE)
+
+
+def _argument_line(arg: ArgSpec, places: Mapping[str, Place]) -> PointerLine | ScalarLine:
+    if arg.kind is ArgKind.SCALAR:
+        if arg.value is None:
+            raise EngineError(f"scalar argument {arg.name!r} has no value")
+        return ScalarLine(dtype=arg.dtype, value=arg.value)
+    place = places[arg.name]
+    return PointerLine(
+        role=place.spec.role,
+        region=place.region,
+        offset=place.offset,
+        set_stride=place.set_stride,
+        dtype=place.spec.dtype,
+        shape=place.spec.shape,
+        strides=place.spec.strides,
+    )

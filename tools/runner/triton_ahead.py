@@ -1,4 +1,4 @@
-"""Triton's kernels of a module, compiled before its runner starts, which may start no compiler (no torch here)."""
+"""Compiles a module's Triton kernels before its runner starts, since a runner may start no compiler (no torch here)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from ridgeline.tools.errors import EngineError
 from ridgeline.tools.records.problem import DescribedTarget
 from ridgeline.tools.records.results import Build
 from ridgeline.tools.records.search import Candidate
-from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Interface, ReasonCode, Role, Status
-from ridgeline.tools.runner.plan import module_line, runner_plan
-from ridgeline.tools.runner.process import RunnerFailure
+from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, ReasonCode, Role, Status
+from ridgeline.tools.runner.failures import RunnerFailure
+from ridgeline.tools.runner.plan import FORMS, module_contract, runner_plan
 from ridgeline.tools.runner.wire import TRITON_KERNELS, TRITON_READY
+from ridgeline.tools.sandbox.process import Limit
 from ridgeline.tools.sandbox.python import python_command
 from ridgeline.tools.sandbox.sandbox import Confined, ExitStatus, Sandbox, claim_workdir
 
@@ -28,8 +29,8 @@ _LIMIT_S = 240.0  # an autotuned kernel is compiled once for each of its configu
 _PROCESSES = 256
 _LAST_LINES, _LAST_CHARACTERS = 4, 500
 _CODES = {
-    "wall": ReasonCode.LOAD_TIMEOUT,
-    "memory": ReasonCode.OUT_OF_MEMORY,
+    Limit.WALL: ReasonCode.LOAD_TIMEOUT,
+    Limit.MEMORY: ReasonCode.OUT_OF_MEMORY,
 }
 _BUNDLE, _SPEC = "bundle.zip", "spec.json"
 
@@ -39,19 +40,19 @@ def kernels_ahead(
 ) -> Path | None:
     """Return the file of a module's compiled kernels; None where its source has nothing to do with Triton.
 
-    It takes the GPU: Triton compiles what is launched.
+    The GPU must be free: Triton compiles what is launched.
 
     Raises:
         RunnerFailure: the module failed when it was called.
         EngineError: the sandbox could not be set up, or the GPU not be opened in it.
     """
-    is_module = problem.interface == Interface.MODULE and problem.device.kind is DeviceKind.CUDA
-    if not is_module or "triton" not in candidate.source:
+    is_possible = FORMS[problem.interface].may_use_triton and problem.device.kind is DeviceKind.CUDA
+    if not is_possible or "triton" not in candidate.source:
         return None
     cache = BuildCache(cache_dir)
-    # `forward`'s scalars too: a kernel may be compiled for their values
+    # the contract holds `forward`'s scalars too: a kernel may be compiled for their values
     made_by = [_VERSION, _triton_version(), build.key, problem.device.driver]
-    parts = [*made_by, module_line(problem, candidate), _inputs(problem)]
+    parts = [*made_by, json.dumps(module_contract(problem, candidate)), _inputs(problem)]
     key = hashlib.sha256(f"triton {json.dumps(parts)}".encode()).hexdigest()
     found = cache.find(key)
     if found is None:
@@ -73,7 +74,7 @@ def _compiled(made: _Made, cache: BuildCache, sandbox: Sandbox) -> Build:
     folder = Path(tempfile.mkdtemp(prefix="triton-", dir=cache.root / "tmp"))
     try:
         shutil.copyfile(str(made.build.library_path), folder / _BUNDLE)
-        spec = {"module": json.loads(module_line(made.problem, made.candidate)), "inputs": _inputs(made.problem)}
+        spec = {"module": module_contract(made.problem, made.candidate), "inputs": _inputs(made.problem)}
         (folder / _SPEC).write_text(json.dumps(spec), encoding="utf-8")
         confined = _confined(made, cache.root)
         ended, said = sandbox.run(replace(confined, workdir=claim_workdir(folder)))
@@ -85,7 +86,7 @@ def _compiled(made: _Made, cache: BuildCache, sandbox: Sandbox) -> Build:
 
 
 def _failure(ended: ExitStatus, said: str) -> RunnerFailure | EngineError:
-    """Return whose fault it is: the machine's until the GPU was open, the module's from there on."""
+    """Return the machine's fault when the GPU was not open yet, and the module's fault afterwards."""
     words = _last_words(said) or ended.message
     if TRITON_READY not in said:
         return EngineError(f"Triton cannot be run ahead: {words}")
@@ -94,7 +95,7 @@ def _failure(ended: ExitStatus, said: str) -> RunnerFailure | EngineError:
 
 
 def _last_words(said: str) -> str:
-    """Return the end of what was printed: of a compiler that failed, what it said before Python told of it."""
+    """Return the last lines that were printed: a compiler's own message stands before Python's."""
     return " | ".join(line.strip() for line in said.splitlines()[-_LAST_LINES:] if line.strip())[-_LAST_CHARACTERS:]
 
 
@@ -112,7 +113,7 @@ def _confined(made: _Made, cache_dir: Path) -> Confined:
 
 
 def _triton_version() -> str:
-    """Return Triton's version, "" where it is not installed: the module's own import says so then."""
+    """Return Triton's version, "" where it is not installed; the module's own import fails then."""
     try:
         return metadata.version("triton")
     except metadata.PackageNotFoundError:

@@ -1,16 +1,275 @@
-"""The contract between the two ends of a runner's socket: what both the parent and the untrusted process import.
+"""The line format of a runner's socket, imported by both Python ends: the parent and the untrusted worker.
 
-docs/runner-protocol.md describes the protocol; `native/host_wire.h` is its other implementation.
+docs/runner-protocol.md describes the protocol. The native host is its third implementation: `native/wire_words.h`
+repeats the words, and a test holds the two together. Nothing is imported here but records and the standard library.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Self
 
+from ridgeline.tools.records.vocabulary import DeviceKind, ReasonCode, Role
+
+VERSION = 1
+SOCKET = 3
+"""The socket's descriptor in the runner."""
+FIRST_REGION = SOCKET + 1
+"""The descriptor of the judge's first region; the others follow it."""
+LONGEST_LINE_BYTES = 4096
+"""The longest line that a runner may send."""
 TRITON_READY = "module_warmer: the GPU is open"
 """Printed by the process that compiles a module's Triton kernels, before anything of the candidate runs."""
 TRITON_KERNELS = "triton.zip"
-"""File beside a candidate's library that holds its Triton kernels, when they were compiled ahead."""
+"""The file beside a candidate's library that holds its Triton kernels, when they were compiled ahead."""
+_MOST_DIGITS = 19  # of an int64
+
+
+class SetupWord(StrEnum):
+    """The first word of a set-up line, in the order in which the lines are sent; scalars stand among the pointers."""
+
+    SETUP = "setup"
+    LIBRARY = "library"
+    DEVICE = "device"
+    WATCHER = "watcher"
+    MODULE = "module"
+    SETS = "sets"
+    REGION = "region"
+    POINTER = "pointer"
+    SCALAR = "scalar"
+    WORKSPACE = "workspace"
+    END = "end"
+
+
+class Access(StrEnum):
+    """How a region may be mapped."""
+
+    READ_ONLY = "ro"
+    READ_WRITE = "rw"
+
+
+class RequestWord(StrEnum):
+    """What the parent asks for."""
+
+    RUN = "run"
+    LOOP = "loop"
+    COLLECT = "collect"
+    CAPTURE = "capture"
+    REPLAY = "replay"
+    QUIT = "quit"
+
+
+class AnswerWord(StrEnum):
+    """What a runner says."""
+
+    IMPORTED = "imported"
+    MAPPED = "mapped"
+    READY = "ready"
+    DONE = "done"
+    FAILED = "failed"
+
+
+class FaultWord(StrEnum):
+    """What a fatal signal's instruction did."""
+
+    READ = "read"
+    WRITE = "write"
+
+
+class FailureCode(StrEnum):
+    """The code of a `failed` line; each maps to one reason of a verdict."""
+
+    reason_code: ReasonCode
+
+    def __new__(cls, value: str, reason_code: ReasonCode) -> Self:
+        """Make a member whose value is the code's word on the wire."""
+        code = str.__new__(cls, value)
+        code._value_ = value
+        code.reason_code = reason_code
+        return code
+
+    LOAD_FAILED = "load_failed", ReasonCode.LOAD_FAILED
+    CRASHED = "crashed", ReasonCode.CRASHED
+    INPUT_WRITTEN = "input_written", ReasonCode.INPUT_WRITTEN
+    CUDA_ERROR = "cuda_error", ReasonCode.CUDA_ERROR
+    DEVICE = "device", ReasonCode.CUDA_ERROR
+    OUT_OF_MEMORY = "out_of_memory", ReasonCode.OUT_OF_MEMORY
+    PROTOCOL = "protocol", ReasonCode.PROTOCOL_VIOLATED
+    NOT_A_TENSOR = "not_a_tensor", ReasonCode.NOT_A_TENSOR
+    SHAPE_MISMATCH = "shape_mismatch", ReasonCode.SHAPE_MISMATCH
+    DTYPE_MISMATCH = "dtype_mismatch", ReasonCode.DTYPE_MISMATCH
+    OUTPUT_ALIASES_INPUT = "output_aliases_input", ReasonCode.OUTPUT_ALIASES_INPUT
+    STALE_OUTPUT = "stale_output", ReasonCode.STALE_OUTPUT
+    STATE_CHANGED = "state_changed", ReasonCode.STATE_CHANGED
+    WEIGHTS_IGNORED = "weights_ignored", ReasonCode.WEIGHTS_IGNORED
+    WEIGHTS_MISMATCH = "weights_mismatch", ReasonCode.WEIGHTS_MISMATCH
+
+
+# -------------------------------------------------------------------------------------------------------------- set-up
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegionLine:
+    """One region of the judge's memory; regions are numbered in the order of their lines."""
+
+    descriptor: int
+    size_bytes: int
+    writable: bool
+
+    def line(self) -> str:
+        """Return the line of this region."""
+        access = Access.READ_WRITE if self.writable else Access.READ_ONLY
+        return f"{SetupWord.REGION} {self.descriptor} {self.size_bytes} {access}"
+
+    @classmethod
+    def parse(cls, rest: str) -> Self:
+        """Return the region of a line without its first word."""
+        descriptor, size_bytes, access = rest.split()
+        return cls(descriptor=int(descriptor), size_bytes=int(size_bytes), writable=Access(access) is Access.READ_WRITE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointerLine:
+    """One tensor of the signature: set `i` lies at `offset + i * set_stride` bytes of its region."""
+
+    role: Role
+    region: int
+    offset: int
+    set_stride: int
+    dtype: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]  # in elements
+
+    def line(self) -> str:
+        """Return the line of this tensor."""
+        place = (self.role.value, self.region, self.offset, self.set_stride, self.dtype, len(self.shape))
+        return " ".join(str(word) for word in (SetupWord.POINTER, *place, *self.shape, *self.strides))
+
+    @classmethod
+    def parse(cls, rest: str) -> Self:
+        """Return the tensor of a line without its first word."""
+        role, region, offset, set_stride, dtype, ndim, *sizes = rest.split()
+        numbers = tuple(int(size) for size in sizes)
+        return cls(
+            role=Role(role),
+            region=int(region),
+            offset=int(offset),
+            set_stride=int(set_stride),
+            dtype=dtype,
+            shape=numbers[: int(ndim)],
+            strides=numbers[int(ndim) :],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalarLine:
+    """One scalar of the signature, written as Python writes a float."""
+
+    dtype: str
+    value: float
+
+    def line(self) -> str:
+        """Return the line of this scalar."""
+        return f"{SetupWord.SCALAR} {self.dtype} {self.value!r}"
+
+    @classmethod
+    def parse(cls, rest: str) -> Self:
+        """Return the scalar of a line without its first word."""
+        dtype, value = rest.split()
+        return cls(dtype=dtype, value=float(value))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PythonSetup:
+    """What a Python runner is told beyond what a native host is told."""
+
+    device: DeviceKind
+    watcher: str  # path of the library that tells where a fault was
+    module: Mapping[str, Any] | None = None  # interface module: the source, and how a ModelNew is made and called
+
+    def lines(self) -> list[str]:
+        """Return the lines of this part."""
+        lines = [f"{SetupWord.DEVICE} {self.device.value}", f"{SetupWord.WATCHER} {self.watcher}"]
+        return lines if self.module is None else [*lines, f"{SetupWord.MODULE} {json.dumps(self.module)}"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """Everything that a runner is told before it loads its candidate."""
+
+    library: str
+    n_sets: int
+    regions: tuple[RegionLine, ...]
+    arguments: tuple[PointerLine | ScalarLine, ...]  # in the order of the signature
+    workspace_bytes: int
+    python: PythonSetup | None = None
+
+    def text(self) -> str:
+        """Return the set-up as it is sent."""
+        return "".join(f"{line}\n" for line in self.lines())
+
+    def lines(self) -> list[str]:
+        """Return the lines of the set-up."""
+        return [
+            f"{SetupWord.SETUP} {VERSION}",
+            f"{SetupWord.LIBRARY} {self.library}",
+            *(self.python.lines() if self.python else ()),
+            f"{SetupWord.SETS} {self.n_sets}",
+            *(part.line() for part in (*self.regions, *self.arguments)),
+            f"{SetupWord.WORKSPACE} {self.workspace_bytes}",
+            str(SetupWord.END),
+        ]
+
+    @classmethod
+    def parse(cls, lines: Iterable[str]) -> Self:
+        """Return the set-up of the lines up to `end`.
+
+        Raises:
+            ValueError: a line cannot be read, or `end` is missing.
+            KeyError: a line is missing.
+        """
+        regions: list[RegionLine] = []
+        arguments: list[PointerLine | ScalarLine] = []
+        single: dict[str, str] = {}
+        for line in lines:
+            word, _, rest = line.partition(" ")
+            if word == SetupWord.END:
+                break
+            if word == SetupWord.REGION:
+                regions.append(RegionLine.parse(rest))
+            elif word == SetupWord.POINTER:
+                arguments.append(PointerLine.parse(rest))
+            elif word == SetupWord.SCALAR:
+                arguments.append(ScalarLine.parse(rest))
+            else:
+                single[SetupWord(word)] = rest
+        else:
+            raise ValueError("the set-up has no end")
+        return cls(
+            library=single[SetupWord.LIBRARY],
+            python=_python_setup(single),
+            n_sets=int(single[SetupWord.SETS]),
+            regions=tuple(regions),
+            arguments=tuple(arguments),
+            workspace_bytes=int(single[SetupWord.WORKSPACE]),
+        )
+
+
+def _python_setup(single: Mapping[str, str]) -> PythonSetup | None:
+    if SetupWord.DEVICE not in single:
+        return None
+    module = single.get(SetupWord.MODULE)
+    return PythonSetup(
+        device=DeviceKind(single[SetupWord.DEVICE]),
+        watcher=single[SetupWord.WATCHER],
+        module=None if module is None else json.loads(module),
+    )
+
+
+# ------------------------------------------------------------------------------------------------ requests and answers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,3 +278,64 @@ class LoopTime:
 
     parent_s: float
     own_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """A fatal signal in a runner, as its handler tells it."""
+
+    signal: int
+    is_write: bool
+    region: int | None  # None: outside of the judge's memory
+    place: str  # bytes from the region's start, or the address
+
+    def words(self) -> str:
+        """Return the message of the `failed` line."""
+        access = FaultWord.WRITE if self.is_write else FaultWord.READ
+        return f"{self.signal} {access} {'-' if self.region is None else self.region} {self.place}"
+
+    @classmethod
+    def parse(cls, words: Sequence[str]) -> Self | None:
+        """Return the fault that the message of a `failed` line tells, None where it tells none."""
+        if len(words) != 4 or not is_number(words[0]):
+            return None
+        number, access, region, place = words
+        is_placed = is_number(region) and is_number(place.removeprefix("-"))
+        return cls(
+            signal=int(number),
+            is_write=access == FaultWord.WRITE,
+            region=int(region) if is_placed else None,
+            place=place,
+        )
+
+
+def request_line(word: RequestWord, nonce: str, *numbers: int) -> str:
+    """Return a request with its line end."""
+    return " ".join((word, nonce, *(str(number) for number in numbers))) + "\n"
+
+
+def ready_line(workspace_bytes: int, threads: int) -> str:
+    """Return what a runner says when its candidate is loaded, without a line end."""
+    return f"{AnswerWord.READY} {workspace_bytes} {threads}"
+
+
+def done_line(nonce: str, elapsed_ns: int) -> str:
+    """Return the answer to a request, without a line end."""
+    return f"{AnswerWord.DONE} {nonce} {elapsed_ns}"
+
+
+def failed_line(code: FailureCode, message: str) -> str:
+    """Return what a runner says before it ends, without a line end."""
+    return f"{AnswerWord.FAILED} {code} {message}"
+
+
+def done_ns(words: Sequence[str], nonce: str) -> int | None:
+    """Return the nanoseconds of an answer to the request with this nonce, None for any other line."""
+    if list(words[:2]) != [AnswerWord.DONE, nonce] or len(words) != 3 or not is_number(words[2]):
+        return None
+    return int(words[2])
+
+
+def is_number(word: str) -> bool:
+    """Say whether a word from a runner is a whole number of nanoseconds, bytes or the like that fits an int64."""
+    return word.isascii() and word.isdigit() and len(word) <= _MOST_DIGITS

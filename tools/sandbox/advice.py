@@ -1,4 +1,4 @@
-"""What a machine lacks for a sandbox tier, and the command or setting that gives it: the words behind `ridgeline doctor`."""
+"""Remedies for a machine that lacks a sandbox tier: the words of `ridgeline doctor`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TIER_WORDS = {
     Tier.LANDLOCK: "Landlock, seccomp and limits; tier A adds processes, files and a network of its own",
     Tier.NONE: "limits alone: untrusted kernels are refused",
 }
-"""What each tier is made of, in one line."""
+"""The parts of each tier, in one line."""
 
 _INSTALL_BUBBLEWRAP = "apt-get install bubblewrap (Fedora: dnf install bubblewrap)"
 _OLDEST_BUBBLEWRAP = (0, 7)
@@ -33,7 +33,7 @@ def no_bubblewrap() -> str:
 
 
 def bubblewrap_advice(program: str, settings: Path = Path("/proc/sys")) -> str:
-    """Return why bubblewrap fails here and what to do, in parentheses; "" when nothing is known to be wrong."""
+    """Return why bubblewrap fails here, with a remedy, in parentheses; "" when no reason is known."""
     version = _version(_said(program, "--version"))
     if version and version < _OLDEST_BUBBLEWRAP:
         wanted = ".".join(map(str, _OLDEST_BUBBLEWRAP))
@@ -42,7 +42,7 @@ def bubblewrap_advice(program: str, settings: Path = Path("/proc/sys")) -> str:
 
 
 def _namespace_advice(settings: Path) -> str:
-    """Name the setting that forbids user namespaces, when one is known to."""
+    """Return the setting that forbids user namespaces, with its remedy, in parentheses; "" when none is known."""
     for name, forbids, allows in _NAMESPACE_SETTINGS:
         setting = settings.joinpath(*name.split("."))
         if setting.exists() and setting.read_text().strip() == forbids:
@@ -53,7 +53,7 @@ def _namespace_advice(settings: Path) -> str:
 
 
 def landlock_advice(release: str | None = None, modules: Path = Path("/sys/kernel/security/lsm")) -> str:
-    """Return why there is no Landlock and what to do, in parentheses; "" when there should be one."""
+    """Return why there is no Landlock, with a remedy, in parentheses; "" when no reason is known."""
     release = release or platform.release()
     version = _version(release)
     if version and version < _OLDEST_LANDLOCK:
@@ -70,7 +70,7 @@ def closed_folders(paths: Iterable[Path]) -> list[Path]:
 
 
 def python_advice(paths: Iterable[Path]) -> str:
-    """Return what to do when the sandbox cannot run this Python, "" when nothing is known to be in its way."""
+    """Return the remedy for a sandbox that cannot run this Python; "" when no reason is known."""
     closed = closed_folders(paths)
     if not closed:
         return ""

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from ridgeline.tools.sandbox.rules import Confined, Tier, dropped_uid
 
-# What every program needs to run at all. A whitelist: the home folder, /run and /var, with their unix sockets, stay out.
+# The folders that every program needs. The home folder, /run and /var, with their unix sockets, stay out.
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc/alternatives", "/etc/ld.so.cache")
 _MACHINE = ("/sys/devices/system/cpu", "/sys/devices/system/node")  # how many cores there are, and where
-# Tier B has no /proc of its own: these files describe the machine, and /proc/self is the command's own folder.
+# Tier B shows the machine's /proc, of which these files describe the machine; /proc/self is the command's own folder.
 _PROC = tuple(f"/proc/{name}" for name in ("self", "cpuinfo", "meminfo", "stat", "version", "filesystems", "sys"))
 _PROC_OF_DEVICES = (
     "/proc/devices",
@@ -29,11 +29,14 @@ def confined_argv(
     confined: Confined,
     *,
     status_fd: int | None = None,
+    report_fd: int | None = None,
     descriptors: Mapping[int, int] | None = None,
 ) -> list[str]:
-    """Return the command that runs `confined` in `tier`; without a status descriptor it reports on stderr.
+    """Return the command that runs `confined` in `tier`.
 
-    `descriptors` are renumbered: the number inside, the inherited number.
+    Its guard sends status lines to the socket `status_fd`, whose hang-up ends the command. Without that socket the guard
+    tells of limits and signals on stderr, and writes the status lines to `report_fd` where one is given. `descriptors`
+    are renumbered: the number inside, the inherited number.
     """
     readable = _with_targets(confined.readable)
     if tier is Tier.BUBBLEWRAP:
@@ -45,6 +48,7 @@ def confined_argv(
     uid = dropped_uid()
     user = [] if uid is None else ["--uid", str(uid), "--gid", str(uid)]
     status = [] if status_fd is None else ["--status-fd", str(status_fd)]
+    status += [] if report_fd is None else ["--report-fd", str(report_fd)]
     reach = [launcher, *readable, *([confined.workdir] if confined.workdir else [])]
     renumbered = [
         f"{part}" for pair in (descriptors or {}).items() for part in ("--inside", pair[0], "--outside", pair[1])
@@ -66,7 +70,7 @@ def _bubblewrap(launcher: Path, confined: Confined, readable: list[Path], *, lif
     program = shutil.which("bwrap") or "bwrap"
     argv = [program, "--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]
     argv += ["--unshare-cgroup-try", "--as-pid-1", "--hostname", "sandbox"]
-    # With a lifeline the guard sees the parent's end itself; PR_SET_PDEATHSIG would follow the parent's *thread*.
+    # With a lifeline the guard itself sees the parent's end. --die-with-parent would follow the parent's *thread*.
     argv += [] if lifeline else ["--die-with-parent"]
     for path in _SYSTEM:
         argv += _system_bind(path)
@@ -80,7 +84,7 @@ def _bubblewrap(launcher: Path, confined: Confined, readable: list[Path], *, lif
         argv += ["--ro-bind", str(bound), str(bound)]
     if confined.workdir is not None:
         argv += ["--bind", str(confined.workdir), str(confined.workdir)]
-    # bubblewrap's own tmpfs behind / and /dev has no size: nothing may be written there.
+    # bubblewrap's own tmpfs behind / and /dev has no size limit, so both become read-only.
     return [*argv, "--remount-ro", "/dev", "--remount-ro", "/", "--"]
 
 
@@ -91,11 +95,11 @@ def _system_bind(path: str) -> list[str]:
 
 
 def _rules_inside(confined: Confined) -> list[str]:
-    """Return the Landlock rules of tier A, a second layer: the mount namespace holds nothing that may not be read."""
+    """Return the Landlock rules of tier A. They are a second layer: everything in the mount namespace may be read."""
     writable = ["/tmp", "/dev/shm", *([confined.workdir] if confined.workdir else [])]
     devices = [*_DEV_READ, *_DEV_WRITE, *confined.devices]
     rules = ["--namespaced", *_each("--read", ["/"]), *_each("--write", writable), *_each("--device", devices)]
-    # The network namespace holds a loopback interface and nobody but this command; tiers B and C share the machine's.
+    # In tier A the network namespace holds a loopback interface and this command alone; B and C share the machine's.
     rules += ["--own-network"] if confined.own_network else []
     return [*rules, *_behaviour(confined, "/tmp")]
 

@@ -21,7 +21,7 @@ _BUILD_LIMIT_S = 120.0  # 1 s on a quiet core
 def build_launcher(folder: Path | None = None) -> Path:
     """Return the path of the compiled launcher, compiling it when its sources changed (about 1 s).
 
-    `folder` is one that only its owner can write to and everyone can read.
+    Only its owner may write to `folder`, and everyone may read it.
 
     Raises:
         SandboxError: there is no g++, or it cannot build the launcher.
@@ -67,7 +67,7 @@ def _compile(compiler: str, product: Path) -> None:
         if built.returncode == 0:
             return
     if os.strerror(errno.ENOSPC) in built.stderr:
-        scratch = (os.environ.get("TMPDIR"), tempfile.gettempdir())  # a full TMPDIR is none for Python, but for g++
+        scratch = (os.environ.get("TMPDIR"), tempfile.gettempdir())  # Python skips a full TMPDIR, g++ does not
         full = next((each for each in scratch if each and each in built.stderr), product.parent.parent)
         raise SandboxError(f"{full}: no space left on device, where g++ builds the sandbox's launcher: free some space")
     lines = built.stderr.strip().splitlines() or ["no message"]

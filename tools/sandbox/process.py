@@ -1,4 +1,4 @@
-"""A running confined program, as its parent holds it."""
+"""The parent's handle on a running confined program, and how such a program ended."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import struct
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
 from typing import IO, Self
 
 from ridgeline.tools.errors import EngineError
@@ -20,12 +22,26 @@ Stream = int | IO[bytes] | None  # as subprocess.Popen takes it
 _START_TIMEOUT_S = 20.0  # a loaded machine; 15 ms otherwise
 _LONGEST_POLL_S = 86400.0
 _CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
+_LOST_SUPERVISOR = "its supervisor was killed"
+
+
+class Limit(StrEnum):
+    """Why a launcher ended its program: a word of its status line."""
+
+    NONE = "-"
+    WALL = "wall"
+    MEMORY = "memory"
+    PROCESSES = "processes"
+    DISK = "disk"
+    STOPPED = "stopped"
+
+
 _LIMIT_REASONS = {
-    "wall": "ran past its time limit",
-    "memory": "used more memory than its limit",
-    "processes": "started more processes or threads than its limit",
-    "disk": "wrote more to its folder than its limit",
-    "stopped": "was ended by its parent",
+    Limit.WALL: "ran past its time limit",
+    Limit.MEMORY: "used more memory than its limit",
+    Limit.PROCESSES: "started more processes or threads than its limit",
+    Limit.DISK: "wrote more to its folder than its limit",
+    Limit.STOPPED: "was ended by its parent",
 }
 _SIGNAL_REASONS: dict[int, str] = {
     signal.SIGSYS: "made a system call that is not allowed",
@@ -41,15 +57,22 @@ class ExitStatus:
 
     code: int | None  # its own exit status; None when it did not end by itself
     signal: int | None = None
-    limit: str = ""  # "", wall, memory, processes, disk, stopped
+    limit: Limit = Limit.NONE
     peak_memory_bytes: int = 0
     cpu_s: float = 0.0
     message: str = ""
+    was_started: bool = True  # False: the sandbox could not be set up, or the command could not be executed
+    has_lost_supervisor: bool = False  # something ended the sandbox itself
 
     @property
     def is_success(self) -> bool:
         """Say whether the program ended by itself with status 0."""
         return self.code == 0
+
+    @property
+    def was_killed(self) -> bool:
+        """Say whether a SIGKILL that no limit sent ended the program: the kernel's, a person's or its own."""
+        return self.signal == signal.SIGKILL or self.has_lost_supervisor
 
 
 class SandboxedProcess:
@@ -141,10 +164,7 @@ class SandboxedProcess:
                 lines.append(line.decode(errors="replace"))
         except (BlockingIOError, ConnectionResetError):
             pass  # all that was sent has been read
-        # A failed exec is told by the program's process first, then its end by the guard: the former says why.
-        return _parse_ending(
-            next((line for line in lines if line.startswith("failed")), lines[-1] if lines else ""), returncode
-        )
+        return parse_status(lines, returncode)
 
 
 def launch(
@@ -188,8 +208,8 @@ def launch(
 def wait_for(process: subprocess.Popen[bytes], timeout_s: float | None) -> None:
     """Wait until a process has ended and take its status.
 
-    With a limit `Popen.wait` looks at ever longer intervals, up to 50 ms: one process a kernel and another to time it
-    ended 30 ms late each.
+    `Popen.wait` with a limit looks at ever longer intervals, up to 50 ms: both processes of a kernel's evaluation ended
+    30 ms late.
 
     Raises:
         subprocess.TimeoutExpired: it still runs after `timeout_s`.
@@ -211,7 +231,7 @@ def wait_for(process: subprocess.Popen[bytes], timeout_s: float | None) -> None:
 
 
 def signal_name(number: int) -> str:
-    """Return "SIGSEGV", or "signal 40" for one that has no name: most real-time signals, which anyone may raise."""
+    """Return "SIGSEGV", or "signal 40" for a signal without a name, as most real-time signals are."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -229,7 +249,7 @@ def _why_it_failed(launched: subprocess.Popen[bytes], line: str) -> str:
 
 
 def _receive(status: socket.socket) -> tuple[str, int]:
-    """Return the next message and its sender's pid as this namespace numbers it, which the kernel vouches for."""
+    """Return the next message and its sender's pid in this namespace; the kernel vouches for the pid."""
     space = socket.CMSG_SPACE(_CREDENTIALS.size) + socket.CMSG_SPACE(16 * array.array("i").itemsize)
     data, ancillary, _, _ = status.recvmsg(512, space)
     pid = 0
@@ -239,23 +259,29 @@ def _receive(status: socket.socket) -> tuple[str, int]:
     return data.decode(errors="replace"), pid
 
 
-def _parse_ending(words: str, returncode: int) -> ExitStatus:
-    parts = words.split()
-    if parts[:1] == ["failed"]:
-        return ExitStatus(code=127, message=" ".join(parts[2:]))
-    if parts[:1] != ["exit"]:
-        return ExitStatus(
-            code=None, signal=-returncode if returncode < 0 else None, message="its supervisor was killed"
-        )
-    wait_status, limit = int(parts[1]), parts[2].strip("-")
-    peak, cpu_s = int(parts[3]), float(parts[4])
-    if limit:
-        reason = _LIMIT_REASONS[limit]
-        return ExitStatus(code=None, limit=limit, peak_memory_bytes=peak, cpu_s=cpu_s, message=f"killed: it {reason}")
+def parse_status(lines: Sequence[str], returncode: int) -> ExitStatus:
+    """Return how a confined program ended, from its launcher's status lines and exit status.
+
+    The program's process tells of a failed exec first, then the guard tells of its end: the former says why.
+    """
+    failed = next((line for line in lines if line.startswith("failed ")), None)
+    if failed is not None:
+        return ExitStatus(code=127, message=" ".join(failed.split()[2:]), was_started=False)
+    words = lines[-1].split() if lines else []
+    if words[:1] != ["exit"] or len(words) != 5:
+        number = -returncode if returncode < 0 else None
+        return ExitStatus(code=None, signal=number, message=_LOST_SUPERVISOR, has_lost_supervisor=True)
+    return _ending(int(words[1]), Limit(words[2]), peak_memory_bytes=int(words[3]), cpu_s=float(words[4]))
+
+
+def _ending(wait_status: int, limit: Limit, *, peak_memory_bytes: int, cpu_s: float) -> ExitStatus:
+    """Return what an `exit` line tells."""
+    ended = partial(ExitStatus, limit=limit, peak_memory_bytes=peak_memory_bytes, cpu_s=cpu_s)
+    if limit is not Limit.NONE:
+        return ended(code=None, message=f"killed: it {_LIMIT_REASONS[limit]}")
     if os.WIFSIGNALED(wait_status):
         number = os.WTERMSIG(wait_status)
-        message = f"killed by {signal_name(number)}"
-        message += f": it {_SIGNAL_REASONS[number]}" if number in _SIGNAL_REASONS else ""
-        return ExitStatus(code=None, signal=number, peak_memory_bytes=peak, cpu_s=cpu_s, message=message)
+        why = f": it {_SIGNAL_REASONS[number]}" if number in _SIGNAL_REASONS else ""
+        return ended(code=None, signal=number, message=f"killed by {signal_name(number)}{why}")
     code = os.WEXITSTATUS(wait_status)
-    return ExitStatus(code=code, peak_memory_bytes=peak, cpu_s=cpu_s, message=f"exit status {code}")
+    return ended(code=code, message=f"exit status {code}")

@@ -6,16 +6,20 @@ import sys
 from pathlib import Path
 
 from ridgeline.tools.machine.python_env import package_folder
-from ridgeline.tools.sandbox.sandbox import python_paths
+
+
+def python_paths() -> tuple[Path, ...]:
+    """Return what a confined run of this very Python must be able to read: its prefix and virtual environment."""
+    return tuple(sorted({Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parent.parent}))
 
 
 def package_paths() -> tuple[Path, ...]:
     """Return what a confined Python must be able to read to import this package and torch."""
     package = package_folder()
-    # the folder above too: an import lists it, and Landlock lets nobody list what was not given
+    # An import lists the folder above the package, and Landlock lets nobody list a folder that was not given.
     return (*python_paths(), package.parent, (package / "tools").resolve())
 
 
 def python_command(module: str, *words: str) -> tuple[str, ...]:
-    """Return the command that runs a module of this room; `-P` keeps what lies in its folder from being imported."""
+    """Return the command that runs a module of `ridgeline.tools`; with `-P` nothing in the current folder is imported."""
     return (sys.executable, "-P", "-m", f"ridgeline.tools.{module}", *words)

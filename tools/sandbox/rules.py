@@ -1,4 +1,4 @@
-"""What a confined program is given: its files, devices and limits, and the user it runs as."""
+"""The rules of one confined program: its files, devices and limits, and the user that it runs as."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-# As root the sandbox becomes this user first. Nobody owns it: Debian and systemd leave 65520 to 65533 unassigned, it
-# exists in a container that maps 65536 ids, and unlike `nobody` no other service runs as it.
+# As root the sandbox becomes this user first. No service runs as this user: Debian and systemd leave 65520 to 65533
+# unassigned. A container that maps 65536 ids has the user too.
 CONFINED_UID = 65520
 
 _DEFAULT_ENVIRONMENT = {
@@ -30,10 +30,10 @@ class Tier(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a confined program may use; 0 means no limit of ours.
+    """The limits of a confined program; 0 means no limit.
 
-    Memory and processes are of the whole tree and watched every 50 ms; on the CPU each process also has at most
-    `memory_bytes` of private memory (RLIMIT_DATA). Shared memory that the parent passed in is not counted.
+    The launcher watches the memory and the processes of the whole tree every 50 ms. On the CPU each process also has at
+    most `memory_bytes` of private memory (RLIMIT_DATA). Shared memory that the parent passed in is not counted.
     """
 
     wall_s: float = 60.0
@@ -48,7 +48,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confined:
-    """One command and all that it may see.
+    """One command and everything that it may see.
 
     `workdir` is the only folder it may write to (besides a private, sized /tmp in tier A) and its current folder;
     it and every readable path keep their names inside. The environment is `env` over a small default, nothing else.
@@ -83,8 +83,8 @@ def dropped_uid() -> int | None:
 def claim_workdir(path: Path) -> Path:
     """Make `path` a folder that confined code may write to, and return it.
 
-    As root, everything below is given to the confined user. What lies there afterwards is the candidate's: open it with
-    O_NOFOLLOW, since a name may have become a symbolic link.
+    As root, everything below `path` is given to the confined user. The candidate owns these files from then on: open them
+    with O_NOFOLLOW, since a name may have become a symbolic link.
     """
     path.mkdir(parents=True, exist_ok=True)
     uid = dropped_uid()

@@ -1,7 +1,7 @@
-"""Confinement for code that nobody has read: compilers fed with candidates, and the candidates themselves.
+"""Confinement of untrusted code: compilers that read candidates, and the candidates themselves.
 
 Tier A wraps bubblewrap's namespaces around Landlock, seccomp and rlimits; tier B is Landlock, seccomp and rlimits alone;
-tier C is nothing worth the name, and refused unless asked for. Covered in A and B: other files than those given, secrets
+tier C is rlimits alone, and is refused unless asked for. Covered in A and B: other files than those given, secrets
 in environments, the network, other processes, persistence after the end, and memory, disk, process and time bombs. Not
 covered: exploits of the kernel or of a driver, GPU hangs, side channels. docs/sandbox.md has the details.
 """
@@ -39,7 +39,6 @@ __all__ = [
     "Tier",
     "claim_workdir",
     "probe_sandbox",
-    "python_paths",
     "reason_against",
 ]
 
@@ -53,12 +52,14 @@ class Sandbox:
         self.tier = tier
         self._launcher = launcher or build_launcher()
 
-    def argv(self, confined: Confined) -> list[str]:
+    def argv(self, confined: Confined, *, report_fd: int | None = None) -> list[str]:
         """Return a command line for others to start (ninja): confined and watched, its ending explained on stderr.
 
         Exit status: the command's, 128 + n for signal n, 124 past a limit, 125 without a sandbox, 127 without a command.
+        A confined command may end with any of these itself. Whoever starts the command line can pass a file as
+        `report_fd`: only the sandbox writes there, and `parse_status` reads it.
         """
-        return confined_argv(self.tier, self._launcher, _resolved(confined))
+        return confined_argv(self.tier, self._launcher, _resolved(confined), report_fd=report_fd)
 
     def start(
         self,
@@ -97,7 +98,7 @@ class Sandbox:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxReport:
-    """The tier that works here, why better ones do not, and what would change that (`advice` has it all in one line)."""
+    """The tier that works here and the reasons against better tiers; `advice` has the remedies in one line."""
 
     tier: Tier
     tiers_tried: tuple[tuple[Tier, str], ...]  # "" where it works
@@ -113,11 +114,6 @@ def _resolved(confined: Confined) -> Confined:
         raise EngineError(f"sandbox: {program} not found in {path}")
     workdir = None if confined.workdir is None else confined.workdir.resolve()
     return replace(confined, command=(os.path.abspath(found), *confined.command[1:]), workdir=workdir)
-
-
-def python_paths() -> tuple[Path, ...]:
-    """Return what a confined run of this very Python must be able to read: its prefix and virtual environment."""
-    return tuple(sorted({Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parent.parent}))
 
 
 def probe_sandbox(*, allow_unsafe: bool = False) -> SandboxReport:

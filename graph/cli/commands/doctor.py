@@ -15,8 +15,7 @@ from importlib import metadata
 from rich.console import Console
 from rich.table import Table
 
-from ridgeline.tools.build.device_toolchain import toolchain_for
-from ridgeline.tools.build.toolchain import installed_version
+from ridgeline.tools.build.toolchain import installed_version, toolchain_for
 from ridgeline.tools.errors import DeviceError, RidgelineError
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.machine.gpu_state import GpuMonitor
@@ -24,7 +23,8 @@ from ridgeline.tools.machine.places import default_cache_dir
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.vocabulary import DeviceKind
 from ridgeline.tools.sandbox.advice import TIER_WORDS, python_advice
-from ridgeline.tools.sandbox.sandbox import Confined, Sandbox, Tier, probe_sandbox, python_paths
+from ridgeline.tools.sandbox.python import python_paths
+from ridgeline.tools.sandbox.sandbox import Confined, Sandbox, Tier, probe_sandbox
 from ridgeline.tools.wording import counted
 
 KEYS = {"OPENAI_API_KEY": "openai:…", "GOOGLE_API_KEY": "google_genai:…"}

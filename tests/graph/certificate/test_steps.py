@@ -170,7 +170,7 @@ class NoSanitizers(MemoryEngine):
 
     def _compile(self, task: Any) -> Any:
         build = super()._compile(task)
-        if not task.sanitize:
+        if not task.sanitized:
             return build
         code, reason = ReasonCode.INTERFACE_UNSUPPORTED, "an extension of torch has no sanitizer build"
         return dataclasses.replace(build, status=Status.REFUSED, reason_code=code, reason=reason)

@@ -12,16 +12,19 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ridgeline.tools.build.compiler import Compiler
 from ridgeline.tools.build.flags import refused_flags, requested_flags
+from ridgeline.tools.build.forms import FORMS, CForm
+from ridgeline.tools.build.recipe import Recipe
 from ridgeline.tools.engine import CompileTask
-from ridgeline.tools.errors import StorageError
+from ridgeline.tools.errors import EngineError, StorageError
 from ridgeline.tools.records.keys import evaluation_key, problem_key
 from ridgeline.tools.records.problem import DescribedTarget
-from ridgeline.tools.records.vocabulary import DeviceKind, Purpose, ReasonCode, Status
+from ridgeline.tools.records.vocabulary import DeviceKind, Interface, Purpose, ReasonCode, Status
 from ridgeline.tools.sandbox.sandbox import Sandbox
 
 pytestmark = pytest.mark.sandboxed
@@ -105,7 +108,7 @@ async def test_everything_that_decides_the_code_is_in_the_key(
             make_task(exp_source + "// flags: -funroll-loops\n"),
             make_task(exp_source, other_arch),
             make_task(exp_source, other_header),
-            make_task(exp_source, sanitize="address,undefined"),
+            make_task(exp_source, sanitized=True),
         ]
     )
     assert all(build.status is Status.OK for build in builds)
@@ -125,7 +128,7 @@ async def test_a_cache_that_cannot_be_written_says_so(
 async def test_a_torch_candidate_has_no_sanitizer_build(
     compiler: Compiler, make_task: MakeTask, make_problem: MakeProblem, exp_source: str
 ) -> None:
-    task = make_task(exp_source, make_problem(interface="torch"), sanitize="address,undefined")
+    task = make_task(exp_source, make_problem(interface="torch"), sanitized=True)
     (build,) = await compiler.compile_batch([task])
     assert (build.status, build.reason_code) == (Status.REFUSED, ReasonCode.INTERFACE_UNSUPPORTED)
     assert build.reason == "sanitizer builds exist for interface c only"
@@ -218,10 +221,36 @@ async def test_a_build_cannot_read_files_outside_its_folder(
 async def test_a_compiler_bomb_is_stopped_and_its_neighbour_is_built(
     compiler: Compiler, make_task: MakeTask, exp_source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ridgeline.tools.build.recipe.C_CPU_S", 2)
+    monkeypatch.setattr("ridgeline.tools.build.forms.C_CPU_S", 2)
     bomb, good = await compiler.compile_batch([make_task(SLOW + EMPTY_RUN), make_task(exp_source)])
     assert (bomb.status, bomb.reason_code) == (Status.COMPILE_ERROR, ReasonCode.COMPILER_TIMEOUT)
     assert good.status is Status.OK
+
+
+@pytest.mark.parametrize("words", ["sandbox: cannot apply Landlock: no", "sandbox: killed: wall limit"])
+async def test_a_build_that_imitates_the_sandboxs_words_and_status_is_the_sources_failure(
+    compiler: Compiler, make_task: MakeTask, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    class Imitating(CForm):
+        async def recipe(self, *arguments: Any) -> Recipe:
+            script = f"echo '{words}' >&2; exit {125 if 'cannot' in words else 124}"
+            return replace(await super().recipe(*arguments), command=("/bin/sh", "-c", script))
+
+    monkeypatch.setitem(FORMS, Interface.C, Imitating())
+    (build,) = await compiler.compile_batch([make_task(EMPTY_RUN)])
+    assert (build.status, build.reason_code) == (Status.COMPILE_ERROR, ReasonCode.COMPILER_FAILED)
+
+
+async def test_a_build_whose_command_is_not_there_is_the_machines_failure(
+    compiler: Compiler, make_task: MakeTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Lacking(CForm):
+        async def recipe(self, *arguments: Any) -> Recipe:
+            return replace(await super().recipe(*arguments), command=("/no/such/compiler",))
+
+    monkeypatch.setitem(FORMS, Interface.C, Lacking())
+    with pytest.raises(EngineError, match="a build could not be run: sandbox: .*/no/such/compiler"):
+        await compiler.compile_batch([make_task(EMPTY_RUN)])
 
 
 async def test_a_cancelled_batch_leaves_no_process_and_no_folder(

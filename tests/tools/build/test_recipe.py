@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ridgeline.tools.build.recipe import module_recipe
+from ridgeline.tools.build.forms import ModuleForm
 from ridgeline.tools.build.toolchain import find_toolchain
 from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.records.problem import DescribedTarget
@@ -20,7 +20,7 @@ def install(folder: Path, program: str, says: str) -> None:
     (folder / program).chmod(0o755)
 
 
-def test_module_on_a_gpu_is_built_again_by_another_host_compiler(
+async def test_module_on_a_gpu_is_built_again_by_another_host_compiler(
     module_on_gpu: DescribedTarget,
     make_candidate: Callable[..., Candidate],
     monkeypatch: pytest.MonkeyPatch,
@@ -29,10 +29,10 @@ def test_module_on_a_gpu_is_built_again_by_another_host_compiler(
     candidate = make_candidate("class ModelNew: ...", language="py", interface="module")
     task = CompileTask(problem=module_on_gpu, candidate=candidate)
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("importlib.metadata.version", lambda _: "2")
     install(tmp_path, "nvcc", "Build cuda_13.0.r13.0/compiler.36424714_0")
     keys = []
     for version in ("12.2.0", "12.2.0", "13.1.0"):
         install(tmp_path, "g++", f"g++ (Debian) {version}")
-        host, device = find_toolchain(DeviceKind.CPU), find_toolchain(DeviceKind.CUDA)
-        keys.append(module_recipe(task, device, host, "2").key)
+        keys.append((await ModuleForm().recipe(task, find_toolchain(DeviceKind.CUDA), tmp_path)).key)
     assert keys[0] == keys[1] != keys[2]

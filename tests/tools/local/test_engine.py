@@ -240,12 +240,12 @@ async def test_the_evaluator_sees_no_key(
     engine: LocalEngine, verify: Callable[..., VerifyTask], calls: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
-    monkeypatch.setenv("RIDGELINE_RUNNER_LOG", "/tmp/x")
+    monkeypatch.setenv("RIDGELINE_ANYTHING", "/tmp/x")
     await engine.submit(verify())
     environment = requests(calls)[0]["env"]
     assert isinstance(environment, dict)
     assert "OPENAI_API_KEY" not in environment
-    assert environment["RIDGELINE_RUNNER_LOG"] == "/tmp/x"
+    assert environment["RIDGELINE_ANYTHING"] == "/tmp/x"
 
 
 def test_the_engines_process_never_imports_torch() -> None:

@@ -15,9 +15,7 @@ from ridgeline.tools.local.__main__ import _TASKS, answer
 from ridgeline.tools.local.evaluator import Evaluator
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.records.problem import Description, Target
-from ridgeline.tools.records.results import Timing
-from ridgeline.tools.records.vocabulary import Interface, PrecisionClass, ReasonCode, Status
-from ridgeline.tools.runner.pool import again_if_killed
+from ridgeline.tools.records.vocabulary import Interface, PrecisionClass
 
 pytestmark = pytest.mark.sandboxed
 
@@ -163,18 +161,3 @@ def test_evaluators_log_goes_to_stderr_as_run_log_has_it(tmp_path: Path) -> None
     assert re.fullmatch(
         r"[-\d]+ [:,\d]+ INFO ridgeline\.tools\.measure\.baselines: baseline eager: 1 ms\n", done.stderr
     )
-
-
-@pytest.mark.parametrize(
-    ("reason", "runs"),
-    [
-        ("killed by SIGKILL during a call", 2),
-        ("its supervisor was killed during a call", 2),
-        ("killed by SIGSEGV during a call", 1),
-    ],
-)
-def test_a_candidate_whose_runner_was_killed_is_measured_once_more(reason: str, runs: int) -> None:
-    killed = Timing(status=Status.RUNTIME_ERROR, reason_code=ReasonCode.CRASHED, reason=reason)
-    results = [killed, killed, killed]
-    assert again_if_killed(results.pop) is killed
-    assert len(results) == 3 - runs

@@ -5,7 +5,7 @@ import pytest
 from ridgeline.tools.measure.graph_timing import CALLS, REPLAYS, time_graph, with_graph_time
 from ridgeline.tools.records.results import Timing, Trial
 from ridgeline.tools.records.vocabulary import Label, ReasonCode, Status
-from ridgeline.tools.runner.process import RunnerFailure
+from ridgeline.tools.runner.failures import RunnerFailure
 from ridgeline.tools.runner.wire import LoopTime
 
 

@@ -1,7 +1,6 @@
 """Verification with real builds in a real sandbox: arguments of every kind, sanitizers, interface torch."""
 
 import asyncio
-import json
 import os
 import tempfile
 from collections.abc import Iterator
@@ -11,13 +10,12 @@ import pytest
 from tests.candidates import candidate_of
 
 from ridgeline.tools.build.compiler import Compiler
-from ridgeline.tools.engine import SANITIZERS, CompileTask, DescribeTask, VerifyTask
+from ridgeline.tools.engine import CompileTask, DescribeTask, VerifyTask
 from ridgeline.tools.local.evaluator import Evaluator
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.records.problem import Target
 from ridgeline.tools.records.results import Verdict
 from ridgeline.tools.records.vocabulary import Interface, Label, PrecisionClass, ReasonCode, Status
-from ridgeline.tools.runner.pool import RUNNER_LOG_VARIABLE
 from ridgeline.tools.sandbox.sandbox import Sandbox, probe_sandbox
 
 pytestmark = pytest.mark.sandboxed
@@ -95,9 +93,9 @@ class Bench:
         self.problem = problem.described(self.evaluator.describe(DescribeTask(problem=problem)))
         self.compiler = Compiler(sandbox, folder, device)
 
-    def verify(self, source: str, *, sanitize: str = "", extra_trials: int = 0, first_extra: int = 0) -> Verdict:
+    def verify(self, source: str, *, sanitized: bool = False, extra_trials: int = 0, first_extra: int = 0) -> Verdict:
         candidate = candidate_of(source, interface=self.problem.interface)
-        task = CompileTask(problem=self.problem, candidate=candidate, sanitize=sanitize)
+        task = CompileTask(problem=self.problem, candidate=candidate, sanitized=sanitized)
         [build] = asyncio.run(self.compiler.compile_batch([task]))
         assert build.status is Status.OK, build.log
         return self.evaluator.verify(
@@ -105,7 +103,7 @@ class Bench:
                 problem=self.problem,
                 candidate=candidate,
                 build=build,
-                sanitized=bool(sanitize),
+                sanitized=sanitized,
                 extra_trials=extra_trials,
                 first_extra=first_extra,
             )
@@ -127,16 +125,15 @@ def bench(folder: Path) -> Iterator[Bench]:
 
 
 def test_verify_accepts_lists_scalars_strides_workspace_and_several_outputs(
-    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setenv(RUNNER_LOG_VARIABLE, str(tmp_path / "runners"))
+    caplog.set_level("INFO", logger="ridgeline.tools.runner.pool")
     verdict = bench.verify(KERNEL.replace("ANY", "any"), extra_trials=2, first_extra=20)
     assert verdict.status is Status.OK, verdict
     assert verdict.precision_class in (PrecisionClass.EXACT, PrecisionClass.FP32)
     assert [t.name for t in verdict.trials if not t.skipped][-2:] == ["extra_20", "extra_21"]
     assert 0 < verdict.load_s < verdict.verify_s
-    [line] = (tmp_path / "runners").read_text().splitlines()
-    assert json.loads(line)["task"] == "VerifyTask"
+    assert [record.args[-1] for record in caplog.records if record.name.endswith("runner.pool")] == ["VerifyTask"]
 
 
 def test_verify_wants_bools_exact(bench: Bench) -> None:
@@ -148,10 +145,10 @@ def test_verify_wants_bools_exact(bench: Bench) -> None:
 def test_sanitizer_names_an_overrun_that_passes_unseen(bench: Bench) -> None:
     overrun = KERNEL.replace("ANY", "any").replace("bool any = false", "bool any = gain[48 + i] > 1e30f")
     assert bench.verify(overrun).status is Status.OK
-    verdict = bench.verify(overrun, sanitize=SANITIZERS)
+    verdict = bench.verify(overrun, sanitized=True)
     assert (verdict.status, verdict.reason_code) == (Status.RUNTIME_ERROR, ReasonCode.CRASHED)
     assert "AddressSanitizer" in verdict.reason
-    assert bench.verify(KERNEL.replace("ANY", "any"), sanitize=SANITIZERS).status is Status.OK
+    assert bench.verify(KERNEL.replace("ANY", "any"), sanitized=True).status is Status.OK
 
 
 def test_sanitizer_build_cannot_be_told_by_its_macros(bench: Bench) -> None:
@@ -160,7 +157,7 @@ def test_sanitizer_build_cannot_be_told_by_its_macros(bench: Bench) -> None:
         "void run(", f"{told}static float* own = new float[16]();\nvoid run(", 1
     )
     hidden = hidden.replace("bool any = false", "own[AT] = 1; bool any = false")
-    verdict = bench.verify(hidden, sanitize=SANITIZERS)
+    verdict = bench.verify(hidden, sanitized=True)
     assert (verdict.status, verdict.reason_code) == (Status.RUNTIME_ERROR, ReasonCode.CRASHED)
     assert "AddressSanitizer: heap-buffer-overflow" in verdict.reason
 

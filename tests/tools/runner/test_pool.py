@@ -1,4 +1,4 @@
-"""Runners started ahead: one process each, taken by the next candidate of the same problem and by no other."""
+"""Runners started ahead, each taken by the next candidate of the same problem and by no other; killed ones once more."""
 
 from __future__ import annotations
 
@@ -11,16 +11,20 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.runner_starts import RunnerStart, runner_starts
 from tests.tools.conftest import candidate_of, exp_problem, without_tensors
 
 from ridgeline.tools.engine import VerifyTask
 from ridgeline.tools.machine.process_use import Threads
-from ridgeline.tools.records.results import Build
-from ridgeline.tools.records.vocabulary import Status
+from ridgeline.tools.records.results import Build, Timing
+from ridgeline.tools.records.vocabulary import DeviceKind, ReasonCode, Status
 from ridgeline.tools.runner import pool as runner_pool
+from ridgeline.tools.runner.failures import RunnerFailure
 from ridgeline.tools.runner.pool import RunnerPool
-from ridgeline.tools.runner.start import RunnerPlan
-from ridgeline.tools.sandbox.sandbox import Confined, Sandbox, python_paths
+from ridgeline.tools.runner.start import PythonPlan, RunnerPlan
+from ridgeline.tools.runner.wire import PythonSetup
+from ridgeline.tools.sandbox.python import python_paths
+from ridgeline.tools.sandbox.sandbox import Confined, Sandbox
 
 pytestmark = pytest.mark.sandboxed
 
@@ -52,7 +56,9 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunnerPlan:
         library=Path("library.zip"),
         workspace_bytes=0,
         call_timeout_s=20.0,
-        starts_in=tmp_path / "tmp",
+        python=PythonPlan(
+            starts_in=tmp_path / "tmp", files=(), setup=PythonSetup(device=DeviceKind.CPU, watcher="/nowhere.so")
+        ),
     )
     monkeypatch.setattr(runner_pool, "runner_plan", lambda *_, **__: plan)
     monkeypatch.setattr(runner_pool, "kernels_ahead", lambda *_, **__: None)
@@ -140,3 +146,43 @@ def test_nothing_is_started_ahead_of_a_c_kernel_or_beside_a_short_limit(
 ) -> None:
     pool.start_ahead(sandbox, replace(TASK, problem=replace(TASK.problem, **difference)), without_tensors())
     assert waiting(pool) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "runs"), [(signal.SIGKILL, 2), (signal.SIGSEGV, 1)], ids=["killed from outside", "crashed"]
+)
+def test_a_candidate_whose_runner_was_killed_is_measured_once_more(
+    sandbox: Sandbox, plan: RunnerPlan, pool: RunnerPool, number: signal.Signals, runs: int
+) -> None:
+    measured: list[Timing] = []
+
+    def measure() -> Timing:
+        with pool.start(sandbox, TASK, without_tensors()) as runner:
+            os.kill(runner.pid, number)
+            with pytest.raises(RunnerFailure) as failure:
+                runner.run(0)
+        measured.append(Timing.failed(failure.value.finding))
+        return measured[-1]
+
+    assert pool.again_if_killed(measure) is measured[-1]
+    assert len(measured) == runs
+    assert measured[0].reason.startswith(f"killed by {number.name}")
+
+
+def test_a_candidate_that_only_says_that_it_was_killed_is_not_measured_again(pool: RunnerPool) -> None:
+    said = "the call of forward raised RuntimeError: killed by SIGKILL during a call"
+    results = [Timing(status=Status.RUNTIME_ERROR, reason_code=ReasonCode.CRASHED, reason=said)] * 2
+    pool.again_if_killed(results.pop)
+    assert len(results) == 1
+
+
+def test_each_runner_is_told_in_the_log(
+    sandbox: Sandbox, plan: RunnerPlan, pool: RunnerPool, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    caplog.set_level("INFO", logger="ridgeline.tools.runner.pool")
+    with pool.start(sandbox, TASK, without_tensors()):
+        pass
+    log = tmp_path / "run.log"
+    log.write_text("".join(f"{record.name}: {record.getMessage()}\n" for record in caplog.records))
+    start = RunnerStart(evaluator_pid=os.getpid(), candidate_id=TASK.candidate.id, purpose="search", task="VerifyTask")
+    assert runner_starts(log) == [start]

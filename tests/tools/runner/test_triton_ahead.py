@@ -17,19 +17,20 @@ from ridgeline.tools.records.problem import DescribedTarget
 from ridgeline.tools.records.results import Build
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import ReasonCode, Status
-from ridgeline.tools.runner.process import RunnerFailure
+from ridgeline.tools.runner.failures import RunnerFailure
 from ridgeline.tools.runner.triton_ahead import _failure, kernels_ahead
 from ridgeline.tools.runner.wire import TRITON_READY
-from ridgeline.tools.sandbox.sandbox import ExitStatus, Sandbox
+from ridgeline.tools.sandbox.process import ExitStatus, Limit
+from ridgeline.tools.sandbox.sandbox import Sandbox
 
 pytestmark = pytest.mark.sandboxed
 
 
 @pytest.mark.parametrize(
     ("limit", "code"),
-    [("", ReasonCode.CRASHED), ("wall", ReasonCode.LOAD_TIMEOUT), ("memory", ReasonCode.OUT_OF_MEMORY)],
+    [(Limit.NONE, ReasonCode.CRASHED), (Limit.WALL, ReasonCode.LOAD_TIMEOUT), (Limit.MEMORY, ReasonCode.OUT_OF_MEMORY)],
 )
-def test_what_ends_after_the_gpu_was_open_is_the_modules(limit: str, code: ReasonCode) -> None:
+def test_what_ends_after_the_gpu_was_open_is_the_modules(limit: Limit, code: ReasonCode) -> None:
     said = f"{TRITON_READY}\none\ntwo\nthree\nfour\ncandidate.py:3: ValueError: no\n"
     failure = _failure(ExitStatus(code=1, limit=limit), said)
     assert isinstance(failure, RunnerFailure)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -11,6 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,8 @@ import pytest
 from ridgeline.tools.errors import EngineError, SandboxError
 from ridgeline.tools.sandbox import sandbox as sandbox_module
 from ridgeline.tools.sandbox.launcher import build_launcher
+from ridgeline.tools.sandbox.process import ExitStatus, Limit, parse_status
+from ridgeline.tools.sandbox.python import python_paths
 from ridgeline.tools.sandbox.rules import CONFINED_UID, dropped_uid
 from ridgeline.tools.sandbox.sandbox import (
     Confined,
@@ -27,7 +31,6 @@ from ridgeline.tools.sandbox.sandbox import (
     Tier,
     claim_workdir,
     probe_sandbox,
-    python_paths,
     reason_against,
 )
 
@@ -197,6 +200,37 @@ def test_an_ordinary_user_is_confined_as_well(
 def test_a_command_line_returns_the_commands_status(sandbox: Sandbox) -> None:
     done = subprocess.run(sandbox.argv(shell("echo out; exit 3")), capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (3, "out\n", "")
+
+
+@pytest.mark.parametrize(
+    ("script", "ending"),
+    [
+        ("exit 0", ExitStatus(code=0, message="exit status 0")),
+        ("echo 'sandbox: killed: wall limit' >&2; exit 124", ExitStatus(code=124, message="exit status 124")),
+        ("echo 'sandbox: cannot apply Landlock' >&2; exit 125", ExitStatus(code=125, message="exit status 125")),
+        ("echo exit 0 - 0 0 >&3", ExitStatus(code=2, message="exit status 2")),
+        ("kill -9 $$", ExitStatus(code=None, signal=9, message="killed by SIGKILL")),
+        ("sleep 30", ExitStatus(code=None, limit=Limit.WALL, message="killed: it ran past its time limit")),
+    ],
+)
+def test_a_command_line_reports_how_it_ended_where_the_command_cannot_write(
+    sandbox: Sandbox, tmp_path: Path, script: str, ending: ExitStatus
+) -> None:
+    ended = reported(sandbox, shell(script, limits=Limits(wall_s=5.0)), tmp_path)
+    assert replace(ended, peak_memory_bytes=0, cpu_s=0.0) == ending
+
+
+def test_a_command_line_reports_a_command_that_cannot_be_executed(sandbox: Sandbox, tmp_path: Path) -> None:
+    ended = reported(sandbox, Confined(command=("/no/such/program",)), tmp_path)
+    assert not ended.was_started
+    assert "/no/such/program" in ended.message
+
+
+def reported(sandbox: Sandbox, confined: Confined, folder: Path) -> ExitStatus:
+    """Return what a confined command line reports to descriptor 3."""
+    line = f"{shlex.join(sandbox.argv(confined, report_fd=3))} 3> {folder}/status"
+    done = subprocess.run(["sh", "-c", line], stderr=subprocess.DEVNULL, check=False)
+    return parse_status((folder / "status").read_text().splitlines(), done.returncode)
 
 
 def test_claimed_folders_belong_to_the_confined_user(sandbox: Sandbox, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-// A fault tells its address on the wire: what the native host and the Python runner share.
+// The signal handler that tells a fault's address on the wire, in the native host and in the Python runner.
 #pragma once
 
 #include <signal.h>
@@ -10,13 +10,15 @@
 
 #include <vector>
 
+#include "wire_words.h"
+
 namespace fault {
 
 struct Region {
     uintptr_t base = 0;
     size_t bytes = 0;
     bool read_only = false;
-    size_t guard = 0;  // unreadable bytes on both sides: a fault there is told as this region's
+    size_t guard = 0;  // unreadable bytes on both sides: a fault in them is told as an offset of this region
 };
 
 // Globals for the signal handler alone.
@@ -32,19 +34,20 @@ inline bool is_write(void *context) {
 #endif
 }
 
-// Formats without the heap: a fault may have come from inside malloc.
+// Formats without the heap: the fault may lie inside malloc.
 inline int describe(char *line, size_t size, int number, uintptr_t address, bool writes) {
-    const char *access = writes ? "write" : "read";
+    const char *access = writes ? wire::fault::kWrite : wire::fault::kRead;
     for (size_t i = 0; i < g_regions.size(); ++i) {
         const Region &r = g_regions[i];
         if (address < r.base - r.guard || address >= r.base + r.bytes + r.guard) continue;
-        // memory that may be read faults inside only where it is written, on a CPU too that does not tell which it was
+        // Inside a readable region only a write can fault, also on a CPU that does not tell reads from writes.
         const bool is_inside = address >= r.base && address < r.base + r.bytes;
-        const char *code = is_inside && r.read_only ? "input_written" : "crashed";
-        return snprintf(line, size, "failed %s %d %s %zu %td\n", code, number, access, i,
+        const char *code = is_inside && r.read_only ? wire::failure::kInputWritten : wire::failure::kCrashed;
+        return snprintf(line, size, "%s %s %d %s %zu %td\n", wire::answer::kFailed, code, number, access, i,
                         static_cast<ptrdiff_t>(address - r.base));
     }
-    return snprintf(line, size, "failed crashed %d %s - %#zx\n", number, access, static_cast<size_t>(address));
+    return snprintf(line, size, "%s %s %d %s - %#zx\n", wire::answer::kFailed, wire::failure::kCrashed, number, access,
+                    static_cast<size_t>(address));
 }
 
 inline void on_fault(int number, siginfo_t *info, void *context) {
@@ -54,7 +57,7 @@ inline void on_fault(int number, siginfo_t *info, void *context) {
     _exit(1);
 }
 
-// On a stack of its own: the fault may be an overflow of the thread's.
+// The handler has a stack of its own: the fault may be an overflow of the thread's stack.
 inline void watch(int wire) {
     g_wire = wire;
     static char stack[64 << 10];

@@ -1,13 +1,13 @@
-// The native host: loads one candidate, maps the judge's memory, calls the candidate when told to, and says how long it
-// took by its own clock (a cross-check: the parent's clock is the score). One candidate per process.
+// The native host: maps the judge's memory, loads one candidate, and calls the candidate when told to.
 //
-// It runs inside the sandbox beside untrusted code in one address space, so nothing it says is believed: the parent
-// checks the outputs, counts the replies and keeps the time. See docs/runner-protocol.md for the wire.
+// Host and untrusted candidate share one address space, inside the sandbox. The parent therefore believes nothing that
+// the host says: the judge checks the outputs, and the parent counts the replies and keeps the time. The host's own clock
+// is a cross-check. docs/runner-protocol.md describes the wire.
 //
-// One source for both kinds of device: `host_cpu.h` and `host_cuda.h` each define what a `Device` does.
+// The source serves both kinds of device: `host_cpu.h` and `host_cuda.h` each define a `Device`.
 //
-// `host --alone FILE` reads the set-up from a file, makes inputs of its own and calls the candidate three times: what a
-// profiler or a sanitizer is wrapped around.
+// `host --alone FILE` reads the set-up from a file, makes inputs of its own and calls the candidate three times, for a
+// profiler or a sanitizer around the host.
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -36,15 +36,15 @@ class Candidate {
    public:
     explicit Candidate(const Setup &setup) {
         void *library = dlopen(setup.library.c_str(), RTLD_NOW | RTLD_LOCAL);
-        if (library == nullptr) fail("load_failed", dlerror());
+        if (library == nullptr) fail(wire::failure::kLoadFailed, dlerror());
         call_ = reinterpret_cast<Call>(dlsym(library, "ridgeline_call"));
-        if (call_ == nullptr) fail("load_failed", "the library does not export ridgeline_call");
+        if (call_ == nullptr) fail(wire::failure::kLoadFailed, "the library does not export ridgeline_call");
         error_text_ = reinterpret_cast<ErrorText>(dlsym(library, "ridgeline_error"));
         auto bytes = reinterpret_cast<WorkspaceBytes>(dlsym(library, "workspace_bytes"));
         workspace_bytes_ = bytes == nullptr ? 0 : bytes();
         if (workspace_bytes_ > setup.max_workspace)
-            fail("out_of_memory", "workspace_bytes() asks for " + std::to_string(workspace_bytes_) + ", at most " +
-                                      std::to_string(setup.max_workspace) + " are given");
+            fail(wire::failure::kOutOfMemory, "workspace_bytes() asks for " + std::to_string(workspace_bytes_) +
+                                                  ", at most " + std::to_string(setup.max_workspace) + " are given");
     }
 
     size_t workspace_bytes() const { return workspace_bytes_; }
@@ -53,8 +53,9 @@ class Candidate {
               void *stream) const {
         const int error = call_(pointers.data(), scalars.data(), workspace, stream);
         if (error != 0)
-            fail("cuda_error", std::string("run left an error behind: ") +
-                                   (error_text_ == nullptr ? std::to_string(error) : error_text_(error)));
+            fail(wire::failure::kCudaError,
+                 std::string("run left an error behind: ") +
+                     (error_text_ == nullptr ? std::to_string(error) : error_text_(error)));
     }
 
    private:
@@ -93,23 +94,24 @@ class Server {
             std::string word, nonce;
             size_t first = 0, calls = 1;
             in >> word;
-            if (word == "quit") return;
+            if (word == wire::request::kQuit) return;
             in >> nonce >> first;
-            if (word == "loop" || word == "capture") in >> calls;
-            say("done " + nonce + " " + std::to_string(answer(word, first, calls)));
+            if (word == wire::request::kLoop || word == wire::request::kCapture) in >> calls;
+            const int64_t result = answer(word, first, calls);
+            say(std::string(wire::answer::kDone) + " " + nonce + " " + std::to_string(result));
         }
     }
 
    private:
     int64_t answer(const std::string &word, size_t first, size_t calls) {
-        if (word == "collect") return 0;  // outputs are written in place
-        if (word == "capture") {
+        if (word == wire::request::kCollect) return 0;  // outputs are written in place
+        if (word == wire::request::kCapture) {
             if (!device_.begin_capture()) return 0;
             call_all(first, calls);
             return device_.end_capture() ? 1 : 0;
         }
         device_.start();
-        if (word == "replay")
+        if (word == wire::request::kReplay)
             device_.replay();
         else
             call_all(first, calls);
@@ -133,7 +135,7 @@ class Server {
 
 // ----------------------------------------------------------------------------------------------------------------- alone
 
-// Values of every type that are tame in most formulas: numbers between -1 and 1, whole ones between 0 and 3.
+// Values that are tame in most formulas: floating-point numbers between -1 and 1, integers between 0 and 3.
 std::vector<unsigned char> tame_values(const std::string &dtype, size_t bytes) {
     std::vector<unsigned char> made(bytes);
     const size_t size = element_bytes(dtype);
@@ -197,17 +199,18 @@ int run_alone(const char *path) {
 
 int main(int count, char **words) {
     if (count == 3 && strcmp(words[1], "--alone") == 0) return run_alone(words[2]);
-    Lines lines(kSocket);
+    Lines lines(wire::kSocket);
     const Setup setup = read_setup(lines);
     Device device;
     device.open();
     const Sets sets = shared_sets(device, setup);
     prctl(PR_SET_DUMPABLE, 0);  // after the driver's start, which writes below /proc/self
-    say("mapped");
+    say(wire::answer::kMapped);
     device.ready_for_candidate();
     const Candidate candidate(setup);
     Server server(device, setup, sets, candidate);
-    say("ready " + std::to_string(candidate.workspace_bytes()) + " " + std::to_string(device.threads()));
+    say(std::string(wire::answer::kReady) + " " + std::to_string(candidate.workspace_bytes()) + " " +
+        std::to_string(device.threads()));
     server.serve(lines);
-    _exit(0);  // no destructor of the candidate has a say
+    _exit(0);  // runs no destructor of the candidate's
 }

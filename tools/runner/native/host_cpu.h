@@ -1,4 +1,4 @@
-// What the native host needs of a CPU: the judge's memory with guards around it, faults explained, a clock.
+// The native host's CPU: the judge's memory with guards around it, explained faults, a clock.
 #pragma once
 
 #include <omp.h>
@@ -21,7 +21,7 @@
 namespace host {
 
 constexpr size_t kPage = 4096;
-constexpr size_t kGuard = 1 << 20;  // unreadable space on both sides of a region: an overrun faults instead of passing
+constexpr size_t kGuard = 1 << 20;  // unreadable bytes on both sides of a region: an overrun faults
 
 class Device {
    public:
@@ -31,10 +31,10 @@ class Device {
         size_t mapped = (spec.bytes + kPage - 1) / kPage * kPage;
         char *space = static_cast<char *>(
             mmap(nullptr, mapped + 2 * kGuard, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
-        if (space == MAP_FAILED) fail("out_of_memory", "no address space for the judge's memory");
+        if (space == MAP_FAILED) fail(wire::failure::kOutOfMemory, "no address space for the judge's memory");
         int access = spec.read_only ? PROT_READ : PROT_READ | PROT_WRITE;
         void *base = mmap(space + kGuard, mapped, access, MAP_SHARED | MAP_FIXED, spec.fd, 0);
-        if (base == MAP_FAILED) fail("out_of_memory", "cannot map the judge's memory");
+        if (base == MAP_FAILED) fail(wire::failure::kOutOfMemory, "cannot map the judge's memory");
         close(spec.fd);
         fault::g_regions.push_back({reinterpret_cast<uintptr_t>(base), spec.bytes, spec.read_only, kGuard});
         POISON(base, spec.bytes);
@@ -46,7 +46,7 @@ class Device {
     void *allocate(size_t bytes) {
         if (bytes == 0) return nullptr;
         void *space = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-        if (space == MAP_FAILED) fail("out_of_memory", "cannot allocate " + std::to_string(bytes) + " bytes");
+        if (space == MAP_FAILED) fail(wire::failure::kOutOfMemory, "cannot allocate " + std::to_string(bytes) + " bytes");
         return space;
     }
 
@@ -56,7 +56,7 @@ class Device {
 
     void ready_for_candidate() {
 #if !defined(__SANITIZE_ADDRESS__)
-        fault::watch(kSocket);
+        fault::watch(wire::kSocket);
 #endif
     }
 

@@ -1,6 +1,6 @@
-// What the native host needs of a GPU: the judge's memory imported, a stream, events, every CUDA error looked at.
+// The native host's GPU: the judge's imported memory, a stream, events, a check of every CUDA error.
 //
-// Driver API only. The candidate brings a runtime of its own, which finds this process's primary context current.
+// The host uses the driver API alone. The candidate brings a runtime of its own, which finds the primary context current.
 #pragma once
 
 #include <cuda.h>
@@ -22,7 +22,7 @@ class Device {
         must(cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "making a stream");
         must(cuEventCreate(&first_, CU_EVENT_DEFAULT), "making an event");
         must(cuEventCreate(&last_, CU_EVENT_DEFAULT), "making an event");
-        start();  // whatever the driver starts on first use, threads too, it starts before the candidate is there
+        start();  // the driver starts threads on first use: before the candidate is loaded
         stop();
     }
 
@@ -47,16 +47,16 @@ class Device {
 
     void expose(char *, size_t) {}
 
-    // Memory as the driver gives it: a sanitizer tells what reads it before anything was written there.
+    // Memory as the driver gives it, so that a sanitizer finds reads of bytes that nobody wrote.
     void *allocate(size_t bytes) {
         if (bytes == 0) return nullptr;
         CUdeviceptr memory = 0;
         if (cuMemAlloc(&memory, bytes) != CUDA_SUCCESS)
-            fail("out_of_memory", "cannot allocate " + std::to_string(bytes) + " bytes on the GPU");
+            fail(wire::failure::kOutOfMemory, "cannot allocate " + std::to_string(bytes) + " bytes on the GPU");
         return reinterpret_cast<void *>(memory);
     }
 
-    // NaN everywhere: nobody may count on zeros.
+    // Fill memory with NaN: no candidate may count on zeros.
     void spoil(void *memory, size_t bytes) {
         if (bytes > 0) must(cuMemsetD8(reinterpret_cast<CUdeviceptr>(memory), 0xFF, bytes), "filling memory");
     }
@@ -84,11 +84,11 @@ class Device {
 
     void check(CUresult error, const char *what) {
         if (error == CUDA_SUCCESS) return;
-        if (error == CUDA_ERROR_OUT_OF_MEMORY) fail("out_of_memory", "the GPU's memory is used up");
+        if (error == CUDA_ERROR_OUT_OF_MEMORY) fail(wire::failure::kOutOfMemory, "the GPU's memory is used up");
         std::string hint;
         if (error == CUDA_ERROR_ILLEGAL_ADDRESS)
             hint = ": it read or wrote outside its tensors, or wrote an input (inputs are read-only)";
-        fail("cuda_error", std::string(what) + " ended in " + name_of(error) + hint);
+        fail(wire::failure::kCudaError, std::string(what) + " ended in " + name_of(error) + hint);
     }
 
     bool begin_capture() { return cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS; }
@@ -111,7 +111,7 @@ class Device {
     }
 
     void must(CUresult error, const char *what) {
-        if (error != CUDA_SUCCESS) fail("device", std::string(what) + " failed: " + name_of(error));
+        if (error != CUDA_SUCCESS) fail(wire::failure::kDevice, std::string(what) + " failed: " + name_of(error));
     }
 
     CUdevice device_ = 0;

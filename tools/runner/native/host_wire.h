@@ -1,4 +1,4 @@
-// The wire between the host and its parent, and the set-up that comes over it. docs/runner-protocol.md describes both.
+// The native host's end of the runner's wire: lines, and the set-up that they hold. docs/runner-protocol.md describes it.
 #pragma once
 
 #include <stdint.h>
@@ -9,13 +9,13 @@
 #include <string>
 #include <vector>
 
-namespace host {
+#include "wire_words.h"
 
-constexpr int kSocket = 3;
+namespace host {
 
 inline void say(const char *line, size_t length) {
     while (length > 0) {
-        ssize_t n = write(kSocket, line, length);
+        ssize_t n = write(wire::kSocket, line, length);
         if (n <= 0) _exit(1);  // the parent is gone
         line += n;
         length -= static_cast<size_t>(n);
@@ -27,7 +27,7 @@ inline void say(const std::string &line) { say((line + "\n").c_str(), line.size(
 [[noreturn]] inline void fail(const std::string &code, std::string message) {
     for (char &c : message)
         if (c == '\n') c = ' ';
-    say("failed " + code + " " + message);
+    say(std::string(wire::answer::kFailed) + " " + code + " " + message);
     _exit(1);
 }
 
@@ -85,7 +85,7 @@ inline size_t element_bytes(const std::string &dtype) {
 inline double parse_scalar(const std::string &text) {
     char *end = nullptr;
     const double value = strtod(text.c_str(), &end);
-    if (text.empty() || *end != '\0') fail("protocol", "not a number: " + text);
+    if (text.empty() || *end != '\0') fail(wire::failure::kProtocol, "not a number: " + text);
     return value;
 }
 
@@ -111,27 +111,27 @@ inline Setup read_setup(Lines &lines) {
         std::istringstream in(lines.next());
         std::string word;
         in >> word;
-        if (word == "end") return setup;
-        if (word == "library") {
+        if (word == wire::setup::kEnd) return setup;
+        if (word == wire::setup::kLibrary) {
             std::getline(in >> std::ws, setup.library);
-        } else if (word == "sets") {
+        } else if (word == wire::setup::kSets) {
             in >> setup.sets;
-        } else if (word == "region") {
+        } else if (word == wire::setup::kRegion) {
             RegionSpec region;
             std::string access;
             in >> region.fd >> region.bytes >> access;
-            region.read_only = access == "ro";
+            region.read_only = access == wire::access::kReadOnly;
             setup.regions.push_back(region);
-        } else if (word == "pointer") {
+        } else if (word == wire::setup::kPointer) {
             setup.pointers.push_back(parse_pointer(in));
-        } else if (word == "scalar") {
+        } else if (word == wire::setup::kScalar) {
             std::string dtype, text;
             in >> dtype >> text;
             setup.scalars.push_back(parse_scalar(text));
-        } else if (word == "workspace") {
+        } else if (word == wire::setup::kWorkspace) {
             in >> setup.max_workspace;
-        } else if (word != "setup") {
-            fail("protocol", "unknown line: " + word);
+        } else if (word != wire::setup::kSetup) {
+            fail(wire::failure::kProtocol, "unknown line: " + word);
         }
     }
 }

@@ -1,9 +1,9 @@
-// A thread with cores of its own takes them itself, where another thread's may not be set.
+// Threads that bind themselves to their cores, for a sandbox where no thread may bind another.
 //
-// OpenMP's runtimes bind a thread by its creator: pthread_create with an affinity in the attributes, which glibc turns
-// into sched_setaffinity(thread id). Tier B's filter cannot tell a thread of the own process from any other process, so
-// that it lets through only sched_setaffinity(0), the calling thread's own. Preloaded, these two functions stand before
-// glibc's and make the first into the second. Cores are lent, not enforced: a failure leaves a thread where it is.
+// OpenMP's runtimes let the creator bind a thread: pthread_create with an affinity in the attributes, which glibc turns
+// into sched_setaffinity(thread id). Tier B's filter cannot tell a thread of the own process from another process, so the
+// filter allows sched_setaffinity(0) alone: the calling thread's own. Preloaded, the two functions below replace glibc's
+// and turn the first call into the second. A thread that cannot be bound stays where it is.
 #pragma once
 
 #include <dlfcn.h>
@@ -29,7 +29,7 @@ inline void *begin(void *given) {
     return start.routine(start.argument);
 }
 
-// glibc answers with every core where the attributes name none.
+// Without cores in the attributes glibc answers with every core.
 inline bool names_cores(const pthread_attr_t *attributes, cpu_set_t *cores) {
     if (attributes == nullptr || pthread_attr_getaffinity_np(attributes, sizeof *cores, cores) != 0) return false;
     cpu_set_t every;
@@ -51,8 +51,8 @@ extern "C" int pthread_create(pthread_t *thread, const pthread_attr_t *attribute
     if (!binding::names_cores(attributes, &cores)) return create(thread, attributes, routine, argument);
     auto *start = new (std::nothrow) binding::Start{routine, argument, cores};
     if (start == nullptr) return EAGAIN;
-    auto *own = const_cast<pthread_attr_t *>(attributes);  // the caller's again, as they were, before this returns
-    pthread_attr_setaffinity_np(own, 0, &cores);  // none
+    auto *own = const_cast<pthread_attr_t *>(attributes);  // restored below, before this function returns
+    pthread_attr_setaffinity_np(own, 0, &cores);  // no cores
     const int failed = create(thread, own, binding::begin, start);
     pthread_attr_setaffinity_np(own, sizeof cores, &cores);
     if (failed != 0) delete start;

@@ -1,6 +1,6 @@
-// Loaded into the Python runner: makes a fault tell its address on the runner's socket, as the native host does, because
-// a write to a read-only input has to be told from any other crash. Preloaded, threads take the cores that OpenMP gives
-// them in every sandbox tier.
+// A library for the Python runner. Loaded, it tells a fault's address on the runner's socket, as the native host does: a
+// write to a read-only input has to be told from any other crash. Preloaded, it binds OpenMP's threads in every sandbox
+// tier.
 
 #include "fault_watch.h"
 #include "thread_binding.h"

@@ -1,9 +1,9 @@
-"""The untrusted process of one `torch` or `module` candidate: `python -m ridgeline.tools.runner`, inside the sandbox.
+"""The untrusted process of one `torch` or `module` candidate: `python -m ridgeline.tools.runner.worker`, sandboxed.
 
-It imports torch, says `imported`, then reads the set-up from descriptor 3, loads the candidate, and calls it when told
-to. It shares its address space with the candidate, so the parent believes none of its words: outputs are compared by the
-judge, the clock is the parent's. What only this process can see of correctness (types, shared storage, global state) it
-reports as `failed CODE …`. The wire is that of the native host: docs/runner-protocol.md.
+The process imports torch, reads the set-up from its socket, loads the candidate and calls it when told to. Process and
+candidate share one address space, so the parent believes nothing that is said here: the judge compares the outputs, and
+the parent keeps the time. Some mistakes can be seen in this process only (types, shared storage, global state): they end
+it with a `failed` line. docs/runner-protocol.md describes the wire.
 """
 
 from __future__ import annotations
@@ -16,26 +16,35 @@ from typing import Any
 
 import torch
 
+from ridgeline.tools.runner.wire import (
+    SOCKET,
+    AnswerWord,
+    FailureCode,
+    RequestWord,
+    done_line,
+    failed_line,
+    ready_line,
+)
 from ridgeline.tools.runner.worker.candidates import Call, Candidate, load_candidate
 from ridgeline.tools.runner.worker.checks import GlobalState, Outputs, check_form, check_storage, equal
 from ridgeline.tools.runner.worker.device import Failed
-from ridgeline.tools.runner.worker.setup import Setup, read_setup
+from ridgeline.tools.runner.worker.setup import MappedSetup, read_setup
 
-_SOCKET = 3
 _LONGEST_MESSAGE = 300
+_TORCHS_CUDA_ERROR = "CUDA error"  # what torch calls any error of the runtime
 _CHANGED_EARLIER = "a call changed the tensor that an earlier call had returned"
 
 
 def main() -> None:
     """Serve one candidate until the parent says quit or closes the socket."""
     warnings.simplefilter("ignore")  # torch.frombuffer warns of read-only memory, which is the point of it
-    wire = socket.socket(fileno=_SOCKET)
+    wire = socket.socket(fileno=SOCKET)
     try:
         serve(wire)
     except Failed as failure:
-        _say(wire, f"failed {failure.code} {' '.join(str(failure).split())[:_LONGEST_MESSAGE]}")
+        _say(wire, failed_line(failure.code, " ".join(str(failure).split())[:_LONGEST_MESSAGE]))
         os._exit(1)
-    os._exit(0)  # no destructor of the candidate has a say
+    os._exit(0)  # runs no destructor of the candidate's
 
 
 def serve(wire: socket.socket) -> None:
@@ -45,47 +54,46 @@ def serve(wire: socket.socket) -> None:
         Failed: the candidate did something that ends its run.
     """
     torch.ones(1 << 20).clone()  # starts torch's threads: collecting an output would, after they have been counted
-    _say(wire, "imported")
+    _say(wire, AnswerWord.IMPORTED)
     lines = _lines(wire)
     setup = read_setup(lines)
-    _say(wire, "mapped")
+    _say(wire, AnswerWord.MAPPED)
     state = GlobalState()
-    setup.device.watch(setup.watcher, _SOCKET, setup.regions)
+    setup.device.watch(setup.watcher, setup.regions)
     caller = Caller(setup, load_candidate(setup, state), state)
-    _say(wire, f"ready 0 {torch.get_num_threads()}")
+    _say(wire, ready_line(0, torch.get_num_threads()))
     with torch.no_grad():
         for line in lines:
-            if line == "quit":
+            if line == RequestWord.QUIT:
                 return
             verb, nonce, *words = line.split()
-            elapsed_ns = caller.answer(verb, words)
-            _say(wire, f"done {nonce} {elapsed_ns}")
+            _say(wire, done_line(nonce, caller.answer(verb, words)))
 
 
 class Caller:
     """Calls the candidate and looks at what it returns."""
 
-    def __init__(self, setup: Setup, candidate: Candidate, state: GlobalState) -> None:
+    def __init__(self, setup: MappedSetup, candidate: Candidate, state: GlobalState) -> None:
         self._setup = setup
         self._outputs = setup.outputs
         self._device = setup.device
         self._candidate = candidate
         self._state = state
-        self._kept: list[Any] = [None] * setup.sets  # by set: what the last call on it returned
+        self._kept: list[Any] = [None] * setup.n_sets  # by set: what the last call on it returned
         self._earlier: tuple[Outputs, Outputs] | None = None  # what the last run returned, and a copy of it
 
     def answer(self, verb: str, words: Sequence[str]) -> int:
         """Carry out one request and return its nanoseconds."""
-        if verb == "run":
+        if verb == RequestWord.RUN:
             return self._run(int(words[0]))
-        if verb == "loop":
+        if verb == RequestWord.LOOP:
             return self._loop(int(words[0]), int(words[1]))
-        if verb == "collect":
+        if verb == RequestWord.COLLECT:
             self._write(int(words[0]), self._checked(self._kept[int(words[0])]))
             return 0
-        if verb == "capture":
+        if verb == RequestWord.CAPTURE:
             return 0  # no CUDA graph: what Python does between two launches would not be in it
-        raise Failed("protocol", f"unknown request {verb}")
+        raise Failed(FailureCode.PROTOCOL, f"unknown request {verb}")
 
     def _run(self, set_index: int) -> int:
         """Call once, with every check: for verification, not for timing."""
@@ -101,11 +109,11 @@ class Caller:
         return elapsed_ns
 
     def _loop(self, first: int, calls: int) -> int:
-        """Call over rotating sets; each result is held until its set comes again, as the judge holds eager's.
+        """Call over rotating sets; hold each result until its set comes again, as the judge holds eager's.
 
-        Which of them will be looked at is not known here, nor is it to the candidate.
+        Neither this process nor the candidate knows which results will be looked at.
         """
-        bound, sets, kept = self._candidate.calls, self._setup.sets, self._kept
+        bound, sets, kept = self._candidate.calls, self._setup.n_sets, self._kept
         index = first % sets
         self._device.start()
         try:
@@ -137,14 +145,14 @@ class Caller:
         return outputs
 
     def _check_earlier(self, outputs: Outputs) -> None:
-        """Compare what the last call returned with a copy made then, and hold on to what this one returned."""
+        """Compare the last call's outputs with the copy made then, and keep this call's outputs with a copy."""
         if self._earlier is not None:
             returned, copies = self._earlier
             if not equal(returned, copies):
-                raise Failed("stale_output", _CHANGED_EARLIER)
+                raise Failed(FailureCode.STALE_OUTPUT, _CHANGED_EARLIER)
             addresses = {tensor.untyped_storage().data_ptr() for tensor in returned if tensor.numel()}
             if any(output.untyped_storage().data_ptr() in addresses for output in outputs if output.numel()):
-                raise Failed("stale_output", "two calls returned the same memory")
+                raise Failed(FailureCode.STALE_OUTPUT, "two calls returned the same memory")
         self._earlier = (outputs, tuple(output.clone() for output in outputs))
 
     def _check_weights(self, set_index: int, outputs: Outputs) -> None:
@@ -155,16 +163,16 @@ class Caller:
         copies = tuple(output.clone() for output in outputs)
         others = self._checked(self._call(other))
         if not equal(outputs, copies):
-            raise Failed("stale_output", _CHANGED_EARLIER)
+            raise Failed(FailureCode.STALE_OUTPUT, _CHANGED_EARLIER)
         if equal(others, copies):
-            raise Failed("weights_ignored", "other weights give the same output")
+            raise Failed(FailureCode.WEIGHTS_IGNORED, "other weights give the same output")
 
 
 def _raised(error: Exception) -> Failed:
     text = f"the call of forward raised {type(error).__name__}: {error}"
     if isinstance(error, torch.OutOfMemoryError):
-        return Failed("out_of_memory", text)
-    return Failed("cuda_error" if "CUDA error" in str(error) else "crashed", text)
+        return Failed(FailureCode.OUT_OF_MEMORY, text)
+    return Failed(FailureCode.CUDA_ERROR if _TORCHS_CUDA_ERROR in str(error) else FailureCode.CRASHED, text)
 
 
 def _lines(wire: socket.socket) -> Iterator[str]:

@@ -1,8 +1,9 @@
 """Build what a module's file builds: `python -m ridgeline.tools.runner.worker.build_main SOURCE SPEC OUTPUT`, confined.
 
-It imports the file and makes `ModelNew` once; for a GPU with torch describing the one where it will run, and again
-without where that goes on to use it. What fails is told on stderr as a compiler would: the extension's own messages, or
-`candidate.py:LINE: error: …`. SPEC is JSON: {"init": the constructor's arguments, "gpu": module_gpu's facts or null}.
+The builder imports the file and makes `ModelNew` once. For a GPU, torch first describes the GPU where the module will
+run; a file that goes on to use that GPU fails, and is made again without the description. A failure is told on stderr in
+a compiler's form: the extension's own messages, or `candidate.py:LINE: error: …`. SPEC is JSON: {"init": the
+constructor's arguments, "gpu": the facts for `described_gpu`, or null}.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ridgeline.tools.runner.worker.extensions import Packer
 from ridgeline.tools.runner.worker.stand_in_gpu import described_gpu
 
 _NO_GPU = ("cuda", "nvidia driver", "active drivers")
-"""Words of what torch and Triton raise where a file wants the GPU: a builder has none, and the runner tries again."""
+"""Words of torch's and Triton's errors where a file uses the GPU: a builder has none, and the runner tries again."""
 _FAILED_BUILD = "Error building extension"
 
 

@@ -1,9 +1,9 @@
-"""The two kinds of candidate in a Python runner: an extension with `forward`, a file with `ModelNew` (runs there)."""
+"""The two kinds of candidate in a Python runner: an extension with `forward`, and a file with `ModelNew`."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -11,12 +11,12 @@ import torch
 
 from ridgeline.tools.modelnew.file import NoModel, load_file, make_model, told, values
 from ridgeline.tools.modelnew.weights import WeightsDiffer, expect_same_form, reference_names
-from ridgeline.tools.records.vocabulary import TORCH_MODULE
-from ridgeline.tools.runner.wire import TRITON_KERNELS
+from ridgeline.tools.records.vocabulary import TORCH_MODULE, Role
+from ridgeline.tools.runner.wire import TRITON_KERNELS, FailureCode
 from ridgeline.tools.runner.worker.checks import GlobalState, flat_like
 from ridgeline.tools.runner.worker.device import Failed
 from ridgeline.tools.runner.worker.extensions import ExtensionMissing, Loader, load_extension
-from ridgeline.tools.runner.worker.setup import Pointer, Setup
+from ridgeline.tools.runner.worker.setup import MappedSetup, Pointer
 from ridgeline.tools.runner.worker.triton_cache import unpack, use_cache
 
 Call = Callable[[], Any]
@@ -46,7 +46,7 @@ class Candidate(Protocol):
 class ExtensionCandidate:
     """Interface `torch`: a C++ function that takes inputs, scalars and parameters."""
 
-    def __init__(self, setup: Setup, state: GlobalState) -> None:
+    def __init__(self, setup: MappedSetup, state: GlobalState) -> None:
         """Load the extension.
 
         Raises:
@@ -55,11 +55,11 @@ class ExtensionCandidate:
         try:
             self._forward = load_extension(TORCH_MODULE, setup.library).forward
         except ImportError as error:
-            raise Failed("load_failed", str(error)) from error
+            raise Failed(FailureCode.LOAD_FAILED, str(error)) from error
         state.check("loading the library")
         self._values = setup.values
         self._n_outputs = len(setup.outputs)
-        self.calls = [functools.partial(self._forward, *self._arguments(i)) for i in range(setup.sets)]
+        self.calls = [functools.partial(self._forward, *self._arguments(i)) for i in range(setup.n_sets)]
 
     def _arguments(self, set_index: int) -> list[Any]:
         return [value.views[set_index] if isinstance(value, Pointer) else value for value in self._values]
@@ -81,7 +81,7 @@ class ExtensionCandidate:
 class ModuleCandidate:
     """Interface `module`: `ModelNew`, made from the public seed, whose parameters then lie in the judge's memory."""
 
-    def __init__(self, setup: Setup, contract: dict[str, Any], state: GlobalState) -> None:
+    def __init__(self, setup: MappedSetup, contract: Mapping[str, Any], state: GlobalState) -> None:
         """Load the file, make the module and give it the judge's weights.
 
         Raises:
@@ -98,10 +98,10 @@ class ModuleCandidate:
         except Failed:
             raise
         except (NoModel, ExtensionMissing) as error:
-            raise Failed("load_failed", str(error)) from error
+            raise Failed(FailureCode.LOAD_FAILED, str(error)) from error
         except Exception as error:
-            raise Failed("load_failed", told(error)) from error
-        self.calls = [self._call(self._model, i) for i in range(setup.sets)]
+            raise Failed(FailureCode.LOAD_FAILED, told(error)) from error
+        self.calls = [self._call(self._model, i) for i in range(setup.n_sets)]
 
     def outputs(self, result: Any) -> list[Any]:
         """Return the output tensors of a result, and of the inputs that the reference writes what became of them."""
@@ -121,7 +121,7 @@ class ModuleCandidate:
         except Failed:
             raise
         except Exception as error:
-            raise Failed("crashed", f"a second instance of ModelNew: {told(error)}") from error
+            raise Failed(FailureCode.CRASHED, f"a second instance of ModelNew: {told(error)}") from error
         return self._call(other, set_index)
 
     def _weights(self) -> dict[str, torch.Tensor]:
@@ -136,13 +136,15 @@ class ModuleCandidate:
             given = {name: weights[names[name]] if name in names else tensor for name, tensor in own.items()}
             expect_same_form(own, given)
         except WeightsDiffer as error:
-            raise Failed("weights_mismatch", str(error)) from error
+            raise Failed(FailureCode.WEIGHTS_MISMATCH, str(error)) from error
         # assigned and not copied: the module then reads the judge's memory, which it cannot write
         torch.nn.Module.load_state_dict(model, given, strict=True, assign=True)
         model.requires_grad_(False)
         for name, tensor in torch.nn.Module.state_dict(model).items():
             if tensor.data_ptr() != given[name].data_ptr():
-                raise Failed("weights_mismatch", f"ModelNew replaces `{name}`, which load_state_dict has just set")
+                raise Failed(
+                    FailureCode.WEIGHTS_MISMATCH, f"ModelNew replaces `{name}`, which load_state_dict has just set"
+                )
         return model
 
     def _call(self, model: torch.nn.Module, set_index: int) -> Call:
@@ -162,7 +164,7 @@ class ModuleCandidate:
         return call_on_copies
 
 
-def load_candidate(setup: Setup, state: GlobalState) -> Candidate:
+def load_candidate(setup: MappedSetup, state: GlobalState) -> Candidate:
     """Return the candidate that the set-up names.
 
     Raises:
@@ -173,7 +175,7 @@ def load_candidate(setup: Setup, state: GlobalState) -> Candidate:
     return ModuleCandidate(setup, setup.module, state)
 
 
-def _unpack(setup: Setup) -> None:
+def _unpack(setup: MappedSetup) -> None:
     """Give the file what its builder made, in this runner's own folder."""
     library = Path(setup.library)
     Loader(library, library.parent / "extensions").install()
@@ -196,7 +198,7 @@ def filled(template: Any, tensors: Sequence[torch.Tensor]) -> Any:
 
 
 def _is_weight(pointer: Pointer) -> bool:
-    return pointer.role == "parameter" and pointer.views[0].is_floating_point() and pointer.views[0].numel() > 0
+    return pointer.role is Role.PARAMETER and pointer.views[0].is_floating_point() and pointer.views[0].numel() > 0
 
 
 def _altered(tensor: torch.Tensor) -> torch.Tensor:

@@ -1,7 +1,7 @@
-"""What only a candidate's own process can see of it: the form of its outputs, shared storage, global state (runs there).
+"""Checks that only a candidate's own process can make: the form of outputs, shared storage, global state.
 
-A candidate shares its address space with these checks, so they bind nobody: the judge compares every output, and the
-clock is the parent's. They tell an honest author what is wrong.
+These checks tell an honest author what is wrong. They stop no cheat, since the candidate shares their address space: the
+judge compares every output, and the parent keeps the time.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
+from ridgeline.tools.runner.wire import FailureCode
 from ridgeline.tools.runner.worker.device import Failed, Region
 
 Outputs = tuple[torch.Tensor, ...]
@@ -31,27 +32,31 @@ class GlobalState:
         """Raise Failed when something differs from the start."""
         for name, value in _settings().items():
             if self._settings[name] != value:
-                raise Failed("state_changed", f"{during} changed torch's {name} from {self._settings[name]} to {value}")
+                raise Failed(
+                    FailureCode.STATE_CHANGED, f"{during} changed torch's {name} from {self._settings[name]} to {value}"
+                )
         for module, functions in self._functions.items():
             now = vars(module)
             for name, function in functions.items():
                 if (module, name) in _REPLACED_BY_TORCH:
                     continue
                 if callable(function) and now.get(name) is not function:
-                    raise Failed("state_changed", f"{during} replaced {module.__name__}.{name}")
+                    raise Failed(FailureCode.STATE_CHANGED, f"{during} replaced {module.__name__}.{name}")
 
 
 def check_form(output: torch.Tensor, like: torch.Tensor) -> None:
     """Raise Failed when an output has not the reference's shape, type, device and strides."""
     if tuple(output.shape) != tuple(like.shape):
-        raise Failed("shape_mismatch", f"the output has shape {tuple(output.shape)}, not {tuple(like.shape)}")
+        raise Failed(FailureCode.SHAPE_MISMATCH, f"the output has shape {tuple(output.shape)}, not {tuple(like.shape)}")
     if output.dtype != like.dtype:
-        raise Failed("dtype_mismatch", f"the output is {output.dtype}, not {like.dtype}")
+        raise Failed(FailureCode.DTYPE_MISMATCH, f"the output is {output.dtype}, not {like.dtype}")
     if output.layout != torch.strided or output.device != like.device or output.is_conj() or output.is_neg():
-        raise Failed("not_a_tensor", f"the output is no plain tensor: {output.layout} on {output.device}")
+        raise Failed(FailureCode.NOT_A_TENSOR, f"the output is no plain tensor: {output.layout} on {output.device}")
     sizes = [i for i, size in enumerate(like.shape) if size > 1]
     if like.numel() and any(output.stride(i) != like.stride(i) for i in sizes):
-        raise Failed("shape_mismatch", f"the output has strides {output.stride()}, the reference's {like.stride()}")
+        raise Failed(
+            FailureCode.SHAPE_MISMATCH, f"the output has strides {output.stride()}, the reference's {like.stride()}"
+        )
 
 
 def check_storage(output: torch.Tensor, regions: Sequence[Region]) -> None:
@@ -60,7 +65,7 @@ def check_storage(output: torch.Tensor, regions: Sequence[Region]) -> None:
     end = start + output.untyped_storage().nbytes()
     for region in regions:
         if start < region.address + region.size_bytes and region.address < end:
-            raise Failed("output_aliases_input", "the output is a view of an input or a parameter")
+            raise Failed(FailureCode.OUTPUT_ALIASES_INPUT, "the output is a view of an input or a parameter")
 
 
 def flat_like(result: Any, form: Any, where: str = "forward") -> list[torch.Tensor]:
@@ -75,15 +80,15 @@ def flat_like(result: Any, form: Any, where: str = "forward") -> list[torch.Tens
         return []
     if form == "tensor":
         if type(result) is not torch.Tensor:
-            raise Failed("not_a_tensor", f"{where} returned {_kind(result)}, not torch.Tensor")
+            raise Failed(FailureCode.NOT_A_TENSOR, f"{where} returned {_kind(result)}, not torch.Tensor")
         return [result]
     if isinstance(form, dict):
         if type(result) is not dict or {str(key) for key in result} != set(form):
-            raise Failed("not_a_tensor", f"{where} returned {_kind(result)}, not a dict of {', '.join(form)}")
+            raise Failed(FailureCode.NOT_A_TENSOR, f"{where} returned {_kind(result)}, not a dict of {', '.join(form)}")
         named = {str(key): value for key, value in result.items()}
         return [t for key, part in form.items() for t in flat_like(named[key], part, f"{where}[{key!r}]")]
     if type(result) not in (tuple, list) or len(result) != len(form):
-        raise Failed("not_a_tensor", f"{where} returned {_kind(result)}, not a tuple or list of {len(form)}")
+        raise Failed(FailureCode.NOT_A_TENSOR, f"{where} returned {_kind(result)}, not a tuple or list of {len(form)}")
     pairs = enumerate(zip(result, form, strict=True))
     return [t for i, (value, part) in pairs for t in flat_like(value, part, f"{where}[{i}]")]
 

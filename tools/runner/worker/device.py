@@ -1,4 +1,4 @@
-"""What differs between a CPU and a GPU in a Python runner: the judge's memory, clocks, waiting, faults."""
+"""The device of a Python runner, a CPU or a GPU: the judge's memory, clocks, waiting, faults."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ from typing import Protocol
 import torch
 
 from ridgeline.tools.machine.cuda_driver import ILLEGAL_ADDRESS, OUT_OF_MEMORY, DeviceBytes, Driver, DriverError
+from ridgeline.tools.records.vocabulary import DeviceKind
+from ridgeline.tools.runner.wire import SOCKET, FailureCode
 
 _GUARD = 64 << 20  # address space without memory on both sides of a GPU's region: an overrun faults
 _OUTSIDE = ": it read or wrote outside its tensors, or wrote an input (inputs are read-only)"
 
 
 class Failed(Exception):
-    """What this process saw go wrong: a code of the protocol and a sentence."""
+    """A fault that this process saw: a code of the protocol and a sentence."""
 
-    def __init__(self, code: str, message: str) -> None:
+    def __init__(self, code: FailureCode, message: str) -> None:
         super().__init__(message)
         self.code = code
 
@@ -52,7 +54,7 @@ class Device(Protocol):
         """Return the judge's memory that a descriptor opens, and close the descriptor."""
         ...
 
-    def watch(self, library: str, wire: int, regions: Sequence[Region]) -> None:
+    def watch(self, library: str, regions: Sequence[Region]) -> None:
         """Let a fault tell its address on the wire."""
         ...
 
@@ -85,14 +87,14 @@ class CpuDevice:
         os.close(descriptor)
         return Region(mapped, size_bytes, read_only=read_only)
 
-    def watch(self, library: str, wire: int, regions: Sequence[Region]) -> None:
+    def watch(self, library: str, regions: Sequence[Region]) -> None:
         """Let a fault tell its address on the wire."""
         watcher = ctypes.CDLL(library)
         for region in regions:
             watcher.watch_region(
                 ctypes.c_size_t(region.address), ctypes.c_size_t(region.size_bytes), int(region.read_only)
             )
-        watcher.watch_faults(wire)
+        watcher.watch_faults(SOCKET)
 
     def start(self) -> None:
         """Start the clock."""
@@ -120,7 +122,7 @@ class CudaDevice:
             torch.cuda.synchronize()
             self._driver = Driver(torch.cuda.current_device())
         except (RuntimeError, OSError) as error:
-            raise Failed("device", f"opening the GPU failed: {error}") from error
+            raise Failed(FailureCode.DEVICE, f"opening the GPU failed: {error}") from error
         first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
         self._begin, self._end = first.record, last.record
         self._elapsed_ms: Callable[[], float] = functools.partial(first.elapsed_time, last)
@@ -136,12 +138,14 @@ class CudaDevice:
             address = self._driver.map(handle, size_bytes, read_only=read_only, guard_bytes=_GUARD)
             self._driver.release(handle)
         except DriverError as error:
-            raise Failed("device", f"mapping the judge's memory failed: {self._driver.name_of(error.code)}") from error
+            raise Failed(
+                FailureCode.DEVICE, f"mapping the judge's memory failed: {self._driver.name_of(error.code)}"
+            ) from error
         os.close(descriptor)
         memory = torch.as_tensor(DeviceBytes(address, size_bytes), device="cuda")
         return Region(memory, size_bytes, read_only=read_only)
 
-    def watch(self, library: str, wire: int, regions: Sequence[Region]) -> None:
+    def watch(self, library: str, regions: Sequence[Region]) -> None:
         """Do nothing: the driver tells of an illegal access when it is asked for the work's end."""
 
     def start(self) -> None:
@@ -155,15 +159,18 @@ class CudaDevice:
             Failed: a kernel ended in an error.
         """
         has_ended = False
-        with contextlib.suppress(RuntimeError):  # torch's word for an error that the driver tells next
+        with contextlib.suppress(RuntimeError):  # the driver is asked for the same error below
             self._end()
             has_ended = True
         code = self._driver.drain()
         if code == OUT_OF_MEMORY:
-            raise Failed("out_of_memory", "the GPU's memory is used up")
+            raise Failed(FailureCode.OUT_OF_MEMORY, "the GPU's memory is used up")
         if code != 0:
             hint = _OUTSIDE if code == ILLEGAL_ADDRESS else ""
-            raise Failed("cuda_error", f"a kernel ended in {self._driver.name_of(code)}{hint}")
+            raise Failed(FailureCode.CUDA_ERROR, f"a kernel ended in {self._driver.name_of(code)}{hint}")
         if not has_ended:
-            raise Failed("cuda_error", "the end of the work could not be recorded on its stream")
+            raise Failed(FailureCode.CUDA_ERROR, "the end of the work could not be recorded on its stream")
         return int(self._elapsed_ms() * 1e6)
+
+
+DEVICES: dict[DeviceKind, type[CpuDevice | CudaDevice]] = {DeviceKind.CPU: CpuDevice, DeviceKind.CUDA: CudaDevice}

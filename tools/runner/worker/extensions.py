@@ -1,7 +1,7 @@
-"""`load` and `load_inline` of torch.utils.cpp_extension, as a module's file finds them: built once, then only loaded.
+"""Replacements of torch.utils.cpp_extension's `load` and `load_inline` for a module's file: built once, then loaded.
 
-In the builder they compile, with normalised flags, and what they made is packed. In the runner, which may start no
-process, the same call finds what was packed by the text of its sources.
+In the builder they compile with normalised flags, and the extensions are packed. In the runner, which may start no
+process, the same call finds the packed extension by the text of its sources.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ def normalised(flags: Any) -> list[str]:
 def with_architecture(flags: list[str]) -> list[str]:
     """Return nvcc's flags with the architecture of the machine at hand where torch would leave it out.
 
-    It does where a flag holds the letters "arch", a host compiler's -march too; nvcc then builds for its oldest GPU.
+    torch leaves it out where a flag holds the letters "arch", as a host compiler's -march does; nvcc then builds for its
+    oldest GPU.
     """
     if not os.environ.get("TORCH_CUDA_ARCH_LIST") or not any("arch" in flag for flag in flags):
         return flags
@@ -57,7 +58,7 @@ def with_architecture(flags: list[str]) -> list[str]:
 
 
 class Packer:
-    """In the builder: lets extensions build and remembers what came of each."""
+    """In the builder: lets extensions build and packs their libraries."""
 
     def __init__(self) -> None:
         self._built: dict[str, tuple[str, Path, bool]] = {}
@@ -73,7 +74,7 @@ class Packer:
             call = signature.bind(*words, **named)
             for name, given in call.arguments.items():
                 if isinstance(given, list):
-                    call.arguments[name] = list(given)  # torch adds to it: given again, it would be other sources
+                    call.arguments[name] = list(given)  # torch adds to the list, and a second call would differ
             for name in _FLAGS:
                 if call.arguments.get(name):
                     call.arguments[name] = normalised(call.arguments[name])
@@ -147,7 +148,7 @@ def load_extension(name: str, path: str) -> Any:
     """Return an extension module from its shared object.
 
     Raises:
-        ImportError: it is none, or does not link.
+        ImportError: the file is no extension module, or does not link.
     """
     loader = importlib.machinery.ExtensionFileLoader(name, path)
     module = importlib.util.module_from_spec(importlib.machinery.ModuleSpec(name, loader, origin=path))
@@ -157,7 +158,7 @@ def load_extension(name: str, path: str) -> Any:
 
 
 def _key(arguments: Mapping[str, Any]) -> str:
-    """Return a hash of what an extension is made of, its name aside: some files make one up."""
+    """Return a hash of an extension's sources and functions. Its name is left out: some files make one up."""
     files = arguments.get("sources") or ()
     texts = [Path(path).read_text() for path in ([files] if isinstance(files, str) else files)]
     inline = [_texts(arguments.get(name)) for name in ("cpp_sources", "cuda_sources", "functions")]
@@ -169,6 +170,6 @@ def _texts(value: Any) -> Any:
 
 
 def _newest(name: str) -> Path:
-    """Return the library of an extension that is no Python module; a second version of it has another name."""
+    """Return the newest library of an extension that is no Python module; each version has a name of its own."""
     folder = Path(cpp_extension._get_build_directory(name, verbose=False))  # noqa: SLF001
     return max(folder.glob(f"{name}*.so"), key=lambda path: path.stat().st_mtime)

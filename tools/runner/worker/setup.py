@@ -1,16 +1,17 @@
-"""What the parent tells a Python runner before it loads the candidate, read and mapped (runs in the runner)."""
+"""A Python runner's set-up with the judge's memory mapped: one tensor for each pointer and set."""
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from ridgeline.tools.runner.worker.device import CpuDevice, CudaDevice, Device, Failed, Region
+from ridgeline.tools.records.vocabulary import Role
+from ridgeline.tools.runner.wire import FailureCode, PointerLine, ScalarLine, Setup
+from ridgeline.tools.runner.worker.device import DEVICES, Device, Failed, Region
 
 Views = list[torch.Tensor]  # one for each set
 
@@ -19,83 +20,80 @@ Views = list[torch.Tensor]  # one for each set
 class Pointer:
     """One tensor of the signature in the judge's memory."""
 
-    role: str
+    role: Role
     views: Views
 
 
-@dataclass(slots=True, kw_only=True)
-class Setup:
-    """The parent's set-up lines, with the regions mapped."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MappedSetup:
+    """What the parent told this runner, with the device opened and the regions mapped."""
 
-    device: Device = field(default_factory=CpuDevice)
-    library: str = ""
-    watcher: str = ""
-    sets: int = 1
-    module: dict[str, Any] | None = None  # interface module: the source and how a ModelNew is made and called
-    regions: list[Region] = field(default_factory=list)
-    pointers: list[Pointer] = field(default_factory=list)  # in the order of the signature
-    values: list[Pointer | float | int | bool] = field(default_factory=list)  # scalars among them, without outputs
+    device: Device
+    library: str
+    watcher: str
+    n_sets: int
+    module: Mapping[str, Any] | None  # interface module: the source, and how a ModelNew is made and called
+    regions: list[Region]
+    pointers: list[Pointer]  # in the order of the signature
+    values: list[Pointer | float | int | bool]  # pointers and scalars in the order of the signature, without outputs
 
     @property
     def outputs(self) -> list[Views]:
         """Return the judge's memory for each output."""
-        return [p.views for p in self.pointers if p.role == "output"]
+        return [p.views for p in self.pointers if p.role is Role.OUTPUT]
 
     @property
     def inputs(self) -> list[Views]:
         """Return each input tensor of `forward`."""
-        return [p.views for p in self.pointers if p.role == "input"]
+        return [p.views for p in self.pointers if p.role is Role.INPUT]
 
 
-def read_setup(lines: Iterator[str]) -> Setup:
+def read_setup(lines: Iterable[str]) -> MappedSetup:
     """Return the set-up that the parent sends, its regions mapped.
 
     Raises:
-        Failed: the device or its memory cannot be had, or the set-up has no end.
+        Failed: the device or its memory cannot be had, or the set-up cannot be read.
     """
-    setup = Setup()
-    for line in lines:
-        word, _, rest = line.partition(" ")
-        words = rest.split(" ")
-        if word == "end":
-            return setup
-        if word == "device":
-            setup.device = CudaDevice() if rest == "cuda" else CpuDevice()
-        elif word in ("library", "watcher"):
-            setattr(setup, word, rest)
-        elif word == "module":
-            setup.module = json.loads(rest)
-        elif word == "sets":
-            setup.sets = int(rest)
-        elif word == "region":
-            setup.regions.append(setup.device.map(int(words[0]), int(words[1]), read_only=words[2] == "ro"))
-        elif word == "pointer":
-            _add_pointer(setup, words)
-        elif word == "scalar":
-            setup.values.append(_scalar(words[0], words[1]))
-    raise Failed("protocol", "the set-up has no end")
+    try:
+        setup = Setup.parse(lines)
+    except (KeyError, ValueError) as error:
+        raise Failed(FailureCode.PROTOCOL, f"the set-up cannot be read: {error}") from error
+    if setup.python is None:
+        raise Failed(FailureCode.PROTOCOL, "the set-up names no device")
+    device = DEVICES[setup.python.device]()
+    regions = [device.map(r.descriptor, r.size_bytes, read_only=not r.writable) for r in setup.regions]
+    arguments = [_argument(line, device, regions, setup.n_sets) for line in setup.arguments]
+    pointers = [argument for argument in arguments if isinstance(argument, Pointer)]
+    return MappedSetup(
+        device=device,
+        library=setup.library,
+        watcher=setup.python.watcher,
+        n_sets=setup.n_sets,
+        module=setup.python.module,
+        regions=regions,
+        pointers=pointers,
+        values=[a for a in arguments if not isinstance(a, Pointer) or a.role is not Role.OUTPUT],
+    )
 
 
-def _add_pointer(setup: Setup, words: Sequence[str]) -> None:
-    role, dtype = words[0], words[4]
-    region, offset, set_stride, ndim, *numbers = (int(word) for word in (*words[1:4], *words[5:]))
-    shape, strides = numbers[:ndim], numbers[ndim:]
-    memory = setup.regions[region]
-    kind = getattr(torch, dtype)
-    count = 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
+def _argument(
+    line: PointerLine | ScalarLine, device: Device, regions: list[Region], n_sets: int
+) -> Pointer | float | int | bool:
+    if isinstance(line, ScalarLine):
+        return _scalar(line)
+    memory = regions[line.region]
+    kind = getattr(torch, line.dtype)
+    count = 1 + sum((size - 1) * stride for size, stride in zip(line.shape, line.strides, strict=True))
 
     def view(place: int) -> torch.Tensor:
-        if math.prod(shape) == 0:
-            return torch.empty(shape, dtype=kind, device=setup.device.name)
-        return memory.flat(kind, count, place).as_strided(shape, strides)
+        if math.prod(line.shape) == 0:
+            return torch.empty(line.shape, dtype=kind, device=device.name)
+        return memory.flat(kind, count, place).as_strided(line.shape, line.strides)
 
-    places = [offset + i * set_stride for i in range(setup.sets)]
-    pointer = Pointer(role=role, views=[view(place) for place in places])
-    setup.pointers.append(pointer)
-    if role != "output":
-        setup.values.append(pointer)
+    return Pointer(role=line.role, views=[view(line.offset + i * line.set_stride) for i in range(n_sets)])
 
 
-def _scalar(dtype: str, text: str) -> float | int | bool:
-    value = float(text)
-    return bool(value) if dtype == "bool" else int(value) if dtype == "int64" else value
+def _scalar(line: ScalarLine) -> float | int | bool:
+    if line.dtype == "bool":
+        return bool(line.value)
+    return int(line.value) if line.dtype == "int64" else line.value

@@ -1,7 +1,7 @@
-"""What a module's builder says of the GPU that it has not: files ask whether there is one before they build for it.
+"""A described GPU for a module's builder, which has none: files ask for a GPU before they build for it.
 
-`torch.cuda.is_available()` and what describes the GPU answer as they will where the module runs. Whatever needs the GPU
-itself (a stream, memory, a launch) still raises.
+`torch.cuda.is_available()` and the functions that describe a GPU answer as they will where the module runs. Whatever
+needs the GPU itself (a stream, memory, a launch) still raises.
 """
 
 from __future__ import annotations

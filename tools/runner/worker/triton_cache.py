@@ -1,7 +1,7 @@
-"""Triton's cache of compiled kernels, carried from where processes may be started to where none may (in both).
+"""Triton's cache of compiled kernels, carried from the process that compiles them to a runner.
 
-Triton asks ptxas, `file` and ldconfig on its way to a cached kernel. Where it may start no process it needs their answers
-given, and the same answers where the kernels were compiled, because they are part of a cached kernel's name.
+Triton asks ptxas, `file` and ldconfig on its way to a cached kernel, and a runner may start no process. Both processes
+therefore give Triton the same answers beforehand: the answers are part of a cached kernel's name.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _SAME_EVERYWHERE = {"TRITON_MOCK_PTX_VERSION": "ahead", "TRITON_CACHE_AUTOTUNING
 
 
 def use_cache(folder: Path) -> None:
-    """Let Triton, which is not imported yet, keep its kernels in this folder and start no process to find one there."""
+    """Let Triton, which is not imported yet, keep its kernels in this folder and find them without another process."""
     folder.mkdir(exist_ok=True)
     os.environ.update(_SAME_EVERYWHERE, TRITON_CACHE_DIR=str(folder))
     platform.architecture = lambda *_args, **_named: ("64bit", "ELF")
@@ -32,7 +32,7 @@ def pack(folder: Path, target: Path) -> None:
 
 
 def unpack(archive: Path, folder: Path) -> None:
-    """Put kernels back, where their lists of files then say that they are."""
+    """Unpack kernels into `folder`, and let their lists of files name it."""
     with zipfile.ZipFile(archive) as packed:
         packed.extractall(folder)
     for listed in folder.rglob(f"{_GROUP}*"):

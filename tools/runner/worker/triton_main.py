@@ -1,7 +1,8 @@
 """Have Triton compile a module's kernels: `-m ridgeline.tools.runner.worker.triton_main BUNDLE SPEC OUTPUT`, confined.
 
-It makes `ModelNew` and calls it on zeros of the right form; what Triton compiled is packed. SPEC is JSON: what a runner
-is told of the module, and its input tensors. Nothing secret is here, and nothing but compiled kernels comes of it.
+The process makes `ModelNew`, calls it on zeros of the right form, and packs the kernels that Triton compiled. SPEC is
+JSON: the module's contract as a runner gets it, and the forms of its input tensors. The process holds no secret, and only
+compiled kernels leave it.
 """
 
 from __future__ import annotations

@@ -1,15 +1,16 @@
-// confine: Ridgeline's launcher for code that nobody has read.
+// confine: Ridgeline's launcher for untrusted code.
 //
 //   confine enter [--uid U --gid G] [--reach PATH]... -- PROGRAM ...
 //       Become unprivileged with an empty environment, with each PATH still reachable, then exec PROGRAM: bubblewrap
 //       (tier A) or `confine guard` (tier B).
 //   confine guard [limits and rules] -- COMMAND ...
 //       Start COMMAND under rlimits, Landlock and seccomp, watch what its processes use together, and leave none of
-//       them behind, whoever is killed. Exit status: the command's, 128 + n for signal n, 124 past a limit of ours,
-//       125 when the sandbox could not be set up, 127 when COMMAND could not be executed.
+//       them behind, whoever is killed. Exit status: the command's, 128 + n for signal n, 124 past a limit,
+//       125 when the sandbox could not be set up, 127 when COMMAND could not be executed. COMMAND may end with any of
+//       these itself; the status lines (confine_report.h) tell them apart.
 //
-// In tier A the guard is process 1 of its PID namespace: when it goes, the kernel ends the rest. In tier B two guards
-// watch each other, both subreapers, so that whichever is killed, the other is still there to end the tree.
+// In tier A the guard is process 1 of its PID namespace: when the guard ends, the kernel ends the rest. In tier B two
+// guards watch each other, both subreapers: when one is killed, the other ends the tree.
 
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -61,7 +62,7 @@ void set_limits(const Options& o, uint64_t processes_of_uid) {
   if (o.processes != 0 && processes_of_uid != 0) limit(o, RLIMIT_NPROC, processes, processes, "processes");
 }
 
-// The program as a descriptor above every number that it may use itself: see forbid_system_calls.
+// Opens the program at a descriptor above every number that the program may use: see forbid_system_calls.
 int open_program(const Options& o) {
   const int fd = open(o.command[0], O_PATH | O_CLOEXEC);
   if (fd < 0) fail(o, "cannot execute", o.command[0], kNotExecuted);
@@ -100,7 +101,7 @@ void pin(const Options& o) {
   if (abi <= 0 && !o.namespaced && !o.unsafe) fail(o, "this kernel has no", "Landlock");
   set_limits(o, processes_of_uid);
   limit(o, RLIMIT_NOFILE, o.open_files, o.open_files, "open files");
-  report(o.status_fd, "ready");
+  report(o, "ready");
   Calls calls;
   calls.uses_devices = o.uses_devices;
   calls.own_network = o.own_network && o.namespaced;
@@ -123,7 +124,7 @@ double now_s() {
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
-// Shared memory handed to us through descriptors is the parent's, not the command's.
+// Shared memory behind inherited descriptors counts as the parent's, not as the command's.
 uint64_t inherited_bytes() {
   uint64_t total = 0;
   for (int fd = 3; fd < 1024; ++fd) {
@@ -157,7 +158,7 @@ class Watch {
   double seconds_left() const { return o_.wall_s > 0 ? std::max(0.0, o_.wall_s - (now_s() - started_s_)) : 3600; }
 
  private:
-  // A walk costs time that the command pays for: at most a tenth of the time since the last one.
+  // A walk takes time from the command: at most a tenth of the time since the last walk.
   bool disk_is_full(const std::vector<pid_t>& family) {
     const double began_s = now_s();
     if (o_.workdir.empty() || o_.disk_bytes == 0 || began_s < next_walk_s_) return false;
@@ -180,11 +181,11 @@ struct Ending {
   const char* limit = "";
 };
 
-// How often the watch looks. A runner is timed while it is watched (30 us a look), and a single process is held by its
-// rlimits meanwhile; a builder is not timed, and many processes grow faster.
+// The time between two looks of the watch. A look takes 30 us of a runner's time, and rlimits hold its single process in
+// between. A builder is not timed, and its many processes grow faster.
 constexpr int kRunnerTickMs = 100, kBuilderTickMs = 50;
 
-// Wait for `child`, for a limit to be passed, or for the parent (or the other guard) to hang up.
+// Waits for the end of `child`, for a limit, or for the parent (or the other guard) to hang up.
 Ending supervise(const Options& o, pid_t child, int children_fd, int partner_fd, Watch& watch) {
   Ending ending;
   int tick_ms = 10;
@@ -217,10 +218,10 @@ void report_ending(const Options& o, const Ending& ending, uint64_t watched_peak
   const double cpu_s = static_cast<double>(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
                        1e-6 * static_cast<double>(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
   const char* limit_name = *ending.limit != 0 ? ending.limit : "-";
-  if (o.status_fd >= 0) {
-    report(o.status_fd, "exit %d %s %llu %.6f", ending.ended_itself ? ending.wait_status : -1, limit_name,
-           static_cast<unsigned long long>(watched_peak > largest ? watched_peak : largest), cpu_s);
-  } else if (*ending.limit != 0) {
+  report(o, "exit %d %s %llu %.6f", ending.ended_itself ? ending.wait_status : -1, limit_name,
+         static_cast<unsigned long long>(watched_peak > largest ? watched_peak : largest), cpu_s);
+  if (o.status_fd >= 0) return;
+  if (*ending.limit != 0) {
     std::fprintf(stderr, "sandbox: killed: %s limit\n", limit_name);
   } else if (WIFSIGNALED(ending.wait_status)) {
     const int number = WTERMSIG(ending.wait_status);
@@ -228,7 +229,7 @@ void report_ending(const Options& o, const Ending& ending, uint64_t watched_peak
   }
 }
 
-// What RLIMIT_NPROC counts before the command starts. 0: do not set it, the watch counts anyhow.
+// The processes that RLIMIT_NPROC counts before the command starts. 0: leave the limit to the watch.
 uint64_t processes_of(const Options& o) {
   utsname kernel{};
   uname(&kernel);
@@ -247,7 +248,7 @@ uint64_t processes_of(const Options& o) {
   return count;
 }
 
-// The command's descriptors are its own: the parent must see them hang up when the command closes them.
+// Closes the guard's copies of the command's descriptors: the parent must see the command hang up.
 void close_inherited(const std::set<int>& kept) {
   for (int fd = 0; fd < 1024; ++fd)
     if (fd != STDERR_FILENO && kept.count(fd) == 0) close(fd);
@@ -267,15 +268,15 @@ void close_inherited(const std::set<int>& kept) {
   if (child < 0) fail(o, "cannot", "fork");
   if (child == 0) become_command(o, processes_of_uid);
   watch.begin(child);
-  close_inherited({o.status_fd, children_fd, partner_fd});
+  close_inherited({o.status_fd, o.report_fd, children_fd, partner_fd});
   const Ending ending = supervise(o, child, children_fd, partner_fd, watch);
   kill_descendants();
   report_ending(o, ending, watch.peak_bytes());
   std::_Exit(exit_code(ending));
 }
 
-// Tier B: this process only waits; should it be killed, the pipe closes and the inner guard ends the tree; should the
-// inner guard be killed, its orphans come here.
+// Tier B: this process waits for the inner guard. When this process is killed, the pipe closes, and the inner guard ends
+// the tree. When the inner guard is killed, this process inherits its orphans and ends them.
 [[noreturn]] void guard_twice(Options& o) {
   int partner[2];
   prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -296,7 +297,8 @@ void close_inherited(const std::set<int>& kept) {
 }
 
 [[noreturn]] void guard(Options& o) {
-  if (o.status_fd >= 0) fcntl(o.status_fd, F_SETFD, FD_CLOEXEC);
+  for (const int fd : {o.status_fd, o.report_fd})
+    if (fd >= 0) fcntl(fd, F_SETFD, FD_CLOEXEC);
   if (o.status_fd < 0 || o.namespaced) prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (o.namespaced) guard_tree(o, -1);
   guard_twice(o);
@@ -304,7 +306,7 @@ void close_inherited(const std::set<int>& kept) {
 
 // ---- probe ----------------------------------------------------------------------------------------------------------
 
-// `confine probe PORT FILE`, run confined: does the sandbox hold? Says what succeeded of what must not.
+// `confine probe PORT FILE`, run confined: tries what the sandbox must prevent, and prints what succeeded.
 [[noreturn]] void probe(int argc, char** argv) {
   if (argc != 4) usage("usage:", "confine probe PORT FILE");
   sockaddr_in address{};

@@ -1,4 +1,4 @@
-// `confine enter`: from the user who called to one who owns nothing, with an empty environment.
+// `confine enter`: become a user who owns nothing, with an empty environment.
 #pragma once
 
 #include <fcntl.h>
@@ -37,8 +37,8 @@ inline void make_mount_point(const std::string& path, bool is_folder) {
   else if (const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644); fd >= 0) close(fd);
 }
 
-// A path under a 0700 home cannot be bound by an unprivileged bubblewrap. In a mount namespace of our own the closed
-// folder is covered by an empty one that holds nothing but the given paths; the machine's own view stays as it is.
+// An unprivileged bubblewrap cannot bind a path under a 0700 home. In a mount namespace of its own, `enter` covers the
+// closed folder with an empty folder that holds the given paths alone; the machine's own mounts stay as they are.
 inline void uncover(const Options& o) {
   struct Hidden {
     std::string path;
@@ -55,7 +55,7 @@ inline void uncover(const Options& o) {
   if (covers.empty()) return;
   if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
     fail(o, "cannot reach", hidden[0].path + " as an unprivileged user (chmod o+x " + *covers.begin() + ")");
-  // Only now: a descriptor of another mount namespace cannot be bound.
+  // Opened in the new namespace: a descriptor of another mount namespace cannot be bound.
   for (Hidden& each : hidden) each.fd = open(each.path.c_str(), O_PATH | O_CLOEXEC);
   for (const std::string& cover : covers)
     if (mount("tmpfs", cover.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=1m") != 0)
@@ -79,7 +79,7 @@ inline void drop_to(const Options& o) {
     fail(o, "cannot become", "uid " + std::to_string(o.uid));
 }
 
-// Give each inherited descriptor its number inside; by way of high numbers, since the two sets may overlap.
+// Gives each inherited descriptor its number inside, through high numbers: the two sets of numbers may overlap.
 inline void renumber(const Options& o) {
   std::vector<int> high;
   for (const auto& [inside, outside] : o.descriptors) {
@@ -96,7 +96,7 @@ inline void renumber(const Options& o) {
   renumber(o);
   if (o.uid >= 0) uncover(o);
   const bool is_guard = o.command[1] != nullptr && std::strcmp(o.command[1], "guard") == 0;
-  if (!is_guard) drop_to(o);  // tier B's guard stays who it is and drops its child
+  if (!is_guard) drop_to(o);  // tier B's guard keeps its user, and its child drops to the other
   if (o.status_fd < 0) prctl(PR_SET_PDEATHSIG, SIGKILL);
   char* empty[] = {nullptr};
   execve(o.command[0], o.command.data(), empty);

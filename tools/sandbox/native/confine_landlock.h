@@ -1,7 +1,7 @@
-// Landlock: which files confined code may touch, and no TCP, no signals and no abstract sockets outwards.
+// Landlock: the files that confined code may touch; no TCP, and no signals or abstract sockets to processes outside.
 //
-// The rights and structures newer than the oldest header we build with are spelled out here, so that one binary takes
-// what the running kernel offers: truncate from ABI 3, TCP from 4, ioctl on devices from 5, scopes from 6.
+// Rights and structures that old kernel headers lack are spelled out, so that one binary uses what the running kernel
+// offers: truncate from ABI 3, TCP from 4, ioctl on devices from 5, scopes from 6.
 #pragma once
 
 #include <fcntl.h>
@@ -37,7 +37,7 @@ inline int landlock_abi() { return static_cast<int>(syscall(444, nullptr, 0, 1u)
 
 class Landlock {
  public:
-  // `own_network`: the network namespace is ours alone, so TCP is left to it and sockets may lie in writable folders.
+  // `own_network`: the network namespace holds the command alone, so TCP and sockets in writable folders are allowed.
   Landlock(int abi, bool own_network) : abi_(abi), own_network_(own_network) {
     files_ = kAllOfAbi1 | (abi >= 2 ? kRefer : 0) | (abi >= 3 ? kTruncate : 0) | (abi >= 5 ? kIoctlDevice : 0);
     const uint64_t tcp = own_network ? 0 : kBindTcp | kConnectTcp;
@@ -48,7 +48,7 @@ class Landlock {
 
   bool scopes_signals() const { return abi_ >= 6; }
 
-  // A path that does not exist grants nothing, which is what its absence means.
+  // A path that does not exist grants nothing.
   bool allow(const std::string& path, uint64_t rights) {
     const int fd = open(path.c_str(), O_PATH | O_CLOEXEC);
     if (fd < 0) return true;
@@ -87,8 +87,8 @@ inline bool restrict_files(const Options& o, int abi) {
   const bool own_network = o.own_network && o.namespaced;
   Landlock landlock(abi, own_network);
   bool ok = true;
-  // cuInit writes below its own /proc/self and fails when it cannot (driver 580); it is this process's folder alone. The
-  // program that a tool watches is another process than the tool: with namespaces of its own, /proc holds these only.
+  // cuInit writes below /proc/self, this process's own folder, and fails when it cannot (driver 580). A tool and the
+  // program that it watches are two processes: with namespaces of their own, /proc holds these two alone.
   const char* own_processes = own_network ? "/proc" : "/proc/self";
   if (o.uses_devices) ok = landlock.allow(own_processes, kReadFile | kReadDir | kWriteFile | kTruncate);
   for (const auto& path : o.readable) ok = ok && landlock.allow_reading(path);

@@ -1,9 +1,8 @@
 // The system calls that confined code may not make.
 //
-// The filter is assembled here from the kernel's own macros instead of with libseccomp: the launcher then builds
-// wherever g++ does, with no library to install and none to keep in step between building and running machine.
-// It is a list of refusals under a ceiling, not a list of permissions: nvcc, CUDA, Python and OpenMP together use most
-// of the harmless calls, and calls newer than this file are refused as unknown (ENOSYS).
+// The kernel's own macros assemble the filter, without libseccomp: the launcher then builds wherever g++ works, and no
+// library has to be installed. The filter lists refusals under a ceiling instead of permissions: nvcc, CUDA, Python and
+// OpenMP together use most of the harmless calls. Calls newer than this file are refused as unknown (ENOSYS).
 #pragma once
 
 #include <fcntl.h>
@@ -33,7 +32,7 @@ constexpr uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
 #error "confine knows the system calls of x86_64 and aarch64 only"
 #endif
 
-constexpr int kNewestKnownCall = 469;  // file_setattr, Linux 6.17; later ones get ENOSYS until they are read and placed
+constexpr int kNewestKnownCall = 469;  // file_setattr, Linux 6.17; newer calls get ENOSYS until this file places them
 
 // Calls that some kernel headers of our range do not name yet. The numbers are the same on every architecture.
 constexpr int kPidfdSendSignal = 424, kIoUringSetup = 425, kIoUringEnter = 426, kIoUringRegister = 427, kOpenTree = 428,
@@ -139,9 +138,9 @@ inline void refuse_new_processes(Filter& filter) {
   filter.refuse(SYS_execve);
 }
 
-// Landlock does not govern the attributes of a file. With the machine's own mounts some files in reach are of our
-// user (all of an ordinary user's, other candidates' as root), so nothing may change them. ld then leaves the x bit
-// out, which a shared object does not need.
+// Landlock does not govern a file's attributes. With the machine's own mounts, some files in reach belong to the confined
+// user: all of an ordinary user's files, or as root other candidates' files. So no attribute may be changed. ld then
+// leaves out the x bit, which a shared object does not need.
 inline void refuse_file_attributes(Filter& filter) {
 #if defined(__x86_64__)
   for (int call : {SYS_chmod, SYS_chown, SYS_lchown, SYS_utime, SYS_utimes, SYS_futimesat}) filter.refuse(call);
@@ -152,8 +151,8 @@ inline void refuse_file_attributes(Filter& filter) {
   for (int call : {kFchmodat2, kSetxattrat, kRemovexattrat, kFileSetattr}) filter.refuse(call);
 }
 
-// Whose cores, priority and limits may be changed: one's own. A candidate that slows the process it is measured against
-// gains by it, and without a PID namespace every process of our user can be named. Landlock has no rule for this.
+// A process may change its own cores, priority and limits alone. A candidate gains by slowing the process that it is
+// measured against, and without a PID namespace it can name every process of its user. Landlock has no rule for this.
 inline void refuse_to_slow_others(Filter& filter) {
   for (int call : {SYS_sched_setaffinity, SYS_sched_setscheduler, SYS_sched_setparam, SYS_sched_setattr, SYS_prlimit64,
                    SYS_move_pages, SYS_migrate_pages})

@@ -1,4 +1,4 @@
-// The processes below the supervisor: what they use, and how all of them end.
+// The processes below the supervisor: what they use together, and how to end them all.
 #pragma once
 
 #include <dirent.h>
@@ -61,8 +61,8 @@ inline std::vector<pid_t> descendants(pid_t root) {
   return found;
 }
 
-// The same for the living, through the kernel's own lists where it keeps them: on a busy machine a walk over all
-// processes every 50 ms would take a noticeable share of a core. May miss one that is moving; the next look sees it.
+// The living descendants, read from the kernel's own lists where there are any: on a busy machine a walk over all
+// processes every 50 ms would take a noticeable share of a core. One look may miss a process that changes its parent.
 inline std::vector<pid_t> children_of(pid_t root) {
   char path[80];
   std::snprintf(path, sizeof path, "/proc/%d/task/%d/children", root, root);
@@ -109,7 +109,7 @@ inline Usage usage_of(const std::vector<pid_t>& pids) {
   return total;
 }
 
-// Bytes on disk below `folder`; a folder with very many entries counts as full, since walking it is work too.
+// Bytes on disk below `folder`. A folder with very many entries counts as full: walking it takes time.
 constexpr uint64_t kFull = 1ull << 56;
 inline uint64_t bytes_below(int parent, const char* folder, int depth, uint64_t& entries_left) {
   const int fd = openat(parent, folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

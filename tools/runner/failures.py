@@ -1,0 +1,106 @@
+"""Explanations of a runner's failure: by its `failed` line, by its process's end, by what it printed on stderr."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import IO
+
+from ridgeline.tools.judge.process import LoadedProblem
+from ridgeline.tools.records.finding import CandidateFault
+from ridgeline.tools.records.vocabulary import ReasonCode
+from ridgeline.tools.runner.fault_address import locate
+from ridgeline.tools.runner.wire import FailureCode, Fault
+from ridgeline.tools.sandbox.process import ExitStatus, Limit
+
+_SANITIZERS_SAY = ("Sanitizer", "runtime error:")  # AddressSanitizer's and UndefinedBehaviorSanitizer's own words
+_FAULTS = (FailureCode.CRASHED, FailureCode.INPUT_WRITTEN)
+_SIGNALS: dict[int, str] = {signal.SIGSEGV: "SIGSEGV", signal.SIGBUS: "SIGBUS"}  # those that the fault handler catches
+_STDERR_BYTES, _QUOTED_CHARACTERS = 1 << 16, 300
+_BY_LIMIT = {Limit.MEMORY: ReasonCode.OUT_OF_MEMORY, Limit.WALL: ReasonCode.CALL_TIMEOUT}
+_BY_SIGNAL: dict[int, ReasonCode] = {
+    signal.SIGXCPU: ReasonCode.CALL_TIMEOUT,
+    signal.SIGSYS: ReasonCode.SANDBOX_VIOLATION,
+    signal.SIGXFSZ: ReasonCode.SANDBOX_VIOLATION,
+}
+
+
+class RunnerFailure(CandidateFault):
+    """A candidate's runner died, hung or broke the protocol.
+
+    `was_killed` says that SIGKILL ended it which no limit of ours sent.
+    """
+
+    def __init__(self, code: ReasonCode, reason: str, *, was_killed: bool = False) -> None:
+        super().__init__(code, reason)
+        self.was_killed = was_killed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """What a runner was doing when it failed."""
+
+    phase: str  # "while it was loaded", "during a call"
+    called_set: int | None = None  # of the last request, when it was for one set only
+
+
+def violation(what: str) -> RunnerFailure:
+    """Return the failure of a runner that said something else than its answer."""
+    reason = f"the candidate wrote to the host's connection: {what}"
+    return RunnerFailure(ReasonCode.PROTOCOL_VIOLATED, reason)
+
+
+def explain_failed(words: Sequence[str], problem: LoadedProblem, moment: Moment) -> RunnerFailure:
+    """Return the failure that a `failed` line tells; `words` are what follows the line's first word."""
+    code, detail = _code(words), words[1:]
+    if code is None:
+        return violation(f"failed {' '.join(words)!r}")
+    fault = Fault.parse(detail) if code in _FAULTS else None
+    if fault is not None:
+        return RunnerFailure(code.reason_code, _explain_fault(fault, problem, moment))
+    return RunnerFailure(code.reason_code, " ".join(detail) or code.replace("_", " "))
+
+
+def explain_end(ended: ExitStatus, said: str, moment: Moment) -> RunnerFailure:
+    """Return the failure of a runner whose process ended without a word; `said` is quoted from its stderr."""
+    reason = f"{ended.message} {moment.phase}{': ' + said if said else ''}"
+    if ended.limit is not Limit.NONE:
+        return RunnerFailure(_BY_LIMIT.get(ended.limit, ReasonCode.SANDBOX_VIOLATION), reason)
+    if ended.signal is not None:
+        code = _BY_SIGNAL.get(ended.signal, ReasonCode.CRASHED)
+        return RunnerFailure(code, reason, was_killed=ended.was_killed)
+    code = ReasonCode.CRASHED if _is_of_a_sanitizer(said) else ReasonCode.EXITED
+    how = "" if ended.code is None else "the process ended by itself: "
+    return RunnerFailure(code, how + reason, was_killed=ended.was_killed)
+
+
+def last_words(stderr: IO[bytes]) -> str:
+    """Return what is worth quoting of a runner's stderr: a sanitizer's finding, or the last line."""
+    stderr.seek(0)
+    lines = stderr.read(_STDERR_BYTES).decode(errors="replace").strip().splitlines()
+    found = [line for line in lines if _is_of_a_sanitizer(line)]
+    return (found or lines[-1:] or [""])[0].strip()[:_QUOTED_CHARACTERS]
+
+
+def _code(words: Sequence[str]) -> FailureCode | None:
+    """Return the code of a `failed` line, None where a runner of ours would not say it of a candidate."""
+    code = next((code for code in FailureCode if [code] == list(words[:1])), None)
+    return None if code is FailureCode.PROTOCOL else code
+
+
+def _is_of_a_sanitizer(text: str) -> bool:
+    return any(words in text for words in _SANITIZERS_SAY)
+
+
+def _explain_fault(fault: Fault, problem: LoadedProblem, moment: Moment) -> str:
+    name = _SIGNALS.get(fault.signal, f"signal {fault.signal}")
+    how = f"killed by {name} {moment.phase}, {'writing' if fault.is_write else 'reading'}"
+    if fault.region is None or fault.region >= len(problem.regions):
+        is_null = fault.place.removeprefix("0x") in ("0", "")
+        return f"{how} address {fault.place}{' (a null pointer; a failed allocation?)' if is_null else ''}"
+    places = [place for place in problem.places if place.region == fault.region]
+    spot = locate(places, int(fault.place), n_sets=problem.n_sets, called_set=moment.called_set)
+    if fault.is_write and spot.is_inside and not problem.regions[fault.region].writable:
+        return f"it wrote to {spot.words}, which is read-only"
+    return f"{how} {spot.words}"
