@@ -108,7 +108,8 @@ def _figures(certificate: Facts, best: Facts | None) -> Iterator[tuple[str, str]
         yield "over eager PyTorch", f"{best['speedup']:.3f}x ({low:.3f} to {high:.3f}, which spans the re-timings)"
     if certificate["speedup_vs_best"] is not None:
         yield f"over PyTorch's {best_configuration(best or {})}", f"{certificate['speedup_vs_best']:.3f}x"
-    if versus := certificate["versus_seed"]:
+    versus = certificate["versus_seed"]
+    if versus and min(versus["ratio_ci95"]) > 0:
         low, high = sorted(1 / ratio for ratio in versus["ratio_ci95"])
         yield f"over {certificate['seed_kernel']}", f"{1 / versus['ratio']:.3f}x ({low:.3f} to {high:.3f})"
 

@@ -57,13 +57,13 @@ def ignored_lines(words: Words, search: ResolvedSearch) -> list[str]:
     begun = search.begun
     kept = dict(begun.settings or {}) | {"rng_seed": begun.rng_seed, "device": begun.device_name}
     differing = [
-        f"--{name.replace('_', '-')} {words[name]} (it has {kept.get(name)})"
+        f"--{name.replace('_', '-')} {words.get(name)} (it has {kept.get(name)})"
         for name in (*SHAPE[1:], "rng_seed", "device")
-        if words[name] not in (None, kept.get(name))
+        if words.get(name) not in (None, kept.get(name))
     ]
     lines = [f"warning: ignored, a search keeps what it began with: {', '.join(differing)}"] if differing else []
     lines += _changed_keys(begun.problem or {}, search.problem)
-    if words["rounds"] and begun.state in UNFINISHED:
+    if words.get("rounds") and begun.state in UNFINISHED:
         lines.append("warning: --rounds is ignored until the search is finished; then --resume --rounds N extends it")
     return lines
 

@@ -73,18 +73,21 @@ async def run_resolved(
     engine: Engine | None = None,
 ) -> SearchResult:
     """Run a search as `run_search` does, once everything about it is decided."""
-    is_new = not search.run_dir.exists()
-    context: SearchContext | None = None
-    try:
-        async with open_resolved(search, engine=engine, on_event=on_event, stop=stop) as context:
-            async with open_saver(search.run_dir / CHECKPOINTS) as saver:
-                state = await _drive(context, saver, search, on_event, stop)
-            return await asyncio.to_thread(write_result, search.run_dir, context.archive, state)
-    except InputError:
-        if is_new and (context is None or context.described_target is None):
-            # a mistake found before anything was measured leaves nothing to resume
-            shutil.rmtree(search.run_dir, ignore_errors=True)
-        raise
+    was_missing = not search.run_dir.exists()
+    with lock_run(search.run_dir):
+        # another process may have searched here since: only what begins under this lock is this search's to remove
+        is_new = was_missing and not (search.run_dir / FILE_NAME).exists()
+        context: SearchContext | None = None
+        try:
+            async with _open_locked(search, engine=engine, on_event=on_event, stop=stop) as context:
+                async with open_saver(search.run_dir / CHECKPOINTS) as saver:
+                    state = await _drive(context, saver, search, on_event, stop)
+                return await asyncio.to_thread(write_result, search.run_dir, context.archive, state)
+        except InputError:
+            if is_new and (context is None or context.described_target is None):
+                # a mistake found before anything was measured leaves nothing to resume
+                shutil.rmtree(search.run_dir, ignore_errors=True)
+            raise
 
 
 # ------------------------------------------------------------------------------------------------------ what is opened
@@ -123,13 +126,22 @@ async def open_resolved(
     stop: RunControl | None = None,
 ) -> AsyncIterator[SearchContext]:
     """Give the context as `open_context` does, once everything about the search is decided."""
+    with lock_run(search.run_dir):
+        async with _open_locked(search, engine=engine, on_event=on_event, stop=stop) as context:
+            yield context
+
+
+@contextlib.asynccontextmanager
+async def _open_locked(
+    search: ResolvedSearch, *, engine: Engine | None, on_event: OnEvent | None, stop: RunControl | None
+) -> AsyncIterator[SearchContext]:
+    """Give the context of a search whose run folder this process holds."""
     from ridgeline.graph.search.compiled import end_compiled
     from ridgeline.graph.search.context import SearchContext, stored_target
     from ridgeline.tools.machine.load import cores_in_use
     from ridgeline.tools.remembering import RememberingEngine
 
     async with contextlib.AsyncExitStack() as stack:
-        stack.enter_context(lock_run(search.run_dir))
         is_local = engine is None
         if engine is None:
             engine = await stack.enter_async_context(_local_engine(search, on_event, stop))

@@ -182,7 +182,7 @@ def _failure(outcome: BuildOutcome, log: str, recipe: Recipe, arch: str) -> tupl
     if ended.limit is Limit.WALL or tells_of_cpu_limit(log):
         return ReasonCode.COMPILER_TIMEOUT, f"the compiler was stopped after {recipe.cpu_s} s: simplify the source"
     if ended.limit is not Limit.NONE:
-        reason = f"the compiler was stopped: it reached its limit of {ended.limit} limit"
+        reason = f"the compiler was stopped: {ended.message.removeprefix('killed: ')}"
         return ReasonCode.COMPILER_FAILED, reason
     if limit := explain_limit(log, file_bytes=OUTPUT_BYTES, memory_bytes=recipe.memory_bytes):
         return ReasonCode.COMPILER_FAILED, limit

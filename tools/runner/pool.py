@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ridgeline.tools.engine import BenchmarkTask, VerifyTask
-from ridgeline.tools.errors import EngineError
+from ridgeline.tools.errors import EngineError, RidgelineError
 from ridgeline.tools.judge.process import LoadedProblem
 from ridgeline.tools.machine.devices import measurement_cores
 from ridgeline.tools.records.results import Timing, Verdict
@@ -75,8 +75,8 @@ class RunnerPool:
         """Start the next runners like this one, while nothing is timed. A fault is ignored: the runner's own start shows it."""
         if not FORMS[task.problem.interface].starts_ahead or task.problem.call_timeout_s < _SHORT_CALL_S:
             return
-        plan = runner_plan(task.problem, task.build, self._cache_dir, candidate=task.candidate)
-        with contextlib.suppress(EngineError, OSError):
+        with contextlib.suppress(RidgelineError, OSError):
+            plan = runner_plan(task.problem, task.build, self._cache_dir, candidate=task.candidate)
             while len(self._waiting) < self._most:
                 self._waiting.append(RunnerStart(sandbox, plan, problem))
 

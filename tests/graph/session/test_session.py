@@ -12,7 +12,7 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from langgraph.runtime import RunControl
@@ -132,6 +132,20 @@ async def test_resuming_a_finished_search_changes_nothing(tmp_path: Path) -> Non
 async def test_locked_folder_is_refused(tmp_path: Path) -> None:
     with lock_run(tmp_path / "run"), pytest.raises(RunError, match="in use"):
         await run_search(options(tmp_path), engine=MemoryEngine(), models=[ScriptedModel()])
+
+
+async def test_folder_that_another_process_took_meanwhile_is_left_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def taken(run_dir: Path) -> NoReturn:
+        run_dir.mkdir()
+        (run_dir / "archive.sqlite").write_text("another search's")
+        raise RunError(f"{run_dir}: in use by process 4242")
+
+    monkeypatch.setattr("ridgeline.graph.session.session.lock_run", taken)
+    with pytest.raises(RunError, match="4242"):
+        await run_search(options(tmp_path), engine=MemoryEngine(), models=[ScriptedModel()])
+    assert (tmp_path / "run" / "archive.sqlite").read_text() == "another search's"
 
 
 async def test_folder_with_a_search_is_refused_without_resume(tmp_path: Path) -> None:
