@@ -21,7 +21,7 @@ FIRST_REGION = SOCKET + 1
 """The descriptor of the judge's first region; the others follow it."""
 LONGEST_LINE_BYTES = 4096
 """The longest line that a runner may send."""
-TRITON_READY = "module_warmer: the GPU is open"
+TRITON_READY = "triton_main: the GPU is open"
 """Printed by the process that compiles a module's Triton kernels, before anything of the candidate runs."""
 TRITON_KERNELS = "triton.zip"
 """The file beside a candidate's library that holds its Triton kernels, when they were compiled ahead."""
