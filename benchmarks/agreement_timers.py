@@ -29,7 +29,7 @@ BURSTS, REST_S = 3, 1.0
 BLOCKS, BLOCK_MS, PAUSE_S = 12, 15.0, 0.2
 MOST_SETS, MOST_BYTES = 64, 16 << 30
 NOT_THE_KERNELS = ("at::native", "Memcpy", "Memset")
-"""What renewing the inputs launches, between blocks."""
+"""Names of the launches that renew the inputs between blocks, in part."""
 LARGEST_ERROR = 2e-2
 
 

@@ -56,7 +56,7 @@ WAITS = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
-    """What every measurement shares."""
+    """The engine, the device and the repeats that all measurements share."""
 
     engine: LocalEngine
     device: Device
@@ -117,7 +117,7 @@ async def measure_retiming(bench: Bench) -> dict[str, Any]:
 
 
 async def measure_request(bench: Bench) -> dict[str, Any]:
-    """What a request costs beside the work it asks for: microseconds, over new processes."""
+    """Return the cost of a request beside the work that it asks for: microseconds, over new processes."""
     async with DeviceLock(bench.device.uuid).exclusive():
         with _nothing(bench.device) as (sandbox, plan, judge):
             costs = [1e6 * usual_request_s(sandbox, plan, judge) for _ in range(bench.repeats)]
@@ -125,7 +125,7 @@ async def measure_request(bench: Bench) -> dict[str, Any]:
 
 
 async def measure_idle(bench: Bench) -> dict[str, Any]:
-    """What an honest runner uses of a core while it has nothing to do."""
+    """Return the share of a core that an honest runner uses while it has nothing to do."""
     shares = []
     async with DeviceLock(bench.device.uuid).exclusive():
         with _nothing(bench.device) as (sandbox, plan, judge):
@@ -140,7 +140,7 @@ async def measure_idle(bench: Bench) -> dict[str, Any]:
 
 
 async def measure_gpu_wait(bench: Bench) -> dict[str, Any]:
-    """How long an idle GPU takes to do next to nothing for the judge: milliseconds."""
+    """Return the time that an idle GPU takes for next to nothing: milliseconds by the judge."""
     async with DeviceLock(bench.device.uuid).exclusive():
         with _nothing(bench.device) as (_, _, judge):
             arena = Arena(judge)

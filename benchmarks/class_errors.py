@@ -1,4 +1,4 @@
-"""How wrong each class of arithmetic is against float64, by PyTorch alone: a second opinion on the judge's gates.
+"""Errors of each class of arithmetic against float64, by PyTorch alone: a second opinion on the judge's gates.
 
 Operands are rounded to the class and the operation is computed in float64; fp32 is PyTorch's own result. The error is
 the judge's: |o - o64| / |o64 - mean(o64)|. Nothing of Ridgeline measures here. calibrate.py runs it as a process of its

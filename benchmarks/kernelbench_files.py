@@ -38,9 +38,9 @@ from ridgeline.tools.records.vocabulary import DeviceKind
 NAME = "kernelbench"
 H200_BYTES = 143_771 << 20  # nvidia-smi's total of an H200 SXM
 SMALL_BYTES = 4 << 20
-"""What lives at once in one forward of a problem made small."""
+"""Bytes that live at once in one forward of a problem made small."""
 LARGEST_BYTES = 3 << 29
-"""What judging may take of a machine that others use: a problem that stays larger is not loaded."""
+"""The most bytes that judging may take of a machine that others use: a problem that stays larger is not loaded."""
 FACTORS = (16, 64, 8, 256, 1024)
 Entry = dict[str, Any]
 

@@ -23,7 +23,7 @@ KERNELS: Mapping[str, Mapping[str, Any]] = {
     "MatmulFP32": {"ms": 3.703, "eager, TF32 off / on": "2.687 / 0.346 ms"},
     "Softmax": {"ms": 1.251, "eager": "1.087 ms"},
 }
-"""What one H200 gave (medians of 30 calls, L2 flushed, torch 2.11, CUDA 13.0), and what the sources say."""
+"""Figures of one H200 (medians of 30 calls, L2 flushed, torch 2.11, CUDA 13.0), and those of the sources."""
 
 
 def read(suite: Path) -> list[Published]:

@@ -1,4 +1,4 @@
-"""What the adapters of outside suites share: a published kernel through `ridgeline evaluate`, and one table.
+"""Common part of the adapters of outside suites: a published kernel through `ridgeline evaluate`, and one table.
 
 A published kernel is a KernelBench pair: a reference with `Model`, and a file with `ModelNew` that may build what it
 needs by itself. The pair is laid out as a problem of interface `module` in a temporary folder and judged as any

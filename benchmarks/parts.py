@@ -1,4 +1,4 @@
-"""Where the time of one full evaluation goes: build, load, verify, time, and everything else.
+"""Parts of the time of one full evaluation: build, load, verify, time, and everything else.
 
     PYTHONPATH=src python benchmarks/parts.py [FORM:MB …] [--device cpu|cuda] [--repeats 5]
 

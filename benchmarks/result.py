@@ -32,7 +32,7 @@ KEPT = (
     "precision_class",
     "labels",
 )
-"""What a table keeps of a search's winner."""
+"""Fields of a search's winner that a table keeps."""
 
 
 def write_result(name: str, figures: Mapping[str, Any], *, device: Device | None = None) -> Path:

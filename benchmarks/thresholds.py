@@ -42,7 +42,7 @@ MODULES = (
     "graph.certificate.leaders",
     "graph.certificate.other_shapes",
 )
-"""Where the judge's thresholds live; every number there is a row of thresholds.yaml, or in NOT_THRESHOLDS."""
+"""Modules with the judge's thresholds; every number there is a row of thresholds.yaml, or in NOT_THRESHOLDS."""
 NOT_THRESHOLDS = {
     "CERTIFICATE_SCHEMA_VERSION",
     "BASELINES_VERSION",

@@ -3,9 +3,7 @@
 Each method is durable against a killed process before it returns, safe to call from many threads, and idempotent:
 storing the same thing twice changes nothing, so a resumed branch may repeat its last step.
 
-Every method blocks; the graph's coroutines call it, or a function of several calls, through `asyncio.to_thread`. The
-archive has no asynchronous face: that would list its methods a second time, the command line and functions of several
-calls would still need this one, and a call takes as long in an executor of its own as in the common one.
+Every method blocks; coroutines call it through `asyncio.to_thread` (docs/architecture.md says why).
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class KernelBenchFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
-    """What became of one file: a problem, or the reason why there is none."""
+    """Import of one file: its problem, or the reason why there is none."""
 
     file: KernelBenchFile
     problem: Path | None  # its problem.yaml

@@ -1,4 +1,4 @@
-"""What pydantic found wrong in a problem file, in the words of the person who wrote it."""
+"""Mistakes that pydantic found in a problem file, in the words of the person who wrote it."""
 
 from __future__ import annotations
 

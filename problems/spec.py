@@ -1,4 +1,4 @@
-"""What is asked: a problem file as a checked, frozen value.
+"""Problem files as checked, frozen values.
 
 `load_problem` turns problem.yaml into a ProblemSpec or raises one ProblemError whose single line names the file, the
 field and the remedy. The reference is read as text and never run here; only the judge does that.
@@ -61,9 +61,9 @@ Size = Annotated[
 ]
 
 SOURCE_SUFFIX: dict[TargetKind, str] = {"cpu": ".cpp", "cuda": ".cu"}
-"""What a native source for a target is called."""
+"""Suffix of a native source, by target."""
 MODULE_SUFFIX = ".py"
-"""What a file of interface `module` is called, whatever the target."""
+"""Suffix of a file of interface `module`, for every target."""
 
 FILE_NAME = "problem.yaml"
 SHIPPED_FOLDER = Path(__file__).parent

@@ -165,7 +165,7 @@ class Engine(Protocol):
 
 
 class CandidateStore(Protocol):
-    """What remembering needs of the archive: candidates by id, and records about them by key."""
+    """The part of the archive that remembering needs: candidates by id, and records about them by key."""
 
     def candidate(self, candidate_id: str) -> Candidate:
         """Return a stored candidate; KeyError when there is none."""

@@ -1,4 +1,4 @@
-"""What goes wrong with the machine or with what a user wrote; a candidate's failure is data, never one of these.
+"""Exceptions for faults of the machine or the user. A candidate's failure is a Finding, never one of these.
 
 RidgelineError
 ├── InputError              the user's to mend: exit code 2, one line, no traceback

@@ -90,7 +90,7 @@ class RememberingEngine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
-    """Where a task's result is stored; a comparison's candidate is its first."""
+    """Location of a task's result in the archive. A comparison is stored under its first candidate."""
 
     kind: type[Record]
     key: str

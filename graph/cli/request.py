@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ridgeline.problems.spec import ProblemSpec
 
 Words = Mapping[str, Any]
-"""What the user gave, by the options' names; an option that was not given is missing or None."""
+"""The user's values by the options' names; an option that was not given is missing or None."""
 
 SHAPE = ("rounds", "ideas", "implementations", "repairs", "tune_trials", "strategy")
 """The options that change the problem's search settings."""

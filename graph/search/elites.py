@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
 
 FAR_AHEAD = 1.15
-"""How much faster than the next idea's best a second kernel of one idea must be to take that idea's place."""
+"""Factor by which a second kernel of one idea must beat the next idea's best to take that idea's place."""
 
 SEARCHED = (Purpose.SEARCH, Purpose.TUNE)
 

@@ -1,4 +1,4 @@
-"""Whether two ideas are the same idea in other words."""
+"""Detection of repeated ideas: two drafts that say the same in other words."""
 
 from __future__ import annotations
 

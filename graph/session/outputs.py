@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
-    """How a search ended; everything it measured is in `run_dir`."""
+    """End of a search; everything that was measured is in `run_dir`."""
 
     run_dir: Path
     state: str  # finished, stopped, budget, at_floor, stalled, no_gain

@@ -48,7 +48,7 @@ def check_same(run_dir: Path, begun: RunRecord, target: Target) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extension:
-    """How far a search that is over goes on."""
+    """Continuation of a search that is over."""
 
     max_rounds: int | None = None  # None: it stays over
     reason: str = ""  # the stop rule that keeps it over; empty when nobody asked for more

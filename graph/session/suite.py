@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How one search of a suite ended: its result, and whether a signal asked the suite to end too."""
+    """End of one search of a suite: its result, and `is_last` when a signal asked the suite to end too."""
 
     result: SearchResult | None  # None: cut short by a second signal
     is_last: bool = False

@@ -36,7 +36,7 @@ RECORD = "build.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheUse:
-    """How full the cache is."""
+    """Number and size of entries in the cache."""
 
     entries: int
     size_bytes: int

@@ -32,9 +32,9 @@ C_TYPES = {
     "uint8": "uint8_t",
     "bool": "bool",
 }
-"""What a tensor of a dtype points to in a kernel."""
+"""Type of the elements that a tensor's pointer points to in a kernel, by dtype."""
 SCALAR_TYPES = {"float64": "double", "int64": "int64_t", "bool": "bool"}
-"""What a scalar of a dtype is in a kernel."""
+"""Type of a scalar in a kernel, by dtype."""
 _CUDA_HALF = {
     "float16": "#include <cuda_fp16.h>\nusing fp16 = __half;\n",
     "bfloat16": "#include <cuda_bf16.h>\nusing bf16 = __nv_bfloat16;\n",
@@ -63,7 +63,7 @@ _TYPES = "size_t int8_t int16_t int32_t int64_t uint8_t torch std cudaStream_t d
 _OURS = "workspace stream fp16 bf16 run ridgeline_call workspace_bytes pointers scalars"
 _RESERVED_WORDS = frozenset(f"{_KEYWORDS} {_MACROS} {_TYPES} {_OURS}".split())
 MODULE_ENTRY = "class ModelNew(torch.nn.Module)"
-"""What a file of interface `module` has to define."""
+"""Definition that a file of interface `module` must contain."""
 _LARGEST_EXACT_INT = 2**53  # scalars reach the entry point as doubles
 
 

@@ -38,7 +38,7 @@ class BuildCommand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildOutcome:
-    """How one command ended."""
+    """Outcome of one command."""
 
     exit_code: int | None  # None: it never ran to an end
     status: tuple[str, ...]  # the lines that it wrote to STATUS_FD

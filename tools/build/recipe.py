@@ -1,4 +1,4 @@
-"""How one candidate is built: the files, the command, and the key of everything that decides the result."""
+"""Build recipes: files, command, and the key that covers all that decides the result."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from ridgeline.tools.records.codec import Record
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TorchPaths(Record):
-    """Where the installed torch keeps what an extension needs."""
+    """Paths and flags of the installed torch that an extension needs."""
 
     version: str
     include: tuple[str, ...]

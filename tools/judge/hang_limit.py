@@ -26,7 +26,7 @@ def reference_limit_s(call_timeout_s: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HangLimit:
-    """How long one step may take, and the descriptor that gets a report when it takes longer."""
+    """Time limit of one step, and the descriptor that gets a report when the step takes longer."""
 
     seconds: float = SHORTEST_S
     report_fd: int = _STANDARD_ERROR

@@ -1,4 +1,4 @@
-"""What the judge is asked: one record for each request, which names its replies; and the lines of the socket.
+"""Requests to the judge, one record each with its reply types, and their encoding as lines.
 
 A message is one line of JSON. A request carries its operation as `"op"`, a reply the name of its type as `"reply"`.
 `judge/process.py` asks, `judge/worker/__main__.py` answers.

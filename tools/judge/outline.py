@@ -19,7 +19,7 @@ from ridgeline.tools.records.vocabulary import ArgKind, Role
 
 
 class OutlineCode(StrEnum):
-    """What speaks against judging a reference."""
+    """Reasons against judging a reference."""
 
     NONE = ""
     PACKAGE = "package"  # it imports what is not installed

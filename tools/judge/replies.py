@@ -1,4 +1,4 @@
-"""What the judge answers: one record for each kind of reply, and a code for each kind of failure."""
+"""Replies of the judge: one record for each kind, and a code for each kind of failure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ridgeline.tools.records.vocabulary import PrecisionClass
 
 
 class FailureCode(StrEnum):
-    """Why an operation gave no result: which exception the parent raises for it."""
+    """Failure of an operation; selects the parent's exception."""
 
     NO_ROOM = "no_room"
     PROBLEM = "problem"
@@ -67,7 +67,7 @@ class Failed(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place(Record):
-    """Where one tensor argument lies: at `offset + set_index * set_stride` bytes of a region."""
+    """Location of one tensor argument: `offset + set_index * set_stride` bytes into a region."""
 
     spec: ArgSpec
     region: int
@@ -124,7 +124,7 @@ class Missing(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graded(Record):
-    """How the outputs of one run compare with the expected ones. The last five fields explain a trial that failed."""
+    """Grade of one run: its outputs against the expected ones. The last five fields explain a trial that failed."""
 
     trial: Trial
     measured: PrecisionClass | None  # the strictest class whose gates the outputs meet; None: they meet none
@@ -155,35 +155,35 @@ class Different(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changed(Record):
-    """Whether a set's outputs differ from those that were examined, in any bit."""
+    """Comparison of a set's outputs with those that were examined: `changed` when any bit differs."""
 
     changed: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renewed(Record):
-    """How long new contents took, over what they took before any candidate was there; 0 on a CPU."""
+    """Slowdown of new contents: their time / their time before any candidate was there; 0 on a CPU."""
 
     slowdown: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intact(Record):
-    """Whether a set still holds the inputs that it was given."""
+    """State of a set's inputs: `intact` when the set still holds those that it was given."""
 
     intact: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Idled(Record):
-    """How long the device took for next to nothing."""
+    """Time that the device took for next to nothing."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModeReady(Record):
-    """How exact a mode of the reference is: the error of its first call, and the class that fits it."""
+    """Exactness of a mode of the reference: the error of its first call, and the class that fits it."""
 
     rel_error: float
     measured: PrecisionClass | None  # None: it fits no class
@@ -191,6 +191,6 @@ class ModeReady(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Looped(Record):
-    """How long a loop of the reference took by the judge's own clock or the GPU's."""
+    """Duration of a loop of the reference, by the judge's own clock or the GPU's."""
 
     own_s: float

@@ -1,4 +1,4 @@
-"""How many sets of inputs and outputs a measurement rotates over, and how much memory they take.
+"""The number of input/output sets that a measurement rotates over, and their memory.
 
 The judge lays its sets out by these figures; the floor is computed for them.
 """

@@ -45,7 +45,7 @@ logger = logging.getLogger(__name__)
 BASELINES_VERSION = 2
 """Part of the cached files' names: raise it when baselines are measured differently."""
 EAGER_KEPT_S = 3600.0
-"""How long eager's time on the disk holds (measuring it takes about 5 s), and how long another mode's failure does."""
+"""Seconds for which eager's time on the disk holds (measuring it takes about 5 s), and another mode's failure."""
 COMPILE_LIMIT_S = 300.0
 """torch.compile takes 20 to 60 s a mode on 2 cores. A mode that needs longer than this limit counts as failed."""
 PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "matmul", "linear", "convolution")

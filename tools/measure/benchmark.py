@@ -47,7 +47,7 @@ CLOCK_SPREAD = 0.03
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimingSettings:
-    """How much to measure; `for_purpose` gives the usual settings."""
+    """Extent of one timing; `for_purpose` gives the usual settings."""
 
     rule: StoppingRule
     warm_up: WarmUp = field(default_factory=WarmUp)

@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 CEILINGS_VERSION = 2
 """Part of the cached file: raise it when the probe measures differently; files of another version are measured anew."""
 KEPT_S: dict[DeviceKind, float] = {DeviceKind.CPU: 3600.0, DeviceKind.CUDA: math.inf}
-"""How long kept ceilings hold. A CPU is seldom alone: what other programs took of it the first time is found the next."""
+"""Seconds for which kept ceilings hold. A CPU is measured anew, since other programs may have slowed the last probe."""
 _FILE_NAMED_BY = {DeviceKind.CPU: attrgetter("arch"), DeviceKind.CUDA: attrgetter("uuid")}
 _RATES = ("read", "read_streaming", "write", "write_streaming", "copy", "copy_streaming")
 

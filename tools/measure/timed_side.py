@@ -24,7 +24,7 @@ LEAST_CALLS = MIN_SETS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarmUp:
-    """How long a side runs before it is timed: at least 10 calls and 200 ms."""
+    """Warm-up of a side before it is timed: at least 10 calls and 200 ms."""
 
     calls: int = 10
     seconds: float = 0.2
@@ -41,7 +41,7 @@ def calls_per_block(per_call_s: float, n_sets: int, *, block_s: float) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """How long one block took."""
+    """Timing of one block."""
 
     calls: int
     took: LoopTime

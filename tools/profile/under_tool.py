@@ -22,7 +22,7 @@ from ridgeline.tools.runner.wire import FIRST_REGION, RegionLine, Setup
 from ridgeline.tools.sandbox.rules import Confined, Limits, Tier
 
 CALLS = 3
-"""How often the alone mode calls the candidate."""
+"""Calls of the candidate in the alone mode."""
 NEEDS_TIER_A = "needs sandbox tier A (bubblewrap), where a tool and what it watches may talk to each other"
 _ALIGNMENT = 256
 _WORKSPACE_BYTES = 4 << 30

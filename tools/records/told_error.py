@@ -1,4 +1,4 @@
-"""One process's error as another is told of it: a name on the wire, and the message."""
+"""A Ridgeline exception as JSON between processes: its wire name and its message."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class RunnerFailure(CandidateFault):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """What a runner was doing when it failed."""
+    """Activity of a runner at its failure."""
 
     phase: str  # "while it was loaded", "during a call"
     called_set: int | None = None  # of the last request, when it was for one set only

@@ -13,7 +13,7 @@ from ridgeline.tools.wording import counted
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spot:
-    """Where an address lies among the tensors of its region, in words."""
+    """Location of an address among the tensors of its region, in words."""
 
     words: str  # "`x`", "8 bytes past the end of `out`"
     is_inside: bool  # of a tensor

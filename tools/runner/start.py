@@ -39,7 +39,7 @@ _LOAD_TIMEOUT_S = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PythonPlan:
-    """What a Python runner needs beyond what a native host needs."""
+    """Needs of a Python runner beyond those of a native host."""
 
     starts_in: Path  # the folder in which the runner gets one of its own
     files: tuple[tuple[Path, str], ...]  # what is copied into that folder, and under which name
@@ -48,7 +48,7 @@ class PythonPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunnerPlan:
-    """How to start a runner for one candidate."""
+    """Plan for the start of one candidate's runner."""
 
     confined: Confined
     library: Path  # relative where the runner has a folder of its own

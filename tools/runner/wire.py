@@ -21,7 +21,7 @@ FIRST_REGION = SOCKET + 1
 """The descriptor of the judge's first region; the others follow it."""
 LONGEST_LINE_BYTES = 4096
 """The longest line that a runner may send."""
-TRITON_READY = "module_warmer: the GPU is open"
+TRITON_READY = "triton_main: the GPU is open"
 """Printed by the process that compiles a module's Triton kernels, before anything of the candidate runs."""
 TRITON_KERNELS = "triton.zip"
 """The file beside a candidate's library that holds its Triton kernels, when they were compiled ahead."""
@@ -45,14 +45,14 @@ class SetupWord(StrEnum):
 
 
 class Access(StrEnum):
-    """How a region may be mapped."""
+    """Access with which a region is mapped."""
 
     READ_ONLY = "ro"
     READ_WRITE = "rw"
 
 
 class RequestWord(StrEnum):
-    """What the parent asks for."""
+    """Requests of the parent."""
 
     RUN = "run"
     LOOP = "loop"
@@ -63,7 +63,7 @@ class RequestWord(StrEnum):
 
 
 class AnswerWord(StrEnum):
-    """What a runner says."""
+    """Answers of a runner."""
 
     IMPORTED = "imported"
     MAPPED = "mapped"
@@ -73,7 +73,7 @@ class AnswerWord(StrEnum):
 
 
 class FaultWord(StrEnum):
-    """What a fatal signal's instruction did."""
+    """Access of a fatal signal's instruction."""
 
     READ = "read"
     WRITE = "write"
@@ -184,7 +184,7 @@ class ScalarLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PythonSetup:
-    """What a Python runner is told beyond what a native host is told."""
+    """Set-up of a Python runner beyond that of a native host."""
 
     device: DeviceKind
     watcher: str  # path of the library that tells where a fault was
@@ -274,7 +274,7 @@ def _python_setup(single: Mapping[str, str]) -> PythonSetup | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopTime:
-    """How long one loop took: by the parent's clock around the request, and by the side's own clock."""
+    """Duration of one loop: by the parent's clock around the request, and by the side's own clock."""
 
     parent_s: float
     own_s: float

@@ -26,7 +26,7 @@ _LOST_SUPERVISOR = "its supervisor was killed"
 
 
 class Limit(StrEnum):
-    """Why a launcher ended its program: a word of its status line."""
+    """Limit at which a launcher ended its program: a word of its status line."""
 
     NONE = "-"
     WALL = "wall"
@@ -53,7 +53,7 @@ _SIGNAL_REASONS: dict[int, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExitStatus:
-    """How a confined program ended: by itself (`code`), by a signal, or past a limit."""
+    """End of a confined program: by itself (`code`), by a signal, or past a limit."""
 
     code: int | None  # its own exit status; None when it did not end by itself
     signal: int | None = None

@@ -21,7 +21,7 @@ _DEFAULT_ENVIRONMENT = {
 
 
 class Tier(StrEnum):
-    """How strongly untrusted code is confined, strongest first."""
+    """Tiers of confinement for untrusted code, strongest first."""
 
     BUBBLEWRAP = "A"
     LANDLOCK = "B"

@@ -35,7 +35,7 @@ OPTIONS = (
     "rng_seed",
     "unsafe_no_sandbox",
 )
-"""What a suite gives on to each search as it began with it."""
+"""Options that each search of a suite takes over from the suite's beginning."""
 
 
 def execute(args: argparse.Namespace) -> int:

@@ -39,7 +39,7 @@ OPERATIONS: dict[type[Request[Any]], Callable[[Judge, Any], Record]] = {
     messages.PrepareMode: Judge.prepare_mode,
     messages.Loop: Judge.loop,
 }
-"""What answers each request but `load`, which makes the judge."""
+"""The judge's method for each request but `load`, which makes the judge."""
 
 
 def serve(connection: socket.socket, hang_fd: int) -> None:

@@ -29,7 +29,7 @@ _DTYPES = frozenset({"float32", "float64", "float16", "bfloat16", "int8", "int16
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
-    """Where the n-th input tensor goes in the arguments of `forward`."""
+    """Place of the n-th input tensor in the arguments of `forward`."""
 
     index: int
 

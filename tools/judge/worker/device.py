@@ -22,7 +22,7 @@ def use_tf32(*, on: bool) -> None:
 
 
 class JudgeDevice:
-    """What the judge asks of its device. The defaults are a CPU's, where a call returns when its work is done."""
+    """The device as the judge uses it. The defaults are a CPU's, where a call returns when its work is done."""
 
     kind: DeviceKind
     seals_inputs: bool  # the kernel refuses a runner's writes to inputs, so nobody need look for them

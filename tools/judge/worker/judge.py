@@ -76,7 +76,7 @@ _SPARE_SHARE = 8
 """While a candidate runs PyTorch keeps up to memory / _SPARE_SHARE of a GPU for its next use, and a trial that is not
 kept takes as much at most."""
 _RENEWALS_ALONE = 5
-"""How many renewals of all contents are timed before any candidate is there; the first ones load kernels."""
+"""Renewals of all contents that are timed before any candidate is there; the first ones load kernels."""
 _RENEWAL_SCATTER_S = 1e-3
 """Taken off a renewal: many small sets are written at the speed of a processor, which has other work at times."""
 

@@ -1,4 +1,4 @@
-"""Whether a reference can be judged at all: it computes the same thing twice, in one form, and changes nothing else."""
+"""Checks that a reference can be judged: equal results for equal inputs, one output form, no side effects."""
 
 from __future__ import annotations
 

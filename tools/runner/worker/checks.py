@@ -22,7 +22,7 @@ _REPLACED_BY_TORCH = frozenset({(torch, "manual_seed")})  # by importing torch._
 
 
 class GlobalState:
-    """What a candidate may not change: torch's settings, and the functions of torch and of the time module."""
+    """State that a candidate may not change: torch's settings, and the functions of torch and of the time module."""
 
     def __init__(self) -> None:
         self._settings = _settings()

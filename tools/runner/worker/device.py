@@ -46,7 +46,7 @@ class Region:
 
 
 class Device(Protocol):
-    """Where the candidate runs."""
+    """The device that the candidate runs on."""
 
     name: str
 

@@ -26,7 +26,7 @@ class Pointer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappedSetup:
-    """What the parent told this runner, with the device opened and the regions mapped."""
+    """The parent's set-up of this runner, with the device opened and the regions mapped."""
 
     device: Device
     library: str

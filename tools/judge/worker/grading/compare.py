@@ -1,4 +1,4 @@
-"""How far an output is from the expected one, in chunks of bounded memory; and poison, which marks what is unwritten."""
+"""Errors of an output against the expected one, in bounded chunks; and poison, which marks unwritten elements."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The reference's domain: which trials, which other values of each input, and which mixtures it takes.
 
-Nothing says so but the reference itself. Each is tried by running it, and what it refuses is named with the reason.
+Only running the reference shows its domain. Each trial is tried; a refused one is recorded with the reason.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _LOST = "the reference's kernels fail on the GPU with these values (a device-sid
 
 
 class Domain:
-    """The trials that a reference takes, in `names`, and what it refuses, in `skipped` by its name with the reason.
+    """The trials that a reference takes, in `names`, and those that it refuses, in `skipped` by name with the reason.
 
-    What it refuses of parameters, inputs and mixtures, the book and the source give up.
+    The case book and the secret source drop the parameters, inputs and mixtures that the reference refuses.
     """
 
     def __init__(

@@ -16,11 +16,11 @@ from ridgeline.tools.modelnew.tensor_bits import equal_bits
 WEIGHTS = (0.15, 0.85)
 """Range of the second draw's weight in a mixture: never one draw alone, so every set has contents of its own."""
 OFFSETS = 1 << 16
-"""How many places of the table of weights a set's weights may begin at."""
+"""Number of places in the table of weights at which a set's weights may begin."""
 
 
 class Blend(Enum):
-    """How two draws of one input become a third."""
+    """Ways to make a third draw of one input from two."""
 
     MIXED = "a weight for each element"
     CHOSEN = "one or the other for each element: integers, masks"
