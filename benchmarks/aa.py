@@ -26,7 +26,7 @@ from ridgeline.tools.local.engine import LocalEngine
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.measure.statistics import percentile
 from ridgeline.tools.records.problem import DescribedTarget, Device
-from ridgeline.tools.records.results import Comparison
+from ridgeline.tools.records.results import Comparison, FailedComparison
 from ridgeline.tools.records.vocabulary import DeviceKind, Purpose, Status
 
 DEFAULT = {DeviceKind.CPU: ["affine:16"], DeviceKind.CUDA: ["affine:800", "affine:4000", "padded:800"]}
@@ -40,7 +40,13 @@ async def compare_with_itself(engine: LocalEngine, problem: DescribedTarget, rep
         raise SystemExit(f"the kernel does not build: {build.reason}")
     task = CompareTask(problem=problem, first=kernel, first_build=build, second=kernel, second_build=build)
     task = replace(task, purpose=Purpose.SEARCH)
-    return [await engine.submit(task) for _ in range(repeats)]
+    return [_figures(await engine.submit(task)) for _ in range(repeats)]
+
+
+def _figures(found: Comparison | FailedComparison) -> Comparison:
+    if isinstance(found, FailedComparison):
+        raise SystemExit(f"the kernel failed: {found.reason}")
+    return found
 
 
 def figures(comparisons: list[Comparison], seconds: float) -> dict[str, Any]:

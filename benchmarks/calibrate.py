@@ -29,6 +29,7 @@ from result import merge_result, provenance
 from thresholds import PAGE, page
 
 from ridgeline.tools.engine import BenchmarkTask, CompareTask, CompileTask, DescribeTask, VerifyTask
+from ridgeline.tools.judge.messages import Idle
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.local.engine import LocalEngine
 from ridgeline.tools.machine.devices import detect_device
@@ -37,9 +38,8 @@ from ridgeline.tools.machine.places import default_cache_dir
 from ridgeline.tools.machine.process_use import cpu_seconds
 from ridgeline.tools.measure.ceilings import measure_ceilings
 from ridgeline.tools.measure.request_cost import empty_plan, nothing_library, usual_request_s
-from ridgeline.tools.measure.sides import Arena
 from ridgeline.tools.records.problem import DescribedTarget, Device
-from ridgeline.tools.records.results import Build, Timing, Verdict
+from ridgeline.tools.records.results import Build, FailedComparison, Timing, Verdict
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import DeviceKind, Purpose, Status
 from ridgeline.tools.runner.plan import runner_plan
@@ -91,6 +91,9 @@ async def measure_aa(bench: Bench) -> dict[str, Any]:
     problem, candidate, build = await bench.kernel(bench.cases[0])
     task = CompareTask(problem=problem, first=candidate, first_build=build, second=candidate, second_build=build)
     found = [await bench.engine.submit(replace(task, purpose=Purpose.EVALUATE)) for _ in range(2 * bench.repeats)]
+    failed = next((c for c in found if isinstance(c, FailedComparison)), None)
+    if failed is not None:
+        raise SystemExit(f"{candidate.id} failed beside itself: {failed.reason}")
     return {
         "ratios": [c.ratio for c in found],
         "largest_distance_from_1": max(abs(c.ratio - 1) for c in found),
@@ -143,8 +146,7 @@ async def measure_gpu_wait(bench: Bench) -> dict[str, Any]:
     """Return the time that an idle GPU takes for next to nothing: milliseconds by the judge."""
     async with DeviceLock(bench.device.uuid).exclusive():
         with _nothing(bench.device) as (_, _, judge):
-            arena = Arena(judge)
-            waits = sorted(1e3 * arena.waited_s() for _ in range(WAITS))
+            waits = sorted(1e3 * judge.ask(Idle()).seconds for _ in range(WAITS))
     return {"ms_median": median(waits), "ms_largest": waits[-1]}
 
 

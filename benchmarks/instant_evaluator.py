@@ -13,6 +13,7 @@ from typing import Any
 
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.problem import ArgSpec, Description, Device, Signature
+from ridgeline.tools.records.reference_mode import ReferenceMode
 from ridgeline.tools.records.results import Baseline, Baselines, Comparison, Floor, Profile, Timing, Verdict
 from ridgeline.tools.records.vocabulary import PrecisionClass, Role, Status
 
@@ -41,7 +42,7 @@ class InstantEvaluator:
 
     def baseline(self, body: Body) -> Record:
         """Return an eager time and a floor far below it."""
-        eager = Baseline(name="eager", precision_class=PrecisionClass.FP32, median_ms=EAGER_MS, samples=10)
+        eager = Baseline(name=ReferenceMode.EAGER, precision_class=PrecisionClass.FP32, median_ms=EAGER_MS, samples=10)
         floor = Floor(floor_ms=1e-3, compute_floor_ms=0.0, bound="memory", bandwidth_gbps=10.0, gflops=100.0)
         return Baselines(device=Device.from_json(body["problem"]["device"]), entries=(eager,), floor=floor)
 

@@ -33,7 +33,7 @@ from ridgeline.tools.judge.outline import Outline
 from ridgeline.tools.judge.outline_process import OutlineProcess
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.records.problem import Device
-from ridgeline.tools.records.vocabulary import DeviceKind
+from ridgeline.tools.records.vocabulary import DeviceKind, PrecisionClass
 
 NAME = "kernelbench"
 H200_BYTES = 143_771 << 20  # nvidia-smi's total of an H200 SXM
@@ -109,7 +109,7 @@ def _counts(entries: list[Entry]) -> Entry:
 def _outlined(imported: Imported, outlines: OutlineProcess, cpu: Device, gpu: Device) -> Entry:
     assert imported.problem is not None
     spec = load_problem(imported.problem)
-    outline = outlines.outline(spec.reference_source("cpu"), spec.tolerance)
+    outline = outlines.outline(spec.reference_source("cpu"), PrecisionClass(spec.tolerance))
     return {
         "set_gb": round(outline.set_bytes / 1e9, 3),
         "parameter_gb": round(outline.parameter_bytes / 1e9, 3),

@@ -34,7 +34,7 @@ def load(request: Load) -> dict[str, Any]:
         "reason": "",
         "degenerate": loaded.degenerate.code if loaded.degenerate else "",
         "trials": len(loaded.trials),
-        "skipped": loaded.description.skipped_trials,
+        "skipped": [f"{trial.name}: {trial.reason}" for trial in loaded.description.skipped_trials],
         "graph": loaded.description.graph_error or "exported",
     }
 

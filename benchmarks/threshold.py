@@ -24,7 +24,7 @@ KINDS = ("cpu", "cuda")
 class Threshold:
     """One number that decides something; `figure` names a measurement and the figures of it that are quoted."""
 
-    name: str  # module:NAME below ridgeline
+    name: str  # module:NAME below ridgeline; module:NAME.field of a table of records
     unit: str
     why: str
     measurement: str = ""  # of calibrate.py; "" where a rule sets the number
@@ -72,5 +72,19 @@ def constants(module: str) -> dict[str, ast.expr]:
     for node in tree.body:
         target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
         if isinstance(target, ast.Name) and target.id.isupper() and node.value is not None:
-            found[target.id] = node.value
+            found |= {target.id: node.value, **_columns(target.id, node.value)}
     return found
+
+
+def _columns(name: str, value: ast.expr) -> dict[str, ast.expr]:
+    """Return the columns of a table of records, as tables of their own: "ROOM.share" of {CPU: SetRoom(share=0.5)}.
+
+    A column of records has columns too.
+    """
+    if not isinstance(value, ast.Dict):
+        return {}
+    rows = [{k.arg: k.value for k in each.keywords if k.arg} for each in value.values if isinstance(each, ast.Call)]
+    if not rows or len(rows) < len(value.values):
+        return {}
+    columns = {f"{name}.{field}": ast.Dict(value.keys, [row[field] for row in rows]) for field in rows[0]}
+    return columns | {n: each for name, column in columns.items() for n, each in _columns(name, column).items()}

@@ -23,6 +23,7 @@ MODULES = (
     "tools.measure.verify",
     "tools.measure.benchmark",
     "tools.measure.distrust",
+    "tools.measure.timed_device",
     "tools.measure.timed_side",
     "tools.machine.process_use",
     "tools.judge.set_count",

@@ -12,15 +12,17 @@ import uuid
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from ridgeline.checkpoints.database import Database, to_text
+from ridgeline.checkpoints.database_kind import Kind
 from ridgeline.checkpoints.engine_failures import EngineFailure, EngineFailures
 from ridgeline.checkpoints.ledger import Ledger
 from ridgeline.checkpoints.migrations import ARCHIVE
 from ridgeline.checkpoints.ranking import fastest_first
 from ridgeline.checkpoints.run_record import RunRecord
-from ridgeline.checkpoints.storage_errors import damaged
+from ridgeline.checkpoints.storage_errors import damaged, record_errors
+from ridgeline.checkpoints.stored_certificate import checked_certificate
 from ridgeline.tools.errors import RunError, StorageError
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.problem import Description
@@ -28,12 +30,14 @@ from ridgeline.tools.records.results import Baselines, Evaluation
 from ridgeline.tools.records.search import Candidate, Idea
 from ridgeline.tools.records.vocabulary import Origin, Purpose, Status
 
+R = TypeVar("R", bound=Record)
+
 FILE_NAME = "archive.sqlite"
 PIECES = ("builds", "verdicts", "timings", "profiles", "comparisons")
 
 
 class Archive:
-    """The memory of one search; also the `CandidateStore` of the tools."""
+    """The memory of one search; also the `MeasurementStore` of the tools."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -45,22 +49,22 @@ class Archive:
         """Open the archive at `path` (a file, or a run folder that holds archive.sqlite).
 
         Raises:
-            StorageError: missing without `create`, damaged, read-only, on a full disk, or of a newer schema.
+            StorageError: missing without `create`, damaged, read-only, on a full disk, of another kind, or of a newer schema.
         """
         path = Path(path)
         file = path / FILE_NAME if path.is_dir() else path
-        return cls(Database.open(file, ARCHIVE, create=create, what="archive"))
+        return cls(Database.open(file, ARCHIVE, create=create, what=Kind.ARCHIVE))
 
     @classmethod
     def open_read_only(cls, path: Path | str) -> Self:
         """Open an archive without changing its file or folder; see `Database.open_read_only`.
 
         Raises:
-            StorageError: missing, damaged, or of a newer schema.
+            StorageError: missing, damaged, of another kind, or of a newer schema.
         """
         path = Path(path)
         file = path / FILE_NAME if path.is_dir() else path
-        return cls(Database.open_read_only(file, ARCHIVE, what="archive"))
+        return cls(Database.open_read_only(file, ARCHIVE, what=Kind.ARCHIVE))
 
     def close(self) -> None:
         """Close the file."""
@@ -104,7 +108,7 @@ class Archive:
     def runs(self) -> list[RunRecord]:
         """Return every search of the file: one, or several in a merged archive."""
         found = self.database.query("SELECT record FROM runs ORDER BY rowid")
-        return [self._run_record(self.database.value_of(row["record"])) for row in found]
+        return [self._run_record(record) for record in self._objects(row["record"] for row in found)]
 
     def save_description(self, description: Description) -> None:
         """Store what the judge learned of the reference."""
@@ -113,24 +117,31 @@ class Archive:
     def description(self) -> Description | None:
         """Return the stored description, or None."""
         stored = self._run_part("description")
-        return Description.from_json(stored) if stored else None
+        return self._decoded(Description, [stored])[0] if stored else None
 
-    def save_baselines(self, baselines: Baselines) -> None:
-        """Store PyTorch's own times and the floor."""
-        self._save_run_part("baselines", baselines.to_json())
+    def save_baselines(self, baselines: Baselines, *, again: bool = False) -> None:
+        """Store PyTorch's own times and the floor: the search's, or with `again` those that its certificate measured."""
+        if again:
+            self.save_run(RunRecord(baselines_again=baselines))
+        else:
+            self._save_run_part("baselines", baselines.to_json())
 
-    def baselines(self) -> Baselines | None:
-        """Return the stored baselines, or None."""
+    def baselines(self, *, again: bool = False) -> Baselines | None:
+        """Return the search's baselines, or with `again` its certificate's; None before they are stored."""
+        if again:
+            return self.run().baselines_again
         stored = self._run_part("baselines")
-        return Baselines.from_json(stored) if stored else None
+        return self._decoded(Baselines, [stored])[0] if stored else None
 
     def save_certificate(self, certificate: dict[str, Any]) -> None:
         """Store the winner's certificate, whole; it replaces an earlier one."""
         self._save_run_part("certificate", certificate)
 
     def certificate(self) -> dict[str, Any] | None:
-        """Return the certificate, or None."""
-        return self._run_part("certificate")
+        """Return the certificate, or None; StorageError when a field of it is damaged."""
+        stored = self._run_part("certificate")
+        with record_errors(self.path):
+            return None if stored is None else checked_certificate(stored)
 
     def forget_winner(self) -> None:
         """Drop the certificate, its baselines and `best_id`, because the search goes on and will certify again."""
@@ -148,10 +159,10 @@ class Archive:
             raise StorageError(f"{self.path}: {damaged(f'the record of its search is spoiled: {error}')}") from error
 
     def _own_run(self) -> dict[str, Any] | None:
-        found = self.database.query("SELECT * FROM runs LIMIT 2")
+        found = self.database.query("SELECT search_id, record, description, baselines, certificate FROM runs LIMIT 2")
         if len(found) > 1:
             raise RunError(f"{self.path}: holds several searches; name the folder of one run")
-        return found[0] | {"record": self.database.value_of(found[0]["record"])} if found else None
+        return found[0] | {"record": self._objects([found[0]["record"]])[0]} if found else None
 
     def _save_run_part(self, column: str, value: dict[str, Any]) -> None:
         with self.database.write() as rows:
@@ -162,8 +173,9 @@ class Archive:
 
     def _run_part(self, column: str) -> dict[str, Any] | None:
         known = self._own_run()
-        stored: dict[str, Any] | None = self.database.value_of(known[column]) if known and known[column] else None
-        return stored
+        if not known or known[column] is None:
+            return None
+        return self._objects([known[column]])[0]
 
     # -------------------------------------------------------------------------------------------- ideas and candidates
 
@@ -174,11 +186,11 @@ class Archive:
 
     def ideas(self, round: int | None = None) -> list[Idea]:
         """Return the ideas of one round, or of all, in the order in which they came."""
-        return [Idea.from_json(r) for r in self._records("ideas", {"round": round})]
+        return self._decoded(Idea, self._records("ideas", {"round": round}))
 
     def idea(self, idea_id: str) -> Idea:
         """Return one idea; KeyError when there is none."""
-        return Idea.from_json(self._record("ideas", "id", idea_id))
+        return self._decoded(Idea, [self._record("ideas", "id", idea_id)])[0]
 
     def add_candidate(self, candidate: Candidate) -> None:
         """Store a candidate under its id."""
@@ -192,22 +204,24 @@ class Archive:
 
     def candidate(self, candidate_id: str) -> Candidate:
         """Return one candidate; KeyError when there is none."""
-        return Candidate.from_json(self._record("candidates", "id", candidate_id))
+        found = self._decoded(Candidate, [self._record("candidates", "id", candidate_id)])[0]
+        if found.id != candidate_id:
+            raise StorageError(f"{self.path}: {damaged(f'the record of {candidate_id} is of {found.id}')}")
+        return found
 
     def candidates(
         self, *, round: int | None = None, idea_id: str | None = None, origin: Origin | None = None
     ) -> list[Candidate]:
         """Return the candidates that match, in the order in which they came."""
         wanted = {"round": round, "idea_id": idea_id, "origin": origin}
-        return [Candidate.from_json(r) for r in self._records("candidates", wanted)]
+        return self._decoded(Candidate, self._records("candidates", wanted))
 
     # --------------------------------------------------------------------------------------------------- measurements
 
     def find(self, table: str, key: str) -> dict[str, object] | None:
         """Return the record of `key` in one of `PIECES`, or None."""
         row = self.database.first(f"SELECT record FROM {_piece(table)} WHERE key = ?", [key])
-        found: dict[str, object] | None = self.database.value_of(row["record"]) if row else None
-        return found
+        return self._objects([row["record"]])[0] if row else None
 
     def save(self, table: str, key: str, candidate_id: str, record: Record) -> None:
         """Store a record in one of `PIECES` under its key; an earlier record of the key is replaced."""
@@ -218,7 +232,7 @@ class Archive:
     def records(self, table: str) -> list[tuple[str, dict[str, Any]]]:
         """Return every (key, record) of one of `PIECES`, in the order in which they came."""
         found = self.database.query(f"SELECT key, record FROM {_piece(table)} ORDER BY rowid")
-        return [(row["key"], self.database.value_of(row["record"])) for row in found]
+        return list(zip((row["key"] for row in found), self._objects(row["record"] for row in found), strict=True))
 
     def add_evaluation(self, evaluation: Evaluation) -> None:
         """Store an evaluation under its candidate and purpose; it ends the candidate's engine failure."""
@@ -230,6 +244,10 @@ class Archive:
         """Store that the engine failed on a candidate, unless it has its evaluation."""
         self._engine_failures.add(failure)
 
+    def drop_engine_failures(self, purpose: Purpose, *, but: Iterable[str]) -> None:
+        """Drop the engine failures for one purpose but those of these candidates."""
+        self._engine_failures.drop(purpose, but=but)
+
     def engine_failures(self, candidate_id: str | None = None) -> list[EngineFailure]:
         """Return the engine failures of one candidate, or of all, that no evaluation has ended."""
         return self._engine_failures.find(candidate_id)
@@ -237,11 +255,11 @@ class Archive:
     def evaluation(self, candidate_id: str, purpose: Purpose = Purpose.SEARCH) -> Evaluation | None:
         """Return a candidate's evaluation for this purpose, or None."""
         found = self._records("evaluations", {"candidate_id": candidate_id, "purpose": purpose})
-        return Evaluation.from_json(found[0]) if found else None
+        return self._decoded(Evaluation, found[:1])[0] if found else None
 
     def evaluations(self, *, purpose: Purpose | None = None, status: Status | None = None) -> list[Evaluation]:
         """Return the evaluations that match, in the order in which they came."""
-        return [Evaluation.from_json(r) for r in self._records("evaluations", {"purpose": purpose, "status": status})]
+        return self._decoded(Evaluation, self._records("evaluations", {"purpose": purpose, "status": status}))
 
     def ranking(
         self, purpose: Purpose | Sequence[Purpose] = Purpose.SEARCH, limit: int | None = None
@@ -260,7 +278,12 @@ class Archive:
     def rounds(self) -> list[dict[str, Any]]:
         """Return the history, first round first."""
         found = self.database.query("SELECT record FROM rounds ORDER BY round, rowid")
-        return [self.database.value_of(row["record"]) for row in found]
+        rounds = self._objects(row["record"] for row in found)
+        with record_errors(self.path):
+            for entry in rounds:
+                if type(entry["round"]) is not int or not isinstance(entry.get("wall_s"), int | float | None):
+                    raise TypeError(f"round {entry['round']} has no number, or no time")
+        return rounds
 
     def charge(self, entry_id: str, *, cpu_s: float = 0.0, gpu_s: float = 0.0, wall_s: float = 0.0, what: str) -> None:
         """Enter a cost once: a second charge of the same `entry_id` is ignored."""
@@ -276,14 +299,24 @@ class Archive:
         row = self.database.first(f"SELECT record FROM {table} WHERE {key} = ?", [value])
         if row is None:
             raise KeyError(f"{self.path}: no {value} in {table}")
-        found: dict[str, Any] = self.database.value_of(row["record"])
-        return found
+        return self._objects([row["record"]])[0]
 
     def _records(self, table: str, wanted: dict[str, Any]) -> list[dict[str, Any]]:
         given = {column: value for column, value in wanted.items() if value is not None}
         where = " AND ".join(f"{column} = :{column}" for column in given)
         sql = f"SELECT record FROM {table}" + (f" WHERE {where}" if where else "") + " ORDER BY rowid"
-        return [self.database.value_of(row["record"]) for row in self.database.query(sql, given)]
+        return self._objects(row["record"] for row in self.database.query(sql, given))
+
+    def _objects(self, texts: Iterable[str]) -> list[dict[str, Any]]:
+        """Return the JSON objects that were stored; StorageError when one is something else."""
+        found = [self.database.value_of(text) for text in texts]
+        if strange := [value for value in found if not isinstance(value, dict)]:
+            raise StorageError(f"{self.path}: {damaged(f'a record is {str(strange[0])[:40]}, no object')}")
+        return found
+
+    def _decoded(self, kind: type[R], stored: Iterable[dict[str, Any]]) -> list[R]:
+        with record_errors(self.path):
+            return [kind.from_json(value) for value in stored]
 
 
 def _new_search_id() -> str:

@@ -7,14 +7,18 @@ bank is a source of ideas, never of results.
 from __future__ import annotations
 
 import hashlib
-import json
+from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from ridgeline.checkpoints.database import Database, to_text
+from ridgeline.checkpoints.database_kind import Kind
 from ridgeline.checkpoints.migrations import BANK
+from ridgeline.checkpoints.storage_errors import record_errors
+from ridgeline.tools.errors import StorageError
 from ridgeline.tools.machine.places import home_dir
 from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.search import Candidate
@@ -35,6 +39,11 @@ def bank_id(source: str) -> str:
     return "bank-" + hashlib.sha256(source.encode()).hexdigest()[:8]
 
 
+def own_bank() -> Path:
+    """Return the path of the user's own bank: $RIDGELINE_HOME/bank.sqlite."""
+    return home_dir() / "bank.sqlite"
+
+
 class Bank:
     """The seed bank; safe for many processes at once."""
 
@@ -43,12 +52,32 @@ class Bank:
 
     @classmethod
     def open(cls, path: Path | None = None) -> Self:
-        """Open the bank at `path`, by default $RIDGELINE_HOME/bank.sqlite, and make it when missing.
+        """Open the bank at `path`, by default the user's own, and make it when missing.
 
         Raises:
-            StorageError: damaged, read-only, on a full disk, or of a newer schema.
+            StorageError: damaged, read-only, on a full disk, of another kind, or of a newer schema.
         """
-        return cls(Database.open(path or home_dir() / "bank.sqlite", BANK, create=True, what="seed bank"))
+        return cls(Database.open(path or own_bank(), BANK, create=True, what=Kind.BANK))
+
+    @staticmethod
+    def check_openable(path: Path) -> None:
+        """Refuse a path at which no bank can be opened, whose folder does not exist, or one with a damaged kernel.
+
+        Nothing is written.
+
+        Raises:
+            StorageError: as `open` and `check` do; or there is no such folder, which more often is mistyped than meant.
+        """
+        if not path.parent.exists():
+            raise StorageError(f"{path}: the folder {path.parent} does not exist; make it, or mend the bank's name")
+        Database.check_openable(path, BANK, what=Kind.BANK)
+        if path.is_file() and path.stat().st_size:
+            with closing(Database.open_read_only(path, BANK, what=Kind.BANK)) as database:
+                Bank(database).check()
+
+    def check(self) -> None:
+        """Read every kernel; StorageError when one is damaged."""
+        self._decoded(self._database.query("SELECT record FROM kernels"))
 
     def close(self) -> None:
         """Close the file."""
@@ -80,6 +109,14 @@ class Bank:
 
         The best kernel of each problem comes first, then the second best of each, so that one easy problem does not
         fill the list.
+
+        Raises:
+            StorageError: a kernel's record is damaged.
         """
         found = self._database.query(_SEEDS, {"family": family, "device_arch": device_arch, "limit": limit})
-        return [Candidate.from_json(json.loads(row["record"])) for row in found]
+        return self._decoded(found)
+
+    def _decoded(self, rows: Iterable[dict[str, Any]]) -> list[Candidate]:
+        values = [self._database.value_of(row["record"]) for row in rows]
+        with record_errors(self._database.path):
+            return [Candidate.from_json(value) for value in values]

@@ -78,7 +78,9 @@ def remove_run(run_dir: Path) -> None:
     """
     if not (run_dir / FILE_NAME).is_file():
         raise RunError(f"{run_dir}: not a run folder (no {FILE_NAME}); nothing removed")
-    with lock_run(run_dir), storage_errors(run_dir):
+    with lock_run(run_dir):
         doomed = run_dir.with_name(f".removed-{run_dir.name}-{os.getpid()}")
-        os.rename(run_dir, doomed)
-        shutil.rmtree(doomed)
+        with storage_errors(run_dir):
+            os.rename(run_dir, doomed)
+        with storage_errors(doomed):
+            shutil.rmtree(doomed)

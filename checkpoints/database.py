@@ -24,11 +24,14 @@ from typing import Any, Self
 
 import sqlite_utils
 
+from ridgeline.checkpoints.database_kind import Kind, check_begins, check_kind, no_database_of
 from ridgeline.checkpoints.storage_errors import BUSY_TIMEOUT_S, OCCUPIED, UNWRITABLE, damaged, storage_errors
 from ridgeline.tools.errors import StorageError
 
 _INFINITY = "\u0001infinity"
 
+_WITHOUT_SHM = UNWRITABLE | {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL}
+"""Errors of a reader that cannot make the -shm file it needs beside a log: a read-only folder, or a full disk."""
 _OCCUPIED_WAIT_S = 0.02
 
 
@@ -57,15 +60,16 @@ class Database:
         self._lock = threading.RLock()
 
     @classmethod
-    def open(cls, path: Path, migrations: Sequence[Migration], *, create: bool, what: str) -> Self:
+    def open(cls, path: Path, migrations: Sequence[Migration], *, create: bool, what: Kind) -> Self:
         """Open `path`, make it when `create`, and bring its schema up to date. `what` names it in messages.
 
         Raises:
-            StorageError: missing, damaged, unwritable, full, or written by a newer Ridgeline.
+            StorageError: missing, damaged, unwritable, full, of another kind, or written by a newer Ridgeline.
         """
         if not create and not path.is_file():
             raise StorageError(f"{path}: no such {what}")
         with storage_errors(path):
+            check_begins(path, what)
             if create:
                 path.parent.mkdir(parents=True, exist_ok=True)
             connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, check_same_thread=False)
@@ -78,7 +82,7 @@ class Database:
         return cls(path, rows)
 
     @classmethod
-    def open_read_only(cls, path: Path, migrations: Sequence[Migration], *, what: str) -> Self:
+    def open_read_only(cls, path: Path, migrations: Sequence[Migration], *, what: Kind) -> Self:
         """Open `path` to read it, also on a read-only disk, and change neither the file nor its folder.
 
         Commits that a killed process left in the -wal file are read. A file of an older schema is read through a
@@ -86,11 +90,12 @@ class Database:
         covered: a file that no process had open at first and that a process begins to write during the reading.
 
         Raises:
-            StorageError: missing, damaged, or written by a newer Ridgeline.
+            StorageError: missing, damaged, of another kind, or written by a newer Ridgeline.
         """
         if not path.is_file():
             raise StorageError(f"{path}: no such {what}")
         with storage_errors(path):
+            check_begins(path, what)
             connection = _connect_read_only(path.resolve())
             try:
                 rows = sqlite_utils.Database(connection, execute_plugins=False)
@@ -100,6 +105,24 @@ class Database:
                 connection.close()
                 raise
         return cls(path, rows)
+
+    @classmethod
+    def check_openable(cls, path: Path, migrations: Sequence[Migration], *, what: Kind) -> None:
+        """Refuse a path that `open` with `create` would refuse, and write nothing.
+
+        Raises:
+            StorageError: as `open` does.
+        """
+        with storage_errors(path):
+            check_begins(path, what)
+            if path.is_file() and path.stat().st_size:
+                with closing(cls.open_read_only(path, migrations, what=what)) as database:
+                    database.check()
+            if path.exists():
+                path.open("r+b").close()
+            nearest = next(folder for folder in path.absolute().parents if folder.exists())
+            with tempfile.TemporaryFile(dir=nearest):
+                pass
 
     def close(self) -> None:
         """Close the file; closing twice is harmless."""
@@ -128,9 +151,17 @@ class Database:
     def value_of(self, text: str) -> Any:
         """Return the value of JSON text that was stored with `to_text`; StorageError when it is damaged."""
         try:
-            return json.loads(text)
-        except ValueError as error:
+            value = json.loads(text)
+            if "\\u" in text:
+                to_text(value).encode()  # half of a surrogate pair, which no file and no terminal takes
+        except (RecursionError, TypeError, ValueError) as error:  # TypeError: SQLite stores any type in any column
             raise StorageError(f"{self.path}: {damaged(f'a record is not JSON: {error}')}") from error
+        return value
+
+    def check(self) -> None:
+        """Read the whole file; StorageError when it is damaged."""
+        with self._lock, storage_errors(self.path):
+            _check(self._rows)
 
     def copy_to(self, target: Path) -> None:
         """Write a compact, consistent copy of the file, also while others write to it; `target` must not exist."""
@@ -167,9 +198,9 @@ def _connect_read_only(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA user_version").fetchone()
     except sqlite3.OperationalError as error:
         connection.close()
-        if error.sqlite_errorcode & 0xFF not in UNWRITABLE:
+        if error.sqlite_errorcode & 0xFF not in _WITHOUT_SHM:
             raise
-        return _copy_elsewhere(path, companions)  # a read-only folder: SQLite cannot make the -shm it needs
+        return _copy_elsewhere(path, companions)
     return connection
 
 
@@ -202,15 +233,20 @@ def _migrated_copy(connection: sqlite3.Connection, migrations: Sequence[Migratio
 
 
 def _prepare(
-    rows: sqlite_utils.Database, path: Path, migrations: Sequence[Migration], *, create: bool, what: str
+    rows: sqlite_utils.Database, path: Path, migrations: Sequence[Migration], *, create: bool, what: Kind
 ) -> None:
     version = _known_version(rows, path, migrations, create=create, what=what)
-    if version and (damage := rows.conn.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
-        raise sqlite3.DatabaseError(f"malformed: {str(damage).splitlines()[-1]}")
+    if version:
+        _check(rows)
     _enable_wal(rows)
     rows.conn.execute("PRAGMA synchronous=NORMAL")
     if version < migrations[-1].number:
         _migrate(rows, migrations)
+
+
+def _check(rows: sqlite_utils.Database) -> None:
+    if (damage := rows.conn.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
+        raise sqlite3.DatabaseError(f"malformed: {str(damage).splitlines()[-1]}")
 
 
 def _enable_wal(rows: sqlite_utils.Database) -> None:
@@ -231,17 +267,22 @@ def _enable_wal(rows: sqlite_utils.Database) -> None:
 
 
 def _known_version(
-    rows: sqlite_utils.Database, path: Path, migrations: Sequence[Migration], *, create: bool, what: str
+    rows: sqlite_utils.Database, path: Path, migrations: Sequence[Migration], *, create: bool, what: Kind
 ) -> int:
-    version = _version(rows)
+    version, tables = _version(rows), rows.table_names()
+    check_kind(path, what, tables)
     newest = migrations[-1].number
     if version > newest:
         raise StorageError(
             f"{path}: written by a newer Ridgeline (schema {version}, this one knows {newest}); "
             "upgrade with: pip install --upgrade ridgeline"
         )
-    if version == 0 and (rows.table_names() or not create):
-        raise StorageError(f"{path}: not a Ridgeline {what}; name another file or move this one away")
+    if version < 0:
+        raise StorageError(f"{path}: {damaged(f'schema {version}')}")
+    if version == 0 and tables:
+        version = _version(rows)  # read again: another process may have made the tables meanwhile
+    if version == 0 and (tables or not create):
+        raise no_database_of(what, path)
     return version
 
 

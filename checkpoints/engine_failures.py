@@ -6,14 +6,17 @@ evaluation that comes later ends the failure, and a failure never takes the plac
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ridgeline.checkpoints.database import Database
+from ridgeline.checkpoints.database import Database, to_text
 from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.vocabulary import Purpose, ReasonCode, Status
 
 _ADD = """INSERT INTO engine_failures (candidate_id, purpose, reason) VALUES (:candidate_id, :purpose, :reason)
 ON CONFLICT (candidate_id, purpose) DO UPDATE SET reason = excluded.reason"""
+_DROP = """DELETE FROM engine_failures
+WHERE purpose = :purpose AND candidate_id NOT IN (SELECT value FROM json_each(:kept))"""
 _FIND = """SELECT candidate_id, purpose, reason FROM engine_failures
 WHERE :candidate_id IS NULL OR candidate_id = :candidate_id ORDER BY rowid"""
 
@@ -49,6 +52,11 @@ class EngineFailures:
         row = {"candidate_id": failure.candidate_id, "purpose": failure.purpose.value, "reason": failure.reason}
         with self._database.write() as rows:
             rows.execute(_ADD, row)
+
+    def drop(self, purpose: Purpose, *, but: Iterable[str]) -> None:
+        """Drop the failures for one purpose but those of these candidates."""
+        with self._database.write() as rows:
+            rows.execute(_DROP, {"purpose": purpose.value, "kept": to_text(list(but))})
 
     def find(self, candidate_id: str | None = None) -> list[EngineFailure]:
         """Return the failures of one candidate, or of all, in the order in which they came."""

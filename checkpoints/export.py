@@ -17,11 +17,12 @@ from typing import Any
 
 from ridgeline.checkpoints.archive import FILE_NAME, PIECES, Archive
 from ridgeline.checkpoints.database import to_text
+from ridgeline.checkpoints.database_kind import is_database
 from ridgeline.checkpoints.lineage import finding
 from ridgeline.checkpoints.own_files import output_place, replace_file
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs import LOCK_NAME
-from ridgeline.checkpoints.storage_errors import storage_errors
+from ridgeline.checkpoints.storage_errors import record_errors, storage_errors
 from ridgeline.checkpoints.strict_json import finite
 from ridgeline.tools.errors import RunError
 from ridgeline.tools.records.results import SCHEMA_VERSION, Evaluation
@@ -63,7 +64,6 @@ _TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
         ("call_id",),
     ),
 }
-_DATABASE = b"SQLite format 3\0"  # https://www.sqlite.org/fileformat.html
 _RUN_COLUMNS = ("search_id", "description", "baselines", "certificate", "record", "stored_at")
 
 
@@ -82,6 +82,8 @@ def export_archive(run: Path, out: Path, *, is_users: bool = True) -> Path:
     if not place.is_symlink() and _has_text(place):
         raise RunError(f"{target}: holds text, not a database; name another file, or one that ends in .jsonl")
     with Archive.open_read_only(run) as archive, storage_errors(target):
+        archive.database.check()  # here, where the message names the user's file and not the copy
+        archive.run()
         place.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=place.parent, prefix=".export-") as folder:
             copy = Path(folder) / "archive.sqlite"
@@ -96,12 +98,6 @@ def export_archive(run: Path, out: Path, *, is_users: bool = True) -> Path:
 
 def _has_text(file: Path) -> bool:
     return file.is_file() and file.stat().st_size > 0 and not is_database(file)
-
-
-def is_database(file: Path) -> bool:
-    """Return whether a file begins as SQLite's do."""
-    with storage_errors(file), file.open("rb") as opened:
-        return opened.read(len(_DATABASE)) == _DATABASE
 
 
 def merge_archives(into: Path, sources: Sequence[Path]) -> dict[str, int]:
@@ -119,11 +115,19 @@ def merge_archives(into: Path, sources: Sequence[Path]) -> dict[str, int]:
         for archive in archives:
             if not archive.runs():
                 raise RunError(f"{archive.path}: holds no search yet; nothing to merge")
+            _read_all(archive)
         target = stack.enter_context(Archive.open(into))
         before = _counts(target)
         for archive in archives:
             _merge_one(target, archive)
         return {what: count - before[what] for what, count in _counts(target).items()}
+
+
+def _read_all(archive: Archive) -> None:
+    """Read what `into` is read by afterwards: a damaged record of one search would make the merged file unreadable."""
+    archive.database.check()
+    for read in (archive.ideas, archive.candidates, archive.evaluations, archive.rounds):
+        read()
 
 
 def _refuse_own_archive(into: Path) -> None:
@@ -148,7 +152,7 @@ def _counts(archive: Archive) -> dict[str, int]:
 def _merge_one(target: Archive, source: Archive) -> None:
     runs = source.database.query(f"SELECT {', '.join(_RUN_COLUMNS)} FROM runs ORDER BY rowid")
     searches = [row["search_id"] for row in runs]
-    with target.database.write() as rows:
+    with record_errors(source.path), target.database.write() as rows:
         rows.table("runs").upsert_all(runs, pk="search_id")
         for table, (columns, primary_key, ids) in _TABLES.items():
             found = source.database.query(f"SELECT {', '.join(columns)} FROM {table} ORDER BY rowid")

@@ -8,7 +8,7 @@ from typing import Any
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.search import Idea
-from ridgeline.tools.records.vocabulary import Purpose
+from ridgeline.tools.records.vocabulary import SEARCHED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class IdeaResult:
 def idea_results(archive: Archive) -> list[IdeaResult]:
     """Return the results of all ideas, in the order of the ideas."""
     fastest: dict[str, Evaluation] = {}
-    for evaluation in archive.ranking((Purpose.SEARCH, Purpose.TUNE)):
+    for evaluation in archive.ranking(SEARCHED):
         fastest.setdefault(evaluation.candidate_id, evaluation)
     return [_result(archive, idea, fastest) for idea in archive.ideas()]
 

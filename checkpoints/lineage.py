@@ -10,9 +10,8 @@ from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.journal import Journal
 from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.search import Candidate
-from ridgeline.tools.records.vocabulary import Origin, Purpose
+from ridgeline.tools.records.vocabulary import SEARCHED, Origin, Purpose
 
-_FINDING = (Purpose.SEARCH, Purpose.TUNE)
 _CALL_ROUND = re.compile(r"r(\d+)[:i]")
 
 
@@ -69,14 +68,14 @@ def _describe(archive: Archive, candidate: Candidate) -> dict[str, Any]:
 def history(archive: Archive) -> list[dict[str, Any]]:
     """Return one entry per round; round 0, the seeds, has none.
 
-    Each entry: round, ideas, candidates (written by a model), ok (of these), tuned, best_id, best_speedup and
-    best_median_ms (of the round), best_so_far, tokens, usd and wall_s (of the round; None when it was never stored).
-    Other keys come from `save_round`, whose `wall_s` is the search's total at the end of the round.
+    Each entry: round, ideas, candidates (written by a model), ok (of these), tuned, best_id, best_speedup,
+    best_speedup_ci95 and best_median_ms (of the round), best_so_far, tokens, usd and wall_s (of the round; None when it
+    was never stored). Other keys come from `save_round`, whose `wall_s` is the search's total at the end of the round.
     """
     stored = {int(entry["round"]): entry for entry in archive.rounds()}
     candidates = archive.candidates()
     last = max([*stored, *(c.round for c in candidates)], default=0)
-    ranked = archive.ranking(_FINDING)
+    ranked = archive.ranking(SEARCHED)
     spent = _spent_by_round(archive)
     entries, before_s = [], 0.0
     for number in range(1, last + 1):
@@ -104,6 +103,7 @@ def _round_entry(
         "tuned": sum(1 for e in archive.evaluations(purpose=Purpose.TUNE) if e.candidate_id in own),
         "best_id": good[0].candidate_id if good else None,
         "best_speedup": good[0].speedup if good else None,
+        "best_speedup_ci95": good[0].speedup_interval if good else None,
         "best_median_ms": good[0].timing.median_ms if good and good[0].timing else None,
         "best_so_far": so_far.speedup if so_far else None,
     }

@@ -162,9 +162,7 @@ _ENGINE_FAILURES = """CREATE TABLE engine_failures (
   failed_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ','now')),
   PRIMARY KEY (candidate_id, purpose)
 )"""
-_ARE_UNJUDGED = (
-    "reason_code = 'engine_failed' AND purpose <> 'certify'"  # a certificate's engine failure stays its outcome
-)
+_ARE_UNJUDGED = "reason_code = 'engine_failed' AND purpose <> 'certify'"  # it ended the certificates of those versions
 _MOVE_UNJUDGED = f"""INSERT INTO engine_failures (candidate_id, purpose, reason, failed_at)
 SELECT candidate_id, purpose, COALESCE(reason, ''), stored_at FROM evaluations WHERE {_ARE_UNJUDGED} ORDER BY rowid"""
 _EVALUATION_ENDS_FAILURE = """CREATE TRIGGER evaluation_ends_failure AFTER INSERT ON evaluations BEGIN
@@ -174,6 +172,22 @@ _EVALUATION_STAYS = """CREATE TRIGGER evaluation_stays BEFORE INSERT ON engine_f
 WHEN EXISTS (SELECT 1 FROM evaluations WHERE candidate_id = NEW.candidate_id AND purpose = NEW.purpose) BEGIN
   SELECT RAISE(IGNORE);
 END"""
+
+_STATED = (
+    "Composition: "  # began the last sentence of an idea of the offline model: "Composition: row-buffer, prefetch."
+)
+_NAMES = f"rtrim(substr(mechanism, instr(mechanism, '{_STATED}') + {len(_STATED)}), '.')"
+_STATE_COMPOSITIONS = f"""UPDATE ideas SET record = json_set(record, '$.composition', json(
+  CASE {_NAMES} WHEN 'none' THEN '[]' ELSE '["' || replace({_NAMES}, ', ', '","') || '"]' END
+)) WHERE model = 'offline' AND instr(mechanism, '{_STATED}') > 0 AND {_NAMES} NOT GLOB '*[^a-z0-9, -]*'"""
+
+_SKIPPED = "'$.skipped_trials'"
+_PARTED_AT = "instr(value || ': ', ': ')"  # a skipped trial was "shifted: outside the reference's domain"
+_NAME_SKIPPED_TRIALS = f"""UPDATE runs SET description = json_set(description, {_SKIPPED}, json((
+  SELECT json_group_array(json(CASE type WHEN 'text' THEN
+    json_object('name', substr(value, 1, {_PARTED_AT} - 1), 'reason', substr(value, {_PARTED_AT} + 2)) ELSE value END))
+  FROM json_each(description, {_SKIPPED})
+))) WHERE CASE WHEN json_valid(description) THEN json_type(description, {_SKIPPED}) = 'array' END"""
 
 ARCHIVE = (
     Migration(
@@ -215,6 +229,16 @@ ARCHIVE = (
             _EVALUATION_ENDS_FAILURE,
             _EVALUATION_STAYS,
         ),
+    ),
+    Migration(
+        number=5,
+        title="compositions of the offline model's ideas, read out of their last sentence",
+        statements=(_STATE_COMPOSITIONS,),
+    ),
+    Migration(
+        number=6,
+        title="the trials that a reference does not take, each with its name and its reason apart",
+        statements=(_NAME_SKIPPED_TRIALS,),
     ),
 )
 

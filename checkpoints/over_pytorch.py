@@ -12,11 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ridgeline.tools.records.reference_mode import ReferenceMode
 from ridgeline.tools.records.results import Baseline, Baselines, Evaluation, is_within
 from ridgeline.tools.records.vocabulary import PrecisionClass
-
-_FULL_PRECISION = {None, PrecisionClass.EXACT, PrecisionClass.FP32}
-_REDUCED = "_tf32"
 
 
 def speedup_vs_best(evaluation: Evaluation, baselines: Baselines | None) -> float | None:
@@ -29,20 +27,20 @@ def speedup_vs_best(evaluation: Evaluation, baselines: Baselines | None) -> floa
         return evaluation.speedup_vs_best
     if baselines.pending:
         return None
-    precision = evaluation.verdict.precision_class if evaluation.verdict else None
-    best = baselines.best(precision)
-    eager_ms = _eager_ms({b.name: b.median_ms for b in baselines.entries}, precision)
+    best = baselines.best(evaluation.precision_class)
+    eager_ms = _eager_ms({b.name: b.median_ms for b in baselines.entries}, evaluation.precision_class)
     if best is None or best.median_ms is None or not eager_ms:
         return None
     return evaluation.speedup * best.median_ms / eager_ms
 
 
-def over_each(
-    speedup: float | None, precision: PrecisionClass | None, entries: Sequence[Mapping[str, Any]]
-) -> dict[str, float]:
-    """Return the speedup over each baseline that ran, by name; `speedup` is over eager of the kernel's class."""
+def over_each(speedup: float | None, precision: str | None, entries: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Return the speedup over each baseline that ran, by name; `speedup` is over eager of the kernel's class.
+
+    `precision` and `entries` are those of result.json.
+    """
     times = {entry["name"]: entry["median_ms"] for entry in entries}
-    eager_ms = _eager_ms(times, precision)
+    eager_ms = _eager_ms(times, PrecisionClass(precision) if precision else None)
     if not speedup or not eager_ms:
         return {}
     return {name: speedup * median_ms / eager_ms for name, median_ms in times.items() if median_ms}
@@ -51,9 +49,13 @@ def over_each(
 def without_figure(baselines: Iterable[Baseline], precision: PrecisionClass | None) -> list[str]:
     """Return the names of the failed configurations among those that a kernel of this class is compared with."""
     failed = [b for b in baselines if b.median_ms is None and is_within(b.precision_class, precision)]
-    return [b.name for b in failed if precision not in _FULL_PRECISION or not b.name.endswith(_REDUCED)]
+    return [b.name for b in failed if _is_reduced(precision) or not b.name.uses_tf32]
 
 
 def _eager_ms(times: Mapping[str, float | None], precision: PrecisionClass | None) -> float | None:
-    reduced = times.get(f"eager{_REDUCED}") if precision not in _FULL_PRECISION else None
-    return reduced or times.get("eager")
+    with_tf32 = times.get(ReferenceMode.EAGER_TF32) if _is_reduced(precision) else None
+    return with_tf32 or times.get(ReferenceMode.EAGER)
+
+
+def _is_reduced(precision: PrecisionClass | None) -> bool:
+    return precision is not None and precision.is_reduced

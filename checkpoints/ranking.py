@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from ridgeline.tools.records.results import Evaluation
-from ridgeline.tools.records.vocabulary import PrecisionClass
 
 
 def fastest_first(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
@@ -26,8 +25,7 @@ def fastest_first(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
 
 
 def _is_reduced(evaluation: Evaluation) -> bool:
-    exact = {None, PrecisionClass.EXACT, PrecisionClass.FP32}
-    return (evaluation.verdict.precision_class if evaluation.verdict else None) not in exact
+    return evaluation.precision_class is not None and evaluation.precision_class.is_reduced
 
 
 def _steady_ms(evaluation: Evaluation, usual_ms: dict[bool, float]) -> float:

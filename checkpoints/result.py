@@ -14,24 +14,23 @@ from ridgeline.checkpoints.journal import Journal
 from ridgeline.checkpoints.lineage import certificate_of, finding, history, lineage
 from ridgeline.checkpoints.over_pytorch import speedup_vs_best, without_figure
 from ridgeline.checkpoints.run_record import RunRecord
+from ridgeline.checkpoints.storage_errors import record_errors
 from ridgeline.checkpoints.strict_json import finite
 from ridgeline.tools.errors import StorageError
 from ridgeline.tools.records.keys import compared_ids
 from ridgeline.tools.records.results import SCHEMA_VERSION, Baseline, Baselines, Comparison, Evaluation
 from ridgeline.tools.records.search import Candidate
-from ridgeline.tools.records.vocabulary import Label, Origin, Purpose
+from ridgeline.tools.records.vocabulary import LANGUAGES, SEARCHED, Label, Origin, Purpose, RunState
 
-STATE_WORDS: dict[str, str] = {
-    "finished": "finished: every round is done",
-    "stopped": "stopped, and can be resumed",
-    "budget": "finished: the budget is spent",
-    "at_floor": "finished: at the roofline floor, nothing is left to gain",
-    "stalled": "finished: rounds gained no more, or no model had a further idea",
-    "no_gain": "finished without a gain: no kernel was certified as faster than eager PyTorch",
+STATE_WORDS: dict[RunState, str] = {
+    RunState.FINISHED: "finished: every round is done",
+    RunState.STOPPED: "stopped, and can be resumed",
+    RunState.BUDGET: "finished: the budget is spent",
+    RunState.AT_FLOOR: "finished: at the roofline floor, nothing is left to gain",
+    RunState.STALLED: "finished: nothing more was gained or proposed",
+    RunState.NO_GAIN: "finished without a gain: no kernel was certified as faster than eager PyTorch",
 }
-"""Words for the states in which a search ends, in the command line and in the report."""
-STATES = tuple(STATE_WORDS)
-LANGUAGES = ("cpp", "cu", "py")
+"""Words for the states in which a session ends, in the command line and in the report."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,13 +61,14 @@ def choose_best(archive: Archive) -> Best | None:
     A stored `best_id` of "" is the graph's statement that no kernel stood up.
     """
     run = archive.run()
-    ranked = archive.ranking((Purpose.SEARCH, Purpose.TUNE), limit=1)
+    ranked = archive.ranking(SEARCHED, limit=1)
     winner = run.best_id if run.best_id is not None else (ranked[0].candidate_id if ranked else None)
     if not winner:
         return None
     certified = archive.evaluation(winner, Purpose.CERTIFY)
     evaluation = certified if certified and certified.speedup is not None else finding(archive, winner)
-    return Best(candidate=archive.candidate(winner), evaluation=evaluation) if evaluation else None
+    with record_errors(archive.path):  # the candidate may be gone from its table
+        return Best(candidate=archive.candidate(winner), evaluation=evaluation) if evaluation else None
 
 
 def build_result(archive: Archive) -> dict[str, Any]:
@@ -85,7 +85,7 @@ def build_result(archive: Archive) -> dict[str, Any]:
             "problem": run.problem_name,
             "device": _device(run, baselines),
             "versions": _versions(archive, run),
-            "state": run.state if run.state in STATES else "stopped",
+            "state": (run.state if run.state in STATE_WORDS else RunState.STOPPED).value,
             "rounds": len(rounds),
             "candidates": len(archive.candidates(origin=Origin.MODEL)),
             "tuned": len(archive.evaluations(purpose=Purpose.TUNE)),
@@ -120,19 +120,22 @@ def _versions(archive: Archive, run: RunRecord) -> dict[str, str]:
 def _best_entry(archive: Archive, best: Best, baselines: Baselines | None) -> dict[str, Any]:
     evaluation = best.evaluation
     vs_seed = speedup_vs_seed(archive, best.candidate.id)
+    with record_errors(archive.path):
+        idea = archive.idea(best.candidate.idea_id).title if best.candidate.idea_id else None
     return {
         "id": best.candidate.id,
-        "idea": archive.idea(best.candidate.idea_id).title if best.candidate.idea_id else None,
+        "idea": idea,
         "origin": best.candidate.origin.value,
         "round": best.candidate.round,
         "source_path": best.file_name,
         "speedup": evaluation.speedup,
-        "speedup_ci95": _interval(evaluation),
+        "speedup_ci95": evaluation.speedup_interval,
         "speedup_vs_best": speedup_vs_best(evaluation, baselines),
         "baselines_failed": _baselines_failed(archive, evaluation, baselines),
         "speedup_vs_seed": vs_seed.ratio if vs_seed else None,
         "speedup_vs_seed_ci95": list(vs_seed.ratio_ci95) if vs_seed else None,
         "median_ms": evaluation.timing.median_ms if evaluation.timing else None,
+        "reference_ms": evaluation.timing.reference_ms if evaluation.timing else None,
         "precision_class": _precision(evaluation),
         "labels": _labels(evaluation),
     }
@@ -141,8 +144,10 @@ def _best_entry(archive: Archive, best: Best, baselines: Baselines | None) -> di
 def _baselines_failed(archive: Archive, evaluation: Evaluation, baselines: Baselines | None) -> list[str]:
     """Return the configurations of PyTorch that failed in the measurement behind `speedup_vs_best`."""
     again = (certificate_of(archive, evaluation.candidate_id) or {}).get("baselines")
-    entries = [Baseline.from_json(entry) for entry in again] if again else baselines.entries if baselines else ()
-    return without_figure(entries, evaluation.verdict.precision_class if evaluation.verdict else None)
+    with record_errors(archive.path):
+        measured_again = [Baseline.from_json(entry) for entry in again or ()]
+    entries = measured_again if again else baselines.entries if baselines else ()
+    return without_figure(entries, evaluation.precision_class)
 
 
 def speedup_vs_seed(archive: Archive, candidate_id: str) -> Comparison | None:
@@ -152,12 +157,15 @@ def speedup_vs_seed(archive: Archive, candidate_id: str) -> Comparison | None:
     """
     seeds = {c.id for c in archive.candidates(origin=Origin.SEED)}
     found = {}  # by seed; a later measurement, as by another judge, replaces an earlier one
-    for key, record in archive.records("comparisons"):
-        first, second = compared_ids(key)
-        if second == candidate_id and first in seeds:
-            found[first] = Comparison.from_json(record)
-        elif first == candidate_id and second in seeds:
-            found[second] = _inverse(Comparison.from_json(record))
+    with record_errors(archive.path):
+        for key, record in archive.records("comparisons"):
+            if "finding" in record:  # a FailedComparison has no ratio
+                continue
+            first, second = compared_ids(key)
+            if second == candidate_id and first in seeds:
+                found[first] = Comparison.from_json(record)
+            elif first == candidate_id and second in seeds:
+                found[second] = _inverse(Comparison.from_json(record))
     return min(found.values(), key=lambda c: c.ratio, default=None)
 
 
@@ -192,7 +200,7 @@ def evaluation_line(file: str, evaluation: Evaluation, baselines: Baselines | No
             "precision_class": _precision(evaluation),
             "median_ms": timing.median_ms if timing else None,
             "speedup": evaluation.speedup,
-            "speedup_ci95": _interval(evaluation),
+            "speedup_ci95": evaluation.speedup_interval,
             "speedup_vs_best": speedup_vs_best(evaluation, baselines),
             "reference_ms": timing.reference_ms if timing else None,
             "baselines": baseline_entries(baselines),
@@ -212,13 +220,7 @@ def _labels(evaluation: Evaluation) -> list[str]:
 
 
 def _precision(evaluation: Evaluation) -> str | None:
-    precision = evaluation.verdict.precision_class if evaluation.verdict else None
-    return precision.value if precision else None
-
-
-def _interval(evaluation: Evaluation) -> list[float] | None:
-    interval = evaluation.timing.speedup_ci95 if evaluation.timing and evaluation.speedup is not None else None
-    return list(interval) if interval else None
+    return evaluation.precision_class.value if evaluation.precision_class else None
 
 
 def show_run(archive: Archive) -> dict[str, Any]:
@@ -232,7 +234,7 @@ def show_run(archive: Archive) -> dict[str, Any]:
             "run": archive.path.parent.name,
             "search_id": run.search_id,
             **{k: result[k] for k in ("problem", "device", "baselines", "floor_ms", "best")},
-            "state": run.state or result["state"],  # also "running"
+            "state": run.state.value if run.state else result["state"],  # also "running"
             "rounds": result["history"],
             "ideas": [result.to_json() for result in idea_results(archive)],
             "lineage": lineage(archive, best["id"]) if best else [],

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Self
 
+from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.results import Baselines
+from ridgeline.tools.records.vocabulary import RunState
+
+KEYLESS = "offline"
+"""Name of the model that needs no key and composes kernels itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunRecord:
+class RunRecord(Record):
     """One search; a field of None was never stored.
 
     The same class is a change: `Archive.save_run` stores the fields that are not None and leaves the others as they are.
@@ -35,8 +40,9 @@ class RunRecord:
     started_at: str | None = None  # UTC, ISO 8601
 
     # The progress.
-    budget: Mapping[str, float | None] | None = None  # of the latest session
-    state: str | None = None  # "running", or one of `result.STATES`
+    budget: Mapping[str, Any] | None = None  # of the latest session
+    state: RunState | None = None
+    stop_reason: str | None = None  # the stop rule that ended the search, in words
     wall_s: float | None = None  # over all sessions
     bank_read: bool | None = None
     sandbox_tier: str | None = None
@@ -55,37 +61,28 @@ class RunRecord:
         return str((self.problem or {}).get("name", ""))
 
     @property
+    def is_keyless(self) -> bool:
+        """Say whether the offline model searches alone."""
+        return self.models == (KEYLESS,)
+
+    @property
     def has_begun(self) -> bool:
         """Say whether the search stored its request."""
         return self.settings is not None
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields that are not None; a `best_id` of "" becomes null."""
-        values = {f.name: value for f in fields(self) if (value := getattr(self, f.name)) is not None}
-        for name in ("device", "baselines_again"):
-            if name in values:
-                values[name] = values[name].to_json()
-        if "models" in values:
-            values["models"] = list(values["models"])
-        if "best_id" in values:
-            values["best_id"] = values["best_id"] or None
-        return values
+        values = {name: value for name, value in Record.to_json(self).items() if value is not None}
+        return values | ({"best_id": None} if self.best_id == "" else {})
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Return the record of a stored object; keys that the class does not have are ignored.
 
+        A state of "" is an older archive's, of a search that is not over.
+
         Raises:
             KeyError, TypeError, ValueError: a field is not what `to_json` wrote.
         """
-        known = {f.name for f in fields(cls)}
-        values = {name: value for name, value in data.items() if name in known and value is not None}
-        if "device" in values:
-            values["device"] = Device.from_json(values["device"])
-        if "baselines_again" in values:
-            values["baselines_again"] = Baselines.from_json(values["baselines_again"])
-        if "models" in values:
-            values["models"] = tuple(values["models"])
-        if "best_id" in data:
-            values["best_id"] = data["best_id"] or ""
-        return cls(**values)
+        best = {"best_id": data["best_id"] or ""} if "best_id" in data else {}
+        return super(RunRecord, cls).from_json({**data, **best, "state": data.get("state") or None})

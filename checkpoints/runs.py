@@ -10,16 +10,18 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ridgeline.checkpoints.archive import FILE_NAME, Archive
+from ridgeline.checkpoints.database_kind import kind_of
 from ridgeline.checkpoints.own_files import refuse_links
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.storage_errors import storage_errors
 from ridgeline.tools.errors import RunError, StorageError
+from ridgeline.tools.records.vocabulary import RunState
 
 LOCK_NAME = ".lock"
 _LEFT_BY_A_START = {LOCK_NAME, "run.log"}
-UNFINISHED = {None, "", "running", "stopped"}
+UNFINISHED = {None, RunState.RUNNING, RunState.STOPPED}
 KILLED = "killed, resumable"
-RESUMABLE = UNFINISHED | {"budget"}
+RESUMABLE = UNFINISHED | {RunState.BUDGET}
 
 
 @contextmanager
@@ -36,25 +38,70 @@ def lock_run(run_dir: Path) -> Iterator[None]:
     descriptor = _open_lock(run_dir)
     try:
         _take(descriptor, run_dir)
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        with suppress(OSError):  # a full disk: nothing but the message to another process needs the number
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         yield
     finally:
         os.close(descriptor)
 
 
 def check_vacant(run_dir: Path) -> None:
-    """Refuse a folder with foreign files, among which the run's files would lie.
+    """Refuse a folder in which no new search can begin.
 
     Raises:
-        RunError: the folder is not empty and no run's folder.
+        RunError: it is a file, another process holds it, or it holds a search or other things.
+        StorageError: it cannot be read.
     """
-    if not run_dir.is_dir() or (run_dir / FILE_NAME).is_file():
+    refuse_held(run_dir)
+    if not (run_dir / FILE_NAME).is_file():
+        refuse_foreign(run_dir, _LEFT_BY_A_START, "run's; name a new --run-dir")
         return
-    with storage_errors(run_dir):
-        other = sorted({child.name for child in run_dir.iterdir()} - _LEFT_BY_A_START)
+    with Archive.open_read_only(run_dir) as archive:
+        if archive.run().has_begun:
+            raise holds_a_search(run_dir)
+
+
+def holds_a_search(run_dir: Path) -> RunError:
+    """Return the error of a new search in a folder that holds one."""
+    return RunError(f"{run_dir}: holds a search already; pass --resume, or choose another --run-dir")
+
+
+def refuse_foreign(folder: Path, own: set[str], whose: str) -> None:
+    """Refuse a folder with foreign files, among which new files would lie.
+
+    Args:
+        folder: may be missing.
+        own: names that do not count.
+        whose: the last words of the message: "run's; name …".
+
+    Raises:
+        RunError: the path or one above it is a file, or the folder holds something else.
+    """
+    for path in (folder, *folder.parents):
+        if path.exists() and not path.is_dir():
+            raise RunError(f"{path}: is a file, and no {whose}")
+    if not folder.is_dir():
+        return
+    with storage_errors(folder):
+        other = sorted({child.name for child in folder.iterdir()} - own)
     if other:
-        raise RunError(f"{run_dir}: a folder with other things in it ({other[0]}, …), no run's; name a new --run-dir")
+        raise RunError(f"{folder}: a folder with other things in it ({other[0]}, …), no {whose}")
+
+
+def refuse_held(run_dir: Path) -> None:
+    """Refuse a folder that another process holds now; `lock_run` is what keeps it out.
+
+    Raises:
+        RunError: another process, which the message names, holds the folder.
+    """
+    if is_locked(run_dir):
+        raise _held(run_dir, (run_dir / LOCK_NAME).read_text(errors="replace"))
+
+
+def _held(run_dir: Path, holder: str) -> RunError:
+    holder = holder[:32].strip() or "unknown"
+    return RunError(f"{run_dir}: in use by process {holder}; wait for it, or stop it with: kill {holder}")
 
 
 def _open_lock(run_dir: Path) -> int:
@@ -67,8 +114,7 @@ def _take(descriptor: int, run_dir: Path) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
-        raise RunError(f"{run_dir}: in use by process {holder}; wait for it, or stop it with: kill {holder}") from None
+        raise _held(run_dir, os.pread(descriptor, 32, 0).decode(errors="replace")) from None
     if not os.path.samestat(os.fstat(descriptor), os.stat(run_dir / LOCK_NAME)):
         raise RunError(f"{run_dir}: was removed just now by another process; try again")
 
@@ -93,9 +139,9 @@ def state_now(run_dir: Path, run: RunRecord) -> str:
 
     An exported archive keeps the state that it was exported with.
     """
-    state = run.state or "running"
+    state = run.state or RunState.RUNNING
     is_in_its_folder = (run_dir / LOCK_NAME).exists() and run.exported_at is None
-    return KILLED if state == "running" and is_in_its_folder and not is_locked(run_dir) else state
+    return KILLED if state is RunState.RUNNING and is_in_its_folder and not is_locked(run_dir) else state
 
 
 def check_graph_version(archive: Archive, version: int | str) -> None:
@@ -161,25 +207,33 @@ def find_run(runs_dir: Path, id_or_path: str | Path) -> Path:
     if (path / FILE_NAME).is_file():
         return path
     wanted = str(id_or_path)
-    folders = run_folders(runs_dir)
-    matches = [f for f in folders if f.name == wanted] or [f for f in folders if wanted and f.name.startswith(wanted)]
-    matches = matches or [f for f in folders if (found := read_run(f)) and found.search_id == wanted]
+    matches, folders = matching_runs(runs_dir, wanted), run_folders(runs_dir)
     if len(matches) == 1:
         return matches[0]
     if matches:
         raise RunError(f"{wanted}: several runs match: {', '.join(f.name for f in matches)}; name one in full")
+    if os.path.lexists(path / FILE_NAME):
+        raise RunError(f"{wanted}: its {FILE_NAME} is not a file, so it cannot go on; restore it or start a new run")
     if (path / LOCK_NAME).exists():
         raise RunError(f"{wanted}: its {FILE_NAME} is gone, so it cannot go on; restore it or start a new run")
     near = difflib.get_close_matches(wanted, [f.name for f in folders], n=3, cutoff=0.4)
     raise RunError(f"{wanted}: {_what_it_is(path)}{_where_runs_are(runs_dir, len(folders), near)}")
 
 
+def matching_runs(runs_dir: Path, wanted: str) -> list[Path]:
+    """Return the run folders that a name, the beginning of names, or a search id means, oldest first."""
+    folders = run_folders(runs_dir)
+    matches = [f for f in folders if f.name == wanted] or [f for f in folders if wanted and f.name.startswith(wanted)]
+    return matches or [f for f in folders if (found := read_run(f)) and found.search_id == wanted]
+
+
 def _what_it_is(path: Path) -> str:
     """Return words for a path that is no run folder."""
     if path.is_dir():
-        return f"a folder, but no run's (it holds no {FILE_NAME})"
+        return "a folder that holds no run"
     if path.is_file():
-        return "a file, not a run's folder"
+        kind = kind_of(path)
+        return f"a Ridgeline {kind}, not a run's folder" if kind else "a file, not a run's folder"
     return "no such run"
 
 

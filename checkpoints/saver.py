@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import aiosqlite
 
 from ridgeline.checkpoints.storage_errors import BUSY_TIMEOUT_S, storage_errors
 
 if TYPE_CHECKING:  # importing LangGraph takes most of a second: only a run pays for it
+    from langchain_core.runnables import RunnableConfig
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 FILE_NAME = "search.sqlite"
@@ -44,8 +46,6 @@ async def open_saver(path: Path) -> AsyncIterator[AsyncSqliteSaver]:
     Raises:
         StorageError: the file is damaged or cannot be written, now or while the block runs.
     """
-    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-
     with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         # aiosqlite's thread outlives a failed connect and then speaks to a closed event loop: fail here, without it.
@@ -55,7 +55,7 @@ async def open_saver(path: Path) -> AsyncIterator[AsyncSqliteSaver]:
         async with aiosqlite.connect(path, timeout=BUSY_TIMEOUT_S) as connection:
             await connection.execute("PRAGMA journal_mode=WAL")
             await connection.execute("PRAGMA synchronous=NORMAL")
-            saver = AsyncSqliteSaver(connection)
+            saver = _make_saver(connection)
             await saver.setup()
             try:
                 yield saver
@@ -69,6 +69,26 @@ async def open_saver(path: Path) -> AsyncIterator[AsyncSqliteSaver]:
     except sqlite3.Error:
         with storage_errors(path):
             raise
+
+
+def _make_saver(connection: aiosqlite.Connection) -> AsyncSqliteSaver:
+    """Return a saver that stores nothing but the error of a task that was cancelled.
+
+    LangGraph stores beside it what the task had written until then. A resumed graph takes these writes for the task's
+    whole output: cut between its values and its edges, the task is not run again, and the graph ends there.
+    """
+    from langgraph.checkpoint.serde.types import ERROR
+    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+    class WholeTasksSaver(AsyncSqliteSaver):
+        async def aput_writes(
+            self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+        ) -> None:
+            errors = [(channel, value) for channel, value in writes if channel == ERROR]
+            is_cancelled = any(isinstance(error, asyncio.CancelledError) for _, error in errors)
+            await super().aput_writes(config, errors if is_cancelled else writes, task_id, task_path)
+
+    return WholeTasksSaver(connection)
 
 
 async def prune(saver: AsyncSqliteSaver, thread_id: str, keep_last: int = 2) -> int:

@@ -12,6 +12,7 @@ from ridgeline.tools.errors import StorageError
 BUSY_TIMEOUT_S = 30.0
 
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}
+_SIGNS = ("malformed", "decode", "no such column", "no such table", "already exists", "duplicate column name")
 UNWRITABLE = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}
 OCCUPIED = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
@@ -33,11 +34,30 @@ def storage_errors(path: Path) -> Iterator[None]:
         ) from error
 
 
+_SPOILED = (
+    *(ArithmeticError, AttributeError, KeyError, TypeError, ValueError),
+    sqlite3.IntegrityError,
+    NotImplementedError,  # LangGraph's, of a type of checkpoint that it does not know
+)
+
+
+@contextmanager
+def record_errors(path: Path) -> Iterator[None]:
+    """Turn what a stored record with a wrong value raises inside the block into a StorageError that names `path`.
+
+    The block does nothing but read records, or copy them: an error of ours in it would be told as damage.
+    """
+    try:
+        yield
+    except _SPOILED as error:
+        raise StorageError(f"{path}: {damaged(f'a record is spoiled: {error}')}") from error
+
+
 def _remedy(error: sqlite3.Error) -> str:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_FULL:
-        return "the disk is full; free some space and resume"
-    if code in _DAMAGED or any(sign in str(error) for sign in ("malformed", "decode")):
+        return "the disk is full; free some space and try again"
+    if code in _DAMAGED or any(sign in str(error) for sign in _SIGNS):
         return damaged(str(error))
     if code in UNWRITABLE:
         return f"cannot be written ({error}); check the folder's permissions or choose another"

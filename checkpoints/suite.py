@@ -6,31 +6,60 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ridgeline.checkpoints.own_files import replace_file
-from ridgeline.checkpoints.result import STATES
 from ridgeline.checkpoints.runs import is_locked
 from ridgeline.checkpoints.storage_errors import storage_errors
 from ridgeline.checkpoints.strict_json import finite, pretty
 from ridgeline.tools.errors import RunError
+from ridgeline.tools.records.vocabulary import RunState, SearchOutcome
 
 FILE_NAME = "suite.json"
 SCHEMA_VERSION = 1
 FAST_P = (0.0, 1.0, 1.5, 2.0)
 """Speedups p for which fast_p is told, KernelBench's measure (Ouyang et al., 2025, arXiv:2502.10517)."""
 
-_IN_WORDS: dict[type, str] = {int: "a whole number", list: "a list", dict: "an object", str: "text"}
+_IN_WORDS: dict[type, str] = {
+    int: "a whole number",
+    list: "a list",
+    dict: "an object",
+    str: "text",
+    bool: "true or false",
+}
+_OPTIONAL: dict[str, type] = {"state": str, "reason": str, "correct": bool, "certified": bool}
 
-REFUSED, FAILED = "refused", "failed"
-ROW_STATES = ("planned", "running", REFUSED, FAILED, *STATES)
-"""A search's states, and: planned (not begun), running, refused (reference, device or keyless model), failed (machine or
-Ridgeline)."""
+S = TypeVar("S", bound=StrEnum)
 
-DONE = frozenset(STATES) - {"stopped"}
+
+class RowState(StrEnum):
+    """The state of one problem of a suite: its run's, or why it has no run."""
+
+    PLANNED = "planned"
+    REFUSED = "refused"  # by the reference, the device or the keyless model
+    FAILED = "failed"  # by a fault of the machine or of Ridgeline
+    RUNNING = RunState.RUNNING.value
+    STOPPED = RunState.STOPPED.value
+    FINISHED = RunState.FINISHED.value
+    BUDGET = RunState.BUDGET.value
+    AT_FLOOR = RunState.AT_FLOOR.value
+    STALLED = RunState.STALLED.value
+    NO_GAIN = RunState.NO_GAIN.value
+
+
+class SuiteState(StrEnum):
+    """The state of a suite."""
+
+    RUNNING = "running"
+    STOPPED = "stopped"
+    FINISHED = "finished"
+
+
+DONE = frozenset(RowState(outcome) for outcome in SearchOutcome)
 """States of rows that a resumed suite leaves alone."""
-ENDED = DONE | {REFUSED, FAILED}
+ENDED = DONE | {RowState.REFUSED, RowState.FAILED}
 """States of rows that a suite has tried. A resumed suite tries refused and failed rows again."""
 
 
@@ -41,7 +70,7 @@ class Row:
     name: str
     problem: str  # its problem.yaml
     run: str  # the search's folder, relative to the suite's
-    state: str = "planned"
+    state: RowState = RowState.PLANNED
     reason: str = ""  # why it was refused or failed
     correct: bool = False  # it has a kernel that passed verification and was timed
     speedup: float | None = None  # eager PyTorch of the kernel's precision class / kernel
@@ -49,12 +78,12 @@ class Row:
     certified: bool = False
     precision_class: str | None = None
 
-    def ended(self, report: dict[str, Any], *, state: str, certified: bool) -> Row:
+    def ended(self, report: dict[str, Any], *, state: RunState, certified: bool) -> Row:
         """Return the row of a search that ended, given its result.json."""
         best = report.get("best") or {}
         return replace(
             self,
-            state=state,
+            state=RowState(state),
             reason="",
             correct=best.get("speedup") is not None,
             speedup=best.get("speedup"),
@@ -70,7 +99,7 @@ class Suite:
 
     options: dict[str, Any] = field(default_factory=dict)  # of `ridgeline run`, for every search
     rows: tuple[Row, ...] = ()
-    state: str = "running"  # running, stopped, finished
+    state: SuiteState = SuiteState.RUNNING
 
     def with_row(self, index: int, row: Row) -> Suite:
         """Return the suite with the row at `index` replaced."""
@@ -133,9 +162,9 @@ def read_suite(folder: Path) -> Suite:
     if not path.is_file():
         raise RunError(f"{folder}: holds no {FILE_NAME}; name a suite's folder, or begin one without --resume")
     with storage_errors(path):
-        text = path.read_text(encoding="utf-8")
+        stored = path.read_bytes()
     try:
-        content = json.loads(text)
+        content = json.loads(stored)
         _expect(content, {"schema_version": int}, "it")
         if content["schema_version"] != SCHEMA_VERSION:
             raise RunError(
@@ -143,11 +172,22 @@ def read_suite(folder: Path) -> Suite:
             )
         _expect(content, {"problems": list, "options": dict, "state": str}, "it")
         rows = tuple(_row(number, row) for number, row in enumerate(content["problems"], start=1))
+        state = _state(SuiteState, content["state"], "it")
+    except RecursionError:
+        raise RunError(f"{path}: is damaged: it is nested too deep; restore it or begin a new suite") from None
     except (TypeError, ValueError) as error:
         raise RunError(f"{path}: is damaged: {error}; restore it or begin a new suite") from None
     for row in rows:
         _expect_inside(path, folder, row)
-    return Suite(options=content["options"], rows=rows, state=content["state"])
+    return Suite(options=content["options"], rows=rows, state=state)
+
+
+def _state(kind: type[S], stored: str, where: str) -> S:
+    """Return the state that a text names; ValueError, in words, when it names none."""
+    try:
+        return kind(stored)
+    except ValueError:
+        raise ValueError(f"{where}: {stored!r} is no state") from None
 
 
 def _row(number: int, value: Any) -> Row:
@@ -156,12 +196,15 @@ def _row(number: int, value: Any) -> Row:
     _expect(value, {"name": str, "problem": str, "run": str}, where)
     if unknown := sorted(value.keys() - {each.name for each in fields(Row)}):
         raise ValueError(f"{where} has a field {unknown[0]!r}, which none has")
-    row = Row(**value)
-    if row.state not in ROW_STATES:
-        raise ValueError(f"{where}: {row.state!r} is no state")
+    _expect({"state": "planned", "reason": "", "correct": False, "certified": False} | value, _OPTIONAL, where)
+    row = Row(**value | {"state": _state(RowState, value.get("state", RowState.PLANNED), where)})
     for name in ("speedup", "speedup_vs_best"):
         if not isinstance(getattr(row, name), int | float | None):
             raise TypeError(f"{where}: its {name} is no number")
+    if not isinstance(row.precision_class, str | None):
+        raise TypeError(f"{where}: its precision_class is no text")
+    if "\0" in row.run + row.problem:
+        raise ValueError(f"{where}: no path holds a null character")
     return row
 
 
@@ -193,15 +236,21 @@ def find_suite(runs_dir: Path, wanted: str) -> Path:
     """Return the suite folder that a user names by path or by name below `runs_dir`; "" is the newest unfinished one.
 
     Raises:
-        RunError: there is none.
+        RunError: there is none; when one of several cannot be read, the message is about that one.
     """
     for folder in (Path(wanted), runs_dir / wanted) if wanted else ():
         if (folder / FILE_NAME).is_file():
             return folder
     if wanted:
         raise RunError(f"{wanted}: no such suite; name its folder, which holds {FILE_NAME}")
-    found = sorted(runs_dir.glob(f"*/{FILE_NAME}"), key=lambda path: path.stat().st_mtime, reverse=True)
-    for path in found:
-        if not is_locked(path.parent) and read_suite(path.parent).state != "finished":
-            return path.parent
+    files = [path for path in runs_dir.glob(f"*/{FILE_NAME}") if path.is_file()]
+    damage: RunError | None = None
+    for path in sorted(files, key=lambda path: path.stat().st_mtime, reverse=True):
+        try:
+            if not is_locked(path.parent) and read_suite(path.parent).state is not SuiteState.FINISHED:
+                return path.parent
+        except RunError as error:  # an older one may go on
+            damage = damage or error
+    if damage:
+        raise damage
     raise RunError(f"{runs_dir}: no unfinished suite; leave --resume out to begin one, or name its folder")

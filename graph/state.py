@@ -1,12 +1,18 @@
 """The state that LangGraph checkpoints: ids, counters and scalars in plain JSON types. The archive has everything else.
 
+Enumerations are stored as their values: a host's checkpointer refuses types that are not registered with it.
+
 Every checkpoint holds the whole state, so a list that only grows would cost the square of its length: `finished` holds
 one round's ids, and `ideate` empties it.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, TypedDict
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Any, Literal, TypeAlias, TypedDict
+
+from ridgeline.tools.records.vocabulary import SearchOutcome
 
 KEPT_IDS = 512
 """A guard against growth, not a setting: a round has fewer branches."""
@@ -18,6 +24,27 @@ def append_trimmed(left: list[str], right: list[str]) -> list[str]:
     return (left + [item for item in right if item not in known])[-KEPT_IDS:]
 
 
+class Route(StrEnum):
+    """The node that follows `select` or `tune`."""
+
+    IDEATE = "ideate"
+    TUNE = "tune"
+    CERTIFY = "certify"
+
+
+Stage: TypeAlias = Literal["write", "compile", "verify", "benchmark", "done"]
+"""The next step of a branch."""
+
+
+def outcome_of(state: Mapping[str, Any]) -> SearchOutcome:
+    """Return the outcome in the state of a search that a stop rule has ended.
+
+    Raises:
+        KeyError, ValueError: the state holds no outcome.
+    """
+    return SearchOutcome(state["outcome"])
+
+
 class SearchInput(TypedDict, total=False):
     """The input that starts a search, or extends a finished one."""
 
@@ -27,7 +54,7 @@ class SearchInput(TypedDict, total=False):
 class SearchOutput(TypedDict, total=False):
     """The output of a search; its measurements are in the archive."""
 
-    outcome: str  # finished, budget, at_floor, stalled, no_gain
+    outcome: str  # a SearchOutcome's value
     round: int
     best_id: str | None
     best_speedup: float | None
@@ -55,8 +82,8 @@ class SearchState(TypedDict, total=False):
     best_speedup: float | None
     best_sure_speedup: float | None  # the lower end of its interval: what a round has to raise
     stalled_rounds: int
-    outcome: str  # "" while the search goes on
-    route: str  # the node after select or tune
+    outcome: str  # a SearchOutcome's value; "" while the search goes on
+    route: str  # a Route's value
     certified: bool
 
 
@@ -69,7 +96,7 @@ class BranchState(TypedDict, total=False):
     model: str
     attempt: int
     candidate_id: str
-    stage: str  # the next step: compile, verify, benchmark, write, or done
+    stage: Stage
     finished: list[str]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,10 @@ from ridgeline.tools.errors import ProblemError
 
 LARGEST_BYTES = 32 << 20
 """No text of a problem is near it; a device or a core dump is beyond."""
+MOST_KEYS = 10_000
+"""Of one mapping: `<<` can repeat a short one without end."""
+LONGEST_SHOWN = 60
+"""Characters of a value in a message."""
 
 
 def read_text(path: Path, where: str) -> str:
@@ -28,19 +31,25 @@ def read_text(path: Path, where: str) -> str:
             status = os.fstat(file.fileno())
             data = file.read(LARGEST_BYTES + 1) if stat.S_ISREG(status.st_mode) else None
     except FileNotFoundError:
-        raise ProblemError(f"{where}: {path} does not exist; mend the path") from None
+        raise ProblemError(f"{where}: {_shown(path)} does not exist; mend the path") from None
     except OSError as error:
-        raise ProblemError(f"{where}: {path} cannot be read ({error.strerror}); mend the path or its rights") from None
+        raise ProblemError(
+            f"{where}: {_shown(path)} cannot be read ({error.strerror}); mend the path or its rights"
+        ) from None
     except ValueError as error:  # a null byte in the path
         raise ProblemError(f"{where}: {as_words(str(path))} is no path ({error}); mend it") from None
     if data is None:
-        raise ProblemError(f"{where}: {path} is not a file; mend the path")
+        raise ProblemError(f"{where}: {_shown(path)} is not a file; mend the path")
     if len(data) > LARGEST_BYTES:
-        raise ProblemError(f"{where}: {path} is larger than {LARGEST_BYTES >> 20} MiB; mend the path")
+        raise ProblemError(f"{where}: {_shown(path)} is larger than {LARGEST_BYTES >> 20} MiB; mend the path")
     try:
         return data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError:
-        raise ProblemError(f"{where}: {path} is not UTF-8 text; save it as UTF-8") from None
+        raise ProblemError(f"{where}: {_shown(path)} is not UTF-8 text; save it as UTF-8") from None
+
+
+def _shown(path: Path) -> str:
+    return str(path) if str(path).isprintable() else repr(str(path))
 
 
 def _without_waiting(path: str, flags: int) -> int:
@@ -59,11 +68,11 @@ def read_yaml(path: Path) -> dict[str, Any]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         line = f"line {mark.line + 1}: " if mark else ""
-        raise ProblemError(f"{path}: {line}{error.problem}; mend the YAML") from None
+        raise ProblemError(f"{path}: {line}not valid YAML: {error.problem}; mend it") from None
     except RecursionError:
         raise ProblemError(f"{path}: lists or mappings are nested too deeply; mend the YAML") from None
-    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date or a number that cannot be
-        raise ProblemError(f"{path}: {' '.join(str(error).split())}; mend the YAML") from None
+    except yaml.YAMLError as error:
+        raise ProblemError(f"{path}: not valid YAML: {' '.join(str(error).split())}; mend it") from None
     if not isinstance(data, dict):
         found = "nothing" if data is None else as_words(data)
         raise ProblemError(f"{path}: holds {found}; write `name:` and `reference:` at least, see docs/problem.md")
@@ -74,8 +83,16 @@ def as_words(value: object) -> str:
     """Return a value as a message shows it: short, on one line."""
     if isinstance(value, dict | list):
         return "a mapping" if isinstance(value, dict) else "a list"
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "…"
+    try:
+        text = repr(value)
+    except ValueError:  # Python does not write a whole number of more than 4300 digits
+        return "a whole number of thousands of digits"
+    return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 3] + "…"
+
+
+def as_name(name: str) -> str:
+    """Return a key or a glob as a message shows it: as it is, but short and on one line."""
+    return name if len(name) <= LONGEST_SHOWN and name.isprintable() else as_words(name)
 
 
 class _UniqueKeyLoader(yaml.SafeLoader):
@@ -85,14 +102,37 @@ class _UniqueKeyLoader(yaml.SafeLoader):
     is 17, and langchain-core brings PyYAML anyway.
     """
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002  # PyYAML's
-        seen: set[Any] = set()
-        for key_node, _ in node.value:
-            key = key_node.value if isinstance(key_node, yaml.ScalarNode) else None
-            if key is not None and key in seen and key != "<<":
-                raise yaml.MarkedYAMLError(problem=f"`{key}` is written twice", problem_mark=key_node.start_mark)
-            seen.add(key)
-        return super().construct_mapping(node, deep=deep)
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self._flat: set[yaml.Node] = set()
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Put what `<<` names among the mapping's own keys, which are looked at before: theirs come first."""
+        if node in self._flat:
+            return
+        self._flat.add(node)
+        _refuse_twice(node)
+        super().flatten_mapping(node)
+        if len(node.value) > MOST_KEYS:
+            raise yaml.MarkedYAMLError(problem=f"more than {MOST_KEYS} keys", problem_mark=node.start_mark)
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:  # noqa: FBT001, FBT002  # PyYAML's
+        """Return a node's value; what PyYAML raises for a scalar that its type cannot have gets the line and the text."""
+        try:
+            return super().construct_object(node, deep=deep)
+        except (ValueError, KeyError, AttributeError) as error:
+            reason = f" ({error})" if isinstance(error, ValueError) else ""
+            what = f"{as_words(node.value)} is no {node.tag.rpartition(':')[2]}{reason}"
+            raise yaml.MarkedYAMLError(problem=what, problem_mark=node.start_mark) from None
+
+
+def _refuse_twice(node: yaml.MappingNode) -> None:
+    seen: set[Any] = set()
+    for key_node, _ in node.value:
+        key = key_node.value if isinstance(key_node, yaml.ScalarNode) else None
+        if key is not None and key in seen and key != "<<":
+            raise yaml.MarkedYAMLError(problem=f"`{as_name(key)}` is written twice", problem_mark=key_node.start_mark)
+        seen.add(key)
 
 
 # YAML 1.1, which PyYAML reads, takes `1e3` for text; YAML 1.2 and every reader of a budget take it for a number.

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from ridgeline.problems import names
 from ridgeline.problems.files import read_text
 from ridgeline.problems.new import REFERENCE_NAME, new_problem
-from ridgeline.problems.spec import ToleranceClass, load_problem
+from ridgeline.problems.spec import FILE_NAME, ToleranceClass, load_problem
 from ridgeline.problems.syntax import missing_packages, parse_reference
 from ridgeline.tools.errors import ProblemError
 
@@ -21,7 +22,6 @@ FOLDER = "KernelBench"
 
 _LEVEL = re.compile(r"level(\d+)")
 _FILE = re.compile(r"(\d+)_(.+)\.py")
-_LONGEST_NAME = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class KernelBenchFile:
     def problem_name(self) -> str:
         """Return a problem's name that no other file has: `kb2_12_gemm_multiply_leakyrelu`."""
         words = re.sub(r"[^a-z0-9]+", "_", self.path.stem.partition("_")[2].lower())
-        return f"kb{self.level}_{self.number}_{words}"[:_LONGEST_NAME].rstrip("_")
+        return f"kb{self.level}_{self.number}_{words}"[: names.LONGEST].rstrip("_")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +107,7 @@ def import_file(file: KernelBenchFile, out: Path, tolerance: ToleranceClass = "f
     except ProblemError as error:
         return Imported(file=file, problem=None, code="form", reason=str(error))
     folder = out / f"level{file.level}"
-    problem = folder / file.problem_name / "problem.yaml"
+    problem = folder / file.problem_name / FILE_NAME
     if problem.exists():
         _check_same(problem, source, tolerance)
     else:

@@ -9,7 +9,8 @@ from difflib import get_close_matches
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
-from ridgeline.problems.files import as_words
+from ridgeline.problems import names
+from ridgeline.problems.files import LONGEST_SHOWN, as_name, as_words
 from ridgeline.problems.syntax import DTYPE_NAMES
 
 _PLAIN_TYPES = {
@@ -17,6 +18,7 @@ _PLAIN_TYPES = {
     "int_type": "a whole number",
     "float_type": "a number",
     "size_type": f"a number or one of {', '.join(DTYPE_NAMES)}",
+    "size_range": "a number that a float can hold",
     "bool_type": "true or false",
     "list_type": "a list",
     "dict_type": "a mapping",
@@ -37,7 +39,9 @@ _MEANT = {
 """Words for an allowed one that are not near it in letters."""
 
 
-def explain(errors: Sequence[ErrorDetails], root: type[BaseModel], sections: Mapping[str, type[BaseModel]]) -> str:
+def explain_mistake(
+    errors: Sequence[ErrorDetails], root: type[BaseModel], sections: Mapping[str, type[BaseModel]]
+) -> str:
     """Return "field: what is wrong; the remedy" for the mistake most worth mending first.
 
     Args:
@@ -47,7 +51,7 @@ def explain(errors: Sequence[ErrorDetails], root: type[BaseModel], sections: Map
     """
     # An unknown key first: it is usually a required one, misspelt, and then the missing one is its consequence.
     error = next((e for e in errors if e["type"] == "extra_forbidden"), errors[0])
-    field = ".".join(str(part) for part in error["loc"] if part != "[key]") or "problem"
+    field = ".".join(as_name(str(part)) for part in error["loc"] if part != "[key]") or "problem"
     if error["type"] == "extra_forbidden":
         section = sections.get(str(error["loc"][0]), root) if len(error["loc"]) > 1 else root
         return f"{field}: {_unknown_key(str(error['loc'][-1]), list(section.model_fields))}"
@@ -60,17 +64,23 @@ def _remedy(error: ErrorDetails) -> str:
         return "is missing; add it"
     if kind == "literal_error":
         allowed = [word.strip("'") for word in str(context["expected"]).replace(" or ", ", ").split(", ")]
-        meant = _MEANT.get(str(given).lower(), "")
-        close = [meant] if meant in allowed else get_close_matches(str(given), allowed, n=1)
+        said = given if isinstance(given, str) else as_words(given)
+        meant = said.lower() if said.lower() in allowed else _MEANT.get(said.lower(), "")
+        close = [meant] if meant in allowed else get_close_matches(said, allowed, n=1)
         hint = f"; did you mean {close[0]}?" if close else ""
         return f"must be one of {', '.join(allowed)}, got {as_words(given)}{hint}"
     if kind == "string_pattern_mismatch":
-        return f"must be 1 to 64 of a-z, 0-9, _ and -, starting with a letter or digit, got {as_words(given)}"
+        return f"must be {names.IN_WORDS}, got {as_words(given)}"
     if kind in ("too_short", "string_too_short"):
         return "must not be empty; fill it or remove the key"
     if kind == "list_type" and isinstance(given, str):
-        item = given if re.fullmatch(r"\w[\w./*-]*", given) else as_words(given)  # `[*.cpp]` would be YAML's alias
+        is_plain = (
+            re.fullmatch(r"\w[\w./*-]*", given) and len(given) <= LONGEST_SHOWN
+        )  # `[*.cpp]` would be YAML's alias
+        item = given if is_plain else as_words(given)
         return f"must be a list: write [{item}]"
+    if kind == "int_parsing_size":
+        return f"must have fewer digits, got {as_words(given)}"
     if kind in _PLAIN_TYPES:
         return f"must be {_PLAIN_TYPES[kind]}, got {as_words(given)}"
     message = error["msg"].removeprefix("Input ").replace("should", "must", 1)

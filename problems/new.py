@@ -8,15 +8,17 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from ridgeline.problems import names
 from ridgeline.problems.files import read_text
-from ridgeline.problems.spec import FILE_NAME, NAME_PATTERN, ToleranceClass, load_problem
+from ridgeline.problems.spec import FILE_NAME, ToleranceClass, load_problem
 from ridgeline.problems.syntax import named_dtypes, parse_reference, top_level_numbers
 from ridgeline.tools.errors import ProblemError
 
+SCHEMA_PATH = Path(__file__).with_name("problem.schema.json")
 REFERENCE_NAME = "reference.py"
 
 TEMPLATE = """\
-# Every key and its default: docs/problem.md
+# Every key, its default and its meaning: {schema}
 name: {name}
 reference: {reference}
 interface: c          # c: plain native source | torch: extension source | module: Python file
@@ -39,8 +41,8 @@ def new_problem(name: str, reference: Path, out: Path = Path(), *, tolerance: To
     Raises:
         ProblemError: a bad name, a reference without its parts, a folder that is already there, or a disk that refuses.
     """
-    if not re.fullmatch(NAME_PATTERN, name):
-        raise ProblemError(f"{name}: name must be 1 to 64 of a-z, 0-9, _ and -, starting with a letter or digit")
+    if not re.fullmatch(names.PATTERN, name):
+        raise ProblemError(f"{name}: name must be {names.IN_WORDS}")
     source = read_text(reference, "reference")
     tree = parse_reference(source, str(reference))
     folder = out / name
@@ -57,6 +59,7 @@ def _problem_yaml(name: str, tree: ast.Module, tolerance: ToleranceClass | None)
     numbers = ", ".join(f"{key}: {value}" for key, value in top_level_numbers(tree).items())
     return TEMPLATE.format(
         name=name,
+        schema=SCHEMA_PATH,
         reference=REFERENCE_NAME,
         tolerance=tolerance or _own_tolerance(named_dtypes(tree)),
         constants=f": {numbers}" if numbers else "",

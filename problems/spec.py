@@ -6,7 +6,7 @@ field and the remedy. The reference is read as text and never run here; only the
 
 from __future__ import annotations
 
-import math
+import shlex
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,17 +25,17 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from ridgeline.problems.files import read_text, read_yaml
-from ridgeline.problems.mistakes import explain
-from ridgeline.problems.syntax import DTYPE_NAMES, parse_reference, substitute_sizes
+from ridgeline.problems import names
+from ridgeline.problems.files import as_name, read_text, read_yaml
+from ridgeline.problems.mistakes import explain_mistake
+from ridgeline.problems.syntax import DTYPE_NAMES, is_finite, parse_reference, substitute_sizes
 from ridgeline.tools.errors import ProblemError
 
 SCHEMA_VERSION = 1
 MOST = 1_000_000
 """Of anything counted: beyond it is a slip of the hand, and a checkpoint's whole numbers have 64 bits."""
 
-NAME_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,63}$"
-
+# The words of tools/records/vocabulary.py, which this room may not import.
 TargetKind = Literal["cpu", "cuda"]
 InterfaceName = Literal["c", "torch", "module"]
 ToleranceClass = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "crfm"]
@@ -46,8 +46,10 @@ CallTimeout = Annotated[FiniteFloat, Field(ge=0.1, le=3600)]  # a runner needs s
 
 
 def _as_size(value: object) -> int | float | str:
-    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-        return value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        if is_finite(value):
+            return value
+        raise PydanticCustomError("size_range", "must be a number that a float can hold")
     if isinstance(value, str) and value in DTYPE_NAMES:
         return value
     raise PydanticCustomError("size_type", "must be a number or a type's name")
@@ -60,7 +62,7 @@ Size = Annotated[
     WithJsonSchema({"anyOf": [{"type": "number"}, {"enum": list(DTYPE_NAMES)}]}),
 ]
 
-SOURCE_SUFFIX: dict[TargetKind, str] = {"cpu": ".cpp", "cuda": ".cu"}
+SOURCE_SUFFIX: Mapping[str, str] = {"cpu": ".cpp", "cuda": ".cu"}
 """Suffix of a native source, by target."""
 MODULE_SUFFIX = ".py"
 """Suffix of a file of interface `module`, for every target."""
@@ -112,7 +114,7 @@ class Budget(Section):
     gpu_s: Positive | None = Field(default=None, description="Seconds of GPU time.")
 
 
-class Target(Section):
+class TargetSettings(Section):
     """One device kind that the problem runs on."""
 
     sizes: dict[str, Size] = Field(
@@ -120,22 +122,26 @@ class Target(Section):
     )
 
 
-class Price(Section):
-    """What a model costs, in US dollars for a million tokens."""
+class PriceSettings(Section):
+    """The price of one model, in US dollars for a million tokens."""
 
     input: Annotated[FiniteFloat, Field(ge=0)] = Field(description="Dollars for a million input tokens.")
     output: Annotated[FiniteFloat, Field(ge=0)] = Field(description="Dollars for a million output tokens.")
 
+    def usd(self, input_tokens: int, output_tokens: int) -> float:
+        """Return the US dollars that a call with these token counts costs."""
+        return (input_tokens * self.input + output_tokens * self.output) / 1e6
 
-def _both_targets() -> dict[TargetKind, Target]:
-    return {"cpu": Target(), "cuda": Target()}
+
+def _both_targets() -> dict[TargetKind, TargetSettings]:
+    return {"cpu": TargetSettings(), "cuda": TargetSettings()}
 
 
 class ProblemSpec(Section):
     """A problem: a PyTorch module, what counts as the same result, and how to search."""
 
     schema_version: Literal[1] = Field(default=1, description="Version of this file format.")
-    name: str = Field(pattern=NAME_PATTERN, description="Names the run folder: a-z, 0-9, `_` and `-`.")
+    name: str = Field(pattern=names.PATTERN, description="Names the run folder: a-z, 0-9, `_` and `-`.")
     reference: Text = Field(
         description="A .py beside this file in KernelBench form: `Model`, `get_inputs`, optionally `get_init_inputs`."
     )
@@ -144,7 +150,7 @@ class ProblemSpec(Section):
         description="Form of a candidate: `c` plain native source, `torch` extension source, `module` Python file.",
     )
     tolerance: ToleranceClass = Field(default="fp32", description="Loosest precision class that is accepted.")
-    targets: dict[TargetKind, Target] = Field(
+    targets: dict[TargetKind, TargetSettings] = Field(
         default_factory=_both_targets,
         min_length=1,
         description="Device kinds the problem runs on, each with its sizes. Absent: both, with the reference's sizes.",
@@ -159,14 +165,27 @@ class ProblemSpec(Section):
     )
     budget: Budget = Field(default_factory=Budget, description="What the search may consume.")
     call_timeout_s: CallTimeout = Field(default=30.0, description="Longest single call of a kernel, in seconds.")
-    prices: dict[str, Price] = Field(default_factory=dict, description="Prices of models that Ridgeline cannot know.")
+    prices: dict[str, PriceSettings] = Field(
+        default_factory=dict, description="Prices of models that Ridgeline cannot know."
+    )
 
     _path: Path = PrivateAttr(default_factory=Path)
+    _given: Path = PrivateAttr(default_factory=Path)
 
     @property
     def path(self) -> Path:
         """Return the problem file this came from; reference and seeds are relative to its folder."""
         return self._path
+
+    @property
+    def given(self) -> Path:
+        """Return the path of the problem file as its reader gave it, for messages."""
+        return self._given
+
+    @property
+    def reference_given(self) -> Path:
+        """Return the path of the reference as the reader of the problem file would write it, for messages."""
+        return self._given.parent / self.reference
 
     def reference_source(self, kind: str) -> str:
         """Return the reference with the target's sizes written in; read, never run.
@@ -174,9 +193,9 @@ class ProblemSpec(Section):
         Raises:
             ProblemError: no such target, or the reference cannot be read or lacks a part.
         """
-        source = read_text(self.path.parent / self.reference, f"{self.path}: reference")
-        parse_reference(source, f"{self.path}: reference: {self.reference}")
-        return substitute_sizes(source, self.target(kind).sizes, f"{self.path}: targets.{kind}.sizes")
+        source = read_text(self.path.parent / self.reference, f"{self.given}: reference")
+        parse_reference(source, str(self.reference_given))
+        return substitute_sizes(source, self.target(kind).sizes, f"{self.given}: targets.{kind}.sizes")
 
     def seed_sources(self, kind: str) -> list[tuple[str, str]]:
         """Return (stem, source) of each seed kernel for the target: .cpp on the CPU, .cu on CUDA, .py for a module.
@@ -188,8 +207,8 @@ class ProblemSpec(Section):
         paths = [path for path in self.seed_paths() if path.suffix == suffix]
         twice = [stem for stem, n in Counter(path.stem for path in paths).items() if n > 1]
         if twice:
-            raise ProblemError(f"{self.path}: seeds: two kernels are called `{twice[0]}{suffix}`; rename one")
-        return [(path.stem, read_text(path, f"{self.path}: seeds")) for path in paths]
+            raise ProblemError(f"{self.given}: seeds: two kernels are called `{twice[0]}{suffix}`; rename one")
+        return [(path.stem, read_text(path, f"{self.given}: seeds")) for path in paths]
 
     def seed_paths(self) -> list[Path]:
         """Return the files of all seed globs, each once, in the globs' order and sorted within a glob.
@@ -203,7 +222,7 @@ class ProblemSpec(Section):
                 found[path] = None
         return list(found)
 
-    def target(self, kind: str) -> Target:
+    def target(self, kind: str) -> TargetSettings:
         """Return the settings for this device kind.
 
         Raises:
@@ -213,17 +232,22 @@ class ProblemSpec(Section):
             if name == kind:
                 return target
         raise ProblemError(
-            f"{self.path}: targets: has no `{kind}`, only {', '.join(self.targets)}; add `{kind}: {{}}` to run there"
+            f"{self.given}: targets: has no `{kind}`, only {', '.join(self.targets)}; add `{kind}: {{}}` to run there"
         )
 
     def _suffix(self, kind: str) -> str:
         self.target(kind)
         if self.interface == "module":
             return MODULE_SUFFIX
-        return SOURCE_SUFFIX["cuda" if kind == "cuda" else "cpu"]
+        return SOURCE_SUFFIX[kind]
 
 
-_SECTIONS: dict[str, type[BaseModel]] = {"search": SearchSettings, "budget": Budget, "targets": Target, "prices": Price}
+_SECTIONS: dict[str, type[BaseModel]] = {
+    "search": SearchSettings,
+    "budget": Budget,
+    "targets": TargetSettings,
+    "prices": PriceSettings,
+}
 
 
 def load_problem(path: Path) -> ProblemSpec:
@@ -235,18 +259,22 @@ def load_problem(path: Path) -> ProblemSpec:
     if path.is_dir():
         path = path / FILE_NAME
     _refuse_source(path)
+    if not path.exists() and (beside := path.with_name(FILE_NAME)).is_file():
+        raise ProblemError(f"{path}: does not exist; did you mean {beside}?")
     data = read_yaml(path)
     spec = parse_problem(data, path)
     for kind in spec.targets:
         spec.reference_source(kind)
         spec.seed_sources(kind)
-    return _at(spec, path.absolute())  # a run remembers it and may be resumed from another folder
+    return _at(spec, path.absolute(), given=path)  # a run remembers it and may be resumed from another folder
 
 
 def _refuse_source(path: Path) -> None:
     """Say what to do with a reference or a kernel in the place of a problem; what YAML says of it helps nobody."""
     if path.suffix == MODULE_SUFFIX:
-        raise ProblemError(f"{path}: a Python file: ridgeline new NAME --from {path} makes a problem of it")
+        raise ProblemError(
+            f"{path}: a Python file: ridgeline new NAME --from {shlex.quote(str(path))} makes a problem of it"
+        )
     if path.suffix in SOURCE_SUFFIX.values():
         remedy = (
             "a kernel lies beside a problem.yaml that names it in `seeds`, or is given to ridgeline evaluate after it"
@@ -263,12 +291,12 @@ def parse_problem(data: Mapping[str, Any], path: Path) -> ProblemSpec:
     try:
         spec = ProblemSpec.model_validate(data)
     except ValidationError as error:
-        raise ProblemError(f"{path}: {explain(error.errors(), ProblemSpec, _SECTIONS)}") from None
-    return _at(spec, path)
+        raise ProblemError(f"{path}: {explain_mistake(error.errors(), ProblemSpec, _SECTIONS)}") from None
+    return _at(spec, path, given=path)
 
 
-def _at(spec: ProblemSpec, path: Path) -> ProblemSpec:
-    spec._path = path  # noqa: SLF001  # frozen: where a problem came from is none of its fields
+def _at(spec: ProblemSpec, path: Path, *, given: Path) -> ProblemSpec:
+    spec._path, spec._given = path, given  # noqa: SLF001  # frozen: where a problem came from is none of its fields
     return spec
 
 
@@ -280,17 +308,24 @@ def shipped_problems() -> dict[str, Path]:
 def _matches(glob: str, problem: Path) -> list[Path]:
     where = f"{problem}: seeds"
     folder = problem.parent.resolve()
+    shown = as_name(glob)
     if Path(glob).is_absolute() or ".." in Path(glob).parts:
-        raise ProblemError(f"{where}: `{glob}` leaves the problem's folder; copy the kernels into it")
+        raise ProblemError(f"{where}: `{shown}` leaves the problem's folder; copy the kernels into it")
+    if not Path(glob).parts:
+        raise ProblemError(f"{where}: `{shown}` is the problem's folder; name the kernels in it, as in `seeds/*.cpp`")
     try:
         paths = sorted(path for path in folder.glob(glob) if path.is_file())
+    except RecursionError:
+        raise ProblemError(f"{where}: `{shown}` names too many folders; shorten it") from None
     except ValueError as error:
-        raise ProblemError(f"{where}: `{glob}` is no glob ({error}); mend it") from None
+        raise ProblemError(f"{where}: `{shown}` is no glob ({error}); mend it") from None
+    except OSError as error:
+        raise ProblemError(f"{where}: `{shown}` cannot be looked for ({error.strerror}); mend it") from None
     if not paths:
-        raise ProblemError(f"{where}: `{glob}` matches no file in {problem.parent}; mend the glob or remove it")
+        raise ProblemError(f"{where}: `{shown}` matches no file in {problem.parent}; mend the glob or remove it")
     for path in paths:
         if not path.resolve().is_relative_to(folder):
             raise ProblemError(f"{where}: {path.name} is a link out of the problem's folder; copy the kernel into it")
         if path.suffix not in (*SOURCE_SUFFIX.values(), MODULE_SUFFIX):
-            raise ProblemError(f"{where}: `{glob}` matches {path.name}; a seed is a .cpp, .cu or .py file")
+            raise ProblemError(f"{where}: `{shown}` matches {path.name}; a seed is a .cpp, .cu or .py file")
     return paths

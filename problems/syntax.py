@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 
+from ridgeline.problems.files import as_name
 from ridgeline.tools.errors import ProblemError
 
 Number = int | float
@@ -64,7 +65,9 @@ def substitute_sizes(source: str, sizes: Mapping[str, Number | str], where: str)
     edits: list[tuple[ast.expr, str]] = []
     for name, value in sizes.items():
         if name not in values:
-            raise ProblemError(f"{where}: the reference assigns no `{name}` at its top level; {_near(name, values)}")
+            raise ProblemError(
+                f"{where}: the reference assigns no `{as_name(name)}` at its top level; {_near(name, values)}"
+            )
         if len(values[name]) != 1:
             raise ProblemError(f"{where}: the reference assigns `{name}` more than once; assign it in one place")
         node = values[name][0]
@@ -77,13 +80,19 @@ def substitute_sizes(source: str, sizes: Mapping[str, Number | str], where: str)
     return _replace(source, edits)
 
 
+def is_finite(number: Number) -> bool:
+    """Tell whether a float can hold a number: no infinity, and no whole number beyond its range."""
+    return abs(number) <= sys.float_info.max
+
+
 def top_level_numbers(tree: ast.Module) -> dict[str, Number]:
     """Return the top-level constants that are plain numbers, in order: what a target's `sizes` may replace."""
     numbers: dict[str, Number] = {}
     for name, nodes in _assigned_values(tree).items():
         node = nodes[0] if len(nodes) == 1 else None
-        if isinstance(node, ast.Constant) and type(node.value) in (int, float):
-            numbers[name] = node.value  # type: ignore[assignment]  # narrowed by type() above
+        value = node.value if isinstance(node, ast.Constant) else None
+        if isinstance(value, int | float) and not isinstance(value, bool) and is_finite(value):
+            numbers[name] = value
     return numbers
 
 

@@ -51,3 +51,22 @@ def test_no_line_is_about_a_folder_that_is_gone() -> None:
 @pytest.mark.parametrize("order", orders())
 def test_the_page_gives_every_order_that_a_contract_holds(order: str) -> None:
     assert order in " ".join(PAGE.split())
+
+
+_DECIDES = re.compile(r"(?:\b(?:is|not|return) |== |\bkind ?= ?)DeviceKind\.[A-Z]|DeviceKind\.[A-Z]+:")
+
+
+def modules_that_decide_by_the_kind_of_device() -> list[str]:
+    modules = (module for room in ROOMS for module in (ROOT / room).rglob("*.py"))
+    return sorted(str(m.relative_to(ROOT)) for m in modules if _DECIDES.search(m.read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize("module", modules_that_decide_by_the_kind_of_device())
+def test_every_module_that_decides_by_the_kind_of_device_is_named(module: str) -> None:
+    section = PAGE.partition("### A kind of device\n")[2].partition("\n## ")[0]
+    assert f"`{module}`" in section
+
+
+def test_every_path_on_the_page_exists() -> None:
+    named = re.findall(r"`((?:graph|tools|checkpoints|problems)/[\w/]+(?:\.\w+)?/?)`", PAGE)
+    assert [path for path in named if not (ROOT / path).exists()] == []

@@ -8,18 +8,16 @@ and results are plain records, and nothing here refers to a process or a file de
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.problem import DescribedTarget, Description, Target
-from ridgeline.tools.records.results import Baselines, Build, Comparison, Profile, Timing, Verdict
+from ridgeline.tools.records.reference_mode import COMPILED_MODES, ReferenceMode
+from ridgeline.tools.records.results import Baselines, Build, Comparison, FailedComparison, Profile, Timing, Verdict
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import Purpose
 
 R = TypeVar("R")
-
-SANITIZERS = "address,undefined"
-"""The certificate's second build of a CPU kernel: AddressSanitizer and UndefinedBehaviorSanitizer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +34,11 @@ class Task(Record, Generic[R]):
     gpus: int = 0
     timeout_s: float = 600.0
     retries: int = 1
+
+    @classmethod
+    def read_result(cls, data: dict[str, Any]) -> R:
+        """Return the result that an evaluator or an archive holds as JSON."""
+        return cls.result.from_json(data)  # type: ignore[return-value]  # each task's `result` is its R
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,17 +64,24 @@ class BaselineTask(DescribedTask[Baselines]):
     """Time PyTorch's own ways to run the reference and measure the device's ceilings (cached).
 
     One task measures all of them. A search measures them in parts: `eager_only` leaves the other entries `pending`, and
-    each task with `after` measures the first pending one.
+    each task with `after` measures the first pending one. A certificate measures all of them `again`: it alone passes
+    over the times that a disk or a search's store holds.
     """
 
     name: ClassVar[str] = "BaselineTask"
     result: ClassVar[type[Record]] = Baselines
     holds_device_alone: ClassVar[bool] = True
 
-    compile_modes: tuple[str, ...] = ("default", "max-autotune")
+    compile_modes: tuple[ReferenceMode, ...] = COMPILED_MODES
     again: bool = False  # certify: measure also what is cached, but for modes that failed
     eager_only: bool = False  # TF32 off and on
     after: Baselines | None = None  # measured already; the result adds one entry to these
+
+    def is_answered_by(self, known: Baselines) -> bool:
+        """Say whether times that a search has measured hold what this part of them asks for."""
+        if self.after is not None:
+            return len(known.entries) > len(self.after.entries)
+        return self.eager_only or not known.pending
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +92,7 @@ class CompileTask(DescribedTask[Build]):
     result: ClassVar[type[Record]] = Build
 
     candidate: Candidate
-    sanitized: bool = False  # the certificate's second build, with SANITIZERS
+    sanitized: bool = False  # the certificate's second build, where sanitizers are compiled in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +131,7 @@ class BenchmarkTask(CandidateTask[Timing]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompareTask(DescribedTask[Comparison]):
+class CompareTask(DescribedTask[Comparison | FailedComparison]):
     """Time two built candidates in one alternating run."""
 
     name: ClassVar[str] = "CompareTask"
@@ -134,6 +144,11 @@ class CompareTask(DescribedTask[Comparison]):
     second: Candidate
     second_build: Build
     purpose: Purpose = Purpose.CERTIFY  # how much to measure
+
+    @classmethod
+    def read_result(cls, data: dict[str, Any]) -> Comparison | FailedComparison:
+        """Return the result that an evaluator or an archive holds as JSON; a failure alone has a finding."""
+        return FailedComparison.from_json(data) if "finding" in data else Comparison.from_json(data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,8 +179,8 @@ class Engine(Protocol):
         ...
 
 
-class CandidateStore(Protocol):
-    """The part of the archive that remembering needs: candidates by id, and records about them by key."""
+class MeasurementStore(Protocol):
+    """The part of the archive that remembering needs: candidates by id, records about them by key, one reference's."""
 
     def candidate(self, candidate_id: str) -> Candidate:
         """Return a stored candidate; KeyError when there is none."""
@@ -177,4 +192,20 @@ class CandidateStore(Protocol):
 
     def save(self, table: str, key: str, candidate_id: str, record: Record) -> None:
         """Store one record under its key, durably, before returning."""
+        ...
+
+    def description(self) -> Description | None:
+        """Return the description of the search's reference, or None."""
+        ...
+
+    def save_description(self, description: Description) -> None:
+        """Store the description, durably, before returning."""
+        ...
+
+    def baselines(self, *, again: bool = False) -> Baselines | None:
+        """Return PyTorch's times as far as the search has measured them, or with `again` the certificate's, or None."""
+        ...
+
+    def save_baselines(self, baselines: Baselines, *, again: bool = False) -> None:
+        """Store the search's times, or with `again` the certificate's, durably, before returning."""
         ...

@@ -1,8 +1,9 @@
 """An engine with a memory: a task whose result is stored is not measured again.
 
-Remembered: verdicts, timings, profiles and comparisons, each under the key of its task. A build is always asked of the
-engine, since the compiler's cache alone knows whether the toolchain changed, and is stored for its log. Not remembered:
-descriptions and baselines, of which a search has one each and stores them itself.
+Remembered under the key of its task: a verdict, a timing, a profile, a comparison. Remembered once a search: the
+description of its reference, PyTorch's times, and those times as its certificate measured them `again`. A build is
+always asked of the engine, since the compiler's cache alone knows whether the toolchain changed, and is stored for its
+log. Not remembered: the description of another reference, such as the search's at other shapes.
 """
 
 from __future__ import annotations
@@ -12,22 +13,22 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 from ridgeline.tools.engine import (
-    BenchmarkTask,
-    CandidateStore,
+    BaselineTask,
     CandidateTask,
     CompareTask,
     CompileTask,
+    DescribeTask,
     Engine,
-    ProfileTask,
+    MeasurementStore,
     Task,
-    VerifyTask,
 )
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.keys import comparison_key, evaluation_key, step_key
-from ridgeline.tools.records.results import Build, Comparison, Profile, Timing, Verdict
+from ridgeline.tools.records.problem import Description, Target
+from ridgeline.tools.records.results import Baselines, Build, Comparison, Profile, Timing, Verdict
 
 R = TypeVar("R")
-RecordT = TypeVar("RecordT", bound=Record)
+FoundT = TypeVar("FoundT", Verdict, Timing, Profile)
 
 _TABLES: dict[type[Record], str] = {
     Verdict: "verdicts",
@@ -35,18 +36,15 @@ _TABLES: dict[type[Record], str] = {
     Profile: "profiles",
     Comparison: "comparisons",
 }
-_RESULTS: dict[type[CandidateTask[Any]], type[Record]] = {
-    VerifyTask: Verdict,
-    BenchmarkTask: Timing,
-    ProfileTask: Profile,
-}
 
 
 class RememberingEngine:
     """Implements `Engine` by another engine and a store; each result is stored durably before it is returned."""
 
-    def __init__(self, engine: Engine, store: CandidateStore) -> None:
+    def __init__(self, engine: Engine, store: MeasurementStore, *, target: Target | None = None) -> None:
+        """`target` is the problem whose description and times the store holds; without it they are not remembered."""
         self._engine = engine
+        self._target = target
         self.store = store
 
     async def submit(self, task: Task[R]) -> R:
@@ -56,26 +54,49 @@ class RememberingEngine:
         """
         if isinstance(task, CompileTask):
             return cast("R", await self._build(task))
+        if self._target is not None and task.problem.judge_key == self._target.judge_key:
+            if isinstance(task, DescribeTask):
+                return cast("R", await self._describe(task))
+            if isinstance(task, BaselineTask):
+                return cast("R", await self._baselines(task))
         place = _place(task)
         if place is None:
             return await self._engine.submit(task)
-        stored = await self.find(place.kind, place.key)
+        stored = await asyncio.to_thread(self.store.find, place.table, place.key)
         if stored is not None:
-            return cast("R", stored)
+            return task.read_result(dict(stored))
         result = await self._engine.submit(task)
-        await asyncio.to_thread(
-            self.store.save, _TABLES[place.kind], place.key, place.candidate_id, cast("Record", result)
-        )
+        await asyncio.to_thread(self.store.save, place.table, place.key, place.candidate_id, cast("Record", result))
         return result
 
-    async def find(self, kind: type[RecordT], key: str) -> RecordT | None:
-        """Return the stored verdict, timing, profile or comparison of this key, or None."""
+    async def find(self, kind: type[FoundT], key: str) -> FoundT | None:
+        """Return the stored verdict, timing or profile of this key, or None.
+
+        A comparison is had by its task alone, which tells one that failed from one that did not.
+        """
         stored = await asyncio.to_thread(self.store.find, _TABLES[kind], key)
         return None if stored is None else kind.from_json(dict(stored))
 
     async def aclose(self) -> None:
         """Close the engine that measures."""
         await self._engine.aclose()
+
+    async def _describe(self, task: DescribeTask) -> Description:
+        known = await asyncio.to_thread(self.store.description)
+        if known is not None:
+            return known
+        described = await self._engine.submit(task)
+        await asyncio.to_thread(self.store.save_description, described)
+        return described
+
+    async def _baselines(self, task: BaselineTask) -> Baselines:
+        """Return the stored times that hold what `task` asks for; those measured again are kept apart from the search's."""
+        known = await asyncio.to_thread(self.store.baselines, again=task.again)
+        if known is not None and task.is_answered_by(known):
+            return known
+        measured = await self._engine.submit(task)
+        await asyncio.to_thread(self.store.save_baselines, measured, again=task.again)
+        return measured
 
     async def _build(self, task: CompileTask) -> Build:
         build = await self._engine.submit(task)
@@ -92,7 +113,7 @@ class RememberingEngine:
 class _Place:
     """Location of a task's result in the archive. A comparison is stored under its first candidate."""
 
-    kind: type[Record]
+    table: str
     key: str
     candidate_id: str
 
@@ -102,8 +123,8 @@ def _place(task: Task[Any]) -> _Place | None:
         builds = (task.first_build, task.second_build)
         under = (evaluation_key(build.key, task.problem, task.purpose) for build in builds)
         key = comparison_key(task.first.id, task.second.id, *under)
-        return _Place(kind=Comparison, key=key, candidate_id=task.first.id)
+        return _Place(table=_TABLES[task.result], key=key, candidate_id=task.first.id)
     if isinstance(task, CandidateTask):
         key = step_key(evaluation_key(task.build.key, task.problem, task.purpose), task.step)
-        return _Place(kind=_RESULTS[type(task)], key=key, candidate_id=task.candidate.id)
+        return _Place(table=_TABLES[task.result], key=key, candidate_id=task.candidate.id)
     return None

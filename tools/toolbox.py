@@ -14,7 +14,7 @@ from typing import Any
 
 from langchain_core.tools import BaseTool, StructuredTool
 
-from ridgeline.tools.engine import CandidateStore, CompileTask, Engine, ProfileTask
+from ridgeline.tools.engine import CompileTask, Engine, MeasurementStore, ProfileTask
 from ridgeline.tools.records.keys import evaluation_key
 from ridgeline.tools.records.problem import DescribedTarget
 from ridgeline.tools.records.results import Build, Profile, Timing
@@ -42,7 +42,7 @@ def make_toolbox(
 
 def make_source_toolbox(
     engine: Engine,
-    store: CandidateStore,
+    store: MeasurementStore,
     target: DescribedTarget,
     keep: Callable[[str], str],
     *,

@@ -1,8 +1,9 @@
-"""Numbers with their nouns, in the singular or the plural."""
+"""Numbers with their nouns, and speedups with their intervals."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 
 def counted(number: int, noun: str) -> str:
@@ -11,3 +12,9 @@ def counted(number: int, noun: str) -> str:
         return f"1 {noun}"
     plural = re.sub(r"([^aeiou])y$", r"\1ie", noun) + ("es" if noun.endswith(("ch", "sh", "x")) else "s")
     return f"{number:,} {plural}"
+
+
+def ratio_words(ratio: float, interval: Sequence[float] | None, *, unit: str = "") -> str:
+    """Return "2.51x eager (1.64 to 3.10)": a ratio, what it is over (`unit`), and its 95 % interval where it has one."""
+    over = f" {unit}" if unit else ""
+    return f"{ratio:.2f}x{over} ({interval[0]:.2f} to {interval[1]:.2f})" if interval else f"{ratio:.2f}x{over}"

@@ -1,82 +1,193 @@
-"""The certificate as rows of words, for report.html."""
+"""The certificate in words: the rows of certificate.md and of report.html."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from ridgeline.checkpoints.report.certificate import own_work_words, shape_rows
-from ridgeline.checkpoints.report.figures import plain_text, ratio_text
+from ridgeline.checkpoints.report.figures import plain_text
+from ridgeline.checkpoints.report.wording import COMPARED, RANKING, best_configuration
+from ridgeline.tools.wording import ratio_words
+
+Facts = dict[str, Any]
+Row = tuple[str, str]
+_ABSENT: Facts = {
+    **dict.fromkeys(("verification", "sanitizer", "audit", "own_work", "other_shapes", "build", "device", "floor")),
+    **dict.fromkeys(("versus_seed", "seed_kernel", "speedup_vs_best", "fraction_of_floor", "versions", "hashes")),
+    **dict.fromkeys(("timings", "baselines", "selection", "failed_before", "labels"), ()),
+    **dict.fromkeys(("problem", "date", "reason", "tolerance"), ""),
+    "candidate": {},
+    "seconds": {},
+    "not_done": {},
+    "passed": False,
+}
+"""Defaults of the fields that a certificate of an earlier version may lack."""
 
 
-def certificate_rows(certificate: dict[str, Any] | None) -> list[tuple[str, str]]:
-    """Return (name, words) of the certificate's fields; fields with tables of their own are left out."""
-    rows = []
-    for key, value in (certificate or {}).items():
-        text = _CERTIFICATE_WORDS.get(key, _summary)(value) if value else _summary(value)
-        if text and key not in ("schema_version", "baselines", "floor", "device"):  # these have their own tables
-            rows.append((key.replace("_", " "), text))
-    return rows
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """One part of a certificate: a table of certificate.md, some rows of report.html."""
+
+    title: str
+    rows: tuple[Row, ...]  # those with words
+    is_one_row: bool = False  # in report.html, where its rows alone would not say what they are about
+    is_in_report: bool = True  # else report.html has a table of its own for it
 
 
-def _summary(value: Any) -> str:
-    """Return a record of the certificate in a few words: its verdict, its timing, or its plain fields."""
-    if isinstance(value, list) and value and isinstance(value[0], dict):
-        return "; ".join(_summary(v) for v in value)
-    if not isinstance(value, dict):
-        return "" if value in (None, "", []) else plain_text(value)
-    if isinstance(value.get("verdict"), dict):
-        return f"{value.get('build', '')}: {_summary(value['verdict'])}".lstrip(": ")
-    if "trials" in value:
-        return _verdict_words(value)
-    if interval := value.get("speedup_ci95"):
-        return f"{ratio_text(value.get('speedup'))} ({interval[0]:.2f} to {interval[1]:.2f})"
-    texts = {k: plain_text(v) for k, v in value.items() if not isinstance(v, dict) and v not in (None, "", [])}
-    return ", ".join(f"{k}: {text[:12] if k == 'key' else text}" for k, text in texts.items())
+def certificate_rows(certificate: Facts | None) -> list[Row]:
+    """Return (name, words) of everything that the report says of a certificate; PyTorch's times have their own table."""
+    if not certificate:
+        return []
+    told = _ABSENT | certificate
+    verdict = "certified" if told["passed"] else f"not certified: {told['reason']}"
+    first = [("kernel", _kernel(told["candidate"])), ("verdict", verdict), ("labels", ", ".join(told["labels"]))]
+    sections = (section for section in certificate_sections(certificate, best=None) if section.is_in_report)
+    rows = (row for section in sections for row in (_joined(section) if section.is_one_row else section.rows))
+    return [*_with_words(first), *rows]
 
 
-def _verdict_words(verdict: dict[str, Any]) -> str:
-    count = len(verdict["trials"])
-    trials = f"{count} {'trial' if count == 1 else 'trials'}" if count else ""
-    words = (verdict.get("status"), verdict.get("reason"), trials, verdict.get("precision_class"))
-    return ", ".join(str(word) for word in words if word)
+def certificate_sections(certificate: Facts, *, best: Facts | None) -> list[Section]:
+    """Return the certificate's parts that have rows; `best` is result.json's entry."""
+    told = _ABSENT | certificate
+    shapes = told["other_shapes"] or {}
+    sections = (
+        Section(title="What was checked", rows=_with_words(_checks(told))),
+        Section(title="Figures", rows=_with_words(_figures(told, best))),
+        Section(title="PyTorch, measured again", rows=_with_words(_baselines(told)), is_in_report=False),
+        Section(title="How the winner was chosen", rows=_with_words(_selection(told)), is_one_row=True),
+        Section(title="Other shapes", rows=_with_words(_shapes(shapes)), is_one_row=True),
+        Section(title="What it rests on", rows=_with_words(_circumstances(told))),
+    )
+    return [section for section in sections if section.rows]
 
 
-def _candidate_words(candidate: Any) -> str:
+def _with_words(rows: Iterable[Row]) -> tuple[Row, ...]:
+    return tuple((name, words) for name, words in rows if words)
+
+
+def _joined(section: Section) -> list[Row]:
+    """Return a section as one row that its title names."""
+    return [(section.title.lower(), "; ".join(f"{name}: {words}" for name, words in section.rows))]
+
+
+def _kernel(candidate: Facts) -> str:
     parent = f", from {candidate['parent_id']}" if candidate.get("parent_id") else ""
     tuned = f" with {plain_text(candidate['tunables'])}" if candidate.get("tunables") else ""
-    return f"{candidate.get('id')}{parent}{tuned}"
+    return f"{candidate.get('id', '')}{parent}{tuned}"
 
 
-def _audit_words(audit: Any) -> str:
-    words = (
-        "passed" if audit["passed"] else audit["reason"],
-        audit["verification"] and _summary(audit["verification"]),
+def _checks(certificate: Facts) -> Iterator[Row]:
+    yield "verification", _verdict(certificate["verification"])
+    sanitizer = certificate["sanitizer"] or {}
+    said = f"skipped: {sanitizer['skipped']}" if sanitizer.get("skipped") else _verdict(sanitizer.get("verdict"))
+    yield f"sanitizers ({sanitizer.get('build', 'none')})", said
+    yield "re-timings in new processes", "; ".join(_timing(timing) for timing in certificate["timings"])
+    yield "hard floor", _floor(certificate)
+    yield "audit", _audit(certificate["audit"])
+    yield "own work", _own_work(certificate["own_work"])
+    for step, reason in certificate["not_done"].items():
+        yield f"not done: {step}", reason
+    for failure in certificate["failed_before"]:
+        yield f"not certified: {failure['candidate_id']}", failure["reason"]
+
+
+def _verdict(verdict: Facts | None) -> str:
+    if not verdict:
+        return "not reached"
+    trials = verdict.get("trials") or ()
+    passed = f", {sum(1 for t in trials if t['passed'])} of {len(trials)} trials" if trials else ""
+    error = f", relative error {verdict['rel_error']:.1e}" if verdict.get("rel_error") is not None else ""
+    precision = f", {verdict['precision_class']}" if verdict.get("precision_class") else ""
+    reason = f"; {verdict['reason']}" if verdict.get("reason") else ""
+    return f"{verdict['status']}{passed}{error}{precision}{reason}"
+
+
+def _timing(timing: Facts) -> str:
+    if timing.get("median_ms") is None or timing.get("speedup") is None:
+        return f"{timing['status']}: {timing['reason']}"
+    low, high = timing.get("speedup_ci95") or (float("nan"), float("nan"))
+    return f"{timing['median_ms']:.4g} ms, {timing['speedup']:.3f}x ({low:.3f} to {high:.3f})"
+
+
+def _audit(audit: Facts | None) -> str:
+    if not audit:
+        return ""
+    verified = [_verdict(audit["verification"])] if audit.get("verification") else []
+    return "; ".join(["passed" if audit["passed"] else audit["reason"], *verified, *map(_timing, audit["timings"])])
+
+
+def _floor(certificate: Facts) -> str:
+    fraction, floor = certificate["fraction_of_floor"], certificate["floor"]
+    return f"{floor['floor_ms']:.4g} ms, {fraction:.0%} of its rate is reached" if fraction and floor else ""
+
+
+def _own_work(work: Facts | None) -> str:
+    if not work:
+        return "not looked at"
+    share = (
+        f"{work['share']:.1%} of the time is spent in its own code" if work["share"] is not None else "share unknown"
     )
-    return "; ".join([*(str(word) for word in words if word), *(_summary(timing) for timing in audit["timings"])])
+    others = f"; not its own: {', '.join(work['others'])}" if work["others"] else ""
+    return f"{share}: {work['how']}{others}"
 
 
-def _leader_words(leaders: Any) -> str:
-    words = [f"{leader['candidate_id']} {ratio_text(leader['ratio'])}" for leader in leaders]
-    return f"of {', '.join(words)} the fastest in alternating runs" if len(words) > 1 else ""
+def _figures(certificate: Facts, best: Facts | None) -> Iterator[Row]:
+    if certificate["passed"] and best and best["speedup_ci95"]:
+        low, high = best["speedup_ci95"]
+        yield "over eager PyTorch", f"{best['speedup']:.3f}x ({low:.3f} to {high:.3f}, which spans the re-timings)"
+    if certificate["speedup_vs_best"] is not None:
+        yield f"over PyTorch's {best_configuration(best or {})}", f"{certificate['speedup_vs_best']:.3f}x"
+    versus = certificate["versus_seed"]
+    if versus and min(versus["ratio"], *versus["ratio_ci95"]) > 0:
+        low, high = sorted(1 / ratio for ratio in versus["ratio_ci95"])
+        yield f"over {certificate['seed_kernel']}", f"{1 / versus['ratio']:.3f}x ({low:.3f} to {high:.3f})"
 
 
-def _times_as_fast(comparison: Any) -> str:
-    """Return the first kernel's speedup over the second: second_ms / first_ms, the inverse of the stored ratio."""
-    low, high = comparison["ratio_ci95"]
-    if low <= 0:
-        return "not measured"
-    return f"{ratio_text(1 / comparison['ratio'])} ({1 / high:.2f} to {1 / low:.2f})"
+def _baselines(certificate: Facts) -> Iterator[Row]:
+    for entry in certificate["baselines"]:
+        ms = entry["median_ms"]
+        yield entry["name"], f"{ms:.4g} ms" if ms is not None else f"failed: {entry['error']}"
 
 
-_CERTIFICATE_WORDS: dict[str, Callable[[Any], str]] = {
-    "candidate": _candidate_words,
-    "versus_seed": _times_as_fast,
-    "audit": _audit_words,
-    "speedup_vs_best": ratio_text,
-    "fraction_of_floor": lambda fraction: f"{fraction:.0%}",
-    "own_work": own_work_words,
-    "other_shapes": lambda found: "; ".join(f"{sizes}: {outcome}" for sizes, outcome in shape_rows(found)),
-    "selection": _leader_words,
-    "hashes": lambda hashes: ", ".join(f"{name} {sha256[:16]}…" for name, sha256 in hashes.items()),
-}
+def _selection(certificate: Facts) -> Iterator[Row]:
+    leaders: Sequence[Facts] = certificate["selection"]
+    if leaders:
+        yield "rule", f"{RANKING} {COMPARED}"
+    for leader in leaders if len(leaders) > 1 else ():
+        interval = leader["ratio_ci95"]
+        against = (
+            f"{leader['ratio']:.3f}x the search's first ({interval[0]:.3f} to {interval[1]:.3f})" if interval else ""
+        )
+        in_search = ratio_words(leader["speedup"], leader.get("speedup_ci95"))
+        yield leader["candidate_id"], f"{in_search} in the search; {against or 'its first'}"
+
+
+def _shapes(found: Facts) -> Iterator[Row]:
+    if found.get("skipped"):
+        yield "none", found["skipped"]
+    for shape in found.get("shapes", ()):
+        sizes = ", ".join(f"{name} = {value}" for name, value in shape["sizes"].items())
+        yield sizes, f"{shape['status']}{'; ' + shape['reason'] if shape['reason'] else ''}"
+
+
+def _busy(certificate: Facts) -> str:
+    cores = certificate.get("cores_in_use_by_others")
+    return "" if cores is None else f"{cores:.1f}"
+
+
+def _circumstances(certificate: Facts) -> Iterator[Row]:
+    device, build = certificate["device"] or {}, certificate["build"] or {}
+    yield "date", certificate["date"]
+    yield "device", f"{device.get('name', '')} ({device.get('arch', '')})"
+    yield "driver", device.get("driver", "")
+    yield "cores that other programs used", _busy(certificate)
+    yield "compiler", build.get("toolchain", "")
+    yield "flags", " ".join(build.get("flags", ()))
+    yield "build", build.get("key", "")
+    for name, text in (certificate["versions"] or {}).items():
+        yield name, text
+    for name, text in (certificate["hashes"] or {}).items():
+        yield name.replace("_", " "), text
+    seconds = certificate.get("seconds") or {}
+    yield "seconds", ", ".join(f"{step} {spent:.1f}" for step, spent in seconds.items())

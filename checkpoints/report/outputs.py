@@ -9,25 +9,28 @@ from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.own_files import replace_file
 from ridgeline.checkpoints.report.certificate import render_certificate
 from ridgeline.checkpoints.report.page import render_report
-from ridgeline.checkpoints.result import STATE_WORDS, build_result, choose_best
+from ridgeline.checkpoints.report.wording import ending
+from ridgeline.checkpoints.result import build_result, choose_best
 from ridgeline.checkpoints.strict_json import finite, pretty
 
 
-def write_run_outputs(run_dir: Path, archive: Archive) -> dict[str, Any]:
+def write_run_outputs(run_dir: Path, archive: Archive, *, state: str | None = None) -> dict[str, Any]:
     """Write best.cpp or best.cu, certificate.json and .md, report.html and last result.json; return the last's content.
 
+    `state` is how the search ended, where the archive does not say so yet.
     Each file is replaced as a whole: a reader, a kill or a full disk never leaves half of one.
 
     Raises:
         StorageError: the folder cannot be written or the disk is full; the earlier files are as they were.
     """
-    result = build_result(archive)
+    result = build_result(archive) | ({"state": state} if state else {})
     best = choose_best(archive)
     if best:
         replace_file(run_dir / best.file_name, best.candidate.source)
     if certificate := archive.certificate():
         replace_file(run_dir / "certificate.json", pretty(finite(certificate)))
         replace_file(run_dir / "certificate.md", render_certificate(finite(certificate), best=result["best"]))
-    replace_file(run_dir / "report.html", render_report(archive, result, state_words=STATE_WORDS[result["state"]]))
+    state_words = ending(result["state"], archive.run().stop_reason)
+    replace_file(run_dir / "report.html", render_report(archive, result, state_words=state_words))
     replace_file(run_dir / "result.json", pretty(result))
     return result

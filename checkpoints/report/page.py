@@ -20,18 +20,19 @@ from ridgeline.checkpoints.report.certificate_rows import certificate_rows
 from ridgeline.checkpoints.report.figures import count_text, ms_text, plain_text, ratio_text, seconds_text, usd_text
 from ridgeline.checkpoints.report.plots import Dot, Line, bars, trajectory
 from ridgeline.checkpoints.report.source_colours import colour_source
-from ridgeline.checkpoints.report.wording import best_configuration, doubt, name_of_place, seed_words
+from ridgeline.checkpoints.report.wording import RANKING, best_configuration, doubt, name_of_place, seed_words
 from ridgeline.checkpoints.run_record import RunRecord
+from ridgeline.tools.records.reference_mode import ReferenceMode
 from ridgeline.tools.records.results import Baselines, Evaluation
 from ridgeline.tools.records.search import Candidate
-from ridgeline.tools.records.vocabulary import Origin, Status
+from ridgeline.tools.records.vocabulary import SEARCHED, Origin, Status
 
-_BASELINE_NAMES = {
-    "eager": "eager",
-    "eager_tf32": "eager, TF32",
-    "compile": "torch.compile",
-    "compile_max_autotune": "max-autotune",
+_LABELS = {
+    ReferenceMode.EAGER_TF32: "eager, TF32",
+    ReferenceMode.COMPILE: "torch.compile",
+    ReferenceMode.MAX_AUTOTUNE: "max-autotune",
 }
+"""Words for PyTorch's modes; any other is shown by its name."""
 
 
 def render_report(archive: Archive, result: dict[str, Any], *, state_words: str) -> str:
@@ -55,6 +56,8 @@ def _context(archive: Archive, result: dict[str, Any]) -> dict[str, Any]:
         "result": result,
         "best": best,
         "is_certified": is_certified,
+        "ranking": RANKING,
+        "is_keyless": archive.run().is_keyless,
         "headline": _headline(best, certificate),
         "seed_words": seed_words(best, result["state"]).capitalize() if best else "",
         "place": name_of_place(result["state"], certified=is_certified).capitalize(),
@@ -97,7 +100,7 @@ def _baseline_rows(best: dict[str, Any] | None, entries: list[dict[str, Any]]) -
     """Return PyTorch's times, each with the best kernel's speedup over it, derived from the headline's speedup."""
     over = over_each(best["speedup"], best["precision_class"], entries) if best else {}
     return [
-        entry | {"label": _BASELINE_NAMES.get(entry["name"], entry["name"]), "speedup": over.get(entry["name"])}
+        entry | {"label": _LABELS.get(entry["name"], entry["name"]), "speedup": over.get(entry["name"])}
         for entry in entries
     ]
 
@@ -106,21 +109,29 @@ def _trajectory(
     archive: Archive, candidates: list[Candidate], found: dict[str, Evaluation | None], certified: float | None
 ) -> str:
     titles = {i.id: i.title for i in archive.ideas()}
-    dots, best, reached = [], 0.0, {}
+    dots = []
     for candidate in sorted(candidates, key=lambda c: c.round):
         evaluation = found[candidate.id]
         speedup = evaluation.speedup if evaluation else None
-        best = max(best, speedup or 0.0)
-        reached[candidate.round] = best
         if evaluation:
             outcome = f"{speedup:.2f}×" if speedup else evaluation.status.value
             label = f"{candidate.id}: {outcome} {titles.get(candidate.idea_id or '', '')}".rstrip()
             dots.append(Dot(round=candidate.round, speedup=speedup, label=label, css=_dot_class(candidate)))
-    steps = [(number, speedup) for number, speedup in sorted(reached.items()) if speedup]
+    steps = _best_so_far(archive, candidates)
     lines = _lines(archive.baselines())
     if certified:
         lines.append(Line(speedup=certified, label=f"certified {ratio_text(certified)}", css="certified"))
     return trajectory(dots, lines, steps)
+
+
+def _best_so_far(archive: Archive, candidates: list[Candidate]) -> list[tuple[int, float]]:
+    """Return by round the speedup of the kernel that the search ranks first by then; see checkpoints/ranking.py."""
+    rounds = {candidate.id: candidate.round for candidate in candidates}
+    ranked = [(rounds[e.candidate_id], e.speedup) for e in archive.ranking(SEARCHED) if e.candidate_id in rounds]
+    first = {
+        number: next((s for round_, s in ranked if round_ <= number), None) for number in sorted({*rounds.values()})
+    }
+    return [(number, speedup) for number, speedup in first.items() if speedup]
 
 
 def _dot_class(candidate: Candidate) -> str:
@@ -128,11 +139,13 @@ def _dot_class(candidate: Candidate) -> str:
 
 
 def _lines(baselines: Baselines | None) -> list[Line]:
-    eager_ms = next((b.median_ms for b in baselines.entries if b.name == "eager"), None) if baselines else None
+    eager_ms = (
+        next((b.median_ms for b in baselines.entries if b.name is ReferenceMode.EAGER), None) if baselines else None
+    )
     if not baselines or not eager_ms:
         return []
     lines = [
-        Line(speedup=eager_ms / b.median_ms, label=f"{_BASELINE_NAMES.get(b.name, b.name)} {ms_text(b.median_ms)}")
+        Line(speedup=eager_ms / b.median_ms, label=f"{_LABELS.get(b.name, b.name)} {ms_text(b.median_ms)}")
         for b in baselines.entries
         if b.median_ms
     ]

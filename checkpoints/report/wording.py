@@ -2,13 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from ridgeline.checkpoints.result import STATE_WORDS
+from ridgeline.tools.records.vocabulary import Label, RunState
 
 Best = dict[str, Any]
 """result.json's `best`."""
 
-UNENDED = ("running", "stopped", "budget")
+RANKING = "The best kernel is the one whose 95 % interval has the highest lower end."
+"""The rule by which checkpoints/ranking.py orders kernels, for a reader who sees a higher figure further down."""
+
+COMPARED = "Kernels whose intervals reach its own are timed in turns with it; the highest ratio is certified first."
+"""How the kernel to be certified is chosen among those that the search could not tell apart."""
+
+LABEL_WORDS: Mapping[str, str] = {
+    Label.LAUNCH_BOUND: "so short that starting it dominates",
+    Label.NONDETERMINISTIC: "its results differ a little from call to call",
+    Label.SHAPE_SPECIALISED: "made for this shape, not right at every other one tried",
+    Label.QUARANTINED: "a gain too large to be believed yet",
+    Label.AUDITED: "an unusual gain, confirmed by a second measurement",
+    Label.NO_SANDBOX: "ran without isolation",
+    Label.REDUCED_PRECISION: "arithmetic below the reference's",
+    Label.TRIAL_SKIPPED: "one kind of test input was left out",
+    Label.VENDOR_LIBRARY: "part of the time is spent in a library",
+}
+"""A label in a few words."""
+
+UNENDED = (RunState.RUNNING, RunState.STOPPED, RunState.BUDGET)
 """States in which a search may go on."""
+
+
+def ending(state: str, reason: str | None) -> str:
+    """Return how a search ended; `reason` is the stop rule that held, which a state alone may leave open."""
+    words = next((words for known, words in STATE_WORDS.items() if known == state), state)
+    if state == RunState.STALLED and reason:
+        return f"finished: {reason}"
+    return f"{words} ({reason})" if state in (RunState.BUDGET, RunState.AT_FLOOR) and reason else words
 
 
 def name_of_place(state: str, *, certified: bool) -> str:
@@ -34,6 +65,11 @@ def seed_words(best: Best, state: str) -> str:
     if best.get("origin") == "bank":
         return f"no kernel beat the one kept from an earlier search{yet}; this is that kernel"
     return ""
+
+
+def labels_in_words(labels: Sequence[str]) -> str:
+    """Return labels with their meaning: "shape_specialised: made for this shape, …"."""
+    return "; ".join(f"{label}: {LABEL_WORDS[label]}" if label in LABEL_WORDS else label for label in labels)
 
 
 def best_configuration(best: Best) -> str:

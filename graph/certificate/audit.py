@@ -15,6 +15,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from ridgeline.tools.engine import BenchmarkTask, VerifyTask
+from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.results import Build, Timing, Verdict
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import Purpose, ReasonCode, Status
@@ -38,28 +39,23 @@ UNCONFIRMED = "needs a second machine or a longer protocol"
 
 @dataclass(slots=True, kw_only=True)
 class Audit:
-    """The audit of one winner; `reason` says why the winner did not pass."""
+    """The audit of one winner; `finding` says why the winner did not pass."""
 
     is_quarantined: bool  # until the longer protocol has confirmed the gain
     verdict: Verdict | None = None
     timings: list[Timing] = field(default_factory=list)
-    reason: str = ""
-    reason_code: ReasonCode = ReasonCode.NONE
+    finding: Finding | None = None
 
     @property
     def passed(self) -> bool:
         """Say whether the verification and every timing agreed, as far as the audit has come."""
-        return self.reason_code is ReasonCode.NONE
-
-    def fail(self, reason_code: ReasonCode, reason: str) -> None:
-        """Say why the audit does not pass."""
-        self.reason_code, self.reason = reason_code, reason
+        return self.finding is None
 
     def to_json(self) -> dict[str, Any]:
         """Return the audit's part of certificate.json."""
         return {
             "passed": self.passed,
-            "reason": self.reason,
+            "reason": self.finding.reason if self.finding else "",
             "verification": self.verdict.to_json() if self.verdict else None,
             "timings": [timing.to_json() for timing in self.timings],
         }
@@ -68,6 +64,13 @@ class Audit:
 def needs_audit(speedup: float | None, speedup_vs_best: float | None) -> bool:
     """Say whether a gain has to be audited."""
     return (speedup_vs_best or 0.0) > AUDIT_ABOVE or (speedup or 0.0) > QUARANTINE_ABOVE
+
+
+def failure_of(result: Verdict | Timing, what: str) -> Finding | None:
+    """Return the finding of a verification or a timing that did not end well, in words that name it; else None."""
+    if result.status is Status.OK:
+        return None
+    return Finding(code=result.reason_code, reason=f"{what}: {result.status} ({result.reason_code}): {result.reason}")
 
 
 async def run_audit(
@@ -81,7 +84,8 @@ async def run_audit(
         if audit.passed:
             await _time(context, audit, candidate, build)
     if audit.passed and (reason := _disagreement([*timings, *audit.timings])):
-        audit.fail(ReasonCode.TIMINGS_SPREAD, f"{UNCONFIRMED if is_extreme else 'audit'}: {reason}")
+        reason = f"{UNCONFIRMED if is_extreme else 'audit'}: {reason}"
+        audit.finding = Finding(code=ReasonCode.TIMINGS_SPREAD, reason=reason)
     if audit.passed:
         audit.is_quarantined = False
     return audit
@@ -98,11 +102,10 @@ async def _verify(context: SearchContext, audit: Audit, candidate: Candidate, bu
         first_extra=EXTRA_TRIALS,
     )
     audit.verdict = verdict = await context.engine.submit(task)
-    if verdict.status is not Status.OK:
-        audit.fail(verdict.reason_code, f"audit: {verdict.status} ({verdict.reason_code}): {verdict.reason}")
-    elif verdict.precision_class != before.precision_class:
+    audit.finding = failure_of(verdict, "audit")
+    if audit.passed and verdict.precision_class != before.precision_class:
         classes = f"{verdict.precision_class} precision, {before.precision_class} in the verification before"
-        audit.fail(ReasonCode.NONDETERMINISTIC, f"audit: {classes}")
+        audit.finding = Finding(code=ReasonCode.NONDETERMINISTIC, reason=f"audit: {classes}")
 
 
 async def _time(context: SearchContext, audit: Audit, candidate: Candidate, build: Build) -> None:
@@ -117,8 +120,7 @@ async def _time(context: SearchContext, audit: Audit, candidate: Candidate, buil
     )
     timing = await context.engine.submit(task)
     audit.timings.append(timing)
-    if timing.status is not Status.OK:
-        audit.fail(timing.reason_code, f"audit: {timing.status} ({timing.reason_code}): {timing.reason}")
+    audit.finding = failure_of(timing, "audit")
 
 
 def _disagreement(timings: Sequence[Timing]) -> str:

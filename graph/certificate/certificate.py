@@ -15,27 +15,35 @@ from ridgeline.graph.certificate.audit import Audit
 from ridgeline.graph.certificate.leaders import Leader
 from ridgeline.graph.certificate.other_shapes import ShapeCheck
 from ridgeline.graph.search.elites import Standing
-from ridgeline.tools.engine import SANITIZERS
+from ridgeline.tools.errors import EngineError
+from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.results import Baselines, Build, Comparison, Evaluation, OwnWork, Timing, Verdict
-from ridgeline.tools.records.vocabulary import Label, Purpose, ReasonCode, Status
+from ridgeline.tools.records.vocabulary import Label, Purpose, ReasonCode, Sanitizers, SearchOutcome
 
 CERTIFICATE_SCHEMA_VERSION = 1
 NOTABLE_SHARE = 0.99
 """Below it a candidate's share of its own device time is labelled; a memset beside the kernels stays above it."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedBefore:
+    """A kernel that was tried before the winner and got no certificate, also for a failure of the engine."""
+
+    candidate_id: str
+    reason: str
+
+
 @dataclass(slots=True, kw_only=True)
 class Certificate:
-    """The results for one winner; `reason` says why the winner did not pass."""
+    """The results for one winner; `finding` says why the winner did not pass."""
 
     standing: Standing
-    reason: str = ""
-    reason_code: ReasonCode = ReasonCode.NONE
-    status: Status = Status.OK
+    finding: Finding | None = None
+    build: Build | None = None  # made again; see `built`
     verdict: Verdict | None = None
     sanitizer: Verdict | None = None
     sanitizer_skipped: str = ""  # why this target has no sanitizer build
-    sanitizers: str = SANITIZERS  # the tools that examined the winner
+    sanitizers: Sanitizers | None = None  # that examined the winner, or would have
     audit: Audit | None = None
     timings: list[Timing] = field(default_factory=list)
     baselines: Baselines | None = None  # measured again; before that, those of the search
@@ -43,6 +51,7 @@ class Certificate:
     versus_seed: Comparison | None = None
     own_work: OwnWork | None = None
     other_shapes: ShapeCheck | None = None
+    not_done: dict[str, str] = field(default_factory=dict)  # why the engine failed, by informing step
     leaders: Sequence[Leader] = ()
     labels: list[Label] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)  # of each step
@@ -51,7 +60,28 @@ class Certificate:
     @property
     def passed(self) -> bool:
         """Say whether every step passed, as far as the certificate has come."""
-        return self.status is Status.OK
+        return self.finding is None
+
+    @property
+    def reason(self) -> str:
+        """Return why the winner did not pass, "" where it did."""
+        return self.finding.reason if self.finding else ""
+
+    @property
+    def reason_code(self) -> ReasonCode:
+        """Return the code of the finding, NONE without one."""
+        return self.finding.code if self.finding else ReasonCode.NONE
+
+    @property
+    def built(self) -> Build:
+        """Return the build that the steps measure.
+
+        Raises:
+            EngineError: it was not made again yet.
+        """
+        if self.build is None:
+            raise EngineError(f"{self.standing.candidate.id}: not built again yet")
+        return self.build
 
     @property
     def is_quarantined(self) -> bool:
@@ -82,10 +112,6 @@ class Certificate:
         retimed = dataclasses.replace(self.standing.evaluation, timing=self.timing, speedup_vs_best=None)
         return speedup_vs_best(retimed, self.baselines)
 
-    def fail(self, status: Status, reason_code: ReasonCode, reason: str) -> None:
-        """Say why the winner does not pass."""
-        self.status, self.reason_code, self.reason = status, reason_code, reason
-
     @property
     def measured_s(self) -> float:
         """Return the seconds of the verifications and timings, the audit's included."""
@@ -95,17 +121,17 @@ class Certificate:
         timings_s: float = sum(timing.benchmark_s for timing in timings)
         return timings_s + sum(verdict.verify_s for verdict in verdicts)
 
-    def evaluation(self, key: str, build: Build, *, total_s: float) -> Evaluation:
+    def evaluation(self, key: str, *, total_s: float) -> Evaluation:
         """Return the certificate as the winner's evaluation."""
         timing = self.timing
         return Evaluation(
             key=key,
             candidate_id=self.standing.candidate.id,
             purpose=Purpose.CERTIFY,
-            status=self.status,
+            status=self.reason_code.status,
             reason_code=self.reason_code,
             reason=self.reason,
-            build=build,
+            build=self.build,
             verdict=self.verdict,
             timing=dataclasses.replace(timing, labels=tuple(self.labels)) if timing else None,
             speedup_vs_best=self.speedup_vs_best,
@@ -127,12 +153,12 @@ class Certificate:
             labels.append(Label.SHAPE_SPECIALISED)
         self.labels = list(dict.fromkeys(labels))
 
-    def to_json(self, failures: Sequence[dict[str, str]], outcome: str) -> dict[str, Any]:
+    def to_json(self, failures: Sequence[FailedBefore], outcome: SearchOutcome) -> dict[str, Any]:
         """Return the content of certificate.json."""
-        candidate, build, baselines = self.standing.candidate, self.standing.evaluation.build, self.baselines
+        candidate, build, baselines = self.standing.candidate, self.build, self.baselines
         return {
             "schema_version": CERTIFICATE_SCHEMA_VERSION,
-            "outcome": outcome,
+            "outcome": outcome.value,
             "passed": self.passed,
             "reason": self.reason,
             "reason_code": self.reason_code.value,
@@ -153,7 +179,8 @@ class Certificate:
             "versus_seed": self.versus_seed.to_json() if self.versus_seed else None,
             "own_work": self.own_work.to_json() if self.own_work else None,
             "other_shapes": self.other_shapes.to_json() if self.other_shapes else None,
-            "failed_before": list(failures),
+            "not_done": self.not_done,
+            "failed_before": [dataclasses.asdict(failure) for failure in failures],
             "seconds": {step: round(seconds, 3) for step, seconds in self.seconds.items()},
             **self.context,
         }

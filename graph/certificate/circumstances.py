@@ -6,7 +6,7 @@ import hashlib
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from ridgeline.tools.build.header import problem_header
+from ridgeline.tools.build.interfaces import problem_header
 from ridgeline.tools.records.keys import JUDGE_VERSION
 
 if TYPE_CHECKING:

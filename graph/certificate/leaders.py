@@ -17,7 +17,7 @@ from ridgeline.graph.search.events import emit
 from ridgeline.graph.search.gathering import gather_or_cancel
 from ridgeline.tools.engine import CompareTask, CompileTask
 from ridgeline.tools.errors import EngineError
-from ridgeline.tools.records.results import Build, Comparison
+from ridgeline.tools.records.results import Build, Comparison, FailedComparison
 from ridgeline.tools.records.vocabulary import Status
 
 if TYPE_CHECKING:
@@ -54,24 +54,35 @@ class Leader:
         }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Built:
+    """A kernel that may be the fastest, built again."""
+
+    standing: Standing
+    build: Build
+
+
 async def compare_leaders(context: SearchContext, standings: Sequence[Standing]) -> list[Leader]:
     """Return the leaders, the fastest by their common measurement first; one alone is not measured.
 
     A build or a comparison that the engine fails on leaves that kernel out, with a warning; where the fastest cannot be
-    built again the others keep their order, for their certificates to decide.
+    built again the others keep their order, for their certificates to decide. A kernel that fails where it is compared
+    has lost; when that is the fastest, the others are compared with the next.
     """
     tied = within_noise(standings)
     if len(tied) < 2:
         return [Leader(standing=standing) for standing in tied]
-    fastest = tied[0]
     builds = await gather_or_cancel(*(_build(context, standing) for standing in tied))
     if builds[0] is None:
         return [Leader(standing=standing) for standing in tied]
-    leaders = [Leader(standing=fastest)]
-    for standing, build in zip(tied[1:], builds[1:], strict=True):
-        if build is not None and build.key != builds[0].key:
-            leaders += await _compared(context, (fastest, builds[0]), (standing, build))
-    return sorted(leaders, key=lambda leader: -leader.ratio)
+    built = [_Built(standing=s, build=b) for s, b in zip(tied, builds, strict=True) if b is not None]
+    while built:
+        fastest, *others = built
+        leaders, lost = await _against(context, fastest, others)
+        if fastest not in lost:
+            return sorted(leaders, key=lambda leader: -leader.ratio)
+        built = [each for each in others if each not in lost]
+    return []
 
 
 def within_noise(standings: Sequence[Standing]) -> list[Standing]:
@@ -94,28 +105,50 @@ async def _build(context: SearchContext, standing: Standing) -> Build | None:
     try:
         build = await context.engine.submit(CompileTask(problem=context.described, candidate=candidate))
     except EngineError as error:
-        logger.warning("%s cannot be built again: %s", candidate.id, error)
-        emit({"event": "warning", "message": f"{candidate.id} cannot be built again: {error}"})
+        _warn(f"{candidate.id} cannot be built again: {error}")
         return None
     return build if build.status is Status.OK else None
 
 
-async def _compared(
-    context: SearchContext, fastest: tuple[Standing, Build], other: tuple[Standing, Build]
-) -> list[Leader]:
-    """Return `other` as a leader; nothing when it cannot be measured."""
-    (first, first_build), (second, second_build) = fastest, other
+async def _against(
+    context: SearchContext, fastest: _Built, others: Sequence[_Built]
+) -> tuple[list[Leader], list[_Built]]:
+    """Return the fastest with those that were measured beside it, and those that failed there; no more once it did."""
+    leaders, lost = [Leader(standing=fastest.standing)], list[_Built]()
+    for other in others:
+        if other.build.key == fastest.build.key:
+            continue
+        found = await _compared(context, fastest, other)
+        if isinstance(found, Comparison):
+            leaders.append(Leader(standing=other.standing, versus_fastest=found))
+        elif found is not None and found.at_fault is not None:
+            lost.append((fastest, other)[found.at_fault])
+        if fastest in lost:
+            break
+    return leaders, lost
+
+
+async def _compared(context: SearchContext, fastest: _Built, other: _Built) -> Comparison | FailedComparison | None:
+    """Return how the alternating run of the two ended, None when the engine failed; but for figures with a warning."""
+    first, second = fastest.standing.candidate, other.standing.candidate
     task = CompareTask(
         problem=context.described,
-        first=first.candidate,
-        first_build=first_build,
-        second=second.candidate,
-        second_build=second_build,
+        first=first,
+        first_build=fastest.build,
+        second=second,
+        second_build=other.build,
     )
     try:
         found = await context.engine.submit(task)
     except EngineError as error:
-        logger.warning("%s is not compared with %s: %s", second.candidate.id, first.candidate.id, error)
-        emit({"event": "warning", "message": f"{second.candidate.id} is not compared with the fastest: {error}"})
-        return []
-    return [Leader(standing=second, versus_fastest=found)]
+        _warn(f"{second.id} is not compared with the fastest: {error}")
+        return None
+    if isinstance(found, FailedComparison):
+        failed = f"{first.id} or {second.id}" if found.at_fault is None else (first, second)[found.at_fault].id
+        _warn(f"{failed} failed where {first.id} and {second.id} were compared: {found.reason}")
+    return found
+
+
+def _warn(message: str) -> None:
+    logger.warning("%s", message)
+    emit({"event": "warning", "message": message})

@@ -19,6 +19,7 @@ from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.records.problem import Signature
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import ArgKind, Purpose, Role, Status
+from ridgeline.tools.wording import counted
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
@@ -63,6 +64,11 @@ class ShapeCheck:
     def is_specialised(self) -> bool:
         """Say whether the source serves this one shape only, as far as was tried."""
         return any(shape.status is not Status.OK for shape in self.shapes)
+
+    def in_words(self) -> str:
+        """Return at how many shapes the source was right, or why none was tried."""
+        right = sum(1 for shape in self.shapes if shape.status is Status.OK)
+        return self.skipped or f"right at {right} of {counted(len(self.shapes), 'other shape')}"
 
     def to_json(self) -> dict[str, Any]:
         """Return certificate.json's `other_shapes`."""

@@ -1,9 +1,10 @@
 """The steps of the winner's certificate: everything is checked once more, in processes that share nothing with the search.
 
-Required, in order: re-verification on 20 further secret seeds; a sanitizer build that is run (a GPU: compute-sanitizer);
-three re-timings; all of PyTorch's times again; for an unusual gain an audit (audit.py). The first step that fails ends
-the certificate. Informing, without a say in whether the winner passes: a comparison with the best seed kernel in one
-alternating run; whose code the time is spent in; three other shapes (other_shapes.py). Not covered: a second machine.
+Required, in order: the build again; re-verification on 20 further secret seeds; a sanitizer build that is run (a GPU:
+compute-sanitizer); three re-timings; all of PyTorch's times again; for an unusual gain an audit (audit.py). The first
+step that fails ends the certificate. Informing, without a say in whether the winner passes: a comparison with the best
+seed kernel in one alternating run; whose code the time is spent in; three other shapes (other_shapes.py). Not covered:
+a second machine.
 """
 
 from __future__ import annotations
@@ -15,19 +16,21 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ridgeline.checkpoints.run_record import RunRecord
-from ridgeline.graph.certificate.audit import EXTRA_TRIALS, needs_audit, run_audit
+from ridgeline.checkpoints.engine_failures import EngineFailure
+from ridgeline.graph.certificate.audit import EXTRA_TRIALS, failure_of, needs_audit, run_audit
 from ridgeline.graph.certificate.certificate import Certificate
 from ridgeline.graph.certificate.circumstances import circumstances
 from ridgeline.graph.certificate.leaders import Leader
 from ridgeline.graph.certificate.other_shapes import try_other_shapes
+from ridgeline.graph.search.budget import charge
 from ridgeline.graph.search.elites import Standing, read_standings
 from ridgeline.graph.search.events import emit
 from ridgeline.tools.engine import BaselineTask, BenchmarkTask, CompareTask, CompileTask, ProfileTask, VerifyTask
 from ridgeline.tools.errors import EngineError
+from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.keys import evaluation_key
-from ridgeline.tools.records.results import Build, Evaluation, Timing, Verdict
-from ridgeline.tools.records.vocabulary import DeviceKind, Origin, Purpose, ReasonCode, Status
+from ridgeline.tools.records.results import Build, FailedComparison, Verdict
+from ridgeline.tools.records.vocabulary import DeviceKind, Origin, Purpose, ReasonCode, Sanitizers, Status
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
@@ -36,65 +39,80 @@ logger = logging.getLogger(__name__)
 
 RETIMINGS = 3
 GPU_SPREAD = 0.03
-GPU_SANITIZERS = "compute-sanitizer"
 LONGEST_BASELINES_S = 1800.0
 """Each of up to six compiled modes may take five minutes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class CertificateStep:
     """One step of a certificate; `name` is published in events and in certificate.json's `seconds`.
 
-    `run` fills the certificate in and returns why it had nothing to do, None when it had.
+    `run` fills the certificate in and returns what it found or why it had nothing to do, where `passed` says too little.
     """
 
     name: str
-    run: Callable[[SearchContext, Certificate, Build], Coroutine[Any, Any, str | None]]
+    run: Callable[[SearchContext, Certificate], Coroutine[Any, Any, str | None]]
     is_required: bool = True  # else an engine that fails costs only what the step would have added
     is_charged_whole: bool = False  # its result does not hold its own time
 
 
-async def certify_candidate(context: SearchContext, standing: Standing, leaders: Sequence[Leader] = ()) -> Certificate:
-    """Return the certificate of one elite, stopped at its first failing step; its evaluation is stored."""
+async def certify_candidate(
+    context: SearchContext, standing: Standing, leaders: Sequence[Leader] = ()
+) -> Certificate | EngineFailure:
+    """Return the certificate of one elite, stopped at its first failing step; its evaluation is stored.
+
+    An engine that fails in a required step leaves the elite without a certificate: the failure is stored and returned,
+    and the next session tries again.
+    """
     certificate = Certificate(
         standing=standing,
         leaders=leaders,
         baselines=await context.baselines(),
         context=await asyncio.to_thread(circumstances, context, standing.candidate),
     )
-    build = await _build(context, certificate)
-    for step in STEPS:
-        if build is None or not certificate.passed:
-            break
+    for step in CERTIFICATE_STEPS:
         _tell(standing, step, passed=None)
-        detail = await _run(step, context, certificate, build)
+        try:
+            detail = await _run(step, context, certificate)
+        except EngineError as error:
+            reason = f"{step.name}: the engine failed: {error}"
+            _tell(standing, step, passed=False, detail=reason)
+            return await _store_failure(context, standing.candidate.id, reason)
+        if step.name in certificate.not_done:
+            _tell(standing, step, passed=None, detail=certificate.not_done[step.name])
+            continue
         _tell(standing, step, passed=certificate.passed, detail=certificate.reason or detail)
+        if not certificate.passed:
+            break
     certificate.label()
-    if build is not None:
-        await _store(context, certificate, build)
+    await _store(context, certificate)
     return certificate
 
 
-async def _run(step: Step, context: SearchContext, certificate: Certificate, build: Build) -> str:
-    """Run one step and return why it had nothing to do, "" when it had.
+async def _run(step: CertificateStep, context: SearchContext, certificate: Certificate) -> str:
+    """Run one step and return what its line says beside its name, "" for `passed`.
 
-    An engine that fails costs this elite its certificate, or only what the step would have added.
+    Raises:
+        EngineError: the engine failed in a required step. One that only informs is not done, with a warning; a resumed
+            search does it.
     """
-    started, detail = time.monotonic(), ""
+    started = time.monotonic()
+    candidate_id = certificate.standing.candidate.id
     try:
-        detail = await step.run(context, certificate, build) or ""
+        return await step.run(context, certificate) or ""
     except EngineError as error:
-        candidate = certificate.standing.candidate
-        logger.exception("%s: %s failed", candidate.id, step.name)
+        logger.exception("%s: %s failed", candidate_id, step.name)
         if step.is_required:
-            certificate.fail(Status.REFUSED, ReasonCode.ENGINE_FAILED, f"{step.name}: the engine failed: {error}")
-        else:
-            emit({"event": "warning", "message": f"{candidate.id} is certified without {step.name}: {error}"})
-    certificate.seconds[step.name] = time.monotonic() - started
-    return detail
+            raise
+        certificate.not_done[step.name] = str(error)
+        message = f"{candidate_id} is certified without {step.name}: {error}; resume the search to try again"
+        emit({"event": "warning", "message": message})
+        return ""
+    finally:
+        certificate.seconds[step.name] = time.monotonic() - started
 
 
-def _tell(standing: Standing, step: Step, *, passed: bool | None, detail: str = "") -> None:
+def _tell(standing: Standing, step: CertificateStep, *, passed: bool | None, detail: str = "") -> None:
     emit(
         {
             "event": "certify",
@@ -106,49 +124,40 @@ def _tell(standing: Standing, step: Step, *, passed: bool | None, detail: str = 
     )
 
 
-async def _build(context: SearchContext, certificate: Certificate) -> Build | None:
+async def _build(context: SearchContext, certificate: Certificate) -> None:
     task = CompileTask(problem=context.described, candidate=certificate.standing.candidate)
-    build = await context.engine.submit(task)
-    if build.status is Status.OK:
-        return build
-    certificate.fail(build.status, build.reason_code, f"does not build again: {build.reason}")
-    return None
+    certificate.build = build = await context.engine.submit(task)
+    if build.status is not Status.OK:
+        certificate.finding = Finding(code=build.reason_code, reason=f"does not build again: {build.reason}")
 
 
-async def _verify(context: SearchContext, certificate: Certificate, build: Build) -> None:
+async def _verify(context: SearchContext, certificate: Certificate) -> None:
     task = VerifyTask(
         problem=context.described,
         candidate=certificate.standing.candidate,
-        build=build,
+        build=certificate.built,
         purpose=Purpose.CERTIFY,
         step="verify",
         extra_trials=EXTRA_TRIALS,
     )
     certificate.verdict = verdict = await context.engine.submit(task)
-    _expect_ok(certificate, verdict, "re-verification")
+    certificate.finding = failure_of(verdict, "re-verification")
 
 
-def _expect_ok(certificate: Certificate, result: Verdict | Timing, what: str) -> None:
-    if result.status is not Status.OK:
-        reason = f"{what}: {result.status} ({result.reason_code}): {result.reason}"
-        certificate.fail(result.status, result.reason_code, reason)
-
-
-async def _sanitize(context: SearchContext, certificate: Certificate, build: Build) -> None:
-    """Run the winner under sanitizers: a build of its own on a CPU, the very build under compute-sanitizer on a GPU.
+async def _sanitize(context: SearchContext, certificate: Certificate) -> None:
+    """Run the winner under the device's sanitizers: compiled into a build of its own, or a tool over the very build.
 
     Where there is no such build or run, the step is skipped and says why.
     """
-    candidate, problem = certificate.standing.candidate, context.described
-    if problem.device.kind is DeviceKind.CPU:
+    candidate, problem, build = certificate.standing.candidate, context.described, certificate.built
+    certificate.sanitizers = problem.device.kind.sanitizers
+    if certificate.sanitizers is Sanitizers.COMPILED:
         build = await context.engine.submit(CompileTask(problem=problem, candidate=candidate, sanitized=True))
-    else:
-        certificate.sanitizers = GPU_SANITIZERS
     if _is_unsupported(build):
         certificate.sanitizer_skipped = build.reason
         return
     if build.status is not Status.OK:
-        certificate.fail(build.status, build.reason_code, f"sanitizer build: {build.reason}")
+        certificate.finding = Finding(code=build.reason_code, reason=f"sanitizer build: {build.reason}")
         return
     task = VerifyTask(
         problem=problem,
@@ -163,28 +172,28 @@ async def _sanitize(context: SearchContext, certificate: Certificate, build: Bui
         certificate.sanitizer_skipped = verdict.reason
         return
     certificate.sanitizer = verdict
-    _expect_ok(certificate, verdict, "sanitizers")
+    certificate.finding = failure_of(verdict, "sanitizers")
 
 
 def _is_unsupported(result: Build | Verdict) -> bool:
     return result.reason_code is ReasonCode.INTERFACE_UNSUPPORTED
 
 
-async def _time(context: SearchContext, certificate: Certificate, build: Build) -> None:
+async def _time(context: SearchContext, certificate: Certificate) -> None:
     """Time the winner RETIMINGS times, each in a new process; every timing must show the gain."""
     assert certificate.verdict is not None  # noqa: S101  # _verify ran before
     for number in range(RETIMINGS):
         task = BenchmarkTask(
             problem=context.described,
             candidate=certificate.standing.candidate,
-            build=build,
+            build=certificate.built,
             verdict=certificate.verdict,
             purpose=Purpose.CERTIFY,
             step=f"time {number}",
         )
         timing = await context.engine.submit(task)
         certificate.timings.append(timing)
-        _expect_ok(certificate, timing, "re-timing")
+        certificate.finding = failure_of(timing, "re-timing")
         if not certificate.passed:
             return
     _expect_steady_gain(context, certificate)
@@ -197,36 +206,31 @@ def _expect_steady_gain(context: SearchContext, certificate: Certificate) -> Non
         if timing.speedup_ci95 is not None and timing.speedup_ci95[0] <= 1:
             low, high = timing.speedup_ci95
             reason = f"re-timing: the speedup's interval {low:.3f} to {high:.3f} does not exclude 1"
-            certificate.fail(Status.UNTRUSTED, ReasonCode.NO_GAIN, reason)
+            certificate.finding = Finding(code=ReasonCode.NO_GAIN, reason=reason)
             return
     if context.target.device.kind is DeviceKind.CUDA and max(medians) > (1 + GPU_SPREAD) * min(medians):
         reason = f"re-timing: {min(medians):.4g} to {max(medians):.4g} ms spread more than {GPU_SPREAD:.0%}"
-        certificate.fail(Status.UNTRUSTED, ReasonCode.TIMINGS_SPREAD, reason)
+        certificate.finding = Finding(code=ReasonCode.TIMINGS_SPREAD, reason=reason)
 
 
-async def _baselines(context: SearchContext, certificate: Certificate, _build: Build) -> None:
+async def _baselines(context: SearchContext, certificate: Certificate) -> None:
     """Measure all of PyTorch's own times again, once for the elites of one search."""
-    measured = (await asyncio.to_thread(context.archive.run)).baselines_again
-    if measured is None:
-        task = BaselineTask(problem=context.described, again=True, timeout_s=LONGEST_BASELINES_S)
-        measured = await context.engine.submit(task)
-        await asyncio.to_thread(context.archive.save_run, RunRecord(baselines_again=measured))
-    certificate.baselines = measured
+    task = BaselineTask(problem=context.described, again=True, timeout_s=LONGEST_BASELINES_S)
+    certificate.baselines = await context.engine.submit(task)
 
 
-async def _audit(context: SearchContext, certificate: Certificate, build: Build) -> str | None:
+async def _audit(context: SearchContext, certificate: Certificate) -> str | None:
     """Audit an unusual gain; an ordinary one passes."""
     timing, verdict = certificate.timing, certificate.verdict
     if timing is None or verdict is None or not needs_audit(timing.speedup, certificate.speedup_vs_best):
         return "not needed: no unusual gain"
     candidate = certificate.standing.candidate
-    certificate.audit = audit = await run_audit(context, candidate, build, verdict, certificate.timings)
-    if not audit.passed:
-        certificate.fail(Status.UNTRUSTED, audit.reason_code, audit.reason)
+    certificate.audit = audit = await run_audit(context, candidate, certificate.built, verdict, certificate.timings)
+    certificate.finding = audit.finding
     return None
 
 
-async def _compare(context: SearchContext, certificate: Certificate, build: Build) -> str | None:
+async def _compare(context: SearchContext, certificate: Certificate) -> str:
     """Compare with the fastest seed kernel in one alternating run; a tie is reported, not failed."""
     standings = await asyncio.to_thread(read_standings, context.archive)
     winner = certificate.standing.candidate
@@ -240,57 +244,69 @@ async def _compare(context: SearchContext, certificate: Certificate, build: Buil
         emit({"event": "warning", "message": reason})
         return reason
     task = CompareTask(
-        problem=context.described, first=winner, first_build=build, second=seed.candidate, second_build=seed_build
+        problem=context.described,
+        first=winner,
+        first_build=certificate.built,
+        second=seed.candidate,
+        second_build=seed_build,
     )
-    certificate.versus_seed = await context.engine.submit(task)
-    return None
+    found = await context.engine.submit(task)
+    if isinstance(found, FailedComparison):
+        failed = "one of the two" if found.at_fault is None else (winner, seed.candidate)[found.at_fault].id
+        reason = f"not compared with {seed.candidate.id}: {failed} failed: {found.reason}"
+        emit({"event": "warning", "message": reason})
+        return reason
+    certificate.versus_seed = found
+    return f"{1 / found.ratio:.2f}x as fast as {seed.candidate.id}"
 
 
-async def _own_work(context: SearchContext, certificate: Certificate, build: Build) -> None:
+async def _own_work(context: SearchContext, certificate: Certificate) -> str | None:
     """Find out whose code the winner's time is spent in."""
     task = ProfileTask(
         problem=context.described,
         candidate=certificate.standing.candidate,
-        build=build,
+        build=certificate.built,
         purpose=Purpose.CERTIFY,
         step="own work",
         timing=certificate.timing,
     )
-    certificate.own_work = (await context.engine.submit(task)).own_work
+    certificate.own_work = work = (await context.engine.submit(task)).own_work
+    if work is None:
+        return None
+    return "unknown" if work.share is None else f"{work.share:.0%} of the time is spent in its own code"
 
 
-async def _other_shapes(context: SearchContext, certificate: Certificate, _build: Build) -> None:
-    """Try the winner's source at other shapes; the label says when it serves this one alone."""
-    certificate.other_shapes = await try_other_shapes(context, certificate.standing.candidate)
+async def _other_shapes(context: SearchContext, certificate: Certificate) -> str:
+    """Try the winner's source at other shapes; the label says when it does not serve all of them."""
+    certificate.other_shapes = found = await try_other_shapes(context, certificate.standing.candidate)
+    return found.in_words()
 
 
-STEPS = (
-    Step(name="verify", run=_verify),
-    Step(name="sanitize", run=_sanitize),
-    Step(name="time", run=_time),
-    Step(name="baselines", run=_baselines, is_charged_whole=True),
-    Step(name="audit", run=_audit),
-    Step(name="compare", run=_compare, is_required=False, is_charged_whole=True),
-    Step(name="own_work", run=_own_work, is_required=False, is_charged_whole=True),
-    Step(name="other_shapes", run=_other_shapes, is_required=False, is_charged_whole=True),
+CERTIFICATE_STEPS = (
+    CertificateStep(name="build", run=_build),
+    CertificateStep(name="verify", run=_verify),
+    CertificateStep(name="sanitize", run=_sanitize),
+    CertificateStep(name="time", run=_time),
+    CertificateStep(name="baselines", run=_baselines, is_charged_whole=True),
+    CertificateStep(name="audit", run=_audit),
+    CertificateStep(name="compare", run=_compare, is_required=False, is_charged_whole=True),
+    CertificateStep(name="own_work", run=_own_work, is_required=False, is_charged_whole=True),
+    CertificateStep(name="other_shapes", run=_other_shapes, is_required=False, is_charged_whole=True),
 )
 
 
-async def _store(context: SearchContext, certificate: Certificate, build: Build) -> None:
+async def _store(context: SearchContext, certificate: Certificate) -> None:
     """Store the certify evaluation and charge what the certificate took."""
-    beyond_s = sum(certificate.seconds.get(step.name, 0.0) for step in STEPS if step.is_charged_whole)
-    key = evaluation_key(build.key, context.described, Purpose.CERTIFY)
-    evaluation = certificate.evaluation(key, build, total_s=certificate.measured_s + beyond_s)
-    await asyncio.to_thread(_save, context, evaluation, build)
+    whole = (step.name for step in CERTIFICATE_STEPS if step.is_charged_whole)
+    beyond_s = sum(certificate.seconds.get(name, 0.0) for name in whole)
+    build_key = certificate.built.key
+    key = evaluation_key(build_key, context.described, Purpose.CERTIFY)
+    evaluation = certificate.evaluation(key, total_s=certificate.measured_s + beyond_s)
+    await asyncio.to_thread(context.archive.add_evaluation, evaluation)
+    await asyncio.to_thread(charge, context, evaluation, on_device_s=evaluation.total_s, entry=build_key)
 
 
-def _save(context: SearchContext, evaluation: Evaluation, build: Build) -> None:
-    context.archive.add_evaluation(evaluation)
-    on_gpu = context.target.device.kind is DeviceKind.CUDA
-    context.archive.charge(
-        f"{evaluation.candidate_id}:{Purpose.CERTIFY}:{build.key}",
-        cpu_s=0.0 if on_gpu else evaluation.total_s,
-        gpu_s=evaluation.total_s if on_gpu else 0.0,
-        wall_s=evaluation.total_s,
-        what=Purpose.CERTIFY,
-    )
+async def _store_failure(context: SearchContext, candidate_id: str, reason: str) -> EngineFailure:
+    failure = EngineFailure(candidate_id=candidate_id, purpose=Purpose.CERTIFY, reason=reason)
+    await asyncio.to_thread(context.archive.add_engine_failure, failure)
+    return failure

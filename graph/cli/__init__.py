@@ -6,16 +6,21 @@ command is chosen: langgraph alone takes about a second to import.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import io
 import os
+import select
 import sys
 from collections.abc import Sequence
+from typing import TextIO
 
 from ridgeline.graph.cli.arguments import make_parser
 from ridgeline.tools.errors import InputError, RidgelineError
 from ridgeline.tools.machine.os_errors import is_users_to_mend
 
-EXIT_OK, EXIT_INTERNAL, EXIT_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
+EXIT_OK, EXIT_INTERNAL, EXIT_INPUT, EXIT_INTERRUPTED, EXIT_UNREAD = 0, 1, 2, 130, 141
+"""EXIT_UNREAD is 128 + SIGPIPE: what a shell reports of a tool whose reader went away (`ridgeline show … | head`)."""
 
 _MODULES = {"import": "import_problems"}
 """Commands whose module has another name; `import` is a keyword of Python."""
@@ -26,7 +31,27 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     An unexpected exception leaves as it is when no run.log holds its traceback: Python prints it and exits with 1.
     """
-    args = make_parser().parse_args(argv)
+    if sys.stdout is None:  # the first file to be opened would take its number, and get what is printed
+        return _complain("standard output is closed; send it to a file, or to /dev/null")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a path may hold bytes that are no text
+    try:
+        return _written(_run(argv))
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        unread = [stream for stream in (sys.stdout, sys.stderr) if _is_unread(stream)]
+        if not unread:
+            raise
+        _drop(*unread)
+        return EXIT_UNREAD
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    try:
+        args = make_parser().parse_args(argv)
+    except SystemExit as ended:  # after the help, the version, or words that are no command
+        return int(ended.code or 0)
     if not sys.platform.startswith("linux"):
         return _complain(f"Ridgeline runs on Linux only, this is {sys.platform}: use a Linux machine or container")
     try:
@@ -37,18 +62,43 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _complain(str(error))
     except RidgelineError as error:
         return _complain(f"internal error, please report: {error}", EXIT_INTERNAL)
-    except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        # The reader of the output went away (`ridgeline show … | head`): nothing is left to say.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_OK
     except OSError as error:
         if is_users_to_mend(error, names_paths=True):
-            return _complain(f"{error.filename or 'file system'}: {error.strerror}")
+            return _complain(f"{error.filename or 'standard output, or a file'}: {error.strerror}")
         raise
 
 
+def _written(code: int) -> int:
+    """Write out what is still buffered; at the interpreter's end a failure would be a traceback.
+
+    Raises:
+        BrokenPipeError: the reader went away.
+    """
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        _drop(sys.stdout)
+        return code or _complain(f"standard output: {error.strerror}; send it where there is room")
+    return code
+
+
+def _is_unread(stream: TextIO) -> bool:
+    """Say whether a stream is a pipe or a socket whose reader went away."""
+    poller = select.poll()
+    poller.register(stream.fileno(), 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poller.poll(0))
+
+
+def _drop(*streams: TextIO) -> None:
+    """Send nowhere what is still buffered for these streams."""
+    with open(os.devnull, "wb") as nowhere:
+        for stream in streams:
+            os.dup2(nowhere.fileno(), stream.fileno())
+
+
 def _complain(message: str, code: int = EXIT_INPUT) -> int:
-    sys.stderr.write(f"ridgeline: {' '.join(message.split())}\n")
+    with contextlib.suppress(AttributeError):  # standard error is closed: the exit code is all that is left
+        sys.stderr.write(f"ridgeline: {' '.join(message.split())}\n")
     return code

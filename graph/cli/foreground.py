@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.archive import FILE_NAME, Archive
-from ridgeline.checkpoints.result import STATE_WORDS
+from ridgeline.checkpoints.report.wording import ending
+from ridgeline.checkpoints.storage_errors import record_errors
 from ridgeline.graph.cli.summary import closing_lines, resume_command, resume_line
 from ridgeline.graph.cli.view.board import Board, recall
 from ridgeline.graph.cli.view.progress import LiveView, PlainView, View
 from ridgeline.graph.models.registry import OFFLINE
-from ridgeline.graph.session.run_log import log_to
 from ridgeline.graph.session.session import run_resolved
 
 if TYPE_CHECKING:
@@ -46,10 +46,34 @@ class Stop:
         return None if self.number is None else SIGNALS[signal.Signals(self.number)]
 
 
+@dataclass(slots=True, kw_only=True)
+class _Reader:
+    """The reader of a search's view; one that goes away cuts the search short, as a second signal does."""
+
+    view: View
+    cut_short: Callable[[], object]
+    gone: BrokenPipeError | None = None
+
+    def show(self, event: Mapping[str, Any]) -> None:
+        """Show an event to a reader who is there."""
+        if self.gone is not None:
+            return
+        try:
+            self.view.show(event)
+        except BrokenPipeError as error:
+            logger.info("the reader of the output went away: %s", AT_ONCE)
+            self.gone = error
+            self.cut_short()
+
+
 def run_shown(
     console: Console, search: ResolvedSearch, *, warnings: Sequence[str] = (), is_plain: bool
 ) -> tuple[SearchResult | None, Stop]:
-    """Run a search in view of the user and say how it ended; the result is None when a second signal cut it short."""
+    """Run a search in view of the user and say how it ended; the result is None when a second signal cut it short.
+
+    Raises:
+        BrokenPipeError: the reader of the output went away; the search is stopped at once, and can be resumed.
+    """
     _announce(console, search)
     for warning in warnings:
         _print(console, warning)
@@ -58,29 +82,54 @@ def run_shown(
         _tell_resumed(console, board, search.run_dir)
     stop = Stop()
     with ExitStack() as stack:
-        stack.enter_context(log_to(search.run_dir / "run.log"))
         view = _view(board, console, is_plain=is_plain)
         stack.callback(view.close)
-        result = asyncio.run(_run(search, view, stop))
+        early = stack.enter_context(_noted_signals())
+        result = asyncio.run(_run(search, view, stop, early))
         if stop.number is not None:
-            board.settle(STATE_WORDS.get(result.state, result.state) if result else AT_ONCE)
+            board.settle(ending(result.state, result.reason) if result else AT_ONCE)
     for line in closing_lines(result) if result else _cut_short_lines(search.run_dir):
         _print(console, line)
     return result, stop
 
 
-async def _run(search: ResolvedSearch, view: View, stop: Stop) -> SearchResult | None:
-    """Run the search; None when a second signal cut it short (it can be resumed all the same)."""
+@contextmanager
+def _noted_signals() -> Iterator[list[int]]:
+    """Give the signals that come before the loop handles them; one that interrupts its making leaves half a loop."""
+    noted: list[int] = []
+    before = {number: signal.signal(number, lambda received, _: noted.append(received)) for number in SIGNALS}
+    try:
+        yield noted
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+async def _run(search: ResolvedSearch, view: View, stop: Stop, early: Sequence[int]) -> SearchResult | None:
+    """Run the search; None when a second signal cut it short (it can be resumed all the same).
+
+    Raises:
+        BrokenPipeError: the reader of the view went away, which cuts the search short too.
+    """
     from langgraph.runtime import RunControl
 
+    def cut_short() -> None:
+        running.cancel()
+
     control = RunControl()
-    running = asyncio.ensure_future(run_resolved(search, on_event=view.show, stop=control))
+    reader = _Reader(view=view, cut_short=cut_short)
+    running = asyncio.ensure_future(run_resolved(search, on_event=reader.show, stop=control, is_logged=True))
     loop = asyncio.get_running_loop()
-    for number in SIGNALS:
-        loop.add_signal_handler(number, _on_signal(number, stop, control, view, running.cancel))
+    handlers = {int(number): _on_signal(number, stop, control, reader) for number in SIGNALS}
+    for number, handler in handlers.items():
+        loop.add_signal_handler(number, handler)
+    for number in early:
+        handlers[number]()
     try:
         return await running
     except asyncio.CancelledError:
+        if reader.gone is not None:
+            raise reader.gone from None
         if stop.number is None:
             raise
         return None
@@ -89,20 +138,18 @@ async def _run(search: ResolvedSearch, view: View, stop: Stop) -> SearchResult |
             loop.remove_signal_handler(number)
 
 
-def _on_signal(
-    number: int, stop: Stop, control: RunControl, view: View, cut_short: Callable[[], object]
-) -> Callable[[], None]:
+def _on_signal(number: int, stop: Stop, control: RunControl, reader: _Reader) -> Callable[[], None]:
     """Return the handler: the first signal lets running steps end, the second does not wait for them."""
 
     def handle() -> None:
         if stop.number is not None:
-            cut_short()
+            reader.cut_short()
             return
         stop.number = number
         name = signal.Signals(number).name
         logger.info("%s: stopping after the steps in flight", name)
         reason = f"{name}: stopping after the steps in flight (again: now)"
-        view.show({"event": "stopped", "outcome": "stopping", "reason": reason})
+        reader.show({"event": "stopped", "outcome": "stopping", "reason": reason})
         control.request_drain(name)
 
     return handle
@@ -116,13 +163,15 @@ def _announce(console: Console, search: ResolvedSearch) -> None:
     names = search.model_names
     _print(console, f"{verb} {search.problem.name} on {search.device} with {', '.join(names)}")
     _print(console, f"run folder {search.run_dir}")
+    if not search.resume:
+        _print(console, "first the reference is described, and eager PyTorch and the roofline floor are timed")
     if names == (OFFLINE,) and not (search.is_model_named or search.resume):
         _print(console, "no model was named: the offline model composes kernels itself (--model openai:o3 needs a key)")
 
 
 def _tell_resumed(console: Console, board: Board, run_dir: Path) -> None:
     """Say what a resumed search finds done, and fill its board with it."""
-    with Archive.open_read_only(run_dir) as archive:
+    with Archive.open_read_only(run_dir) as archive, record_errors(archive.path):
         _print(console, resume_line(archive))
         recall(board, archive)
 

@@ -43,25 +43,15 @@ def _is_covered(outlines: OutlineProcess, spec: ProblemSpec, target: str) -> boo
     """Say whether the offline model composes kernels for a problem on the oldest device of a kind."""
     from ridgeline.graph.search.coverage import why_uncovered
     from ridgeline.tools.local.engine import on_device
-    from ridgeline.tools.records.problem import Description, Device
+    from ridgeline.tools.records.problem import Device
     from ridgeline.tools.records.vocabulary import DeviceKind
 
     kind = DeviceKind(target)
     arch = ARCH if kind is DeviceKind.CUDA else "native"
     device = Device(kind=kind, name=kind.value, arch=arch, uuid="", cores=2, memory_bytes=1 << 33, cache_bytes=1 << 25)
     problem = on_device(spec, device)
-    found = outlines.outline(problem.reference_source, spec.tolerance)
-    if found.signature is None:
-        return False
-    description = Description(
-        signature=found.signature,
-        reference_graph=found.reference_graph,
-        compulsory_bytes=0,
-        flops=0,
-        reference_sha256="",
-        torch_version="",
-    )
-    return why_uncovered(problem.described(description)) is None
+    described = outlines.outline(problem.reference_source, problem.tolerance).description
+    return described is not None and why_uncovered(problem.described(described)) is None
 
 
 def keyless_text() -> str:

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ridgeline.checkpoints.bank import own_bank
 from ridgeline.checkpoints.runs import UNFINISHED
 from ridgeline.graph.session.options import SearchRequest
 from ridgeline.problems.spec import Budget
-from ridgeline.tools.machine.places import home_dir
 
 if TYPE_CHECKING:
     from ridgeline.graph.session.options import ProblemName, ResolvedSearch
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 Words = Mapping[str, Any]
 """The user's values by the options' names; an option that was not given is missing or None."""
+
+PROBLEM_SUFFIXES = (".yaml", ".yml")
+"""Endings of a problem's file; no kernel ends so."""
 
 SHAPE = ("rounds", "ideas", "implementations", "repairs", "tune_trials", "strategy")
 """The options that change the problem's search settings."""
@@ -27,7 +30,7 @@ def request_of(words: Words, *, problem: ProblemName | None, run_dir: Path | Non
     return SearchRequest(
         problem=problem,
         run_dir=run_dir,
-        device=words.get("device") or "cpu",
+        device="cpu" if words.get("device") is None else words["device"],
         models=tuple(words.get("model") or ()),
         settings={name: words[name] for name in SHAPE if words.get(name) is not None},
         budget=Budget(
@@ -47,7 +50,7 @@ def request_of(words: Words, *, problem: ProblemName | None, run_dir: Path | Non
 def _bank(text: str | None) -> Path | None:
     if text == "none":
         return None
-    return Path(text) if text else home_dir() / "bank.sqlite"
+    return Path(text) if text is not None else own_bank()
 
 
 def ignored_lines(words: Words, search: ResolvedSearch) -> list[str]:

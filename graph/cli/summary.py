@@ -6,13 +6,22 @@ import os
 import shlex
 import shutil
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.journal import Journal
-from ridgeline.checkpoints.report.wording import best_configuration, doubt, name_of_place, seed_words
-from ridgeline.checkpoints.result import STATE_WORDS
+from ridgeline.checkpoints.report.wording import (
+    COMPARED,
+    RANKING,
+    best_configuration,
+    doubt,
+    ending,
+    labels_in_words,
+    name_of_place,
+    seed_words,
+)
 from ridgeline.tools.records.vocabulary import Origin
-from ridgeline.tools.wording import counted
+from ridgeline.tools.wording import counted, ratio_words
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,9 +40,10 @@ def resume_line(archive: Archive) -> str:
     judged = len(archive.evaluations())
     rounds = archive.rounds()
     again = calls["in_flight"] + calls["failed"]
+    whose = "offline model reply" if archive.run().is_keyless else "model reply"
     line = (
         f"skipped, because it is stored: {counted(len(rounds), 'finished round')}, "
-        f"{counted(calls['calls'] - again, 'model reply')}, {counted(written, 'written kernel')}, "
+        f"{counted(calls['calls'] - again, whose)}, {counted(written, 'written kernel')}, "
         f"{counted(judged, 'evaluation')}"
     )
     return f"{line}; asked again, because the reply never came: {counted(again, 'model call')}" if again else line
@@ -64,10 +74,10 @@ def _near(path: str) -> str:
 def closing_lines(result: SearchResult) -> list[str]:
     """Return the last lines of a run: how it ended, the winner in words and figures, where everything lies."""
     report = result.report
-    lines = ["", STATE_WORDS.get(result.state, result.state)]
+    lines = ["", ending(result.state, result.reason)]
     if result.state == "budget" and not result.certified:
         lines.append("no kernel was certified as faster than eager PyTorch yet")
-    lines += _history(report)
+    lines += round_lines(report.get("history", []))
     lines += winner_lines(
         report.get("best"),
         state=result.state,
@@ -84,13 +94,15 @@ def closing_lines(result: SearchResult) -> list[str]:
     return lines
 
 
-def _history(report: dict[str, Any]) -> list[str]:
+def round_lines(rounds: Sequence[dict[str, Any]]) -> list[str]:
+    """Return one line for each round, its best kernel, and the rule by which that is the best."""
     lines = []
-    for entry in report.get("history", []):
+    for entry in rounds:
         speedup = entry.get("best_speedup")
-        best = f"best {speedup:.2f}x eager ({entry.get('best_id')})" if speedup else "no correct kernel yet"
+        figure = ratio_words(speedup, entry.get("best_speedup_ci95"), unit="eager") if speedup else ""
+        best = f"best {figure}: {entry.get('best_id')}" if speedup else "no correct kernel"
         lines.append(f"  round {entry['round']}: {best}")
-    return lines
+    return [*lines, f"  {RANKING}", f"  {COMPARED}"] if any(entry.get("best_speedup") for entry in rounds) else lines
 
 
 def winner_lines(
@@ -105,7 +117,8 @@ def winner_lines(
     if words := seed_words(best, state):
         lines.append(words)
     lines.append(f"{_ratio(best, 'speedup')} as fast as eager PyTorch{_of_best(best)}{_of_seed(best)}")
-    lines.append(f"{best['median_ms']:.4f} ms, {best['precision_class']}{_labels(best)}")
+    against = f" against {best['reference_ms']:.4f} ms" if best.get("reference_ms") else ""
+    lines.append(f"{best['median_ms']:.4f} ms{against}, {best['precision_class']}{_labels(best)}")
     where = source_path or "is written when the search ends"
     lines.append(f"{'certified; ' if certified else ''}source {where}")
     if (proof := run_dir / "certificate.md").exists():
@@ -139,4 +152,4 @@ def _of_seed(best: dict[str, Any]) -> str:
 
 
 def _labels(best: dict[str, Any]) -> str:
-    return f" [{', '.join(best['labels'])}]" if best.get("labels") else ""
+    return f" [{labels_in_words(best['labels'])}]" if best.get("labels") else ""

@@ -9,10 +9,12 @@ import logging
 from typing import TYPE_CHECKING
 
 from ridgeline.graph.models.prompts import render_request
+from ridgeline.graph.models.registry import OFFLINE
 from ridgeline.graph.models.replies import UnreadableReply, read_ideas, read_kernel
 from ridgeline.graph.models.requests import IdeaDraft, IdeationRequest, KernelDraft, KernelRequest, Reply, Usage
 from ridgeline.graph.models.retry import ModelUnavailable, unreadable
 from ridgeline.tools.errors import RidgelineError
+from ridgeline.tools.records.vocabulary import ReasonCode
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.journal import Journal
@@ -49,7 +51,7 @@ class JournalledModels:
         for attempt_id in (call_id, _second(call_id)):
             reply = await self._reply(attempt_id, model_name, request)
             try:
-                return read_ideas(reply.text)[: request.count]
+                return read_ideas(reply.text, are_composed=model_name == OFFLINE)[: request.count]
             except UnreadableReply as error:
                 logger.warning("%s: unreadable reply of %s: %s", attempt_id, model_name, error)
                 request = dataclasses.replace(request, unreadable=str(error))
@@ -68,7 +70,12 @@ class JournalledModels:
         except UnreadableReply as error:
             logger.warning("%s: unreadable reply of %s: %s", call_id, model_name, error)
             failure = f"Your reply could not be read: {error}."
-            request = dataclasses.replace(request, failed_source=reply.text[:REPLY_SHOWN], failure=failure)
+            request = dataclasses.replace(
+                request,
+                failed_source=reply.text[:REPLY_SHOWN],
+                failure=failure,
+                failure_code=ReasonCode.NONE,
+            )
         return read_kernel((await self._reply(_second(call_id), model_name, request)).text)
 
     async def _reply(self, call_id: str, model_name: str, request: IdeationRequest | KernelRequest) -> Reply:
@@ -120,11 +127,11 @@ def _second(call_id: str) -> str:
 
 
 def _request_summary(request: IdeationRequest | KernelRequest) -> dict[str, object]:
-    """Return a request without its subject, which is the same for every call of a round."""
+    """Return a request without the problem and PyTorch's times, which are the same for every call of a round."""
     data = request.to_json()
     if isinstance(request, KernelRequest):
         data["idea"] = request.idea.model_dump(mode="json")
-    return {key: value for key, value in data.items() if key != "subject"}
+    return {key: value for key, value in data.items() if key not in ("subject", "baselines")}
 
 
 def _to_journal(reply: Reply) -> dict[str, object]:

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from ridgeline.problems.spec import PriceSettings
 
 
 class Price(Protocol):
@@ -15,17 +18,6 @@ class Price(Protocol):
 
     def usd(self, input_tokens: int, output_tokens: int) -> float:
         """Return the US dollars that a call with these token counts costs."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatedPrice:
-    """USD per million tokens, as the problem states them."""
-
-    input: float
-    output: float
-
-    def usd(self, input_tokens: int, output_tokens: int) -> float:
-        return (input_tokens * self.input + output_tokens * self.output) / 1e6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,12 +34,12 @@ class ListPrice:
         return float(calc_price(usage, self.model, provider_id=self.provider).total_price)
 
 
-def price_of(model: str, overrides: Mapping[str, Mapping[str, float]] | None = None) -> Price | None:
+def price_of(model: str, overrides: Mapping[str, PriceSettings] | None = None) -> Price | None:
     """Return the price of "provider:name" (an `@base_url` is ignored), or None when neither states one."""
     bare, at, _ = model.partition("@")
     stated = (overrides or {}).get(model) or (overrides or {}).get(bare)
     if stated:
-        return StatedPrice(input=float(stated["input"]), output=float(stated["output"]))
+        return stated
     return None if at else _listed(bare)
 
 

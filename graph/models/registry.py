@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
+from ridgeline.checkpoints.run_record import KEYLESS
 from ridgeline.graph.models.langchain import LangChainModel
 from ridgeline.graph.models.prices import price_of
 from ridgeline.graph.models.retry import RetryPolicy, first_line
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
     from ridgeline.graph.models.requests import KernelModel
+    from ridgeline.problems.spec import PriceSettings
 
-OFFLINE = "offline"
+OFFLINE = KEYLESS
 LOCAL_KEY = "none"
 """The key sent to an OpenAI-compatible server without authentication; the client refuses to have none."""
 
@@ -56,7 +58,7 @@ have published a package under a misspelt name."""
 def make_models(
     names: Sequence[str],
     *,
-    prices: Mapping[str, Mapping[str, float]] | None = None,
+    prices: Mapping[str, PriceSettings] | None = None,
     needs_prices: bool = False,
     policy: RetryPolicy | None = None,
 ) -> list[KernelModel]:
@@ -77,7 +79,7 @@ def make_model(
     name: str,
     *,
     base_url: str | None = None,
-    prices: Mapping[str, Mapping[str, float]] | None = None,
+    prices: Mapping[str, PriceSettings] | None = None,
     policy: RetryPolicy | None = None,
 ) -> KernelModel:
     """Return the model that `name` means: "offline", "openai:o3", "openai:mine@http://localhost:8000/v1", ….
@@ -99,13 +101,14 @@ def make_model(
             f"model {name!r}: write provider:name, such as openai:o3, or offline, which needs no key{meant}"
         )
     policy = policy or RetryPolicy()
+    _check_url(name, base_url or url)
     maker = _MAKERS.get(provider)
     chat = maker(name, model, base_url or url, policy) if maker else _any_provider(name, provider, model, url, policy)
     return LangChainModel(name, chat, price=price_of(name, prices), policy=policy)
 
 
 def _openai(name: str, model: str, base_url: str, policy: RetryPolicy) -> BaseChatModel:
-    base_url = base_url or os.environ.get("OPENAI_BASE_URL", "")
+    base_url = base_url or _from_environment("OPENAI_BASE_URL")
     key = os.environ.get("OPENAI_API_KEY") or (LOCAL_KEY if base_url else "")
     if not key:
         raise ModelError(f"{name}: set OPENAI_API_KEY, or run with --model offline, which needs no key")
@@ -124,6 +127,32 @@ def _openai(name: str, model: str, base_url: str, policy: RetryPolicy) -> BaseCh
         http_async_client=client,
         use_responses_api=bool(REASONING.match(model)) and not base_url,
     )
+
+
+def _from_environment(variable: str) -> str:
+    url = os.environ.get(variable, "")
+    _check_url(variable, url)
+    return url
+
+
+def _check_url(where: str, url: str) -> None:
+    """Refuse a URL that no client takes; "" is none.
+
+    Raises:
+        ModelError: the URL is malformed, or of another scheme.
+    """
+    if not url:
+        return
+    import httpx
+
+    reason = "it needs http:// or https:// and a host"
+    try:
+        read = httpx.URL(url)
+        if read.scheme in ("http", "https") and read.host:
+            return
+    except (httpx.InvalidURL, ValueError) as error:
+        reason = first_line(error)
+    raise ModelError(f"{where}: {url!r} is no URL of a server ({reason}); write it as in http://localhost:8000/v1")
 
 
 def _gemini(name: str, model: str, base_url: str, policy: RetryPolicy) -> BaseChatModel:

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from ridgeline.graph.models.requests import IdeaDraft, IdeaList, KernelDraft
 
-FENCE = re.compile(r"```[ \t]*([\w+#-]*)[ \t]*\n(.*?)```", re.DOTALL)
+FENCE = re.compile(r"```[ \t]*+([\w+#-]*+)[ \t]*+\n(.*?)```", re.DOTALL)
 CODE_LANGUAGES = frozenset({"", "c", "c++", "cpp", "cc", "cu", "cuda", "py", "python"})
 
 
@@ -26,7 +26,7 @@ def _objects(text: str) -> list[Any]:
     for piece in [text, *(body for _, body in FENCE.findall(text)), *braces]:
         try:
             found.append(json.loads(piece, strict=False))
-        except ValueError:
+        except (ValueError, RecursionError):  # nested deeper than any kernel's or idea's JSON is
             continue
     return found
 
@@ -36,8 +36,10 @@ def _first_problem(error: ValidationError) -> str:
     return f"{'.'.join(str(p) for p in detail['loc'])}: {detail['msg']}"
 
 
-def read_ideas(text: str) -> list[IdeaDraft]:
+def read_ideas(text: str, *, are_composed: bool = False) -> list[IdeaDraft]:
     """Return the valid ideas of a reply.
+
+    Only ideas that `are_composed` keep a composition: a language model states none, whatever else its reply holds.
 
     Raises:
         UnreadableReply: no idea is valid.
@@ -51,13 +53,17 @@ def read_ideas(text: str) -> list[IdeaDraft]:
         drafts: list[IdeaDraft] = []
         for item in listed:
             try:
-                drafts.append(IdeaDraft.model_validate(_trimmed(item)))
+                drafts.append(IdeaDraft.model_validate(_trimmed(item if are_composed else _uncomposed(item))))
             except ValidationError as error:
                 problem = _first_problem(error)
         if drafts:
             return drafts
         problem = problem if listed else "the list of ideas is empty"
     raise UnreadableReply(problem)
+
+
+def _uncomposed(item: Any) -> Any:
+    return {key: value for key, value in item.items() if key != "composition"} if isinstance(item, dict) else item
 
 
 def _trimmed(item: Any) -> Any:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic.json_schema import SkipJsonSchema
 
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.problem import Description, Device
 from ridgeline.tools.records.results import Baselines
-from ridgeline.tools.records.vocabulary import Category
-
-COMPOSITION = re.compile(r"Composition: ([a-z0-9, -]+)\.")
-"""The sentence of a mechanism that names the structures a kernel is composed of; the offline model states and reads it."""
+from ridgeline.tools.records.vocabulary import Category, Interface, PrecisionClass, ReasonCode
 
 
 class IdeaDraft(BaseModel):
@@ -28,6 +25,7 @@ class IdeaDraft(BaseModel):
     predicted_gain: float = Field(default=1.1, ge=0.1, le=1000, description="expected speedup over the parent kernel")
     parent_id: str | None = Field(default=None, description="id of the elite kernel this idea starts from")
     second_parent_id: str | None = Field(default=None, description="id of a second elite, when recombining two")
+    composition: SkipJsonSchema[tuple[str, ...] | None] = None  # the offline model's alone: the names of all structures
 
 
 class IdeaList(BaseModel):
@@ -55,6 +53,7 @@ class TriedIdea(Record):
     best_candidate_id: str | None
     best_speedup: float | None  # eager / best implementation; None when every implementation failed
     failure: str = ""  # why every implementation failed
+    composition: tuple[str, ...] | None = None  # of an idea of the offline model, the names of all structures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,17 +70,16 @@ class Elite(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject(Record):
-    """The problem, as every request describes it."""
+    """The problem as every request states it: what is known of it before anything is timed."""
 
     problem_name: str
     reference_source: str
     header: str  # the generated problem.h
-    interface: str
+    interface: Interface
     language: str  # "cpp", "cu" or "py"
-    tolerance: str
+    tolerance: PrecisionClass
     device: Device
     description: Description
-    baselines: Baselines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +87,7 @@ class IdeationRequest(Record):
     """Ask for `count` new ideas, given everything tried so far."""
 
     subject: Subject
+    baselines: Baselines  # with the floor
     round: int
     count: int
     rng_seed: int
@@ -104,6 +103,7 @@ class KernelRequest(Record):
     """Ask for one whole kernel that implements an idea, or for its repair."""
 
     subject: Subject
+    baselines: Baselines  # with the floor
     idea: IdeaDraft
     variation: int  # implementations of one idea differ: 0, 1, …
     rng_seed: int
@@ -111,6 +111,7 @@ class KernelRequest(Record):
     second_parent: Elite | None = None
     failed_source: str = ""  # set for a repair
     failure: str = ""  # interpreted error of the failed source
+    failure_code: ReasonCode = ReasonCode.NONE  # the same for a decision; NONE also where the source was not judged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

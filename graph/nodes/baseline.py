@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 from ridgeline.checkpoints.engine_failures import EngineFailure
 from ridgeline.checkpoints.run_record import RunRecord
-from ridgeline.graph.search.compiled import PYTORCH_AT_FLOOR, baseline_event, is_pytorch_at_floor
+from ridgeline.graph.search.compiled import baseline_event, is_pytorch_at_floor
 from ridgeline.graph.search.coverage import ensure_covered
 from ridgeline.graph.search.elites import choose_elites
 from ridgeline.graph.search.events import emit
 from ridgeline.graph.search.gathering import gather_or_cancel
 from ridgeline.graph.search.judging import evaluate, judged_standings
-from ridgeline.graph.search.rounds import ranking_state
+from ridgeline.graph.search.rounds import PYTORCH_AT_FLOOR, outcome_state, ranking_state, tell_stop
 from ridgeline.tools.build.entry_match import takes_same_types
-from ridgeline.tools.build.header import entry_declaration
+from ridgeline.tools.build.interfaces import entry_declaration
 from ridgeline.tools.engine import BaselineTask, DescribeTask
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.records.results import Baselines
@@ -47,38 +47,30 @@ async def baseline(state: SearchState, context: SearchContext) -> SearchState:
     standings = await judged_standings(context)
     elites = choose_elites(standings, context.plan(state.get("max_rounds")).elites)
     best = standings[0] if standings else None
-    outcome = "at_floor" if is_pytorch_at_floor(context, baselines) else ""
-    if outcome:
-        emit({"event": "stopped", "outcome": outcome, "reason": PYTORCH_AT_FLOOR})
+    stop = PYTORCH_AT_FLOOR if is_pytorch_at_floor(context, baselines) else None
+    if stop:
+        tell_stop(stop)
     return {
         "round": state.get("round", 0),
         **ranking_state(elites, best),
+        **outcome_state(stop),
         "stalled_rounds": 0,
-        "outcome": outcome,
         "certified": False,
     }
 
 
 async def _describe(context: SearchContext) -> None:
-    """Set the context's described target, stored already or described now.
+    """Set the context's described target.
 
-    A refusal comes before anything is stored or set, so that a new search leaves no run folder.
+    A refusal comes before it is set, so that a new search leaves no run folder.
     """
-    if context.described_target is not None:
-        ensure_covered(context, context.described_target)
-        return
-    description = await context.engine.submit(DescribeTask(problem=context.target))
-    described = context.target.described(description)
+    described = context.target.described(await context.engine.submit(DescribeTask(problem=context.target)))
     ensure_covered(context, described)
-    await asyncio.to_thread(context.archive.save_description, description)
     context.described_target = described
 
 
 async def _baselines(context: SearchContext) -> Baselines:
-    found = await asyncio.to_thread(context.archive.baselines)
-    if found is None:
-        found = await context.engine.submit(BaselineTask(problem=context.described, eager_only=True))
-        await asyncio.to_thread(context.archive.save_baselines, found)
+    found = await context.engine.submit(BaselineTask(problem=context.described, eager_only=True))
     best = found.best()
     if best is None or best.median_ms is None:
         errors = "; ".join(f"{b.name}: {b.error}" for b in found.entries)

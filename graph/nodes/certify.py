@@ -6,15 +6,21 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ridgeline.checkpoints.engine_failures import EngineFailure
 from ridgeline.checkpoints.run_record import RunRecord
+from ridgeline.graph.certificate.again import is_to_be_given_again
 from ridgeline.graph.certificate.audit import QUARANTINE_ABOVE
-from ridgeline.graph.certificate.certificate import Certificate
+from ridgeline.graph.certificate.certificate import Certificate, FailedBefore
 from ridgeline.graph.certificate.leaders import Leader, compare_leaders
 from ridgeline.graph.certificate.steps import certify_candidate
 from ridgeline.graph.search.compiled import join_compiled
-from ridgeline.graph.search.elites import Standing, choose_elites
+from ridgeline.graph.search.elites import Standing, choose_elites, read_standings
 from ridgeline.graph.search.events import emit
 from ridgeline.graph.search.judging import judged_standings
+from ridgeline.graph.search.rounds import Stop, tell_stop
+from ridgeline.graph.state import outcome_of
+from ridgeline.tools.errors import EngineError
+from ridgeline.tools.records.vocabulary import Purpose, RunState, SearchOutcome
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
@@ -27,32 +33,41 @@ class _Trials:
 
     winner: Standing | None = None
     certificate: Certificate | None = None
-    failures: list[dict[str, str]] = field(default_factory=list)
+    failures: list[FailedBefore] = field(default_factory=list)
+    engine_failure: EngineFailure | None = None  # the first one
 
 
 async def certify(state: SearchState, context: SearchContext) -> SearchState:
     """Certify the fastest kernel that passes, store its certificate, and give the bank the elites that stand.
 
-    Kernels that the search could not tell apart are compared first: see leaders.py.
+    Kernels that the search could not tell apart are compared first: see leaders.py. A certificate that a search stored
+    whole before it was killed is given as it is.
 
     A search in which no kernel is certified faster than eager ends `no_gain`, with two exceptions: one whose budget is
     spent stays `budget`, because a larger one lets it go on, and one that stopped because nothing was left to gain over
     PyTorch, with no kernel that failed, stays `at_floor`.
+
+    Raises:
+        EngineError: no kernel is certified, and the engine failed on one that may be; a resumed search tries again.
     """
+    if (stored := await asyncio.to_thread(_stored, context)) is not None:
+        return stored
     await join_compiled(context)
     standings = await judged_standings(context)
     leaders = await compare_leaders(context, standings)
     elites = choose_elites(standings, context.plan(state.get("max_rounds")).elites)
     trials = await _try_in_order(context, leaders, elites)
-    stopped_by = state.get("outcome", "")
+    if trials.winner is None and (failure := trials.engine_failure):
+        raise EngineError(f"{failure.candidate_id}: not certified: {failure.reason}; resume the search to try again")
+    stopped_by = outcome_of(state)
     outcome = _outcome(stopped_by, is_certified=trials.winner is not None, has_failures=bool(trials.failures))
-    if outcome == "no_gain" and stopped_by != "no_gain":
-        emit({"event": "stopped", "outcome": outcome, "reason": "no certified kernel is faster than eager PyTorch"})
+    if outcome is SearchOutcome.NO_GAIN and stopped_by is not SearchOutcome.NO_GAIN:
+        tell_stop(Stop(outcome, "no certified kernel is faster than eager PyTorch"))
     # No kernel is the best when one that looked faster failed; a slower kernel is the best where none looked faster.
     best = trials.winner or (standings[0] if standings and not trials.failures else None)
     await asyncio.to_thread(_store, context, trials, elites, best, outcome)
     return {
-        "outcome": outcome,
+        "outcome": outcome.value,
         "certified": trials.winner is not None,
         "best_id": best.candidate.id if best else None,
         "best_speedup": best.speedup if best else None,
@@ -65,12 +80,16 @@ async def _try_in_order(context: SearchContext, leaders: list[Leader], elites: l
     for standing in _in_order(leaders, elites):
         if standing.speedup <= 1:
             break
-        trials.certificate = certificate = await certify_candidate(context, standing, leaders)
-        if certificate.passed:
-            trials.winner = standing
-            break
-        trials.failures.append({"candidate_id": standing.candidate.id, "reason": certificate.reason})
-        emit({"event": "warning", "message": f"{standing.candidate.id} is not certified: {certificate.reason}"})
+        ended = await certify_candidate(context, standing, leaders)
+        if isinstance(ended, EngineFailure):
+            trials.engine_failure = trials.engine_failure or ended
+        else:
+            trials.certificate = ended
+            if ended.passed:
+                trials.winner = standing
+                break
+        trials.failures.append(FailedBefore(candidate_id=standing.candidate.id, reason=ended.reason))
+        emit({"event": "warning", "message": f"{standing.candidate.id} is not certified: {ended.reason}"})
     return trials
 
 
@@ -81,22 +100,44 @@ def _in_order(leaders: list[Leader], elites: list[Standing]) -> list[Standing]:
     return [*first, *(standing for standing in elites if standing.candidate.id not in taken)]
 
 
-def _outcome(stopped_by: str, *, is_certified: bool, has_failures: bool) -> str:
+def _outcome(stopped_by: SearchOutcome, *, is_certified: bool, has_failures: bool) -> SearchOutcome:
     """Return how the search ended; see `certify` for the two exceptions."""
-    is_pytorch_at_floor = stopped_by == "at_floor" and not has_failures
-    return stopped_by if is_certified or is_pytorch_at_floor or stopped_by == "budget" else "no_gain"
+    is_pytorch_at_floor = stopped_by is SearchOutcome.AT_FLOOR and not has_failures
+    stays = is_certified or is_pytorch_at_floor or stopped_by is SearchOutcome.BUDGET
+    return stopped_by if stays else SearchOutcome.NO_GAIN
 
 
 def _store(
-    context: SearchContext, trials: _Trials, elites: list[Standing], best: Standing | None, outcome: str
+    context: SearchContext, trials: _Trials, elites: list[Standing], best: Standing | None, outcome: SearchOutcome
 ) -> None:
-    """Store the certificate, bank what stands, and store how the search ended."""
-    if trials.certificate is not None:
-        context.archive.save_certificate(trials.certificate.to_json(trials.failures, outcome))
-    failed = {failure["candidate_id"] for failure in trials.failures}
+    """Bank what stands, and store the certificate, how the search ended and last its best kernel."""
+    failed = {failure.candidate_id for failure in trials.failures}
     stand = [e for e in elites if e.candidate.id not in failed and e is not trials.winner]
     _bank(context, [*([trials.winner] if trials.winner else []), *stand], trials.winner)
-    context.archive.save_run(RunRecord(state=outcome, best_id=best.candidate.id if best else ""))
+    if trials.certificate is not None:
+        context.archive.save_certificate(trials.certificate.to_json(trials.failures, outcome))
+    if trials.winner is not None:  # it stands whatever became of those behind it
+        context.archive.drop_engine_failures(Purpose.CERTIFY, but=failed)
+    state = None if context.writes_files else RunState(outcome)
+    context.archive.save_run(RunRecord(state=state, best_id=best.candidate.id if best else ""))
+
+
+def _stored(context: SearchContext) -> SearchState | None:
+    """Return the end of a search whose certificate is stored whole; None without one, or where it is to be given again.
+
+    A host's search may have gone on with its earlier certificate still there.
+    """
+    certificate, best_id = context.archive.certificate(), context.archive.run().best_id
+    if not context.writes_files or certificate is None or best_id is None or is_to_be_given_again(context.archive):
+        return None
+    standings = {standing.candidate.id: standing for standing in read_standings(context.archive)}
+    best = standings.get(best_id)
+    return {
+        "outcome": certificate["outcome"],
+        "certified": certificate["passed"],
+        "best_id": best_id or None,
+        "best_speedup": best.speedup if best else None,
+    }
 
 
 def _bank(context: SearchContext, elites: list[Standing], winner: Standing | None) -> None:

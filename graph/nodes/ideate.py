@@ -18,9 +18,11 @@ from ridgeline.graph.search.elites import read_elites
 from ridgeline.graph.search.events import emit
 from ridgeline.graph.search.memory import model_outcomes, tried_ideas, unwritten_branches
 from ridgeline.graph.search.novelty import is_repeated
+from ridgeline.graph.search.rounds import Stop, outcome_state, tell_stop
 from ridgeline.graph.search.user_ideas import user_drafts
 from ridgeline.tools.errors import ModelError
 from ridgeline.tools.records.search import Idea
+from ridgeline.tools.records.vocabulary import SearchOutcome
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
@@ -48,14 +50,16 @@ async def ideate(state: SearchState, context: SearchContext) -> SearchState:
     _announce_round(plan, round_, ideas=len(ideas), branches=len(branches))
     for idea in ideas:
         _announce(idea)
-    if not ideas:
-        emit({"event": "stopped", "outcome": "stalled", "reason": "no model had a further idea"})
+    none_left = "the offline model had no further idea" if context.is_keyless else "no model had a further idea"
+    stop = None if ideas else Stop(SearchOutcome.STALLED, none_left)
+    if stop:
+        tell_stop(stop)
     return {
+        **outcome_state(stop),
         "round": round_ if ideas else round_ - 1,
         "ideas": [idea.id for idea in ideas],
         "branches": branches,
         "finished": Overwrite([]),  # type: ignore[typeddict-item]  # empties a list that otherwise only grows
-        "outcome": "" if ideas else "stalled",
     }
 
 
@@ -67,7 +71,7 @@ def _again(state: SearchState, plan: Plan, left: list[BranchPlan]) -> SearchStat
         "round": round_,
         "branches": left,
         "finished": Overwrite([]),  # type: ignore[typeddict-item]  # as in a new round
-        "outcome": "",
+        **outcome_state(None),
     }
 
 
@@ -93,7 +97,8 @@ async def _ideas(context: SearchContext, state: SearchState, plan: Plan, round_:
     begun = await asyncio.to_thread(context.archive.ideas)
     drafts = [(USER, draft) for draft in user_drafts(context.problem.ideas, begun, plan.ideas, elites)]
     request = IdeationRequest(
-        subject=await context.subject(round_),
+        subject=context.subject,
+        baselines=await context.told_baselines(round_),
         round=round_,
         count=plan.ideas - len(drafts),
         rng_seed=context.derived_seed(round_, "ideate"),
@@ -214,6 +219,7 @@ def _idea(round_: int, number: int, model: str, draft: IdeaDraft, known: set[str
         parent_id=draft.parent_id,
         second_parent_id=second if second in known and second != draft.parent_id else None,
         model=model,
+        composition=draft.composition,
     )
 
 

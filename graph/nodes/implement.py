@@ -23,11 +23,11 @@ from ridgeline.tools.steps import Step
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
     from ridgeline.graph.search.context import SearchContext
-    from ridgeline.graph.state import BranchState
+    from ridgeline.graph.state import BranchState, Stage
 
 logger = logging.getLogger(__name__)
 
-NEXT: dict[Step, str] = {"compile": "verify", "verify": "benchmark", "benchmark": "done"}
+NEXT: dict[Step, Stage] = {"compile": "verify", "verify": "benchmark", "benchmark": "done"}
 
 
 async def write(state: BranchState, context: SearchContext) -> BranchState:
@@ -86,11 +86,11 @@ async def _judge(state: BranchState, context: SearchContext, step: Step) -> Bran
     return {"stage": "done"}
 
 
-def _move(state: BranchState, candidate_id: str, stage: str) -> BranchState:
+def _move(state: BranchState, candidate_id: str, stage: Stage) -> BranchState:
     return {"candidate_id": candidate_id, "stage": stage, "finished": [candidate_id]}
 
 
-def _stage_of_stored(archive: Archive, candidate_id: str) -> str | None:
+def _stage_of_stored(archive: Archive, candidate_id: str) -> Stage | None:
     """Return the stage after writing for an attempt that an earlier session stored; None for a new attempt."""
     try:
         archive.candidate(candidate_id)
@@ -101,9 +101,10 @@ def _stage_of_stored(archive: Archive, candidate_id: str) -> str | None:
 
 
 async def _request(context: SearchContext, state: BranchState, idea: Idea, candidate_id: str) -> KernelRequest:
-    failed_source, failure = await asyncio.to_thread(_failure, context.archive, state)
+    failed_source, failure, failure_code = await asyncio.to_thread(_failure, context.archive, state)
     return KernelRequest(
-        subject=await context.subject(state["round"]),
+        subject=context.subject,
+        baselines=await context.told_baselines(state["round"]),
         idea=IdeaDraft.model_validate(idea.to_json()),
         variation=state["variation"],
         rng_seed=context.derived_seed(candidate_id),
@@ -111,17 +112,21 @@ async def _request(context: SearchContext, state: BranchState, idea: Idea, candi
         second_parent=await read_elite(context, idea.second_parent_id),
         failed_source=failed_source,
         failure=failure,
+        failure_code=failure_code,
     )
 
 
-def _failure(archive: Archive, state: BranchState) -> tuple[str, str]:
-    """Return the source of the attempt before and why it failed, both empty at the first attempt."""
+def _failure(archive: Archive, state: BranchState) -> tuple[str, str, ReasonCode]:
+    """Return the source of the attempt before, why it failed and the code of that; nothing at the first attempt."""
     attempt = state.get("attempt", 0)
     if attempt == 0:
-        return "", ""
+        return "", "", ReasonCode.NONE
     previous = attempt_id(state["idea_id"], state["variation"], attempt - 1)
     evaluation = archive.evaluation(previous)
-    return archive.candidate(previous).source, failure_text(evaluation) if evaluation else "it was not judged"
+    source = archive.candidate(previous).source
+    if evaluation is None:
+        return source, "it was not judged", ReasonCode.NONE
+    return source, failure_text(evaluation), evaluation.reason_code
 
 
 def _candidate(context: SearchContext, state: BranchState, idea: Idea, candidate_id: str, source: str) -> Candidate:
@@ -156,7 +161,7 @@ async def _store_unwritten(
     await store(context, evaluation)
 
 
-def _announce(state: BranchState, candidate_id: str, stage: str) -> None:
+def _announce(state: BranchState, candidate_id: str, stage: Stage) -> None:
     emit(
         {
             "event": "branch_stage",

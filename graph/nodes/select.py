@@ -7,9 +7,19 @@ from typing import TYPE_CHECKING
 
 from ridgeline.graph.search.compiled import join_compiled, runs_beside_models
 from ridgeline.graph.search.elites import Standing, choose_elites
-from ridgeline.graph.search.events import emit
 from ridgeline.graph.search.judging import judged_standings, profile_elites
-from ridgeline.graph.search.rounds import is_progress, ranking_state, save_summary, stop_reason, tell_round
+from ridgeline.graph.search.rounds import (
+    Stop,
+    first_stop,
+    is_progress,
+    outcome_state,
+    ranking_state,
+    save_summary,
+    tell_round,
+    tell_stop,
+)
+from ridgeline.graph.state import Route
+from ridgeline.tools.records.vocabulary import SearchOutcome
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
@@ -30,28 +40,29 @@ async def select(state: SearchState, context: SearchContext) -> SearchState:
     stalled = 0 if is_progress(best, state) else state.get("stalled_rounds", 0) + 1
     await profile_elites(context, elites)
     entry = await save_summary(context, round_, elites, best)
-    outcome, reason = await stop_reason(context, plan, round_=round_, stalled_rounds=stalled, best=best)
-    route = _route(outcome, has_trials=bool(best) and plan.trials(round_) > 0)
-    if route != "tune":
+    stop = await first_stop(context, plan, round_=round_, stalled_rounds=stalled, best=best)
+    route = _route(stop, has_trials=bool(best) and plan.trials(round_) > 0)
+    if route is not Route.TUNE:
         tell_round(plan, entry)
-    if route == "certify":
-        emit({"event": "stopped", "outcome": outcome, "reason": reason})
+    if stop and route is Route.CERTIFY:
+        tell_stop(stop)
+    outcome = stop.outcome if stop else ""
     logger.info("round %d: best %s %.3fx %s", round_, best.candidate.id if best else "none", _speedup(best), outcome)
     return {
         **ranking_state(elites, best),
+        **outcome_state(stop),
         "stalled_rounds": stalled,
-        "outcome": outcome,
-        "route": route,
+        "route": route.value,
     }
 
 
-def _route(outcome: str, *, has_trials: bool) -> str:
+def _route(stop: Stop | None, *, has_trials: bool) -> Route:
     """Return the next node; a search that may not spend more or cannot gain more is not tuned again."""
-    if outcome in ("budget", "at_floor"):
-        return "certify"
+    if stop and stop.outcome in (SearchOutcome.BUDGET, SearchOutcome.AT_FLOOR):
+        return Route.CERTIFY
     if has_trials:
-        return "tune"
-    return "certify" if outcome else "ideate"
+        return Route.TUNE
+    return Route.CERTIFY if stop else Route.IDEATE
 
 
 def _speedup(best: Standing | None) -> float:

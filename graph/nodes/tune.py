@@ -15,8 +15,17 @@ from ridgeline.graph.search.elites import choose_elites
 from ridgeline.graph.search.events import emit
 from ridgeline.graph.search.gathering import gather_or_cancel
 from ridgeline.graph.search.judging import evaluate, judged_standings, profile_elites
-from ridgeline.graph.search.rounds import is_progress, ranking_state, save_summary, stop_reason, tell_round
-from ridgeline.graph.search.tuning import Trial, Tunable, next_points, parse_tunables, root_id, with_values
+from ridgeline.graph.search.rounds import (
+    first_stop,
+    is_progress,
+    outcome_state,
+    ranking_state,
+    save_summary,
+    tell_round,
+    tell_stop,
+)
+from ridgeline.graph.search.tuning import MeasuredPoint, Tunable, next_points, parse_tunables, root_id, with_values
+from ridgeline.graph.state import Route
 from ridgeline.tools.errors import NotBegun
 from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.search import Candidate
@@ -54,14 +63,14 @@ async def tune(state: SearchState, context: SearchContext) -> SearchState:
     await profile_elites(context, elites)
     stalled = 0 if is_progress(best, state) else state.get("stalled_rounds", 0)
     tell_round(plan, await save_summary(context, round_, elites, best))
-    outcome, reason = await stop_reason(context, plan, round_=round_, stalled_rounds=stalled, best=best)
-    if outcome:
-        emit({"event": "stopped", "outcome": outcome, "reason": reason})
+    stop = await first_stop(context, plan, round_=round_, stalled_rounds=stalled, best=best)
+    if stop:
+        tell_stop(stop)
     return {
         **ranking_state(elites, best),
+        **outcome_state(stop),
         "stalled_rounds": stalled,
-        "outcome": outcome,
-        "route": "certify" if outcome else "ideate",
+        "route": (Route.CERTIFY if stop else Route.IDEATE).value,
     }
 
 
@@ -147,19 +156,21 @@ def _count_ended(context: SearchContext, round_: int) -> int:
     return len(_trials(context, _tuned(context, round_)))
 
 
-def _points_so_far(context: SearchContext, root: Candidate) -> tuple[list[Candidate], dict[str, Trial]]:
+def _points_so_far(context: SearchContext, root: Candidate) -> tuple[list[Candidate], dict[str, MeasuredPoint]]:
     """Return one kernel's tuned candidates of all rounds, in the order in which they were chosen, and their trials."""
     points = [c for c in context.archive.candidates(origin=Origin.TUNE) if root_id(c) == root.id]
     return points, _trials(context, points)
 
 
-def _trials(context: SearchContext, candidates: list[Candidate]) -> dict[str, Trial]:
+def _trials(context: SearchContext, candidates: list[Candidate]) -> dict[str, MeasuredPoint]:
     """Return the points that ended by their candidates; a point that the engine failed on counts in this session."""
     found = {}
     for candidate in candidates:
         evaluation = context.archive.evaluation(candidate.id, Purpose.TUNE)
         if evaluation is not None or (candidate.id, Purpose.TUNE) in context.unjudged:
-            found[candidate.id] = Trial(point=candidate.tunables, speedup=evaluation.speedup if evaluation else None)
+            found[candidate.id] = MeasuredPoint(
+                point=candidate.tunables, speedup=evaluation.speedup if evaluation else None
+            )
     return found
 
 

@@ -10,15 +10,26 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from ridgeline.tools.records.vocabulary import Category
+from ridgeline.tools.records.vocabulary import Category, ReasonCode, Status
 
 HEADER = re.compile(r"^// ridgeline-offline:(.*)$", re.MULTILINE)
 
 Composition = frozenset[str]
 """Names of the structures of one kernel."""
 
-Pointers = tuple[tuple[str, tuple[str, ...]], ...]
-"""Regular expressions over a failure's message, each with the structures that it points at, most likely first."""
+Pointers = tuple[tuple[frozenset[ReasonCode], tuple[str, ...]], ...]
+"""Codes of failures, each set with the structures that it points at, most likely first."""
+
+
+def _ending(status: Status) -> frozenset[ReasonCode]:
+    return frozenset(code for code in ReasonCode if code.status is status)
+
+
+NOT_BUILT = _ending(Status.COMPILE_ERROR)
+STOPPED = _ending(Status.RUNTIME_ERROR)
+TOO_SLOW = _ending(Status.TIMEOUT)
+WRONG_RESULTS = _ending(Status.WRONG) | {ReasonCode.TIMED_OUTPUT_WRONG}
+"""Codes that families take together in their pointers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +54,9 @@ class Structures:
     last_suspects: tuple[str, ...] = ()  # the order of suspicion when a failure points at none; absent, as in `texts`
     conflicts: tuple[Composition, ...] = ()  # sets that cannot be in one kernel together
 
-    def suspects(self, failure: str) -> tuple[str, ...]:
-        """Return all structures: those that a failure points at, most likely first, then the others."""
-        pointed = [s for pattern, group in self.pointers if re.search(pattern, failure, re.IGNORECASE) for s in group]
+    def suspects(self, code: ReasonCode) -> tuple[str, ...]:
+        """Return all structures: those that a failure's code points at, most likely first, then the others."""
+        pointed = [s for codes, group in self.pointers if code in codes for s in group]
         return tuple(dict.fromkeys([*pointed, *(self.last_suspects or self.texts)]))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 
 from ridgeline.graph.models.requests import IdeaList, IdeationRequest, KernelDraft, KernelRequest, Reply, Subject
@@ -24,7 +25,7 @@ from ridgeline.graph.offline.rowwise.cpu.composer import RowwiseCpu
 from ridgeline.graph.offline.rowwise.cuda.composer import RowwiseCuda
 from ridgeline.graph.offline.wording import named_structures
 from ridgeline.tools.errors import UncoveredError
-from ridgeline.tools.records.vocabulary import DeviceKind
+from ridgeline.tools.records.vocabulary import DeviceKind, Interface
 
 FAMILIES: Mapping[str, Mapping[DeviceKind, Callable[[Subject], Composer]]] = {
     "row-wise": {DeviceKind.CPU: RowwiseCpu, DeviceKind.CUDA: RowwiseCuda},
@@ -32,6 +33,9 @@ FAMILIES: Mapping[str, Mapping[DeviceKind, Callable[[Subject], Composer]]] = {
     "convolution": {DeviceKind.CPU: ConvolutionCpu, DeviceKind.CUDA: ConvolutionCuda},
 }
 """Composers by family and device. Families are tried in this order; each raises NotCovered for a reference outside it."""
+
+_OPERATION = re.compile(r"\baten\.(\w+)(?:\.\w+)?")
+"""An operation as PyTorch's graphs name it; a person calls `aten.sort.default` sort."""
 
 
 class OfflineModel:
@@ -86,28 +90,32 @@ def composer_for(subject: Subject) -> Composer:
         try:
             return on_device[subject.device.kind](subject)
         except NotCovered as refusal:
-            refusals.append(f"{family}: {refusal}")
-    raise _uncovered(subject.problem_name, "; ".join(refusals))
+            refusals.append((family, _OPERATION.sub(r"the operation \1", str(refusal))))
+    present = [(family, why) for family, why in refusals if not why.startswith("no ")] or refusals
+    raise _uncovered(subject.problem_name, "; ".join(f"{why} ({family})" for family, why in present))
 
 
-def refuse_interface(problem_name: str, interface: str) -> UncoveredError | None:
+def refuse_interface(problem_name: str, interface: Interface) -> UncoveredError | None:
     """Return the refusal of an interface, whatever the reference computes; None for `c`."""
-    return None if interface == "c" else _uncovered(problem_name, f"interface {interface}")
+    return None if interface is Interface.C else _uncovered(problem_name, f"interface {interface}")
 
 
 def _uncovered(problem_name: str, why: str) -> UncoveredError:
     return UncoveredError(
-        f"{problem_name}: offline composes {', '.join(FAMILIES)} kernels; not covered: {why}. "
+        f"{problem_name}: the offline model, which needs no key, composes row-wise operations, matrix products and "
+        f"convolutions; not covered: {why}. "
         "Two other ways on: a language model (--model openai:o3 with OPENAI_API_KEY, or any provider:name), or kernel "
         "files of your own (seeds: in problem.yaml), which are judged and certified"
     )
 
 
 def _target(composer: Composer, request: KernelRequest) -> Composition:
-    """Return the idea's composition: as its line names it, else the parents' structures and those that its words name."""
-    named = named_structures(composer, f"{request.idea.title}\n{request.idea.mechanism}") & set(composer.applicable())
-    if "Composition:" in request.idea.mechanism:
-        return merge(composer, frozenset(), named)  # another author's line may name structures in conflict
+    """Return the idea's own composition, else the parents' structures and those that its words name."""
+    idea, usable = request.idea, frozenset(composer.applicable())
+    if idea.composition is not None:
+        # of an idea that an earlier version stored, two may be in conflict by now
+        return merge(composer, frozenset(), usable.intersection(idea.composition))
+    named = named_structures(composer, f"{idea.title}\n{idea.mechanism}") & usable
     start = composition_of(composer, request.parent.source if request.parent else None)
     if request.second_parent is not None:
         start = merge(composer, start, composition_of(composer, request.second_parent.source))
@@ -134,5 +142,5 @@ def _repaired(composer: Composer, request: KernelRequest) -> tuple[Composition, 
     failed = frozenset(ordered(composer, structures_of(request.failed_source) or ()))
     if not failed:
         return composer.base(), "Started over from the base composition."
-    culprit = next(s for s in composer.structures.suspects(request.failure) if s in failed)
+    culprit = next(s for s in composer.structures.suspects(request.failure_code) if s in failed)
     return failed - {culprit}, f"Dropped {culprit}: the failure points at it."

@@ -8,9 +8,10 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ridgeline.graph.models.requests import Elite, IdeaDraft, IdeationRequest, Subject, TriedIdea
+from ridgeline.graph.models.requests import Elite, IdeaDraft, IdeationRequest, TriedIdea
 from ridgeline.graph.offline.composer import Composer, Composition, composition_of, merge, ordered, structures_of
 from ridgeline.graph.offline.wording import composition_line, name_together, named_structures
+from ridgeline.tools.records.results import Baselines
 
 DISAPPOINTING = 0.97
 """A structure that brought less than this share of its parent's speed is not combined further; above it is noise."""
@@ -44,10 +45,10 @@ def propose_ideas(composer: Composer, request: IdeationRequest) -> list[IdeaDraf
     return found
 
 
-def within_roofline(gain: float, subject: Subject) -> float:
+def within_roofline(gain: float, baselines: Baselines) -> float:
     """Return a gain of at least 1 that does not reach past the roofline: the fastest baseline over the floor."""
-    best = subject.baselines.best()
-    floor = subject.baselines.floor.floor_ms
+    best = baselines.best()
+    floor = baselines.floor.floor_ms
     headroom = best.median_ms / floor if best and best.median_ms and floor > 0 else 4.0
     return round(max(1.0, min(gain, headroom)), 2)
 
@@ -65,7 +66,9 @@ class _History:
         self.gains = self._observed_gains()
 
     def _tried_composition(self, tried: TriedIdea) -> Composition:
-        return named_structures(self.composer, tried.mechanism) & frozenset(self.usable)
+        own = tried.composition
+        found = named_structures(self.composer, tried.mechanism) if own is None else frozenset(own)
+        return found & frozenset(self.usable)
 
     def _observed_gains(self) -> dict[str, float]:
         """Return the gain of each structure where it was the only change; 0.0 where it failed."""
@@ -91,7 +94,7 @@ class _History:
         return min(speeds, default=1.0)
 
     def _gain(self, structure: str) -> float:
-        expected = within_roofline(self.composer.expected_gain(structure), self.request.subject)
+        expected = within_roofline(self.composer.expected_gain(structure), self.request.baselines)
         return self.gains.get(structure) or expected
 
     def _is_promising(self, structure: str) -> bool:
@@ -174,6 +177,7 @@ def _draft(composer: Composer, proposal: _Proposal) -> IdeaDraft:
         predicted_gain=min(max(round(proposal.over_parent, 2), 0.1), 1000.0),
         parent_id=proposal.parent.candidate_id if proposal.parent else None,
         second_parent_id=proposal.second.candidate_id if proposal.second else None,
+        composition=tuple(ordered(composer, proposal.composition)),
     )
 
 

@@ -5,22 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ridgeline.graph.models.requests import COMPOSITION
 from ridgeline.graph.offline.composer import Composer, Composition, ordered
 
 
 def named_structures(composer: Composer, text: str) -> Composition:
-    """Return the structures that a composition line, else a title, else keywords in a text name."""
-    match = COMPOSITION.search(text)
-    if match:
-        return frozenset(ordered(composer, match[1].replace(",", " ").split()))
+    """Return the structures that titles, else keywords in a text name."""
     texts = composer.structures.texts
     titled = frozenset(s for s, t in texts.items() if t.title.lower() in text.lower())
     return titled or frozenset(s for s, t in texts.items() if re.search(t.keywords, text, re.IGNORECASE))
 
 
 def composition_line(composer: Composer, structures: Iterable[str]) -> str:
-    """Return the sentence that names a whole composition; `named_structures` reads it back."""
+    """Return the sentence that tells a reader a whole composition."""
     return f"Composition: {', '.join(ordered(composer, structures)) or 'none'}."
 
 

@@ -9,7 +9,8 @@ rest only where a gain over PyTorch's best is decided or shown. The order on the
 - The keyless model answers in milliseconds, and a limit on wall time is meant for kernels: the modes come after the
   last kernel, before certification.
 
-Each measured mode is archived at once. A search that was killed measures the pending ones only.
+Each measured mode is stored at once. A search that was killed measures the pending ones only. A certificate measures
+all of them again, which alone is meant to happen twice.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import logging
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ridgeline.checkpoints.over_pytorch import speedup_vs_best
-from ridgeline.graph.models.registry import OFFLINE
 from ridgeline.graph.search.events import BaselineEvent, emit
 from ridgeline.tools.engine import BaselineTask
 from ridgeline.tools.errors import EngineError
@@ -30,14 +31,12 @@ if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
     from ridgeline.tools.records.results import Baselines
 
-PYTORCH_AT_FLOOR = "PyTorch itself is within the margin of the floor"
-
 logger = logging.getLogger(__name__)
 
 
 def runs_beside_models(context: SearchContext) -> bool:
     """Say whether the modes are timed while models think, and not after the last kernel."""
-    return context.models.names != [OFFLINE] and context.budget.wall_s is None
+    return not context.is_keyless and context.budget.wall_s is None
 
 
 async def begin_compiled(context: SearchContext) -> None:
@@ -61,16 +60,16 @@ async def join_compiled(context: SearchContext) -> None:
     begun, context.compiled = context.compiled, None
     if begun is None and not pending:
         return
-    if pending:
-        emit({"event": "timing_pytorch", "pending": list(pending)})
+    if begun is not None and pending:
+        _tell(pending)
     context.pauses.end_waits()
     try:
-        await (begun or _measure_pending(context))
+        await (begun or _measure_pending(context, tell=_tell))
     except EngineError as error:
         if begun is None:
             raise
         logger.warning("PyTorch's compiled configurations: %s: trying again", error)
-        await _measure_pending(context)
+        await _measure_pending(context, tell=_tell)
     baselines = await context.baselines()
     await asyncio.to_thread(_add_gains, context.archive, baselines)
     emit(baseline_event(baselines))
@@ -105,13 +104,22 @@ def is_pytorch_at_floor(context: SearchContext, baselines: Baselines) -> bool:
     return best.median_ms <= baselines.floor.floor_ms * (1 + margin)
 
 
-async def _measure_pending(context: SearchContext) -> None:
-    """Time the pending modes in order, each a task of its own and in a pause between kernels."""
+def _tell(pending: Sequence[str]) -> None:
+    """Tell the viewers that the first of these modes is timed, and the others after it."""
+    emit({"event": "timing_pytorch", "pending": list(pending)})
+
+
+async def _measure_pending(context: SearchContext, *, tell: Callable[[Sequence[str]], None] | None = None) -> None:
+    """Time the pending modes in order, each a task of its own and in a pause between kernels.
+
+    `tell` is called before each. In the background nobody is told: no node of the graph is there to stream.
+    """
     baselines = await context.baselines()
     while baselines.pending:
+        if tell is not None:
+            tell(baselines.pending)
         await context.pauses.wait()
         baselines = await context.engine.submit(BaselineTask(problem=context.described, after=baselines))
-        await asyncio.to_thread(context.archive.save_baselines, baselines)
 
 
 def _add_gains(archive: Archive, baselines: Baselines) -> None:

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ridgeline.graph.models.journalled import JournalledModels
+from ridgeline.graph.models.registry import OFFLINE
 from ridgeline.graph.models.requests import Subject
 from ridgeline.graph.search.families import family_of
 from ridgeline.graph.search.pauses import Pauses
 from ridgeline.graph.search.plan import Plan, derived_seed, make_plan
-from ridgeline.tools.build.header import problem_header
+from ridgeline.tools.build.interfaces import problem_header
 from ridgeline.tools.errors import EngineError
 
 if TYPE_CHECKING:
@@ -54,12 +55,11 @@ class SearchContext:
     started_s: float = field(default_factory=time.monotonic)
     wall_before_s: float = 0.0  # of earlier sessions of the same search
     toolboxes: dict[Purpose, list[BaseTool]] = field(default_factory=dict)  # made at their first use
-    unjudged: set[tuple[str, Purpose]] = field(
-        default_factory=set
-    )  # candidates that the engine failed on in this session
+    unjudged: set[tuple[str, Purpose]] = field(default_factory=set)  # candidates that the engine failed on this session
     devices: int = 1  # measurements that the engine makes side by side
     pauses: Pauses = field(default_factory=Pauses)
     compiled: asyncio.Task[None] | None = None  # times PyTorch's compiled configurations while models think
+    writes_files: bool = False  # its session writes the run's files when the graph ends, and then stores how it ended
     cores_in_use: Callable[[], float] | None = None  # cores that other programs use here; None: measured elsewhere
 
     def __post_init__(self) -> None:
@@ -75,6 +75,11 @@ class SearchContext:
         if self.described_target is None:
             raise EngineError(f"{self.problem.name}: the reference was not described yet")
         return self.described_target
+
+    @property
+    def is_keyless(self) -> bool:
+        """Say whether the offline model works alone, which reads the reference's graph and answers in milliseconds."""
+        return self.models.names == [OFFLINE]
 
     @property
     def family(self) -> str:
@@ -100,13 +105,18 @@ class SearchContext:
             raise EngineError(f"{self.problem.name}: the baselines were not measured yet")
         return found
 
-    async def subject(self, round_: int) -> Subject:
-        """Return the problem as every model request of a round states it.
+    @property
+    def subject(self) -> Subject:
+        """Return the problem as every model request states it."""
+        return subject_of(self.described)
+
+    async def told_baselines(self, round_: int) -> Baselines:
+        """Return PyTorch's times as the model requests of a round state them.
 
         The first round is told of eager PyTorch alone, whatever is timed by then: a resumed search asks the same.
         """
         baselines = await self.baselines()
-        return subject_of(self.described, baselines if round_ > 1 else baselines.eager_only())
+        return baselines if round_ > 1 else baselines.eager_only()
 
 
 def stored_target(archive: Archive, target: Target) -> DescribedTarget | None:
@@ -115,8 +125,8 @@ def stored_target(archive: Archive, target: Target) -> DescribedTarget | None:
     return None if description is None else target.described(description)
 
 
-def subject_of(target: DescribedTarget, baselines: Baselines) -> Subject:
-    """Return the problem and its baselines as model requests state them."""
+def subject_of(target: DescribedTarget) -> Subject:
+    """Return the problem as model requests state it."""
     return Subject(
         problem_name=target.name,
         reference_source=target.reference_source,
@@ -126,5 +136,4 @@ def subject_of(target: DescribedTarget, baselines: Baselines) -> Subject:
         tolerance=target.tolerance,
         device=target.device,
         description=target.description,
-        baselines=baselines,
     )

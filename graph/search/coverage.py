@@ -12,14 +12,12 @@ from ridgeline.graph.models.registry import OFFLINE
 from ridgeline.graph.search.context import subject_of
 from ridgeline.graph.search.events import emit
 from ridgeline.tools.errors import UncoveredError
-from ridgeline.tools.records.results import Baselines, Floor
+from ridgeline.tools.records.vocabulary import Interface
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
     from ridgeline.problems.spec import ProblemSpec
     from ridgeline.tools.records.problem import DescribedTarget
-
-_UNMEASURED = Floor(floor_ms=0.0, compute_floor_ms=0.0, bound="", bandwidth_gbps=0.0, gflops=0.0)
 
 
 def ensure_covered(context: SearchContext, target: DescribedTarget) -> None:
@@ -27,7 +25,7 @@ def ensure_covered(context: SearchContext, target: DescribedTarget) -> None:
 
     A problem with seed kernels gets a warning instead: its seeds are judged, and the best one is certified.
     """
-    if context.models.names != [OFFLINE]:
+    if not context.is_keyless:
         return
     refusal = why_uncovered(target)
     if refusal is None:
@@ -43,7 +41,7 @@ def ensure_interface(problem: ProblemSpec, kind: str, models: Sequence[str]) -> 
         return
     from ridgeline.graph.offline.model import refuse_interface
 
-    refusal = refuse_interface(problem.name, problem.interface)
+    refusal = refuse_interface(problem.name, Interface(problem.interface))
     if refusal is not None and not problem.seed_sources(kind):
         raise refusal
 
@@ -52,9 +50,8 @@ def why_uncovered(target: DescribedTarget) -> UncoveredError | None:
     """Return the offline model's refusal of a problem with this description, or None when it composes kernels."""
     from ridgeline.graph.offline.model import composer_for
 
-    baselines = Baselines(device=target.device, entries=(), floor=_UNMEASURED)
     try:
-        composer_for(subject_of(target, baselines))
+        composer_for(subject_of(target))
     except UncoveredError as refusal:
         return refusal
     return None

@@ -11,7 +11,7 @@ from ridgeline.graph.models.requests import Elite
 from ridgeline.graph.search.tuning import root_id
 from ridgeline.tools.records.results import Evaluation, Profile
 from ridgeline.tools.records.search import Candidate
-from ridgeline.tools.records.vocabulary import Purpose
+from ridgeline.tools.records.vocabulary import SEARCHED, Purpose
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 FAR_AHEAD = 1.15
 """Factor by which a second kernel of one idea must beat the next idea's best to take that idea's place."""
-
-SEARCHED = (Purpose.SEARCH, Purpose.TUNE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

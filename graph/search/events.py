@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
+from ridgeline.tools.records.vocabulary import SearchOutcome
+
 
 class BaselineEvent(TypedDict):
     """Eager PyTorch and the floor are measured; told once more when the compiled configurations are too."""
@@ -16,10 +18,10 @@ class BaselineEvent(TypedDict):
 
 
 class TimingPyTorch(TypedDict):
-    """The search waits for PyTorch's compiled configurations."""
+    """The search waits for PyTorch's compiled configurations; told before each."""
 
     event: Literal["timing_pytorch"]
-    pending: list[str]
+    pending: list[str]  # the first is being timed
 
 
 class RoundStarted(TypedDict):
@@ -66,7 +68,9 @@ class CandidateDone(TypedDict):
     status: str
     reason: str
     median_ms: float | None
+    reference_ms: float | None  # eager's, in the same run
     speedup: float | None
+    speedup_ci95: list[float] | None
 
 
 class RoundDone(TypedDict):
@@ -77,6 +81,7 @@ class RoundDone(TypedDict):
     max_rounds: int
     best_id: str | None
     best_speedup: float | None
+    best_speedup_ci95: list[float] | None
     best_median_ms: float | None
     elites: list[str]
     tokens: int
@@ -100,7 +105,7 @@ class CertifyEvent(TypedDict):
     event: Literal["certify"]
     candidate_id: str
     step: str
-    passed: bool | None  # None while it runs
+    passed: bool | None  # None while it runs, and of one that is not done, whose detail says why
     detail: NotRequired[str]
 
 
@@ -108,7 +113,7 @@ class StoppedEvent(TypedDict):
     """The search is over."""
 
     event: Literal["stopped"]
-    outcome: str
+    outcome: SearchOutcome | Literal["stopping"]  # "stopping": it was asked to stop, and ends after the steps in flight
     reason: str
 
 

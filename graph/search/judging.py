@@ -10,21 +10,20 @@ from typing import TYPE_CHECKING
 
 from ridgeline.checkpoints.engine_failures import EngineFailure
 from ridgeline.checkpoints.over_pytorch import speedup_vs_best
-from ridgeline.graph.models.registry import OFFLINE
+from ridgeline.graph.search.budget import charge
 from ridgeline.graph.search.elites import Standing, read_standings
 from ridgeline.graph.search.events import emit
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.records.keys import branch_id
 from ridgeline.tools.records.results import Evaluation, Profile
 from ridgeline.tools.records.search import Candidate
-from ridgeline.tools.records.vocabulary import DeviceKind, Origin, Purpose, Status
+from ridgeline.tools.records.vocabulary import SEARCHED, Origin, Purpose, Status
 from ridgeline.tools.steps import STEPS, Measured, Step
 from ridgeline.tools.toolbox import make_toolbox
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
 
-    from ridgeline.checkpoints.archive import Archive
     from ridgeline.graph.search.context import SearchContext
 
 logger = logging.getLogger(__name__)
@@ -75,9 +74,12 @@ async def judged_standings(context: SearchContext) -> list[Standing]:
 
 
 async def retry_engine_failures(context: SearchContext) -> None:
-    """Judge the candidates that an earlier session's engine failed on; each candidate is tried once a session."""
+    """Judge the candidates that an earlier session's engine failed on; each candidate is tried once a session.
+
+    Certificates are left to the certify node.
+    """
     for failure in await asyncio.to_thread(context.archive.engine_failures):
-        if (failure.candidate_id, failure.purpose) not in context.unjudged:
+        if failure.purpose in SEARCHED and (failure.candidate_id, failure.purpose) not in context.unjudged:
             candidate = await asyncio.to_thread(context.archive.candidate, failure.candidate_id)
             await evaluate(context, candidate, failure.purpose)
 
@@ -88,7 +90,7 @@ async def profile_elites(context: SearchContext, elites: Sequence[Standing]) -> 
     The offline model reads the reference's graph alone, and a look by Nsight Compute takes as long as measuring two
     kernels (a search for softmax on an H200 had its GPU measure half of the time).
     """
-    if context.models.names == [OFFLINE]:
+    if context.is_keyless:
         return
     for standing in elites:
         await _profile(context, standing)
@@ -162,24 +164,10 @@ def _store(context: SearchContext, evaluation: Evaluation) -> tuple[Evaluation, 
     gain = speedup_vs_best(evaluation, archive.baselines())
     evaluation = dataclasses.replace(evaluation, speedup_vs_best=gain)
     archive.add_evaluation(evaluation)
-    if evaluation.total_s > 0:  # an entry is charged once: one of nothing would hide the cost of a later measurement
-        _charge(archive, context.target.device.kind, evaluation)
+    verify_s = evaluation.verdict.verify_s if evaluation.verdict else 0.0
+    benchmark_s = evaluation.timing.benchmark_s if evaluation.timing else 0.0
+    charge(context, evaluation, on_device_s=verify_s + benchmark_s)
     return evaluation, archive.candidate(evaluation.candidate_id)
-
-
-def _charge(archive: Archive, kind: DeviceKind, evaluation: Evaluation) -> None:
-    """Enter an evaluation's cost: verification and timing have the GPU, the rest of the time is the processor's."""
-    gpu_s = 0.0
-    if kind is DeviceKind.CUDA:
-        gpu_s += evaluation.verdict.verify_s if evaluation.verdict else 0.0
-        gpu_s += evaluation.timing.benchmark_s if evaluation.timing else 0.0
-    archive.charge(
-        f"{evaluation.candidate_id}:{evaluation.purpose}",
-        cpu_s=evaluation.total_s - gpu_s,
-        gpu_s=gpu_s,
-        wall_s=evaluation.total_s,
-        what=evaluation.purpose,
-    )
 
 
 async def _store_unjudged(context: SearchContext, failure: EngineFailure) -> EngineFailure:
@@ -205,6 +193,8 @@ def _tell(candidate: Candidate, evaluation: Evaluation) -> None:
             "status": evaluation.status.value,
             "reason": evaluation.reason,
             "median_ms": timing.median_ms if timing else None,
+            "reference_ms": timing.reference_ms if timing else None,
             "speedup": evaluation.speedup,
+            "speedup_ci95": evaluation.speedup_interval,
         }
     )

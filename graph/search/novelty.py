@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Protocol
 
-from ridgeline.graph.models.requests import COMPOSITION, IdeaDraft
+from ridgeline.graph.models.requests import IdeaDraft
 
 SAME_TITLE = 0.8
 SAME_MECHANISM = 0.75
@@ -66,6 +66,11 @@ class Stated(Protocol):
         """Return what changes and why it helps."""
         ...
 
+    @property
+    def composition(self) -> tuple[str, ...] | None:
+        """Return the structures of an idea of the offline model."""
+        ...
+
 
 def words(text: str) -> frozenset[str]:
     """Return the content words of a text, lower case, plurals and punctuation gone; numbers stay."""
@@ -83,15 +88,13 @@ def is_repeated(draft: IdeaDraft, parent_id: str | None, tried: Iterable[tuple[S
     """Say whether `draft` repeats one of `tried` (idea, its parent).
 
     The same words on another parent kernel are another experiment, so only the same title and mechanism together
-    repeat then. Two ideas that state their composition are compared by it alone: such ideas share most of their words (of 26
+    repeat then. Two ideas that have a composition are compared by it alone: such ideas share most of their words (of 26
     different ones, 14 looked repeated by overlap).
     """
-    composition = COMPOSITION.search(draft.mechanism)
     title, mechanism = words(draft.title), words(draft.mechanism)
     for idea, other_parent in tried:
-        other_composition = COMPOSITION.search(idea.mechanism)
-        if composition and other_composition:
-            if composition[1] == other_composition[1]:
+        if draft.composition is not None and idea.composition is not None:
+            if draft.composition == idea.composition:
                 return True
             continue
         same_title = overlap(title, words(idea.title)) >= SAME_TITLE

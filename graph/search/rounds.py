@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.search.budget import Spent, exhausted, spent
-from ridgeline.graph.search.compiled import PYTORCH_AT_FLOOR, is_pytorch_at_floor
+from ridgeline.graph.search.compiled import is_pytorch_at_floor
 from ridgeline.graph.search.elites import Standing
 from ridgeline.graph.search.events import emit
-from ridgeline.tools.records.vocabulary import Origin, Purpose
+from ridgeline.tools.records.vocabulary import Origin, Purpose, SearchOutcome
 from ridgeline.tools.wording import counted
 
 if TYPE_CHECKING:
@@ -23,6 +24,17 @@ STALE_BELOW = 0.95
 """The stored floor is out of date when a kernel takes less than this part of it: the judge's own tolerance."""
 GAIN = 1.01
 """A round counts as progress from this ratio of its best speedup to the best before: the width of a good interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The end of a search, with its reason for a reader."""
+
+    outcome: SearchOutcome
+    reason: str
+
+
+PYTORCH_AT_FLOOR = Stop(SearchOutcome.AT_FLOOR, "PyTorch itself is within the margin of the floor")
 
 
 def ranking_state(elites: Sequence[Standing], best: Standing | None) -> SearchState:
@@ -40,34 +52,45 @@ def is_progress(best: Standing | None, state: SearchState) -> bool:
     return best is not None and best.sure_speedup > GAIN * (state.get("best_sure_speedup") or 0.0)
 
 
-async def stop_reason(
+def outcome_state(stop: Stop | None) -> SearchState:
+    """Return the part of the state that says whether the search is over."""
+    return {"outcome": stop.outcome.value if stop else ""}
+
+
+async def first_stop(
     context: SearchContext, plan: Plan, *, round_: int, stalled_rounds: int, best: Standing | None
-) -> tuple[str, str]:
-    """Return (outcome, reason) of the first stop rule that holds, or two empty strings."""
+) -> Stop | None:
+    """Return the stop of the first stop rule that holds, or None."""
     if over := exhausted(context.budget, await spent(context)):
-        return "budget", over
-    if reason := await _floor_reason(context, best):
-        return "at_floor", reason
+        return Stop(SearchOutcome.BUDGET, over)
+    if stop := await _floor_stop(context, best):
+        return stop
     if round_ >= plan.rounds:
-        return "finished", f"{counted(plan.rounds, 'round')} done"
+        return Stop(SearchOutcome.FINISHED, f"{counted(plan.rounds, 'round')} done")
     if plan.stall_rounds is not None and stalled_rounds >= plan.stall_rounds:
-        return "stalled", f"no gain in {counted(stalled_rounds, 'round')}"
-    return "", ""
+        return Stop(SearchOutcome.STALLED, f"no gain in {counted(stalled_rounds, 'round')}")
+    return None
 
 
-async def _floor_reason(context: SearchContext, best: Standing | None) -> str:
+def tell_stop(stop: Stop) -> None:
+    """Tell the viewers that the search is over."""
+    emit({"event": "stopped", "outcome": stop.outcome, "reason": stop.reason})
+
+
+async def _floor_stop(context: SearchContext, best: Standing | None) -> Stop | None:
     margin = context.settings.floor_margin
     baselines = await context.baselines()
     if is_pytorch_at_floor(context, baselines):
         return PYTORCH_AT_FLOOR
     floor_ms = baselines.floor.floor_ms
     if margin is None or best is None or floor_ms <= 0:
-        return ""
+        return None
     # The judge accepts no time below the floor. A time below the stored floor means that the judge has measured a lower
     # one since: the machine was busy when the search began.
     if not STALE_BELOW * floor_ms <= best.median_ms <= (1 + margin) * floor_ms:
-        return ""
-    return f"{best.candidate.id} takes {best.median_ms:.4g} ms, the floor is {floor_ms:.4g} ms"
+        return None
+    reason = f"{best.candidate.id} takes {best.median_ms:.4g} ms, the floor is {floor_ms:.4g} ms"
+    return Stop(SearchOutcome.AT_FLOOR, reason)
 
 
 async def save_summary(
@@ -87,6 +110,7 @@ def tell_round(plan: Plan, entry: Mapping[str, Any]) -> None:
             "max_rounds": plan.rounds,
             "best_id": entry["best_id"],
             "best_speedup": entry["best_speedup"],
+            "best_speedup_ci95": entry["best_speedup_ci95"],
             "best_median_ms": entry["best_median_ms"],
             "elites": entry["elites"],
             "tokens": entry["tokens"],
@@ -119,6 +143,7 @@ def _entry(context: SearchContext, round_: int, elites: Sequence[Standing], best
         "tuned": sum(1 for e in context.archive.evaluations(purpose=Purpose.TUNE) if e.candidate_id in own),
         "best_id": best.candidate.id if best else None,
         "best_speedup": best.speedup if best else None,
+        "best_speedup_ci95": best.evaluation.speedup_interval if best else None,
         "best_median_ms": best.median_ms if best else None,
         "elites": [s.candidate.id for s in elites],
     }

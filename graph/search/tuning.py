@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ridgeline.tools.records.search import Candidate
@@ -23,6 +23,11 @@ PATIENCE = 8
 """Trials without a gain of MIN_GAIN after which a kernel's sweep ends."""
 MIN_GAIN = 1.01
 MAX_VALUES = 32
+MAX_TUNABLES = 32
+_MACRO = re.compile(r"[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+")
+_ASSIGNED = re.compile(r"\b(\w+)[ \t]*+=[ \t]*+")
+_CONSTANT = re.compile(r"\bconst(?:expr)?\b")
+_VALUE = re.compile(r"[^\s;/][^;/]*")
 
 Point = Mapping[str, str]
 
@@ -37,7 +42,7 @@ class Tunable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
+class MeasuredPoint:
     """A measured point; `speedup` None means that it failed."""
 
     point: Point
@@ -52,33 +57,75 @@ def root_id(candidate: Candidate) -> str:
     return candidate.parent_id or candidate.id if candidate.origin is Origin.TUNE else candidate.id
 
 
-def _definition(name: str) -> re.Pattern[str]:
-    """Return the pattern of the one line that defines `name`: a constexpr or const with `=`, or a #define."""
-    return re.compile(
-        rf"^(?P<head>[ \t]*(?:#[ \t]*define[ \t]+{name}[ \t]+|[^\n/]*\bconst(?:expr)?\b[^\n=;/]*\b{name}[ \t]*=[ \t]*))"
-        rf"(?P<value>[^\s;/][^;\n/]*?)(?P<tail>[ \t]*(?:;[^\n]*|//[^\n]*)?)$",
-        re.MULTILINE,
-    )
+@dataclass(frozen=True, slots=True)
+class _Definition:
+    """Place of a defined value in the source, the first character and the one after the last."""
+
+    name: str
+    start: int
+    end: int
+
+
+def _definitions(source: str) -> dict[str, list[_Definition]]:
+    """Return the definitions of each name that a constexpr or const with `=`, or a #define, gives a value on its line.
+
+    The time grows with the length of the source and no faster, whatever it holds.
+    """
+    found: dict[str, list[_Definition]] = {}
+    begin = 0
+    for line in source.split("\n"):
+        for definition in _line_definitions(line, begin):
+            found.setdefault(definition.name, []).append(definition)
+        begin += len(line) + 1
+    return found
+
+
+def _line_definitions(line: str, begin: int) -> Iterator[_Definition]:
+    if macro := _MACRO.match(line):
+        yield from _valued(macro[1], line, macro.end(), begin)
+        return
+    last = 0  # where the statement before ended, or its value began
+    for assigned in _ASSIGNED.finditer(line.partition("/")[0]):
+        statement = max(last, line.rfind(";", last, assigned.start()) + 1)
+        last = assigned.end()
+        if _CONSTANT.search(line, statement, assigned.start()):
+            yield from _valued(assigned[1], line, assigned.end(), begin)
+
+
+def _valued(name: str, line: str, start: int, begin: int) -> Iterator[_Definition]:
+    """Yield the definition whose value starts at `start`, unless none does: it ends at a `;`, a comment or the line."""
+    value = _VALUE.match(line, start)
+    if value is None or (line.startswith("/", value.end()) and not line.startswith("//", value.end())):
+        return
+    yield _Definition(name, begin + start, begin + start + len(value[0].rstrip()))
 
 
 def parse_tunables(source: str) -> tuple[Tunable, ...]:
-    """Return the tunables of a source; a declaration without exactly one definition, or of one value, is ignored."""
+    """Return the first MAX_TUNABLES tunables of a source.
+
+    A declaration without exactly one definition, or of one value, is ignored.
+    """
+    definitions = _definitions(source)
     found: dict[str, Tunable] = {}
     for name, listed in DECLARATION.findall(source):
-        definitions = list(_definition(name).finditer(source))
-        values = tuple(dict.fromkeys(v.strip() for v in listed.split("|") if v.strip()))[:MAX_VALUES]
-        if len(definitions) != 1 or name in found:
+        places = definitions.get(name, [])
+        if len(places) != 1 or name in found:
             continue
-        current = definitions[0]["value"].strip()
+        values = tuple(dict.fromkeys(v.strip() for v in listed.split("|") if v.strip()))[:MAX_VALUES]
+        current = source[places[0].start : places[0].end]
         if len(set(values) | {current}) > 1:
             found[name] = Tunable(name=name, values=values, current=current)
+        if len(found) == MAX_TUNABLES:
+            break
     return tuple(found.values())
 
 
 def with_values(source: str, point: Point) -> str:
     """Return the source with the definitions of `point`'s names replaced by its values."""
-    for name, value in point.items():
-        source = _definition(name).sub(lambda m, v=value: f"{m['head']}{v}{m['tail']}", source, count=1)  # type: ignore[misc]
+    definitions = _definitions(source)
+    places = sorted((d for name in point for d in definitions.get(name, [])[:1]), key=lambda d: d.start, reverse=True)
+    for place in places:
+        source = source[: place.start] + point[place.name] + source[place.end :]
     return source
 
 
@@ -89,7 +136,7 @@ def default_point(tunables: Sequence[Tunable]) -> dict[str, str]:
 
 def next_points(
     tunables: Sequence[Tunable],
-    trials: Sequence[Trial],
+    trials: Sequence[MeasuredPoint],
     default_speedup: float,
     *,
     rng_seed: int,
@@ -121,7 +168,7 @@ def next_points(
     return found
 
 
-def _is_stale(trials: Sequence[Trial], default_speedup: float) -> bool:
+def _is_stale(trials: Sequence[MeasuredPoint], default_speedup: float) -> bool:
     best, since = default_speedup, 0
     for trial in trials:
         if trial.speedup is not None and trial.speedup > MIN_GAIN * best:

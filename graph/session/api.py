@@ -10,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ridgeline.graph.session.machine import check_machine, open_engine, target_of
+from ridgeline.graph.session.arguments import checked
+from ridgeline.graph.session.machine import check_machine, open_engine, target_of, users_reference
 from ridgeline.graph.session.options import RUNS, ProblemName, SearchRequest, find_problem
 from ridgeline.graph.session.outputs import SearchResult
-from ridgeline.graph.session.run_log import log_to
 from ridgeline.graph.session.session import OnEvent, run_resolved, run_search
 from ridgeline.problems.spec import Budget, ProblemSpec
 from ridgeline.tools.machine.waits import Listener, Wait, describe_wait
@@ -58,7 +58,7 @@ def search(
     settings = {"rounds": rounds, "ideas": ideas, "implementations": implementations, "strategy": strategy}
     request = SearchRequest(
         problem=problem,
-        run_dir=Path(run_dir) if run_dir else None,
+        run_dir=checked("run_dir", run_dir or None),
         device=device,
         models=_names(models),
         settings={name: value for name, value in settings.items() if value is not None},
@@ -66,11 +66,10 @@ def search(
         rng_seed=rng_seed,
         resume=resume,
         max_rounds=rounds if resume else None,
-        bank=Path(bank) if bank else None,
+        bank=checked("bank", bank or None),
     )
-    resolved = request.resolve()
-    with log_to(resolved.run_dir / "run.log"):
-        return _blocking(run_resolved(resolved, on_event=on_event))
+    checked("on_event", on_event)
+    return _blocking(run_resolved(request.resolve(), on_event=on_event, is_logged=True))
 
 
 def evaluate(
@@ -90,8 +89,11 @@ def evaluate(
     Raises:
         InputError, EngineError: as `search` does.
     """
-    paths = [Path(file) for file in ([files] if isinstance(files, str | Path) else files)]
+    named = checked("files", files)
+    paths = [named] if isinstance(named, Path) else list(named)
     spec = find_problem(problem)
+    for name, value in (("device", device), ("allow_unsafe", allow_unsafe), ("on_line", on_line), ("on_wait", on_wait)):
+        checked(name, value)
     return _blocking(
         evaluate_async(spec, paths, device=device, allow_unsafe=allow_unsafe, on_line=on_line, on_wait=on_wait)
     )
@@ -118,6 +120,7 @@ async def evaluate_async(
             await asyncio.to_thread(check_machine, device, allow_unsafe=allow_unsafe)
             opened = open_engine(device, allow_unsafe=allow_unsafe, on_wait=_in_words(on_wait))
             engine = await stack.enter_async_context(opened)
+        stack.enter_context(users_reference(problem, target.device.kind.value))
         async for judged in evaluate_files(engine, target, sources):
             lines.append(judged.to_json())
             if on_line is not None:
@@ -144,7 +147,7 @@ def search_tool(*, device: str = "cpu", models: str | Sequence[str] = (), runs_d
         """Search for a kernel faster than PyTorch for `problem` (a problem.yaml or a shipped problem's name)."""
         request = SearchRequest(
             problem=problem,
-            runs_dir=Path(runs_dir),
+            runs_dir=checked("runs_dir", runs_dir),
             device=device,
             models=_names(models),
             settings={"rounds": rounds},
@@ -156,6 +159,7 @@ def search_tool(*, device: str = "cpu", models: str | Sequence[str] = (), runs_d
 
 
 def _names(models: str | Sequence[str]) -> tuple[str, ...]:
+    checked("models", models)
     return (models,) if isinstance(models, str) else tuple(models)
 
 

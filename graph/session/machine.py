@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING
 
 from ridgeline.problems.syntax import missing_packages
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from ridgeline.tools.engine import Engine
     from ridgeline.tools.machine.waits import Listener
     from ridgeline.tools.records.problem import Device, Target
+
+_JUDGES_NAME = "reference.py"
+"""What tools/judge/worker/user_code.py, which a session may not import, calls every reference."""
 
 
 def target_of(problem: ProblemSpec, device: str) -> Target:
@@ -48,9 +51,23 @@ def _refuse_missing_packages(problem: ProblemSpec, source: str) -> None:
     missing = [] if "sys.path" in source else missing_packages(ast.parse(source))
     if missing:
         raise ProblemError(
-            f"{problem.path}: reference: {problem.reference}: imports {', '.join(missing)}, not installed here; install it "
+            f"{problem.reference_given}: imports {', '.join(missing)}, not installed here; install it "
             "beside Ridgeline, or copy it in: a reference is one file, apart from its folder"
         )
+
+
+@contextlib.contextmanager
+def users_reference(problem: ProblemSpec, kind: str) -> Iterator[None]:
+    """Name the reference as the user does in an error of the judge, which knows its text alone, and the sizes in it."""
+    try:
+        yield
+    except ProblemError as error:
+        judges_name, _, said = str(error).partition(": ")
+        if judges_name != _JUDGES_NAME:
+            raise
+        sizes = ", ".join(f"{name} = {value}" for name, value in problem.target(kind).sizes.items())
+        where = f" (with {sizes} of {problem.given}'s targets.{kind}.sizes)" if sizes else ""
+        raise type(error)(f"{problem.reference_given}: {said}{where}") from error
 
 
 def check_machine(device: str, *, allow_unsafe: bool = False) -> None:

@@ -5,31 +5,38 @@ The command line, a suite, the library and a host that embeds the graph all make
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from ridgeline.checkpoints.archive import FILE_NAME as ARCHIVE_NAME
 from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.bank import Bank, own_bank
 from ridgeline.checkpoints.own_files import refuse_links
 from ridgeline.checkpoints.run_record import RunRecord
-from ridgeline.checkpoints.runs import check_vacant, newest_unfinished
+from ridgeline.checkpoints.runs import check_vacant, newest_unfinished, refuse_held
+from ridgeline.checkpoints.storage_errors import damaged
 from ridgeline.graph.models.registry import make_models
+from ridgeline.graph.session.arguments import checked
 from ridgeline.graph.session.machine import check_machine, target_of
 from ridgeline.graph.session.resume import check_same
+from ridgeline.problems.mistakes import explain_mistake
 from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings, load_problem, shipped_problems
-from ridgeline.tools.errors import ProblemError, RunError
+from ridgeline.tools.errors import ModelError, ProblemError, RunError, StorageError
 
 if TYPE_CHECKING:
     from ridgeline.graph.models.requests import KernelModel
     from ridgeline.tools.records.problem import Target
 
 RUNS = Path("runs")
+_PLACES = ("run_dir", "runs_dir", "bank")
 
 ProblemName = str | Path | ProblemSpec
 """A problem.yaml, its folder, the name of a shipped problem, or a problem that is loaded already."""
@@ -56,6 +63,17 @@ class SearchRequest:
     bank: Path | None = None
     allow_unsafe: bool = False
 
+    def __post_init__(self) -> None:
+        """Check every value, and take a text for a path.
+
+        Raises:
+            InputError: a value is of another kind than its field.
+        """
+        for each in fields(self):
+            value = checked(each.name, getattr(self, each.name))
+            if each.name in _PLACES:
+                object.__setattr__(self, each.name, value)
+
     def resolve(self, *, models: Sequence[KernelModel] | None = None, is_local: bool = True) -> ResolvedSearch:
         """Decide everything about the search, and write nothing.
 
@@ -68,12 +86,19 @@ class SearchRequest:
         """
         problem = find_problem(self.problem) if self.problem is not None else None
         run_dir = self._run_folder(problem)
+        if self.resume:
+            refuse_held(run_dir)
+        else:
+            check_vacant(run_dir)
         begun = _read_run(run_dir) if self.resume else RunRecord()
         problem = problem or _searched_problem(run_dir, begun)
         asked = changed_settings(problem, self.settings)
         named = self.models or begun.models or tuple(problem.models)
-        budget = _budget(self.budget, begun.budget or problem.budget.model_dump())
-        made = models if models is not None else _models(problem, named, budget)
+        with _stored_settings(run_dir):
+            began_with = SearchSettings.model_validate(begun.settings) if begun.has_begun else None
+            budget = _budget(self.budget, begun.budget or problem.budget.model_dump())
+        whose = "" if self.models or begun.models else f"{problem.given}: models: "
+        made = models if models is not None else _models(problem, named, budget, whose=whose)
         device = begun.device_name or self.device
         search = ResolvedSearch(
             problem=problem,
@@ -82,7 +107,7 @@ class SearchRequest:
             device=device,
             models=tuple(made),
             is_model_named=bool(named),
-            settings=SearchSettings.model_validate(begun.settings) if begun.has_begun else asked,
+            settings=began_with or asked,
             budget=budget,
             rng_seed=self.rng_seed if begun.rng_seed is None else begun.rng_seed,
             resume=self.resume,
@@ -144,6 +169,16 @@ def _read_run(run_dir: Path) -> RunRecord:
         return archive.run()
 
 
+@contextlib.contextmanager
+def _stored_settings(run_dir: Path) -> Iterator[None]:
+    """Tell settings or a budget of a run's record that no search stores in one line."""
+    try:
+        yield
+    except ValidationError as error:
+        mistake = explain_mistake(error.errors(), SearchSettings, {})
+        raise StorageError(f"{run_dir / ARCHIVE_NAME}: {damaged(f'what its search began with: {mistake}')}") from None
+
+
 def _searched_problem(run_dir: Path, begun: RunRecord) -> ProblemSpec:
     """Return the problem that a run searched; RunError when the run does not say."""
     if not begun.problem_path:
@@ -156,9 +191,12 @@ def _budget(given: Budget | None, limits: Mapping[str, Any]) -> Budget:
     return Budget.model_validate({**limits, **(given.model_dump(exclude_none=True) if given else {})})
 
 
-def _models(problem: ProblemSpec, names: Sequence[str], budget: Budget) -> Sequence[KernelModel]:
-    prices = {name: price.model_dump() for name, price in problem.prices.items()}
-    return make_models(names, prices=prices, needs_prices=budget.usd is not None)
+def _models(problem: ProblemSpec, names: Sequence[str], budget: Budget, *, whose: str) -> Sequence[KernelModel]:
+    """Return the models; an error begins with `whose`, the place in which the names are written."""
+    try:
+        return make_models(names, prices=problem.prices, needs_prices=budget.usd is not None)
+    except ModelError as error:
+        raise type(error)(f"{whose}{error}") from error
 
 
 def _check(search: ResolvedSearch, *, is_local: bool) -> None:
@@ -167,16 +205,22 @@ def _check(search: ResolvedSearch, *, is_local: bool) -> None:
 
     if search.has_begun:
         check_same(search.run_dir, search.begun, search.target)
+    if search.bank is not None and search.bank != own_bank():  # without the user's own a search goes on
+        Bank.check_openable(search.bank)
     if search.resume:
         return
-    check_vacant(search.run_dir)
     ensure_interface(search.problem, search.target.device.kind, search.model_names)
     if is_local:
         check_machine(search.device, allow_unsafe=search.allow_unsafe)
 
 
 def find_problem(problem: ProblemName) -> ProblemSpec:
-    """Return the problem that a caller means; ProblemError when there is none."""
+    """Return the problem that a caller means.
+
+    Raises:
+        InputError: there is none, or the value names none.
+    """
+    checked("problem", problem)
     if isinstance(problem, ProblemSpec):
         return problem
     shipped = shipped_problems()
@@ -202,8 +246,7 @@ def changed_settings(problem: ProblemSpec, given: SearchSettings | Mapping[str, 
     try:
         return problem.search.model_validate({**problem.search.model_dump(), **(given or {})})
     except ValidationError as error:
-        first = error.errors()[0]
-        raise ProblemError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}, got {first['input']!r}") from None
+        raise ProblemError(explain_mistake(error.errors(), SearchSettings, {})) from None
 
 
 def default_run_dir(problem: ProblemSpec, runs_dir: Path = RUNS) -> Path:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
+    from ridgeline.tools.records.vocabulary import RunState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,21 +16,22 @@ class SearchResult:
     """End of a search; everything that was measured is in `run_dir`."""
 
     run_dir: Path
-    state: str  # finished, stopped, budget, at_floor, stalled, no_gain
+    state: RunState  # its search's outcome, or stopped
     rounds: int
     best_id: str | None
     best_source: str | None
     best_source_path: Path | None
     speedup: float | None  # eager / best
     certified: bool
+    reason: str = ""  # the stop rule that ended it, in words
     report: dict[str, Any]  # the content of result.json
 
 
-def write_result(run_dir: Path, archive: Archive, state: str) -> SearchResult:
+def write_result(run_dir: Path, archive: Archive, state: RunState) -> SearchResult:
     """Write result.json, the best source, its header and the report; return what a caller wants of them."""
     from ridgeline.checkpoints.report.outputs import write_run_outputs
 
-    report = write_run_outputs(run_dir, archive)
+    report = write_run_outputs(run_dir, archive, state=state.value)
     _write_header(run_dir, archive)
     best = report.get("best") or {}
     best_id = best.get("id")
@@ -37,6 +39,7 @@ def write_result(run_dir: Path, archive: Archive, state: str) -> SearchResult:
     return SearchResult(
         run_dir=run_dir,
         state=state,
+        reason=archive.run().stop_reason or "",
         rounds=int(report.get("rounds", 0)),
         best_id=best_id,
         best_source=archive.candidate(best_id).source if best_id else None,
@@ -50,16 +53,19 @@ def write_result(run_dir: Path, archive: Archive, state: str) -> SearchResult:
 def _write_header(run_dir: Path, archive: Archive) -> None:
     """Write problem.h beside the best kernel, which includes it: with it the source compiles anywhere."""
     from ridgeline.checkpoints.own_files import replace_file
-    from ridgeline.tools.build.header import problem_header
+    from ridgeline.checkpoints.storage_errors import record_errors
+    from ridgeline.tools.build.interfaces import problem_header
     from ridgeline.tools.records.vocabulary import Interface
 
     description, run = archive.description(), archive.run()
     if description is None or run.problem is None or run.device is None:
         return
-    interface = Interface(run.problem["interface"])
-    if interface is Interface.MODULE:
+    with record_errors(archive.path):
+        interface = Interface(run.problem["interface"])
+    if interface.has_model:  # its candidates include no header
         return
-    header = problem_header(description.signature, run.device.kind, interface)
+    with record_errors(archive.path):  # a signature that no reference has
+        header = problem_header(description.signature, run.device.kind, interface)
     replace_file(run_dir / "problem.h", header)
 
 

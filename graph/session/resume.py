@@ -9,12 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ridgeline.graph.certificate.again import is_to_be_given_again
 from ridgeline.graph.search.elites import read_standings
 from ridgeline.graph.search.memory import unwritten_branches
-from ridgeline.graph.search.rounds import stop_reason
+from ridgeline.graph.search.rounds import first_stop
+from ridgeline.graph.session.outputs import forget_winner
+from ridgeline.graph.state import Route, outcome_of
 from ridgeline.tools.errors import RunError
+from ridgeline.tools.records.vocabulary import SearchOutcome
 
 if TYPE_CHECKING:
+    from ridgeline.checkpoints.archive import Archive
     from ridgeline.checkpoints.run_record import RunRecord
     from ridgeline.graph.search.context import SearchContext
     from ridgeline.tools.records.problem import Target
@@ -50,8 +55,14 @@ def check_same(run_dir: Path, begun: RunRecord, target: Target) -> None:
 class Extension:
     """Continuation of a search that is over."""
 
-    max_rounds: int | None = None  # None: it stays over
-    reason: str = ""  # the stop rule that keeps it over; empty when nobody asked for more
+    max_rounds: int | None = None  # None: no further round
+    reason: str = ""  # the stop rule that allows no further round; empty when nobody asked for more
+    certifies_again: bool = False  # its certificate is to be given again
+
+    @property
+    def is_over(self) -> bool:
+        """Say whether the search stays over."""
+        return self.max_rounds is None and not self.certifies_again
 
 
 async def extension(context: SearchContext, values: Mapping[str, Any], max_rounds: int | None) -> Extension:
@@ -60,16 +71,29 @@ async def extension(context: SearchContext, values: Mapping[str, Any], max_round
     `max_rounds` extends every search, also a stalled one. Without it, a search that its budget ended goes on when the
     budget has room now. The branches that the spent budget left unwritten come first; they may lie in the last round.
     """
-    if max_rounds is None and values["outcome"] != "budget":
-        return Extension()
+    is_certified = values.get("certified", False)
+    certifies_again = await asyncio.to_thread(is_to_be_given_again, context.archive, is_certified=is_certified)
+    if max_rounds is None and outcome_of(values) is not SearchOutcome.BUDGET:
+        return Extension(certifies_again=certifies_again)
     rounds = max_rounds or values.get("max_rounds") or context.settings.rounds
     round_ = values.get("round", 0) - (1 if await unwritten_branches(context, values) else 0)
     standings = await asyncio.to_thread(read_standings, context.archive)
-    outcome, reason = await stop_reason(
+    stop = await first_stop(
         context,
         context.plan(rounds),
         round_=round_,
         stalled_rounds=0 if max_rounds else values.get("stalled_rounds", 0),
         best=standings[0] if standings else None,
     )
-    return Extension(reason=reason) if outcome else Extension(max_rounds=rounds)
+    return Extension(reason=stop.reason, certifies_again=certifies_again) if stop else Extension(max_rounds=rounds)
+
+
+async def begin_again(
+    graph: Any, thread: Any, run_dir: Path, archive: Archive, more: Extension
+) -> dict[str, int] | None:
+    """Return the input with which the graph of an ended search goes on: None leads on from its certificate's place."""
+    if more.max_rounds is None:
+        await graph.aupdate_state(thread, {"route": Route.CERTIFY.value}, as_node="select")
+        return None
+    await asyncio.to_thread(forget_winner, run_dir, archive)
+    return {"max_rounds": more.max_rounds}

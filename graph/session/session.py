@@ -14,28 +14,33 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.archive import FILE_NAME, Archive
+from ridgeline.checkpoints.bank import Bank, own_bank
 from ridgeline.checkpoints.journal import Journal
 from ridgeline.checkpoints.run_record import RunRecord
-from ridgeline.checkpoints.runs import check_graph_version, lock_run
+from ridgeline.checkpoints.runs import lock_run
 from ridgeline.checkpoints.saver import open_saver, prune
+from ridgeline.checkpoints.storage_errors import record_errors
 from ridgeline.graph.models.pool import ModelPool
 from ridgeline.graph.session import machine
-from ridgeline.graph.session.outputs import SearchResult, forget_winner, write_result
-from ridgeline.graph.session.resume import extension, source_sha256
-from ridgeline.tools.errors import DeviceError, InputError, NotBegun, RunError, StorageError
+from ridgeline.graph.session.arguments import checked
+from ridgeline.graph.session.beginning import begin
+from ridgeline.graph.session.outputs import SearchResult, write_result
+from ridgeline.graph.session.resume import begin_again, extension
+from ridgeline.graph.session.run_log import log_to
+from ridgeline.graph.state import outcome_of
+from ridgeline.tools.errors import InputError, NotBegun, StorageError
+from ridgeline.tools.records.vocabulary import RunState
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
     from langgraph.runtime import RunControl
 
-    from ridgeline.checkpoints.bank import Bank
     from ridgeline.graph.models.requests import KernelModel
     from ridgeline.graph.search.context import SearchContext
     from ridgeline.graph.search.events import SearchEvent
     from ridgeline.graph.session.options import ResolvedSearch, SearchRequest
     from ridgeline.tools.engine import Engine
     from ridgeline.tools.machine.waits import Listener, Wait
-    from ridgeline.tools.records.problem import Target
 
 logger = logging.getLogger(__name__)
 
@@ -61,6 +66,7 @@ async def run_search(
         InputError: invalid input; one line says how to fix it. Nothing was started, or the search can be resumed.
         EngineError: the machine failed; the search can be resumed.
     """
+    checked("on_event", on_event)
     search = await asyncio.to_thread(options.resolve, models=models, is_local=engine is None)
     return await run_resolved(search, on_event=on_event, stop=stop, engine=engine)
 
@@ -71,18 +77,28 @@ async def run_resolved(
     on_event: OnEvent | None = None,
     stop: RunControl | None = None,
     engine: Engine | None = None,
+    is_logged: bool = False,
 ) -> SearchResult:
-    """Run a search as `run_search` does, once everything about it is decided."""
+    """Run a search as `run_search` does, once everything about it is decided.
+
+    With `is_logged` run.log is written. It lies under the folder's lock: the log of a search that holds the folder is
+    that search's alone.
+    """
     was_missing = not search.run_dir.exists()
-    with lock_run(search.run_dir):
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(lock_run(search.run_dir))
+        if is_logged:
+            stack.enter_context(log_to(search.run_dir / "run.log"))
         # another process may have searched here since: only what begins under this lock is this search's to remove
         is_new = was_missing and not (search.run_dir / FILE_NAME).exists()
         context: SearchContext | None = None
         try:
-            async with _open_locked(search, engine=engine, on_event=on_event, stop=stop) as context:
+            stack.enter_context(machine.users_reference(search.problem, search.target.device.kind.value))
+            opened = _open_locked(search, engine=engine, on_event=on_event, stop=stop, writes_files=True)
+            async with opened as context:
                 async with open_saver(search.run_dir / CHECKPOINTS) as saver:
                     state = await _drive(context, saver, search, on_event, stop)
-                return await asyncio.to_thread(write_result, search.run_dir, context.archive, state)
+                return await asyncio.to_thread(_end, search, context.archive, state)
         except InputError:
             if is_new and (context is None or context.described_target is None):
                 # a mistake found before anything was measured leaves nothing to resume
@@ -112,6 +128,7 @@ async def open_context(
     Raises:
         InputError: as `run_search` does; a mistake leaves nothing half-written.
     """
+    checked("on_event", on_event)
     search = await asyncio.to_thread(options.resolve, models=models, is_local=engine is None)
     async with open_resolved(search, engine=engine, on_event=on_event, stop=stop) as context:
         yield context
@@ -133,7 +150,12 @@ async def open_resolved(
 
 @contextlib.asynccontextmanager
 async def _open_locked(
-    search: ResolvedSearch, *, engine: Engine | None, on_event: OnEvent | None, stop: RunControl | None
+    search: ResolvedSearch,
+    *,
+    engine: Engine | None,
+    on_event: OnEvent | None,
+    stop: RunControl | None,
+    writes_files: bool = False,
 ) -> AsyncIterator[SearchContext]:
     """Give the context of a search whose run folder this process holds."""
     from ridgeline.graph.search.compiled import end_compiled
@@ -147,14 +169,14 @@ async def _open_locked(
             engine = await stack.enter_async_context(_local_engine(search, on_event, stop))
         archive = await asyncio.to_thread(Archive.open, search.run_dir / FILE_NAME, create=not search.resume)
         stack.callback(archive.close)
-        wall_before_s = await asyncio.to_thread(_begin, archive, search)
+        wall_before_s = await asyncio.to_thread(begin, archive, search)
         context = SearchContext(
             problem=search.problem,
             target=search.target,
             described_target=await asyncio.to_thread(stored_target, archive, search.target),
             archive=archive,
             journal=Journal(archive),
-            engine=RememberingEngine(engine, archive),
+            engine=RememberingEngine(engine, archive, target=search.target),
             models=ModelPool(search.models),
             settings=search.settings,
             budget=search.budget,
@@ -162,6 +184,7 @@ async def _open_locked(
             rng_seed=search.rng_seed,
             wall_before_s=wall_before_s,
             devices=len(machine.measuring_devices(search.device, search.target.device)),
+            writes_files=writes_files,
             cores_in_use=cores_in_use if is_local else None,
         )
         stack.push_async_callback(end_compiled, context)
@@ -199,79 +222,20 @@ def _on_wait(on_event: OnEvent | None) -> Listener:
 
 
 def _open_bank(search: ResolvedSearch, stack: contextlib.AsyncExitStack) -> Bank | None:
-    """Return the seed bank; None when the search has none, or when the user's own bank cannot be opened."""
+    """Return the seed bank; None when the search has none, or when the user's own bank cannot be opened or is damaged."""
     if search.bank is None:
         return None
-    from ridgeline.checkpoints.bank import Bank
-    from ridgeline.tools.machine.places import home_dir
-
     try:
-        bank = Bank.open(search.bank)
+        with contextlib.ExitStack() as opened:
+            bank = opened.enter_context(Bank.open(search.bank))
+            bank.check()
+            stack.push(opened.pop_all())
     except StorageError as error:
-        if search.bank != home_dir() / "bank.sqlite":
+        if search.bank != own_bank():
             raise
         logger.warning("going on without the seed bank: %s", error)
         return None
-    stack.callback(bank.close)
     return bank
-
-
-# ----------------------------------------------------------------------------------------------------- what is recorded
-
-
-def _begin(archive: Archive, search: ResolvedSearch) -> float:
-    """Store a new search, or that a resumed one goes on; return the seconds of its earlier sessions.
-
-    Raises:
-        RunError: the folder holds a search that the request did not mean, or one of another graph version.
-    """
-    from ridgeline.graph.build import GRAPH_VERSION
-
-    check_graph_version(archive, GRAPH_VERSION)
-    stored = archive.run()
-    if not stored.has_begun:
-        archive.save_run(_record(search))
-        return 0.0
-    if not search.has_begun:
-        raise RunError(f"{search.run_dir}: holds a search already; pass --resume, or choose another --run-dir")
-    archive.save_run(RunRecord(state="running", budget=search.budget.model_dump()))
-    return stored.wall_s or 0.0
-
-
-def _record(search: ResolvedSearch) -> RunRecord:
-    """Return what a new search stores of itself."""
-    return RunRecord(
-        problem=search.problem.model_dump(mode="json"),
-        problem_path=str(search.problem.path),
-        device=search.target.device,
-        device_name=search.device,
-        settings=search.settings.model_dump(mode="json"),
-        strategy=search.settings.strategy,
-        budget=search.budget.model_dump(),
-        versions=_versions(search.target),
-        rng_seed=search.rng_seed,
-        models=tuple(search.model_names),
-        reference_source=search.target.reference_source,
-        reference_source_sha256=source_sha256(search.target),
-        state="running",
-        started_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        wall_s=0.0,
-    )
-
-
-def _versions(target: Target) -> dict[str, str]:
-    """Return the compiler's version; none where an engine elsewhere compiles."""
-    from ridgeline.tools.build.toolchain import find_toolchain
-
-    with contextlib.suppress(DeviceError):  # an engine that compiles here says so itself
-        return {"compiler": find_toolchain(target.device.kind).version}
-    return {}
-
-
-def _sandbox_tier(archive: Archive) -> str | None:
-    """Return the tier of isolation that the candidates ran in; None before one has run."""
-    tiers = (e.verdict.sandbox_tier for e in archive.evaluations() if e.verdict is not None)
-    return next((tier for tier in tiers if tier), None)
 
 
 # ------------------------------------------------------------------------------------------------------ what is driven
@@ -283,17 +247,17 @@ async def _drive(
     search: ResolvedSearch,
     on_event: OnEvent | None,
     stop: RunControl | None,
-) -> str:
-    """Stream the graph; returns the state it ended in, which is stored with the wall time however it ends."""
+) -> RunState:
+    """Stream the graph and return the state it ended in; the wall time is stored however it ends."""
     from langgraph.errors import GraphDrained
 
-    state = "running"  # of a search that a fault ends: it can be resumed
+    state = RunState.RUNNING  # of a search that a fault ends, or whose files are not written yet: it can be resumed
     try:
-        state = await _stream(context, saver, search, on_event, stop)
+        return await _stream(context, saver, search, on_event, stop)
     except (GraphDrained, NotBegun):
-        state = "stopped"
+        state = RunState.STOPPED
     except asyncio.CancelledError:
-        state = "stopped"
+        state = RunState.STOPPED
         raise
     finally:
         wall_s = context.wall_before_s + time.monotonic() - context.started_s
@@ -302,37 +266,61 @@ async def _drive(
     return state
 
 
+def _end(search: ResolvedSearch, archive: Archive, state: RunState) -> SearchResult:
+    """Write the run's files, then store how the search ended: until they exist, it can be resumed."""
+    result = write_result(search.run_dir, archive, state)
+    archive.save_run(RunRecord(state=state))
+    return result
+
+
+def _sandbox_tier(archive: Archive) -> str | None:
+    """Return the tier of isolation that the candidates ran in; None before one has run."""
+    tiers = (e.verdict.sandbox_tier for e in archive.evaluations() if e.verdict is not None)
+    return next((tier for tier in tiers if tier), None)
+
+
 async def _stream(
     context: SearchContext,
     saver: AsyncSqliteSaver,
     search: ResolvedSearch,
     on_event: OnEvent | None,
     stop: RunControl | None,
-) -> str:
+) -> RunState:
     """Stream the graph to its end and return its outcome."""
     from ridgeline.graph.build import make_graph
 
     graph = make_graph()
     graph.checkpointer = saver
-    snapshot = await graph.aget_state(_THREAD)
+    with record_errors(search.run_dir / CHECKPOINTS):
+        snapshot = await graph.aget_state(_THREAD)
+        if snapshot.created_at is not None and not snapshot.next:
+            outcome_of(snapshot.values)  # what a search that is over has to say
     if snapshot.created_at is None:
         given: dict[str, int] | None = {"max_rounds": search.max_rounds} if search.max_rounds else {}
     elif snapshot.next:
         given = None  # the graph goes on where it was; any input would begin it anew
     else:
         more = await extension(context, snapshot.values, search.max_rounds)
-        if more.max_rounds is None:
-            if more.reason and on_event is not None:
-                on_event({"event": "warning", "message": f"nothing is left to do: {more.reason}"})
-            return str(snapshot.values["outcome"])
-        await asyncio.to_thread(forget_winner, search.run_dir, context.archive)
-        given = {"max_rounds": more.max_rounds}
+        if more.reason and on_event is not None:
+            left = "nothing is left to do" if more.is_over else "only the certificate is left to do"
+            on_event({"event": "warning", "message": f"{left}: {more.reason}"})
+        if more.is_over:
+            return RunState(outcome_of(snapshot.values))
+        given = await begin_again(graph, _THREAD, search.run_dir, context.archive, more)
     async for part in _parts(graph, given, context, stop):
-        if part["type"] == "custom" and on_event is not None:
-            on_event(part["data"])
+        if part["type"] == "custom":
+            await _show(part["data"], context.archive, on_event)
         elif part["type"] == "updates" and not part["ns"] and "select" in part["data"]:
             await prune(saver, THREAD_ID)
-    return str((await graph.aget_state(_THREAD)).values["outcome"])
+    return RunState(outcome_of((await graph.aget_state(_THREAD)).values))
+
+
+async def _show(event: SearchEvent, archive: Archive, on_event: OnEvent | None) -> None:
+    """Store the reason for which a search ends, and hand its event on."""
+    if event["event"] == "stopped":
+        await asyncio.to_thread(archive.save_run, RunRecord(stop_reason=event["reason"]))
+    if on_event is not None:
+        on_event(event)
 
 
 def _parts(graph: Any, given: dict[str, int] | None, context: SearchContext, stop: RunControl | None) -> Any:

@@ -5,21 +5,22 @@ from __future__ import annotations
 import logging
 import os
 import re
+import shlex
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ridgeline.checkpoints.runs import lock_run, read_run
+from ridgeline.checkpoints.runs import LOCK_NAME, lock_run, read_run, refuse_foreign
 from ridgeline.checkpoints.suite import (
     DONE,
     ENDED,
-    FAILED,
     FILE_NAME,
-    REFUSED,
     Row,
+    RowState,
     Suite,
+    SuiteState,
     read_suite,
     write_suite,
 )
@@ -53,10 +54,12 @@ def new_suite(folder: Path, problems: Sequence[str], options: dict[str, Any]) ->
     """Return the plan of a new suite; nothing is written.
 
     Raises:
-        InputError: a problem that cannot be loaded, none at all, or a folder that holds a suite already.
+        InputError: a problem that cannot be loaded, none at all, or a folder that holds a suite or other things.
     """
     if (folder / FILE_NAME).exists():
-        raise RunError(f"{folder}: holds a suite already; go on with it by --resume {folder}, or choose another --out")
+        words = shlex.join(["--resume", str(folder)])
+        raise RunError(f"{folder}: holds a suite already; go on with it by {words}, or choose another --out")
+    refuse_foreign(folder, {LOCK_NAME}, "suite's; name a new --out")
     specs = [spec for name in problems for spec in _specs(name)]
     digits = max(2, len(str(len(specs))))
     rows = tuple(
@@ -88,7 +91,14 @@ def default_suite_dir(runs_dir: Path = RUNS) -> Path:
     return runs_dir / f"suite-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
 
 
-def run_suite(folder: Path, planned: Suite | None, search: SearchOne, on_row: OnRow) -> Suite:
+def run_suite(
+    folder: Path,
+    planned: Suite | None,
+    search: SearchOne,
+    on_row: OnRow,
+    *,
+    options: dict[str, Any] | None = None,
+) -> Suite:
     """Run the searches that are left of a suite and return the suite; suite.json holds its progress at any instant.
 
     Args:
@@ -96,19 +106,21 @@ def run_suite(folder: Path, planned: Suite | None, search: SearchOne, on_row: On
         planned: a new suite; None for the suite that the folder holds.
         search: runs one search.
         on_row: gets each row before its search begins and after the search ended.
+        options: take the place of the options that the folder's suite began with.
 
     Raises:
         InputError: an error that every search would meet (none of REFUSALS): a model's key, a disk, a sandbox. The suite
             can be resumed.
     """
     with lock_run(folder):
-        suite = replace(planned or read_suite(folder), state="running")
+        suite = replace(planned or read_suite(folder), state=SuiteState.RUNNING)
+        suite = suite if options is None else replace(suite, options=options)
         write_suite(folder, suite)
         try:
             for index, row in enumerate(suite.rows):
                 if row.state in DONE:
                     continue
-                suite = suite.with_row(index, replace(row, state="running"))
+                suite = suite.with_row(index, replace(row, state=RowState.RUNNING))
                 write_suite(folder, suite)
                 on_row(index, suite.rows[index])
                 ended, is_last = _search(folder, suite.rows[index], search)
@@ -118,25 +130,37 @@ def run_suite(folder: Path, planned: Suite | None, search: SearchOne, on_row: On
                 if is_last:
                     break
         finally:
-            is_over = all(row.state in ENDED for row in suite.rows)
-            suite = replace(suite, state="finished" if is_over else "stopped")
+            rows = tuple(_halted(row) for row in suite.rows)
+            is_over = all(row.state in ENDED for row in rows)
+            suite = replace(suite, rows=rows, state=SuiteState.FINISHED if is_over else SuiteState.STOPPED)
             write_suite(folder, suite)
     return suite
+
+
+def _halted(row: Row) -> Row:
+    """Return a row of a suite that ends; one whose search an error cut short is stopped."""
+    return replace(row, state=RowState.STOPPED) if row.state is RowState.RUNNING else row
+
+
+def holds_search(run_dir: Path) -> bool:
+    """Say whether a row's run folder holds a search to go on with."""
+    begun = read_run(run_dir)
+    return begun is not None and begun.has_begun
 
 
 def _search(folder: Path, row: Row, search: SearchOne) -> tuple[Row, bool]:
     """Run one search and return its row, and whether the suite ends after it."""
     run_dir = folder / row.run
-    begun = read_run(run_dir)
+    is_begun = holds_search(run_dir)
     try:
-        ended = search(row, run_dir, begun is not None and begun.has_begun)
+        ended = search(row, run_dir, is_begun)
     except REFUSALS as error:
         logger.info("%s: refused: %s", row.name, error)
-        return replace(row, state=REFUSED, reason=str(error)), False
+        return replace(row, state=RowState.REFUSED, reason=str(error)), False
     except EngineError as error:
         logger.info("%s: failed: %s", row.name, error)
-        return replace(row, state=FAILED, reason=str(error)), False
+        return replace(row, state=RowState.FAILED, reason=str(error)), False
     result = ended.result
     if result is None:
-        return replace(row, state="stopped"), True
+        return replace(row, state=RowState.STOPPED), True
     return row.ended(result.report, state=result.state, certified=result.certified), ended.is_last

@@ -13,6 +13,7 @@ from ridgeline.checkpoints.journal import Journal
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.tools.records.keys import comparison_key
 from ridgeline.tools.records.problem import ArgSpec, Description, Device, Signature
+from ridgeline.tools.records.reference_mode import ReferenceMode
 from ridgeline.tools.records.results import (
     Baseline,
     Baselines,
@@ -100,10 +101,10 @@ def make_baselines() -> Baselines:
     return Baselines(
         device=DEVICE,
         entries=(
-            Baseline(name="eager", precision_class=fp32, median_ms=EAGER_MS, p10_ms=1.18, p90_ms=1.3, samples=90),
-            Baseline(name="compile", precision_class=fp32, median_ms=0.84, samples=90),
-            Baseline(name="compile_max_autotune", precision_class=fp32, median_ms=0.80, samples=90),
-            Baseline(name="eager_tf32", precision_class=PrecisionClass.TF32, median_ms=None, error="no TF32 on a CPU"),
+            Baseline(name=ReferenceMode.EAGER, precision_class=fp32, median_ms=EAGER_MS, p10_ms=1.18, p90_ms=1.3, samples=90),
+            Baseline(name=ReferenceMode.COMPILE, precision_class=fp32, median_ms=0.84, samples=90),
+            Baseline(name=ReferenceMode.MAX_AUTOTUNE, precision_class=fp32, median_ms=0.80, samples=90),
+            Baseline(name=ReferenceMode.EAGER_TF32, precision_class=PrecisionClass.TF32, median_ms=None, error="no TF32"),
         ),
         floor=Floor(floor_ms=0.42, compute_floor_ms=0.05, bound="memory", bandwidth_gbps=29.8, gflops=140.0),
     )  # fmt: skip

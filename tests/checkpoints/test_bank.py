@@ -26,6 +26,34 @@ def test_seeds_come_fastest_first_with_each_problem_s_best_before_any_second(
         assert bank.seeds("row-wise", "sm_90a", 3) == []
 
 
+def test_a_path_that_no_bank_can_be_opened_at_is_told_and_nothing_is_written(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "notes.txt").write_text("kernels")
+    for place, says in (
+        ("folder", "folder: is a folder, not a Ridgeline seed bank; name a file"),
+        ("notes.txt", "notes.txt: not a Ridgeline seed bank"),
+        ("notes.txt/bank.sqlite", "not a directory"),
+        ("mistyped/bank.sqlite", "the folder .*mistyped does not exist; make it, or mend the bank's name"),
+        ("/proc/no/bank.sqlite", "/proc/no/bank.sqlite: "),
+    ):
+        with pytest.raises(StorageError, match=says):
+            Bank.check_openable(tmp_path / place)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "notes.txt"]
+
+
+def test_a_path_that_a_bank_can_be_opened_at_stays_as_it_is_until_then(tmp_path: Path) -> None:
+    path = tmp_path / "bank.sqlite"
+    Bank.check_openable(path)
+    assert not path.exists()
+    path.touch()
+    Bank.check_openable(path)
+    assert path.read_bytes() == b""
+    Bank.open(path).close()
+    content = path.read_bytes()
+    Bank.check_openable(path)
+    assert path.read_bytes() == content
+
+
 def test_the_same_source_is_kept_once_with_its_better_result(tmp_path: Path, story: SimpleNamespace) -> None:
     with Bank.open(tmp_path / "bank.sqlite") as bank:
         for speedup in (1.4, 1.6, 1.1):
@@ -72,6 +100,23 @@ def test_several_processes_add_to_a_new_bank_at_once(tmp_path: Path) -> None:
 
 
 def test_a_damaged_bank_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "bank.sqlite").write_bytes(b"garbage " * 1000)
+    (tmp_path / "bank.sqlite").write_bytes(b"SQLite format 3\0" + b"garbage " * 1000)
     with pytest.raises(StorageError, match="bank.sqlite: the database is damaged"):
         Bank.open(tmp_path / "bank.sqlite")
+
+
+@pytest.mark.parametrize("record", ["null", "{}", "3", '{"id": 5}'])
+def test_a_damaged_kernel_is_told_in_one_line_that_names_the_bank(
+    tmp_path: Path, story: SimpleNamespace, record: str
+) -> None:
+    path = tmp_path / "bank.sqlite"
+    with Bank.open(path) as bank:
+        bank.add("row-wise", "avx512", "a", story.candidate("k"), story.ok("k", 1.5))
+        bank.check()
+        with bank._database.write() as rows:
+            rows.execute("UPDATE kernels SET record = ?", [record])
+        for read in (bank.check, lambda: bank.seeds("row-wise", "avx512", 9), lambda: Bank.check_openable(path)):
+            with pytest.raises(
+                StorageError, match=r"bank.sqlite: the database is damaged \(a record is .*move it away"
+            ):
+                read()

@@ -5,10 +5,13 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from ridgeline.checkpoints import database
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.result import show_run
 from ridgeline.checkpoints.run_record import RunRecord
@@ -59,12 +62,15 @@ def _one_line(error: pytest.ExceptionInfo[StorageError], *parts: str) -> None:
     assert all(part in message for part in parts), message
 
 
-def test_garbage_is_said_to_be_damaged(tmp_path: Path) -> None:
-    path = tmp_path / "archive.sqlite"
-    path.write_bytes(b"this is not a database at all " * 200)
+@pytest.mark.parametrize("text", ["x", "this is not a database at all " * 200])
+@pytest.mark.parametrize("opens", [Archive.open, Archive.open_read_only])
+def test_a_text_is_said_to_be_no_archive(tmp_path: Path, opens: Callable[[Path], Archive], text: str) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text(text)
     with pytest.raises(StorageError) as error:
-        Archive.open(path)
-    _one_line(error, "archive.sqlite", "damaged")
+        opens(path)
+    _one_line(error, "notes.txt: not a Ridgeline archive; name another file")
+    assert path.read_text() == text
 
 
 @pytest.mark.parametrize("keep", [0.9, 0.5, 0.1])
@@ -165,10 +171,11 @@ def test_reading_changes_nothing_in_the_folder(filled: Archive) -> None:
 
 def test_a_file_of_an_older_schema_is_read_and_stays_as_it_is(tmp_path: Path) -> None:
     from ridgeline.checkpoints.database import Database
+    from ridgeline.checkpoints.database_kind import Kind
     from ridgeline.checkpoints.journal import Journal
     from ridgeline.checkpoints.migrations import ARCHIVE
 
-    Database.open(tmp_path / "archive.sqlite", ARCHIVE[:1], create=True, what="archive").close()
+    Database.open(tmp_path / "archive.sqlite", ARCHIVE[:1], create=True, what=Kind.ARCHIVE).close()
     before = _contents(tmp_path)
     with Archive.open_read_only(tmp_path) as archive:
         assert Journal(archive).totals()["calls"] == 0
@@ -211,6 +218,57 @@ def test_what_a_killed_process_left_in_the_log_is_read_on_a_read_only_disk(tmp_p
         path.with_name("archive.sqlite-shm").unlink()
     mount = f"mount --bind -o ro {tmp_path} {tmp_path} && mount -o remount,bind,ro {tmp_path}"
     assert _run_on_mount(mount, tmp_path, _READ) == ["killed"]
+
+
+_READ_ON_A_FULL_DISK = """
+import sys
+from pathlib import Path
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.run_record import RunRecord
+path = Path(sys.argv[1])
+with Archive.open(path) as archive:
+    archive.save_run(RunRecord(search_id="stored"))
+path.with_name("archive.sqlite-wal").touch()
+path.with_name("archive.sqlite-shm").write_bytes(b"shm")
+try:
+    with open(path.with_name("filler"), "wb", buffering=0) as filler:
+        while filler.write(b"x" * 4096):
+            pass
+except OSError:
+    pass
+print(Archive.open_read_only(path).run().search_id)
+"""
+
+
+def test_an_archive_beside_an_empty_log_on_a_full_disk_is_read(tmp_path: Path) -> None:
+    assert _run_on_mount(f"mount -t tmpfs -o size=600k tmpfs {tmp_path}", tmp_path, _READ_ON_A_FULL_DISK) == ["stored"]
+
+
+@pytest.mark.parametrize("version", [1, -3])
+@pytest.mark.parametrize("opens", [Archive.open, Archive.open_read_only])
+def test_a_file_with_another_version_than_its_tables_have_is_said_to_be_damaged(
+    filled: Archive, opens: Callable[[Path], Archive], version: int
+) -> None:
+    filled.close()
+    with closing(sqlite3.connect(filled.path)) as connection:
+        connection.execute(f"PRAGMA user_version={version}")
+        connection.commit()
+    content = filled.path.read_bytes()
+    with pytest.raises(StorageError) as error:
+        opens(filled.path)
+    _one_line(error, "archive.sqlite", "the database is damaged")
+    assert filled.path.read_bytes() == content
+
+
+def test_a_file_whose_tables_another_process_makes_at_this_moment_is_none_of_a_stranger(
+    filled: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled.close()
+    versions = iter([0])
+    read = database._version
+    monkeypatch.setattr(database, "_version", lambda rows: 0 if next(versions, None) == 0 else read(rows))
+    with Archive.open(filled.path) as archive:
+        assert archive.run().search_id == "5e4c"
 
 
 def test_a_finished_archive_on_a_read_only_disk_is_read(filled: Archive) -> None:

@@ -22,8 +22,9 @@ from ridgeline.checkpoints.result import (
 )
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.tools.errors import StorageError
+from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.keys import comparison_key
-from ridgeline.tools.records.results import Comparison, Verdict
+from ridgeline.tools.records.results import Comparison, FailedComparison, Verdict
 from ridgeline.tools.records.vocabulary import Label, PrecisionClass, Purpose, ReasonCode, Status
 
 EVALUATE_FIELDS = (
@@ -37,7 +38,7 @@ RESULT_FIELDS = (
 )  # fmt: skip
 BEST_FIELDS = (
     "id", "idea", "origin", "round", "source_path", "speedup", "speedup_ci95", "speedup_vs_best", "baselines_failed",
-    "speedup_vs_seed", "speedup_vs_seed_ci95", "median_ms", "precision_class", "labels",
+    "speedup_vs_seed", "speedup_vs_seed_ci95", "median_ms", "reference_ms", "precision_class", "labels",
 )  # fmt: skip
 
 
@@ -93,6 +94,12 @@ def test_speedup_over_the_seed_is_the_seed_hardest_to_beat_whichever_side_it_was
     assert found.ratio == 4.0
     assert found.ratio_ci95 == pytest.approx((1 / 0.26, 1 / 0.24))
     assert (found.first_ms, found.second_ms) == (2.0, 0.5)
+    assert speedup_vs_seed(filled, "r1i1v0a0") is None
+
+
+def test_comparison_in_which_a_kernel_failed_is_no_speedup_over_the_seed(filled: Archive) -> None:
+    crashed = FailedComparison(finding=Finding(code=ReasonCode.CRASHED, reason="killed by SIGSEGV"), at_fault=1)
+    filled.save("comparisons", comparison_key("r1i1v0a0", "seed-naive", "builds"), "r1i1v0a0", crashed)
     assert speedup_vs_seed(filled, "r1i1v0a0") is None
 
 

@@ -12,6 +12,7 @@ from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.result import choose_best
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.tools.errors import StorageError
+from ridgeline.tools.records.vocabulary import RunState
 
 
 def _whole(story: SimpleNamespace) -> RunRecord:
@@ -19,7 +20,8 @@ def _whole(story: SimpleNamespace) -> RunRecord:
         search_id="5e4c", problem={"name": "softmax"}, problem_path="p.yaml", device=story.device, device_name="cpu",
         settings={"rounds": 3}, strategy="branch", rng_seed=0, models=("offline", "openai:o3"), reference_source="x",
         reference_source_sha256="ab", versions={"compiler": "g++"}, graph_version=1, started_at="2026-01-01T00:00:00Z",
-        budget={"usd": None, "tokens": 7}, state="finished", wall_s=0.0, bank_read=False, sandbox_tier="A",
+        budget={"usd": None, "tokens": 7}, state="finished", stop_reason="3 rounds done", wall_s=0.0,
+        bank_read=False, sandbox_tier="A",
         baselines_again=story.baselines(), best_id="r1i0v0a0", exported_at="now", exported_from="run",
     )  # fmt: skip
 
@@ -30,6 +32,15 @@ def test_every_field_comes_back_through_json(archive: Archive, story: SimpleName
     assert RunRecord.from_json(json.loads(json.dumps(whole.to_json()))) == whole
     archive.save_run(whole)
     assert archive.run() == whole
+    assert archive.run().state is RunState.FINISHED
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(RunRecord)])
+def test_a_field_of_another_type_is_refused(name: str, story: SimpleNamespace) -> None:
+    stored = _whole(story).to_json()
+    strange = "offline" if name == "models" else [3]
+    with pytest.raises(TypeError, match=name):
+        RunRecord.from_json({**stored, name: strange})
 
 
 def test_a_change_leaves_the_other_fields_and_those_of_another_version(archive: Archive) -> None:
@@ -53,7 +64,13 @@ def test_a_best_id_of_null_says_that_no_kernel_stood_up_and_an_absent_one_nothin
     assert choose_best(filled) is not None
 
 
-@pytest.mark.parametrize("record", ['{"device": {"kind": "cpu"}}', '{"device": "cpu"}', '{"models": 3}', "[]"])
+def test_an_older_archives_empty_state_is_none() -> None:
+    assert RunRecord.from_json({"state": ""}).state is None
+
+
+@pytest.mark.parametrize(
+    "record", ['{"state": "lost"}', '{"device": {"kind": "cpu"}}', '{"device": "cpu"}', '{"models": 3}', "[]"]
+)
 def test_a_spoiled_record_is_said_to_be_damaged(archive: Archive, record: str) -> None:
     archive.save_run(RunRecord(state="running"))
     with archive.database.write() as rows:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -9,7 +10,14 @@ import pytest
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.run_record import RunRecord
-from ridgeline.checkpoints.runs import check_graph_version, find_run, is_locked, lock_run, newest_unfinished
+from ridgeline.checkpoints.runs import (
+    check_graph_version,
+    check_vacant,
+    find_run,
+    is_locked,
+    lock_run,
+    newest_unfinished,
+)
 from ridgeline.tools.errors import RunError
 
 _HOLD = """
@@ -40,6 +48,25 @@ def test_a_run_held_by_another_process_is_refused_by_its_pid_until_that_process_
     with lock_run(run_dir):
         assert is_locked(run_dir)
     assert not is_locked(run_dir)
+
+
+def test_a_folder_in_which_no_new_search_can_begin_is_refused(tmp_path: Path) -> None:
+    check_vacant(tmp_path / "absent")
+    check_vacant(tmp_path)
+    file = tmp_path / "file"
+    file.write_text("")
+    for place in (file, file / "below" / "it"):
+        with pytest.raises(RunError, match="file: is a file, and no run's; name a new --run-dir"):
+            check_vacant(place)
+    with pytest.raises(RunError, match=r"other things in it \(file"):
+        check_vacant(tmp_path)
+    with Archive.open(tmp_path / "run" / "archive.sqlite") as archive:
+        check_vacant(tmp_path / "run")
+        archive.save_run(RunRecord(settings={"rounds": 1}))
+    with pytest.raises(RunError, match="holds a search already; pass --resume"):
+        check_vacant(tmp_path / "run")
+    with lock_run(tmp_path / "held"), pytest.raises(RunError, match=f"in use by process {os.getpid()}"):
+        check_vacant(tmp_path / "held")
 
 
 def test_a_lock_is_dropped_after_an_exception(tmp_path: Path) -> None:
@@ -91,7 +118,7 @@ def test_what_is_no_run_is_named_with_what_to_give_instead(tmp_path: Path, has_r
     file = tmp_path / "notes.txt"
     file.write_text("")
     for given, said in (
-        (tmp_path, "a folder, but no run's (it holds no archive.sqlite)"),
+        (tmp_path, "a folder that holds no run"),
         (file, "a file, not a run's folder"),
         (tmp_path / "absent", "no such run"),
     ):
@@ -99,3 +126,13 @@ def test_what_is_no_run_is_named_with_what_to_give_instead(tmp_path: Path, has_r
             find_run(runs, str(given))
         line = str(error.value)
         assert line.startswith(f"{given}: {said}; give ") and known in line and "\n" not in line
+
+
+def test_a_folder_or_a_pipe_in_the_place_of_an_archive_is_told_as_none(tmp_path: Path) -> None:
+    (tmp_path / "folder" / "archive.sqlite").mkdir(parents=True)
+    (tmp_path / "pipe").mkdir()
+    os.mkfifo(tmp_path / "pipe" / "archive.sqlite")
+    for name in ("folder", "pipe"):
+        (tmp_path / name / ".lock").touch()
+        with pytest.raises(RunError, match="its archive.sqlite is not a file"):
+            find_run(tmp_path, tmp_path / name)

@@ -155,6 +155,17 @@ async def test_a_write_that_never_committed_does_not_lock_the_file_after_the_clo
     assert held is not None
 
 
+async def test_a_cancelled_task_leaves_its_error_alone_and_a_task_that_ended_what_it_wrote(tmp_path: Path) -> None:
+    config = {"configurable": {"thread_id": "search", "checkpoint_ns": "", "checkpoint_id": "1"}}
+    async with open_saver(tmp_path / "search.sqlite") as saver:
+        await saver.aput_writes(config, [("round", 1), ("branch:to:implement", None)], "ended")
+        await saver.aput_writes(config, [("round", 1), ("__error__", asyncio.CancelledError())], "cancelled")
+        rows = await saver.conn.execute_fetchall("SELECT task_id, channel FROM writes ORDER BY task_id, idx")
+    assert [tuple(row) for row in rows] == [
+        ("cancelled", "__error__"), ("ended", "round"), ("ended", "branch:to:implement"),
+    ]  # fmt: skip
+
+
 async def test_a_damaged_database_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "search.sqlite"
     path.write_bytes(b"garbage " * 4000)

@@ -11,8 +11,18 @@ import pytest
 
 from ridgeline.checkpoints.result import read_schema
 from ridgeline.checkpoints.runs import lock_run
-from ridgeline.checkpoints.suite import ROW_STATES, Row, Suite, find_suite, read_suite, scores, write_suite
+from ridgeline.checkpoints.suite import (
+    Row,
+    RowState,
+    Suite,
+    SuiteState,
+    find_suite,
+    read_suite,
+    scores,
+    write_suite,
+)
 from ridgeline.tools.errors import RunError
+from ridgeline.tools.records.vocabulary import RunState
 
 
 def row(name: str, speedup: float | None = None, vs_best: float | None = None, **fields: object) -> Row:
@@ -69,7 +79,8 @@ def test_suite_json_is_what_its_schema_says_and_reads_back(tmp_path: Path) -> No
     assert set(content) == set(schema["properties"])
     fields = schema["properties"]["problems"]["items"]["properties"]
     assert set(content["problems"][0]) == set(fields)
-    assert set(fields["state"]["enum"]) == set(ROW_STATES)
+    assert set(fields["state"]["enum"]) == set(RowState) > set(RunState)
+    assert set(schema["properties"]["state"]["enum"]) == set(SuiteState)
     assert read_suite(tmp_path) == suite
 
 
@@ -84,18 +95,35 @@ def test_suite_json_is_what_its_schema_says_and_reads_back(tmp_path: Path) -> No
         ('{"schema_version": 1, "problems": {}}', "problems is {}, not a list"),
         ('{"schema_version": 1, "problems": [3], "options": {}, "state": ""}', "problem 1 holds 3 in the place of"),
         ('{"schema_version": 1, "problems": [{}], "options": {}, "state": ""}', "problem 1 has no name"),
+        ("[" * 100_000, "is damaged: it is nested too deep"),
+        ('{"schema_version": 1, "problems": [], "options": {}, "state": "lost"}', "it: 'lost' is no state"),
+        (b"\xff\xfe\0binary\x80", "is damaged: "),
         (None, "holds no suite"),
     ],
 )
-def test_a_folder_without_a_sound_suite_is_one_line(tmp_path: Path, text: str | None, says: str) -> None:
+def test_a_folder_without_a_sound_suite_is_one_line(tmp_path: Path, text: str | bytes | None, says: str) -> None:
     if text is not None:
-        (tmp_path / "suite.json").write_text(text)
+        (tmp_path / "suite.json").write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(RunError, match=says) as caught:
         read_suite(tmp_path)
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("field", [{"state": "lost"}, {"speedup": "2x"}, {"speed": 2}])
+ROW_FIELDS: list[dict[str, object]] = [
+    {"state": "lost"},
+    {"state": ["finished"]},
+    {"speedup": "2x"},
+    {"speed": 2},
+    {"correct": "yes"},
+    {"certified": 1},
+    {"reason": None},
+    {"precision_class": 32},
+    {"run": "01\0"},
+    {"problem": "p\0"},
+]
+
+
+@pytest.mark.parametrize("field", ROW_FIELDS)
 def test_a_row_that_no_suite_writes_is_one_line(tmp_path: Path, field: dict[str, object]) -> None:
     write_suite(tmp_path, Suite(rows=ROWS))
     content = json.loads((tmp_path / "suite.json").read_text())
@@ -128,3 +156,15 @@ def test_the_newest_unfinished_suite_that_nobody_runs_is_found(tmp_path: Path) -
         find_suite(tmp_path, "missing")
     with pytest.raises(RunError, match="no unfinished suite"):
         find_suite(tmp_path / "done", "")
+
+
+def test_a_damaged_suite_does_not_hide_an_older_unfinished_one(tmp_path: Path) -> None:
+    for age, name in enumerate(("damaged", "old")):
+        (tmp_path / name).mkdir()
+        write_suite(tmp_path / name, Suite(rows=ROWS))
+        os.utime(tmp_path / name / "suite.json", (1e9 - age, 1e9 - age))
+    (tmp_path / "damaged" / "suite.json").write_text("{")
+    assert find_suite(tmp_path, "") == tmp_path / "old"
+    write_suite(tmp_path / "old", Suite(rows=ROWS, state="finished"))
+    with pytest.raises(RunError, match=r"damaged/suite.json: is damaged"):
+        find_suite(tmp_path, "")

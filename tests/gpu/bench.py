@@ -8,14 +8,13 @@ import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ridgeline.graph.models.requests import Subject
 from ridgeline.problems.spec import load_problem
 from ridgeline.tools.build.compiler import Compiler
 from ridgeline.tools.engine import BenchmarkTask, CompareTask, CompileTask, DescribeTask, VerifyTask
 from ridgeline.tools.local.engine import on_device
 from ridgeline.tools.local.evaluator import Evaluator
 from ridgeline.tools.records.problem import DescribedTarget, Device, Target
-from ridgeline.tools.records.results import Baselines, Build, Comparison, Floor, Timing, Verdict
+from ridgeline.tools.records.results import Build, Comparison, Timing, Verdict
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import DeviceKind, Interface, PrecisionClass, Purpose, Status
 from ridgeline.tools.sandbox.sandbox import Sandbox, Tier, probe_sandbox
@@ -45,21 +44,6 @@ def opened(folder: Path) -> Path:
     for path in (folder, *folder.parents[:2]):
         path.chmod(0o755)
     return folder
-
-
-def subject_of(problem: DescribedTarget, floor: Floor) -> Subject:
-    """Return what a composer reads of a problem."""
-    return Subject(
-        problem_name=problem.name,
-        reference_source=problem.reference_source,
-        header="",
-        interface="c",
-        language="cu",
-        tolerance=problem.tolerance,
-        device=problem.device,
-        description=problem.description,
-        baselines=Baselines(device=problem.device, entries=(), floor=floor),
-    )
 
 
 @dataclass
@@ -162,7 +146,9 @@ class Bench:
             second_build=second[1],
             purpose=Purpose.EVALUATE,
         )
-        return self.evaluator.compare(task)
+        found = self.evaluator.compare(task)
+        assert isinstance(found, Comparison), found
+        return found
 
     def assert_correct(self, problem: DescribedTarget, sources: dict[str, str]) -> None:
         """Assert that every source is accepted, and report each."""

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ridgeline.tools.build.flags import base_flags, diagnostic_flags, link_flags
-from ridgeline.tools.build.header import problem_header
+from ridgeline.tools.build.interfaces import problem_header
 from ridgeline.tools.build.toolchain import find_toolchain
 from ridgeline.tools.errors import DeviceError
 from ridgeline.tools.machine.devices import detect_device

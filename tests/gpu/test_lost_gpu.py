@@ -57,7 +57,7 @@ void run(const float* x, const int64_t*, float* out, void*, cudaStream_t stream)
 )
 def test_a_reference_is_judged_without_the_values_that_lose_the_gpu(bench, reference, kernel, left_out) -> None:
     problem = bench.problem(reference, name="lost")
-    skipped = dict(trial.split(": ", 1) for trial in problem.description.skipped_trials)
+    skipped = {trial.name: trial.reason for trial in problem.description.skipped_trials}
     outcome = bench.run(problem, {"honest": kernel})["honest"]
     report("lost_gpu", skipped=skipped, said=outcome.said())
     assert {name for name, why in skipped.items() if "on the GPU" in why} == left_out

@@ -9,9 +9,7 @@ import pytest
 from ridgeline.graph.offline.composer import Composer, compatible
 from ridgeline.graph.offline.convolution.cuda.composer import ConvolutionCuda
 from ridgeline.graph.offline.convolution.cuda.structures import Structure
-from ridgeline.tools.records.results import Floor
-
-from .bench import subject_of
+from ridgeline.graph.search.context import subject_of
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(600)]
 
@@ -83,8 +81,7 @@ def compositions_of(composer: Composer) -> list[frozenset[str]]:
 
 def composer_of(problem) -> Composer:
     """Return the problem's composer, which has to offer every unit that this tolerance and architecture allow."""
-    floor = Floor(floor_ms=0.04, compute_floor_ms=0.04, bound="memory", bandwidth_gbps=4270.0, gflops=50000.0)
-    composer = ConvolutionCuda(subject_of(problem, floor))
+    composer = ConvolutionCuda(subject_of(problem))
     units = set() if problem.tolerance == "fp32" else {Structure.MMA}
     if units and problem.device.arch == "sm_90a":
         units.add(Structure.WGMMA)

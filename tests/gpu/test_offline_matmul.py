@@ -9,9 +9,7 @@ import pytest
 from ridgeline.graph.offline.composer import compatible
 from ridgeline.graph.offline.matmul.cuda.composer import MatmulCuda
 from ridgeline.graph.offline.matmul.cuda.structures import Structure
-from ridgeline.tools.records.results import Floor
-
-from .bench import subject_of
+from ridgeline.graph.search.context import subject_of
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(600)]
 
@@ -113,8 +111,7 @@ TIMED = {
 
 def composer_of(problem) -> MatmulCuda:
     """Return the problem's composer, which has to offer every unit that this tolerance and architecture allow."""
-    floor = Floor(floor_ms=0.1, compute_floor_ms=0.1, bound="compute", bandwidth_gbps=4270.0, gflops=50000.0)
-    composer = MatmulCuda(subject_of(problem, floor))
+    composer = MatmulCuda(subject_of(problem))
     units = set() if problem.tolerance == "fp32" else {Structure.TENSOR}
     if units and problem.device.arch == "sm_90a":
         units.add(Structure.WARPGROUP)

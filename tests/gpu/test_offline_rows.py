@@ -8,9 +8,7 @@ import pytest
 
 from ridgeline.graph.offline.composer import compatible, merge
 from ridgeline.graph.offline.rowwise.cuda.composer import RowwiseCuda
-from ridgeline.tools.records.results import Floor
-
-from .bench import subject_of
+from ridgeline.graph.search.context import subject_of
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(900)]
 
@@ -61,8 +59,7 @@ ONE_OF_EACH_DTYPE = ("block_wide", "bfloat16")
 
 
 def composer_of(problem):
-    floor = Floor(floor_ms=0.01, compute_floor_ms=0.001, bound="memory", bandwidth_gbps=4000.0, gflops=1e5)
-    return RowwiseCuda(subject_of(problem, floor))
+    return RowwiseCuda(subject_of(problem))
 
 
 def largest(composer, start):

@@ -68,7 +68,7 @@ class Search:
             described_target=stored_target(self.archive, target()),
             archive=self.archive,
             journal=Journal(self.archive),
-            engine=RememberingEngine(self.engine, self.archive),
+            engine=RememberingEngine(self.engine, self.archive, target=target()),
             models=ModelPool(models or (self.model,)),
             settings=problem.search,
             budget=budget or Budget(),

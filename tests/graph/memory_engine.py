@@ -1,7 +1,7 @@
 """A deterministic engine in memory, and a problem for it: graph logic without compilers and clocks.
 
-A kernel's source says how it behaves: `speed 1.5` (speedup), `fails compile|verify|benchmark`, `crashes engine`; tunables
-multiply the speed as `factor NAME VALUE F` lines say.
+A kernel's source says how it behaves: `speed 1.5` (speedup), `fails compile|verify|benchmark|compare`, `crashes engine`;
+tunables multiply the speed as `factor NAME VALUE F` lines say.
 """
 
 from __future__ import annotations
@@ -27,12 +27,15 @@ from ridgeline.tools.engine import (
     VerifyTask,
 )
 from ridgeline.tools.errors import EngineError
+from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.problem import ArgSpec, Description, Device, Signature, Target
+from ridgeline.tools.records.reference_mode import ReferenceMode
 from ridgeline.tools.records.results import (
     Baseline,
     Baselines,
     Build,
     Comparison,
+    FailedComparison,
     Floor,
     OwnWork,
     Profile,
@@ -119,13 +122,18 @@ class MemoryEngine:
     def _baseline(self, task: BaselineTask) -> Baselines:
         modes = task.after.pending[:1] if task.after else ("eager",) if task.eager_only else tuple(self.pytorch_ms)
         entries = tuple(
-            Baseline(name=mode, precision_class=PrecisionClass.FP32, median_ms=self.pytorch_ms[mode], samples=50)
+            Baseline(
+                name=ReferenceMode(mode),
+                precision_class=PrecisionClass.FP32,
+                median_ms=self.pytorch_ms[mode],
+                samples=50,
+            )
             for mode in modes
         )
         if task.after:
             return replace(task.after, entries=task.after.entries + entries, pending=task.after.pending[1:])
         floor = Floor(floor_ms=self.floor_ms, compute_floor_ms=0.0, bound="memory", bandwidth_gbps=10.0, gflops=100.0)
-        pending = tuple(mode for mode in self.pytorch_ms if mode not in modes)
+        pending = tuple(ReferenceMode(mode) for mode in self.pytorch_ms if mode not in modes)
         return Baselines(device=task.problem.device, entries=entries, floor=floor, pending=pending)
 
     def _compile(self, task: CompileTask) -> Build:
@@ -155,7 +163,11 @@ class MemoryEngine:
             benchmark_s=0.5,
         )
 
-    def _compare(self, task: CompareTask) -> Comparison:
+    def _compare(self, task: CompareTask) -> Comparison | FailedComparison:
+        for place, candidate in enumerate((task.first, task.second)):
+            if "fails compare" in candidate.source:
+                finding = Finding(code=ReasonCode.CRASHED, reason="killed by SIGSEGV during a call")
+                return FailedComparison(finding=finding, at_fault=place)
         ratio = speed_of(task.second.source) / speed_of(task.first.source)
         return Comparison(ratio=ratio, ratio_ci95=(ratio * 0.99, ratio * 1.01), first_ms=1.0, second_ms=1.0, blocks=5)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ridgeline.graph.models.requests import Elite, IdeaDraft, IdeationRequest, KernelRequest, Subject, TriedIdea
 from ridgeline.tools.engine import BaselineTask
-from ridgeline.tools.records.vocabulary import Category
+from ridgeline.tools.records.vocabulary import Category, Interface, PrecisionClass
 from tests.graph.memory_engine import DESCRIPTION, DEVICE, MemoryEngine, target
 
 
@@ -14,15 +14,15 @@ def subject() -> Subject:
         problem_name="toy",
         reference_source="class Model: ...",
         header="// problem.h",
-        interface="c",
+        interface=Interface.C,
         language="cpp",
-        tolerance="fp32",
+        tolerance=PrecisionClass.FP32,
         device=DEVICE,
         description=DESCRIPTION,
-        baselines=MemoryEngine()._baseline(BaselineTask(problem=target())),
     )
 
 
+BASELINES = MemoryEngine()._baseline(BaselineTask(problem=target()))
 ELITE = Elite(candidate_id="seed-naive", idea_title="seed kernel", source="// the seed", median_ms=8.0, speedup=1.25)
 IDEA = IdeaDraft(
     title="Keep the row in registers", mechanism="one pass over memory instead of two", category=Category.MEMORY_ACCESS
@@ -40,11 +40,12 @@ TRIED = TriedIdea(
 
 def ideation(count: int = 2, **fields: object) -> IdeationRequest:
     """Return a request for ideas."""
-    given = {"subject": subject(), "round": 2, "count": count, "rng_seed": 7, "tried": (TRIED,), "elites": (ELITE,)}
+    given = {"subject": subject(), "baselines": BASELINES, "round": 2, "count": count, "rng_seed": 7}
+    given |= {"tried": (TRIED,), "elites": (ELITE,)}
     return IdeationRequest(**{**given, **fields})  # type: ignore[arg-type]
 
 
 def kernel(**fields: object) -> KernelRequest:
     """Return a request for a kernel."""
-    given = {"subject": subject(), "idea": IDEA, "variation": 0, "rng_seed": 7, "parent": ELITE}
+    given = {"subject": subject(), "baselines": BASELINES, "idea": IDEA, "variation": 0, "rng_seed": 7, "parent": ELITE}
     return KernelRequest(**{**given, **fields})  # type: ignore[arg-type]

@@ -14,6 +14,8 @@ REFERENCE = (
     "from torch import nn, randn\nN = 4\nclass Model(nn.Module):\n    def forward(self, x):\n        return x * 2\n"
     "def get_inputs():\n    return [randn(N)]\n"
 )
+# each merges the one before it nine times
+NINEFOLD = b"".join(b"a%d: &a%d {<<: [%s]}\n" % (n, n, b", ".join([b"*a%d" % (n - 1)] * 9)) for n in range(1, 12))
 
 
 def says(path: Path) -> str:
@@ -36,12 +38,26 @@ def says(path: Path) -> str:
         (b"a: !!python/object/apply:os.system ['true']", "constructor"),
         (b"a: 1\n---\nb: 2", "another document"),
         (b"a: *b", "undefined alias"),
+        (b"\na: !!bool x", "line 2: not valid YAML: 'x' is no bool; mend it"),
+        (b"a: !!timestamp 9", "line 1: not valid YAML: '9' is no timestamp"),
+        (b"a0: &a0 {k: 1}\n" + NINEFOLD, "more than 10000 keys"),
     ],
 )
 def test_what_is_no_yaml_gives_one_line(content: bytes, remark: str, tmp_path: Path) -> None:
     path = tmp_path / "problem.yaml"
     path.write_bytes(content)
     assert remark in says(path)
+
+
+def test_a_merged_mapping_may_have_keys_that_it_replaces(tmp_path: Path) -> None:
+    path = tmp_path / "problem.yaml"
+    path.write_text("a: &a {x: 1, y: 1}\nb: {inner: &b {<<: *a, x: 2}}\nc: {<<: *b, y: 3}\n")
+    assert read_yaml(path) == {"a": {"x": 1, "y": 1}, "b": {"inner": {"x": 2, "y": 1}}, "c": {"x": 2, "y": 3}}
+
+
+def test_a_path_with_a_line_break_is_shown_on_one_line(tmp_path: Path) -> None:
+    with pytest.raises(ProblemError, match=r"a\\nb' does not exist; mend the path"):
+        read_text(tmp_path / "a\nb", "it")
 
 
 def test_line_ends_of_every_system_and_a_byte_order_mark_read_the_same(tmp_path: Path) -> None:

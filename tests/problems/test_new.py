@@ -26,6 +26,14 @@ def test_a_reference_of_half_precision_accepts_its_own_class(tmp_path: Path) -> 
     assert load_problem(new_problem("half", reference, tmp_path)).tolerance == "bf16"
 
 
+def test_a_constant_that_no_size_can_replace_is_not_offered(tmp_path: Path) -> None:
+    reference = tmp_path / "reference.py"
+    reference.write_text(f"{SOFTMAX.read_text()}\nHUGE = 0x{'f' * 5000}\nMOST = 1e999\nON = True\n")
+    text = new_problem("mine", reference, tmp_path / "out").read_text()
+    assert "ROWS: 4096" in text
+    assert not any(name in text for name in ("HUGE", "MOST", "ON:"))
+
+
 def test_a_folder_that_is_there_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "problem.yaml").write_text("precious")

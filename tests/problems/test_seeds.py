@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ridgeline.problems.spec import load_problem, shipped_problems
-from ridgeline.tools.build.header import problem_header
+from ridgeline.tools.build.interfaces import problem_header
 from ridgeline.tools.records.problem import ArgSpec, Signature
 from ridgeline.tools.records.vocabulary import DeviceKind, Role
 

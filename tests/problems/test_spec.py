@@ -2,11 +2,23 @@
 
 import json
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from ridgeline.problems.spec import ProblemSpec, load_problem, parse_problem, shipped_problems
+from ridgeline.problems.spec import (
+    MODULE_SUFFIX,
+    SOURCE_SUFFIX,
+    InterfaceName,
+    ProblemSpec,
+    TargetKind,
+    ToleranceClass,
+    load_problem,
+    parse_problem,
+    shipped_problems,
+)
 from ridgeline.tools.errors import ProblemError
+from ridgeline.tools.records.vocabulary import DeviceKind, Interface, PrecisionClass
 
 REFERENCE = """\
 import torch
@@ -57,6 +69,14 @@ def test_everything_but_name_and_reference_has_a_default(folder: Path) -> None:
     assert spec.path == folder / "problem.yaml"
 
 
+def test_the_words_of_a_problem_are_those_of_the_records() -> None:
+    assert get_args(TargetKind) == tuple(DeviceKind)
+    assert {kind: f".{Interface.C.language(kind)}" for kind in DeviceKind} == SOURCE_SUFFIX
+    assert {MODULE_SUFFIX} == {f".{Interface.MODULE.language(kind)}" for kind in DeviceKind}
+    assert get_args(InterfaceName) == tuple(Interface)
+    assert {*get_args(ToleranceClass), PrecisionClass.EXACT} == set(PrecisionClass)
+
+
 def test_a_folder_stands_for_its_problem_file(folder: Path) -> None:
     load(folder, MINIMAL)
     assert load_problem(folder).path == folder / "problem.yaml"
@@ -88,6 +108,8 @@ def test_a_spec_survives_json(folder: Path) -> None:
         ("nmae: mine\nreference: reference.py\n", "nmae: unknown key; did you mean `name`?"),
         (MINIMAL + "search: {rouds: 3}\n", "search.rouds: unknown key; did you mean `rounds`?"),
         (MINIMAL + "targets: {gpu: {}}\n", "targets.gpu: must be one of cpu, cuda, got 'gpu'; did you mean cuda?"),
+        (MINIMAL + "interface: C\n", "got 'C'; did you mean c?"),
+        ("targets: {cpu: {sizes: {\n", "not valid YAML: "),
         (MINIMAL + "tolerance: float32\n", "got 'float32'; did you mean fp32?"),
         (MINIMAL + "ideas: use AVX, and tiles\n", "ideas: must be a list: write ['use AVX, and tiles']"),
         (MINIMAL + "targets: {cpu: {size: {}}}\n", "targets.cpu.size: unknown key; did you mean `sizes`?"),
@@ -111,16 +133,25 @@ def test_a_spec_survives_json(folder: Path) -> None:
             MINIMAL + "targets: {cpu: {sizes: {ROWS: big}}}\n",
             "targets.cpu.sizes.ROWS: must be a number or one of float32, ",
         ),
-        (MINIMAL + "targets: {cpu: {sizes: {ROWS: .inf}}}\n", "float32, float16, bfloat16, got inf"),
+        (
+            MINIMAL + "targets: {cpu: {sizes: {ROWS: .inf}}}\n",
+            "targets.cpu.sizes.ROWS: must be a number that a float can hold, got inf",
+        ),
         (MINIMAL + "targets: {cpu: {sizes: {ROWS: bfloat16}}}\n", "targets.cpu.sizes.ROWS: must be a number as in the"),
         (MINIMAL + "seeds: seeds/a.cpp\n", "seeds: must be a list: write [seeds/a.cpp]"),
         (MINIMAL + "seeds: [seeds/*.cpp]\n", "seeds: `seeds/*.cpp` matches no file in "),
         (MINIMAL + "seeds: [../*.cpp]\n", "seeds: `../*.cpp` leaves the problem's folder"),
         (MINIMAL + "seeds: [/etc/*.cpp]\n", "seeds: `/etc/*.cpp` leaves the problem's folder"),
+        (MINIMAL + "seeds: ['.']\n", "seeds: `.` is the problem's folder; name the kernels in it, as in `seeds/*.cpp`"),
+        (MINIMAL + f"seeds: [{'x' * 300}]\n", "seeds: `'xxxx"),
+        (
+            MINIMAL + f"targets: {{cpu: {{sizes: {{ROWS: {'9' * 309}}}}}}}\n",
+            "must be a number that a float can hold, got 99",
+        ),
         (MINIMAL + "seeds: [problem.yaml]\n", "a seed is a .cpp, .cu or .py file"),
         (MINIMAL + "prices: {mine: {input: 1}}\n", "prices.mine.output: is missing; add it"),
         ("schema_version: 2\n" + MINIMAL, "schema_version: must be one of 1, got 2"),
-        ("name: mine\nname: yours\n", "line 2: `name` is written twice; mend the YAML"),
+        ("name: mine\nname: yours\n", "line 2: not valid YAML: `name` is written twice; mend it"),
         ("name: mine\n  reference: [\n", "line 2: "),
         ("name: \x07\n", "unacceptable character"),
         ("- name\n", "holds a list; write `name:` and `reference:` at least"),
@@ -136,6 +167,26 @@ def test_a_missing_problem_file_is_one_line(tmp_path: Path) -> None:
         load_problem(tmp_path / "nowhere.yaml")
 
 
+def test_a_problem_file_of_another_ending_names_the_one_beside_it(folder: Path) -> None:
+    (folder / "problem.yaml").write_text(MINIMAL)
+    with pytest.raises(ProblemError, match=r"problem\.yml: does not exist; did you mean .*/problem\.yaml\?$"):
+        load_problem(folder / "problem.yml")
+
+
+def test_a_message_has_the_path_as_it_was_given(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec_path = folder / "problem.yaml"
+    spec_path.write_text(MINIMAL)
+    monkeypatch.chdir(folder.parent)
+    spec = load_problem(Path(folder.name))
+    assert spec.path == spec_path
+    assert (str(spec.given), str(spec.reference_given)) == (
+        f"{folder.name}/problem.yaml",
+        f"{folder.name}/reference.py",
+    )
+    with pytest.raises(ProblemError, match=rf"^{folder.name}/problem\.yaml: targets: has no `tpu`"):
+        spec.target("tpu")
+
+
 def test_a_problem_file_that_is_not_text_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "problem.yaml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ProblemError, match="is not UTF-8 text"):
@@ -145,14 +196,17 @@ def test_a_problem_file_that_is_not_text_is_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("reference", "expected"),
     [
-        ("class Model(:\n", "reference: reference.py: line 1: "),
-        ("def get_inputs():\n    return []\n", "reference: reference.py: has no `Model`; define `class Model"),
-        ("class Model:\n    pass\n", "reference: reference.py: has no `get_inputs`; define `def get_inputs()`"),
+        ("class Model(:\n", "reference.py: line 1: "),
+        ("def get_inputs():\n    return []\n", "reference.py: has no `Model`; define `class Model"),
+        ("class Model:\n    pass\n", "reference.py: has no `get_inputs`; define `def get_inputs()`"),
     ],
 )
 def test_a_reference_without_its_parts_is_one_line(folder: Path, reference: str, expected: str) -> None:
     (folder / "reference.py").write_text(reference)
-    assert expected in message(folder, MINIMAL)
+    with pytest.raises(ProblemError) as caught:
+        load(folder, MINIMAL)
+    line = str(caught.value)
+    assert line.startswith(f"{folder}/{expected}") and "\n" not in line
 
 
 def test_the_reference_is_never_run(folder: Path) -> None:
@@ -188,6 +242,11 @@ def test_two_seeds_of_one_name_are_refused(folder: Path) -> None:
         (folder / sub).mkdir()
         (folder / sub / "a.cpp").write_text("")
     assert "two kernels are called `a.cpp`; rename one" in message(folder, MINIMAL + "seeds: ['*/a.cpp']\n")
+
+
+def test_a_glob_through_thousands_of_folders_is_refused(folder: Path) -> None:
+    said = message(folder, MINIMAL + f"seeds: ['{'a/' * 3000}']\n")
+    assert "names too many folders; shorten it" in said
 
 
 def test_a_seed_that_links_out_of_the_folder_is_refused(folder: Path) -> None:

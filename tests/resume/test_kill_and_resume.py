@@ -82,7 +82,7 @@ def server(tmp_path: Path, kills: int) -> Iterator[tuple[str, Path]]:
         process.wait()
 
 
-@pytest.mark.slow  # a shorter one of the whole command is in tests/graph/session/test_session.py
+@pytest.mark.slow  # a shorter one of the whole command is in tests/graph/session/test_killed.py
 @pytest.mark.parametrize("kills", [2, pytest.param(10, marks=[pytest.mark.timeout(1800)])])
 @pytest.mark.timeout(600)
 def test_killed_search_finishes_every_branch_and_repeats_only_what_was_in_flight(

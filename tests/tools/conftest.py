@@ -11,6 +11,7 @@ from tests.descriptions import description_of
 
 from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.judge.process import LoadedProblem
+from ridgeline.tools.records.module_contract import ModuleContract, TensorResult
 from ridgeline.tools.records.problem import ArgSpec, DescribedTarget, Device, Signature
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import DeviceKind, Interface, PrecisionClass, Role
@@ -60,7 +61,8 @@ def without_tensors() -> LoadedProblem:
 def module_on_gpu() -> DescribedTarget:
     """Return the problem of interface module on a GPU, described as far as its builder asks."""
     problem = exp_problem("module", DeviceKind.CUDA)
-    return replace(problem, description=replace(problem.description, module={"init": [], "state": {}}))
+    module = ModuleContract(init="[]", state={}, first_values={}, arguments=(), form=TensorResult())
+    return replace(problem, description=replace(problem.description, module=module))
 
 
 @pytest.fixture

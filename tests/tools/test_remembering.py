@@ -11,13 +11,14 @@ import pytest
 from tests.candidates import candidate_of
 from tests.graph.memory_engine import DESCRIPTION, MemoryEngine, target
 
-from ridgeline.checkpoints.archive import PIECES, Archive
+from ridgeline.checkpoints.archive import Archive
 from ridgeline.tools.engine import (
     BaselineTask,
     BenchmarkTask,
     CompareTask,
     CompileTask,
     DescribeTask,
+    Engine,
     ProfileTask,
     Task,
     VerifyTask,
@@ -25,7 +26,8 @@ from ridgeline.tools.engine import (
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.records import keys
 from ridgeline.tools.records.codec import Record
-from ridgeline.tools.records.results import Build, Comparison, Profile, Timing, Verdict
+from ridgeline.tools.records.problem import Description
+from ridgeline.tools.records.results import Build, Comparison, FailedComparison, Profile, Timing, Verdict
 from ridgeline.tools.records.vocabulary import Purpose, Status
 from ridgeline.tools.remembering import RememberingEngine
 
@@ -54,6 +56,7 @@ def benchmark(purpose: Purpose = Purpose.SEARCH, step: str = "") -> BenchmarkTas
     return BenchmarkTask(**of_kernel(purpose, step), verdict=VERDICT)
 
 
+EAGER = BaselineTask(problem=PROBLEM, eager_only=True)
 COMPARE = CompareTask(problem=PROBLEM, first=KERNEL, first_build=BUILD, second=OTHER, second_build=OTHER_BUILD)
 
 STORED: list[tuple[Task[Any], str, str, Record]] = [
@@ -129,6 +132,13 @@ async def test_comparison_is_made_again_by_another_judge_and_on_another_build(
     assert [await measured(rebuilt), await measured(rebuilt)] == [3, 3]
 
 
+async def test_candidate_s_fault_in_a_comparison_is_remembered(archive: Archive) -> None:
+    task = dataclasses.replace(COMPARE, second=dataclasses.replace(OTHER, source="// fails compare\n"))
+    found = await RememberingEngine(MemoryEngine(), archive).submit(task)
+    assert isinstance(found, FailedComparison) and found.at_fault == 1
+    assert await RememberingEngine(Refusing(), archive).submit(task) == found
+
+
 async def test_failure_of_the_engine_is_not_remembered(archive: Archive) -> None:
     task = dataclasses.replace(verify(), candidate=candidate_of("// crashes VerifyTask\n"))
     with pytest.raises(EngineError):
@@ -162,11 +172,70 @@ async def test_build_that_another_search_left_in_the_cache_is_stored_too(archive
     assert archive.records("builds") == [(build.key, build.to_json())]
 
 
-async def test_descriptions_and_baselines_pass_through(archive: Archive) -> None:
+def of_search(engine: Engine, archive: Archive) -> RememberingEngine:
+    return RememberingEngine(engine, archive, target=target())
+
+
+async def test_description_of_the_search_s_reference_is_asked_for_once(archive: Archive) -> None:
+    assert await of_search(MemoryEngine(), archive).submit(DescribeTask(problem=target())) == DESCRIPTION
+    assert archive.description() == DESCRIPTION
+    assert await of_search(Refusing(), archive).submit(DescribeTask(problem=target())) == DESCRIPTION
+
+
+async def test_description_of_another_reference_is_neither_stored_nor_answered_by_the_search_s(
+    archive: Archive,
+) -> None:
+    other = dataclasses.replace(target(), reference_source="class Model: pass")
+    smaller = dataclasses.replace(DESCRIPTION, compulsory_bytes=64)
+
+    class Shapes(MemoryEngine):
+        def _describe(self, task: DescribeTask) -> Description:
+            return smaller if task.problem == other else DESCRIPTION
+
+    engine = of_search(Shapes(), archive)
+    assert await engine.submit(DescribeTask(problem=other)) == smaller
+    assert archive.description() is None
+    await engine.submit(DescribeTask(problem=target()))
+    assert await engine.submit(DescribeTask(problem=other)) == smaller
+    assert archive.description() == DESCRIPTION
+
+
+async def test_pytorch_s_times_are_measured_in_parts_each_once(archive: Archive) -> None:
+    eager = await of_search(MemoryEngine(), archive).submit(EAGER)
+    assert (archive.baselines(), eager.pending) == (eager, ("compile",))
+    assert await of_search(Refusing(), archive).submit(EAGER) == eager
+    after = BaselineTask(problem=PROBLEM, after=eager)
+    measured = await of_search(MemoryEngine(), archive).submit(after)
+    assert (archive.baselines(), measured.pending) == (measured, ())
+    for task in (EAGER, after, BaselineTask(problem=PROBLEM)):
+        assert await of_search(Refusing(), archive).submit(task) == measured
+
+
+async def test_all_of_pytorch_s_times_are_measured_where_the_search_has_eager_alone(archive: Archive) -> None:
+    await of_search(MemoryEngine(), archive).submit(EAGER)
+    measured = await of_search(MemoryEngine(), archive).submit(BaselineTask(problem=PROBLEM))
+    assert [entry.name for entry in measured.entries] == ["eager", "compile"]
+    assert archive.baselines() == measured
+
+
+async def test_times_measured_again_are_kept_apart_from_the_search_s_and_measured_once(archive: Archive) -> None:
+    again = BaselineTask(problem=PROBLEM, again=True)
+    counting = MemoryEngine()
+    engine = of_search(counting, archive)
+    search_s = await engine.submit(BaselineTask(problem=PROBLEM))
+    counting.floor_ms = 0.2
+    certificate_s = await engine.submit(again)
+    assert certificate_s != search_s
+    assert (archive.baselines(), archive.baselines(again=True)) == (search_s, certificate_s)
+    assert await of_search(Refusing(), archive).submit(again) == certificate_s
+    assert await of_search(Refusing(), archive).submit(BaselineTask(problem=PROBLEM)) == search_s
+
+
+async def test_without_a_target_descriptions_and_baselines_pass_through(archive: Archive) -> None:
     counting = MemoryEngine()
     engine = RememberingEngine(counting, archive)
     for _ in range(2):
         assert await engine.submit(DescribeTask(problem=target())) == DESCRIPTION
         await engine.submit(BaselineTask(problem=PROBLEM))
     assert (counting.counts["DescribeTask"], counting.counts["BaselineTask"]) == (2, 2)
-    assert [archive.records(table) for table in PIECES] == [[]] * len(PIECES)
+    assert (archive.description(), archive.baselines()) == (None, None)

@@ -20,6 +20,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ridgeline.tools.errors import StorageError
+from ridgeline.tools.machine.kept_records import open_ordinary, read_kept
+from ridgeline.tools.machine.removal import remove_tree
+from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.results import Build
 
 logger = logging.getLogger(__name__)
@@ -48,6 +51,14 @@ class Cleared:
 
     removed: CacheUse
     in_use: CacheUse
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Entry(Record):
+    """The content of an entry's build.json."""
+
+    build: Build
+    library_sha256: str
 
 
 def check_writable(folder: Path) -> None:
@@ -156,25 +167,26 @@ class BuildCache:
         return self.root / "builds" / key[:2] / key
 
     def _read(self, entry: Path, key: str) -> Build | None:
-        try:
-            stored = json.loads((entry / RECORD).read_text(encoding="utf-8"))
-            build = Build.from_json(stored["build"])
-            is_whole = build.key == key and stored["library_sha256"] == _sha256(entry / LIBRARY)
-        except (OSError, ValueError, KeyError, TypeError):
+        stored = read_kept(entry / RECORD, _Entry)
+        if stored is None or stored.build.key != key:
             return None
-        return replace(build, library_path=str(entry / LIBRARY), cached=True) if is_whole else None
+        try:
+            is_whole = stored.library_sha256 == _sha256(entry / LIBRARY)
+        except OSError:
+            return None
+        return replace(stored.build, library_path=str(entry / LIBRARY), cached=True) if is_whole else None
 
     def _publish(self, entry: Path, build: Build, library: Path) -> Build:
         staged = Path(tempfile.mkdtemp(dir=self._temporary))
         staged.chmod(0o755)  # the sandbox's user has to enter it
         try:
             _copy_library(library, staged / LIBRARY)
-            record = {"build": build.to_json(), "library_sha256": _sha256(staged / LIBRARY)}
-            (staged / RECORD).write_text(json.dumps(record), encoding="utf-8")
-            entry.parent.mkdir(parents=True, exist_ok=True)
+            record = _Entry(build=build, library_sha256=_sha256(staged / LIBRARY))
+            (staged / RECORD).write_text(json.dumps(record.to_json()), encoding="utf-8")
+            _make_folder(entry.parent)
             published = self._rename_in(staged, entry, build)
         finally:
-            shutil.rmtree(staged, ignore_errors=True)
+            remove_tree(staged)
         self._published += 1
         if self._published % self._evict_every == 1 or self._evict_every == 1:
             self.evict()
@@ -200,32 +212,39 @@ class BuildCache:
         except FileNotFoundError:
             pass  # another process was faster
         finally:
-            shutil.rmtree(grave, ignore_errors=True)
+            remove_tree(grave)
 
     def _entries(self) -> Iterator[tuple[Path, int, float]]:
-        """Yield (folder, bytes, last use) of every entry, skipping those that vanish meanwhile."""
+        """Yield (folder, bytes, last use) of every entry, skipping what vanishes meanwhile and what is none."""
         for entry in (self.root / "builds").glob("??/*"):
             try:
-                size = sum(file.stat().st_size for file in entry.iterdir())
-                used_at = (entry / RECORD).stat().st_mtime
-            except FileNotFoundError:
+                size = sum(file.lstat().st_size for file in entry.iterdir())
+                used_at = (entry / RECORD).lstat().st_mtime
+            except OSError:
                 used_at, size = 0.0, 0
-            if entry.is_dir():
+            if entry.is_dir() and not entry.is_symlink():
                 yield entry, size, used_at
 
     def _sweep_temporary(self) -> None:
         for folder in self._temporary.iterdir():
             try:
-                is_stale = folder.stat().st_mtime < time.time() - STALE_S
+                is_stale = folder.lstat().st_mtime < time.time() - STALE_S
             except FileNotFoundError:
                 continue
             if is_stale:
-                shutil.rmtree(folder, ignore_errors=True)
+                remove_tree(folder)
+
+
+def _make_folder(shard: Path) -> None:
+    """Make a folder of entries in the place of whatever else lies there."""
+    if os.path.lexists(shard) and not shard.is_dir():
+        shard.unlink(missing_ok=True)
+    shard.mkdir(parents=True, exist_ok=True)
 
 
 def _copy_library(library: Path, to: Path) -> None:
     """Copy what the confined compiler left, following no link that a source could have made it leave."""
-    descriptor = os.open(library, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    descriptor = os.open(library, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(descriptor, "rb") as source:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST_LIBRARY_BYTES:
@@ -244,5 +263,5 @@ def _touch(path: Path) -> None:
 
 
 def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
+    with open_ordinary(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -6,20 +6,21 @@ import asyncio
 import contextlib
 import logging
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ridgeline.tools.build.cache import BuildCache
-from ridgeline.tools.build.forms import FORMS, refuse
-from ridgeline.tools.build.messages import explain, explain_limit, plain_log, tells_of_cpu_limit, trim_log
+from ridgeline.tools.build.interfaces import BUILDS, refuse
+from ridgeline.tools.build.messages import explain_limit, explain_log, plain_log, tells_of_cpu_limit, trim_log
 from ridgeline.tools.build.ninja_batch import STATUS_FD, BuildCommand, BuildOutcome, run_batch
 from ridgeline.tools.build.recipe import OUTPUT, WALL_PER_CPU, Recipe, refused_key
 from ridgeline.tools.build.toolchain import Toolchain, toolchain_for
 from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.errors import EngineError, StorageError
+from ridgeline.tools.machine.removal import remove_tree
+from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.results import Build
 from ridgeline.tools.records.vocabulary import ReasonCode, Status
@@ -78,7 +79,7 @@ class Compiler:
         refusal = refuse(task)
         if refusal:
             return Build.failed(refused_key(task, toolchain), refusal)
-        recipe = await FORMS[task.problem.interface].recipe(task, toolchain, self._cache_dir)
+        recipe = await BUILDS[task.problem.interface].recipe(task, toolchain, self._cache_dir)
         cached = await asyncio.to_thread(self._cache.find, recipe.key)
         return cached or recipe
 
@@ -108,7 +109,7 @@ class Compiler:
         try:
             yield folder
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_tree(folder)
 
     @contextlib.contextmanager
     def _storing(self) -> Iterator[None]:
@@ -154,8 +155,8 @@ class Compiler:
         library = job.folder / OUTPUT
         if outcome.exit_code == 0 and library.is_file() and not library.is_symlink():
             return self._cache.publish(build, library)
-        reason_code, reason = _failure(outcome, log, recipe, self._device.arch)
-        return replace(build, status=Status.COMPILE_ERROR, reason_code=reason_code, reason=reason)
+        finding = _failure(outcome, log, recipe, self._device.arch)
+        return replace(build, status=finding.status, reason_code=finding.code, reason=finding.reason)
 
 
 def _lay_out(recipe: Recipe, batch: Path, name: str) -> _Job:
@@ -167,7 +168,7 @@ def _lay_out(recipe: Recipe, batch: Path, name: str) -> _Job:
     return _Job(recipe=recipe, folder=folder, name=name)
 
 
-def _failure(outcome: BuildOutcome, log: str, recipe: Recipe, arch: str) -> tuple[ReasonCode, str]:
+def _failure(outcome: BuildOutcome, log: str, recipe: Recipe, arch: str) -> Finding:
     """Return why a command left no library.
 
     Raises:
@@ -180,10 +181,10 @@ def _failure(outcome: BuildOutcome, log: str, recipe: Recipe, arch: str) -> tupl
     if not ended.was_started:
         raise EngineError(f"a build could not be run: sandbox: {ended.message}")
     if ended.limit is Limit.WALL or tells_of_cpu_limit(log):
-        return ReasonCode.COMPILER_TIMEOUT, f"the compiler was stopped after {recipe.cpu_s} s: simplify the source"
+        reason = f"the compiler was stopped after {recipe.cpu_s} s: simplify the source"
+        return Finding(code=ReasonCode.COMPILER_TIMEOUT, reason=reason)
     if ended.limit is not Limit.NONE:
         reason = f"the compiler was stopped: {ended.message.removeprefix('killed: ')}"
-        return ReasonCode.COMPILER_FAILED, reason
-    if limit := explain_limit(log, file_bytes=OUTPUT_BYTES, memory_bytes=recipe.memory_bytes):
-        return ReasonCode.COMPILER_FAILED, limit
-    return explain(log, recipe.entry, arch)
+        return Finding(code=ReasonCode.COMPILER_FAILED, reason=reason)
+    limit = explain_limit(log, file_bytes=OUTPUT_BYTES, memory_bytes=recipe.memory_bytes)
+    return limit or explain_log(log, recipe.entry, arch)

@@ -7,11 +7,11 @@ here are taken; none of them can name a file, a library or a plugin.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from ridgeline.tools.engine import SANITIZERS
 from ridgeline.tools.records.problem import Device
-from ridgeline.tools.records.vocabulary import DeviceKind
+from ridgeline.tools.records.vocabulary import DeviceKind, Sanitizers
 
 CPU_FLAGS = (
     "-std=c++20",
@@ -27,7 +27,7 @@ _TELL_TALES = ("__SANITIZE_ADDRESS__", "__SANITIZE_HWADDRESS__", "__SANITIZE_THR
 """The macros that GCC defines in a sanitizer's build alone: by them a source could leave out what it does when it is
 timed. -O1 defines the same macros as -O3."""
 _SANITIZER_FLAGS = (
-    f"-fsanitize={SANITIZERS}",
+    f"-fsanitize={Sanitizers.COMPILED}",
     "-fno-sanitize-recover=all",
     "-O1",
     "-g",
@@ -84,24 +84,37 @@ class _DeviceFlags:
 
     base: tuple[str, ...]
     link: tuple[str, ...]
+    no_undefined: str  # of `link`: every symbol has to be defined
     diagnostics: tuple[str, ...]
     allowed: re.Pattern[str]
-    sanitizers: tuple[str, ...] = ()  # a GPU's build is examined as it is, by compute-sanitizer
+    architecture: Callable[[str], tuple[str, ...]]  # by a device's architecture
+
+
+def _native(_arch: str) -> tuple[str, ...]:
+    return ()  # CPU_FLAGS hold -march=native
+
+
+def _of_gpu(arch: str) -> tuple[str, ...]:
+    number = arch.removeprefix("sm_")
+    return (f"-gencode=arch=compute_{number},code=sm_{number}",)
 
 
 _FLAGS = {
     DeviceKind.CPU: _DeviceFlags(
         base=CPU_FLAGS,
         link=CPU_LINK_FLAGS,
+        no_undefined="-Wl,--no-undefined",
         diagnostics=DIAGNOSTIC_FLAGS,
         allowed=re.compile("|".join(_CPU_ALLOWED)),
-        sanitizers=_SANITIZER_FLAGS,
+        architecture=_native,
     ),
     DeviceKind.CUDA: _DeviceFlags(
         base=CUDA_FLAGS,
         link=CUDA_LINK_FLAGS,
+        no_undefined="-Xlinker=--no-undefined",
         diagnostics=CUDA_DIAGNOSTIC_FLAGS,
         allowed=re.compile("|".join(_CUDA_ALLOWED)),
+        architecture=_of_gpu,
     ),
 }
 # A published kernel's own architecture would only lose instructions of this device or not build at all.
@@ -127,22 +140,22 @@ def base_flags(device: Device) -> tuple[str, ...]:
 
 def architecture_flags(device: Device) -> tuple[str, ...]:
     """Return the flags that make nvcc compile for this GPU's architecture and no other; none for a CPU."""
-    if device.kind is DeviceKind.CPU:
-        return ()  # CPU_FLAGS hold -march=native
-    number = device.arch.removeprefix("sm_")
-    return (f"-gencode=arch=compute_{number},code=sm_{number}",)
+    return _FLAGS[device.kind].architecture(device.arch)
 
 
 def sanitizer_flags(kind: DeviceKind) -> tuple[str, ...]:
-    """Return the flags of a slower, checked library that stops at the first finding; none for a GPU."""
-    return _FLAGS[kind].sanitizers
+    """Return the flags of a slower, checked library that stops at the first finding; none where a tool checks."""
+    return _SANITIZER_FLAGS if kind.sanitizers is Sanitizers.COMPILED else ()
 
 
-def link_flags(kind: DeviceKind, *, sanitized: bool = False) -> tuple[str, ...]:
-    """Return the flags that make a loadable library, bound to the C++, math and OpenMP libraries and to nothing else."""
-    if sanitized:  # the sanitizers' own functions come from the host that loads the library
-        return tuple(flag for flag in _FLAGS[kind].link if flag != "-Wl,--no-undefined")
-    return _FLAGS[kind].link
+def link_flags(kind: DeviceKind, *, is_open: bool = False) -> tuple[str, ...]:
+    """Return the flags that make a loadable library, bound to the C++, math and OpenMP libraries and to nothing else.
+
+    `is_open`: the program that loads the library defines the rest. The sanitizers' functions are a host's own, and
+    Python's are those of its interpreter.
+    """
+    flags = _FLAGS[kind]
+    return tuple(flag for flag in flags.link if not (is_open and flag == flags.no_undefined))
 
 
 def diagnostic_flags(kind: DeviceKind) -> tuple[str, ...]:

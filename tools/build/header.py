@@ -10,12 +10,12 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from importlib import resources
+from typing import Protocol
 
+from ridgeline.tools.build.dialect import Dialect
 from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.records.problem import ArgSpec, Signature
-from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Interface, Role
+from ridgeline.tools.records.vocabulary import ArgKind, Role
 
 ALIGNMENT_BYTES = 64
 """Every tensor starts at a multiple of these bytes: a cache line, and the widest CPU vector."""
@@ -35,19 +35,11 @@ C_TYPES = {
 """Type of the elements that a tensor's pointer points to in a kernel, by dtype."""
 SCALAR_TYPES = {"float64": "double", "int64": "int64_t", "bool": "bool"}
 """Type of a scalar in a kernel, by dtype."""
-_CUDA_HALF = {
-    "float16": "#include <cuda_fp16.h>\nusing fp16 = __half;\n",
-    "bfloat16": "#include <cuda_bf16.h>\nusing bf16 = __nv_bfloat16;\n",
-}
 _INTEGER_TYPES = "#include <stddef.h>\n#include <stdint.h>\n"
 _ALIGNED = (
     f"\nconstexpr int64_t RIDGELINE_ALIGNMENT = {ALIGNMENT_BYTES};  // bytes, of every tensor and the workspace\n"
     "#define RIDGELINE_ALIGNED(pointer) "
     f"(static_cast<decltype(pointer)>(__builtin_assume_aligned((pointer), {ALIGNMENT_BYTES})))\n"
-)
-_ERROR_TEXT = (
-    'extern "C" __attribute__((visibility("default"))) const char* ridgeline_error(int error) {\n'
-    "  return cudaGetErrorString(static_cast<cudaError_t>(error));\n}\n"
 )
 _KEYWORDS = (
     "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class co_await "
@@ -67,69 +59,58 @@ MODULE_ENTRY = "class ModelNew(torch.nn.Module)"
 _LARGEST_EXACT_INT = 2**53  # scalars reach the entry point as doubles
 
 
-def problem_header(signature: Signature, kind: DeviceKind, interface: Interface | str = Interface.C) -> str:
-    """Return the text of `problem.h` for one signature on one kind of device.
-
-    Interface `torch` gets the same constants and the prototype of `forward` instead of `run`; interface `module`
-    comments for Python.
-
-    Raises:
-        ProblemError: an argument's type has no C form, or two arguments would share a constant's name.
-    """
-    return _TEXTS[Interface(interface)].header(signature, kind)
-
-
-def entry_declaration(signature: Signature, kind: DeviceKind, interface: Interface | str = Interface.C) -> str:
-    """Return in one line what a candidate has to define: `run`, `forward` or `ModelNew`, by its interface."""
-    return _TEXTS[Interface(interface)].entry(signature, kind)
-
-
-def _c_header(signature: Signature, kind: DeviceKind) -> str:
-    body = (_c_includes(signature, kind), *_shapes(signature), _prototype(signature, kind), _entry(signature, kind))
-    return _guarded(body)
-
-
-def _c_entry(signature: Signature, kind: DeviceKind) -> str:
-    return f'extern "C" void run({", ".join(_run_parameters(signature, kind))})'
-
-
-def _torch_header(signature: Signature, kind: DeviceKind) -> str:
-    return _guarded((_torch_includes(kind), *_shapes(signature), forward_prototype(signature) + ";\n"))
-
-
-def _torch_entry(signature: Signature, kind: DeviceKind) -> str:
-    return forward_prototype(signature)
-
-
-def _module_header(signature: Signature, kind: DeviceKind) -> str:
-    """Return, as comments of Python, the tensors that a `ModelNew` is given and has to hold and return."""
-    lines = [f"# {MODULE_ENTRY}: the constructor's and forward's arguments are those of the reference's Model"]
-    for arg in signature.args:
-        name = arg.source or arg.name
-        if arg.kind is ArgKind.TENSOR:
-            lines.append(f"# {arg.role.value} {json.dumps(name)[1:-1]}: {arg.dtype} {_as_tuple(arg.shape)}")
-        else:
-            lines.append(f"# {arg.role.value} {json.dumps(name)[1:-1]}: {arg.value if arg.dtype else None}")
-    return "\n".join(lines) + "\n"
-
-
-def _module_entry(signature: Signature, kind: DeviceKind) -> str:
-    return MODULE_ENTRY
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Texts:
+class Header(Protocol):
     """The texts about a problem that a candidate of one interface gets."""
 
-    header: Callable[[Signature, DeviceKind], str]
-    entry: Callable[[Signature, DeviceKind], str]
+    def text(self, signature: Signature, dialect: Dialect) -> str:
+        """Return `problem.h`, or what stands for it.
+
+        Raises:
+            ProblemError: an argument's type has no C form, or two arguments would share a constant's name.
+        """
+        ...
+
+    def entry(self, signature: Signature, dialect: Dialect) -> str:
+        """Return in one line what a candidate has to define."""
+        ...
 
 
-_TEXTS = {
-    Interface.C: _Texts(header=_c_header, entry=_c_entry),
-    Interface.TORCH: _Texts(header=_torch_header, entry=_torch_entry),
-    Interface.MODULE: _Texts(header=_module_header, entry=_module_entry),
-}
+class CHeader:
+    """Constants, `run`'s prototype, and the entry point that calls it."""
+
+    def text(self, signature: Signature, dialect: Dialect) -> str:
+        prototype, entry = _prototype(signature, dialect), _entry(signature, dialect)
+        return _guarded((_c_includes(signature, dialect), *_shapes(signature), prototype, entry))
+
+    def entry(self, signature: Signature, dialect: Dialect) -> str:
+        return f'extern "C" void run({", ".join(_run_parameters(signature, dialect))})'
+
+
+class TorchHeader:
+    """Constants, and `forward`'s prototype."""
+
+    def text(self, signature: Signature, dialect: Dialect) -> str:
+        return _guarded((_torch_includes(dialect), *_shapes(signature), forward_prototype(signature) + ";\n"))
+
+    def entry(self, signature: Signature, dialect: Dialect) -> str:
+        return forward_prototype(signature)
+
+
+class ModuleHeader:
+    """Comments of Python: the tensors that a `ModelNew` is given and has to hold and return."""
+
+    def text(self, signature: Signature, dialect: Dialect) -> str:
+        lines = [f"# {MODULE_ENTRY}: the constructor's and forward's arguments are those of the reference's Model"]
+        for arg in signature.args:
+            name = arg.source or arg.name
+            if arg.kind is ArgKind.TENSOR:
+                lines.append(f"# {arg.role.value} {json.dumps(name)[1:-1]}: {arg.dtype} {_as_tuple(arg.shape)}")
+            else:
+                lines.append(f"# {arg.role.value} {json.dumps(name)[1:-1]}: {arg.value if arg.dtype else None}")
+        return "\n".join(lines) + "\n"
+
+    def entry(self, signature: Signature, dialect: Dialect) -> str:
+        return MODULE_ENTRY
 
 
 def forward_prototype(signature: Signature) -> str:
@@ -175,18 +156,13 @@ def _shapes(signature: Signature) -> tuple[str, str]:
     return "\n".join(_constants(arg) for arg in signature.args), _list_counts(signature)
 
 
-def _c_includes(signature: Signature, kind: DeviceKind) -> str:
-    if kind is DeviceKind.CUDA:
-        used = {arg.dtype for arg in signature.args if arg.kind is ArgKind.TENSOR}
-        types = "#include <cuda_runtime.h>\n" + "".join(_CUDA_HALF[dtype] for dtype in _CUDA_HALF if dtype in used)
-    else:
-        types = "\n" + resources.files("ridgeline.tools.build").joinpath("native/half.h").read_text(encoding="utf-8")
-    return _INTEGER_TYPES + types + _ALIGNED
+def _c_includes(signature: Signature, dialect: Dialect) -> str:
+    used = {arg.dtype for arg in signature.args if arg.kind is ArgKind.TENSOR}
+    return _INTEGER_TYPES + dialect.types(used) + _ALIGNED
 
 
-def _torch_includes(kind: DeviceKind) -> str:
-    stream = "#include <c10/cuda/CUDAStream.h>\n" if kind is DeviceKind.CUDA else ""
-    return f"{_INTEGER_TYPES}#include <torch/extension.h>\n#include <vector>\n{stream}{_ALIGNED}"
+def _torch_includes(dialect: Dialect) -> str:
+    return f"{_INTEGER_TYPES}#include <torch/extension.h>\n#include <vector>\n{dialect.torch_includes}{_ALIGNED}"
 
 
 def _constants(arg: ArgSpec) -> str:
@@ -284,13 +260,13 @@ def _parameter(arg: ArgSpec) -> str:
     return f"{const}{_c_type(arg)}* __restrict__ {_parameter_name(arg)}"
 
 
-def _run_parameters(signature: Signature, kind: DeviceKind) -> list[str]:
-    parameters = [_parameter(arg) for arg in passed_arguments(signature)] + ["void* workspace"]
-    return [*parameters, "cudaStream_t stream"] if kind is DeviceKind.CUDA else parameters
+def _run_parameters(signature: Signature, dialect: Dialect) -> list[str]:
+    parameters = (_parameter(arg) for arg in passed_arguments(signature))
+    return [*parameters, "void* workspace", *dialect.stream_parameters]
 
 
-def _prototype(signature: Signature, kind: DeviceKind) -> str:
-    listed = ",\n    ".join(_run_parameters(signature, kind))
+def _prototype(signature: Signature, dialect: Dialect) -> str:
+    listed = ",\n    ".join(_run_parameters(signature, dialect))
     return (
         f'extern "C" __attribute__((visibility("default"))) void run(\n    {listed});\n\n'
         "// Optional: how many bytes of scratch memory `workspace` points to; without it, none.\n"
@@ -298,7 +274,7 @@ def _prototype(signature: Signature, kind: DeviceKind) -> str:
     )
 
 
-def _entry(signature: Signature, kind: DeviceKind) -> str:
+def _entry(signature: Signature, dialect: Dialect) -> str:
     """Return the definition of `ridgeline_call`, which unpacks the host's arrays into `run`'s arguments."""
     arguments: list[str] = []
     pointers = scalars = 0
@@ -309,16 +285,11 @@ def _entry(signature: Signature, kind: DeviceKind) -> str:
         else:
             arguments.append(f"static_cast<{_c_type(arg)}*>(pointers[{pointers}])")
             pointers += 1
-    arguments.append("workspace")
-    on_gpu = kind is DeviceKind.CUDA
-    if on_gpu:
-        arguments.append("static_cast<cudaStream_t>(stream)")
-    listed = ",\n      ".join(arguments)
-    result = "static_cast<int>(cudaPeekAtLastError())" if on_gpu else "0"
+    listed = ",\n      ".join((*arguments, "workspace", *dialect.stream_arguments))
     return (
         "// What the host calls: 0, or the number of the CUDA error that `run` left behind.\n"
         'extern "C" __attribute__((visibility("default"))) int ridgeline_call(\n'
         "    [[maybe_unused]] void* const* pointers, [[maybe_unused]] const double* scalars, void* workspace,\n"
-        f"    [[maybe_unused]] void* stream) {{\n  run({listed});\n  return {result};\n}}\n"
-        + (_ERROR_TEXT if on_gpu else "")
+        f"    [[maybe_unused]] void* stream) {{\n  run({listed});\n  return {dialect.call_result};\n}}\n"
+        + dialect.error_text
     )

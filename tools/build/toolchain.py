@@ -11,17 +11,13 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from ridgeline.tools.errors import DeviceError, StorageError
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.vocabulary import DeviceKind
 
 logger = logging.getLogger(__name__)
-
-_ADVICE = {
-    DeviceKind.CPU: ("g++", "install it (Debian, Ubuntu: apt install g++; Fedora: dnf install gcc-c++)"),
-    DeviceKind.CUDA: ("nvcc", "install the CUDA toolkit, put its bin folder into PATH, or use --device cpu"),
-}
 
 _NVCC_FOLDER = "/usr/local/cuda/bin"
 
@@ -33,6 +29,77 @@ class Toolchain:
     compiler: Path
     version: str  # part of every build's key
     readable: tuple[Path, ...]  # folders outside /usr that the sandbox has to show
+    cuda_home: Path | None = None  # of nvcc: the folder of its toolkit
+
+
+class DeviceCompiler(Protocol):
+    """The one compiler that everything for a kind of device is built with."""
+
+    program: str
+    folder: str  # where it is looked for after PATH, "" for nowhere
+    version_line: int  # the line of `--version` that tells it from others
+    advice: str  # to someone who lacks it
+
+    def toolchain(self) -> Toolchain:
+        """Return this compiler as found here.
+
+        Raises:
+            DeviceError: there is none, or it does not run.
+        """
+        ...
+
+    def check(self, device: Device, toolchain: Toolchain) -> None:
+        """Refuse a device that does not run what this compiler builds.
+
+        Raises:
+            DeviceError: one line says what to do.
+        """
+        ...
+
+
+class _Gxx:
+    """g++, which builds for the CPU of this machine."""
+
+    program = "g++"
+    folder = ""
+    version_line = 0
+    advice = "install it (Debian, Ubuntu: apt install g++; Fedora: dnf install gcc-c++)"
+
+    def toolchain(self) -> Toolchain:
+        path = _found(self)
+        return Toolchain(compiler=path, version=_version(self, path), readable=())
+
+    def check(self, device: Device, toolchain: Toolchain) -> None:
+        """Do nothing: the flags make it build for the machine that it runs on."""
+
+
+class _Nvcc:
+    """nvcc, which builds for one GPU's architecture with g++ beside it."""
+
+    program = "nvcc"
+    folder = _NVCC_FOLDER
+    version_line = -1
+    advice = "install the CUDA toolkit, put its bin folder into PATH, or use --device cpu"
+
+    def toolchain(self) -> Toolchain:
+        host = _Gxx().toolchain()
+        path = _found(self)
+        # /usr/local/bin/nvcc is often a link, and nvcc looks for its parts beside the file that the link names.
+        real = path.resolve()
+        root = real.parent.parent
+        return Toolchain(
+            compiler=real,
+            version=f"{_version(self, path)}; {host.version}",
+            readable=() if root.is_relative_to("/usr") else (root,),
+            cuda_home=cuda_home(real),
+        )
+
+    def check(self, device: Device, toolchain: Toolchain) -> None:
+        check_driver(device, toolchain.version)
+        check_architecture(device, toolchain.version, _architectures(toolchain.compiler))
+
+
+_COMPILERS: dict[DeviceKind, DeviceCompiler] = {DeviceKind.CPU: _Gxx(), DeviceKind.CUDA: _Nvcc()}
 
 
 def find_toolchain(kind: DeviceKind) -> Toolchain:
@@ -41,15 +108,7 @@ def find_toolchain(kind: DeviceKind) -> Toolchain:
     Raises:
         DeviceError: there is none, or it does not run.
     """
-    host = compiler_version(_find(DeviceKind.CPU))
-    if kind is DeviceKind.CPU:
-        return Toolchain(compiler=_find(kind), version=host, readable=())
-    nvcc = _find(kind)
-    # /usr/local/bin/nvcc is often a link, and nvcc looks for its parts beside the file that the link names.
-    real = nvcc.resolve()
-    root = real.parent.parent
-    readable = () if root.is_relative_to("/usr") else (root,)
-    return Toolchain(compiler=real, version=f"{compiler_version(nvcc)}; {host}", readable=readable)
+    return _COMPILERS[kind].toolchain()
 
 
 def toolchain_for(device: Device) -> Toolchain:
@@ -59,9 +118,7 @@ def toolchain_for(device: Device) -> Toolchain:
         DeviceError: there is none, it does not build for this GPU, or the GPU's driver is older than it.
     """
     found = find_toolchain(device.kind)
-    if device.kind is DeviceKind.CUDA:
-        check_driver(device, found.version)
-        check_architecture(device, found.version, _architectures(found.compiler))
+    _COMPILERS[device.kind].check(device, found)
     return found
 
 
@@ -75,7 +132,7 @@ def check_driver(device: Device, compiler: str) -> None:
         DeviceError: the driver is too old; one line says what to do.
     """
     offered, built = re.search(r"CUDA (\d+)\.(\d+)", device.driver), _release(compiler)
-    if device.kind is not DeviceKind.CUDA or offered is None or built is None:
+    if offered is None or built is None:
         return
     if int(offered[1]) < int(built[1]):
         raise DeviceError(
@@ -127,9 +184,7 @@ def compiler_path(kind: DeviceKind) -> Path | None:
     $CXX is ignored: torch's headers and the flags are tried with g++ alone. nvcc is looked for in PATH, then in its
     default folder.
     """
-    name, _ = _ADVICE[kind]
-    found = shutil.which(name) or (shutil.which(name, path=_NVCC_FOLDER) if kind is DeviceKind.CUDA else None)
-    return Path(found) if found else None
+    return _located(_COMPILERS[kind])
 
 
 def installed_version(kind: DeviceKind) -> str | None:
@@ -138,32 +193,38 @@ def installed_version(kind: DeviceKind) -> str | None:
     if found is None:
         return None
     try:
-        return compiler_version(found)
+        return _version(_COMPILERS[kind], found)
     except DeviceError as error:
         logger.warning("%s", error)
         return None
 
 
-def compiler_version(compiler: Path) -> str:
+def _version(compiler: DeviceCompiler, path: Path) -> str:
     """Return the line of `--version` that tells this compiler from others.
 
     Raises:
         DeviceError: it does not run.
     """
     try:
-        done = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True, timeout=30)
+        done = subprocess.run([path, "--version"], capture_output=True, text=True, check=True, timeout=30)
     except (OSError, subprocess.SubprocessError) as error:
-        raise DeviceError(f"{compiler} does not run: {error}") from error
+        raise DeviceError(f"{path} does not run: {error}") from error
     lines = [line.strip() for line in done.stdout.splitlines() if line.strip()] or ["unknown version"]
-    return lines[-1] if compiler.name == "nvcc" else lines[0]
+    return lines[compiler.version_line]
 
 
-def _find(kind: DeviceKind) -> Path:
-    found = compiler_path(kind)
-    if found is None:
-        name, advice = _ADVICE[kind]
-        raise DeviceError(f"no {name} on this machine: {advice}")
-    return found
+def _found(compiler: DeviceCompiler) -> Path:
+    path = _located(compiler)
+    if path is None:
+        raise DeviceError(f"no {compiler.program} on this machine: {compiler.advice}")
+    return path
+
+
+def _located(compiler: DeviceCompiler) -> Path | None:
+    found = shutil.which(compiler.program)
+    if found is None and compiler.folder:
+        found = shutil.which(compiler.program, path=compiler.folder)
+    return Path(found) if found else None
 
 
 def build_trusted(product: Path, command: Sequence[str], *, what: str, timeout_s: float = 120.0) -> None:

@@ -16,7 +16,9 @@ from importlib import metadata
 from pathlib import Path
 
 from ridgeline.tools.errors import EngineError
+from ridgeline.tools.machine.kept_records import read_kept
 from ridgeline.tools.records.codec import Record
+from ridgeline.tools.records.vocabulary import DeviceKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +32,7 @@ class TorchPaths(Record):
     flags: tuple[str, ...]
 
 
-async def find_torch_paths(cache_dir: Path, kind: str, cuda_home: str = "") -> TorchPaths:
+async def find_torch_paths(cache_dir: Path, kind: DeviceKind, cuda_home: Path | None = None) -> TorchPaths:
     """Return the paths for this interpreter's torch, from disk or from a process that imports it (2 to 6 s).
 
     `cuda_home` is the folder of the CUDA toolkit whose nvcc will compile.
@@ -39,10 +41,9 @@ async def find_torch_paths(cache_dir: Path, kind: str, cuda_home: str = "") -> T
         EngineError: torch does not import here.
     """
     stored = cache_dir / "torch" / f"{_identity(kind, cuda_home)}.json"
-    try:
-        return TorchPaths.from_json(json.loads(stored.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
-        answer = await _ask(kind, cuda_home)
+    if (known := read_kept(stored, TorchPaths)) is not None:
+        return known
+    answer = await _ask(kind, cuda_home)
     paths = TorchPaths.from_json(json.loads(answer))
     stored.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile("w", dir=stored.parent, delete=False, encoding="utf-8") as file:
@@ -51,13 +52,13 @@ async def find_torch_paths(cache_dir: Path, kind: str, cuda_home: str = "") -> T
     return paths
 
 
-def _identity(kind: str, cuda_home: str) -> str:
+def _identity(kind: DeviceKind, cuda_home: Path | None) -> str:
     where = metadata.distribution("torch").locate_file("torch")
-    parts = (kind, cuda_home, metadata.version("torch"), str(where), sys.version)
+    parts = (kind, str(cuda_home or ""), metadata.version("torch"), str(where), sys.version)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
 
 
-async def _ask(kind: str, cuda_home: str) -> str:
+async def _ask(kind: DeviceKind, cuda_home: Path | None) -> str:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -69,7 +70,7 @@ async def _ask(kind: str, cuda_home: str) -> str:
         env={
             "PATH": os.environ.get("PATH", ""),
             "PYTHONPATH": os.pathsep.join(p for p in sys.path if p),
-            **({"CUDA_HOME": cuda_home} if cuda_home else {}),
+            **({"CUDA_HOME": str(cuda_home)} if cuda_home else {}),
         },
     )
     output, messages = await process.communicate()

@@ -9,7 +9,7 @@ import socket
 _MAX_DESCRIPTORS = 8
 
 
-class Connection:
+class JudgeConnection:
     """A pair of sockets: this end for the parent, `theirs` for the process that answers."""
 
     def __init__(self) -> None:

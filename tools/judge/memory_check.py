@@ -44,16 +44,23 @@ def least_bytes(signature: Signature) -> int:
     return MIN_SETS * set_bytes + parameters + doubled
 
 
+def lacking_room(signature: Signature, *, kind: DeviceKind, memory_bytes: int) -> str:
+    """Return one line with both figures and the remedy where not even the least fits, "" where it does."""
+    least = least_bytes(signature)
+    if least <= memory_bytes:
+        return ""
+    needed = f"at least {in_gb(least)} ({MIN_SETS} sets of inputs and outputs, and one in float64)"
+    return smaller_sizes(kind, needed, memory_bytes)
+
+
 def check_room(signature: Signature, *, kind: DeviceKind, memory_bytes: int) -> None:
     """Refuse a problem that the device cannot hold.
 
     Raises:
-        ProblemError: not even the least fits; one line with both figures and the remedy.
+        ProblemError: it lacks room; one line with both figures and the remedy.
     """
-    least = least_bytes(signature)
-    if least > memory_bytes:
-        needed = f"at least {in_gb(least)} ({MIN_SETS} sets of inputs and outputs, and one in float64)"
-        raise ProblemError(f"reference.py: {smaller_sizes(kind, needed, memory_bytes)}")
+    if lacking := lacking_room(signature, kind=kind, memory_bytes=memory_bytes):
+        raise ProblemError(f"reference.py: {lacking}")
 
 
 def _stored(arg: ArgSpec) -> int:

@@ -7,6 +7,7 @@ A message is one line of JSON. A request carries its operation as `"op"`, a repl
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
@@ -27,6 +28,7 @@ from ridgeline.tools.judge.replies import (
     Touched,
 )
 from ridgeline.tools.records.codec import Record
+from ridgeline.tools.records.reference_mode import ReferenceMode
 from ridgeline.tools.records.results import Trial
 from ridgeline.tools.records.vocabulary import DeviceKind, Interface, PrecisionClass
 
@@ -41,7 +43,6 @@ class NotAReplyError(ValueError):
 class Request(Record, Generic[R]):
     """One operation of the judge, with its arguments; `R` is what it answers: one of `replies`."""
 
-    op: ClassVar[str]
     replies: ClassVar[tuple[type[Record], ...]] = (Done,)
 
 
@@ -49,7 +50,6 @@ class Request(Record, Generic[R]):
 class Load(Request[Loaded]):
     """Load a problem: the first request, which runs the reference and makes the sets."""
 
-    op = "load"
     replies = (Loaded,)
 
     reference_source: str
@@ -67,14 +67,10 @@ class Load(Request[Loaded]):
 class Wipe(Request[Done]):
     """Overwrite all that earlier runners could write."""
 
-    op = "wipe"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepare(Request[Done]):
     """Put a trial's inputs and parameters in place and poison the set's outputs, with NaN or a large number."""
-
-    op = "prepare"
 
     trial: str
     set_index: int
@@ -85,8 +81,6 @@ class Prepare(Request[Done]):
 class Poison(Request[Done]):
     """Poison one set's outputs, with NaN or a large number."""
 
-    op = "poison"
-
     set_index: int
     nan: bool
 
@@ -95,7 +89,6 @@ class Poison(Request[Done]):
 class Examine(Request[Touched | Missing | Graded]):
     """Grade a first run on a trial, and keep a copy of its outputs."""
 
-    op = "examine"
     replies = (Touched, Missing, Graded)
 
     trial: str
@@ -106,7 +99,6 @@ class Examine(Request[Touched | Missing | Graded]):
 class ExamineRepeat(Request[Missing | Same | Different]):
     """Compare a second run on the same inputs with the first one's copy."""
 
-    op = "repeated"
     replies = (Missing, Same, Different)
 
     trial: str
@@ -117,7 +109,6 @@ class ExamineRepeat(Request[Missing | Same | Different]):
 class DetectChange(Request[Changed]):
     """Compare a set's outputs with the copy of those that were examined."""
 
-    op = "changed"
     replies = (Changed,)
 
     set_index: int
@@ -127,7 +118,6 @@ class DetectChange(Request[Changed]):
 class Renew(Request[Renewed]):
     """Give every set new inputs and poisoned outputs, and new parameters to all."""
 
-    op = "renew"
     replies = (Renewed,)
 
 
@@ -135,7 +125,6 @@ class Renew(Request[Renewed]):
 class VerifyInputs(Request[Intact]):
     """Compare a set's inputs with what the last renewal wrote there."""
 
-    op = "intact"
     replies = (Intact,)
 
     set_index: int
@@ -145,8 +134,6 @@ class VerifyInputs(Request[Intact]):
 class Copy(Request[Done]):
     """Copy a set's outputs out and back: the parent measures a collection by it."""
 
-    op = "copy"
-
     set_index: int
 
 
@@ -154,7 +141,6 @@ class Copy(Request[Done]):
 class Idle(Request[Idled]):
     """Time next to nothing on the device."""
 
-    op = "idle"
     replies = (Idled,)
 
 
@@ -162,7 +148,6 @@ class Idle(Request[Idled]):
 class Check(Request[Trial]):
     """Grade a set after a timed loop, against what its inputs of now give."""
 
-    op = "check"
     replies = (Trial,)
 
     set_index: int
@@ -172,20 +157,18 @@ class Check(Request[Trial]):
 class PrepareMode(Request[ModeReady]):
     """Compile the reference in a mode where it must be, and call it once."""
 
-    op = "prepare_mode"
     replies = (ModeReady,)
 
-    mode: str
+    mode: ReferenceMode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loop(Request[Looped]):
     """Time the reference over rotating sets."""
 
-    op = "loop"
     replies = (Looped,)
 
-    mode: str
+    mode: ReferenceMode
     first_set: int
     calls: int
 
@@ -194,7 +177,14 @@ REQUESTS: tuple[type[Request[Any]], ...] = (
     Load, Wipe, Prepare, Poison, Examine, ExamineRepeat, DetectChange, Renew, VerifyInputs, Copy, Idle, Check,
     PrepareMode, Loop,
 )  # fmt: skip
-_BY_OP = {request.op: request for request in REQUESTS}
+
+
+def operation(request: type[Request[Any]]) -> str:
+    """Return the name of a request's operation on its line, which is also that of the judge's method: "prepare_mode"."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", request.__name__).lower()
+
+
+_BY_OPERATION = {operation(request): request for request in REQUESTS}
 
 
 # ------------------------------------------------------------------------------------------------------------ the lines
@@ -202,13 +192,13 @@ _BY_OP = {request.op: request for request in REQUESTS}
 
 def encode_request(request: Request[Any]) -> bytes:
     """Return the line that asks for an operation."""
-    return _line({"op": request.op, **request.to_json()})
+    return _line({"op": operation(type(request)), **request.to_json()})
 
 
 def decode_request(line: bytes | str) -> Request[Any]:
     """Return the request that a line of the parent makes."""
     data = json.loads(line)
-    return _BY_OP[data["op"]].from_json(data)
+    return _BY_OPERATION[data["op"]].from_json(data)
 
 
 def encode_reply(reply: Record) -> bytes:
@@ -228,7 +218,7 @@ def decode_reply(line: bytes, request: Request[R]) -> R | Failed:
         kind = next(k for k in kinds if k.__name__ == data["reply"])
         return cast("R | Failed", kind.from_json(data))
     except (ValueError, TypeError, KeyError, AttributeError, StopIteration) as error:
-        raise NotAReplyError(f"not a reply to {request.op}") from error
+        raise NotAReplyError(f"not a reply to {operation(type(request))}") from error
 
 
 def _line(data: dict[str, Any]) -> bytes:

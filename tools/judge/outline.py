@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
 
-from ridgeline.tools.errors import ProblemError
-from ridgeline.tools.judge.memory_check import check_room, in_gb
+from ridgeline.tools.judge.memory_check import in_gb, lacking_room
 from ridgeline.tools.judge.set_count import WORKING_SETS, count_sets
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.dtypes import spanned_bytes
-from ridgeline.tools.records.problem import Device, Signature
-from ridgeline.tools.records.vocabulary import ArgKind, Role
+from ridgeline.tools.records.problem import Description, Device, Signature
+from ridgeline.tools.records.vocabulary import ArgKind, PrecisionClass, Role
 
 
 class OutlineCode(StrEnum):
@@ -49,7 +47,7 @@ class OutlineRequest(Record):
     """One reference to outline, and the limits of the process that does."""
 
     source: str
-    tolerance: str
+    tolerance: PrecisionClass = PrecisionClass.FP32
     limit_s: float = LIMIT_S
     memory_bytes: int = MEMORY_BYTES
     with_graph: bool = False
@@ -62,7 +60,7 @@ class Outline(Record):
     code: OutlineCode = OutlineCode.NONE
     reason: str = ""  # one sentence
     signature: Signature | None = None
-    reference_graph: dict[str, Any] | None = None  # when it was asked for and can be exported
+    description: Description | None = None  # when it was asked for: what needs no value of a tensor
     forward_bytes: int = 0  # the most that lives at once in one forward, its arguments included
 
     @property
@@ -89,10 +87,8 @@ class Outline(Record):
         """Return the outline for a device, with a reason where the device's memory is, or may be, too small."""
         if self.signature is None or self.code:
             return self
-        try:
-            check_room(self.signature, kind=device.kind, memory_bytes=device.memory_bytes)
-        except ProblemError as error:
-            return replace(self, code=OutlineCode.MEMORY, reason=str(error).removeprefix("reference.py: "))
+        if lacking := lacking_room(self.signature, kind=device.kind, memory_bytes=device.memory_bytes):
+            return replace(self, code=OutlineCode.MEMORY, reason=lacking)
         needed = self.judge_bytes(device)
         if needed <= device.memory_bytes:
             return self

@@ -15,6 +15,7 @@ from ridgeline.tools.judge.memory_check import in_gb, smaller_sizes
 from ridgeline.tools.judge.outline import LIMIT_S, MEMORY_BYTES, Outline, OutlineRequest
 from ridgeline.tools.machine.python_env import python_path
 from ridgeline.tools.records.problem import Device
+from ridgeline.tools.records.vocabulary import PrecisionClass
 
 
 class OutlineProcess:
@@ -25,11 +26,9 @@ class OutlineProcess:
     ) -> None:
         """Start the process, which imports torch for seconds; each reference then takes a fraction of one.
 
-        `limit_s` and `memory_bytes` hold for each reference; `with_graphs` exports each reference too.
+        `limit_s` and `memory_bytes` hold for each reference; `with_graphs` describes each reference too.
         """
-        self._terms = OutlineRequest(
-            source="", tolerance="", limit_s=limit_s, memory_bytes=memory_bytes, with_graph=with_graphs
-        )
+        self._terms = OutlineRequest(source="", limit_s=limit_s, memory_bytes=memory_bytes, with_graph=with_graphs)
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "ridgeline.tools.judge.worker.outline_main", str(os.getpid())]
             + ["--graphs"] * with_graphs,
@@ -40,7 +39,7 @@ class OutlineProcess:
             text=True,
         )
 
-    def outline(self, reference_source: str, tolerance: str = "fp32") -> Outline:
+    def outline(self, reference_source: str, tolerance: PrecisionClass = PrecisionClass.FP32) -> Outline:
         """Return what can be told of a reference without running it for real.
 
         Raises:
@@ -70,7 +69,7 @@ class OutlineProcess:
         self._process.communicate()
 
 
-def explain_no_room(reference_source: str, tolerance: str, device: Device) -> str:
+def explain_no_room(reference_source: str, tolerance: PrecisionClass, device: Device) -> str:
     """Return how much memory judging takes, for a reference for which it ran out; "" when that is not the reason."""
     with OutlineProcess() as outlines:
         found = outlines.outline(reference_source, tolerance)

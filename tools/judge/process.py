@@ -22,10 +22,10 @@ from ridgeline.tools.errors import (
     ProblemError,
     RidgelineError,
 )
-from ridgeline.tools.judge.connection import Connection
+from ridgeline.tools.judge.connection import JudgeConnection
 from ridgeline.tools.judge.hang_limit import hung_line, reference_limit_s
 from ridgeline.tools.judge.memory_check import no_room
-from ridgeline.tools.judge.messages import Load, NotAReplyError, Request, decode_reply, encode_request
+from ridgeline.tools.judge.messages import Load, NotAReplyError, Request, decode_reply, encode_request, operation
 from ridgeline.tools.judge.outline_process import explain_no_room
 from ridgeline.tools.judge.replies import Failed, Place
 from ridgeline.tools.machine.devices import measurement_cores
@@ -33,7 +33,7 @@ from ridgeline.tools.machine.python_env import compute_environment, python_path
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.problem import Description, Device, Target
-from ridgeline.tools.records.vocabulary import DeviceKind, Interface
+from ridgeline.tools.records.vocabulary import DeviceKind
 
 R = TypeVar("R", bound=Record)
 
@@ -48,7 +48,7 @@ _KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedRegion:
-    """One region of the arena: a descriptor to hand to a runner."""
+    """One region of the judge's memory: a descriptor to hand to a runner."""
 
     fd: int
     size_bytes: int
@@ -67,6 +67,10 @@ class LoadedProblem:
     degenerate: Finding | None  # None when a kernel has work to do
 
 
+class _KilledError(NoRoomError):
+    """SIGKILL ended a judge while it loaded the reference: memory ran out, where another judge ends so too."""
+
+
 class JudgeProcess:
     """A running judge with one problem loaded. Ends with `close()` and with this process."""
 
@@ -75,6 +79,8 @@ class JudgeProcess:
 
         A reference may lose its process the GPU over values that were made for it: `binary_cross_entropy` ends in a
         device-side assert for a probability above 1. Then another judge is started without those values.
+
+        A judge that is killed while it loads is started once more: memory ran out, or something outside killed it once.
 
         Args:
             problem: what is judged.
@@ -88,14 +94,21 @@ class JudgeProcess:
         """
         self.device_kind = problem.device.kind
         self._left_out = set() if left_out is None else left_out
+        self._was_killed = False
         until = time.monotonic() + LOAD_LIMIT_S
         while not self._has_begun(problem, secret, cache_dir, until - time.monotonic()):
             pass
 
     def _has_begun(self, problem: Target, secret: bytes, cache_dir: Path, limit_s: float) -> bool:
-        """Start a judge and return whether it loaded the problem; if not, the next one has more to leave out."""
+        """Start a judge and return whether it loaded the problem; if not, another one may."""
         try:
             self._begin(problem, secret, cache_dir, limit_s)
+        except NoRoomError as error:
+            if self._was_killed or not isinstance(error, _KilledError):
+                raise _with_figures(error, problem) from error
+            logger.warning("the judge was killed while it loaded the reference: starting another")
+            self._was_killed = True
+            return False
         except DeviceLostError as error:
             if error.tried in self._left_out:
                 raise EngineError(f"the judge lost the GPU over what it was to leave out: {error.tried}") from error
@@ -108,7 +121,7 @@ class JudgeProcess:
         self._is_stopped = False
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  closed with the process
         self._hang_report = tempfile.TemporaryFile()  # noqa: SIM115
-        self._connection = Connection()
+        self._connection = JudgeConnection()
         try:
             self._process = self._start(problem, cache_dir)
         except BaseException:
@@ -117,9 +130,6 @@ class JudgeProcess:
         try:
             self._pin()
             self.problem = self._load(problem, secret, limit_s)
-        except NoRoomError as error:
-            self.close()
-            raise _with_figures(error, problem) from error
         except BaseException:
             self.close()
             raise
@@ -224,7 +234,7 @@ class JudgeProcess:
             self._process.send_signal(signal.SIGCONT)
 
     def close(self) -> None:
-        """End the process and release the arena's descriptors."""
+        """End the process and release the memory's descriptors."""
         self._process.kill()  # a judge holds nothing that must be saved
         self._process.wait()
         self._release()
@@ -236,7 +246,7 @@ class JudgeProcess:
 
     def _ended(self, request: Request[Any]) -> RidgelineError:
         """Return the error for a process that ended while it was asked: only loading blames the reference."""
-        return self._ended_by_reference() if isinstance(request, Load) else self._crashed(request.op)
+        return self._ended_by_reference() if isinstance(request, Load) else self._crashed(operation(type(request)))
 
     def _ended_by_reference(self) -> ProblemError:
         how = self._exit()
@@ -247,7 +257,7 @@ class JudgeProcess:
         last = f"; it last said: {lines[-1]}" if lines else ""
         line = f"reference: it ended the process that ran it ({how}){last}; "
         if self._process.returncode == -signal.SIGKILL:  # the kernel's choice when memory runs out
-            return NoRoomError(f"{line}memory probably ran out: {no_room(self.device_kind)}")
+            return _KilledError(f"{line}memory probably ran out: {no_room(self.device_kind)}")
         return ProblemError(f"{line}it may neither exit nor crash")
 
     def _crashed(self, op: str) -> JudgeCrashed:
@@ -281,7 +291,7 @@ def _too_late(request: Request[Any], timeout_s: float) -> RidgelineError:
         return ProblemError(
             f"reference: not judged within {timeout_s:.0f} s: it is too slow here; make its sizes smaller"
         )
-    return JudgeCrashed(f"the judge did not answer {request.op} within {timeout_s:.0f} s")
+    return JudgeCrashed(f"the judge did not answer {operation(type(request))} within {timeout_s:.0f} s")
 
 
 def _hung(where: str, limit_s: float) -> ProblemError:
@@ -294,7 +304,7 @@ def _environment(problem: Target, cache_dir: Path) -> dict[str, str]:
     compiled = cache_dir / "inductor"
     return {
         **{name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ},
-        **compute_environment(problem.device, in_python=problem.interface != Interface.C),
+        **compute_environment(problem.device, in_python=problem.interface.runs_in_python),
         "PYTHONPATH": python_path(),
         "TORCHINDUCTOR_CACHE_DIR": str(compiled),
         "TORCHINDUCTOR_COMPILE_THREADS": _compile_threads(problem.device),

@@ -15,13 +15,14 @@ from ridgeline.tools.errors import (
     RidgelineError,
 )
 from ridgeline.tools.records.codec import Record
+from ridgeline.tools.records.error_map import ErrorMap, Excess
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.problem import ArgSpec, Description
 from ridgeline.tools.records.results import Trial
 from ridgeline.tools.records.vocabulary import PrecisionClass
 
 
-class FailureCode(StrEnum):
+class JudgeFailureCode(StrEnum):
     """Failure of an operation; selects the parent's exception."""
 
     NO_ROOM = "no_room"
@@ -32,13 +33,13 @@ class FailureCode(StrEnum):
     ENGINE = "engine"
 
 
-_RAISED: dict[FailureCode, type[RidgelineError]] = {  # a subclass before its base
-    FailureCode.NO_ROOM: NoRoomError,
-    FailureCode.PROBLEM: ProblemError,
-    FailureCode.DEVICE: DeviceError,
-    FailureCode.DEVICE_LOST: DeviceLostError,
-    FailureCode.JUDGE_LOST: JudgeCrashed,
-    FailureCode.ENGINE: EngineError,
+_RAISED: dict[JudgeFailureCode, type[RidgelineError]] = {  # a subclass before its base
+    JudgeFailureCode.NO_ROOM: NoRoomError,
+    JudgeFailureCode.PROBLEM: ProblemError,
+    JudgeFailureCode.DEVICE: DeviceError,
+    JudgeFailureCode.DEVICE_LOST: DeviceLostError,
+    JudgeFailureCode.JUDGE_LOST: JudgeCrashed,
+    JudgeFailureCode.ENGINE: EngineError,
 }
 
 
@@ -51,13 +52,13 @@ class Done(Record):
 class Failed(Record):
     """The operation gave no result."""
 
-    code: FailureCode
+    code: JudgeFailureCode
     message: str
 
     @classmethod
     def of(cls, error: RidgelineError) -> Failed:
         """Return the reply for an error of the judge's own."""
-        code = next((c for c, kind in _RAISED.items() if isinstance(error, kind)), FailureCode.ENGINE)
+        code = next((c for c, kind in _RAISED.items() if isinstance(error, kind)), JudgeFailureCode.ENGINE)
         return cls(code=code, message=str(error))
 
     def error(self) -> RidgelineError:
@@ -124,16 +125,17 @@ class Missing(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graded(Record):
-    """Grade of one run: its outputs against the expected ones. The last five fields explain a trial that failed."""
+    """Grade of one run: its outputs against the expected ones. The fields from `output` on explain a trial that failed."""
 
     trial: Trial
     measured: PrecisionClass | None  # the strictest class whose gates the outputs meet; None: they meet none
-    worst_row: float  # the largest error of one row
     output: str = ""  # the output that is furthest off
     stale: str = ""  # the earlier trial whose output this is, "" for none
     non_finite: Element | None = None  # an element whose NaN or infinity does not match
     worst: Element | None = None  # the element that is furthest off
     wrong_integers: int = 0
+    excess: Excess | None = None  # the figure that is furthest beyond its limit
+    error_map: ErrorMap | None = None  # None: too large to map, or no single element is beyond an element's limit
 
     def __post_init__(self) -> None:
         if self.trial.passed and self.measured is None:

@@ -84,7 +84,7 @@ class LocalEngine:
         self._log = log
         self._allow_unsafe = allow_unsafe
         self._evaluator = evaluator
-        self._slots: dict[str, _Slot] = {}
+        self._slots: dict[str, _DeviceSlot] = {}
         self._builders: dict[str, _Builder] = {}
         self._sandbox: Sandbox | None = None
         self._closed = False
@@ -122,9 +122,9 @@ class LocalEngine:
             return await builder.build(task)  # type: ignore[return-value]  # R is Build for a CompileTask
         slot = self._free_slot(task)
         answer = await slot.ask(replace(task, problem=replace(task.problem, device=slot.device)))
-        return task.result.from_json(answer)  # type: ignore[return-value]  # each task's `result` is its R
+        return task.read_result(answer)
 
-    def _free_slot(self, task: Task[Any]) -> _Slot:
+    def _free_slot(self, task: Task[Any]) -> _DeviceSlot:
         """Return the slot of the task's device, or of an alike device with fewer tasks."""
         device = task.problem.device
         if not task.runs_on_any_alike or device not in self._alike:
@@ -132,13 +132,13 @@ class LocalEngine:
         slots = [self._slot(other) for other in (device, *(d for d in self._alike if d != device))]
         return min(slots, key=lambda slot: slot.waiting)
 
-    def _slot(self, device: Device) -> _Slot:
+    def _slot(self, device: Device) -> _DeviceSlot:
         if device.uuid not in self._slots:
             environment = clean_environment(os.environ, cache_dir=self._cache_dir)
             environment |= {UNSAFE_VARIABLE: "1"} if self._allow_unsafe else {}
             evaluator = EvaluatorProcess(self._evaluator(device), environment, self._log)
             lock = DeviceLock(device.uuid, waits=self._waits)
-            self._slots[device.uuid] = _Slot(evaluator, device, lock, self._waits)
+            self._slots[device.uuid] = _DeviceSlot(evaluator, device, lock, self._waits)
         return self._slots[device.uuid]
 
     async def _builder(self, device: Device) -> _Builder:
@@ -152,7 +152,7 @@ class LocalEngine:
         return self._builders[device.arch]
 
 
-class _Slot:
+class _DeviceSlot:
     """One device: its evaluator, and the two locks that let one measurement run at a time."""
 
     def __init__(self, evaluator: EvaluatorProcess, device: Device, lock: DeviceLock, waits: Waits) -> None:

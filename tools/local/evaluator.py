@@ -5,6 +5,7 @@ A candidate is loaded in a runner, a reference in a judge; this process drives b
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from dataclasses import replace
@@ -12,7 +13,6 @@ from functools import cached_property
 from pathlib import Path
 
 from ridgeline.tools.engine import BaselineTask, BenchmarkTask, CompareTask, DescribeTask, ProfileTask, VerifyTask
-from ridgeline.tools.errors import EngineError
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.local.measured_device import measured
 from ridgeline.tools.local.problem_session import ProblemSession
@@ -20,17 +20,18 @@ from ridgeline.tools.machine.places import default_cache_dir
 from ridgeline.tools.measure.baselines import measure_baselines, measure_next
 from ridgeline.tools.measure.benchmark import TimingSettings, compare_sides, time_candidate
 from ridgeline.tools.measure.ceilings import ceilings
-from ridgeline.tools.measure.distrust import Distrusted
 from ridgeline.tools.measure.graph_timing import with_graph_time
 from ridgeline.tools.measure.late_outputs import collector_for
-from ridgeline.tools.measure.sides import Arena, ReferenceSide, eager_mode
+from ridgeline.tools.measure.sides import ReferenceSide, eager_mode
 from ridgeline.tools.measure.verify import verify_candidate
 from ridgeline.tools.profile.profiler import profile_candidate
 from ridgeline.tools.profile.sanitizer import examine
+from ridgeline.tools.records.finding import CandidateFault, faults_of
 from ridgeline.tools.records.problem import Description, Device, Target
-from ridgeline.tools.records.results import Baselines, Comparison, Profile, Timing, Verdict
-from ridgeline.tools.records.vocabulary import Interface, Label, ReasonCode
+from ridgeline.tools.records.results import Baselines, Comparison, FailedComparison, Profile, Timing, Verdict
+from ridgeline.tools.records.vocabulary import Label, ReasonCode, Sanitizers
 from ridgeline.tools.runner.failures import RunnerFailure
+from ridgeline.tools.runner.process import RunnerProcess
 from ridgeline.tools.sandbox.sandbox import UNSAFE_VARIABLE, Sandbox, Tier, probe_sandbox
 
 
@@ -52,16 +53,17 @@ class Evaluator:
         return self._session(task.problem).judge.problem.description
 
     def verify(self, task: VerifyTask) -> Verdict:
-        """Check a built candidate on secret inputs; `sanitized` on a GPU: run it alone under compute-sanitizer."""
+        """Check a built candidate on secret inputs; `sanitized` where a tool examines: run it alone under the tool."""
         session = self._session(task.problem)
         started = time.perf_counter()
-        if task.sanitized and self._device.sanitizes_by_tool:
+        if task.sanitized and task.problem.device.kind.sanitizers is Sanitizers.TOOL:
             return self._examine(task, session)
         verdict = session.again_if_killed(
             lambda: verify_candidate(
                 session.judge,
                 lambda: session.runner(task, then_next=True),
                 tolerance=task.problem.tolerance,
+                interface=task.problem.interface,
                 extra_trials=task.extra_trials,
                 first_extra=task.first_extra,
                 is_judged=not task.sanitized,
@@ -104,46 +106,45 @@ class Evaluator:
         floor, request_s = session.floor(task.problem), session.request_s(task.problem, task.build)
         try:
             with session.runner(task) as runner:
-                arena = Arena(judge)
                 timing = time_candidate(
                     runner,
                     ReferenceSide(judge, eager_mode(task.problem.device.kind, task.verdict.precision_class)),
-                    arena,
+                    judge,
                     settings=TimingSettings.for_purpose(task.purpose),
                     floor=floor,
                     collect=collector_for(runner, judge, task.problem.interface),
                     request_s=request_s,
                     observe=self._device.observe,
                 )
-                return with_graph_time(replace(timing, load_s=runner.load_s), runner, arena)
+                return with_graph_time(replace(timing, load_s=runner.load_s), runner, judge)
         except RunnerFailure as fault:
             return Timing.failed(fault.finding)
 
-    def compare(self, task: CompareTask) -> Comparison:
-        """Time two candidates in one alternating run.
-
-        Raises:
-            EngineError: one of them failed; verify them first.
-        """
+    def compare(self, task: CompareTask) -> Comparison | FailedComparison:
+        """Time two candidates in one alternating run."""
         session = self._session(task.problem)
+        return session.again_if_killed(lambda: self._compare(task, session))
+
+    def _compare(self, task: CompareTask, session: ProblemSession) -> Comparison | FailedComparison:
         judge = session.judge
         pairs = (task.first, task.first_build), (task.second, task.second_build)
         tasks = [VerifyTask(problem=task.problem, candidate=c, build=b, purpose=task.purpose) for c, b in pairs]
         session.park()
         request_s = session.request_s(task.problem, task.first_build)
         try:
-            with session.runner(tasks[0]) as first, session.runner(tasks[1]) as second:
+            with contextlib.ExitStack() as runners:
+                first, second = (_entered(runners, session, each, contender=i) for i, each in enumerate(tasks))
                 return compare_sides(
                     first,
                     second,
-                    Arena(judge),
+                    judge,
                     settings=TimingSettings.for_purpose(task.purpose),
                     collects=[collector_for(each, judge, task.problem.interface) for each in (first, second)],
                     request_s=request_s,
                     observe=self._device.observe,
                 )
-        except (RunnerFailure, Distrusted) as fault:
-            raise EngineError(f"{task.first.id} and {task.second.id} cannot be compared: {fault}") from fault
+        except CandidateFault as fault:
+            return FailedComparison(finding=fault.finding, at_fault=fault.contender)
 
     def baseline(self, task: BaselineTask) -> Baselines:
         """Time PyTorch's own ways to run the reference."""
@@ -230,7 +231,15 @@ class Evaluator:
         return Sandbox(probe_sandbox(allow_unsafe=os.environ.get(UNSAFE_VARIABLE) == "1").tier)
 
 
+def _entered(
+    runners: contextlib.ExitStack, session: ProblemSession, task: VerifyTask, *, contender: int
+) -> RunnerProcess:
+    """Return the runner of one of two candidates, which ends with the stack."""
+    with faults_of(contender):
+        return runners.enter_context(session.runner(task))
+
+
 def _native_library(task: ProfileTask) -> Path | None:
     """Return the candidate's shared object; None for a module, whose build is a bundle of what its file builds."""
-    is_native = task.candidate.interface is not Interface.MODULE
-    return Path(task.build.library_path) if task.build.library_path and is_native else None
+    path = task.build.library_path
+    return Path(path) if path and not task.candidate.interface.has_model else None

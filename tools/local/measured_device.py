@@ -10,7 +10,7 @@ from ridgeline.tools.errors import DeviceError
 from ridgeline.tools.machine.gpu_state import GpuMonitor, GpuState
 from ridgeline.tools.records.problem import DescribedTarget, Device
 from ridgeline.tools.records.results import Build
-from ridgeline.tools.records.vocabulary import DeviceKind, Interface
+from ridgeline.tools.records.vocabulary import DeviceKind
 from ridgeline.tools.runner.plan import runner_plan
 from ridgeline.tools.sandbox.rules import Confined
 
@@ -19,7 +19,6 @@ class MeasuredDevice(Protocol):
     """A device of this machine, held by one evaluator."""
 
     holds_two_judges: bool  # whether two judges of one large problem fit into its memory
-    sanitizes_by_tool: bool  # whether a sanitized verification runs the very build under compute-sanitizer
 
     def expect_ready(self) -> None:
         """Check the device before any process of Ridgeline's is on it.
@@ -46,7 +45,6 @@ class MeasuredCpu:
     """The processor: the engine's lock keeps it free, and no other process's context is in the way."""
 
     holds_two_judges = True
-    sanitizes_by_tool = False
 
     def expect_ready(self) -> None:
         """Check nothing: a missing compiler fails the build of the first candidate."""
@@ -65,7 +63,6 @@ class MeasuredGpu:
     """One GPU, watched through NVML."""
 
     holds_two_judges = False
-    sanitizes_by_tool = True
 
     def __init__(self, device: Device) -> None:
         self._device = device
@@ -82,7 +79,7 @@ class MeasuredGpu:
 
     def alone(self, problem: DescribedTarget, build: Build, cache_dir: Path) -> Confined | None:
         """Return how the native host is confined; None for a Python runner, which has no mode without a judge."""
-        if problem.interface != Interface.C or not build.library_path:
+        if problem.interface.runs_in_python or not build.library_path:
             return None
         return runner_plan(problem, build, cache_dir).confined
 

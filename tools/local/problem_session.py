@@ -15,14 +15,13 @@ from ridgeline.tools.measure.ceilings import ceilings
 from ridgeline.tools.measure.floor import floor_for
 from ridgeline.tools.measure.request_cost import empty_plan, nothing_library, usual_request_s
 from ridgeline.tools.records.problem import DescribedTarget, Target
-from ridgeline.tools.records.results import Build, Floor, Timing, Verdict
-from ridgeline.tools.records.vocabulary import Interface
+from ridgeline.tools.records.results import Build, Comparison, FailedComparison, Floor, Timing, Verdict
 from ridgeline.tools.runner.plan import runner_plan
 from ridgeline.tools.runner.pool import RunnerPool
 from ridgeline.tools.runner.process import RunnerProcess
 from ridgeline.tools.sandbox.sandbox import Sandbox
 
-M = TypeVar("M", Verdict, Timing)
+M = TypeVar("M", bound=Verdict | Timing | Comparison | FailedComparison)
 
 
 class ProblemSession:
@@ -104,7 +103,7 @@ class ProblemSession:
 
     def request_s(self, problem: DescribedTarget, build: Build) -> float:
         """Return the cost of a request, measured once; 0 for a Python runner, from whose time nothing is taken off."""
-        if problem.interface != Interface.C:
+        if problem.interface.runs_in_python:
             return 0.0
         if self._request_s is None:
             library = nothing_library(self._cache_dir, problem.device)

@@ -1,4 +1,4 @@
-"""The instructions of NVIDIA's architectures, and advice for a source that asks for missing ones.
+"""The instructions of NVIDIA's architectures: which has what, and what to write where one is missing.
 
 The places follow the "Target ISA Notes" of the PTX ISA; a test asks ptxas.
 """
@@ -7,17 +7,8 @@ from __future__ import annotations
 
 import re
 
-from ridgeline.tools.machine.occupancy import LEAST_SHARED_BYTES, block_shared_bytes
-
-_MOST_NAMES = 3
-_MISSING = re.compile(
-    r"error\s*: (?:Instruction|Feature|Modifier) '(?P<name>[^']+)' (?:requires \.target (?P<first>sm_\w+) or higher"
-    r"|not supported on \.target|cannot be compiled for architecture)"
-    r"|error: (?P<attribute>__\w+__) is not supported for this GPU architecture"
-)
-_STATIC_SHARED = re.compile(r"uses too much shared data \((0x[0-9a-f]+) bytes, 0x[0-9a-f]+ max\)")
 _PRODUCTS = "multiply with mma.sync, which sm_80 and later have"
-_PLACES = {
+PLACES = {
     "wgmma.": ("on sm_90a only", _PRODUCTS),
     "tcgen05.": ("on sm_100a, sm_103a and sm_110a only", _PRODUCTS),
     "setmaxnreg": ('on sm_90a and later "a" architectures only', "leave registers as the compiler shares them out"),
@@ -52,45 +43,9 @@ def has_wgmma(arch: str) -> bool:
     return arch == "sm_90a"
 
 
-def explain_missing(log: str, arch: str) -> str:
-    """Return one line on the instructions in a compiler's messages that `arch` lacks, "" when it lacks none."""
-    places: dict[str, list[str]] = {}
-    steps: dict[str, str] = {}
-    for found in _MISSING.finditer(log):
-        name = found["name"] or found["attribute"]
-        where, step = _place(name, found["first"])
-        names = places.setdefault(where, [])
-        steps[where] = step
-        short = name.partition(" ")[0] if name.startswith(tuple(_PLACES)) else name
-        names += [] if short in names else [short]
-    if not places:
-        return ""
-    where = min(
-        places, key=lambda place: place == ""
-    )  # a name without a place is a part of an instruction that has one
-    names = places[where]
-    listed = ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
-    exist = "these instructions exist" if len(names) > 1 else "this exists"
-    return f"{listed}: {exist} {where or 'on other architectures'}; this GPU is {arch}: {steps[where]}"
-
-
-def explain_shared(log: str, arch: str) -> str:
-    """Return one line on static shared memory beyond its limit, "" without such a complaint of the compiler."""
-    found = _STATIC_SHARED.search(log)
-    if found is None:
-        return ""
-    asked, most = int(found[1], 16), block_shared_bytes(arch)
-    if asked > most:
-        return f"{asked} bytes of shared memory: a block has at most {most} on {arch}: make its tiles smaller"
-    return (
-        f"{asked} bytes of static shared memory: at most {LEAST_SHARED_BYTES} are static: declare it extern __shared__ "
-        f"and allow up to {most} on {arch} by cudaFuncAttributeMaxDynamicSharedMemorySize"
-    )
-
-
-def _place(name: str, first: str | None) -> tuple[str, str]:
-    """Return where an instruction exists, and what to write where it is missing."""
-    for prefix, place in _PLACES.items():
+def place_of(name: str, first: str | None) -> tuple[str, str]:
+    """Return where an instruction exists, and what to write where it is missing; `first` is the first GPU that has it."""
+    for prefix, place in PLACES.items():
         if name.startswith(prefix):
             return place
     return (f"on {first} and later" if first else ""), "write this part without it"

@@ -32,9 +32,10 @@ def detect_device(spec: str = "cpu") -> Device:
         DeviceError: there is no such device here.
     """
     match = re.fullmatch(r"(cpu|cuda)(?::(\d+))?", spec)
-    if match is None or (match[1] == "cpu" and match[2] not in (None, "0")):
+    is_cpu = match is not None and DeviceKind(match[1]) is DeviceKind.CPU
+    if match is None or (is_cpu and match[2] not in (None, "0")):
         raise DeviceError(f"device {spec!r}: unknown; {_advice(spec)}")
-    return _cpu() if match[1] == "cpu" else detect_gpu(int(match[2] or 0))
+    return _cpu() if is_cpu else detect_gpu(int(match[2] or 0))
 
 
 def same_gpus(device: Device) -> tuple[Device, ...]:

@@ -9,12 +9,14 @@ entry's time = eager entry's time x median of (mode / eager)
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import logging
+import math
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +24,12 @@ from ridgeline.tools.build.toolchain import installed_version
 from ridgeline.tools.errors import EngineError, RidgelineError
 from ridgeline.tools.judge.messages import PrepareMode
 from ridgeline.tools.judge.process import JudgeProcess
+from ridgeline.tools.machine.kept_records import read_kept
 from ridgeline.tools.machine.places import is_older, replace_json
 from ridgeline.tools.measure.benchmark import TimingSettings, time_alone, time_relative
 from ridgeline.tools.measure.ceilings import ceilings
 from ridgeline.tools.measure.floor import floor_for
-from ridgeline.tools.measure.sides import Arena, ReferenceSide
+from ridgeline.tools.measure.sides import ReferenceSide
 from ridgeline.tools.measure.statistics import StoppingRule, percentile
 from ridgeline.tools.records.keys import JUDGE_VERSION
 from ridgeline.tools.records.problem import DescribedTarget, Description, Device
@@ -34,6 +37,7 @@ from ridgeline.tools.records.reference_mode import (
     ATTENTION_MODES,
     COMPILED_MODES,
     EAGER_MODES,
+    MODES_ON,
     WITH_TF32,
     ReferenceMode,
 )
@@ -55,13 +59,26 @@ SETTINGS = TimingSettings(rule=StoppingRule(smallest=10, largest=60, time_s=3.0,
 StartJudge = Callable[[], JudgeProcess]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _KeptBaseline(Baseline):
+    """A baseline as the cache folder keeps it: with eager's time, on whose scale it is."""
+
+    eager_ms: float | None = None  # None: eager's own entry
+
+    def is_sound(self, eager: Baseline | None) -> bool:
+        """Say whether every time is one, and the scale is there where the entry needs it."""
+        times = [ms for ms in (self.median_ms, self.p10_ms, self.p90_ms, self.eager_ms) if ms is not None]
+        has_scale = eager is None or self.median_ms is None or self.eager_ms is not None
+        return has_scale and all(0 < ms < math.inf for ms in times)
+
+
 def measure_baselines(
     problem: DescribedTarget,
     description: Description,
     *,
     start_judge: StartJudge,
     cache_dir: Path,
-    compile_modes: tuple[str, ...] = ("default", "max-autotune"),
+    compile_modes: tuple[ReferenceMode, ...] = COMPILED_MODES,
     settings: TimingSettings = SETTINGS,
     again: bool = False,
     eager_only: bool = False,
@@ -107,12 +124,12 @@ def measure_next(
     return replace(after, entries=(*after.entries, entry), pending=tuple(rest))
 
 
-def _path(cache_dir: Path, problem: DescribedTarget, description: Description, mode: str) -> Path:
+def _path(cache_dir: Path, problem: DescribedTarget, description: Description, mode: ReferenceMode) -> Path:
     return cache_dir / "baselines" / f"{baseline_key(problem, description, mode)}.json"
 
 
 def _kept_or_measured(
-    mode: str,
+    mode: ReferenceMode,
     path: Path,
     start_judge: StartJudge,
     settings: TimingSettings,
@@ -129,43 +146,40 @@ def _kept_or_measured(
 
 
 def modes_of(
-    device: Device, compile_modes: tuple[str, ...], description: Description | None = None
+    device: Device, compile_modes: tuple[ReferenceMode, ...], description: Description | None = None
 ) -> tuple[ReferenceMode, ...]:
-    """Return the modes to time, eager first.
+    """Return the modes to time that PyTorch has on the device, eager first.
 
-    On a GPU: each mode also with TF32 on where the reference has fp32 products or no graph tells, and each backend of
-    attention where the reference has attention.
+    Each mode also with TF32 on where the reference has fp32 products or no graph tells, and each backend of attention
+    where the reference has attention.
     """
-    unknown = [m for m in compile_modes if m not in COMPILED_MODES]
-    if unknown:
-        raise EngineError(f"baselines: unknown compile mode {unknown[0]!r}; known: {', '.join(COMPILED_MODES)}")
-    modes = (ReferenceMode.EAGER, *(COMPILED_MODES[m] for m in compile_modes))
-    if device.kind is DeviceKind.CPU:
-        return modes
+    modes = (ReferenceMode.EAGER, *compile_modes)
     graph = description.reference_graph if description else None
     if graph is None or any(_is_fp32_product(node) for node in graph["nodes"]):
         modes = tuple(each for mode in modes for each in (mode, WITH_TF32[mode]))
     if graph is not None and any("scaled_dot_product" in node["op"] for node in graph["nodes"]):
         modes += ATTENTION_MODES
-    return modes
+    return tuple(mode for mode in modes if mode in MODES_ON[device.kind])
 
 
 def _is_fp32_product(node: dict[str, Any]) -> bool:
     return node["dtype"] == "float32" and any(f"aten.{name}." in node["op"] for name in PRODUCTS)
 
 
-def baseline_key(problem: DescribedTarget, description: Description, mode: str) -> str:
+def baseline_key(problem: DescribedTarget, description: Description, mode: ReferenceMode) -> str:
     """Return the hash of all that decides a baseline: reference with its sizes, device, torch, compiler, versions."""
     device = problem.device.to_json()
     parts = [BASELINES_VERSION, JUDGE_VERSION, mode, problem.reference_source, description.torch_version, device]
-    if ReferenceMode(mode).compile_mode:
+    if mode.compile_mode:
         parts.append(installed_version(DeviceKind.CPU))  # inductor's compiler; without one the mode fails
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
-def _measure(mode: str, start_judge: StartJudge, settings: TimingSettings, *, eager: Baseline | None) -> Baseline:
+def _measure(
+    mode: ReferenceMode, start_judge: StartJudge, settings: TimingSettings, *, eager: Baseline | None
+) -> Baseline:
     started = time.perf_counter()
-    if ReferenceMode(mode).compile_mode:
+    if mode.compile_mode:
         logger.info("baseline %s: PyTorch compiles the reference, once (20 to 60 s on few cores)", mode)
     try:
         judge = start_judge()
@@ -183,16 +197,15 @@ def _measure(mode: str, start_judge: StartJudge, settings: TimingSettings, *, ea
     return entry
 
 
-def _time_mode(judge: JudgeProcess, mode: str, settings: TimingSettings, eager: Baseline | None) -> Baseline:
+def _time_mode(judge: JudgeProcess, mode: ReferenceMode, settings: TimingSettings, eager: Baseline | None) -> Baseline:
     ready = judge.ask(PrepareMode(mode=mode), timeout_s=COMPILE_LIMIT_S)
     if ready.measured is None and eager is not None:
         raise EngineError(f"{mode}: its output fits no precision class (relative error {ready.rel_error:.3g})")
-    arena = Arena(judge)
     side = ReferenceSide(judge, mode)
     if eager is None or eager.median_ms is None:
-        median_ms, p10_ms, p90_ms, samples = time_alone(side, arena, settings=settings)
+        median_ms, p10_ms, p90_ms, samples = time_alone(side, judge, settings=settings)
     else:
-        ratios = time_relative(side, ReferenceSide(judge), arena, settings=settings)
+        ratios = time_relative(side, ReferenceSide(judge), judge, settings=settings)
         median_ms, p10_ms, p90_ms = (eager.median_ms * percentile(ratios, p) for p in (50, 10, 90))
         samples = len(ratios)
     return Baseline(
@@ -213,16 +226,15 @@ def _is_due(known: Baseline, path: Path, eager: Baseline | None) -> bool:
 
 def _read(path: Path, eager: Baseline | None) -> Baseline | None:
     """Return a kept entry, its ratio to eager applied to `eager`'s time."""
-    try:
-        kept = json.loads(path.read_text())
-        entry = Baseline.from_json(kept)
-        return entry if eager is None else _rescaled(entry, kept["eager_ms"], eager)
-    except (OSError, ValueError, KeyError, TypeError):
+    kept = read_kept(path, _KeptBaseline)
+    if kept is None or not kept.is_sound(eager):
         return None
+    entry = Baseline(**{f.name: getattr(kept, f.name) for f in dataclasses.fields(Baseline)})
+    return entry if eager is None else _rescaled(entry, kept.eager_ms, eager)
 
 
-def _rescaled(entry: Baseline, eager_ms: float, eager: Baseline) -> Baseline:
-    if entry.median_ms is None or eager.median_ms is None:
+def _rescaled(entry: Baseline, eager_ms: float | None, eager: Baseline) -> Baseline:
+    if entry.median_ms is None or eager.median_ms is None or eager_ms is None:
         return entry
     by = eager.median_ms / eager_ms
     low, high = (None if ms is None else ms * by for ms in (entry.p10_ms, entry.p90_ms))

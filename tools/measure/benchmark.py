@@ -13,18 +13,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 
+from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.machine.gpu_state import GpuState, usual_clocks
 from ridgeline.tools.machine.process_use import thread_count
 from ridgeline.tools.measure.distrust import (
-    Collect,
     Distrusted,
     Inspector,
     expect_consistent,
     expect_drained,
     expect_idle,
     expect_prompt,
+    slowdown_of,
 )
-from ridgeline.tools.measure.sides import Arena, Side
+from ridgeline.tools.measure.sides import Side
 from ridgeline.tools.measure.statistics import (
     SMALLEST_SAMPLE_95,
     PairedRatio,
@@ -33,7 +34,8 @@ from ridgeline.tools.measure.statistics import (
     paired_ratio,
     percentile,
 )
-from ridgeline.tools.measure.timed_side import Block, TimedSide, WarmUp
+from ridgeline.tools.measure.timed_side import Block, Collect, TimedSide, WarmUp
+from ridgeline.tools.records.finding import faults_of
 from ridgeline.tools.records.results import Comparison, Floor, Timing
 from ridgeline.tools.records.vocabulary import Label, Purpose, ReasonCode, Status
 
@@ -71,7 +73,7 @@ class TimingSettings:
 def time_candidate(
     candidate: Side,
     reference: Side,
-    arena: Arena,
+    judge: JudgeProcess,
     *,
     settings: TimingSettings,
     floor: Floor | None,
@@ -82,23 +84,25 @@ def time_candidate(
     """Return a candidate's time and its speedup over the reference, both from one alternating run.
 
     A timing that cannot be trusted has a status and a reason instead of figures. `collect` brings the candidate's
-    outputs into the arena, `request_s` is the usual cost of a request, `observe` gives a GPU's state.
+    outputs into the judge's memory, `request_s` is the usual cost of a request, `observe` gives a GPU's state.
 
     Raises whatever a side raises when it dies.
     """
     started = time.perf_counter()
-    ours = TimedSide(side=candidate, arena=arena, is_tracked=True, request_s=request_s, observe=observe)
-    theirs = TimedSide(side=reference, arena=arena, is_tracked=False, observe=observe)
+    ours = TimedSide(
+        side=candidate, judge=judge, is_tracked=True, collect=collect, request_s=request_s, observe=observe
+    )
+    theirs = TimedSide(side=reference, judge=judge, is_tracked=False, observe=observe)
     try:
-        watch = _warm_up(ours, theirs, settings)
-        inspect = _inspector(arena, settings, watch, {id(candidate): collect})
-        measured = _alternate(ours, theirs, inspect, settings)
+        _warm_up(ours, theirs, settings)
+        inspector = _inspector(judge, settings)
+        measured = _alternate(ours, theirs, inspector, settings)
         expect_idle(candidate, settings.idle_s)
-        if arena.on_gpu:
-            expect_consistent(ours, theirs)
-        expect_drained(inspect)
-        timing = _timing(ours, theirs, measured, floor, inspect.slowdown())
-        expect_prompt(ours, inspect)
+        expect_consistent(ours, theirs)
+        slowdown = slowdown_of(ours, theirs)
+        expect_drained(inspector.waits_s, slowdown)
+        timing = _timing(ours, theirs, measured, floor, slowdown)
+        expect_prompt(ours)
     except Distrusted as fault:
         timing = Timing.failed(fault.finding)
     finally:
@@ -109,7 +113,7 @@ def time_candidate(
 def compare_sides(
     first: Side,
     second: Side,
-    arena: Arena,
+    judge: JudgeProcess,
     *,
     settings: TimingSettings,
     collects: Sequence[Collect | None] = (None, None),
@@ -121,24 +125,33 @@ def compare_sides(
     `collects` belong to the two candidates in order; `request_s` and `observe` are as in `time_candidate`.
 
     Raises:
-        Distrusted: an output timed here was wrong, work went on between calls, or a clock disagreed.
+        Distrusted: an output timed here was wrong, work went on between calls, or a clock disagreed. `contender` says
+            whose, where it is not the GPU that either left busy. What a side raises when it dies says so too.
     """
     one, other = (
-        TimedSide(side=each, arena=arena, is_tracked=True, request_s=request_s, observe=observe)
-        for each in (first, second)
+        TimedSide(
+            side=each,
+            judge=judge,
+            is_tracked=True,
+            contender=i,
+            collect=collect,
+            request_s=request_s,
+            observe=observe,
+        )
+        for i, (each, collect) in enumerate(zip((first, second), collects, strict=True))
     )
-    threads = _warm_up(one, other, settings)
-    inspect = _inspector(arena, settings, threads, {id(first): collects[0], id(second): collects[1]})
-    _alternate(one, other, inspect, settings)
-    for side in (first, second):
-        expect_idle(side, settings.idle_s)
-        side.stop()
-    expect_drained(inspect)
-    if arena.on_gpu:
-        expect_consistent(one, other)
-        expect_consistent(other, one)
+    _warm_up(one, other, settings)
+    inspector = _inspector(judge, settings)
+    _alternate(one, other, inspector, settings)
     for timed in (one, other):
-        expect_prompt(timed, inspect)
+        with faults_of(timed.contender):
+            expect_idle(timed.side, settings.idle_s)
+            timed.side.stop()
+    expect_drained(inspector.waits_s, slowdown_of(one, other))
+    for timed, beside in ((one, other), (other, one)):
+        with faults_of(timed.contender):
+            expect_consistent(timed, beside)
+            expect_prompt(timed)
     measured = _ratio(one, other)
     return Comparison(
         ratio=measured.ratio,
@@ -149,20 +162,19 @@ def compare_sides(
     )
 
 
-def time_relative(side: Side, reference: Side, arena: Arena, *, settings: TimingSettings) -> list[float]:
+def time_relative(side: Side, reference: Side, judge: JudgeProcess, *, settings: TimingSettings) -> list[float]:
     """Return time / reference's time of every pair of blocks; both sides are trusted modes of the reference."""
-    ours, theirs = (TimedSide(side=each, arena=arena, is_tracked=False) for each in (side, reference))
-    threads = _warm_up(ours, theirs, settings)
-    inspect = _inspector(arena, settings, threads)
-    _alternate(ours, theirs, inspect, replace(settings, rule=settings.rule.without_giving_up()))
+    ours, theirs = (TimedSide(side=each, judge=judge, is_tracked=False) for each in (side, reference))
+    _warm_up(ours, theirs, settings)
+    _alternate(ours, theirs, _inspector(judge, settings), replace(settings, rule=settings.rule.without_giving_up()))
     for each in (side, reference):
         each.cont()
     return [a / b for a, b in zip(ours.per_call_s(), theirs.per_call_s(), strict=True)]
 
 
-def time_alone(side: Side, arena: Arena, *, settings: TimingSettings) -> tuple[float, float, float, int]:
+def time_alone(side: Side, judge: JudgeProcess, *, settings: TimingSettings) -> tuple[float, float, float, int]:
     """Return (median_ms, p10_ms, p90_ms, samples) of one trusted side: a baseline."""
-    timed = TimedSide(side=side, arena=arena, is_tracked=False)
+    timed = TimedSide(side=side, judge=judge, is_tracked=False)
     timed.renew()
     timed.warm_up(settings.warm_up, block_s=settings.block_s)
     started = time.perf_counter()
@@ -179,30 +191,22 @@ def time_alone(side: Side, arena: Arena, *, settings: TimingSettings) -> tuple[f
 # ------------------------------------------------------------------------------------------------- alternating run
 
 
-def _inspector(
-    arena: Arena, settings: TimingSettings, threads: dict[int, int], collects: dict[int, Collect | None] | None = None
-) -> Inspector:
-    return Inspector(
-        arena=arena,
-        checks=settings.checks,
-        rng_seed=settings.rng_seed,
-        threads=threads,
-        collects=collects or {},
-    )
+def _inspector(judge: JudgeProcess, settings: TimingSettings) -> Inspector:
+    return Inspector(judge=judge, checks=settings.checks, rng_seed=settings.rng_seed)
 
 
-def _warm_up(ours: TimedSide, theirs: TimedSide, settings: TimingSettings) -> dict[int, int]:
-    """Warm each side with the other stopped, watch the candidates idle, and return every side's thread count."""
-    threads: dict[int, int] = {}
-    ours.arena.renew()  # a reference may refuse the zeros that sets begin with
+def _warm_up(ours: TimedSide, theirs: TimedSide, settings: TimingSettings) -> None:
+    """Warm each side with the other stopped, count its threads, and watch the candidates idle."""
+    ours.renew()  # a reference may refuse the zeros that sets begin with
     for timed, other in ((theirs, ours), (ours, theirs)):
-        other.side.stop()
-        timed.warm_up(settings.warm_up, block_s=settings.block_s)
-        threads[id(timed.side)] = thread_count(timed.side.pid)
-        if timed.is_tracked:
-            expect_idle(timed.side, settings.idle_s)
-        timed.side.stop()
-    return threads
+        with faults_of(other.contender):
+            other.side.stop()
+        with faults_of(timed.contender):
+            timed.warm_up(settings.warm_up, block_s=settings.block_s)
+            timed.threads = thread_count(timed.side.pid)
+            if timed.is_tracked:
+                expect_idle(timed.side, settings.idle_s)
+            timed.side.stop()
 
 
 def _alternate(ours: TimedSide, theirs: TimedSide, inspector: Inspector, settings: TimingSettings) -> PairedRatio:
@@ -243,15 +247,17 @@ def steady_pairs(first: Sequence[Block], second: Sequence[Block]) -> list[int]:
 def _one_block(timed: TimedSide, other: TimedSide, inspector: Inspector) -> None:
     if timed.is_tracked and not other.is_tracked:
         other.side.cont()  # the judge refills, and is the other side
-    inspector.slowdowns.setdefault(id(timed.side), []).append(timed.renew())
-    other.side.stop()
-    chosen = timed.run_block(inspector.choose if timed.is_tracked else lambda sets: ())
-    timed.side.stop()
-    if not timed.is_tracked:
-        return
-    if not other.is_tracked:
-        other.side.cont()
-    inspector.inspect(timed.side, chosen, timed.calls)
+    timed.slowdowns.append(timed.renew())
+    with faults_of(other.contender):
+        other.side.stop()
+    with faults_of(timed.contender):
+        chosen = timed.run_block(inspector.choose if timed.is_tracked else lambda sets: ())
+        timed.side.stop()
+        if not timed.is_tracked:
+            return
+        if not other.is_tracked:
+            other.side.cont()
+        inspector.inspect(timed, chosen)
 
 
 def _timing(ours: TimedSide, theirs: TimedSide, measured: PairedRatio, floor: Floor | None, slowdown: float) -> Timing:

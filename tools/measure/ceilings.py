@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import reduce
-from operator import attrgetter
 from pathlib import Path
 
+from ridgeline.tools.machine.kept_records import read_kept
 from ridgeline.tools.machine.places import default_cache_dir, home_dir, is_older, replace_json
-from ridgeline.tools.measure.ceilings_probe import run_probe
+from ridgeline.tools.measure.ceilings_probe import probe_of, run_probe
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.problem import Device
-from ridgeline.tools.records.vocabulary import DeviceKind, PrecisionClass
+from ridgeline.tools.records.vocabulary import PrecisionClass
 
 logger = logging.getLogger(__name__)
 
 CEILINGS_VERSION = 2
 """Part of the cached file: raise it when the probe measures differently; files of another version are measured anew."""
-KEPT_S: dict[DeviceKind, float] = {DeviceKind.CPU: 3600.0, DeviceKind.CUDA: math.inf}
-"""Seconds for which kept ceilings hold. A CPU is measured anew, since other programs may have slowed the last probe."""
-_FILE_NAMED_BY = {DeviceKind.CPU: attrgetter("arch"), DeviceKind.CUDA: attrgetter("uuid")}
 _RATES = ("read", "read_streaming", "write", "write_streaming", "copy", "copy_streaming")
 
 
@@ -68,6 +64,13 @@ class Ceilings(Record):
         """Return the fastest rate at any size: that of data which stays in a cache."""
         return max(b.fastest for b in self.bandwidth)
 
+    @property
+    def is_sound(self) -> bool:
+        """Say whether there is a rate for every size, and every rate is one."""
+        rates = [self.fma_gflops, *self.class_gflops.values(), *(b.fastest for b in self.bandwidth)]
+        each = [getattr(b, name) for b in self.bandwidth for name in _RATES]
+        return bool(self.bandwidth) and all(0 < r < math.inf for r in rates) and all(0 <= r < math.inf for r in each)
+
     def fastest_unit(self, classes: Sequence[PrecisionClass]) -> tuple[str, float]:
         """Return the class and the rate (1e9 operations a second) of the fastest unit among these classes' ones."""
         measured = {c.value: self.class_gflops[c.value] for c in classes if c.value in self.class_gflops}
@@ -81,15 +84,18 @@ def ceilings(device: Device, *, again: bool = False) -> Ceilings:
 
     Where that folder cannot be written the ceilings are kept in the cache folder, with a warning. `again` measures
     once more and keeps the faster figure of each, for a machine that was busy the first time. So does the age of a
-    CPU's file: see KEPT_S.
+    CPU's file: see `CeilingsProbe.kept_s`.
 
     Raises:
         DeviceError: no compiler, or a kind of device whose ceilings cannot be measured.
     """
-    name = f"ceilings-{_FILE_NAMED_BY[device.kind](device)}.json"
+    probe = probe_of(device)
+    name = f"ceilings-{probe.file_key}.json"
     paths = [folder / name for folder in (home_dir(), default_cache_dir())]
-    known = [found for found in (_read(path, device) for path in paths) if found is not None]
-    is_due = all(is_older(path, KEPT_S[device.kind]) for path in paths)
+    sizes = len(probe.totals())
+    read = (_read(path, device) for path in paths)
+    known = [found for found in read if found is not None and len(found.bandwidth) == sizes]
+    is_due = all(is_older(path, probe.kept_s) for path in paths)
     if known and not again and not is_due:
         return reduce(_fastest_of, known)
     measured = reduce(_fastest_of, [*known, measure_ceilings(device)])
@@ -118,12 +124,10 @@ def measure_ceilings(device: Device, totals: tuple[int, ...] | None = None) -> C
 
 def _read(path: Path, device: Device) -> Ceilings | None:
     """Return what is kept for this very device, or None: absent, damaged, of another version or core count."""
-    try:
-        known = Ceilings.from_json(json.loads(path.read_text()))
-    except (OSError, ValueError, KeyError, TypeError):
+    known = read_kept(path, Ceilings)
+    if known is None or known.version != CEILINGS_VERSION or known.device != device:
         return None
-    is_same = known.version == CEILINGS_VERSION and known.device == device and known.bandwidth
-    return known if is_same else None
+    return known if known.is_sound else None
 
 
 def _publish(paths: Sequence[Path], measured: Ceilings) -> None:

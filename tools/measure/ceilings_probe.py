@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import math
 import os
 import subprocess
 from pathlib import Path
@@ -17,6 +18,7 @@ from ridgeline.tools.judge.set_count import rotating_limit
 from ridgeline.tools.machine.architecture import has_wgmma
 from ridgeline.tools.machine.devices import measurement_cores
 from ridgeline.tools.machine.places import default_cache_dir
+from ridgeline.tools.machine.programs import is_whole_program
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.vocabulary import DeviceKind
 
@@ -33,7 +35,13 @@ class CeilingsProbe(Protocol):
 
     name: str  # in the message of a failed build
     usual_s: str  # how long the probe takes, for a log
+    kept_s: float  # how long its ceilings hold
     sources: tuple[Path, ...]  # the file to compile, then the files that it includes
+
+    @property
+    def file_key(self) -> str:
+        """Return what tells the file of this device's ceilings from others."""
+        ...
 
     def flags(self) -> tuple[str, ...]:
         """Return the compiler's flags."""
@@ -53,10 +61,15 @@ class CpuProbe:
 
     name = "the ceilings probe (OpenMP is needed)"
     usual_s = "2 to 5"
+    kept_s = 3600.0  # other programs may have slowed the last probe
     sources: tuple[Path, ...] = (NATIVE / "ceilings.cpp",)
 
     def __init__(self, device: Device) -> None:
         self._device = device
+
+    @property
+    def file_key(self) -> str:
+        return self._device.arch
 
     def flags(self) -> tuple[str, ...]:
         return ("-O3", "-march=native", "-mprefer-vector-width=512", "-fopenmp")
@@ -74,10 +87,15 @@ class CudaProbe:
 
     name = "the ceilings probe"
     usual_s = "5 to 15"
+    kept_s = math.inf
     sources: tuple[Path, ...] = (NATIVE / "ceilings.cu", NATIVE / "ceilings_mma.h")
 
     def __init__(self, device: Device) -> None:
         self._device = device
+
+    @property
+    def file_key(self) -> str:
+        return self._device.uuid
 
     def flags(self) -> tuple[str, ...]:
         wgmma = ("-DRIDGELINE_WGMMA",) if has_wgmma(self._device.arch) else ()
@@ -101,6 +119,11 @@ class CudaProbe:
 _PROBES: dict[DeviceKind, type[CpuProbe | CudaProbe]] = {DeviceKind.CPU: CpuProbe, DeviceKind.CUDA: CudaProbe}
 
 
+def probe_of(device: Device) -> CeilingsProbe:
+    """Return the probe of a device."""
+    return _PROBES[device.kind](device)
+
+
 def run_probe(device: Device, totals: tuple[int, ...] | None = None) -> dict[str, Any]:
     """Return what the probe printed, measured now; `totals` None: the working sets that suit the device.
 
@@ -108,7 +131,7 @@ def run_probe(device: Device, totals: tuple[int, ...] | None = None) -> dict[str
         DeviceError: no compiler here, or a driver older than it.
         EngineError: the probe fails or hangs.
     """
-    probe = _PROBES[device.kind](device)
+    probe = probe_of(device)
     logger.info("measuring the memory and arithmetic ceilings of %s, once (%s s)", device.name, probe.usual_s)
     program = _built(probe, device)
     command = [str(program), str(SECONDS_PER_TOTAL), *(str(t) for t in totals or probe.totals())]
@@ -131,7 +154,7 @@ def _built(probe: CeilingsProbe, device: Device) -> Path:
     flags = probe.flags()
     text = "\0".join((*(source.read_text() for source in probe.sources), compiler.version, device.arch, *flags))
     path = default_cache_dir() / "native" / f"ceilings-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
-    if not path.exists():
+    if not is_whole_program(path):
         command = [str(compiler.compiler), *flags, str(probe.sources[0])]
         build_trusted(path, command, what=probe.name, timeout_s=PROBE_TIMEOUT_S)
     return path

@@ -13,10 +13,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Protocol
 
+from ridgeline.tools.judge.messages import Check, Idle, VerifyInputs
+from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.machine.process_use import IDLE_SHARE, cpu_seconds, thread_count
-from ridgeline.tools.measure.sides import Arena, Side
+from ridgeline.tools.measure.sides import Side
+from ridgeline.tools.measure.timed_device import TIMED_DEVICES
 from ridgeline.tools.measure.timed_side import TimedSide
 from ridgeline.tools.records.finding import CandidateFault
 from ridgeline.tools.records.results import Trial
@@ -42,16 +44,6 @@ mostly below this value; another call's result, whose inputs are mixtures of the
 words of the rejection differ."""
 
 
-class Collect(Protocol):
-    """Brings a Python candidate's outputs into the arena; a native host writes there itself. See late_outputs.py."""
-
-    def __call__(self, chosen: Sequence[int], calls: int) -> None:
-        """Copy the outputs of the chosen sets; the block had `calls` calls."""
-
-    def complaint(self, call_s: float) -> str:
-        """Return why the outputs were not made when their calls had returned, "" when they were."""
-
-
 class Distrusted(CandidateFault):
     """A candidate's timing that must not count; caught by `time_candidate`, raised by `compare_sides`."""
 
@@ -60,23 +52,15 @@ class Distrusted(CandidateFault):
 class Inspector:
     """Checks a candidate right after each of its blocks, while it is stopped."""
 
-    arena: Arena
+    judge: JudgeProcess
     checks: int  # outputs compared after each block
-    threads: dict[int, int]  # by side's identity: threads after the warm-up
-    collects: dict[int, Collect | None] = field(default_factory=dict)  # by side's identity
     rng_seed: int | None = None  # which outputs are checked; None: unpredictable
     waits_s: list[float] = field(default_factory=list)  # of the judge for the device, right after each block
-    # by the identity of the side then timed: how many times as long as usual a GPU took to renew contents
-    slowdowns: dict[int, list[float]] = field(default_factory=dict)
 
     rng: random.Random = field(init=False)
 
     def __post_init__(self) -> None:
         self.rng = random.SystemRandom() if self.rng_seed is None else random.Random(self.rng_seed)
-
-    def slowdown(self) -> float:
-        """Return the larger median of the sides' slowdowns; 0 on a CPU."""
-        return max(median(of_a_side) for of_a_side in self.slowdowns.values())
 
     def choose(self, sets: Sequence[int]) -> tuple[int, ...]:
         """Return the sets to check after a block: random ones and the last call's; with one check, one of either."""
@@ -85,22 +69,22 @@ class Inspector:
             return (sets[-1],) if self.rng.random() < 1 / 3 else (self.rng.choice(sets),)
         return (*self.rng.sample(sets[:-1], count - 1), sets[-1])
 
-    def inspect(self, side: Side, chosen: Sequence[int], calls: int) -> None:
-        """Compare the chosen outputs of a block and count threads; the side is paused and stays so."""
-        self.waits_s.append(self.arena.waited_s())
-        more = thread_count(side.pid) - self.threads[id(side)]
+    def inspect(self, timed: TimedSide, chosen: Sequence[int]) -> None:
+        """Compare the chosen outputs of a side's last block and count threads; the side is paused and stays so."""
+        self.waits_s.append(self.judge.ask(Idle()).seconds)
+        more = thread_count(timed.side.pid) - timed.threads
         if more > 0:
             raise Distrusted(
                 ReasonCode.NEW_THREAD,
                 f"{counted(more, 'thread')} appeared after the warm-up; start every thread in the first call",
             )
-        if collect := self.collects.get(id(side)):
-            collect(chosen, calls)
+        if timed.collect:
+            timed.collect(chosen, timed.blocks[-1].calls)
         for index in chosen:
-            if not self.arena.is_intact(index):
+            if not self.judge.ask(VerifyInputs(set_index=index)).intact:
                 reason = f"it wrote to an input of set {index}: inputs are read-only"
                 raise Distrusted(ReasonCode.INPUT_WRITTEN, reason)
-            trial = self.arena.check(index)
+            trial = self.judge.ask(Check(set_index=index))
             if not trial.passed:
                 raise wrong_output(trial, index)
 
@@ -135,19 +119,28 @@ def expect_idle(side: Side, idle_s: float) -> None:
         )
 
 
-def expect_drained(inspector: Inspector) -> None:
+def slowdown_of(*sides: TimedSide) -> float:
+    """Return how many times as long as usual a GPU took to renew contents beside a side, in its median; 0 on a CPU.
+
+    The side beside which it took longest counts.
+    """
+    return max(median(timed.slowdowns) for timed in sides)
+
+
+def expect_drained(waits_s: Sequence[float], slowdown: float) -> None:
     """Check that the judge was alone on the GPU right after blocks and before them.
+
+    `waits_s` are the judge's for the device right after blocks, `slowdown` is that of its renewals before them.
 
     Raises:
         Distrusted: the judge had to wait, or renewed contents more slowly than usual.
     """
-    slowdown = inspector.slowdown()
     if slowdown > RENEWAL_SLOWDOWN:
         reason = (
             f"while the next block's inputs were written the GPU was {slowdown:.3g} x as slow as when it is alone: "
         )
         raise Distrusted(ReasonCode.BACKGROUND_WORK, reason + "work goes on between calls")
-    waited = median(inspector.waits_s)
+    waited = median(waits_s)
     if waited > BUSY_S:
         reason = f"after a block the GPU was busy for {1e3 * waited:.3g} ms: work goes on after a call has returned"
         raise Distrusted(ReasonCode.BACKGROUND_WORK, reason)
@@ -166,6 +159,8 @@ def expect_consistent(timed: TimedSide, other: TimedSide) -> None:
     Raises:
         Distrusted: the clocks disagree in every block.
     """
+    if not TIMED_DEVICES[timed.judge.device_kind].has_own_clock:
+        return
     per_call = timed.per_call_s()
     typical = median(per_call)
     waiting = LATENCY_MARGIN * max(0.0, other.latency_s()) / timed.calls
@@ -177,12 +172,11 @@ def expect_consistent(timed: TimedSide, other: TimedSide) -> None:
         raise Distrusted(ReasonCode.WITNESS_DISAGREES, reason)
 
 
-def expect_prompt(timed: TimedSide, inspector: Inspector) -> None:
+def expect_prompt(timed: TimedSide) -> None:
     """Check that no output was made only when it was collected.
 
     Raises:
         Distrusted: collecting took longer than copying explains.
     """
-    collect = inspector.collects.get(id(timed.side))
-    if collect and (complaint := collect.complaint(median(timed.per_call_s()))):
+    if timed.collect and (complaint := timed.collect.complaint(median(timed.per_call_s()))):
         raise Distrusted(ReasonCode.BACKGROUND_WORK, complaint)

@@ -26,14 +26,14 @@ _FLOATING = {"float64", "float32", "float16", "bfloat16"}
 _STORED_AS = {PrecisionClass.FP16: "float16", PrecisionClass.BF16: "bfloat16"}
 
 
-def floor_for(description: Description, limits: Ceilings, tolerance: str = "fp32") -> Floor:
+def floor_for(description: Description, limits: Ceilings, tolerance: PrecisionClass = PrecisionClass.FP32) -> Floor:
     """Return the least time the problem can take on this device, when results of class `tolerance` are accepted.
 
     Inputs and outputs rotate through more memory than the caches hold, so they move at main memory's rate. Parameters
     are the same in every call and may stay in a cache, so they count at the fastest rate of any size.
 
     Raises:
-        ProblemError: the tolerance is not a class.
+        ProblemError: the tolerance is `exact`.
     """
     signature = description.signature
     resident = sum(stored_bytes(a) for a in signature.with_role(Role.PARAMETER, Role.BUFFER))
@@ -55,14 +55,14 @@ def floor_for(description: Description, limits: Ceilings, tolerance: str = "fp32
     )
 
 
-def legal_classes(signature: Signature, tolerance: str) -> tuple[PrecisionClass, ...]:
+def legal_classes(signature: Signature, tolerance: PrecisionClass) -> tuple[PrecisionClass, ...]:
     """Return the classes whose units a correct kernel may compute on.
 
     A class is legal when it is as strict as the loosest class accepted, or when all floating operands are stored in
     it: products of fp16 numbers are exact on a tensor core that adds in fp32, whatever the problem's tolerance.
 
     Raises:
-        ProblemError: the tolerance is not a class.
+        ProblemError: the tolerance is `exact`.
     """
     outputs = tuple(a.dtype for a in signature.with_role(Role.OUTPUT) if a.kind is ArgKind.TENSOR)
     loosest = strictness(accepted_classes(tolerance, outputs)[-1])

@@ -7,7 +7,9 @@ from dataclasses import replace
 from statistics import median
 from typing import Protocol
 
-from ridgeline.tools.measure.sides import Arena
+from ridgeline.tools.judge.messages import Check, Renew
+from ridgeline.tools.judge.process import JudgeProcess
+from ridgeline.tools.measure.timed_device import TIMED_DEVICES
 from ridgeline.tools.records.results import Timing
 from ridgeline.tools.records.vocabulary import Label, ReasonCode
 from ridgeline.tools.runner.failures import RunnerFailure
@@ -35,16 +37,16 @@ class Capturing(Protocol):
         ...
 
 
-def with_graph_time(timing: Timing, runner: Capturing, arena: Arena) -> Timing:
+def with_graph_time(timing: Timing, runner: Capturing, judge: JudgeProcess) -> Timing:
     """Return the timing with `graph_ms`, for a GPU's kernel whose launch takes longer than its work.
 
     Raises:
         RunnerFailure: a call crashed, hung or broke out where it was captured or replayed.
     """
-    if not arena.on_gpu or Label.LAUNCH_BOUND not in timing.labels:
+    if not TIMED_DEVICES[judge.device_kind].has_graphs or Label.LAUNCH_BOUND not in timing.labels:
         return timing
     try:
-        return replace(timing, graph_ms=time_graph(runner, arena))
+        return replace(timing, graph_ms=time_graph(runner, judge))
     except RunnerFailure as fault:
         if fault.finding.code is not ReasonCode.CUDA_ERROR:
             raise
@@ -53,7 +55,7 @@ def with_graph_time(timing: Timing, runner: Capturing, arena: Arena) -> Timing:
         return timing
 
 
-def time_graph(runner: Capturing, arena: Arena) -> float | None:
+def time_graph(runner: Capturing, judge: JudgeProcess) -> float | None:
     """Return the milliseconds of a call in a replayed graph, or None where calls cannot be captured or go wrong there.
 
     Contents are renewed before every replay, so a graph of stale data gives a wrong output. The time is the runner's own
@@ -61,13 +63,13 @@ def time_graph(runner: Capturing, arena: Arena) -> float | None:
 
     Raises whatever the runner raises when it dies; a capture error inside a call ends the host too, as a CUDA error.
     """
-    calls = min(CALLS, arena.n_sets)
+    calls = min(CALLS, judge.problem.n_sets)
     if not runner.capture(0, calls):
         return None
     times = []
     for _ in range(REPLAYS):
-        arena.renew()
+        judge.ask(Renew())
         times.append(runner.replay().own_s / calls)
-        if not arena.check(calls - 1).passed:
+        if not judge.ask(Check(set_index=calls - 1)).passed:
             return None
     return 1e3 * median(times)

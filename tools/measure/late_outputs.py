@@ -12,32 +12,23 @@ a process wait, change it little. A GPU's work takes no processor time, so there
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import mean, median
 
 from ridgeline.tools.judge.messages import Copy
 from ridgeline.tools.judge.process import JudgeProcess
-from ridgeline.tools.machine.process_use import processor_s
+from ridgeline.tools.measure.timed_device import TIMED_DEVICES
 from ridgeline.tools.records.vocabulary import DeviceKind, Interface
 from ridgeline.tools.runner.process import RunnerProcess
 
 RANDOM_ONES = 3
 """Outputs collected of a block's calls before the last one."""
-_COPIES = {DeviceKind.CPU: 1.25, DeviceKind.CUDA: 2.0}
-"""A collection may take this multiple of the judge's copy of as much, out and back ..."""
-_SHARE_OF_CALL = {DeviceKind.CPU: 0.1, DeviceKind.CUDA: 0.25}
-"""... plus this part of a call ..."""
-_REQUEST_S = {DeviceKind.CPU: 2e-4, DeviceKind.CUDA: 5e-4}
-"""... plus this for the request, at which a stopped process goes on. Honest runners took 0.15 ms of processor time."""
-_DROPPED = {DeviceKind.CPU: 0.0, DeviceKind.CUDA: 1 / 8}
-"""Part of the blocks, the slowest ones, that does not count: the clock measures other programs' work too."""
 
 
 @dataclass(slots=True)
 class Collector:
-    """Brings one runner's outputs into the arena."""
+    """Brings one runner's outputs into the judge's memory."""
 
     runner: RunnerProcess
     judge: JudgeProcess
@@ -65,7 +56,7 @@ class Collector:
         return took_s
 
     def _spent_s(self, pid: int) -> float:
-        return processor_s(pid) if self.judge.device_kind is DeviceKind.CPU else time.perf_counter()
+        return TIMED_DEVICES[self.judge.device_kind].collection.spent_s(pid)
 
     def complaint(self, call_s: float) -> str:
         """Return why the outputs were not made when their calls had returned, "" when they were.
@@ -77,9 +68,9 @@ class Collector:
         return late_work(self.blocks_s, self.copies_s, call_s=call_s, kind=self.judge.device_kind)
 
 
-def collector_for(runner: RunnerProcess, judge: JudgeProcess, interface: str) -> Collector | None:
+def collector_for(runner: RunnerProcess, judge: JudgeProcess, interface: Interface) -> Collector | None:
     """Return a runner's collector; None for the native host, which writes outputs where they belong."""
-    return Collector(runner, judge) if interface != Interface.C else None
+    return Collector(runner, judge) if interface.runs_in_python else None
 
 
 def sets_to_collect(chosen: Sequence[int], calls: int, rng: random.Random) -> list[int]:
@@ -106,9 +97,9 @@ def late_work(blocks_s: Sequence[float], copies_s: Sequence[float], *, call_s: f
     """
     if not blocks_s:
         return ""
-    took_s = mean(sorted(blocks_s)[: len(blocks_s) - int(_DROPPED[kind] * len(blocks_s))])
-    copy_s = mean(copies_s)
-    if took_s <= _COPIES[kind] * copy_s + _SHARE_OF_CALL[kind] * call_s + _REQUEST_S[kind]:
+    time_of = TIMED_DEVICES[kind].collection
+    took_s, copy_s = mean(time_of.counted(blocks_s)), mean(copies_s)
+    if took_s <= time_of.allowed_s(copy_s, call_s):
         return ""
     return (
         f"collecting an output took {took_s * 1e3:.3g} ms, a call {call_s * 1e3:.3g} ms and a copy {copy_s * 1e3:.3g} ms: "

@@ -15,32 +15,16 @@ from typing import Any
 from ridgeline.tools.build.flags import architecture_flags
 from ridgeline.tools.build.toolchain import build_trusted, find_toolchain
 from ridgeline.tools.errors import EngineError
-from ridgeline.tools.judge.messages import Idle, Renew, Request
+from ridgeline.tools.judge.messages import Request
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.measure.statistics import percentile
+from ridgeline.tools.measure.timed_device import TIMED_DEVICES
 from ridgeline.tools.measure.timed_side import LEAST_CALLS
 from ridgeline.tools.records.problem import Device
-from ridgeline.tools.records.vocabulary import DeviceKind
 from ridgeline.tools.runner.failures import RunnerFailure
 from ridgeline.tools.runner.process import RunnerProcess
 from ridgeline.tools.runner.start import RunnerPlan
 from ridgeline.tools.sandbox.sandbox import Sandbox
-
-SAMPLES = {DeviceKind.CPU: 40, DeviceKind.CUDA: 20}
-PERCENT = {DeviceKind.CPU: 50, DeviceKind.CUDA: 75}
-"""Percentile of the samples that is taken off. On a GPU they have two values, by whether the change of process falls into the
-request (0.1 and 0.36 ms on an H200): below the upper one, half of the blocks would look slower than they are. The
-difference is what a clock that lies can gain in a block."""
-_WORK: dict[DeviceKind, Request[Any]] = {
-    DeviceKind.CPU: Idle(),
-    DeviceKind.CUDA: Renew(),
-}  # a CPU takes half a second to renew all contents
-_NATIVE = Path(__file__).parent / "native"
-_SOURCES = {DeviceKind.CPU: _NATIVE / "nothing.cpp", DeviceKind.CUDA: _NATIVE / "nothing.cu"}
-_FLAGS: dict[DeviceKind, tuple[str, ...]] = {
-    DeviceKind.CPU: ("-std=c++17", "-O2", "-shared", "-fPIC"),
-    DeviceKind.CUDA: ("-std=c++17", "-O2", "-shared", "-Xcompiler=-fPIC"),
-}
 
 
 def nothing_library(cache_dir: Path, device: Device) -> Path:
@@ -50,14 +34,13 @@ def nothing_library(cache_dir: Path, device: Device) -> Path:
         DeviceError: the compiler is missing or fails.
         StorageError: `cache_dir` cannot be written.
     """
-    source, flags = _SOURCES[device.kind], _FLAGS[device.kind]
-    if device.kind is DeviceKind.CUDA:
-        flags = (*flags, *architecture_flags(device))
-    digest = hashlib.sha256(source.read_bytes() + " ".join(flags).encode()).hexdigest()[:16]
+    blocks = TIMED_DEVICES[device.kind].empty_blocks
+    flags = (*blocks.flags, *architecture_flags(device))
+    digest = hashlib.sha256(blocks.source.read_bytes() + " ".join(flags).encode()).hexdigest()[:16]
     library = cache_dir / "host" / f"nothing-{digest}" / "kernel.so"
     if not library.is_file():
         compiler = find_toolchain(device.kind).compiler
-        build_trusted(library, [str(compiler), *flags, str(source)], what="an empty library")
+        build_trusted(library, [str(compiler), *flags, str(blocks.source)], what="an empty library")
     return library
 
 
@@ -70,18 +53,19 @@ def usual_request_s(sandbox: Sandbox, plan: RunnerPlan, judge: JudgeProcess) -> 
     Raises:
         EngineError: the runner failed, which no candidate can cause.
     """
+    blocks = TIMED_DEVICES[judge.device_kind].empty_blocks
     try:
         with RunnerProcess(sandbox, plan, judge.problem) as runner:
-            costs = [_block_s(runner, judge) for _ in range(SAMPLES[judge.device_kind])]
-            return percentile(costs, PERCENT[judge.device_kind])
+            costs = [_block_s(runner, judge, blocks.work) for _ in range(blocks.samples)]
+            return percentile(costs, blocks.percent)
     except RunnerFailure as failure:
         raise EngineError(f"the cost of a request could not be measured: {failure}") from failure
 
 
-def _block_s(runner: RunnerProcess, judge: JudgeProcess) -> float:
+def _block_s(runner: RunnerProcess, judge: JudgeProcess, work: Request[Any]) -> float:
     """Time an empty block after the same steps as a real one: see benchmark.py."""
     runner.stop()
-    judge.ask(_WORK[judge.device_kind])
+    judge.ask(work)
     judge.stop()
     return runner.loop(0, LEAST_CALLS).parent_s
 

@@ -9,13 +9,16 @@ warm-up changes only how long its blocks are, and so how much the cost of a requ
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
+from ridgeline.tools.judge.messages import Renew
+from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.judge.set_count import MIN_SETS
 from ridgeline.tools.machine.gpu_state import GpuState
 from ridgeline.tools.machine.process_use import page_faults
-from ridgeline.tools.measure.sides import Arena, Side
+from ridgeline.tools.measure.sides import Side
 from ridgeline.tools.measure.statistics import percentile
 from ridgeline.tools.runner.wire import LoopTime
 
@@ -59,21 +62,35 @@ class Block:
         return self.took.parent_s / self.calls
 
 
+class Collect(Protocol):
+    """Brings a Python candidate's outputs into the judge's memory; a native host writes there itself. See late_outputs.py."""
+
+    def __call__(self, chosen: Sequence[int], calls: int) -> None:
+        """Copy the outputs of the chosen sets; the block had `calls` calls."""
+
+    def complaint(self, call_s: float) -> str:
+        """Return why the outputs were not made when their calls had returned, "" when they were."""
+
+
 @dataclass(slots=True, kw_only=True)
 class TimedSide:
     """One side and its blocks so far."""
 
     side: Side
-    arena: Arena
+    judge: JudgeProcess  # renews the sets
     is_tracked: bool  # a candidate; the reference is trusted
+    contender: int | None = None  # which one, where two candidates take turns
+    collect: Collect | None = None
     request_s: float = 0.0  # the cost of a request, whatever it asks for: see request_cost.py
+    threads: int = 0  # after the warm-up
     calls: int = LEAST_CALLS  # of the next block
     blocks: list[Block] = field(default_factory=list)
+    slowdowns: list[float] = field(default_factory=list)  # before each block: see `renew`; 0 on a CPU
     observe: Callable[[], GpuState] = GpuState  # a GPU's state now; unknown on a CPU
 
     def warm_up(self, warm_up: WarmUp, *, block_s: float) -> None:
         """Run the side until it is warm and has touched every set, then settle the length of its blocks."""
-        n_sets = self.arena.n_sets
+        n_sets = self.judge.problem.n_sets
         spent = last = self.side.loop(0, 1).parent_s
         done, chunk = 1, 1
         while not self._is_warm(warm_up, done, spent, n_sets):
@@ -90,14 +107,14 @@ class TimedSide:
         return done >= max(warm_up.calls, n_sets) and spent >= warm_up.seconds
 
     def renew(self) -> float:
-        """Give every set new contents, poison every output, and return a GPU's slowdown meanwhile: see Arena.renew.
+        """Give every set new contents, poison every output, and return a GPU's slowdown meanwhile: see Judge.renew.
 
         All sets are renewed before every block: sets that kept their contents for a later block could be worked off in
         one slow block, which a median over blocks forgives. The reference needs no new contents, yet its blocks are
         preceded by a renewal too: writing a gigabyte leaves the caches full of lines that have yet to reach memory, and
         both sides shall meet the caches alike.
         """
-        return self.arena.renew()
+        return self.judge.ask(Renew()).slowdown
 
     def run_block(self, choose: Callable[[tuple[int, ...]], tuple[int, ...]]) -> tuple[int, ...]:
         """Time one block and return the sets whose outputs to check: those that `choose` picks among the sets used.

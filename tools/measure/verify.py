@@ -12,14 +12,16 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from ridgeline.tools.build.header import entry_declaration
+from ridgeline.tools.build.interfaces import BUILDS, entry_declaration
 from ridgeline.tools.build.messages import explain_unloadable
 from ridgeline.tools.judge.messages import DetectChange, Examine, ExamineRepeat, Poison, Prepare
 from ridgeline.tools.judge.process import JudgeProcess
-from ridgeline.tools.judge.replies import Element, Graded, Missing, Same, Touched
+from ridgeline.tools.judge.replies import Graded, Missing, Same, Touched
 from ridgeline.tools.machine.process_use import IDLE_SHARE, ProcessorTime, thread_count
+from ridgeline.tools.measure.grade_words import explain_grade, not_written, not_written_again
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.precision import REPEAT_LIMIT, strictness
+from ridgeline.tools.records.problem import SkippedTrial
 from ridgeline.tools.records.results import Trial, Verdict
 from ridgeline.tools.records.vocabulary import STRICTEST_FIRST, Interface, Label, PrecisionClass, ReasonCode, Status
 from ridgeline.tools.runner.failures import RunnerFailure
@@ -42,7 +44,8 @@ def verify_candidate(
     judge: JudgeProcess,
     start: Callable[[], RunnerProcess],
     *,
-    tolerance: str,
+    tolerance: PrecisionClass,
+    interface: Interface,
     extra_trials: int = 0,
     first_extra: int = 0,
     is_judged: bool = True,
@@ -63,21 +66,21 @@ def verify_candidate(
             verdict = verification.run(extra) if is_judged else verification.run_unjudged(extra)
             return replace(verdict, load_s=runner.load_s)
     except RunnerFailure as fault:
-        return Verdict.failed(_with_right_signature(fault.finding, judge))
+        return Verdict.failed(_with_right_signature(fault.finding, judge, interface))
 
 
-def _with_right_signature(finding: Finding, judge: JudgeProcess) -> Finding:
-    """Return the finding; of a torch library without `forward`, which builds and does not load, with the one it lacks."""
-    if finding.code is not ReasonCode.LOAD_FAILED:
+def _with_right_signature(finding: Finding, judge: JudgeProcess, interface: Interface) -> Finding:
+    """Return the finding; of a library that does not load for want of its entry, with the entry that it lacks."""
+    if finding.code is not ReasonCode.LOAD_FAILED or not BUILDS[interface].links_late:
         return finding
-    entry = entry_declaration(judge.problem.description.signature, judge.device_kind, Interface.TORCH)
+    entry = entry_declaration(judge.problem.description.signature, judge.device_kind, interface)
     return replace(finding, reason=explain_unloadable(finding.reason, entry))
 
 
 class Verification:
     """One candidate's way through the trials."""
 
-    def __init__(self, judge: JudgeProcess, runner: RunnerProcess, tolerance: str) -> None:
+    def __init__(self, judge: JudgeProcess, runner: RunnerProcess, tolerance: PrecisionClass) -> None:
         self._judge = judge
         self._runner = runner
         self._tolerance = tolerance
@@ -123,20 +126,34 @@ class Verification:
     def _first_run(self, name: str) -> Finding | None:
         self._judge.ask(Prepare(trial=name, set_index=self._set, nan=True))
         self._call()
-        graded = self._examine(name)
-        if isinstance(graded, Finding):
-            return self._background_work() or graded
-        self._trials.append(graded.trial)
-        if graded.measured is not None:  # as of every trial that passed
-            self._classes.append(graded.measured)
-        return None
+        found = self._examine(name)
+        if isinstance(found, Graded) and found.trial.passed:
+            self._trials.append(found.trial)
+            if found.measured is not None:  # as of every trial that passed
+                self._classes.append(found.measured)
+            return None
+        behind = self._background_work()
+        if behind is not None:
+            return behind
+        if isinstance(found, Finding):
+            return found
+        return explain_grade(found, self._tolerance, varies=self._varies())
+
+    def _varies(self) -> bool:
+        """Say whether another call on the same inputs gives other values; a call that fails changes no verdict."""
+        try:
+            self._judge.ask(Poison(set_index=self._set, nan=False))
+            self._call()
+        except RunnerFailure:
+            return False
+        return self._judge.ask(DetectChange(set_index=self._set)).changed
 
     def _second_run(self, name: str) -> Finding | None:
         self._judge.ask(Poison(set_index=self._set, nan=False))
         self._call()
         found = self._judge.ask(ExamineRepeat(trial=name, set_index=self._set))
         if isinstance(found, Missing):
-            return self._background_work() or _not_written_again(found)
+            return self._background_work() or not_written_again(found)
         if isinstance(found, Same):
             return None
         trial = found.graded.trial
@@ -155,10 +172,12 @@ class Verification:
             self._runner.run(self._set)
         self._judge.ask(Prepare(trial=name, set_index=self._set, nan=True))
         self._call()
-        graded = self._examine(name)
-        if not isinstance(graded, Finding):
-            return self._look_at_threads()
-        return replace(graded, reason=f"right for its first calls only: {graded.reason}")
+        found = self._examine(name)
+        if isinstance(found, Graded):
+            if found.trial.passed:
+                return self._look_at_threads()
+            found = explain_grade(found, self._tolerance)
+        return replace(found, reason=f"right for its first calls only: {found.reason}")
 
     def _call(self) -> None:
         self._call_s = self._runner.run(self._set).parent_s
@@ -210,28 +229,27 @@ class Verification:
     # --------------------------------------------------------------------------------------------------------- verdict
 
     def _examine(self, name: str) -> Graded | Finding:
-        """Return the grade of a run that passed, or what is wrong with the run."""
+        """Return the grade of a run, or why it cannot be graded."""
         found = self._judge.ask(Examine(trial=name, set_index=self._set))
         if isinstance(found, Touched):
             reason = f"{name}: it wrote to its input `{found.name}`, which is read-only"
             return Finding(code=ReasonCode.INPUT_WRITTEN, reason=reason)
         if isinstance(found, Missing):
-            return _not_written(name, found)
-        if found.trial.passed:
-            return found
-        self._trials.append(found.trial)
-        return explain(found, self._tolerance)
+            return not_written(name, found)
+        if not found.trial.passed:
+            self._trials.append(found.trial)
+        return found
 
     def _verdict(self, failure: Finding | None) -> Verdict:
         nominal = [t.rel_error for t in self._trials if t.name in _NOMINAL]
         precision = loosest(self._classes)
         labels = list(self._labels)
-        if precision is not None and is_reduced(precision):
+        if precision is not None and precision.is_reduced:
             labels.append(Label.REDUCED_PRECISION)
         skipped = self._judge.problem.description.skipped_trials
         if skipped:
             labels.append(Label.TRIAL_SKIPPED)
-        trials = [*self._trials, *(_skipped_trial(s) for s in skipped)]
+        trials = [*self._trials, *(_not_run(s) for s in skipped)]
         return replace(
             Verdict(status=Status.OK) if failure is None else Verdict.failed(failure),
             rel_error=max(nominal) if nominal else None,
@@ -251,70 +269,5 @@ def loosest(classes: list[PrecisionClass]) -> PrecisionClass | None:
     return PrecisionClass.EXACT if classes else None
 
 
-def is_reduced(precision: PrecisionClass) -> bool:
-    """Return whether a class is looser than fp32."""
-    return precision not in (PrecisionClass.EXACT, PrecisionClass.FP32)
-
-
-def explain(graded: Graded, tolerance: str) -> Finding:
-    """Return why a failed comparison failed, in words to act on."""
-    trial, output = graded.trial, graded.output
-    where = _where(graded.worst)
-    if graded.non_finite is not None:
-        bad = graded.non_finite
-        reason = f"{trial.name}: {output}{list(bad.index)} is {bad.got!r}, expected {bad.expected!r}"
-        return Finding(code=ReasonCode.NON_FINITE_MISMATCH, reason=reason)
-    if graded.stale:
-        reason = (
-            f"{trial.name}: the output is that of an earlier call ({graded.stale}): nothing may be kept between calls"
-        )
-        return Finding(code=ReasonCode.STALE_OUTPUT, reason=reason)
-    if graded.wrong_integers:
-        wrong = counted(graded.wrong_integers, "element")
-        reason = f"{trial.name}: {output} differs in {wrong}; {where}; integers must be exact"
-        return Finding(code=ReasonCode.WRONG_VALUES, reason=reason)
-    error = f"error {trial.rel_error:.2g}, gate {trial.gate:.2g}"
-    if graded.measured is not None:
-        reason = (
-            f"{trial.name}: {error}: like {graded.measured} arithmetic, or some work left out, and {tolerance} is "
-            f"required; {where}"
-        )
-        return Finding(code=ReasonCode.PRECISION_TOO_LOW, reason=reason)
-    hint = _row_hint(graded)
-    reason = f"{trial.name}: values of {output} differ ({error}){hint}; {where}"
-    return Finding(code=ReasonCode.WRONG_VALUES, reason=reason)
-
-
-def _where(worst: Element | None) -> str:
-    if worst is None:
-        return "no single element stands out"
-    return f"worst at {list(worst.index)}: got {worst.got:.7g}, expected {worst.expected:.7g}"
-
-
-def _row_hint(graded: Graded) -> str:
-    row, trial = graded.worst_row, graded.trial
-    return f", the worst row by {row:.2g}" if row > 8 * max(trial.rel_error, trial.gate) else ""
-
-
-def _not_written(name: str, missing: Missing) -> Finding:
-    share = missing.count / missing.total
-    row = missing.first // max(missing.width, 1)
-    reason = (
-        f"{name}: {share:.3g} of `{missing.output}` ({counted(missing.count, 'element')}) was never written; "
-        f"the first missing is element {missing.first} (row {row})"
-    )
-    return Finding(code=ReasonCode.OUTPUT_NOT_WRITTEN, reason=reason)
-
-
-def _not_written_again(missing: Missing) -> Finding:
-    share = missing.count / missing.total
-    reason = (
-        f"the second call on the same inputs left {share:.3g} of `{missing.output}` unwritten: every call must do "
-        "all of its work"
-    )
-    return Finding(code=ReasonCode.STALE_OUTPUT, reason=reason)
-
-
-def _skipped_trial(text: str) -> Trial:
-    name, _, why = text.partition(": ")
-    return Trial(name=name, rel_error=0.0, gate=0.0, passed=True, skipped=why)
+def _not_run(skipped: SkippedTrial) -> Trial:
+    return Trial(name=skipped.name, rel_error=0.0, gate=0.0, passed=True, skipped=skipped.reason)

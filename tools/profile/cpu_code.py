@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -144,11 +145,22 @@ def _parse(line: str) -> Instruction | None:
 
 
 def _innermost_loops(code: list[Instruction]) -> list[list[Instruction]]:
-    """Return the bodies of loops that hold no other loop: what lies between a backward jump and its target."""
+    """Return the bodies of loops that hold no other loop: from a backward jump's target to the jump.
+
+    Of bodies that overlap in part the first is returned.
+    """
     jumps = ((i.jump_target, i.address) for i in code)
     spans = {(target, end) for target, end in jumps if target is not None and code[0].address <= target <= end}
-    innermost = [s for s in spans if not any(o != s and s[0] <= o[0] and o[1] <= s[1] for o in spans)]
-    return [[i for i in code if start <= i.address <= end] for start, end in sorted(innermost)]
+    addresses = [i.address for i in code]
+    bodies: list[list[Instruction]] = []
+    latest = -1  # start of any span that has ended: a later end with an earlier start holds that one
+    covered = -1
+    for start, end in sorted(spans, key=lambda span: (span[1], -span[0])):
+        is_innermost, latest = start > latest, max(latest, start)
+        if is_innermost and start > covered:
+            bodies.append(code[bisect_left(addresses, start) : bisect_right(addresses, end)])
+            covered = end
+    return bodies
 
 
 def _add_loop(facts: LoopFacts, loop: list[Instruction]) -> None:

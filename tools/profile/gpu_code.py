@@ -21,11 +21,11 @@ RESERVED_SHARED = 1024  # cuobjdump counts the system's own bytes from compute c
 
 _ENTRY = re.compile(r"Compiling entry function '([^']+)'")
 _PROPERTIES = re.compile(r"Function properties for (\S+)")
-_STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
-_USED = re.compile(r"Used (\d+) registers")
-_STATIC_SHARED = re.compile(r"(\d+) bytes smem")
+_STACK = re.compile(r"\b(\d{1,9}) bytes stack frame, (\d{1,9}) bytes spill stores, (\d{1,9}) bytes spill loads")
+_USED = re.compile(r"Used (\d{1,9}) registers")
+_STATIC_SHARED = re.compile(r"\b(\d{1,9}) bytes smem")
 _RESOURCE_FUNCTION = re.compile(r"^\s*Function (\S+):$")
-_RESOURCES = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:(\d+) LOCAL:(\d+)")
+_RESOURCES = re.compile(r"REG:(\d{1,9}) STACK:(\d{1,9}) SHARED:(\d{1,9}) LOCAL:(\d{1,9})")
 _SASS_FUNCTION = re.compile(r"^\s*Function : (\S+)")
 _INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_]*)((?:\.[A-Za-z0-9_]+)*)")
 _WIDTHS = {"U8": 8, "S8": 8, "U16": 16, "S16": 16, "64": 64, "128": 128}
@@ -158,7 +158,7 @@ def short_name(mangled: str) -> str:
     if match is None:
         return mangled
     rest, name = mangled[match.end() :], ""
-    while length := re.match(r"\d+", rest):
+    while length := re.match(r"\d{1,9}", rest):
         end = length.end() + int(length[0])
         part, rest = rest[length.end() : end], rest[end:]
         name = name if part.startswith("_GLOBAL__N_") else part

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import re
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +16,7 @@ from ridgeline.tools.errors import EngineError
 from ridgeline.tools.profile.under_tool import CALLS, find_tool, reason_against, watched
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.problem import Signature
-from ridgeline.tools.sandbox.rules import Confined, claim_workdir
+from ridgeline.tools.sandbox.rules import Confined, temporary_workdir
 from ridgeline.tools.sandbox.sandbox import Sandbox
 
 MOST_LAUNCHES = 48
@@ -112,8 +111,7 @@ def count_kernels(
     wanted = METRICS
 
     def attempt(metrics: Sequence[str]) -> tuple[bool, str]:
-        with tempfile.TemporaryDirectory(prefix="ridgeline-ncu-") as name:
-            folder = claim_workdir(Path(name))
+        with temporary_workdir("ridgeline-ncu-") as folder:
             confined = watched(runner, tool, ncu_options(metrics), signature=signature, library=library, folder=folder)
             ended, output = sandbox.run(confined)
             return ended.is_success, output or ended.message

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -32,7 +31,7 @@ from ridgeline.tools.profile.gpu_counters import (
 from ridgeline.tools.profile.vendor_code import gpu_work, read_links, with_links
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.results import Floor
-from ridgeline.tools.sandbox.rules import Confined, Limits, claim_workdir
+from ridgeline.tools.sandbox.rules import Confined, Limits, temporary_workdir
 from ridgeline.tools.sandbox.sandbox import Sandbox
 
 FEW_WARPS = 0.5
@@ -85,8 +84,7 @@ def _listing(cuobjdump: Path, option: str, library: Path, sandbox: Sandbox) -> s
     Raises:
         EngineError: cuobjdump fails.
     """
-    with tempfile.TemporaryDirectory(prefix="ridgeline-profile-") as name:
-        folder = claim_workdir(Path(name))
+    with temporary_workdir("ridgeline-profile-") as folder:
         shutil.copyfile(library, folder / "kernel.so")
         (folder / "kernel.so").chmod(0o644)
         confined = Confined(

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from pathlib import Path
 
-from ridgeline.tools.sandbox.rules import Confined, Limits, claim_workdir
+from ridgeline.tools.sandbox.rules import Confined, Limits, temporary_workdir
 from ridgeline.tools.sandbox.sandbox import Sandbox
 
 
@@ -15,8 +14,7 @@ def objdump(library: Path, sandbox: Sandbox, *options: str, listing_bytes: int) 
     if shutil.which("objdump") is None:
         return "", "objdump is not installed (package binutils)"
     limits = Limits(wall_s=30.0, cpu_s=20, memory_bytes=1 << 30, file_bytes=listing_bytes)
-    with tempfile.TemporaryDirectory(prefix="ridgeline-objdump-") as name:
-        folder = claim_workdir(Path(name))
+    with temporary_workdir("ridgeline-objdump-") as folder:
         shutil.copyfile(library, folder / "kernel.so")
         (folder / "kernel.so").chmod(0o644)
         command = ("objdump", *options, "-w", str(folder / "kernel.so"))

@@ -7,25 +7,29 @@ nobody wrote, synccheck barriers that not every thread reaches. The candidate's 
 from __future__ import annotations
 
 import re
-import tempfile
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.profile.under_tool import find_tool, reason_against, watched
 from ridgeline.tools.records.codec import Record
+from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.problem import Signature
 from ridgeline.tools.records.results import Verdict
 from ridgeline.tools.records.vocabulary import ReasonCode, Status
 from ridgeline.tools.sandbox.process import ExitStatus
-from ridgeline.tools.sandbox.rules import Confined, claim_workdir
+from ridgeline.tools.sandbox.rules import Confined, temporary_workdir
 from ridgeline.tools.sandbox.sandbox import Sandbox
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 FOUND_EXIT_CODE = 86
 """compute-sanitizer's exit status for findings, as its options set it; the host never exits with it."""
 MOST_FINDINGS = 8
+_MOST_READ = 200
+"""Most findings that are told apart; the lines are a program's own text."""
+_LINE_CHARACTERS = 500
 _LINE = re.compile(r"^========= ?(.*)$", re.MULTILINE)
 _SUMMARY = re.compile(r"^[A-Z]+ SUMMARY: \d+")
 _OFFSET = re.compile(r"\+0x[0-9a-f]+|\b0x[0-9a-f]+ in ")
@@ -65,15 +69,13 @@ class SanitizerReport(Record):
     def verdict(self, *, sandbox_tier: str, verify_s: float = 0.0) -> Verdict:
         """Return the report as a certificate keeps it: refused as unsupported where no tool could run."""
         if self.skipped:
-            status, code, reason = Status.REFUSED, ReasonCode.INTERFACE_UNSUPPORTED, self.skipped
+            verdict = Verdict.failed(Finding(code=ReasonCode.INTERFACE_UNSUPPORTED, reason=self.skipped))
         elif self.reason:
-            status, code, reason = Status.RUNTIME_ERROR, ReasonCode.CRASHED, self.reason
+            verdict = Verdict.failed(Finding(code=ReasonCode.CRASHED, reason=self.reason))
         else:
             skipped = "; ".join(f"without {e.tool}: {e.skipped}" for e in self.examinations if e.skipped)
-            status, code, reason = Status.OK, ReasonCode.NONE, skipped
-        return Verdict(
-            status=status, reason_code=code, reason=reason[:600], sandbox_tier=sandbox_tier, verify_s=verify_s
-        )
+            verdict = Verdict(status=Status.OK, reason=skipped)
+        return replace(verdict, reason=verdict.reason[:600], sandbox_tier=sandbox_tier, verify_s=verify_s)
 
 
 def examine(
@@ -96,8 +98,7 @@ def examine(
         return SanitizerReport(skipped=f"compute-sanitizer {reason}")
     examinations = []
     for tool in tools:
-        with tempfile.TemporaryDirectory(prefix="ridgeline-sanitizer-") as name:
-            folder = claim_workdir(Path(name))
+        with temporary_workdir("ridgeline-sanitizer-") as folder:
             confined = watched(
                 runner, found, sanitizer_options(tool), signature=signature, library=library, folder=folder
             )
@@ -164,7 +165,8 @@ def read_findings(output: str) -> tuple[str, ...]:
             blocks.append([])
         elif blocks and blocks[-1]:
             blocks[-1].append(line)
-    counts = Counter(_one_line(block) for block in blocks if block and not _is_the_tools_own(block))
+    found = (block for block in blocks if block and not _is_the_tools_own(block))
+    counts = Counter(_one_line(block) for block in islice(found, _MOST_READ))
     lines = [what if n == 1 else f"{what} ({n} times)" for what, n in counts.items()]
     return tuple(lines[:MOST_FINDINGS])
 
@@ -188,7 +190,7 @@ def _one_line(block: list[str]) -> str:
 
 def _without_numbers(text: str) -> str:
     """Return a place without offsets, parameters and folders: "at void k<(int)4>(float *)+0x10 in /a/b.cu:7"."""
-    plain = _FOLDERS.sub("", _ARGUMENTS.sub("()", _OFFSET.sub("", text)))
+    plain = _FOLDERS.sub("", _ARGUMENTS.sub("()", _OFFSET.sub("", text[:_LINE_CHARACTERS])))
     return re.sub(r"\s+", " ", plain.replace(" void ", " ")).strip()
 
 

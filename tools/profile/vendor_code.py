@@ -82,7 +82,7 @@ def cpu_work(links: Links | None, missing: str) -> OwnWork:
         how = "it links or calls what is not its own; a CPU has no profile of whose time that is"
         return OwnWork(share=None, how=how, others=others[:MOST_OTHERS])
     system = ", ".join(links.libraries) or "nothing"
-    return OwnWork(share=1.0, how=f"it links {system} and imports no loader: nobody else could do its work")
+    return OwnWork(share=1.0, how=f"it is linked with {system} alone and loads no other library while it runs")
 
 
 def with_links(work: OwnWork, links: Links | None) -> OwnWork:

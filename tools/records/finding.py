@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ridgeline.tools.records.codec import Record
@@ -27,4 +29,16 @@ class CandidateFault(Exception):
     def __init__(self, code: ReasonCode, reason: str) -> None:
         # part of a reason may be the candidate's own words, which may hold a terminal's escape sequences
         self.finding = Finding(code=code, reason="".join(char if char.isprintable() else " " for char in reason))
+        self.contender: int | None = None  # of two candidates that take turns: 0 the first, 1 the second
         super().__init__(self.finding.reason)
+
+
+@contextlib.contextmanager
+def faults_of(contender: int | None) -> Iterator[None]:
+    """Note on a fault that is raised within which of two candidates it is of, unless that was noted further inside."""
+    try:
+        yield
+    except CandidateFault as fault:
+        if fault.contender is None:
+            fault.contender = contender
+        raise

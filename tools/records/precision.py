@@ -15,6 +15,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from ridgeline.tools.errors import ProblemError
+from ridgeline.tools.records.error_map import Excess, Measure
 from ridgeline.tools.records.vocabulary import STRICTEST_FIRST, PrecisionClass
 
 NOMINAL_GATE: Mapping[PrecisionClass, float] = {
@@ -69,9 +70,6 @@ REPEAT_LIMIT: float = 1.0
 """Two runs on the same inputs may differ by this x the trial's gate (atomics), or the kernel is wrong, not just
 nondeterministic."""
 
-REDUCED = frozenset(STRICTEST_FIRST[1:])
-"""Classes looser than fp32's arithmetic."""
-
 _OUTPUT_CLASS = {"bfloat16": PrecisionClass.BF16, "float16": PrecisionClass.FP16}
 
 
@@ -102,7 +100,17 @@ class Gate:
 
     def admits(self, errors: Errors) -> bool:
         """Return whether all three distances are within the gate."""
-        return errors.overall <= self.overall and errors.worst_row <= self.row and errors.worst_element <= self.element
+        return self.excess(errors) is None
+
+    def excess(self, errors: Errors) -> Excess | None:
+        """Return the distance that is furthest beyond its limit, by its factor; None when all three are within."""
+        found = (
+            Excess(measure=Measure.OUTPUT, figure=errors.overall, limit=self.overall),
+            Excess(measure=Measure.ROW, figure=errors.worst_row, limit=self.row),
+            Excess(measure=Measure.ELEMENT, figure=errors.worst_element, limit=self.element),
+        )
+        beyond = [excess for excess in found if not excess.figure <= excess.limit]
+        return max(beyond, key=lambda excess: excess.factor) if beyond else None
 
 
 def gate_for(precision: PrecisionClass, own: Errors, *, tightened: bool = False) -> Gate:
@@ -118,28 +126,28 @@ def gate_for(precision: PrecisionClass, own: Errors, *, tightened: bool = False)
     )
 
 
-def accepted_classes(tolerance: str, output_dtypes: tuple[str, ...]) -> tuple[PrecisionClass, ...]:
+def accepted_classes(tolerance: PrecisionClass, output_dtypes: tuple[str, ...]) -> tuple[PrecisionClass, ...]:
     """Return the classes a problem accepts, strictest first; a bf16 output cannot be better than bf16.
 
     Raises:
-        ProblemError: the tolerance is not a class.
+        ProblemError: the tolerance is `exact`, of which no arithmetic is.
     """
-    known = {c.value for c in STRICTEST_FIRST} | {PrecisionClass.CRFM.value}
+    known = (*STRICTEST_FIRST, PrecisionClass.CRFM)
     if tolerance not in known:
-        raise ProblemError(f"tolerance: {tolerance!r} is not one of {', '.join(sorted(known))}")
-    loosest = PrecisionClass.BF16 if tolerance == PrecisionClass.CRFM else PrecisionClass(tolerance)
+        raise ProblemError(f"tolerance: {tolerance} is not one of {', '.join(known)}")
+    loosest = PrecisionClass.BF16 if tolerance is PrecisionClass.CRFM else tolerance
     stored = max((strictness(_OUTPUT_CLASS.get(d, PrecisionClass.FP32)) for d in output_dtypes), default=0)
     last = max(stored, strictness(loosest))
     return STRICTEST_FIRST[stored : last + 1]
 
 
-def allows_tf32(tolerance: str, operand_dtypes: Collection[str], output_dtypes: tuple[str, ...]) -> bool:
+def allows_tf32(tolerance: PrecisionClass, operand_dtypes: Collection[str], output_dtypes: tuple[str, ...]) -> bool:
     """Return whether products may be taken as tf32: a class as loose is accepted, or every operand is stored in 16 bits.
 
     fp16 and bf16 have no more mantissa than tf32, so their products are exact on a tensor core that adds in fp32.
 
     Raises:
-        ProblemError: the tolerance is not a class.
+        ProblemError: the tolerance is `exact`, of which no arithmetic is.
     """
     if operand_dtypes and all(d in _OUTPUT_CLASS for d in operand_dtypes):
         return True

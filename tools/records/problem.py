@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ridgeline.tools.records.codec import Record
+from ridgeline.tools.records.module_contract import ModuleContract
 from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Interface, PrecisionClass, Role
 
 type_name = str  # a torch dtype without its prefix: "float32", "bfloat16", "int64", "bool"
@@ -53,6 +54,14 @@ class Signature(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SkippedTrial(Record):
+    """A trial that the reference does not take: no candidate meets it."""
+
+    name: str  # as in Trial
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Description(Record):
     """The contract that a kernel must meet, found by running the reference once."""
 
@@ -63,10 +72,8 @@ class Description(Record):
     flops: int  # by formula, advisory; 0 where no operation has one
     reference_sha256: str
     torch_version: str
-    module: dict[str, Any] | None = (
-        None  # interface module: how a ModelNew is made and called (tools/judge/worker/contract.py)
-    )
-    skipped_trials: tuple[str, ...] = ()  # "scaled: outside the domain of log"
+    module: ModuleContract | None = None  # interface module alone
+    skipped_trials: tuple[SkippedTrial, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,9 +90,7 @@ class Target(Record):
     @property
     def language(self) -> str:
         """Return the source language of a candidate: "cpp", "cu" or "py"."""
-        if self.interface is Interface.MODULE:
-            return "py"
-        return "cu" if self.device.kind is DeviceKind.CUDA else "cpp"
+        return self.interface.language(self.device.kind)
 
     @property
     def judge_key(self) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing import Self
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.problem import Device
-from ridgeline.tools.records.reference_mode import EAGER_MODES
+from ridgeline.tools.records.reference_mode import EAGER_MODES, ReferenceMode
 from ridgeline.tools.records.vocabulary import (
     STRICTEST_FIRST,
     Label,
@@ -29,7 +29,7 @@ SCHEMA_VERSION = 1
 class Baseline(Record):
     """PyTorch's own time for the problem in one configuration."""
 
-    name: str  # of a ReferenceMode
+    name: ReferenceMode
     precision_class: PrecisionClass | None  # None: eager itself fits no class
     median_ms: float | None  # None when it failed: `error` says why
     p10_ms: float | None = None
@@ -67,7 +67,7 @@ class Baselines(Record):
     device: Device
     entries: tuple[Baseline, ...]  # eager first
     floor: Floor
-    pending: tuple[str, ...] = ()  # names of the entries that are still to be measured, in order
+    pending: tuple[ReferenceMode, ...] = ()  # still to be measured, in order
 
     def eager_only(self) -> Baselines:
         """Return eager's times with TF32 off and on, and the floor."""
@@ -173,6 +173,29 @@ class Comparison(Record):
     second_ms: float
     blocks: int
 
+    @property
+    def status(self) -> Status:
+        """Return how the run ended."""
+        return Status.OK
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedComparison(Record):
+    """The fault of a candidate that ended an alternating run of two."""
+
+    finding: Finding
+    at_fault: int | None  # 0: the first, 1: the second, None: either may be
+
+    @property
+    def status(self) -> Status:
+        """Return how the run ended."""
+        return self.finding.status
+
+    @property
+    def reason(self) -> str:
+        """Return the finding's sentence."""
+        return self.finding.reason
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnWork(Record):
@@ -223,6 +246,17 @@ class Evaluation(Record):
     def speedup(self) -> float | None:
         """Eager's time / the candidate's, or None when it was not timed or is not `ok`."""
         return self.timing.speedup if self.status is Status.OK and self.timing else None
+
+    @property
+    def precision_class(self) -> PrecisionClass | None:
+        """The class that was measured, or None before a verdict and where no class fits."""
+        return self.verdict.precision_class if self.verdict else None
+
+    @property
+    def speedup_interval(self) -> list[float] | None:
+        """The speedup's 95 % interval, as the contracts write it."""
+        interval = self.timing.speedup_ci95 if self.timing and self.speedup is not None else None
+        return list(interval) if interval else None
 
     @property
     def sure_speedup(self) -> float | None:

@@ -25,6 +25,7 @@ class Idea(Record):
     parent_id: str | None  # a candidate's id
     second_parent_id: str | None = None  # set when the idea recombines two kernels
     model: str = ""  # "openai:o3", "offline", "user"
+    composition: tuple[str, ...] | None = None  # of an idea of the offline model, the names of all structures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,11 +6,29 @@ from enum import StrEnum
 from typing import Self
 
 
+class Sanitizers(StrEnum):
+    """The tools that examine a certificate's winner for memory errors, as the certificate names them."""
+
+    COMPILED = "address,undefined"  # AddressSanitizer and UndefinedBehaviorSanitizer, in a second build
+    TOOL = "compute-sanitizer"  # over the winner's own build
+
+
 class DeviceKind(StrEnum):
     """The kind of device that a candidate runs on; also the name of a problem's target."""
 
-    CPU = "cpu"
-    CUDA = "cuda"
+    language: str  # of a native source, as a file's name ends: "cpp" or "cu"
+    sanitizers: Sanitizers
+
+    def __new__(cls, value: str, *facts: str) -> Self:
+        """Make a member whose value is the target's name; a member without its two facts is an error at import."""
+        kind = str.__new__(cls, value)
+        kind._value_ = value
+        kind.language, tools = facts
+        kind.sanitizers = Sanitizers(tools)
+        return kind
+
+    CPU = "cpu", "cpp", Sanitizers.COMPILED
+    CUDA = "cuda", "cu", Sanitizers.TOOL
 
 
 class Interface(StrEnum):
@@ -19,6 +37,23 @@ class Interface(StrEnum):
     C = "c"
     TORCH = "torch"
     MODULE = "module"
+
+    def language(self, kind: DeviceKind) -> str:
+        """Return the language of a source for this kind of device: "cpp", "cu" or "py"."""
+        return "py" if self.has_model else kind.language
+
+    @property
+    def runs_in_python(self) -> bool:
+        """Return whether a candidate runs beside torch in a Python runner; else it runs in the native host."""
+        return self is not Interface.C
+
+    @property
+    def has_model(self) -> bool:
+        """Return whether a candidate is a file with `ModelNew`, made and given weights as the reference's model is.
+
+        Its build is what the file builds and not a library of its own.
+        """
+        return self is Interface.MODULE
 
 
 class Role(StrEnum):
@@ -56,11 +91,11 @@ class ReasonCode(StrEnum):
 
     status: Status
 
-    def __new__(cls, value: str, status: Status = Status.OK) -> Self:
-        """Make a member whose value is the code's name and which knows how an evaluation with it ended."""
+    def __new__(cls, value: str, *statuses: Status) -> Self:
+        """Make a member whose value is the code's name; a member without its one status is an error at import."""
         code = str.__new__(cls, value)
         code._value_ = value
-        code.status = status
+        (code.status,) = statuses
         return code
 
     NONE = "none", Status.OK
@@ -131,6 +166,14 @@ class PrecisionClass(StrEnum):
     FP8 = "fp8"
     CRFM = "crfm"
 
+    @property
+    def is_reduced(self) -> bool:
+        """Return whether the class is looser than fp32's arithmetic: a GPU's kernel of it faces eager with TF32 on.
+
+        `crfm` is: an error has that class where it passes the 1e-2 rule and meets no class's gates.
+        """
+        return self not in (PrecisionClass.EXACT, PrecisionClass.FP32)
+
 
 STRICTEST_FIRST = (
     PrecisionClass.FP32,
@@ -149,6 +192,32 @@ class Purpose(StrEnum):
     TUNE = "tune"
     CERTIFY = "certify"
     EVALUATE = "evaluate"
+
+
+SEARCHED = (Purpose.SEARCH, Purpose.TUNE)
+"""The purposes that find a search's kernels."""
+
+
+class SearchOutcome(StrEnum):
+    """The end of a search: the stop rule that ended it, or that it ended without a gain."""
+
+    FINISHED = "finished"  # every round is done
+    BUDGET = "budget"
+    AT_FLOOR = "at_floor"
+    STALLED = "stalled"
+    NO_GAIN = "no_gain"  # no kernel is certified faster than eager
+
+
+class RunState(StrEnum):
+    """The state of a run: its search's outcome, or that the search is not over."""
+
+    RUNNING = "running"
+    STOPPED = "stopped"
+    FINISHED = SearchOutcome.FINISHED.value
+    BUDGET = SearchOutcome.BUDGET.value
+    AT_FLOOR = SearchOutcome.AT_FLOOR.value
+    STALLED = SearchOutcome.STALLED.value
+    NO_GAIN = SearchOutcome.NO_GAIN.value
 
 
 class Category(StrEnum):
@@ -171,6 +240,9 @@ class Origin(StrEnum):
     TUNE = "tune"
     FILE = "file"
 
+
+LANGUAGES = tuple(dict.fromkeys(interface.language(kind) for interface in Interface for kind in DeviceKind))
+"""The languages of a candidate's source: "cpp", "cu", "py"."""
 
 TORCH_MODULE = "ridgeline_candidate"
 """The Python name of a torch extension, which its build defines and its runner imports."""

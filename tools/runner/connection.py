@@ -16,7 +16,7 @@ class ProtocolBroken(Exception):
     """The runner sent something that is no answer; the message says what."""
 
 
-class Connection:
+class RunnerConnection:
     """One runner's socket. The candidate can write to it too, so no line is believed to be the runner's."""
 
     def __init__(self, wire: socket.socket, *, send_timeout_s: float) -> None:

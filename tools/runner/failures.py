@@ -11,11 +11,11 @@ from ridgeline.tools.judge.process import LoadedProblem
 from ridgeline.tools.records.finding import CandidateFault
 from ridgeline.tools.records.vocabulary import ReasonCode
 from ridgeline.tools.runner.fault_address import locate
-from ridgeline.tools.runner.wire import FailureCode, Fault
+from ridgeline.tools.runner.wire import Fault, RunnerFailureCode
 from ridgeline.tools.sandbox.process import ExitStatus, Limit
 
 _SANITIZERS_SAY = ("Sanitizer", "runtime error:")  # AddressSanitizer's and UndefinedBehaviorSanitizer's own words
-_FAULTS = (FailureCode.CRASHED, FailureCode.INPUT_WRITTEN)
+_FAULTS = (RunnerFailureCode.CRASHED, RunnerFailureCode.INPUT_WRITTEN)
 _SIGNALS: dict[int, str] = {signal.SIGSEGV: "SIGSEGV", signal.SIGBUS: "SIGBUS"}  # those that the fault handler catches
 _STDERR_BYTES, _QUOTED_CHARACTERS = 1 << 16, 300
 _BY_LIMIT = {Limit.MEMORY: ReasonCode.OUT_OF_MEMORY, Limit.WALL: ReasonCode.CALL_TIMEOUT}
@@ -83,10 +83,10 @@ def last_words(stderr: IO[bytes]) -> str:
     return (found or lines[-1:] or [""])[0].strip()[:_QUOTED_CHARACTERS]
 
 
-def _code(words: Sequence[str]) -> FailureCode | None:
+def _code(words: Sequence[str]) -> RunnerFailureCode | None:
     """Return the code of a `failed` line, None where a runner of ours would not say it of a candidate."""
-    code = next((code for code in FailureCode if [code] == list(words[:1])), None)
-    return None if code is FailureCode.PROTOCOL else code
+    code = next((code for code in RunnerFailureCode if [code] == list(words[:1])), None)
+    return None if code is RunnerFailureCode.PROTOCOL else code
 
 
 def _is_of_a_sanitizer(text: str) -> bool:

@@ -6,21 +6,28 @@ import hashlib
 from pathlib import Path
 
 from ridgeline.tools.build.toolchain import build_trusted, find_toolchain
-from ridgeline.tools.engine import SANITIZERS
 from ridgeline.tools.machine.gpus import driver_library
-from ridgeline.tools.records.vocabulary import DeviceKind
+from ridgeline.tools.machine.programs import is_whole_program
+from ridgeline.tools.records.vocabulary import DeviceKind, Sanitizers
 
 _FOLDER = Path(__file__).parent / "native"
 _HOST = ("host.cpp", "host_wire.h", "wire_words.h", "host_cpu.h", "host_cuda.h", "fault_watch.h")
 _WATCHER = ("watch.cpp", "fault_watch.h", "wire_words.h", "thread_binding.h")
 _FLAGS = ("-std=c++17", "-O2", "-fopenmp")
 _CUDA_FLAGS = ("-std=c++17", "-O2", "-DRIDGELINE_CUDA", "-x", "c++")
-_SANITIZED_FLAGS = ("-std=c++17", "-O1", "-g", "-fopenmp", "-fno-omit-frame-pointer", f"-fsanitize={SANITIZERS}")
+_SANITIZED_FLAGS = (
+    "-std=c++17",
+    "-O1",
+    "-g",
+    "-fopenmp",
+    "-fno-omit-frame-pointer",
+    f"-fsanitize={Sanitizers.COMPILED}",
+)
 _LIBRARIES = ("-ldl",)
 
 
 def native_host(cache_dir: Path, *, sanitized: bool = False) -> Path:
-    """Return the path of the compiled host, compiling it when its source changed (about 2 s).
+    """Return the path of the compiled host, compiling it when it is damaged or its source changed (about 2 s).
 
     Raises:
         DeviceError: g++ is missing or cannot build it; one line says why.
@@ -54,7 +61,7 @@ def fault_watcher(cache_dir: Path) -> Path:
     """
     flags = ("-std=c++17", "-O2", "-shared", "-fPIC", "-pthread")
     library = cache_dir / "host" / f"watch-{_digest(_WATCHER, flags)}.so"
-    if not library.is_file():
+    if not is_whole_program(library):
         compiler = find_toolchain(DeviceKind.CPU).compiler
         build_trusted(
             library, [str(compiler), *flags, str(_FOLDER / _WATCHER[0]), *_LIBRARIES], what="the fault watcher"
@@ -64,7 +71,7 @@ def fault_watcher(cache_dir: Path) -> Path:
 
 def _built(cache_dir: Path, kind: DeviceKind, flags: tuple[str, ...], libraries: tuple[str, ...]) -> Path:
     host = cache_dir / "host" / f"{kind.value}-{_digest(_HOST, (*flags, *libraries))}"
-    if host.is_file():
+    if is_whole_program(host):
         return host
     compiler = find_toolchain(kind).compiler
     build_trusted(host, [str(compiler), *flags, str(_FOLDER / _HOST[0]), *libraries], what="the native host")

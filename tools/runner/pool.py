@@ -13,10 +13,10 @@ from ridgeline.tools.engine import BenchmarkTask, VerifyTask
 from ridgeline.tools.errors import EngineError, RidgelineError
 from ridgeline.tools.judge.process import LoadedProblem
 from ridgeline.tools.machine.devices import measurement_cores
-from ridgeline.tools.records.results import Timing, Verdict
+from ridgeline.tools.records.results import Comparison, FailedComparison, Timing, Verdict
 from ridgeline.tools.records.vocabulary import Status
 from ridgeline.tools.runner.failures import RunnerFailure
-from ridgeline.tools.runner.plan import FORMS, runner_plan
+from ridgeline.tools.runner.plan import RUNNERS, runner_plan
 from ridgeline.tools.runner.process import RunnerProcess
 from ridgeline.tools.runner.start import RunnerStart
 from ridgeline.tools.runner.triton_ahead import kernels_ahead
@@ -24,7 +24,7 @@ from ridgeline.tools.sandbox.sandbox import Sandbox
 
 logger = logging.getLogger(__name__)
 
-M = TypeVar("M", Verdict, Timing)
+M = TypeVar("M", bound=Verdict | Timing | Comparison | FailedComparison)
 
 _MANY_CORES = 4
 _SHORT_CALL_S = 5.0
@@ -73,7 +73,7 @@ class RunnerPool:
 
     def start_ahead(self, sandbox: Sandbox, task: VerifyTask | BenchmarkTask, problem: LoadedProblem) -> None:
         """Start the next runners like this one, while nothing is timed. A fault is ignored: the runner's own start shows it."""
-        if not FORMS[task.problem.interface].starts_ahead or task.problem.call_timeout_s < _SHORT_CALL_S:
+        if not RUNNERS[task.problem.interface].starts_ahead or task.problem.call_timeout_s < _SHORT_CALL_S:
             return
         with contextlib.suppress(RidgelineError, OSError):
             plan = runner_plan(task.problem, task.build, self._cache_dir, candidate=task.candidate)
@@ -92,7 +92,7 @@ class RunnerPool:
         was_killed = self._was_killed or any(runner.was_killed for runner in self._started)
         if result.status is not Status.RUNTIME_ERROR or not was_killed:
             return result
-        logger.warning("a runner was %s: measuring again", result.reason)
+        logger.warning("something outside killed a runner: measuring again")
         return measure()
 
     def park(self) -> None:

@@ -14,7 +14,7 @@ from ridgeline.tools.errors import EngineError
 from ridgeline.tools.judge.process import LoadedProblem
 from ridgeline.tools.machine.process_use import Threads
 from ridgeline.tools.records.vocabulary import ReasonCode
-from ridgeline.tools.runner.connection import Connection, ConnectionClosed, ProtocolBroken
+from ridgeline.tools.runner.connection import ConnectionClosed, ProtocolBroken, RunnerConnection
 from ridgeline.tools.runner.failures import Moment, RunnerFailure, explain_end, explain_failed, last_words, violation
 from ridgeline.tools.runner.start import RunnerPlan, RunnerStart
 from ridgeline.tools.runner.wire import AnswerWord, LoopTime, RequestWord, done_ns, request_line
@@ -42,7 +42,7 @@ class RunnerProcess:
         started = time.perf_counter()
         self._start = ahead or RunnerStart(sandbox, plan, problem)
         self._process = self._start.process
-        self._connection = Connection(self._start.socket, send_timeout_s=plan.load_timeout_s)
+        self._connection = RunnerConnection(self._start.socket, send_timeout_s=plan.load_timeout_s)
         self._threads = Threads(self.pid)
         try:
             self._start.bring(plan)

@@ -19,6 +19,7 @@ from typing import IO
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.judge.process import LoadedProblem
 from ridgeline.tools.judge.replies import Place
+from ridgeline.tools.machine.removal import remove_tree
 from ridgeline.tools.records.problem import ArgSpec, Signature
 from ridgeline.tools.records.vocabulary import ArgKind
 from ridgeline.tools.runner.wire import (
@@ -156,7 +157,7 @@ class RunnerStart:
         self.socket.close()
         self.stderr.close()
         if self.folder is not None:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            remove_tree(self.folder)
 
 
 def argument_lines(signature: Signature, places: Mapping[str, Place]) -> tuple[PointerLine | ScalarLine, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import tempfile
 from dataclasses import dataclass, replace
@@ -13,13 +14,15 @@ from pathlib import Path
 from ridgeline.tools.build.cache import BuildCache
 from ridgeline.tools.build.toolchain import find_toolchain
 from ridgeline.tools.errors import EngineError
+from ridgeline.tools.machine.removal import remove_tree
 from ridgeline.tools.records.problem import DescribedTarget
 from ridgeline.tools.records.results import Build
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, ReasonCode, Role, Status
 from ridgeline.tools.runner.failures import RunnerFailure
-from ridgeline.tools.runner.plan import FORMS, module_contract, runner_plan
-from ridgeline.tools.runner.wire import TRITON_KERNELS, TRITON_READY
+from ridgeline.tools.runner.plan import RUNNERS, module_setup, runner_plan
+from ridgeline.tools.runner.triton_wire import GPU_OPEN, PROGRESS, InputForm, TritonSpec
+from ridgeline.tools.runner.wire import TRITON_KERNELS
 from ridgeline.tools.sandbox.process import Limit
 from ridgeline.tools.sandbox.python import python_command
 from ridgeline.tools.sandbox.sandbox import Confined, ExitStatus, Sandbox, claim_workdir
@@ -46,49 +49,58 @@ def kernels_ahead(
         RunnerFailure: the module failed when it was called.
         EngineError: the sandbox could not be set up, or the GPU not be opened in it.
     """
-    is_possible = FORMS[problem.interface].may_use_triton and problem.device.kind is DeviceKind.CUDA
+    is_possible = RUNNERS[problem.interface].may_use_triton and problem.device.kind is DeviceKind.CUDA
     if not is_possible or "triton" not in candidate.source:
         return None
     cache = BuildCache(cache_dir)
-    # the contract holds `forward`'s scalars too: a kernel may be compiled for their values
+    # the spec holds `forward`'s scalars too: a kernel may be compiled for their values
     made_by = [_VERSION, _triton_version(), build.key, problem.device.driver]
-    parts = [*made_by, json.dumps(module_contract(problem, candidate)), _inputs(problem)]
-    key = hashlib.sha256(f"triton {json.dumps(parts)}".encode()).hexdigest()
+    spec = TritonSpec(module=module_setup(problem, candidate), inputs=_inputs(problem))
+    key = hashlib.sha256(f"triton {json.dumps([*made_by, spec.to_json()])}".encode()).hexdigest()
     found = cache.find(key)
     if found is None:
-        found = _compiled(_Made(problem, candidate, build, key), cache, sandbox)
+        found = _compiled(_Compilation(problem, candidate, build, spec, key), cache, sandbox)
     if found.library_path is None:
         raise EngineError("the build cache lost what Triton compiled")
     return Path(found.library_path)
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
+class _Compilation:
     problem: DescribedTarget
     candidate: Candidate
     build: Build
+    spec: TritonSpec
     key: str  # of its kernels
 
 
-def _compiled(made: _Made, cache: BuildCache, sandbox: Sandbox) -> Build:
+def _compiled(asked: _Compilation, cache: BuildCache, sandbox: Sandbox) -> Build:
     folder = Path(tempfile.mkdtemp(prefix="triton-", dir=cache.root / "tmp"))
     try:
-        shutil.copyfile(str(made.build.library_path), folder / _BUNDLE)
-        spec = {"module": module_contract(made.problem, made.candidate), "inputs": _inputs(made.problem)}
-        (folder / _SPEC).write_text(json.dumps(spec), encoding="utf-8")
-        confined = _confined(made, cache.root)
-        ended, said = sandbox.run(replace(confined, workdir=claim_workdir(folder)))
+        shutil.copyfile(str(asked.build.library_path), folder / _BUNDLE)
+        (folder / _SPEC).write_text(json.dumps(asked.spec.to_json()), encoding="utf-8")
+        confined = replace(_confined(asked, cache.root), workdir=claim_workdir(folder))
+        ended, said, was_open = _run(sandbox, confined)
         if not ended.is_success:
-            raise _failure(ended, said)
-        return cache.publish(Build(key=made.key, status=Status.OK), folder / TRITON_KERNELS)
+            raise _failure(ended, said, was_open=was_open)
+        return cache.publish(Build(key=asked.key, status=Status.OK), folder / TRITON_KERNELS)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_tree(folder)
 
 
-def _failure(ended: ExitStatus, said: str) -> RunnerFailure | EngineError:
+def _run(sandbox: Sandbox, confined: Confined) -> tuple[ExitStatus, str, bool]:
+    """Return how the process ended, what it printed, and whether it told that the GPU was open."""
+    ours, theirs = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    with open(ours, "rb", buffering=0) as progress:
+        with open(theirs, "wb"):
+            ended, said = sandbox.run(confined, pass_fds={PROGRESS: theirs})
+        return ended, said, progress.read(len(GPU_OPEN)) == GPU_OPEN
+
+
+def _failure(ended: ExitStatus, said: str, *, was_open: bool) -> RunnerFailure | EngineError:
     """Return the machine's fault when the GPU was not open yet, and the module's fault afterwards."""
     words = _last_words(said) or ended.message
-    if TRITON_READY not in said:
+    if not was_open:
         return EngineError(f"Triton cannot be run ahead: {words}")
     code = _CODES.get(ended.limit, ReasonCode.CRASHED)
     return RunnerFailure(code, f"while Triton compiled its kernels: {words}")
@@ -99,13 +111,13 @@ def _last_words(said: str) -> str:
     return " | ".join(line.strip() for line in said.splitlines()[-_LAST_LINES:] if line.strip())[-_LAST_CHARACTERS:]
 
 
-def _confined(made: _Made, cache_dir: Path) -> Confined:
+def _confined(asked: _Compilation, cache_dir: Path) -> Confined:
     """Return a runner's confinement, but with processes: a C compiler and ptxas."""
-    runner = runner_plan(made.problem, made.build, cache_dir, candidate=made.candidate).confined
+    runner = runner_plan(asked.problem, asked.build, cache_dir, candidate=asked.candidate).confined
     return replace(
         runner,
         command=python_command("runner.worker.triton_main", _BUNDLE, _SPEC, TRITON_KERNELS),
-        readable=(*runner.readable, *find_toolchain(made.problem.device.kind).readable),
+        readable=(*runner.readable, *find_toolchain(asked.problem.device.kind).readable),
         limits=replace(runner.limits, wall_s=_LIMIT_S, processes=_PROCESSES),
         allow_processes=True,
         cpus=(),
@@ -120,10 +132,6 @@ def _triton_version() -> str:
         return ""
 
 
-def _inputs(problem: DescribedTarget) -> list[dict[str, object]]:
+def _inputs(problem: DescribedTarget) -> tuple[InputForm, ...]:
     inputs = problem.description.signature.with_role(Role.INPUT)
-    return [
-        {"shape": list(a.shape), "strides": list(a.strides), "dtype": a.dtype}
-        for a in inputs
-        if a.kind is ArgKind.TENSOR
-    ]
+    return tuple(InputForm(shape=a.shape, strides=a.strides, dtype=a.dtype) for a in inputs if a.kind is ArgKind.TENSOR)

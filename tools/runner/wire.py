@@ -10,8 +10,9 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Self
+from typing import Self
 
+from ridgeline.tools.records.module_contract import ModuleSetup
 from ridgeline.tools.records.vocabulary import DeviceKind, ReasonCode, Role
 
 VERSION = 1
@@ -21,8 +22,6 @@ FIRST_REGION = SOCKET + 1
 """The descriptor of the judge's first region; the others follow it."""
 LONGEST_LINE_BYTES = 4096
 """The longest line that a runner may send."""
-TRITON_READY = "triton_main: the GPU is open"
-"""Printed by the process that compiles a module's Triton kernels, before anything of the candidate runs."""
 TRITON_KERNELS = "triton.zip"
 """The file beside a candidate's library that holds its Triton kernels, when they were compiled ahead."""
 _MOST_DIGITS = 19  # of an int64
@@ -79,7 +78,7 @@ class FaultWord(StrEnum):
     WRITE = "write"
 
 
-class FailureCode(StrEnum):
+class RunnerFailureCode(StrEnum):
     """The code of a `failed` line; each maps to one reason of a verdict."""
 
     reason_code: ReasonCode
@@ -188,12 +187,12 @@ class PythonSetup:
 
     device: DeviceKind
     watcher: str  # path of the library that tells where a fault was
-    module: Mapping[str, Any] | None = None  # interface module: the source, and how a ModelNew is made and called
+    module: ModuleSetup | None = None  # interface module alone
 
     def lines(self) -> list[str]:
         """Return the lines of this part."""
         lines = [f"{SetupWord.DEVICE} {self.device.value}", f"{SetupWord.WATCHER} {self.watcher}"]
-        return lines if self.module is None else [*lines, f"{SetupWord.MODULE} {json.dumps(self.module)}"]
+        return lines if self.module is None else [*lines, f"{SetupWord.MODULE} {json.dumps(self.module.to_json())}"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,7 +264,7 @@ def _python_setup(single: Mapping[str, str]) -> PythonSetup | None:
     return PythonSetup(
         device=DeviceKind(single[SetupWord.DEVICE]),
         watcher=single[SetupWord.WATCHER],
-        module=None if module is None else json.loads(module),
+        module=None if module is None else ModuleSetup.from_json(json.loads(module)),
     )
 
 
@@ -324,7 +323,7 @@ def done_line(nonce: str, elapsed_ns: int) -> str:
     return f"{AnswerWord.DONE} {nonce} {elapsed_ns}"
 
 
-def failed_line(code: FailureCode, message: str) -> str:
+def failed_line(code: RunnerFailureCode, message: str) -> str:
     """Return what a runner says before it ends, without a line end."""
     return f"{AnswerWord.FAILED} {code} {message}"
 

@@ -10,8 +10,9 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from ridgeline.tools.errors import SandboxError
+from ridgeline.tools.errors import SandboxError, StorageError
 from ridgeline.tools.machine.places import default_cache_dir
+from ridgeline.tools.machine.programs import is_whole_program
 
 _SOURCES = Path(__file__).parent / "native"
 _FLAGS = ("-std=c++17", "-O2", "-fno-exceptions", "-fstack-protector-strong")
@@ -19,18 +20,19 @@ _BUILD_LIMIT_S = 120.0  # 1 s on a quiet core
 
 
 def build_launcher(folder: Path | None = None) -> Path:
-    """Return the path of the compiled launcher, compiling it when its sources changed (about 1 s).
+    """Return the path of the compiled launcher, compiling it when it is damaged or its sources changed (about 1 s).
 
     Only its owner may write to `folder`, and everyone may read it.
 
     Raises:
         SandboxError: there is no g++, or it cannot build the launcher.
+        StorageError: `folder` cannot be written.
     """
     folder = folder or default_cache_dir() / "sandbox"
     sources = sorted(_SOURCES.glob("confine*"))
     digest = hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()[:16]
     launcher = folder / f"confine-{digest}"
-    if _is_ours(launcher):
+    if _is_ours(launcher) and is_whole_program(launcher):
         return launcher
     compiler = shutil.which("g++")
     if compiler is None:
@@ -45,7 +47,9 @@ def build_launcher(folder: Path | None = None) -> Path:
     except subprocess.TimeoutExpired as error:
         raise SandboxError(f"g++ did not build the sandbox's launcher within {_BUILD_LIMIT_S:.0f} s") from error
     except OSError as error:
-        raise SandboxError(f"{folder}: cannot keep the sandbox's launcher there: {error.strerror}") from error
+        reason = (error.strerror or str(error)).lower()
+        remedy = "set RIDGELINE_CACHE_DIR to a folder of yours that has room"
+        raise StorageError(f"{folder}: the sandbox's launcher cannot be kept there: {reason}; {remedy}") from error
     return launcher
 
 

@@ -10,7 +10,7 @@ import socket
 import struct
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from typing import IO, Self
@@ -89,6 +89,7 @@ class SandboxedProcess:
         self.stderr: IO[bytes] | None = launched.stderr
         self._launched = launched
         self._status = status
+        self._is_told_to_end = False
         self._exit: ExitStatus | None = None
 
     @property
@@ -121,6 +122,7 @@ class SandboxedProcess:
     def kill(self) -> ExitStatus:
         """End the program with every process that it started, and return how it ended."""
         if self.poll() is None:
+            self._is_told_to_end = True
             self._status.shutdown(socket.SHUT_WR)  # the guard sees the hang-up and ends the tree
             try:
                 wait_for(self._launched, 2.0)
@@ -164,7 +166,12 @@ class SandboxedProcess:
                 lines.append(line.decode(errors="replace"))
         except (BlockingIOError, ConnectionResetError):
             pass  # all that was sent has been read
-        return parse_status(lines, returncode)
+        ended = parse_status(lines, returncode)
+        if ended.limit is Limit.STOPPED and not self._is_told_to_end:
+            # in tier B the inner guard takes the outer one's end for this process's hang-up
+            number = -returncode if returncode < 0 else None
+            ended = replace(ended, limit=Limit.NONE, signal=number, message=_LOST_SUPERVISOR, has_lost_supervisor=True)
+        return ended
 
 
 def launch(

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+
+from ridgeline.tools.machine.removal import remove_tree
 
 # As root the sandbox becomes this user first. No service runs as this user: Debian and systemd leave 65520 to 65533
 # unassigned. A container that maps 65536 ids has the user too.
@@ -94,3 +98,13 @@ def claim_workdir(path: Path) -> Path:
             for name in files:
                 os.chown(os.path.join(folder, name), uid, uid, follow_symlinks=False)
     return path
+
+
+@contextmanager
+def temporary_workdir(prefix: str, parent: Path | None = None) -> Iterator[Path]:
+    """Yield a new folder that confined code may write to, in `parent` or the system's folder for such; then remove it."""
+    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+    try:
+        yield claim_workdir(folder)
+    finally:
+        remove_tree(folder)

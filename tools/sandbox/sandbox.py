@@ -88,9 +88,12 @@ class Sandbox:
         passed = [*numbers.values()] if numbers else [*pass_fds]
         return launch(argv, ours=ours, guards_fd=guards_fd, pass_fds=passed, stdin=stdin, stdout=stdout, stderr=stderr)
 
-    def run(self, confined: Confined) -> tuple[ExitStatus, str]:
+    def run(self, confined: Confined, *, pass_fds: Sequence[int] | Mapping[int, int] = ()) -> tuple[ExitStatus, str]:
         """Run `confined` to its end and return how it ended with what it printed on stdout and stderr."""
-        with tempfile.TemporaryFile() as output, self.start(confined, stdout=output, stderr=output) as process:
+        with (
+            tempfile.TemporaryFile() as output,
+            self.start(confined, pass_fds=pass_fds, stdout=output, stderr=output) as process,
+        ):
             ended = process.wait()
             output.seek(0)
             return ended, output.read().decode(errors="replace")
@@ -121,6 +124,7 @@ def probe_sandbox(*, allow_unsafe: bool = False) -> SandboxReport:
 
     Raises:
         SandboxError: no tier works, and `allow_unsafe` is not given.
+        StorageError: the cache folder, which holds the sandbox's launcher, cannot be written.
     """
     report = _probe()
     if report.tier is Tier.NONE and not allow_unsafe:

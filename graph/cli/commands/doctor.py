@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
 
-from rich.console import Console
 from rich.table import Table
 
+from ridgeline.graph.cli.console import make_console
 from ridgeline.tools.build.toolchain import installed_version, toolchain_for
 from ridgeline.tools.errors import DeviceError, RidgelineError
 from ridgeline.tools.machine.devices import detect_device
@@ -61,7 +61,7 @@ def _print(checks: list[Check]) -> None:
     for check in checks:
         mark = "[green]ok[/]" if check.is_fine else "[red]missing[/]" if check.is_needed else "[yellow]none[/]"
         table.add_row(mark, check.item, check.detail + (f"\n[dim]{check.remedy}[/]" if check.remedy else ""))
-    Console(highlight=False).print(table)
+    make_console().print(table)
 
 
 def _python() -> Iterator[Check]:

@@ -8,18 +8,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
+from ridgeline.graph.cli.console import make_console
+from ridgeline.graph.cli.request import PROBLEM_SUFFIXES
 from ridgeline.graph.session.api import evaluate
 from ridgeline.tools.errors import ProblemError
-
-PROBLEM_SUFFIXES = (".yaml", ".yml")
-"""No kernel ends so."""
 
 
 def execute(args: argparse.Namespace) -> int:
     """Print each file's verdict as it comes, as one JSON line with `--json`; 0 whatever the verdicts."""
-    console = Console(highlight=False)
+    console = make_console()
 
     def show(line: dict[str, Any]) -> None:
         if args.json:

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ridgeline.graph.cli.console import make_console
 from ridgeline.problems.kernelbench import Imported, import_file, kernelbench_files
 from ridgeline.problems.spec import load_problem
 from ridgeline.tools.judge.memory_check import in_gb
@@ -53,6 +53,7 @@ def _checked(imported: list[Imported], device_name: str) -> Iterator[Row]:
     from ridgeline.tools.judge.outline import OPEN
     from ridgeline.tools.judge.outline_process import OutlineProcess
     from ridgeline.tools.machine.devices import detect_device
+    from ridgeline.tools.records.vocabulary import PrecisionClass
 
     device = detect_device(device_name)
     with OutlineProcess() as outlines:
@@ -62,7 +63,7 @@ def _checked(imported: list[Imported], device_name: str) -> Iterator[Row]:
                 yield row
                 continue
             spec = load_problem(each.problem)
-            found = outlines.outline(spec.reference_source(device.kind), spec.tolerance).on(device)
+            found = outlines.outline(spec.reference_source(device.kind), PrecisionClass(spec.tolerance)).on(device)
             yield row | {
                 "runnable": None if found.code in OPEN else not found.code,
                 "code": found.code,
@@ -72,7 +73,7 @@ def _checked(imported: list[Imported], device_name: str) -> Iterator[Row]:
 
 
 def _print(rows: list[Row], out: Path, *, is_checked: bool) -> None:
-    console = Console(highlight=False)
+    console = make_console()
     table = Table(box=None, pad_edge=False)
     for name in ("file", "problem", "judging, about", "runs", "reason"):
         table.add_column(name, overflow="fold")

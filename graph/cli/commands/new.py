@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from pathlib import Path
 
@@ -12,5 +13,5 @@ from ridgeline.problems.new import new_problem
 def execute(args: argparse.Namespace) -> int:
     """Write DIR/NAME/problem.yaml and say what to do with it."""
     path = new_problem(args.name, Path(args.reference), Path(args.out))
-    sys.stdout.write(f"wrote {path}\nsearch it with: ridgeline run {path}\n")
+    sys.stdout.write(f"wrote {path}\nsearch it with: {shlex.join(['ridgeline', 'run', str(path)])}\n")
     return 0

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
+from ridgeline.graph.cli.console import make_console
 from ridgeline.graph.cli.keyless import keyless_targets
 from ridgeline.problems.spec import load_problem, shipped_problems
 
@@ -29,7 +29,7 @@ def execute(args: argparse.Namespace) -> int:
     for row in rows:
         targets, seeds = " ".join(row["targets"]), " ".join(row["seed_kernels"])
         table.add_row(row["name"], row["interface"], targets, row["tolerance"], _keyless_words(row), seeds)
-    console = Console(highlight=False)
+    console = make_console()
     console.print(table)
     console.print("\nridgeline run NAME searches one of these; ridgeline new makes one of your own.", soft_wrap=True)
     console.print(

@@ -7,21 +7,19 @@ import json
 import sys
 from pathlib import Path
 
-from rich.console import Console
-
 from ridgeline.checkpoints.runs import find_run
+from ridgeline.graph.cli.arguments import NEWEST
+from ridgeline.graph.cli.console import make_console
 from ridgeline.graph.cli.foreground import run_shown
-from ridgeline.graph.cli.request import ignored_lines, request_of
+from ridgeline.graph.cli.request import PROBLEM_SUFFIXES, ignored_lines, request_of
 from ridgeline.graph.session.options import RUNS, SearchRequest
 from ridgeline.tools.errors import ProblemError
-
-PROBLEM_SUFFIXES = (".yaml", ".yml")
 
 
 def execute(args: argparse.Namespace) -> int:
     """Run the search and return 0, or 129, 130 or 143 after a signal."""
     search = _request(args).resolve()
-    console = Console(stderr=args.json, highlight=False)
+    console = make_console(stderr=args.json)
     result, stop = run_shown(console, search, warnings=ignored_lines(vars(args), search), is_plain=args.plain)
     if result is not None and args.json:
         sys.stdout.write(json.dumps(result.report) + "\n")
@@ -31,17 +29,18 @@ def execute(args: argparse.Namespace) -> int:
 
 def _request(args: argparse.Namespace) -> SearchRequest:
     """Return the request; ProblemError, with what to type, when the words name neither a problem nor a run."""
-    problem, word = args.problem, args.resume
+    problem, is_resumed = args.problem, args.resume is not None
+    word = None if args.resume is NEWEST else args.resume
     if word and problem is None and word.endswith(PROBLEM_SUFFIXES):
-        problem, word = word, ""  # argparse cannot tell an option's optional value from what follows it
+        problem, word = word, None  # argparse cannot tell an option's optional value from what follows it
     run_dir = Path(args.run_dir) if args.run_dir else None
-    if word is not None and (named := word or run_dir):
+    if is_resumed and (named := word or run_dir):
         run_dir = find_run(run_dir.parent if run_dir else RUNS, named)
-    elif problem is None and word is not None:
+    elif problem is None and is_resumed:
         raise ProblemError("run: --resume needs to know of what: ridgeline run problem.yaml --resume, or --resume RUN")
     elif problem is None:
         raise ProblemError(
             "run: no problem was named; try ridgeline run quickstart, or ridgeline run path/to/problem.yaml "
             "(ridgeline problems lists what ships, ridgeline new makes one of your own module)"
         )
-    return request_of(vars(args), problem=problem, run_dir=run_dir, resume=word is not None)
+    return request_of(vars(args), problem=problem, run_dir=run_dir, resume=is_resumed)

@@ -12,10 +12,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.archive import FILE_NAME, Archive
+from ridgeline.checkpoints.report.wording import ending
 from ridgeline.checkpoints.result import show_run
-from ridgeline.checkpoints.runs import find_run, state_now
-from ridgeline.graph.cli.summary import winner_lines
+from ridgeline.checkpoints.run_record import RunRecord
+from ridgeline.checkpoints.runs import find_run, matching_runs, read_run, run_folders, state_now
+from ridgeline.graph.cli.console import make_console
+from ridgeline.graph.cli.summary import round_lines, winner_lines
 from ridgeline.graph.session.options import RUNS
 from ridgeline.tools.wording import counted
 
@@ -24,22 +27,51 @@ WIDE = 100
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Print rounds, ideas, the lineage of the best and the cost; one JSON object with `--json`."""
-    run = find_run(RUNS, args.run)
+    """Print rounds, ideas, the lineage of the best and the cost, or without a run the list of runs; JSON with `--json`."""
+    console = make_console()
+    if args.run is None:
+        return _list_runs(console, as_json=args.json)
+    matches = [] if (Path(args.run) / FILE_NAME).is_file() else matching_runs(RUNS, args.run)
+    run = matches[-1] if matches else find_run(RUNS, args.run)
     with Archive.open_read_only(run) as archive:
         shown = show_run(archive)
-        state = state_now(run, archive.run())
+        record = archive.run()
     if args.json:
         sys.stdout.write(json.dumps(shown, indent=2) + "\n")
         return 0
-    console = Console(highlight=False)
-    console.print(f"{shown['problem']} ({shown['run']}): {state}", markup=False)
+    if len(matches) > 1:
+        told = f"the newest of the {len(matches)} runs called {args.run}…; ridgeline show lists all"
+        console.print(told, markup=False, soft_wrap=True)
+    state = state_in_words(run, record)
+    console.print(f"{shown['problem']} ({shown['run']}): {state}", markup=False, soft_wrap=True)
     _print_winner(console, shown, run)
     _print_baselines(console, shown)
-    _print_rounds(console, shown["rounds"])
+    for line in round_lines(shown["rounds"]):
+        console.print(line, markup=False)
     _print_ideas(console, shown["ideas"])
     _print_lineage(console, shown["lineage"])
-    _print_cost(console, shown["cost"])
+    _print_cost(console, shown["cost"], is_keyless=record.is_keyless)
+    return 0
+
+
+def state_in_words(run: Path, record: RunRecord) -> str:
+    """Return how a run ended, or that it goes on."""
+    return ending(state_now(run, record), record.stop_reason)
+
+
+def _list_runs(console: Console, *, as_json: bool) -> int:
+    """Print every run of ./runs, oldest first, with its problem and how it ended."""
+    found = [(run, record) for run in run_folders(RUNS) if (record := read_run(run)) is not None]
+    if as_json:
+        listed = [
+            {"run": run.name, "problem": record.problem_name, "state": state_now(run, record)} for run, record in found
+        ]
+        sys.stdout.write(json.dumps(listed, indent=2) + "\n")
+        return 0
+    for run, record in found:
+        console.print(f"{run.name}  {state_in_words(run, record)}", markup=False, soft_wrap=True)
+    if not found:
+        console.print(f"there is no run in {RUNS}; ridgeline run quickstart begins one", markup=False, soft_wrap=True)
     return 0
 
 
@@ -51,12 +83,12 @@ def _print_winner(console: Console, shown: dict[str, Any], run: Path) -> None:
     lines = winner_lines(
         best,
         state=shown["state"],
-        certified=is_its and certificate["passed"],
+        certified=is_its and bool(certificate.get("passed")),
         run_dir=run,
         source_path=source_path if source_path and source_path.exists() else None,
     )
-    if certificate and not certificate["passed"]:
-        lines.append(f"{certificate.get('candidate', {}).get('id')} was not certified: {certificate['reason']}")
+    if certificate and not certificate.get("passed"):
+        lines.append(f"{certificate.get('candidate', {}).get('id')} was not certified: {certificate.get('reason')}")
     for line in lines:
         console.print(line, markup=False, soft_wrap=True)
 
@@ -65,13 +97,6 @@ def _print_baselines(console: Console, shown: dict[str, Any]) -> None:
     times = [f"{b['name']} {b['median_ms']:.3f} ms" for b in shown["baselines"] if b["median_ms"] is not None]
     floor = f"; floor {shown['floor_ms']:.3f} ms" if shown["floor_ms"] is not None else ""
     console.print(f"PyTorch: {', '.join(times) or 'not measured'}{floor}", markup=False)
-
-
-def _print_rounds(console: Console, rounds: list[dict[str, Any]]) -> None:
-    for entry in rounds:
-        speedup = entry.get("best_speedup")
-        best = f"best {speedup:.2f}x eager ({entry.get('best_id')})" if speedup else "no correct kernel yet"
-        console.print(f"  round {entry['round']}: {best}", markup=False)
 
 
 def _print_ideas(console: Console, ideas: list[dict[str, Any]]) -> None:
@@ -95,12 +120,16 @@ def _print_lineage(console: Console, lineage: list[dict[str, Any]]) -> None:
         console.print(f"  {step['id']:<16} {speedup:>7}  {step.get('idea') or step['origin']}", markup=False)
 
 
-def _print_cost(console: Console, cost: dict[str, Any]) -> None:
-    calls = cost["model_calls"]
+def _print_cost(console: Console, cost: dict[str, Any], *, is_keyless: bool) -> None:
+    calls = cost["model_calls"]["calls"]
+    asked = (
+        f"no language model ({counted(calls, 'answer')} of the offline one)"
+        if is_keyless
+        else f"{counted(calls, 'model call')}, {counted(cost['tokens'], 'token')}, ${cost['usd']:.2f}"
+    )
     on_gpu = f" and {cost['gpu_seconds']:.0f} s on the GPU" if cost["gpu_seconds"] else ""
     console.print(
-        f"cost: {counted(calls['calls'], 'model call')}, {counted(cost['tokens'], 'token')}, ${cost['usd']:.2f}; "
-        f"judging took {cost['cpu_seconds']:.0f} s on the CPU{on_gpu}; "
+        f"cost: {asked}; judging took {cost['cpu_seconds']:.0f} s on the CPU{on_gpu}; "
         f"{cost['wall_s'] or 0:.0f} s in all",
         markup=False,
         soft_wrap=True,

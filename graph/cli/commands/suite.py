@@ -3,47 +3,40 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ridgeline.checkpoints.suite import DONE, FAILED, FAST_P, FILE_NAME, Row, Suite, find_suite, read_suite, scores
+from ridgeline.checkpoints.runs import refuse_held
+from ridgeline.checkpoints.suite import DONE, FAST_P, FILE_NAME, Row, RowState, Suite, find_suite, read_suite, scores
+from ridgeline.graph.cli.arguments import NEWEST
+from ridgeline.graph.cli.console import make_console
 from ridgeline.graph.cli.foreground import Stop, run_shown
 from ridgeline.graph.cli.request import SHAPE, request_of
+from ridgeline.graph.cli.suite_options import RENEWED, check_options, given_options
 from ridgeline.graph.cli.summary import ridgeline_program
 from ridgeline.graph.session.machine import check_machine
 from ridgeline.graph.session.options import RUNS, SearchRequest
-from ridgeline.graph.session.suite import Ended, default_suite_dir, new_suite, run_suite
+from ridgeline.graph.session.suite import REFUSALS, Ended, default_suite_dir, holds_search, new_suite, run_suite
 from ridgeline.tools.errors import RunError
 from ridgeline.tools.wording import counted
 
-OPTIONS = (
-    *SHAPE,
-    "model",
-    "device",
-    "bank",
-    "max_usd",
-    "max_tokens",
-    "max_wall_s",
-    "max_gpu_s",
-    "rng_seed",
-    "unsafe_no_sandbox",
-)
-"""Options that each search of a suite takes over from the suite's beginning."""
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def execute(args: argparse.Namespace) -> int:
     """Run the suite; 0 also with refused problems, 1 when a search failed by no fault of its problem's."""
-    console = Console(stderr=args.json, highlight=False)
-    folder, planned = _planned(args, console)
-    suite = planned or read_suite(folder)
-    _check_machine(suite, is_new=planned is not None)
+    console = make_console(stderr=args.json)
+    folder, suite = _planned(args, console)
+    _check(folder, suite)
     console.print(f"suite of {counted(len(suite.rows), 'problem')}\nfolder {folder}", markup=False, soft_wrap=True)
     stop = Stop()
 
@@ -59,7 +52,8 @@ def execute(args: argparse.Namespace) -> int:
         elif row.reason:
             console.print(f"{row.state}: {row.reason}", markup=False, soft_wrap=True)
 
-    ended = run_suite(folder, planned, search, tell)
+    planned = suite if args.resume is None else None
+    ended = run_suite(folder, planned, search, tell, options=suite.options)
     _print(console, ended, folder)
     if args.json:
         sys.stdout.write(json.dumps(ended.to_json()) + "\n")
@@ -69,7 +63,7 @@ def execute(args: argparse.Namespace) -> int:
 def _exit_code(ended: Suite, stop: Stop) -> int:
     if ended.state != "finished" and (code := stop.exit_code()) is not None:
         return code
-    return 1 if any(row.state == FAILED for row in ended.rows) else 0
+    return 1 if any(row.state is RowState.FAILED for row in ended.rows) else 0
 
 
 def _request(suite: Suite, row: Row, run_dir: Path, *, is_begun: bool) -> SearchRequest:
@@ -79,39 +73,42 @@ def _request(suite: Suite, row: Row, run_dir: Path, *, is_begun: bool) -> Search
     return request_of(words, problem=row.problem, run_dir=run_dir, resume=is_begun)
 
 
-def _planned(args: argparse.Namespace, console: Console) -> tuple[Path, Suite | None]:
-    """Return the suite's folder, and its plan when it is a new one."""
-    words = {name: getattr(args, name) for name in OPTIONS}
-    given = {name: value for name, value in words.items() if value is not None and value is not False}
+def _planned(args: argparse.Namespace, console: Console) -> tuple[Path, Suite]:
+    """Return the suite's folder, and the suite: the plan of a new one, or what the folder holds with renewed options."""
+    given = given_options(vars(args))
     if args.resume is None:
         if not args.problems:
             raise RunError(
                 "suite: no problem was named; try ridgeline suite quickstart softmax, or a folder of problems"
             )
         folder = Path(args.out) if args.out else default_suite_dir()
-        return folder, new_suite(folder, args.problems, _absolute(given))
+        return folder, new_suite(folder, args.problems, given)
     if args.problems or args.out:
         raise RunError("suite: --resume goes on with the problems and the folder it began with; leave them out")
-    if given:
-        names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-        console.print(f"warning: ignored, a suite keeps what it began with: {names}", markup=False, soft_wrap=True)
-    return find_suite(RUNS, args.resume), None
+    folder = find_suite(RUNS, "" if args.resume is NEWEST else args.resume)
+    suite = read_suite(folder)
+    check_options(folder / FILE_NAME, suite.options)
+    if ignored := [f"--{name.replace('_', '-')}" for name in given if name not in RENEWED]:
+        said = f"warning: ignored, a suite keeps what it began with: {', '.join(ignored)}"
+        console.print(said, markup=False, soft_wrap=True)
+    renewed = {name: value for name, value in given.items() if name in RENEWED}
+    return folder, replace(suite, options=suite.options | renewed)
 
 
-def _absolute(given: dict[str, Any]) -> dict[str, Any]:
-    """Return the options with an absolute path: a suite may be resumed from another folder."""
-    bank = given.get("bank")
-    return given | ({"bank": str(Path(bank).absolute())} if bank and bank != "none" else {})
-
-
-def _check_machine(suite: Suite, *, is_new: bool) -> None:
-    """Refuse a missing device, compiler or sandbox once and not for every problem."""
+def _check(folder: Path, suite: Suite) -> None:
+    """Refuse what every search that is left would meet: a device, a compiler, a model, a bank. Nothing is written."""
     from ridgeline.tools.machine.devices import detect_device
 
+    refuse_held(folder)
     device = suite.options.get("device", "cpu")
     detect_device(device)
-    if is_new:
+    left = [row for row in suite.rows if row.state not in DONE]
+    if left:
         check_machine(device, allow_unsafe="unsafe_no_sandbox" in suite.options)
+    for row in left:
+        run_dir = folder / row.run
+        with contextlib.suppress(*REFUSALS):  # these make a row of the suite
+            _request(suite, row, run_dir, is_begun=holds_search(run_dir)).resolve()
 
 
 # ------------------------------------------------------------------------------------------------------ what is shown

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.journal import Journal
-from ridgeline.graph.search.elites import SEARCHED, read_standings
-from ridgeline.tools.records.vocabulary import Status
+from ridgeline.graph.search.elites import read_standings
+from ridgeline.tools.records.vocabulary import SEARCHED, Status
+from ridgeline.tools.wording import ratio_words
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
@@ -52,6 +53,7 @@ class Board:
     steps_begun: int = 0
     best_id: str | None = None
     best_speedup: float | None = None
+    best_interval: Sequence[float] | None = None
     best_ms: float | None = None
     idea_by_candidate: dict[str, str] = field(default_factory=dict)
     history: dict[int, float] = field(default_factory=dict)  # best speedup by round
@@ -104,7 +106,9 @@ class Board:
         self.floor_ms, self.bound = event["floor_ms"], event["bound"]
 
     def _on_timing_pytorch(self, event: Mapping[str, Any]) -> None:
-        self.phase = f"timing PyTorch: {', '.join(event['pending'])}"
+        now, *later = (name.replace("_", " ") for name in event["pending"])
+        then = f"; then {', '.join(later)}" if later else ""
+        self.phase = f"timing PyTorch: {now}, which may take minutes{then}"
 
     def _on_round_started(self, event: Mapping[str, Any]) -> None:
         self.round, self.max_rounds = event["round"], event["max_rounds"]
@@ -131,21 +135,20 @@ class Board:
         if branch := self.branches.get(event["branch"]):
             branch.stage, branch.outcome = "done", describe_outcome(event)  # until a repair begins
             branch.is_correct = is_correct
-        if is_correct and (self.best_speedup is None or event["speedup"] > self.best_speedup):
-            self._set_best(event["candidate_id"], event["speedup"], event["median_ms"])
+        if is_correct and _sure(event["speedup"], event["speedup_ci95"]) > self._best_sure():
+            self._set_best(event["candidate_id"], event["speedup"], event["speedup_ci95"], event["median_ms"])
 
     def _on_round_done(self, event: Mapping[str, Any]) -> None:
         self.tokens, self.usd = event["tokens"], event["usd"]
         self.round_s.append(self.clock() - self.round_at)
         self.rounds_over, self.round_at = event["round"], self.clock()
         if event["best_speedup"] is not None:
-            self._set_best(event["best_id"], event["best_speedup"], event["best_median_ms"])
+            found = (event["best_speedup"], event["best_speedup_ci95"], event["best_median_ms"])
+            self._set_best(event["best_id"], *found)
             self.history[event["round"]] = event["best_speedup"]
 
     def _on_tune(self, event: Mapping[str, Any]) -> None:
         self.phase = f"round {self.round} of {self.max_rounds}: tuning, {event['trial']} of {event['trials']}"
-        if event["speedup"] is not None and event["speedup"] > (self.best_speedup or 0):
-            self._set_best(event["candidate_id"], event["speedup"], None)
 
     def _on_certify(self, event: Mapping[str, Any]) -> None:
         self.phase = f"certifying {event['candidate_id']}: {event['step']}"
@@ -162,9 +165,19 @@ class Board:
     def _on_warning(self, event: Mapping[str, Any]) -> None:
         self.warnings.append(event["message"])
 
-    def _set_best(self, candidate_id: str | None, speedup: float, median_ms: float | None) -> None:
-        self.best_id, self.best_speedup = candidate_id, speedup
+    def _best_sure(self) -> float:
+        return _sure(self.best_speedup, self.best_interval)
+
+    def _set_best(
+        self, candidate_id: str | None, speedup: float, interval: Sequence[float] | None, median_ms: float | None
+    ) -> None:
+        self.best_id, self.best_speedup, self.best_interval = candidate_id, speedup, interval
         self.best_ms = median_ms
+
+
+def _sure(speedup: float | None, interval: Sequence[float] | None) -> float:
+    """Return the lower end of a speedup's interval, by which the search ranks too."""
+    return interval[0] if interval else speedup or 0.0
 
 
 def recall(board: Board, archive: Archive) -> None:
@@ -176,9 +189,10 @@ def recall(board: Board, archive: Archive) -> None:
     for found in archive.evaluations():
         if found.purpose in SEARCHED:
             board.verdicts[found.candidate_id] = found.status is Status.OK and found.speedup is not None
-    board.verdicts |= {failure.candidate_id: False for failure in archive.engine_failures()}
+    board.verdicts |= {f.candidate_id: False for f in archive.engine_failures() if f.purpose in SEARCHED}
     for best in read_standings(archive)[:1]:
-        board._set_best(best.candidate.id, best.speedup, best.median_ms)  # noqa: SLF001 - this module's own
+        interval = best.evaluation.speedup_interval
+        board._set_best(best.candidate.id, best.speedup, interval, best.median_ms)  # noqa: SLF001 - this module's own
     board.history = {entry["round"]: entry["best_speedup"] for entry in rounds if entry["best_speedup"] is not None}
     ends_s = [0.0, *(float(entry.get("wall_s", 0.0)) for entry in rounds)]
     board.round_s = [end_s - begin_s for begin_s, end_s in pairwise(ends_s)]
@@ -202,9 +216,17 @@ def _recall_place(board: Board, archive: Archive, *, rounds_over: int) -> None:
 def describe_outcome(event: Mapping[str, Any]) -> str:
     """Return a finished candidate's outcome in a few words."""
     if event["status"] == "ok" and event["speedup"] is not None:
-        median = f" ({event['median_ms']:.3f} ms)" if event["median_ms"] is not None else ""
-        return f"ok {event['speedup']:.2f}x eager{median}"
+        speedup = ratio_words(event["speedup"], event["speedup_ci95"], unit="eager")
+        return f"ok {speedup}{_paired_times(event)}"
     return f"{event['status']}: {' '.join(str(event['reason']).split())[:160]}"
+
+
+def _paired_times(event: Mapping[str, Any]) -> str:
+    """Return the kernel's time and eager's in the same run; eager's own line comes from another run."""
+    if event["median_ms"] is None:
+        return ""
+    against = f" against {event['reference_ms']:.3f} ms" if event["reference_ms"] is not None else ""
+    return f", {event['median_ms']:.3f} ms{against}"
 
 
 def describe_stop(event: Mapping[str, Any], board: Board) -> str:

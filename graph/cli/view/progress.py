@@ -22,10 +22,20 @@ from rich.text import Text
 
 from ridgeline.graph.cli.view.board import Board, Branch, describe_outcome, describe_stop
 from ridgeline.tools.machine.waits import describe_wait
-from ridgeline.tools.wording import counted
+from ridgeline.tools.records.reference_mode import ReferenceMode
+from ridgeline.tools.wording import counted, ratio_words
 
 BARS = "▁▂▃▄▅▆▇█"
 STAGE_WORDS = {"write": "writing", "compile": "compiling", "verify": "verifying", "benchmark": "timing", "done": "done"}
+CERTIFY_WORDS = {
+    "sanitize": "built and run once more under memory checks",
+    "time": "timed three times, each in a new process",
+    "baselines": "every configuration of PyTorch once more: up to minutes each",
+    "compare": "in turns with the best seed kernel",
+    "own_work": "whose code the time is spent in",
+    "other_shapes": "the same source built for other sizes",
+}
+"""What the certificate's steps do, for those that take long or have a name that does not say it."""
 WARNING_SHOWN = 200
 """Characters of the newest warning on the board: three lines at 80 columns."""
 
@@ -124,14 +134,25 @@ def plain_line(event: Mapping[str, Any], board: Board) -> str:
         case "round_done":
             return f"round {event['round']} done: best {format_best(board)}{format_cost(board)}{format_left(board)}"
         case "certify":
-            mark = {None: "…", True: "passed", False: "FAILED"}[event["passed"]]
-            detail = f" ({event['detail']})" if event.get("detail") else ""
-            return f"certify {event['candidate_id']}: {event['step']} {mark}{detail}"
+            return f"certify {event['candidate_id']}: {_step_words(event)}"
         case "stopped":
             return describe_stop(event, board)
         case "warning":
             return f"warning: {event['message']}"
     return _waiting_line(event, board)
+
+
+def _step_words(event: Mapping[str, Any]) -> str:
+    """Return a certificate's step and how far it is: what it does, what it found, or why it failed."""
+    step, detail = event["step"], event.get("detail") or ""
+    if event["passed"] is None and detail:
+        return f"{step} not done ({detail})"
+    if event["passed"] is None:
+        doing = CERTIFY_WORDS.get(step)
+        return f"{step} …{f' ({doing})' if doing else ''}"
+    if event["passed"]:
+        return f"{step}: {detail}" if detail else f"{step} passed"
+    return f"{step} FAILED{f' ({detail})' if detail else ''}"
 
 
 def _waiting_line(event: Mapping[str, Any], board: Board) -> str:
@@ -234,9 +255,9 @@ def format_best(board: Board) -> str:
     """Return the best kernel so far against eager, the best baseline and the floor."""
     if board.best_speedup is None:
         return "none yet"
-    text = f"{board.best_speedup:.2f}x eager"
-    fastest, eager_ms = board.best_of_torch(), board.baselines_ms.get("eager")
-    if fastest and eager_ms and fastest[0] != "eager":
+    text = ratio_words(board.best_speedup, board.best_interval, unit="eager")
+    fastest, eager_ms = board.best_of_torch(), board.baselines_ms.get(ReferenceMode.EAGER)
+    if fastest and eager_ms and fastest[0] != ReferenceMode.EAGER:
         text += f", {board.best_speedup * fastest[1] / eager_ms:.2f}x {fastest[0].replace('_', ' ')}"
     if board.best_ms and board.floor_ms:
         text += f", {100 * board.floor_ms / board.best_ms:.0f}% of the floor's speed"

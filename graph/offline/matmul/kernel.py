@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ridgeline.graph.models.requests import Subject
 from ridgeline.graph.offline.matmul.read import Contraction
 from ridgeline.graph.offline.text.frame import tunable
 from ridgeline.tools.records.problem import Device, Signature
+
+MAX_WORKSPACE_BYTES = 1 << 30
+"""Of packed operands or of the parts of a split contraction; a structure that needs more does not apply."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,10 +18,19 @@ class Kernel:
     """One kernel to be written."""
 
     contraction: Contraction
-    signature: Signature
-    device: Device
+    subject: Subject
     structures: frozenset[str]
-    variation: int = 0
+    variation: int
+
+    @property
+    def signature(self) -> Signature:
+        """Return the arguments of `run`."""
+        return self.subject.description.signature
+
+    @property
+    def device(self) -> Device:
+        """Return the device that the kernel is for."""
+        return self.subject.device
 
     def has(self, structure: str) -> bool:
         """Tell whether the kernel is composed of a structure."""

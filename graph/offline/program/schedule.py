@@ -44,7 +44,7 @@ class Sweep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class SweepPlan:
     """A row program as sweeps; a per-row value `v` is known from the start of sweep `level[v]` on."""
 
     program: RowProgram
@@ -67,7 +67,7 @@ class Plan:
         return [found[i] for i in sorted(found)]
 
 
-def make_plan(program: RowProgram, *, moments: bool = False, online: bool = False, keep: bool = False) -> Plan:
+def plan_sweeps(program: RowProgram, *, moments: bool = False, online: bool = False, keep: bool = False) -> SweepPlan:
     """Return the sweeps of a program.
 
     Args:
@@ -89,7 +89,7 @@ def make_plan(program: RowProgram, *, moments: bool = False, online: bool = Fals
             sweeps[level[output.value.id]].stores.append(output)
     buffers = _assign_buffers(sweeps, level) if keep else 0
     rows = tuple(v for v in values if not v.space & Space.COL)
-    return Plan(program=program, sweeps=tuple(sweeps), level=level, row_values=rows, buffers=buffers)
+    return SweepPlan(program=program, sweeps=tuple(sweeps), level=level, row_values=rows, buffers=buffers)
 
 
 def has_moments(program: RowProgram) -> bool:

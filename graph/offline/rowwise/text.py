@@ -6,7 +6,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from ridgeline.graph.offline.program.ir import Load, Output, RowProgram, Space
-from ridgeline.graph.offline.program.schedule import Plan
+from ridgeline.graph.offline.program.schedule import SweepPlan
 from ridgeline.tools.records.problem import Signature
 
 INDENT = "  "
@@ -16,7 +16,7 @@ INDENT = "  "
 class RowText:
     """One source in the making."""
 
-    plan: Plan
+    plan: SweepPlan
     signature: Signature
     structures: AbstractSet[str]
     pointers: dict[Load, str] = field(init=False)  # the name of each load's pointer to its row

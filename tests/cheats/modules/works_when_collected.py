@@ -22,7 +22,7 @@ if hasattr(runner, "Caller"):
     def loop(self, first, calls):
         self._device.start()
         for i in range(calls):
-            index = (first + i) % self._setup.sets
+            index = (first + i) % self._setup.n_sets
             call = self._candidate.calls[index]
             in_time = i == calls - 1 or random.random() < 0.6
             self._kept[index] = call() if in_time else PutOff(call)

@@ -10,7 +10,9 @@ from tests.graph.memory_engine import MemoryEngine
 from tests.graph.scripted_model import ScriptedModel
 
 from ridgeline.checkpoints.bank import Bank
-from ridgeline.tools.records.vocabulary import Purpose, ReasonCode
+from ridgeline.tools.records.finding import Finding
+from ridgeline.tools.records.results import Verdict
+from ridgeline.tools.records.vocabulary import Purpose, ReasonCode, Status
 
 
 async def test_gains_beyond_three_times_the_best_baseline_are_audited(search: Search) -> None:
@@ -57,6 +59,26 @@ async def test_gain_that_its_audit_does_not_confirm_is_not_certified(search: Sea
     assert evaluation is not None and evaluation.timing is not None
     assert evaluation.reason_code is ReasonCode.TIMINGS_SPREAD
     assert "audited" not in evaluation.timing.labels
+
+
+async def test_audit_whose_verification_fails_ends_as_its_finding_says(search: Search) -> None:
+    class FailsItsAudit(MemoryEngine):
+        def _verify(self, task: Any) -> Verdict:
+            if task.step != "audit verify":
+                return super()._verify(task)
+            return Verdict.failed(Finding(code=ReasonCode.STALE_OUTPUT, reason="row 3 is the last call's"))
+
+    search.engine = FailsItsAudit()
+    search.model = ScriptedModel(kernel=lambda r: {"source": "// speed 4.5\n"})
+    await search.run(search.context(rounds=1, ideas=1, implementations=1))
+    evaluation = search.archive.evaluation("r1i0v0a0", Purpose.CERTIFY)
+    assert evaluation is not None
+    assert (evaluation.status, evaluation.reason_code) == (Status.WRONG, ReasonCode.STALE_OUTPUT)
+    certificate = search.archive.certificate()
+    assert certificate is not None
+    assert certificate["failed_before"] == [
+        {"candidate_id": "r1i0v0a0", "reason": "audit: wrong (stale_output): row 3 is the last call's"}
+    ]
 
 
 async def test_gain_beyond_ten_times_is_quarantined_and_stays_out_of_the_bank(search: Search, tmp_path: Any) -> None:

@@ -72,3 +72,38 @@ async def test_leaders_that_cannot_be_compared_are_certified_in_the_search_s_ord
     output = await search.run(search.context(rounds=1, ideas=1, implementations=2))
     assert output["best_id"] == "r1i0v1a0"
     assert any("not compared with the fastest" in e.get("message", "") for e in search.events)
+
+
+def luck_that_fails(speed: float) -> ScriptedModel:
+    return ScriptedModel(
+        kernel=lambda r: {
+            "source": f"// lucky\n// fails compare\n// speed {speed}\n" if r.variation else "// steady\n// speed 2.0\n"
+        }
+    )
+
+
+async def test_fastest_that_fails_where_it_is_compared_has_lost_to_the_next(search: Search) -> None:
+    search.engine, search.model = Lucky(), luck_that_fails(1.5)
+    output = await search.run(search.context(rounds=1, ideas=1, implementations=2))
+    certificate = search.archive.certificate()
+    assert certificate is not None and certificate["passed"]
+    assert "steady" in search.archive.candidate(output["best_id"]).source
+    assert [leader["candidate_id"] for leader in certificate["selection"]] == ["r1i0v0a0"]
+    assert [e["message"] for e in search.events if "were compared" in e.get("message", "")] == [
+        "r1i0v1a0 failed where r1i0v1a0 and r1i0v0a0 were compared: killed by SIGSEGV during a call"
+    ]
+    assert search.archive.engine_failures() == []
+
+
+async def test_kernel_that_fails_beside_the_fastest_is_no_leader(search: Search) -> None:
+    class Close(MemoryEngine):
+        def _benchmark(self, task: Any) -> Any:
+            timing = super()._benchmark(task)
+            return Timing.from_json(timing.to_json() | {"speedup_ci95": [timing.speedup - 0.2, timing.speedup + 0.2]})
+
+    search.engine, search.model = Close(), luck_that_fails(1.9)
+    output = await search.run(search.context(rounds=1, ideas=1, implementations=2))
+    certificate = search.archive.certificate()
+    assert certificate is not None and certificate["passed"]
+    assert output["best_id"] == "r1i0v0a0"
+    assert [leader["candidate_id"] for leader in certificate["selection"]] == ["r1i0v0a0"]

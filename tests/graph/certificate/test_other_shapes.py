@@ -14,6 +14,7 @@ from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.records.problem import ArgSpec, DescribedTarget, Signature
 from ridgeline.tools.records.results import Build
 from ridgeline.tools.records.vocabulary import ReasonCode, Role, Status
+from ridgeline.tools.remembering import RememberingEngine
 
 REFERENCE = "ROWS = 256\nCOLS = 768\nHEADS = 4\nEPS = 1e-5\nclass Model: ...\ndef get_inputs(): ...\n"
 
@@ -86,6 +87,7 @@ async def certificate_of(search: Search, engine: MemoryEngine) -> dict[str, Any]
     search.engine = engine
     context = search.context(rounds=1, ideas=1, implementations=1)
     context.target = dataclasses.replace(context.target, reference_source=REFERENCE)
+    context.engine = RememberingEngine(search.engine, search.archive, target=context.target)
     assert (await search.run(context))["certified"]
     certificate = search.archive.certificate()
     assert certificate is not None
@@ -103,6 +105,8 @@ async def test_source_that_does_not_build_at_another_shape_is_labelled_and_passe
     shapes = {str(s["sizes"]): s["status"] for s in certificate["other_shapes"]["shapes"]}
     assert shapes == {"{'ROWS': 128}": "ok", "{'COLS': 576}": "ok", "{'ROWS': 255, 'COLS': 767}": "compile_error"}
     assert certificate["passed"] and certificate["labels"] == ["shape_specialised"]
+    ends = [event for event in search.events_named("certify") if event["step"] == "other_shapes"]
+    assert ends[-1]["detail"] == "right at 2 of 3 other shapes"
 
 
 async def test_reference_that_runs_at_no_other_shape_is_not_said_to_name_no_size(search: Search) -> None:

@@ -11,11 +11,14 @@ from tests.graph.memory_engine import MemoryEngine
 from tests.graph.scripted_model import ScriptedModel
 from tests.graph.search.test_judging import in_a_node
 
+from ridgeline.checkpoints.engine_failures import EngineFailure
+from ridgeline.checkpoints.report.certificate_rows import certificate_rows
 from ridgeline.checkpoints.result import build_result, read_schema
 from ridgeline.graph.certificate.audit import UNCONFIRMED
 from ridgeline.graph.nodes.certify import certify
 from ridgeline.tools.errors import EngineError
-from ridgeline.tools.records.results import OwnWork
+from ridgeline.tools.records.finding import Finding
+from ridgeline.tools.records.results import Build, OwnWork
 from ridgeline.tools.records.vocabulary import DeviceKind, Purpose, ReasonCode, Status
 
 
@@ -33,7 +36,7 @@ async def test_certificate_keeps_to_its_schema_and_names_what_it_rests_on(search
     assert {len(sha256) for sha256 in certificate["hashes"].values()} == {64}
     assert certificate["versions"]["torch"] == "2.13"
     assert certificate["device"]["name"] == "Test CPU"
-    steps = {"verify", "sanitize", "time", "baselines", "audit", "compare", "own_work", "other_shapes"}
+    steps = {"build", "verify", "sanitize", "time", "baselines", "audit", "compare", "own_work", "other_shapes"}
     assert set(certificate["seconds"]) == steps
 
 
@@ -106,6 +109,16 @@ async def test_time_in_a_library_s_kernels_is_labelled_and_named(search: Search)
     assert certificate["own_work"]["others"] == ["nvjet_tst"]
 
 
+async def test_seed_that_fails_where_it_is_compared_costs_only_the_comparison(search: Search) -> None:
+    search.engine, search.model = MemoryEngine(), ScriptedModel(kernel=lambda r: {"source": "// speed 2\n"})
+    context = search.context(rounds=1, ideas=1, implementations=1)
+    (context.problem.path.parent / "seeds" / "naive.cpp").write_text("// fails compare\n// speed 0.7\n")
+    await search.run(context)
+    certificate = search.archive.certificate()
+    assert certificate is not None and certificate["passed"] and certificate["versus_seed"] is None
+    assert any("seed-naive failed: killed by SIGSEGV" in e.get("message", "") for e in search.events)
+
+
 async def test_profile_that_fails_costs_only_itself(search: Search) -> None:
     class NoProfile(MemoryEngine):
         def _profile(self, task: Any) -> Any:
@@ -114,6 +127,59 @@ async def test_profile_that_fails_costs_only_itself(search: Search) -> None:
     certificate = await certificate_of(search, NoProfile())
     assert certificate["passed"] and certificate["own_work"] is None
     assert any("certified without own_work: ncu hung" in e.get("message", "") for e in search.events)
+    assert certificate["not_done"] == {"own_work": "ncu hung"}
+    jsonschema.validate(certificate, read_schema("certificate"), cls=jsonschema.Draft202012Validator)
+    told = [(e["passed"], e["detail"]) for e in search.events_named("certify") if e["step"] == "own_work"]
+    assert told == [(None, ""), (None, "ncu hung")]
+    assert ("not done: own_work", "ncu hung") in certificate_rows(certificate)
+
+
+class LosesItsCompiler(MemoryEngine):
+    """An engine that builds a model's kernel once: `again` answers or raises when it is asked for it again."""
+
+    def __init__(self, again: Any) -> None:
+        super().__init__()
+        self.again = again
+
+    def _compile(self, task: Any) -> Any:
+        is_again = task.candidate.id == "r1i0v0a0" and self.counts["CompileTask:r1i0v0a0"] > 1
+        return self.again() if is_again else super()._compile(task)
+
+
+async def test_certificate_names_the_build_that_its_steps_measured(search: Search) -> None:
+    def built() -> Build:
+        return Build(key="made again", status=Status.OK, library_path="/nowhere.so", flags=("-O3",), toolchain="g++ 14")
+
+    certificate = await certificate_of(search, LosesItsCompiler(built))
+    assert certificate["candidate"]["id"] == "r1i0v0a0"
+    assert certificate["build"] == {"key": "made again", "flags": ["-O3"], "toolchain": "g++ 14"}
+
+
+async def test_kernel_that_does_not_build_again_is_not_certified(search: Search) -> None:
+    def refused() -> Build:
+        return Build.failed("another", Finding(code=ReasonCode.COMPILER_FAILED, reason="no such instruction"))
+
+    certificate = await certificate_of(search, LosesItsCompiler(refused))
+    assert certificate["failed_before"] == [
+        {"candidate_id": "r1i0v0a0", "reason": "does not build again: no such instruction"}
+    ]
+    evaluation = search.archive.evaluation("r1i0v0a0", Purpose.CERTIFY)
+    assert evaluation is not None and evaluation.status is Status.COMPILE_ERROR
+
+
+async def test_engine_that_fails_to_build_again_leaves_the_certificate_to_another_session(search: Search) -> None:
+    def broken() -> Build:
+        raise EngineError("the disk is full")
+
+    certificate = await certificate_of(search, LosesItsCompiler(broken))
+    reason = "build: the engine failed: the disk is full"
+    assert certificate["failed_before"] == [{"candidate_id": "r1i0v0a0", "reason": reason}]
+    assert search.archive.engine_failures() == [
+        EngineFailure(candidate_id="r1i0v0a0", purpose=Purpose.CERTIFY, reason=reason)
+    ]
+    assert search.archive.evaluation("r1i0v0a0", Purpose.CERTIFY) is None
+    told = [(e["step"], e["passed"]) for e in search.events_named("certify") if e["candidate_id"] == "r1i0v0a0"]
+    assert told == [("build", None), ("build", False)]
 
 
 async def test_gpu_re_timings_that_spread_more_than_three_percent_fail(search: Search) -> None:

@@ -14,9 +14,12 @@ import types
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph import cli
 from ridgeline.tools.errors import EngineError
 
@@ -96,8 +99,7 @@ def test_help_names_every_command() -> None:
 def test_command_line_imports_neither_torch_nor_langgraph_for_its_help() -> None:
     code = (
         "import sys\nfrom ridgeline.graph.cli import main\n"
-        "for words in (['--help'], ['run', '--help']):\n"
-        "    try: main(words)\n    except SystemExit: pass\n"
+        "for words in (['--help'], ['run', '--help']): main(words)\n"
         "heavy = {'torch', 'langgraph', 'langchain_core', 'pydantic', 'rich'} & set(sys.modules)\n"
         "sys.exit(f'imported {heavy}' if heavy else 0)"
     )
@@ -123,11 +125,62 @@ def test_an_internal_error_asks_for_a_report_and_exits_with_one(
 
 
 def test_help_says_what_each_exit_code_means(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        cli.main(["run", "--help"])
+    assert cli.main(["run", "--help"]) == 0
     said = capsys.readouterr().out
     assert "1  internal error, please report" in said
     assert "2  invalid input, the message says how to fix it" in said
+
+
+LINE_OF = [sys.executable, "-c", "import sys; from ridgeline.graph.cli import main; sys.exit(main())"]
+
+
+def into(stdout: int, *words: str, **given: Any) -> subprocess.CompletedProcess[str]:
+    """Run the command line with its standard output at a descriptor."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    return subprocess.run(
+        [*LINE_OF, *words], stdout=stdout, stderr=subprocess.PIPE, text=True, env=environment, **given
+    )
+
+
+@pytest.mark.parametrize("words", [["problems"], ["problems", "--json"], ["doctor"]])
+def test_a_reader_that_goes_away_ends_a_command_as_sigpipe_would(words: list[str]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = into(writing, *words)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_a_broken_pipe_of_our_own_is_no_reader_that_went_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    def execute(args: object) -> int:
+        raise BrokenPipeError
+
+    monkeypatch.setitem(sys.modules, "ridgeline.graph.cli.commands.show", types.SimpleNamespace(execute=execute))
+    with open(os.devnull, "w") as out:  # pytest's own has no descriptor
+        monkeypatch.setattr(sys, "stdout", out)
+        monkeypatch.setattr(sys, "stderr", out)
+        with pytest.raises(BrokenPipeError):
+            cli.main(["show", "x"])
+
+
+@pytest.mark.parametrize("words", [["problems"], ["problems", "--json"]])
+def test_output_that_finds_no_room_is_said_in_one_line(words: list[str]) -> None:
+    with open("/dev/full", "w") as full:
+        done = into(full.fileno(), *words)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "standard output" in done.stderr
+    assert "No space left on device" in done.stderr
+
+
+@pytest.mark.parametrize("words", [["problems"], ["export", "x", "--jsonl"], ["show", "x"]])
+def test_closed_standard_output_is_said_in_one_line(words: list[str]) -> None:
+    done = into(subprocess.DEVNULL, *words, preexec_fn=lambda: os.close(1))
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "standard output is closed" in done.stderr
+
+
+def test_closed_standard_error_leaves_the_exit_code() -> None:
+    assert into(subprocess.DEVNULL, "show", "nothing-here", preexec_fn=lambda: os.close(2)).returncode == 2
 
 
 def test_problems_lists_what_ships_as_json() -> None:
@@ -207,12 +260,41 @@ def test_a_folder_with_other_things_in_it_is_no_run_folder(problem: Path) -> Non
     assert sorted(problem.parent.iterdir()) == before
 
 
-def test_run_folder_held_by_another_process_gets_one_line(problem: Path) -> None:
+def test_run_folder_held_by_another_process_gets_one_line_and_its_log_none(problem: Path) -> None:
     run = problem.parent / "held"
-    run.mkdir()
+    with Archive.open(run / "archive.sqlite") as archive:
+        archive.save_run(RunRecord(problem={"name": "mine"}, problem_path=str(problem), settings={}, state="running"))
+    (run / "run.log").write_text("the holder's\n")
     with (run / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        assert_one_line(ridgeline("run", str(problem), "--run-dir", str(run), cwd=problem.parent), "held")
+        for words in (["--run-dir", str(run)], ["--resume", str(run)]):
+            done = ridgeline("run", str(problem), *words, cwd=problem.parent)
+            assert_one_line(done, "held: in use by process")
+            assert done.stdout == ""
+    assert (run / "run.log").read_text() == "the holder's\n"
+
+
+def test_a_run_folder_that_is_a_file_or_holds_a_search_is_refused_before_a_word(problem: Path) -> None:
+    with Archive.open(problem.parent / "run" / "archive.sqlite") as archive:
+        archive.save_run(RunRecord(problem={"name": "mine"}, settings={}))
+    for name, says in (("problem.yaml", "is a file, and no run's"), ("run", "holds a search already; pass --resume")):
+        done = ridgeline("run", str(problem), "--run-dir", str(problem.parent / name), cwd=problem.parent)
+        assert_one_line(done, says)
+        assert done.stdout == ""
+
+
+def test_a_disk_too_full_for_a_run_folder_keeps_none_and_speaks_of_no_resume(problem: Path) -> None:
+    place = problem.parent / "mount"
+    place.mkdir()
+    inner = f'mount -t tmpfs -o size=64k tmpfs {place} && "$0" "$@"; code=$?; ls -A {place} >&2; exit $code'
+    command = ["unshare", "--map-root-user", "--mount", "sh", "-c", inner, *LINE_OF]
+    words = ["run", str(problem), "--bank", "none", "--plain", "--run-dir", str(place / "run")]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run([*command, *words], capture_output=True, text=True, env=environment, timeout=120, check=False)
+    if "unshare" in done.stderr or "mount:" in done.stderr:
+        pytest.skip(f"no mount namespaces here: {done.stderr.strip()}")
+    assert_one_line(done, "the disk is full; free some space and try again")
+    assert "resume" not in done.stderr
 
 
 def test_damaged_archive_gets_one_line(problem: Path) -> None:
@@ -244,7 +326,7 @@ def test_resume_without_an_unfinished_run_says_so(problem: Path) -> None:
 
 def test_resume_of_what_is_no_run_says_what_it_is_and_what_to_give(problem: Path) -> None:
     done = ridgeline("run", str(problem), "--resume", "/etc", cwd=problem.parent)
-    assert_one_line(done, "/etc: a folder, but no run's", "give the folder of a run")
+    assert_one_line(done, "/etc: a folder that holds no run", "give the folder of a run")
 
 
 def test_show_of_an_unknown_run_gets_one_line(tmp_path: Path) -> None:
@@ -311,7 +393,7 @@ def test_interrupted_command_ends_without_a_traceback(command: str) -> None:
 def test_zero_rounds_get_exit_code_two(problem: Path) -> None:
     done = ridgeline("run", str(problem), "--rounds", "0", cwd=problem.parent)
     assert done.returncode == 2
-    assert "must be a whole number, 1 or more, got 0" in done.stderr
+    assert "must be a whole number from 1 to 1000000, got 0" in done.stderr
 
 
 def test_resume_says_which_options_it_ignores_and_finds_the_problem_from_another_folder(
@@ -368,6 +450,25 @@ def test_a_search_that_only_waits_stops_at_the_first_signal(problem: Path, tmp_p
     assert process.returncode == 128 + number, said
     assert f"{signal.Signals(number).name}: stopping after the steps in flight (again: now)" in said
     assert "resume:" in said
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_before_the_loop_runs_stops_the_search_like_a_later_one(
+    problem: Path, tmp_path: Path, number: int
+) -> None:
+    code = (
+        "import asyncio, os, sys\nfrom ridgeline.graph.cli import main\nmake = asyncio.events.new_event_loop\n"
+        f"def interrupted(): os.kill(os.getpid(), {int(number)}); return make()\n"
+        "asyncio.events.new_event_loop = interrupted\nsys.exit(main())"
+    )
+    words = ["run", str(problem), "--bank", "none", "--plain", "--run-dir", str(tmp_path / "run")]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words], capture_output=True, text=True, env=environment, check=False, timeout=120
+    )
+    assert (done.returncode, done.stderr) == (128 + number, "")
+    assert "stopping after the steps in flight" in done.stdout
+    assert "resume:" in done.stdout
 
 
 def test_run_without_a_problem_says_what_to_type(tmp_path: Path) -> None:

@@ -105,6 +105,14 @@ def test_merge_says_what_came_in_and_nothing_the_second_time(runs: Path) -> None
     assert again.stdout == "all.sqlite: added 1 search, 2 candidates\n"
 
 
+def test_a_path_of_bytes_that_are_no_text_is_written_and_shown(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "utf-8:strict")
+    into = os.fsdecode(b"\xff.sqlite")
+    merged = _ridgeline(runs, "merge", into, "runs/q-1")
+    assert (merged.returncode, merged.stdout) == (0, "\\udcff.sqlite: added 1 search, 2 candidates\n")
+    assert (runs.parent / into).is_file()
+
+
 @pytest.mark.parametrize("into", ["runs/q-1", "runs/q-1/archive.sqlite"])
 def test_merge_into_a_run_is_refused_in_one_line(runs: Path, into: str) -> None:
     done = _ridgeline(runs, "merge", into, "runs/q-2")
@@ -168,7 +176,7 @@ def test_a_damaged_archive_is_said_in_one_line(runs: Path, command: list[str]) -
         (lambda archive: os.truncate(archive, 0), "archive.sqlite: not a Ridgeline archive"),
         (
             lambda archive: archive.write_bytes(Path(sys.executable).read_bytes()[:4096]),
-            "archive.sqlite: the database is",
+            "archive.sqlite: not a Ridgeline archive",
         ),
         (Path.unlink, "its archive.sqlite is gone"),
     ],

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from tests.graph.conftest import Search
 from tests.graph.requests_made import ideation
-from tests.graph.scripted_model import ScriptedModel, faster_each_round
+from tests.graph.scripted_model import ScriptedModel, distinct_ideas, faster_each_round
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.journal import Journal
 from ridgeline.graph.models.journalled import JournalledModels
 from ridgeline.graph.models.pool import ModelPool
-from ridgeline.graph.models.requests import Usage
+from ridgeline.graph.models.requests import IdeationRequest, Usage
 from ridgeline.graph.models.retry import ModelUnavailable
 from ridgeline.tools.records.vocabulary import Origin
 
@@ -64,3 +64,16 @@ async def test_reply_that_arrived_is_read_from_the_journal_by_models_that_know_n
         again = JournalledModels(ModelPool([model]), Journal(archive))
         assert await again.propose("r1:ideate:0", model.name, request) == drafts
     assert len(model.proposals) == 1
+
+
+@pytest.mark.parametrize(("name", "composition"), [("offline", ("prefetch",)), ("scripted", None)])
+async def test_only_the_offline_model_states_compositions(
+    tmp_path: Path, name: str, composition: tuple[str, ...] | None
+) -> None:
+    def ideas(request: IdeationRequest) -> dict[str, Any]:
+        return {"ideas": [idea | {"composition": ["prefetch"]} for idea in distinct_ideas(request)["ideas"]]}
+
+    with Archive.open(tmp_path / "archive.sqlite") as archive:
+        models = JournalledModels(ModelPool([ScriptedModel(name, ideas=ideas)]), Journal(archive))
+        drafts = await models.propose("r1:ideate:0", name, ideation())
+    assert {draft.composition for draft in drafts} == {composition}

@@ -9,8 +9,8 @@ from jinja2 import UndefinedError
 from tests.graph.requests_made import DESCRIPTION, IDEA, ideation, kernel, subject
 
 from ridgeline.graph.models.prompts import render, render_ideation, render_kernel
-from ridgeline.tools.build.header import problem_header
-from ridgeline.tools.records.vocabulary import Category, DeviceKind
+from ridgeline.tools.build.interfaces import problem_header
+from ridgeline.tools.records.vocabulary import Category, DeviceKind, Interface
 
 
 def test_ideation_names_floor_baselines_tried_ideas_elites_and_categories() -> None:
@@ -44,8 +44,8 @@ def test_name_that_a_template_misses_is_an_error() -> None:
 
 
 def test_a_module_is_asked_for_in_python_with_the_references_names() -> None:
-    header = problem_header(DESCRIPTION.signature, DeviceKind.CPU, "module")
-    text = render_kernel(kernel(subject=replace(subject(), interface="module", language="py", header=header)))
+    header = problem_header(DESCRIPTION.signature, DeviceKind.CPU, Interface.MODULE)
+    text = render_kernel(kernel(subject=replace(subject(), interface=Interface.MODULE, language="py", header=header)))
     for part in ("One whole Python (.py) source file", "It defines `ModelNew`", "load_inline", "# class ModelNew"):
         assert part in text
     assert "It defines `run`" not in text

@@ -18,6 +18,7 @@ from ridgeline.graph.models.registry import make_model, make_models
 from ridgeline.graph.models.replies import read_ideas, read_kernel
 from ridgeline.graph.models.requests import KernelModel
 from ridgeline.graph.models.retry import ModelUnavailable, RetryPolicy, retry_after_s, with_retries
+from ridgeline.problems.spec import PriceSettings
 from ridgeline.tools.errors import ModelError
 
 IDEAS = json.dumps(
@@ -48,7 +49,7 @@ def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def model_at(provider: str, server: Server, policy: RetryPolicy = FAST, name: str = "test-model") -> KernelModel:
     url = f"{server.url}/v1" if provider == "openai" else server.url
-    prices = {f"{provider}:{name}": {"input": 1.0, "output": 10.0}}
+    prices = {f"{provider}:{name}": PriceSettings(input=1.0, output=10.0)}
     return make_model(f"{provider}:{name}", base_url=url, prices=prices, policy=policy)
 
 
@@ -179,6 +180,16 @@ async def test_base_url_in_the_name_reaches_that_server(monkeypatch: pytest.Monk
         await model.write(kernel())
     assert server.requests[0]["body"]["model"] == "my-model"
     assert model.name == f"openai:my-model@{server.url}/v1"
+
+
+@pytest.mark.parametrize("url", ["http://[::1", "localhost:8000", "http://", "ftp://host/v1", "http://h:port/v1"])
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_url_that_no_client_takes_is_told(provider: str, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ModelError, match=r"is no URL of a server .*write it as in http://localhost:8000/v1"):
+        make_model(f"{provider}:mine@{url}")
+    monkeypatch.setenv("OPENAI_BASE_URL", url)
+    with pytest.raises(ModelError, match="^OPENAI_BASE_URL: .* is no URL of a server"):
+        make_model("openai:o3")
 
 
 @pytest.mark.parametrize(

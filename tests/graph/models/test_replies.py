@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -29,6 +30,18 @@ def test_ideas_are_found_however_they_are_wrapped(text: str) -> None:
 def test_one_bad_idea_does_not_cost_the_others() -> None:
     bad = {**IDEA, "category": "magic"}
     assert len(read_ideas(json.dumps({"ideas": [bad, IDEA]}))) == 1
+
+
+@pytest.mark.parametrize("stated", [["prefetch"], "prefetch", 7])
+def test_a_composition_is_the_offline_models_alone_to_state(stated: object) -> None:
+    claimed = json.dumps({"ideas": [{**IDEA, "composition": stated}]})
+    assert [(idea.title, idea.composition) for idea in read_ideas(claimed)] == [("Fuse both passes", None)]
+    assert "composition" not in json.dumps(wire_schema(IdeaList))
+
+
+def test_a_composition_of_the_offline_model_is_read() -> None:
+    text = json.dumps({"ideas": [{**IDEA, "composition": ["row-buffer", "prefetch"]}]})
+    assert read_ideas(text, are_composed=True)[0].composition == ("row-buffer", "prefetch")
 
 
 @pytest.mark.parametrize(
@@ -79,3 +92,14 @@ def test_wire_schema_keeps_to_what_strict_modes_accept(model: type[IdeaList | Ke
                 check(child)
 
     check(wire_schema(model))
+
+
+@pytest.mark.parametrize("piece", ["```", "``` ", "```c", "```c\n", "[", '{"a":', " ", "`"])
+def test_a_reply_is_read_in_time_by_its_length(piece: str) -> None:
+    text = (piece * (1 << 18))[: 1 << 18]
+    started = time.process_time()
+    for read in (read_ideas, read_kernel):
+        for reply in (text, f"```{text}", f"{text}]" + "}"):
+            with pytest.raises(UnreadableReply):
+                read(reply)
+    assert time.process_time() - started < 10.0

@@ -36,6 +36,18 @@ async def test_duplicates_are_refused_and_asked_for_once_more(search: Search) ->
     assert len(search.archive.ideas(2)) == 2
 
 
+async def test_composition_of_an_idea_is_stored_and_told_to_the_model_that_stated_it(search: Search) -> None:
+    def ideas(request: IdeationRequest) -> dict[str, Any]:
+        return {"ideas": [idea | {"composition": ["prefetch"]} for idea in distinct_ideas(request)["ideas"]]}
+
+    offline, other = ScriptedModel("offline", ideas=ideas), ScriptedModel("other", ideas=ideas)
+    await search.run(search.context(offline, other))
+    stored = {(idea.model, idea.composition) for idea in search.archive.ideas()}
+    assert stored == {("offline", ("prefetch",)), ("other", None)}
+    assert {request.idea.composition for request in [*offline.writes, *other.writes]} == {("prefetch",), None}
+    assert ("prefetch",) in {idea.composition for idea in offline.proposals[-1].tried}
+
+
 async def test_duplicate_under_an_invented_parent_is_refused(search: Search) -> None:
     def ideas(request: IdeationRequest) -> dict[str, Any]:
         fresh = distinct_ideas(request)["ideas"]

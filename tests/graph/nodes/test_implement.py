@@ -31,6 +31,7 @@ async def test_failure_goes_back_to_the_model_as_an_interpreted_error(search: Se
     await search.run(search.context(rounds=1, ideas=1, implementations=1))
     repair = search.model.writes[1]
     assert "expected ';'" in repair.failure
+    assert repair.failure_code is ReasonCode.COMPILER_FAILED
     assert "k.cpp:3: error" in repair.failure
     assert "fails compile" in repair.failed_source
     assert [c.id for c in search.archive.candidates(origin=Origin.MODEL)] == ["r1i0v0a0", "r1i0v0a1"]

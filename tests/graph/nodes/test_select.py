@@ -34,7 +34,8 @@ async def test_rounds_without_gain_stall_the_search(search: Search) -> None:
 async def test_elites_are_profiled_only_for_models_that_read_it(
     search: Search, monkeypatch: pytest.MonkeyPatch, keyless: str, is_profiled: bool
 ) -> None:
-    monkeypatch.setattr("ridgeline.graph.search.judging.OFFLINE", keyless)
+    monkeypatch.setattr("ridgeline.graph.search.context.OFFLINE", keyless)
+    monkeypatch.setattr("ridgeline.graph.nodes.baseline.ensure_covered", lambda *_: None)
     await search.run(search.context(rounds=2, ideas=1, implementations=1))
     standing = read_standings(search.archive)[-1]
     assert (search.archive.find("profiles", standing.evaluation.key) is not None) == is_profiled

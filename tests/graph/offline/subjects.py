@@ -4,8 +4,9 @@ import pytest
 
 from ridgeline.graph.models.requests import Subject
 from ridgeline.tools.records.problem import Device
+from ridgeline.tools.records.reference_mode import ReferenceMode
 from ridgeline.tools.records.results import Baseline, Baselines, Floor
-from ridgeline.tools.records.vocabulary import DeviceKind, PrecisionClass
+from ridgeline.tools.records.vocabulary import DeviceKind, Interface, PrecisionClass
 
 CPU = Device(
     kind=DeviceKind.CPU, name="cpu", arch="native", uuid="cpu", cores=2, memory_bytes=1 << 33, cache_bytes=1 << 25
@@ -16,13 +17,18 @@ HOPPER = Device(
 )  # fmt: skip
 
 
+BASELINES = Baselines(
+    device=CPU,
+    entries=(Baseline(name=ReferenceMode.EAGER, precision_class=PrecisionClass.FP32, median_ms=9.0),),
+    floor=Floor(floor_ms=0.3, compute_floor_ms=0.1, bound="memory", bandwidth_gbps=50.0, gflops=100.0),
+)
+
+
 def subject_of(reference, device=CPU, tolerance="fp32"):
-    floor = Floor(floor_ms=0.3, compute_floor_ms=0.1, bound="memory", bandwidth_gbps=50.0, gflops=100.0)
-    eager = Baseline(name="eager", precision_class=PrecisionClass.FP32, median_ms=9.0)
     return Subject(
-        problem_name=reference.name, reference_source="", header="", interface="c",
-        language="cpp" if device.kind is DeviceKind.CPU else "cu", tolerance=tolerance, device=device,
-        description=reference.description, baselines=Baselines(device=device, entries=(eager,), floor=floor),
+        problem_name=reference.name, reference_source="", header="", interface=Interface.C,
+        language="cpp" if device.kind is DeviceKind.CPU else "cu", tolerance=PrecisionClass(tolerance), device=device,
+        description=reference.description,
     )  # fmt: skip
 
 

@@ -5,32 +5,30 @@ import dataclasses
 import itertools
 
 import pytest
-from tests.graph.offline.subjects import CPU, HOPPER, subject_of
+from tests.graph.offline.subjects import BASELINES, CPU, HOPPER, subject_of
 
 from ridgeline.graph.models.requests import Elite, IdeaList, IdeationRequest, KernelDraft, KernelRequest, TriedIdea
 from ridgeline.graph.offline import OfflineModel
-from ridgeline.graph.offline.composer import structures_of
+from ridgeline.graph.offline.composer import header_line, structures_of
 from ridgeline.graph.offline.model import composer_for
 from ridgeline.graph.offline.rowwise.cpu.composer import RowwiseCpu
 from ridgeline.graph.offline.rowwise.cpu.structures import Structure
-from ridgeline.graph.offline.rowwise.cuda.composer import RowwiseCuda
-from ridgeline.graph.offline.wording import named_structures
 from ridgeline.tools.errors import ModelError
+from ridgeline.tools.records.vocabulary import Interface, ReasonCode
 
 SEED = Elite(candidate_id="seed-fused", idea_title="", source="// by hand", median_ms=1 / 1.3, speedup=1.3)
 
 
-def structures_named(reference, text):
-    return named_structures(RowwiseCpu(subject_of(reference)), text)
-
-
 def propose(reference, *, round=1, count=4, **known):
-    request = IdeationRequest(subject=subject_of(reference), round=round, count=count, rng_seed=1, **known)
+    request = IdeationRequest(
+        subject=subject_of(reference), baselines=BASELINES, round=round, count=count, rng_seed=1, **known
+    )
     return IdeaList.model_validate_json(asyncio.run(OfflineModel().propose(request)).text).ideas
 
 
 def write(reference, idea, **more):
-    request = KernelRequest(**{"subject": subject_of(reference), "idea": idea, "variation": 0, "rng_seed": 1, **more})
+    given = {"subject": subject_of(reference), "baselines": BASELINES, "idea": idea, "variation": 0, "rng_seed": 1}
+    request = KernelRequest(**{**given, **more})
     return KernelDraft.model_validate_json(asyncio.run(OfflineModel().write(request)).text)
 
 
@@ -38,6 +36,7 @@ def tried(number, idea, speedup, parent=None):
     return TriedIdea(
         id=f"r1i{number}", title=idea.title, mechanism=idea.mechanism, category=idea.category, parent_id=parent,
         best_candidate_id=f"r1i{number}v0a0" if speedup else None, best_speedup=speedup, failure="" if speedup else "wrong",
+        composition=idea.composition,
     )  # fmt: skip
 
 
@@ -70,13 +69,18 @@ def test_first_round_proposes_diverse_single_structures(quickstart):
     ideas = propose(quickstart)
     assert len({i.title for i in ideas}) == 4
     assert "polynomials" in ideas[0].title and ideas[0].predicted_gain > 1.1
-    added = [structures_named(quickstart, i.mechanism) - {Structure.KEEP} for i in ideas]
+    added = [frozenset(i.composition) - {Structure.KEEP} for i in ideas]
     assert all(len(a) == 1 for a in added) and len(set(added)) == 4
+
+
+def test_an_idea_tells_its_reader_the_composition(quickstart):
+    idea = propose(quickstart)[0]
+    assert idea.mechanism.endswith(f"Composition: {', '.join(idea.composition)}.")
 
 
 def test_base_by_itself_comes_after_what_should_improve_it(quickstart):
     ideas = propose(quickstart, count=60)
-    bare = [structures_named(quickstart, i.mechanism) for i in ideas].index({Structure.KEEP})
+    bare = [set(i.composition) for i in ideas].index({Structure.KEEP})
     assert bare > 4 and "row's intermediate result" in ideas[bare].title
 
 
@@ -87,12 +91,12 @@ def test_proposals_are_deterministic(quickstart):
 def test_later_rounds_combine_what_worked_and_repeat_nothing(quickstart, after_a_round):
     ideas, history, elites = after_a_round
     later = propose(quickstart, round=2, tried=history, elites=elites)
-    done = [structures_named(quickstart, i.mechanism) for i in ideas]
-    assert all(structures_named(quickstart, i.mechanism) not in done for i in later)
-    assert done[0] | done[1] <= structures_named(quickstart, later[0].mechanism)
+    done = [set(i.composition) for i in ideas]
+    assert all(set(i.composition) not in done for i in later)
+    assert done[0] | done[1] <= set(later[0].composition)
     assert later[0].parent_id == elites[0].candidate_id
     disappointing, failed = done[2] - {Structure.KEEP}, done[3] - {Structure.KEEP}
-    assert not any((disappointing | failed) & structures_named(quickstart, i.mechanism) for i in later)
+    assert not any((disappointing | failed) & set(i.composition) for i in later)
 
 
 def test_predicted_gain_is_over_the_parent_however_far_that_is_behind_the_best(quickstart, after_a_round):
@@ -115,31 +119,30 @@ def test_search_space_ends(quickstart):
         if not ideas:
             break
         history += [tried(len(history) + i, idea, 1.2) for i, idea in enumerate(ideas)]
-    assert 20 < len(history) == len({structures_named(quickstart, t.mechanism) for t in history})
+    assert 20 < len(history) == len({t.composition for t in history})
 
 
 def test_users_idea_comes_first(quickstart):
     ideas = propose(quickstart, user_ideas=("paint it blue", "prefetch the row that comes next"))
-    assert (
-        Structure.PREFETCH in structures_named(quickstart, ideas[0].mechanism) and "prefetch the row" in ideas[0].title
-    )
+    assert Structure.PREFETCH in ideas[0].composition and "prefetch the row" in ideas[0].title
 
 
 def test_written_source_has_the_idea_and_its_parents_structures(quickstart, after_a_round):
     _, history, elites = after_a_round
     idea = propose(quickstart, round=2, tried=history, elites=elites)[0]
     draft = write(quickstart, idea, parent=elites[0], second_parent=elites[1])
-    assert structures_of(draft.source) == structures_named(quickstart, idea.mechanism)
+    assert structures_of(draft.source) == set(idea.composition)
 
 
 def test_foreign_idea_is_mapped_by_its_words(quickstart):
-    idea = propose(quickstart)[0].model_copy(update={"title": "Unroll", "mechanism": "use several accumulators"})
+    words = {"title": "Unroll", "mechanism": "use several accumulators", "composition": None}
+    idea = propose(quickstart)[0].model_copy(update=words)
     assert Structure.LANES in structures_of(write(quickstart, idea).source)
 
 
-def test_a_line_that_names_structures_in_conflict_is_written_without_one_of_them(quickstart):
-    idea = propose(quickstart)[0]
-    idea = idea.model_copy(update={"mechanism": "Composition: row-block, accumulators, prefetch."})
+def test_a_composition_of_structures_in_conflict_or_unknown_is_written_without_them(quickstart):
+    stored = ("row-block", "accumulators", "prefetch", "of-another-version")
+    idea = propose(quickstart)[0].model_copy(update={"composition": stored})
     assert structures_of(write(quickstart, idea).source) == {Structure.ROWS, Structure.PREFETCH}
 
 
@@ -152,8 +155,18 @@ def test_variations_differ(quickstart):
 def test_repair_drops_the_suspect_and_says_so(quickstart):
     idea = propose(quickstart)[0]
     failed = write(quickstart, idea).source
-    draft = write(quickstart, idea, failed_source=failed, failure="wrong values: relative error 3e-2")
+    draft = write(quickstart, idea, failed_source=failed, failure_code=ReasonCode.WRONG_VALUES)
     assert structures_of(failed) - structures_of(draft.source) == {Structure.POLY} and "poly-math" in draft.notes
+
+
+@pytest.mark.parametrize(
+    ("code", "dropped"), [(ReasonCode.CRASHED, Structure.KEEP), (ReasonCode.CALL_TIMEOUT, Structure.DYNAMIC)]
+)
+def test_repair_goes_by_the_code_whatever_the_words_say(quickstart, code, dropped):
+    failed = header_line(RowwiseCpu(subject_of(quickstart)), (Structure.KEEP, Structure.DYNAMIC))
+    words = "runtime_error (crashed): wrong, out of time: the memory was written"
+    draft = write(quickstart, propose(quickstart)[0], failed_source=failed, failure=words, failure_code=code)
+    assert {Structure.KEEP, Structure.DYNAMIC} - structures_of(draft.source) == {dropped}
 
 
 def test_repair_of_a_bare_kernel_starts_over(quickstart):
@@ -167,16 +180,22 @@ def test_uncovered_reference_is_a_model_error_with_ways_on(references, name):
         propose(references[name])
 
 
+def test_refusal_names_operations_plainly_and_no_family_of_which_there_is_nothing(references):
+    with pytest.raises(ModelError, match=r"not covered: the operation sort \(row-wise\)\. Two other ways") as caught:
+        propose(references["sorted"])
+    assert "convolution)" not in str(caught.value)
+
+
 @pytest.mark.parametrize("device", [CPU, HOPPER])
 def test_interface_torch_is_not_covered(quickstart, device):
-    subject = dataclasses.replace(subject_of(quickstart, device), interface="torch")
+    subject = dataclasses.replace(subject_of(quickstart, device), interface=Interface.TORCH)
     with pytest.raises(ModelError, match="not covered: interface torch"):
         composer_for(subject)
 
 
 def test_cuda_target_gets_cuda(quickstart):
-    request = IdeationRequest(subject=subject_of(quickstart, HOPPER), round=1, count=3, rng_seed=0)
+    request = IdeationRequest(subject=subject_of(quickstart, HOPPER), baselines=BASELINES, round=1, count=3, rng_seed=0)
     ideas = IdeaList.model_validate_json(asyncio.run(OfflineModel().propose(request)).text).ideas
     draft = write(quickstart, ideas[0], subject=request.subject)
     assert len(ideas) == 3 and "__global__" in draft.source
-    assert structures_of(draft.source) == named_structures(RowwiseCuda(request.subject), ideas[0].mechanism)
+    assert structures_of(draft.source) == set(ideas[0].composition)

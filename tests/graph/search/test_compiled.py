@@ -111,12 +111,16 @@ async def test_kernels_come_before_modes_that_are_not_begun_and_the_round_s_end_
     assert search.events_named("timing_pytorch")[0]["pending"] == ["compile_max_autotune"]
 
 
+async def test_each_mode_is_told_before_it_is_timed_where_the_search_waits_for_it(search: Search) -> None:
+    search.engine = OneDevice()
+    await search.run(search.context(rounds=1, ideas=1, implementations=1, budget=Budget(wall_s=1e6)))
+    assert [event["pending"] for event in search.events_named("timing_pytorch")] == [COMPILED, COMPILED[1:]]
+
+
 async def test_first_round_s_models_are_told_of_eager_alone_and_later_ones_of_all(search: Search) -> None:
     search.engine = OneDevice()
     await search.run(search.context(rounds=2))
-    shown = {
-        request.round: [entry.name for entry in request.subject.baselines.entries] for request in search.model.proposals
-    }
+    shown = {request.round: [entry.name for entry in request.baselines.entries] for request in search.model.proposals}
     assert shown == {1: ["eager"], 2: ["eager", *COMPILED]}
 
 

@@ -27,8 +27,8 @@ async def test_resumed_search_has_the_target_that_the_baseline_node_described(se
     assert resumed.family == "rowwise"
 
 
-async def test_first_round_s_subject_has_eager_alone(search: Search) -> None:
+async def test_first_round_s_models_are_told_of_eager_alone(search: Search) -> None:
     context = search.context(rounds=1, ideas=1, implementations=1)
     await search.run(context)
-    names = {r: [b.name for b in (await context.subject(r)).baselines.entries] for r in (1, 2)}
+    names = {r: [b.name for b in (await context.told_baselines(r)).entries] for r in (1, 2)}
     assert names == {1: ["eager"], 2: ["eager", "compile"]}

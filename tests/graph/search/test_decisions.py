@@ -18,14 +18,14 @@ from ridgeline.graph.search.families import family_of
 from ridgeline.graph.search.novelty import is_repeated
 from ridgeline.graph.search.plan import make_plan
 from ridgeline.graph.search.user_ideas import user_drafts
-from ridgeline.problems.spec import SearchSettings
+from ridgeline.problems.spec import PriceSettings, SearchSettings
 from ridgeline.tools.errors import ModelError
 from ridgeline.tools.records.results import Evaluation, Timing
 from ridgeline.tools.records.vocabulary import Category, Origin, Purpose, Status
 
 
-def draft(title: str, mechanism: str) -> IdeaDraft:
-    return IdeaDraft(title=title, mechanism=mechanism, category=Category.COMPUTE)
+def draft(title: str, mechanism: str, composition: tuple[str, ...] | None = None) -> IdeaDraft:
+    return IdeaDraft(title=title, mechanism=mechanism, category=Category.COMPUTE, composition=composition)
 
 
 TRIED = draft("Use streaming stores for the output", "bypass the cache so that inputs stay in it")
@@ -53,12 +53,18 @@ def test_same_title_on_another_parent_is_another_experiment() -> None:
     assert is_repeated(TRIED, "q", [(TRIED, "p")])
 
 
-def test_stated_compositions_are_compared_exactly() -> None:
-    text = "keeps the row in a buffer, reads ahead, and stores past the cache. Composition: {}."
-    tried = draft("Combine buffer, prefetch (on streaming)", text.format("buffer, prefetch, streaming"))
-    other = draft("Combine buffer, prefetch (on streaming)", text.format("buffer, streaming"))
-    assert not is_repeated(other, "p", [(tried, "p")])
-    assert is_repeated(draft("Another title", text.format("buffer, prefetch, streaming")), "q", [(tried, "p")])
+def test_compositions_are_compared_by_themselves() -> None:
+    title, text = "Combine buffer, prefetch (on streaming)", "keeps the row, reads ahead, and stores past the cache"
+    tried = draft(title, text, ("buffer", "prefetch", "streaming"))
+    assert not is_repeated(draft(title, text, ("buffer", "streaming")), "p", [(tried, "p")])
+    assert not is_repeated(draft(title, text, ()), "p", [(tried, "p")])
+    assert is_repeated(draft("Another title", "and other words", tried.composition), "q", [(tried, "p")])
+
+
+def test_a_sentence_that_names_a_composition_is_none() -> None:
+    text = "keeps the row, reads ahead, and stores past the cache. Composition: {}."
+    tried = draft("Combine buffer, prefetch", text.format("buffer, prefetch"), ("buffer", "prefetch"))
+    assert is_repeated(draft("Combine buffer, prefetch", text.format("all")), "p", [(tried, "p")])
 
 
 def pool(*names: str) -> ModelPool:
@@ -137,7 +143,7 @@ def test_revision_writes_and_tunes_as_much_as_branch(trials: int) -> None:
 
 
 def test_prices_of_the_problem_come_before_the_list() -> None:
-    listed, stated = price_of("openai:o3"), price_of("openai:o3", {"openai:o3": {"input": 1, "output": 2}})
+    listed, stated = price_of("openai:o3"), price_of("openai:o3", {"openai:o3": PriceSettings(input=1, output=2)})
     assert listed is not None and listed.usd(1_000_000, 0) == 2.0
     assert stated is not None and stated.usd(1_000_000, 1_000_000) == 3.0
     assert price_of("openai:o3@http://localhost:1/v1") is None

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from tests.candidates import candidate_of
 
-from ridgeline.graph.search.tuning import PATIENCE, Trial, next_points, parse_tunables, root_id, with_values
+from ridgeline.graph.search.tuning import (
+    MAX_TUNABLES,
+    PATIENCE,
+    MeasuredPoint,
+    next_points,
+    parse_tunables,
+    root_id,
+    with_values,
+)
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import Origin
 
@@ -52,12 +62,12 @@ def test_declaration_that_cannot_be_swept_is_ignored(source: str) -> None:
 def sweep(trials: int, batch: int) -> list[dict[str, str]]:
     """Run a whole sweep in batches, each point as fast as its block is large."""
     tunables = parse_tunables(SOURCE)
-    done: list[Trial] = []
+    done: list[MeasuredPoint] = []
     while len(done) < trials:
         points = next_points(tunables, done, 1.0, rng_seed=3, planned=trials, count=min(batch, trials - len(done)))
         if not points:
             break
-        done += [Trial(point=p, speedup=int(p["BLOCK"]) / 64) for p in points]
+        done += [MeasuredPoint(point=p, speedup=int(p["BLOCK"]) / 64) for p in points]
     return [dict(t.point) for t in done]
 
 
@@ -80,7 +90,9 @@ def test_sweep_ends_when_the_grid_is_exhausted() -> None:
 def test_sweep_ends_after_trials_without_gain() -> None:
     tunables = parse_tunables(SOURCE)
     values = [(b, u) for b in ("64", "128", "256") for u in ("2", "4", "8")]
-    trials = [Trial(point={"BLOCK": b, "UNROLL": u, "CHUNK": "1 << 9"}, speedup=0.9) for b, u in values[:PATIENCE]]
+    trials = [
+        MeasuredPoint(point={"BLOCK": b, "UNROLL": u, "CHUNK": "1 << 9"}, speedup=0.9) for b, u in values[:PATIENCE]
+    ]
     assert next_points(tunables, trials, 1.0, rng_seed=1, planned=30, count=4) == []
 
 
@@ -101,3 +113,35 @@ def test_tuned_kernel_leads_back_to_its_root_whatever_their_names(
     candidate_id: str, origin: Origin, parent_id: str | None, root: str
 ) -> None:
     assert root_id(candidate(candidate_id, origin, parent_id)) == root
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "const ",
+        "const int A ",
+        "const int A = 1 /",
+        "//tune:A=1|2 ",
+        "// tune: A = 1 | 2\nconst int A = 1 /\n",
+        "#define A ",
+        "A =",
+    ],
+)
+def test_a_source_is_read_in_time_by_its_length(piece: str) -> None:
+    source = (piece * (1 << 18))[: 1 << 18] + "\nconstexpr int LAST = 1;  // tune: LAST = 1 | 2\n"
+    started = time.process_time()
+    tunables = parse_tunables(source)
+    changed = with_values(source, {"LAST": "2"})
+    assert time.process_time() - started < 10.0
+    assert [t.name for t in tunables] == ["LAST"]
+    assert "LAST = 2;" in changed
+
+
+def test_no_more_tunables_are_taken_than_a_sweep_can_use() -> None:
+    lines = [f"constexpr int T{i} = 1;  // tune: T{i} = 1 | 2" for i in range(2 * MAX_TUNABLES)]
+    assert [t.name for t in parse_tunables("\n".join(lines))] == [f"T{i}" for i in range(MAX_TUNABLES)]
+
+
+def test_a_definition_behind_another_statement_is_found() -> None:
+    source = "int f = 1; const int A = 2;  // tune: A = 2 | 4\nconst int C = 1 /* no */;  // tune: C = 1 | 2\n"
+    assert [(t.name, t.current) for t in parse_tunables(source)] == [("A", "2")]

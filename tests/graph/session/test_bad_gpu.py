@@ -75,7 +75,7 @@ def test_no_nvcc(problem: Path, fake_driver: str, tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "g++").symlink_to("/usr/bin/g++")
     code = (
-        "import sys; from ridgeline.tools.build import toolchain; toolchain._NVCC_FOLDER = '/nonexistent'; "
+        "import sys; from ridgeline.tools.build import toolchain; toolchain._Nvcc.folder = '/nonexistent'; "
         "from ridgeline.graph.cli import main; sys.exit(main())"
     )
     end = subprocess.run(

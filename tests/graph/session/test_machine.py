@@ -10,9 +10,9 @@ from tests.graph.conftest import write_problem
 from tests.graph.memory_engine import DEVICE
 
 from ridgeline.graph.session.api import search
-from ridgeline.graph.session.machine import measuring_devices, target_of
+from ridgeline.graph.session.machine import measuring_devices, target_of, users_reference
 from ridgeline.problems.spec import ProblemSpec, load_problem
-from ridgeline.tools.errors import ModelError, ProblemError
+from ridgeline.tools.errors import ModelError, NoRoomError, ProblemError
 from ridgeline.tools.records.vocabulary import DeviceKind
 
 
@@ -47,3 +47,25 @@ def test_offline_refuses_an_interface_before_there_is_a_run_folder(tmp_path: Pat
     with pytest.raises(ModelError, match=r"not covered: interface module\. Two other ways on"):
         search(problem.path, models=["offline"], run_dir=tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_an_error_of_the_judge_names_the_user_s_reference_and_the_sizes_it_was_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = _importing(tmp_path / "mine", "ROWS = 4\n").path
+    path.write_text(path.read_text() + "targets: {cpu: {sizes: {ROWS: -3}}}\n")
+    monkeypatch.chdir(tmp_path)
+    problem = load_problem(Path("mine"))
+    says = r"^mine/reference\.py: Model\(\) raised .* \(with ROWS = -3 of mine/problem\.yaml's targets\.cpu\.sizes\)$"
+    with pytest.raises(NoRoomError, match=says), users_reference(problem, "cpu"):
+        raise NoRoomError("reference.py: Model() raised RuntimeError: negative dimension -3")
+    with pytest.raises(ProblemError, match="^mine/problem.yaml: name"), users_reference(problem, "cpu"):
+        raise ProblemError("mine/problem.yaml: name: is missing")
+
+
+def test_a_mistyped_model_names_the_file_that_names_it(tmp_path: Path) -> None:
+    problem = write_problem(tmp_path / "mine", models=["opnai:o3"])
+    with pytest.raises(ModelError, match=r"problem\.yaml: models: opnai:o3: .*did you mean openai\?"):
+        search(problem.path, run_dir=tmp_path / "run")
+    with pytest.raises(ModelError, match=r"^opnai:o3: "):
+        search(problem.path, models=["opnai:o3"], run_dir=tmp_path / "run")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +12,12 @@ from tests.graph.conftest import write_problem
 from tests.graph.memory_engine import MemoryEngine
 from tests.graph.scripted_model import ScriptedModel
 
+from ridgeline.checkpoints.bank import Bank
 from ridgeline.checkpoints.database import Database
 from ridgeline.graph.session.options import SearchRequest
 from ridgeline.graph.session.session import open_context, run_resolved, run_search
 from ridgeline.problems.spec import Budget, SearchSettings
-from ridgeline.tools.errors import ModelError, ProblemError, RunError
+from ridgeline.tools.errors import ModelError, ProblemError, RunError, StorageError
 
 SETTINGS = {"rounds": 1, "ideas": 1, "implementations": 1, "tune_trials": 0}
 
@@ -39,6 +42,11 @@ def test_a_new_search_takes_what_the_request_leaves_open_from_the_problem(tmp_pa
 
 def test_settings_can_be_given_whole(tmp_path: Path) -> None:
     assert resolve(request(tmp_path, settings=SearchSettings(rounds=9))).settings == SearchSettings(rounds=9)
+
+
+def test_a_setting_out_of_range_is_said_in_own_words(tmp_path: Path) -> None:
+    with pytest.raises(ProblemError, match=r"^rounds: must be greater than or equal to 1, got 0$"):
+        resolve(request(tmp_path, settings={"rounds": 0}))
 
 
 async def test_a_resumed_search_keeps_what_it_began_with_and_takes_models_and_limits_that_are_named(
@@ -102,3 +110,28 @@ async def test_a_search_that_began_after_the_request_was_resolved_is_not_taken_o
     await run_search(asked, engine=MemoryEngine(), models=[ScriptedModel()])
     with pytest.raises(RunError, match="holds a search already"):
         await run_resolved(resolved, engine=MemoryEngine())
+
+
+def _damaged_bank(path: Path) -> Path:
+    with Bank.open(path):
+        pass
+    with closing(sqlite3.connect(path)) as bank, bank:
+        bank.execute(
+            "INSERT INTO kernels (id, family, device_arch, problem, record, evaluation) "
+            "VALUES ('bank-1', 'softmax', 'test-1', 'toy', 'null', '{}')"
+        )
+    return path
+
+
+async def test_a_search_goes_on_without_the_users_own_damaged_bank_and_refuses_one_that_was_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("RIDGELINE_HOME", str(tmp_path / "home"))
+    named = _damaged_bank(tmp_path / "named.sqlite")
+    with pytest.raises(StorageError, match="named.sqlite: the database is damaged"):
+        resolve(request(tmp_path, bank=named))
+    assert not (tmp_path / "runs").exists()
+    own = _damaged_bank(tmp_path / "home" / "bank.sqlite")
+    result = await run_search(request(tmp_path, bank=own), engine=MemoryEngine(), models=[ScriptedModel()])
+    assert result.certified
+    assert "going on without the seed bank" in caplog.text

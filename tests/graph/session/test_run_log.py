@@ -52,7 +52,7 @@ def test_what_the_command_line_knows_how_to_say_passes_through(tmp_path: Path, e
 def test_a_full_disk_drops_lines_without_a_word_and_keeps_what_ended_the_run(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    fault = StorageError("archive.sqlite: the disk is full; free some space and resume")
+    fault = StorageError("archive.sqlite: the disk is full; free some space and try again")
 
     def search() -> None:
         logging.getLogger("ridgeline.graph").info("round 1")

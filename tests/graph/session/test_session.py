@@ -1,39 +1,29 @@
-"""A search in its run folder: the whole way, stopped, killed, resumed, extended."""
+"""A search in its run folder: the whole way, stopped, refused, resumed."""
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
-import hashlib
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
-from collections import Counter
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 from langgraph.runtime import RunControl
 from tests.graph.conftest import write_problem
-from tests.graph.loopback import Answer, Server, serve
 from tests.graph.memory_engine import DESCRIPTION, MemoryEngine
 from tests.graph.scripted_model import ScriptedModel
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.journal import Journal
 from ridgeline.checkpoints.result import read_schema
-from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs import lock_run
 from ridgeline.graph.offline import OfflineModel
 from ridgeline.graph.session.options import SearchRequest
-from ridgeline.graph.session.session import run_search
-from ridgeline.problems.spec import Budget
+from ridgeline.graph.session.session import run_resolved, run_search
 from ridgeline.tools.engine import BaselineTask, BenchmarkTask, CompileTask, DescribeTask, Task, VerifyTask
 from ridgeline.tools.errors import EngineError, ModelError, NotBegun, ProblemError, RunError
 from ridgeline.tools.records.problem import Description
-from ridgeline.tools.records.vocabulary import Origin, Status
+from ridgeline.tools.records.vocabulary import Status
 
 SETTINGS: dict[str, Any] = {
     "rounds": 2,
@@ -80,6 +70,26 @@ async def test_stopped_search_resumes_without_repeating_a_call_or_a_measurement(
     assert max(n for key, n in verified.items() if second.best_id not in key) == 1
 
 
+@pytest.mark.parametrize("at", ["baseline", "round_started", "candidate_done", "round_done", "certify"])
+async def test_search_that_is_cut_at_any_event_goes_on_where_it_was(tmp_path: Path, at: str) -> None:
+    model = ScriptedModel()
+
+    def on_event(event: Any) -> None:
+        if event["event"] == at:
+            running.cancel()
+
+    running = asyncio.ensure_future(
+        run_search(options(tmp_path), engine=MemoryEngine(), models=[model], on_event=on_event)
+    )
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    with Archive.open_read_only(tmp_path / "run") as archive:
+        assert archive.run().state == "stopped"
+    resumed = await run_search(options(tmp_path, resume=True), engine=MemoryEngine(), models=[model])
+    assert (resumed.state, resumed.rounds, resumed.certified) == ("finished", 2, True)
+    assert len(model.writes) == 8
+
+
 class _OneThatWaits(MemoryEngine):
     """A device that another process has once `at` measurements of a kind were made: only a stop ends the wait."""
 
@@ -112,26 +122,18 @@ async def test_steps_that_a_stop_drops_are_taken_up_by_a_resumed_search(
         assert {found.status for found in archive.evaluations()} == {Status.OK}
 
 
-async def test_finished_search_is_extended_by_more_rounds(tmp_path: Path) -> None:
-    engine, model = MemoryEngine(), ScriptedModel()
-    await run_search(options(tmp_path), engine=engine, models=[model])
-    result = await run_search(options(tmp_path, resume=True, max_rounds=3), engine=engine, models=[model])
-    assert (result.state, result.rounds) == ("finished", 3)
-    assert len(model.writes) == 12
-
-
-async def test_resuming_a_finished_search_changes_nothing(tmp_path: Path) -> None:
-    engine, model = MemoryEngine(), ScriptedModel()
-    first = await run_search(options(tmp_path), engine=engine, models=[model])
-    counts = Counter(engine.counts)
-    second = await run_search(options(tmp_path, resume=True), engine=engine, models=[model])
-    assert (second.state, second.best_id) == (first.state, first.best_id)
-    assert engine.counts == counts
-
-
 async def test_locked_folder_is_refused(tmp_path: Path) -> None:
     with lock_run(tmp_path / "run"), pytest.raises(RunError, match="in use"):
         await run_search(options(tmp_path), engine=MemoryEngine(), models=[ScriptedModel()])
+
+
+async def test_a_search_that_is_refused_its_folder_writes_nothing_into_its_log(tmp_path: Path) -> None:
+    resolved = options(tmp_path).resolve(models=[ScriptedModel()], is_local=False)
+    with lock_run(tmp_path / "run"):
+        (tmp_path / "run" / "run.log").write_text("the holder's\n")
+        with pytest.raises(RunError, match="in use"):
+            await run_resolved(resolved, engine=MemoryEngine(), is_logged=True)
+        assert (tmp_path / "run" / "run.log").read_text() == "the holder's\n"
 
 
 async def test_folder_that_another_process_took_meanwhile_is_left_to_it(
@@ -152,26 +154,6 @@ async def test_folder_with_a_search_is_refused_without_resume(tmp_path: Path) ->
     await run_search(options(tmp_path), engine=MemoryEngine(), models=[ScriptedModel()])
     with pytest.raises(RunError, match="--resume"):
         await run_search(options(tmp_path), engine=MemoryEngine(), models=[ScriptedModel()])
-
-
-async def test_changed_reference_is_refused_on_resume(tmp_path: Path) -> None:
-    given = options(tmp_path)
-    await run_search(given, engine=MemoryEngine(), models=[ScriptedModel()])
-    reference = tmp_path / "problem" / "reference.py"
-    reference.write_text(reference.read_text().replace("dim=-1", "dim=0"))
-    resumed = SearchRequest(problem=given.problem, run_dir=given.run_dir, resume=True)
-    with pytest.raises(RunError, match="changed"):
-        await run_search(resumed, engine=MemoryEngine(), models=[ScriptedModel()])
-
-
-async def test_run_of_another_problem_is_refused_with_both_names(tmp_path: Path) -> None:
-    given = options(tmp_path)
-    await run_search(given, engine=MemoryEngine(), models=[ScriptedModel()])
-    other = write_problem(tmp_path / "other", name="other")
-    (tmp_path / "other" / "reference.py").write_text("# another\n" + (tmp_path / "other" / "reference.py").read_text())
-    resumed = SearchRequest(problem=other, run_dir=given.run_dir, resume=True)
-    with pytest.raises(RunError, match=f"{given.run_dir}: a search of toy, not of other; .* give a run of other"):
-        await run_search(resumed, engine=MemoryEngine(), models=[ScriptedModel()])
 
 
 class RefusingEngine(MemoryEngine):
@@ -195,130 +177,6 @@ async def test_refused_key_stops_the_search_which_can_be_resumed(tmp_path: Path)
     assert result.state == "finished"
 
 
-CHILD = """
-import asyncio, sys
-from pathlib import Path
-from ridgeline import SearchOptions, run_search
-from ridgeline.graph.offline import OfflineModel
-from ridgeline.graph.models.retry import RetryPolicy
-from ridgeline.graph.models.registry import make_model
-from ridgeline.problems.spec import load_problem
-sys.path.insert(0, {tests!r})
-from graph.memory_engine import MemoryEngine
-
-folder, url, resume = Path(sys.argv[1]), sys.argv[2], sys.argv[3] == "resume"
-problem = load_problem(folder / "problem" / "problem.yaml")
-engine = MemoryEngine(delay_s=0.03, log=folder / "engine.log")
-model = make_model("openai:loop@" + url + "/v1", policy=RetryPolicy(attempts=3, base_s=0.05))
-options = SearchOptions(problem=problem, run_dir=folder / "run", resume=resume)
-print(asyncio.run(run_search(options, engine=engine, models=[model])).state)
-"""
-
-
-def _reply(request: dict[str, Any]) -> str:
-    """Answer a prompt: as many ideas as it asks for, or a kernel whose speed depends on the idea's words."""
-    prompt = request["prompt"]
-    if "Write one complete kernel" in prompt:
-        title = prompt.split("## The idea\n\n**")[1].split("**")[0]
-        return json.dumps({"source": f"// {title}\n// {len(prompt)}\n// speed 1.{30 + len(title) % 9}\n", "notes": ""})
-    count = int(prompt.split("Propose ")[1].split()[0])
-    round_ = prompt.split("This is round ")[1].split()[0]
-    words = [f"{chr(97 + int(round_))}{chr(97 + n)}word" for n in range(count)]
-    mechanisms = {w: f"{w}one {w}two {w}three" for w in words}
-    ideas = [{"title": f"{w} {w}x", "mechanism": m, "category": "memory_access"} for w, m in mechanisms.items()]
-    return json.dumps({"ideas": ideas})
-
-
-def test_killed_search_resumes_with_no_reply_asked_twice_and_no_evaluation_run_twice(tmp_path: Path) -> None:
-    write_problem(tmp_path / "problem", search=SETTINGS | {"rounds": 3})
-    child = CHILD.format(tests=str(Path(__file__).parents[2]))
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "src")}
-    arrived: dict[str, int] = {}
-    judged: set[tuple[str, str]] = set()
-
-    with serve(lambda n, request: Answer(_reply(request), delay_s=0.05)) as server:
-        for kill, wanted in enumerate((4, 13)):
-            command = [sys.executable, "-c", child, str(tmp_path), server.url, "resume" if kill else "new"]
-            process = subprocess.Popen(command, env=environment)
-            while len(server.requests) < wanted and process.poll() is None:
-                time.sleep(0.005)
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-            prompts, evaluations = _finished(tmp_path / "run")
-            seen = _times_asked(server)
-            arrived |= {prompt: seen[prompt] for prompt in prompts if prompt not in arrived}
-            judged |= evaluations
-        command[-1] = "resume"
-        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, timeout=60, check=True)
-    assert done.stdout.strip() == "finished"
-    assert arrived and judged
-    with Archive.open(tmp_path / "run", create=False) as archive:
-        written = {c.id for c in archive.candidates(origin=Origin.MODEL)}
-        totals = Journal(archive).totals()
-    assert written == {f"r{r}i{i}v{v}a0" for r in (1, 2, 3) for i in (0, 1) for v in (0, 1)}
-    assert totals["calls"] == 3 + 12, "three ideations and twelve kernels"
-    assert {prompt: _times_asked(server)[prompt] for prompt in arrived} == arrived
-    # at most what was in flight at the two kills is sent again: a round's four branches
-    assert len(server.requests) - 15 <= totals["repeated"] <= 2 * 4
-    lines = [json.loads(line) for line in (tmp_path / "engine.log").read_text().splitlines()]
-    runs = Counter(
-        (e["task"], e["candidate"]) for e in lines if e["purpose"] == "search" and e["task"] != "CompileTask"
-    )
-    assert {key: runs[key] for key in judged if runs[key] != 1} == {}
-
-
-def _finished(run_dir: Path) -> tuple[set[str], set[tuple[str, str]]]:
-    """Return the prompts' hashes of calls that have their reply, and the measurements of finished evaluations."""
-    with Archive.open(run_dir, create=False) as archive:
-        prompts = {call["prompt_sha256"] for call in Journal(archive).calls("finished")}
-        ids = [e.candidate_id for e in archive.evaluations() if e.candidate_id.startswith("r")]
-    return prompts, {(task, candidate_id) for candidate_id in ids for task in ("VerifyTask", "BenchmarkTask")}
-
-
-def _times_asked(server: Server) -> Counter[str]:
-    """Return how often each prompt, by its hash, reached the server."""
-    return Counter(hashlib.sha256(request["prompt"].encode()).hexdigest() for request in server.requests)
-
-
-async def test_extension_to_fewer_rounds_than_are_done_asks_nothing(tmp_path: Path) -> None:
-    engine, model = MemoryEngine(), ScriptedModel()
-    first = await run_search(options(tmp_path), engine=engine, models=[model])
-    counts, calls, events = Counter(engine.counts), len(model.proposals), []
-    result = await run_search(
-        options(tmp_path, resume=True, max_rounds=1), engine=engine, models=[model], on_event=events.append
-    )
-    assert (result.state, result.rounds, result.best_id, result.certified) == ("finished", 2, first.best_id, True)
-    assert (engine.counts, len(model.proposals)) == (counts, calls)
-    assert [event["event"] for event in events] == ["warning"]
-
-
-async def test_search_ended_by_its_budget_pays_nothing_more_until_the_budget_has_room(tmp_path: Path) -> None:
-    engine, model = MemoryEngine(), ScriptedModel()
-    limited = options(tmp_path, search={"rounds": 3}, budget=Budget(usd=0.004))
-    first = await run_search(limited, engine=engine, models=[model])
-    assert (first.state, first.rounds) == ("budget", 1)
-    calls = len(model.proposals) + len(model.writes)
-    for more in ({}, {"max_rounds": 5}):  # the limit that it began with still holds
-        again = await run_search(
-            options(tmp_path, search={"rounds": 3}, resume=True, **more), engine=engine, models=[model]
-        )
-        assert (again.state, len(model.proposals) + len(model.writes)) == ("budget", calls)
-    roomy = options(tmp_path, search={"rounds": 3}, resume=True, budget=Budget(usd=20))
-    last = await run_search(roomy, engine=engine, models=[model])
-    assert (last.state, last.rounds) == ("finished", 3)
-
-
-async def test_branches_that_a_spent_budget_left_unwritten_come_first_when_there_is_room(tmp_path: Path) -> None:
-    engine, model = MemoryEngine(), ScriptedModel()
-    limited = options(tmp_path, search={"rounds": 1}, budget=Budget(usd=0.001))
-    first = await run_search(limited, engine=engine, models=[model])
-    assert (first.state, len(model.proposals), len(model.writes)) == ("budget", 1, 0)
-    roomy = options(tmp_path, search={"rounds": 1}, resume=True, budget=Budget(usd=20))
-    last = await run_search(roomy, engine=engine, models=[model])
-    assert (last.state, last.rounds, len(model.proposals)) == ("finished", 1, 1)
-    assert len({(w.idea.title, w.variation) for w in model.writes}) == SETTINGS["ideas"] * SETTINGS["implementations"]
-
-
 class FailsToVerifyR1i0(MemoryEngine):
     """An engine that breaks at one idea's kernels."""
 
@@ -329,7 +187,7 @@ class FailsToVerifyR1i0(MemoryEngine):
 
 
 def _back_to_schema_3(archive: Archive) -> None:
-    """Store engine failures as schema 3 did: among the evaluations."""
+    """Store engine failures as schema 3 did, among the evaluations, and a skipped trial as one text."""
     failures = archive.engine_failures()
     with archive.database.write() as rows:
         rows.execute("DROP TRIGGER evaluation_ends_failure")
@@ -338,6 +196,7 @@ def _back_to_schema_3(archive: Archive) -> None:
             record = json.dumps(failure.as_evaluation().to_json())
             keys = {"candidate_id": failure.candidate_id, "purpose": failure.purpose.value}
             rows.table("evaluations").insert({**keys, "record": record})
+        rows.execute("UPDATE runs SET description = json_set(description, '$.skipped_trials[0]', 'shifted: outside')")
         rows.execute("PRAGMA user_version = 3")
 
 
@@ -351,39 +210,11 @@ async def test_run_folder_of_an_older_schema_goes_on_and_judges_what_its_engine_
     assert (result.state, result.rounds, result.certified) == ("finished", 3, True)
     with Archive.open(tmp_path / "run", create=False) as archive:
         assert archive.engine_failures() == []
+        description = archive.description()
+        assert description is not None and [t.name for t in description.skipped_trials] == ["shifted"]
         for candidate_id in ("r1i0v0a0", "r1i0v1a0"):
             evaluation = archive.evaluation(candidate_id)
             assert evaluation is not None and evaluation.status is Status.OK
-
-
-async def test_extended_search_has_no_certificate_until_it_is_certified_again(tmp_path: Path) -> None:
-    await run_search(options(tmp_path), engine=MemoryEngine(), models=[ScriptedModel()])
-    refuses = ScriptedModel(kernel=lambda r: ModelError("scripted: the key was refused (HTTP 401)"))
-    with pytest.raises(ModelError):
-        await run_search(options(tmp_path, resume=True, max_rounds=3), engine=MemoryEngine(), models=[refuses])
-    with Archive.open(tmp_path / "run", create=False) as archive:
-        assert archive.certificate() is None
-        assert archive.run().best_id is None
-    assert not (tmp_path / "run" / "certificate.json").exists()
-    result = await run_search(options(tmp_path, resume=True), engine=MemoryEngine(), models=[ScriptedModel()])
-    assert (result.certified, result.rounds) == (True, 3)
-
-
-@pytest.mark.parametrize(("field", "value"), [("tolerance", "bf16"), ("call_timeout_s", 5.0), ("interface", "torch")])
-async def test_changed_terms_of_the_problem_are_refused_on_resume(tmp_path: Path, field: str, value: Any) -> None:
-    given = options(tmp_path)
-    await run_search(given, engine=MemoryEngine(), models=[ScriptedModel()])
-    changed = dataclasses.replace(given, problem=given.problem.model_copy(update={field: value}), resume=True)
-    with pytest.raises(RunError, match=f"begun with {field} .* now says {value}"):
-        await run_search(changed, engine=MemoryEngine(), models=[ScriptedModel()])
-
-
-async def test_search_of_another_device_is_refused_on_resume(tmp_path: Path) -> None:
-    await run_search(options(tmp_path), engine=MemoryEngine(), models=[ScriptedModel()])
-    with Archive.open(tmp_path / "run", create=False) as archive:
-        archive.save_run(RunRecord(device=dataclasses.replace(archive.run().device, arch="another CPU")))
-    with pytest.raises(RunError, match="begun on another CPU"):
-        await run_search(options(tmp_path, resume=True), engine=MemoryEngine(), models=[ScriptedModel()])
 
 
 async def test_resumed_search_keeps_its_device_whatever_is_passed(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def test_a_published_build_is_found_again_with_its_library(tmp_path: Path, libra
 
 
 @pytest.mark.parametrize("file", ["kernel.so", "build.json"])
-@pytest.mark.parametrize("damage", ["truncated", "changed", "missing"])
+@pytest.mark.parametrize("damage", ["truncated", "changed", "missing", "nested", "pipe", "folder"])
 def test_a_damaged_entry_counts_as_none_and_can_be_published_again(
     tmp_path: Path, library: Path, file: str, damage: str
 ) -> None:
@@ -71,8 +71,14 @@ def test_a_damaged_entry_counts_as_none_and_can_be_published_again(
         os.truncate(victim, 10)
     elif damage == "changed":
         victim.write_bytes(b"x" * victim.stat().st_size)
+    elif damage == "nested":
+        victim.write_bytes(b"[" * 200_000)
     else:
         victim.unlink()
+    if damage == "pipe":
+        os.mkfifo(victim)
+    elif damage == "folder":
+        victim.mkdir()
     assert cache.find(KEY) is None
     cache.publish(built(), library)
     assert cache.find(KEY) is not None
@@ -164,3 +170,30 @@ def test_a_cache_that_cannot_take_builds_is_told_before_one_is_made(
     monkeypatch.setattr(cache, "LEAST_FREE_BYTES", 1 << 62)
     with pytest.raises(StorageError, match=r"only \d+ MiB free"):
         check_writable(tmp_path)
+
+
+def test_what_is_no_entry_stops_neither_a_build_nor_clearing(tmp_path: Path, library: Path) -> None:
+    root = tmp_path / "cache"
+    cache = BuildCache(root, evict_every=1, limit_bytes=0, in_use_s=0)
+    (root / "builds" / "zz").mkdir(parents=True)
+    (root / "builds" / "zz" / "notes.txt").write_text("mine")
+    (root / "builds" / "zz" / "loop").symlink_to("loop")
+    (root / "tmp" / "loop").symlink_to("loop")
+    (root / "builds" / KEY[:2]).write_text("no folder")
+    cache.publish(built(), library)
+    cache = BuildCache(root)
+    assert cache.find(KEY) is None, "evicted"
+    entry = Path(str(cache.publish(built(), library).library_path)).parent
+    (entry / "loop").symlink_to("loop")
+    os.mkfifo(entry / "pipe")
+    assert cache.find(KEY) is not None
+    assert cache.use().entries == 1
+    os.utime(entry / "build.json", (0, 1000))
+    assert cache.clear().removed.entries == 1
+    assert (root / "builds" / "zz" / "notes.txt").read_text() == "mine"
+
+
+def test_a_library_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "kernel.so")
+    with pytest.raises(StorageError, match="not an ordinary file"):
+        BuildCache(tmp_path / "cache").publish(built(), tmp_path / "kernel.so")

@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.folders import nest_folders
 
 from ridgeline.tools.build.compiler import Compiler
 from ridgeline.tools.build.flags import refused_flags, requested_flags
-from ridgeline.tools.build.forms import FORMS, CForm
+from ridgeline.tools.build.interfaces import BUILDS, CBuild
+from ridgeline.tools.build.ninja_batch import BuildOutcome
 from ridgeline.tools.build.recipe import Recipe
 from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.errors import EngineError, StorageError
@@ -147,6 +149,21 @@ async def test_a_log_holds_errors_first_short_and_without_our_paths(
 
 
 @pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ('{ asm volatile("bogus %eax"); }', "kernel.cpp:1: Error: no such instruction: `bogus %eax'"),
+        ("{ std::map<int, int> found; }", "write `#include <map>`"),
+    ],
+)
+async def test_the_assemblers_error_and_a_missing_include_are_told(
+    compiler: Compiler, make_task: MakeTask, source: str, reason: str
+) -> None:
+    (build,) = await compiler.compile_batch([make_task(EMPTY_RUN.replace("{}", source))])
+    assert (build.status, build.reason_code) == (Status.COMPILE_ERROR, ReasonCode.COMPILER_FAILED)
+    assert reason in build.reason
+
+
+@pytest.mark.parametrize(
     "flag",
     [
         "-fplugin=/tmp/x.so",
@@ -221,7 +238,7 @@ async def test_a_build_cannot_read_files_outside_its_folder(
 async def test_a_compiler_bomb_is_stopped_and_its_neighbour_is_built(
     compiler: Compiler, make_task: MakeTask, exp_source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ridgeline.tools.build.forms.C_CPU_S", 2)
+    monkeypatch.setattr("ridgeline.tools.build.interfaces.C_CPU_S", 2)
     bomb, good = await compiler.compile_batch([make_task(SLOW + EMPTY_RUN), make_task(exp_source)])
     assert (bomb.status, bomb.reason_code) == (Status.COMPILE_ERROR, ReasonCode.COMPILER_TIMEOUT)
     assert good.status is Status.OK
@@ -231,24 +248,37 @@ async def test_a_compiler_bomb_is_stopped_and_its_neighbour_is_built(
 async def test_a_build_that_imitates_the_sandboxs_words_and_status_is_the_sources_failure(
     compiler: Compiler, make_task: MakeTask, monkeypatch: pytest.MonkeyPatch, words: str
 ) -> None:
-    class Imitating(CForm):
+    class Imitating(CBuild):
         async def recipe(self, *arguments: Any) -> Recipe:
             script = f"echo '{words}' >&2; exit {125 if 'cannot' in words else 124}"
             return replace(await super().recipe(*arguments), command=("/bin/sh", "-c", script))
 
-    monkeypatch.setitem(FORMS, Interface.C, Imitating())
+    monkeypatch.setitem(BUILDS, Interface.C, Imitating())
     (build,) = await compiler.compile_batch([make_task(EMPTY_RUN)])
     assert (build.status, build.reason_code) == (Status.COMPILE_ERROR, ReasonCode.COMPILER_FAILED)
+
+
+async def test_folders_nested_deeper_than_the_stack_stop_no_batch(
+    compiler: Compiler, make_task: MakeTask, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    async def nesting(folder: Path, *_: object) -> list[BuildOutcome]:
+        nest_folders(folder / "c0" / "deep", 1200)
+        return [BuildOutcome(exit_code=1, status=("exit 256 - 0 0",), log=b"", seconds=0.1)]
+
+    monkeypatch.setattr("ridgeline.tools.build.compiler.run_batch", nesting)
+    (build,) = await compiler.compile_batch([make_task(EMPTY_RUN)])
+    assert (build.status, build.reason_code) == (Status.COMPILE_ERROR, ReasonCode.COMPILER_FAILED)
+    assert list((tmp_path / "cache" / "tmp").iterdir()) == []
 
 
 async def test_a_build_whose_command_is_not_there_is_the_machines_failure(
     compiler: Compiler, make_task: MakeTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Lacking(CForm):
+    class Lacking(CBuild):
         async def recipe(self, *arguments: Any) -> Recipe:
             return replace(await super().recipe(*arguments), command=("/no/such/compiler",))
 
-    monkeypatch.setitem(FORMS, Interface.C, Lacking())
+    monkeypatch.setitem(BUILDS, Interface.C, Lacking())
     with pytest.raises(EngineError, match="a build could not be run: sandbox: .*/no/such/compiler"):
         await compiler.compile_batch([make_task(EMPTY_RUN)])
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ridgeline.tools.build.header import problem_header
+from ridgeline.tools.build.interfaces import problem_header
 from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.records.problem import ArgSpec, Signature
 from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Interface, Role

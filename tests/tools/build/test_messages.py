@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
+
 import pytest
 
-from ridgeline.tools.build.messages import explain, explain_limit, explain_unloadable
+from ridgeline.tools.build.messages import (
+    LOG_BYTES,
+    explain_limit,
+    explain_log,
+    explain_unloadable,
+    plain_log,
+    trim_log,
+)
 from ridgeline.tools.records.vocabulary import ReasonCode
 
 ENTRY = 'extern "C" void run(const float* __restrict__ x, float* __restrict__ out, void* workspace)'
@@ -26,13 +36,13 @@ kernel.cpp:3:12: error: 'expf' was not declared in this scope
 
 @pytest.mark.parametrize("log", [GCC, NVCC])
 def test_a_value_of_another_problem_is_answered_with_this_ones_declaration(log: str) -> None:
-    code, reason = explain(log, ENTRY)
-    assert code is ReasonCode.COMPILER_FAILED
-    assert reason == f"{log.splitlines()[0]}; what there is are the arguments of `{ENTRY}` and problem.h"
+    found = explain_log(log, ENTRY)
+    assert found.code is ReasonCode.COMPILER_FAILED
+    assert found.reason == f"{log.splitlines()[0]}; what there is are the arguments of `{ENTRY}` and problem.h"
 
 
 def test_a_function_that_is_missing_is_no_matter_of_the_declaration() -> None:
-    assert explain(FUNCTION, ENTRY)[1] == FUNCTION.splitlines()[0]
+    assert explain_log(FUNCTION, ENTRY).reason == FUNCTION.splitlines()[0]
 
 
 def test_a_torch_library_without_forward_is_answered_with_its_declaration() -> None:
@@ -61,15 +71,66 @@ LIMITS = {"file_bytes": 256 << 20, "memory_bytes": 3 << 30}
     ],
 )
 def test_a_compiler_that_met_a_limit_is_told_by_it(log: str, says: str) -> None:
-    said = explain_limit(log, **LIMITS)
-    assert said.startswith("the compiler was stopped: ")
-    assert says in said
+    found = explain_limit(log, **LIMITS)
+    assert found is not None
+    assert found.code is ReasonCode.COMPILER_FAILED
+    assert found.reason.startswith("the compiler was stopped: ")
+    assert says in found.reason
 
 
 def test_an_error_of_the_source_is_no_limit() -> None:
-    assert explain_limit("kernel.cpp:3:1: error: 'x' was not declared in this scope", **LIMITS) == ""
+    assert explain_limit("kernel.cpp:3:1: error: 'x' was not declared in this scope", **LIMITS) is None
 
 
 def test_a_compiler_that_broke_down_is_quoted() -> None:
     line = "kernel.cpp:4:9: internal compiler error: Segmentation fault"
-    assert explain(f"{line}\nPlease submit a full bug report", "void run()")[1] == line
+    assert explain_log(f"{line}\nPlease submit a full bug report", "void run()").reason == line
+
+
+def test_what_a_gpu_lacks_is_told_before_any_other_error() -> None:
+    log = "ptxas kernel.ptx, line 9; error   : Instruction 'wgmma.fence' cannot be compiled for architecture 'sm_80'"
+    found = explain_log(log, "void run()", "sm_80")
+    assert found.code is ReasonCode.COMPILER_FAILED
+    assert found.reason.startswith("wgmma.fence: this exists on sm_90a only; this GPU is sm_80: multiply with mma.sync")
+
+
+def test_an_assembler_s_error_is_quoted() -> None:
+    log = "kernel.cpp: Assembler messages:\nkernel.cpp:2: Error: no such instruction: `bogus %eax'\n"
+    found = explain_log(trim_log(log), ENTRY)
+    assert found.code is ReasonCode.COMPILER_FAILED
+    assert found.reason == "kernel.cpp:2: Error: no such instruction: `bogus %eax'"
+
+
+def test_the_include_that_the_compiler_names_is_told() -> None:
+    log = (
+        "kernel.cpp:2:6: error: 'vector' is not a member of 'std'\n"
+        "kernel.cpp:1:1: note: 'std::vector' is defined in header '<vector>'; did you forget to '#include <vector>'?\n"
+    )
+    assert explain_log(log, ENTRY).reason == f"{log.splitlines()[0]}; write `#include <vector>`"
+
+
+def test_an_include_that_a_later_error_lacks_is_not_told_with_the_first() -> None:
+    first = "kernel.cpp:2:6: error: expected ';' before 'x'"
+    other = "kernel.cpp:3:6: error: 'sort' is not a member of 'std'"
+    note = "kernel.cpp:1:1: note: 'std::sort' is defined in header '<algorithm>'; did you forget to '#include <algorithm>'?"
+    assert explain_log(f"{first}\n{other}\n{note}\n", ENTRY).reason == first
+
+
+def test_temporary_files_get_the_kernel_s_name() -> None:
+    raw = (
+        b"/usr/bin/ld: /tmp/x/ccAbC123.o: in function `run':\n"
+        b"/tmp/ccAbC123.s:7: Error: junk\nptxas /tmp/tmpxft_0a_1-6_k.ptx, line 9"
+    )
+    text = plain_log(raw, Path("/build"))
+    assert text == "/usr/bin/ld: kernel.o: in function `run':\nkernel.s:7: Error: junk\nptxas kernel.ptx, line 9"
+
+
+@pytest.mark.parametrize("piece", ["/", " ", ":1", "(1:", "tmpxft_", "/cc", "\x1b[0", "run(", "ptxas ; error ", "a\n"])
+def test_a_log_takes_time_by_its_length(piece: str) -> None:
+    raw = (piece * (1 << 20))[: 1 << 20].encode()
+    started = time.process_time()
+    log = trim_log(plain_log(raw + b"\nkernel.cpp:1:1: error: the last\n", Path("/build")))
+    found = explain_log(log, ENTRY)
+    assert time.process_time() - started < 5.0
+    assert len(log.encode()) <= LOG_BYTES
+    assert found.reason == "kernel.cpp:1:1: error: the last"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ridgeline.tools.build.forms import ModuleForm
+from ridgeline.tools.build.interfaces import ModuleBuild
 from ridgeline.tools.build.toolchain import find_toolchain
 from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.records.problem import DescribedTarget
@@ -34,5 +34,5 @@ async def test_module_on_a_gpu_is_built_again_by_another_host_compiler(
     keys = []
     for version in ("12.2.0", "12.2.0", "13.1.0"):
         install(tmp_path, "g++", f"g++ (Debian) {version}")
-        keys.append((await ModuleForm().recipe(task, find_toolchain(DeviceKind.CUDA), tmp_path)).key)
+        keys.append((await ModuleBuild().recipe(task, find_toolchain(DeviceKind.CUDA), tmp_path)).key)
     assert keys[0] == keys[1] != keys[2]

@@ -100,7 +100,7 @@ def test_without_nvcc_a_gpu_is_refused_with_the_remedy_and_a_cpu_is_not(
     for name in ("g++", "sh"):
         (tmp_path / name).symlink_to(Path("/usr/bin") / name)
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("ridgeline.tools.build.toolchain._NVCC_FOLDER", str(tmp_path))
+    monkeypatch.setattr("ridgeline.tools.build.toolchain._Nvcc.folder", str(tmp_path))
     with pytest.raises(
         DeviceError, match="no nvcc on this machine: install the CUDA toolkit, put its bin folder into PATH, or"
     ):

@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 import pytest
 
-from ridgeline.tools.judge.connection import Connection
+from ridgeline.tools.judge.connection import JudgeConnection
 
 
-def answered(connection: Connection, answer: Callable[[socket.socket, bytes], None]) -> bytes:
+def answered(connection: JudgeConnection, answer: Callable[[socket.socket, bytes], None]) -> bytes:
     """Return what an exchange gives while a thread answers at the other end."""
 
     def serve() -> None:
@@ -28,7 +28,7 @@ def answered(connection: Connection, answer: Callable[[socket.socket, bytes], No
 
 
 def test_a_line_is_answered_by_one_line_however_it_is_cut() -> None:
-    connection = Connection()
+    connection = JudgeConnection()
 
     def answer(theirs: socket.socket, asked: bytes) -> None:
         for part in (b"said ", asked, b"rest"):
@@ -39,7 +39,7 @@ def test_a_line_is_answered_by_one_line_however_it_is_cut() -> None:
 
 
 def test_descriptors_come_beside_the_answer_and_close_with_the_connection() -> None:
-    connection = Connection()
+    connection = JudgeConnection()
 
     def answer(theirs: socket.socket, _asked: bytes) -> None:
         reading, writing = os.pipe()
@@ -59,14 +59,14 @@ def test_descriptors_come_beside_the_answer_and_close_with_the_connection() -> N
 
 
 def test_an_end_that_is_gone_answers_nothing() -> None:
-    connection = Connection()
+    connection = JudgeConnection()
     connection.theirs.close()
     assert connection.exchange(b"ask\n", 10.0) == b""
     connection.close()
 
 
 def test_an_end_that_is_silent_is_a_timeout() -> None:
-    connection = Connection()
+    connection = JudgeConnection()
     with connection.theirs, pytest.raises(TimeoutError):
         connection.exchange(b"ask\n", 0.05)
     connection.close()

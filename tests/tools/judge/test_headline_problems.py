@@ -93,8 +93,8 @@ def test_the_cuda_problem_has_the_sizes_of_the_original_work(name: str) -> None:
 def test_half_precision_is_bf16_on_the_cpu_and_judged_as_that(name: str) -> None:
     spec = load_problem(shipped_problems()[name])
     assert "DTYPE = 'bfloat16'" in spec.reference_source("cpu")
-    assert accepted_classes(spec.tolerance, ("bfloat16",)) == (PrecisionClass.BF16,)
-    assert accepted_classes(spec.tolerance, ("float16",)) == (PrecisionClass.FP16,)
+    assert accepted_classes(PrecisionClass(spec.tolerance), ("bfloat16",)) == (PrecisionClass.BF16,)
+    assert accepted_classes(PrecisionClass(spec.tolerance), ("float16",)) == (PrecisionClass.FP16,)
 
 
 @pytest.mark.parametrize("name", COSTS)

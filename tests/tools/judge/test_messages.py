@@ -43,6 +43,7 @@ from ridgeline.tools.judge.messages import (
     decode_request,
     encode_reply,
     encode_request,
+    operation,
 )
 from ridgeline.tools.judge.replies import (
     Changed,
@@ -63,11 +64,13 @@ from ridgeline.tools.judge.replies import (
     Same,
     Touched,
 )
-from ridgeline.tools.judge.worker.__main__ import OPERATIONS
+from ridgeline.tools.judge.worker.__main__ import method_of
 from ridgeline.tools.judge.worker.judge import Judge
 from ridgeline.tools.records.codec import Record
+from ridgeline.tools.records.error_map import AxisPattern, ErrorMap, Excess, Measure, Pattern, Relation
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.problem import ArgSpec
+from ridgeline.tools.records.reference_mode import ReferenceMode
 from ridgeline.tools.records.results import Trial
 from ridgeline.tools.records.vocabulary import DeviceKind, Interface, PrecisionClass, ReasonCode, Role
 
@@ -86,12 +89,19 @@ _TRIAL = Trial(name="nominal_0", rel_error=1e-3, gate=1e-5, passed=False)
 _GRADED = Graded(
     trial=_TRIAL,
     measured=PrecisionClass.TF32,
-    worst_row=0.5,
     output="out",
     stale="nominal_1",
     non_finite=Element(index=(0, 3), got=math.inf, expected=0.1),
     worst=Element(index=(), got=-math.inf, expected=1e300),
     wrong_integers=2,
+    excess=Excess(measure=Measure.ROW, figure=1e300, limit=1e-4),
+    error_map=ErrorMap(
+        wrong=3,
+        total=64,
+        axes=(AxisPattern(axis=1, size=16, pattern=Pattern.LAST, count=3, first=13, last=15),),
+        relation=Relation.RATIO,
+        value=-1.0,
+    ),
 )
 _MISSING = Missing(output="out", count=3, total=64, first=5, width=16)
 _LOADED = Loaded(
@@ -114,7 +124,7 @@ EXCHANGES: list[tuple[Request[Any], Record]] = [
     (Examine(trial="nominal_0", set_index=1), Touched(name="x")),
     (Examine(trial="nominal_0", set_index=1), _MISSING),
     (Examine(trial="nominal_0", set_index=1), _GRADED),
-    (Examine(trial="nominal_0", set_index=1), Graded(trial=_TRIAL, measured=None, worst_row=0.0)),
+    (Examine(trial="nominal_0", set_index=1), Graded(trial=_TRIAL, measured=None)),
     (ExamineRepeat(trial="nominal_0", set_index=1), Same()),
     (ExamineRepeat(trial="nominal_0", set_index=1), _MISSING),
     (ExamineRepeat(trial="nominal_0", set_index=1), Different(difference=0.1, graded=_GRADED)),
@@ -124,9 +134,9 @@ EXCHANGES: list[tuple[Request[Any], Record]] = [
     (Copy(set_index=2), Done()),
     (Idle(), Idled(seconds=1e-4)),
     (Check(set_index=2), _TRIAL),
-    (PrepareMode(mode="eager"), ModeReady(rel_error=1e-7, measured=PrecisionClass.EXACT)),
-    (PrepareMode(mode="eager_tf32"), ModeReady(rel_error=0.5, measured=None)),
-    (Loop(mode="eager", first_set=3, calls=21), Looped(own_s=0.25)),
+    (PrepareMode(mode=ReferenceMode.EAGER), ModeReady(rel_error=1e-7, measured=PrecisionClass.EXACT)),
+    (PrepareMode(mode=ReferenceMode.EAGER_TF32), ModeReady(rel_error=0.5, measured=None)),
+    (Loop(mode=ReferenceMode.EAGER, first_set=3, calls=21), Looped(own_s=0.25)),
 ]
 
 
@@ -147,13 +157,17 @@ def test_every_request_and_every_kind_of_reply_is_exchanged_above() -> None:
 def test_every_request_of_the_module_is_listed_under_an_operation_of_its_own() -> None:
     defined = {m for m in vars(messages).values() if isinstance(m, type) and issubclass(m, Request)} - {Request}
     assert defined == set(REQUESTS)
-    assert len({request.op for request in REQUESTS}) == len(REQUESTS)
+    assert len({operation(request) for request in REQUESTS}) == len(REQUESTS)
+    assert [operation(request) for request in (Load, ExamineRepeat, VerifyInputs)] == [
+        "load",
+        "examine_repeat",
+        "verify_inputs",
+    ]
 
 
 def test_the_worker_answers_every_request_with_the_replies_that_the_parent_expects() -> None:
-    assert set(OPERATIONS) | {Load} == set(REQUESTS)
-    for request, operation in OPERATIONS.items():
-        hints = get_type_hints(operation)
+    for request in set(REQUESTS) - {Load}:
+        hints = get_type_hints(method_of(request))
         given = hints.pop("return")
         assert set(get_args(given) or (given,)) == set(request.replies)
         assert list(hints.values()) == [request]
@@ -205,7 +219,7 @@ def test_a_line_that_is_no_reply_to_the_request_is_refused(line: bytes) -> None:
 
 def test_a_grade_that_passed_has_a_class() -> None:
     with pytest.raises(ValueError, match="needs a class"):
-        Graded(trial=dataclasses.replace(_TRIAL, passed=True), measured=None, worst_row=0.0)
+        Graded(trial=dataclasses.replace(_TRIAL, passed=True), measured=None)
 
 
 def test_requests_name_their_operation_first() -> None:

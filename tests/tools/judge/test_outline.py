@@ -131,7 +131,7 @@ def test_a_reference_that_never_ends_is_told_and_the_next_one_answered() -> None
             process.outline(reference())
 
 
-def test_the_outline_has_the_signature_that_the_judge_finds(outlines: OutlineProcess, tmp_path: Path) -> None:
+def test_the_outline_describes_a_reference_as_the_judge_does(outlines: OutlineProcess, tmp_path: Path) -> None:
     init = "self.l = nn.Linear(8, 8); self.register_buffer('scale', torch.ones(8))"
     source = reference(init=init, args="x, s, ys", body="return self.l(x) * self.scale + s * ys[0], x.argmax(1)")
     source = source.replace("return [torch.rand(4, 8)]", "return [torch.rand(8, 4).T, 0.5, [torch.rand(4, 1)]]")
@@ -144,8 +144,13 @@ def test_the_outline_has_the_signature_that_the_judge_finds(outlines: OutlinePro
     )
     judge = JudgeProcess(problem, os.urandom(16), tmp_path)
     try:
-        expected = judge.problem.description.signature
+        expected = judge.problem.description
     finally:
         judge.close()
-    assert outlines.outline(source).signature == expected
-    assert any(a.kind is ArgKind.SCALAR for a in expected.args)
+    found = outlines.outline(source)
+    assert (found.signature, found.description) == (expected.signature, None)
+    assert any(a.kind is ArgKind.SCALAR for a in expected.signature.args)
+    with OutlineProcess(with_graphs=True) as describing:
+        described = describing.outline(source).description
+    assert described == replace(expected, skipped_trials=())
+    assert described.reference_graph is not None and described.flops > 0

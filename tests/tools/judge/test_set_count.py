@@ -5,7 +5,7 @@ import pytest
 from ridgeline.tools.judge.set_count import count_sets, rotating_bytes, stay_in_cache
 from ridgeline.tools.records.vocabulary import DeviceKind
 
-MACHINE = {"cache_bytes": 32 << 20, "memory_bytes": 64 << 30}
+MACHINE = {"kind": DeviceKind.CPU, "cache_bytes": 32 << 20, "memory_bytes": 64 << 30}
 
 
 @pytest.mark.parametrize(

@@ -1,21 +1,33 @@
 """The evaluator as the engine starts it: one process, JSON lines, everything gone when its input closes."""
 
+import asyncio
 import json
 import os
 import re
+import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.candidates import candidate_of
 
-from ridgeline.tools.engine import DescribeTask
+from ridgeline.tools.build.compiler import Compiler
+from ridgeline.tools.engine import CompareTask, CompileTask, DescribeTask, VerifyTask
 from ridgeline.tools.local.__main__ import _TASKS, answer
 from ridgeline.tools.local.evaluator import Evaluator
 from ridgeline.tools.machine.devices import detect_device
-from ridgeline.tools.records.problem import Description, Target
-from ridgeline.tools.records.vocabulary import Interface, PrecisionClass
+from ridgeline.tools.records.problem import DescribedTarget, Description, Target
+from ridgeline.tools.records.results import Build, Comparison, FailedComparison
+from ridgeline.tools.records.search import Candidate
+from ridgeline.tools.records.vocabulary import Interface, PrecisionClass, Purpose, ReasonCode, Status
+from ridgeline.tools.runner.process import RunnerProcess
+from ridgeline.tools.sandbox.sandbox import Sandbox, probe_sandbox
 
 pytestmark = pytest.mark.sandboxed
 
@@ -43,20 +55,24 @@ def request(number: int, body: str) -> str:
     return json.dumps({"id": number, "task": "DescribeTask", "body": DescribeTask(problem=problem).to_json()}) + "\n"
 
 
+def started(cache: Path) -> subprocess.Popen[str]:
+    """Return an evaluator of the CPU as the engine starts it, to be closed by `with`."""
+    command = [sys.executable, "-P", "-m", "ridgeline.tools.local", "--device"]
+    return subprocess.Popen(
+        [*command, json.dumps(detect_device("cpu").to_json())],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "src"), "RIDGELINE_CACHE_DIR": str(cache)},
+        text=True,
+    )
+
+
 def children_of(pid: int) -> list[str]:
     return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
 
 
 def test_evaluator_answers_in_order_and_takes_its_judge_with_it(tmp_path: Path) -> None:
-    command = [sys.executable, "-P", "-m", "ridgeline.tools.local", "--device"]
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "RIDGELINE_CACHE_DIR": str(tmp_path)}
-    with subprocess.Popen(
-        [*command, json.dumps(detect_device("cpu").to_json())],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env=environment,
-        text=True,
-    ) as process:
+    with started(tmp_path) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(request(1, "raise KeyError('gone')") + request(2, "return torch.relu(x)"))
@@ -74,15 +90,7 @@ def test_evaluator_answers_in_order_and_takes_its_judge_with_it(tmp_path: Path) 
 
 
 def test_judge_dies_with_a_killed_evaluator(tmp_path: Path) -> None:
-    command = [sys.executable, "-P", "-m", "ridgeline.tools.local", "--device"]
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "RIDGELINE_CACHE_DIR": str(tmp_path)}
-    with subprocess.Popen(
-        [*command, json.dumps(detect_device("cpu").to_json())],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env=environment,
-        text=True,
-    ) as process:
+    with started(tmp_path) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(request(1, "return torch.relu(x)"))
@@ -161,3 +169,77 @@ def test_evaluators_log_goes_to_stderr_as_run_log_has_it(tmp_path: Path) -> None
     assert re.fullmatch(
         r"[-\d]+ [:,\d]+ INFO ridgeline\.tools\.measure\.baselines: baseline eager: 1 ms\n", done.stderr
     )
+
+
+RELU = (
+    "void run(const float* x, float* out, void*) {CHECK for (int i = 0; i < 4096; ++i) out[i] = x[i] > 0 ? x[i] : 0;}"
+)
+HONEST = RELU.replace("CHECK", "")
+CRASHES_IN_LONG_LOOPS = RELU.replace("CHECK", " static int calls = 0; if (++calls > 2000) __builtin_trap();")
+"""A kernel that survives its verification, which calls it some hundred times."""
+
+
+class Judged:
+    """A problem with its evaluator, and its kernels built."""
+
+    def __init__(self, folder: Path) -> None:
+        device, sandbox = detect_device("cpu"), Sandbox(probe_sandbox().tier)
+        self.evaluator = Evaluator(device, cache_dir=folder, sandbox=sandbox)
+        target = DescribeTask.from_json(json.loads(request(1, "return torch.relu(x)"))["body"]).problem
+        self.problem: DescribedTarget = target.described(self.evaluator.describe(DescribeTask(problem=target)))
+        self.compiler = Compiler(sandbox, folder, device)
+
+    def built(self, name: str, source: str) -> tuple[Candidate, Build]:
+        candidate = candidate_of(source, name=name)
+        [build] = asyncio.run(self.compiler.compile_batch([CompileTask(problem=self.problem, candidate=candidate)]))
+        assert build.status is Status.OK, build.log
+        return candidate, build
+
+    def compare(self, first: tuple[Candidate, Build], second: tuple[Candidate, Build]) -> Comparison | FailedComparison:
+        task = CompareTask(
+            problem=self.problem, first=first[0], first_build=first[1], second=second[0], second_build=second[1]
+        )
+        return self.evaluator.compare(replace(task, purpose=Purpose.SEARCH))
+
+
+@pytest.fixture(scope="module")
+def judged() -> Iterator[Judged]:
+    with tempfile.TemporaryDirectory(prefix="ridgeline-compare-", dir="/tmp") as name:
+        os.chmod(name, 0o755)  # confined code may become another user
+        judged = Judged(Path(name))
+        yield judged
+        judged.evaluator.close()
+
+
+needs_gxx = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+
+
+@needs_gxx
+@pytest.mark.parametrize("place", [0, 1])
+def test_kernel_that_crashes_only_where_it_is_compared_is_a_finding_of_that_kernel(judged: Judged, place: int) -> None:
+    honest, crashing = judged.built("honest", HONEST), judged.built("crashing", CRASHES_IN_LONG_LOOPS)
+    verified = judged.evaluator.verify(VerifyTask(problem=judged.problem, candidate=crashing[0], build=crashing[1]))
+    assert verified.status is Status.OK, verified.reason
+    pair = (crashing, honest) if place == 0 else (honest, crashing)
+    found = judged.compare(*pair)
+    assert isinstance(found, FailedComparison)
+    assert (found.at_fault, found.finding.code, found.status) == (place, ReasonCode.CRASHED, Status.RUNTIME_ERROR)
+
+
+@needs_gxx
+def test_comparison_whose_runner_was_killed_from_outside_is_made_once_more(
+    judged: Judged, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, killed = RunnerProcess.loop, list[int]()
+
+    def kill_once(runner: RunnerProcess, first_set: int, calls: int) -> object:
+        if not killed:
+            killed.append(runner.pid)
+            os.kill(runner.pid, signal.SIGKILL)
+        return loop(runner, first_set, calls)
+
+    monkeypatch.setattr(RunnerProcess, "loop", kill_once)
+    monkeypatch.setattr(judged.evaluator._session(judged.problem), "_request_s", 0.0)  # no loop of an empty library
+    honest = judged.built("honest", HONEST)
+    assert isinstance(judged.compare(honest, honest), Comparison)
+    assert killed

@@ -8,17 +8,16 @@ from pathlib import Path
 import pytest
 
 from ridgeline.tools.build.flags import architecture_flags
-from ridgeline.tools.build.messages import explain, plain_log, trim_log
+from ridgeline.tools.build.messages import explain_log, plain_log, trim_log
 from ridgeline.tools.build.toolchain import compiler_path
 from ridgeline.tools.machine.architecture import (
     capability,
-    explain_missing,
-    explain_shared,
     has_async_copies,
     has_clusters,
     has_reduced_products,
     has_wgmma,
 )
+from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.vocabulary import DeviceKind, ReasonCode
 
@@ -96,7 +95,7 @@ def compiled(source: str, arch: str, folder: Path) -> str:
 def test_what_the_gpu_lacks_is_one_line_with_the_next_step(source: str, arch: str, line: str, tmp_path: Path) -> None:
     log = compiled(source, arch, tmp_path)
     assert log
-    assert explain(log, "void run()", arch) == (ReasonCode.COMPILER_FAILED, line)
+    assert explain_log(log, "void run()", arch) == Finding(code=ReasonCode.COMPILER_FAILED, reason=line)
     assert "/tmp" not in log and "tmpxft" not in log
 
 
@@ -113,8 +112,7 @@ def test_ptxas_takes_exactly_what_an_architecture_is_said_to_have(arch: str, tmp
 @needs_nvcc
 def test_an_error_of_another_kind_is_not_taken_for_a_missing_instruction(tmp_path: Path) -> None:
     log = compiled("__global__ void k(float* x) { x[0] = wgmma; }", "sm_80", tmp_path)
-    assert explain_missing(log, "sm_80") == explain_shared(log, "sm_80") == ""
-    assert 'identifier "wgmma" is undefined' in explain(log, "void run()", "sm_80")[1]
+    assert 'identifier "wgmma" is undefined' in explain_log(log, "void run()", "sm_80").reason
 
 
 def test_capability_is_the_number_and_nothing_of_what_is_no_gpu() -> None:

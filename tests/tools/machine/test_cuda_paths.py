@@ -12,7 +12,9 @@ from ridgeline.tools.machine import cuda_paths as driver_place
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.records.problem import Target
 from ridgeline.tools.records.vocabulary import DeviceKind, Interface, PrecisionClass
-from ridgeline.tools.runner import plan as runner_plans
+from ridgeline.tools.runner import device_plans
+from ridgeline.tools.runner.device_plans import CudaPlans
+from ridgeline.tools.runner.plan import python_environment
 
 PROBLEM = Target(
     name="p",
@@ -30,7 +32,7 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     library.parent.mkdir()
     library.touch()
     monkeypatch.delenv("LD_LIBRARY_PATH", raising=False)
-    for module in (driver_place, runner_plans):
+    for module in (driver_place, device_plans):
         monkeypatch.setattr(module, "driver_library", lambda: library)
     return library
 
@@ -43,7 +45,7 @@ def linked(library: Path, folder: Path) -> Path:
 
 def test_a_folder_of_its_own_is_named_to_loader_and_linker(library: Path) -> None:
     folder = linked(library, library.parent)
-    environment = runner_plans.python_environment(PROBLEM)
+    environment = python_environment(PROBLEM)
     assert environment["LD_LIBRARY_PATH"] == environment["TRITON_LIBCUDA_PATH"] == str(folder)
 
 
@@ -52,18 +54,18 @@ def test_a_folder_that_only_a_variable_names_is_named_to_a_runner_too(
 ) -> None:
     folder = linked(library, tmp_path / "links")
     monkeypatch.setenv("LD_LIBRARY_PATH", os.pathsep.join(["/nowhere", str(folder)]))
-    environment = runner_plans.python_environment(PROBLEM)
+    environment = python_environment(PROBLEM)
     assert environment["LD_LIBRARY_PATH"] == environment["TRITON_LIBCUDA_PATH"] == str(folder)
-    assert runner_plans._driver_folders(PROBLEM) == (library.parent, folder)
+    assert CudaPlans().driver_folders() == (library.parent, folder)
 
 
 def test_a_loader_that_finds_the_driver_by_itself_is_told_nothing(
     library: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     system = Path("/usr/lib/x86_64-linux-gnu/libcuda.so.580.1")
-    for module in (driver_place, runner_plans):
+    for module in (driver_place, device_plans):
         monkeypatch.setattr(module, "driver_library", lambda: system)
-    environment = runner_plans.python_environment(PROBLEM)
+    environment = python_environment(PROBLEM)
     assert "LD_LIBRARY_PATH" not in environment
     assert environment["TRITON_LIBCUDA_PATH"] == str(system.parent)
-    assert runner_plans._driver_folders(PROBLEM) == ()
+    assert CudaPlans().driver_folders() == ()

@@ -1,5 +1,6 @@
 """Baselines measured in real judge processes, with a reference small enough to be quick."""
 
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -13,11 +14,20 @@ from ridgeline.tools.judge.messages import PrepareMode
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.judge.replies import ModeReady
 from ridgeline.tools.machine.devices import detect_device
-from ridgeline.tools.measure.baselines import _time_mode, baseline_key, measure_baselines, measure_next, modes_of
+from ridgeline.tools.measure.baselines import (
+    _publish,
+    _read,
+    _time_mode,
+    baseline_key,
+    measure_baselines,
+    measure_next,
+    modes_of,
+)
 from ridgeline.tools.measure.benchmark import TimingSettings
 from ridgeline.tools.measure.statistics import StoppingRule
 from ridgeline.tools.measure.timed_side import WarmUp
 from ridgeline.tools.records.problem import ArgSpec, Description, Signature, Target
+from ridgeline.tools.records.reference_mode import COMPILED_MODES, ReferenceMode
 from ridgeline.tools.records.results import Baseline
 from ridgeline.tools.records.vocabulary import DeviceKind, Interface, PrecisionClass, Role
 
@@ -100,7 +110,7 @@ def test_eager_is_timed_once_and_then_read_from_disk(problem, folder, start) -> 
 def test_compile_that_hangs_becomes_an_entry_with_an_error(problem, folder, start, monkeypatch) -> None:
     monkeypatch.setattr("ridgeline.tools.measure.baselines.COMPILE_LIMIT_S", 0.2)
     measured = measure_baselines(
-        problem, describe(), start_judge=start, cache_dir=folder, compile_modes=("default",), settings=QUICK
+        problem, describe(), start_judge=start, cache_dir=folder, compile_modes=(ReferenceMode.COMPILE,), settings=QUICK
     )
     eager, compiled = measured.entries
     assert eager.median_ms is not None
@@ -119,7 +129,7 @@ def test_modes_left_out_at_first_are_measured_one_by_one_on_the_scale_of_the_fir
         counted.append(None)
         return start()
 
-    modes = {"compile_modes": ("default", "max-autotune")}
+    modes = {"compile_modes": COMPILED_MODES}
     first = measure_baselines(
         problem, describe(), start_judge=start, cache_dir=folder, settings=QUICK, eager_only=True, **modes
     )
@@ -143,7 +153,7 @@ def test_certificate_measures_again_what_is_kept_but_not_what_failed(problem, fo
 
     options = {"cache_dir": folder, "settings": QUICK}
     measure_baselines(problem, describe(), start_judge=start, compile_modes=(), **options)
-    modes = {"compile_modes": ("max-autotune",)}
+    modes = {"compile_modes": (ReferenceMode.MAX_AUTOTUNE,)}
     first = measure_baselines(problem, describe(), start_judge=refuse, **modes, **options)
     again = measure_baselines(problem, describe(), start_judge=start_counted, again=True, **modes, **options)
     assert first.entries[1].error
@@ -154,11 +164,11 @@ def test_certificate_measures_again_what_is_kept_but_not_what_failed(problem, fo
 def test_a_mode_that_failed_is_tried_again_after_an_hour_and_by_another_compiler(
     problem, folder, start, monkeypatch
 ) -> None:
-    options = {"cache_dir": folder, "settings": QUICK, "compile_modes": ("default",)}
+    options = {"cache_dir": folder, "settings": QUICK, "compile_modes": (ReferenceMode.COMPILE,)}
     measure_baselines(problem, describe(), start_judge=start, **options | {"compile_modes": ()})
-    tried: list[str] = []
+    tried: list[ReferenceMode] = []
 
-    def failing(mode: str, *_: object, **__: object) -> Baseline:
+    def failing(mode: ReferenceMode, *_: object, **__: object) -> Baseline:
         tried.append(mode)
         return Baseline(name=mode, precision_class=PrecisionClass.FP32, median_ms=None, error="no g++")
 
@@ -180,7 +190,12 @@ def test_a_mode_that_failed_is_tried_again_after_an_hour_and_by_another_compiler
 def test_judge_that_dies_fails_only_its_own_compile_mode(problem, folder, start) -> None:
     measure_baselines(problem, describe(), start_judge=start, cache_dir=folder, compile_modes=(), settings=QUICK)
     measured = measure_baselines(
-        problem, describe(), start_judge=refuse, cache_dir=folder, compile_modes=("max-autotune",), settings=QUICK
+        problem,
+        describe(),
+        start_judge=refuse,
+        cache_dir=folder,
+        compile_modes=(ReferenceMode.MAX_AUTOTUNE,),
+        settings=QUICK,
     )
     assert measured.entries[1].error.startswith("the judge died during load")
 
@@ -196,14 +211,12 @@ def graph_of(*operations: str) -> Description:
 
 
 def test_tf32_is_a_baseline_on_gpus_where_products_are_computed(problem) -> None:
-    assert modes_of(problem.device, ("default",)) == ("eager", "compile")
+    assert modes_of(problem.device, (ReferenceMode.COMPILE,)) == ("eager", "compile")
     gpu = replace(problem.device, kind=DeviceKind.CUDA)
     with_tf32 = ("eager", "eager_tf32", "compile", "compile_tf32")
-    assert modes_of(gpu, ("default",)) == with_tf32
-    assert modes_of(gpu, ("default",), graph_of("aten.convolution.default")) == with_tf32
-    assert modes_of(gpu, ("default",), graph_of("aten._softmax.default")) == ("eager", "compile")
-    with pytest.raises(EngineError, match="known: default, max-autotune"):
-        modes_of(gpu, ("fast",))
+    assert modes_of(gpu, (ReferenceMode.COMPILE,)) == with_tf32
+    assert modes_of(gpu, (ReferenceMode.COMPILE,), graph_of("aten.convolution.default")) == with_tf32
+    assert modes_of(gpu, (ReferenceMode.COMPILE,), graph_of("aten._softmax.default")) == ("eager", "compile")
 
 
 def test_every_backend_of_attention_is_a_baseline_on_gpus(problem) -> None:
@@ -214,14 +227,16 @@ def test_every_backend_of_attention_is_a_baseline_on_gpus(problem) -> None:
 
 def test_key_follows_sizes_device_and_torch(problem) -> None:
     keys = {
-        baseline_key(problem, describe(), "eager"),
-        baseline_key(problem, describe(), "compile"),
-        baseline_key(replace(problem, reference_source=REFERENCE.replace("512", "256")), describe(), "eager"),
-        baseline_key(problem, replace(describe(), torch_version="3"), "eager"),
-        baseline_key(replace(problem, device=replace(problem.device, cores=64)), describe(), "eager"),
+        baseline_key(problem, describe(), ReferenceMode.EAGER),
+        baseline_key(problem, describe(), ReferenceMode.COMPILE),
+        baseline_key(
+            replace(problem, reference_source=REFERENCE.replace("512", "256")), describe(), ReferenceMode.EAGER
+        ),
+        baseline_key(problem, replace(describe(), torch_version="3"), ReferenceMode.EAGER),
+        baseline_key(replace(problem, device=replace(problem.device, cores=64)), describe(), ReferenceMode.EAGER),
     }
     assert len(keys) == 5
-    assert baseline_key(replace(problem, name="other"), describe(), "eager") in keys
+    assert baseline_key(replace(problem, name="other"), describe(), ReferenceMode.EAGER) in keys
 
 
 def test_baselines_are_measured_where_they_cannot_be_kept(problem, folder, start, tmp_path, caplog) -> None:
@@ -238,6 +253,30 @@ def test_a_mode_whose_output_fits_no_class_has_failed() -> None:
         def ask(self, _request: PrepareMode, **_: object) -> ModeReady:
             return ModeReady(rel_error=0.5, measured=None)
 
-    eager = Baseline(name="eager", precision_class=PrecisionClass.FP32, median_ms=1.0)
+    eager = Baseline(name=ReferenceMode.EAGER, precision_class=PrecisionClass.FP32, median_ms=1.0)
     with pytest.raises(EngineError, match="fits no precision class"):
-        _time_mode(Judge(), "compile", QUICK, eager)
+        _time_mode(Judge(), ReferenceMode.COMPILE, QUICK, eager)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"eager_ms": 0},
+        {"eager_ms": None},
+        {"eager_ms": "x"},
+        {"median_ms": -5.0},
+        {"p10_ms": float("nan")},
+        {"name": 3},
+    ],
+)
+def test_a_kept_entry_that_no_measurement_wrote_counts_as_absent(tmp_path, damage) -> None:
+    times = {"median_ms": 2.0, "p10_ms": 1.9, "p90_ms": 2.1}
+    eager = Baseline(name=ReferenceMode.EAGER, precision_class=PrecisionClass.FP32, **times)
+    mode = replace(eager, name=ReferenceMode.COMPILE)
+    path = tmp_path / "mode.json"
+    _publish(path, mode, eager)
+    assert _read(path, eager) == mode
+    path.write_text(json.dumps(mode.to_json() | {"eager_ms": 2.0} | damage))
+    assert _read(path, eager) is None
+    path.write_text("[" * 200_000)
+    assert _read(path, eager) is None

@@ -1,6 +1,6 @@
 """The benchmark against real processes: an honest kernel is timed, each way to cheat the clock is named.
 
-Sides are trusted C++ programs (native/side.cpp) that loop over sets in a shared file; the arena is numpy over that file.
+Sides are trusted C++ programs (native/side.cpp) that loop over sets in a shared file; the judge is numpy over that file.
 Only ratios within one run are asserted.
 """
 
@@ -15,7 +15,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.tools.measure.answering import Answering
 
+from ridgeline.tools.judge.messages import Check, Idle, Renew, VerifyInputs
+from ridgeline.tools.judge.replies import Idled, Intact, Renewed
 from ridgeline.tools.machine.gpu_state import GpuState
 from ridgeline.tools.measure.benchmark import (
     TimingSettings,
@@ -77,35 +80,33 @@ class ProcessSide:
         self.process.communicate()
 
 
-class FileArena:
-    """Sets of (x, out) in one shared file; refilled and compared by numpy."""
-
-    on_gpu = False
+class FileJudge(Answering):
+    """A judge of sets of (x, out) in one shared file; refilled and compared by numpy."""
 
     def __init__(self, path: Path, n_sets: int = N_SETS, elements: int = ELEMENTS) -> None:
-        self.n_sets = n_sets
+        super().__init__(n_sets)
         self.memory = np.memmap(path, dtype=np.float32, mode="w+", shape=(n_sets, 2, elements))
         self.rng = np.random.default_rng(0)
         self.refills = 0
         self.checked: list[int] = []
 
-    def renew(self) -> float:
+    def renew(self, _request: Renew) -> Renewed:
         self.refills += 1
         fresh = self.rng.standard_normal(self.memory.shape[2], dtype=np.float32)
         for i in range(self.n_sets):
             self.memory[i, 0] = np.roll(fresh, i) + self.refills
             self.memory[i, 1] = np.nan
-        return 0.0
+        return Renewed(slowdown=0.0)
 
-    def is_intact(self, set_index: int) -> bool:
-        return True
+    def verify_inputs(self, _request: VerifyInputs) -> Intact:
+        return Intact(intact=True)
 
-    def waited_s(self) -> float:
-        return 0.0
+    def idle(self, _request: Idle) -> Idled:
+        return Idled(seconds=0.0)
 
-    def check(self, set_index: int) -> Trial:
-        self.checked.append(set_index)
-        x, out = self.memory[set_index]
+    def check(self, request: Check) -> Trial:
+        self.checked.append(request.set_index)
+        x, out = self.memory[request.set_index]
         expected = 3 * x + 1
         with np.errstate(invalid="ignore"):
             error = float(np.linalg.norm(out - expected) / np.linalg.norm(expected - expected.mean()))
@@ -121,15 +122,15 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def arena(tmp_path: Path) -> FileArena:
-    return FileArena(tmp_path / "sets")
+def judge(tmp_path: Path) -> FileJudge:
+    return FileJudge(tmp_path / "sets")
 
 
 @pytest.fixture
-def start(program: Path, arena: FileArena) -> Iterator[Callable[..., ProcessSide]]:
+def start(program: Path, judge: FileJudge) -> Iterator[Callable[..., ProcessSide]]:
     sides: list[ProcessSide] = []
 
-    def start_side(mode: str = "honest", *, work: int = 4, of: FileArena = arena) -> ProcessSide:
+    def start_side(mode: str = "honest", *, work: int = 4, of: FileJudge = judge) -> ProcessSide:
         shape = [str(of.memory.filename), str(of.n_sets), str(of.memory.shape[2])]
         sides.append(ProcessSide([str(program), *shape, str(work), mode]))
         return sides[-1]
@@ -139,8 +140,8 @@ def start(program: Path, arena: FileArena) -> Iterator[Callable[..., ProcessSide
         side.close()
 
 
-def test_kernel_doing_a_tenth_of_the_work_measures_as_faster(start, arena) -> None:
-    timing = time_candidate(start(work=4), start(work=40), arena, settings=SETTINGS, floor=None)
+def test_kernel_doing_a_tenth_of_the_work_measures_as_faster(start, judge) -> None:
+    timing = time_candidate(start(work=4), start(work=40), judge, settings=SETTINGS, floor=None)
     assert timing.status is Status.OK, timing.reason
     assert timing.speedup > 1.5
     assert timing.speedup_ci95[0] <= timing.speedup <= timing.speedup_ci95[1]
@@ -149,11 +150,11 @@ def test_kernel_doing_a_tenth_of_the_work_measures_as_faster(start, arena) -> No
     assert timing.samples >= 8
     assert timing.witness_ms > 0
     assert timing.benchmark_s > 0
-    assert len(arena.checked) >= timing.samples
+    assert len(judge.checked) >= timing.samples
 
 
-def test_kernel_against_itself_has_no_clear_winner(start, arena) -> None:
-    timing = time_candidate(start(work=8), start(work=8), arena, settings=SETTINGS, floor=None)
+def test_kernel_against_itself_has_no_clear_winner(start, judge) -> None:
+    timing = time_candidate(start(work=8), start(work=8), judge, settings=SETTINGS, floor=None)
     assert timing.status is Status.OK, timing.reason
     assert 0.2 < timing.speedup < 5  # a turbo step of one core is 1.7 x here, a neighbour on both cores 2.4 x
 
@@ -168,8 +169,8 @@ def test_kernel_against_itself_has_no_clear_winner(start, arena) -> None:
         ("new_thread", Status.UNTRUSTED, ReasonCode.NEW_THREAD),
     ],
 )
-def test_cheat_is_named_with_its_own_reason(start, arena, mode, status, reason_code) -> None:
-    timing = time_candidate(start(mode, work=16), start(work=16), arena, settings=SETTINGS, floor=None)
+def test_cheat_is_named_with_its_own_reason(start, judge, mode, status, reason_code) -> None:
+    timing = time_candidate(start(mode, work=16), start(work=16), judge, settings=SETTINGS, floor=None)
     assert (timing.status, timing.reason_code) == (status, reason_code), timing.reason
     assert timing.median_ms is None
     assert timing.speedup is None
@@ -177,18 +178,18 @@ def test_cheat_is_named_with_its_own_reason(start, arena, mode, status, reason_c
     assert "\n" not in timing.reason
 
 
-def test_cache_keyed_by_a_fingerprint_gains_nothing(start, arena) -> None:
+def test_cache_keyed_by_a_fingerprint_gains_nothing(start, judge) -> None:
     settings = replace(SETTINGS, rule=StoppingRule(smallest=6, largest=6))
-    timing = time_candidate(start("fingerprint_cache", work=20), start(work=20), arena, settings=settings, floor=None)
+    timing = time_candidate(start("fingerprint_cache", work=20), start(work=20), judge, settings=settings, floor=None)
     assert timing.status is not Status.OK or timing.speedup < 1.3
 
 
-def test_block_of_fresh_contents_gives_a_fingerprint_cache_no_advantage(start, arena) -> None:
+def test_block_of_fresh_contents_gives_a_fingerprint_cache_no_advantage(start, judge) -> None:
     """Whatever the warm-up made of it: with blocks that use no set twice, a cache saves nothing."""
 
     def gains() -> bool:
         sides = [
-            TimedSide(side=start(m, work=20), arena=arena, is_tracked=True) for m in ("fingerprint_cache", "honest")
+            TimedSide(side=start(m, work=20), judge=judge, is_tracked=True) for m in ("fingerprint_cache", "honest")
         ]
         for side in sides:
             side.calls = 15
@@ -201,46 +202,46 @@ def test_block_of_fresh_contents_gives_a_fingerprint_cache_no_advantage(start, a
     assert not all(gains() for _ in range(3))  # a trick gains every time, a busy machine now and then
 
 
-def test_runner_that_lies_about_its_own_time_gains_nothing(start, arena) -> None:
-    timing = time_candidate(start("lies", work=40), start(work=40), arena, settings=SETTINGS, floor=None)
+def test_runner_that_lies_about_its_own_time_gains_nothing(start, judge) -> None:
+    timing = time_candidate(start("lies", work=40), start(work=40), judge, settings=SETTINGS, floor=None)
     assert timing.status is Status.OK, timing
     assert timing.speedup < 2
 
 
-def test_dawdling_in_every_third_block_gains_nothing(start, arena) -> None:
+def test_dawdling_in_every_third_block_gains_nothing(start, judge) -> None:
     def gains() -> bool:
-        timing = time_candidate(start("dawdles", work=16), start(work=16), arena, settings=SETTINGS, floor=None)
+        timing = time_candidate(start("dawdles", work=16), start(work=16), judge, settings=SETTINGS, floor=None)
         return timing.status is Status.OK and timing.speedup >= 1.1
 
     assert not all(gains() for _ in range(3))  # a trick gains every time, a busy machine now and then
 
 
-def test_time_below_the_floor_is_not_trusted(start, arena) -> None:
+def test_time_below_the_floor_is_not_trusted(start, judge) -> None:
     floor = Floor(floor_ms=1e3, compute_floor_ms=0.0, bound="memory", bandwidth_gbps=10.0, gflops=100.0)
-    timing = time_candidate(start(), start(), arena, settings=SETTINGS, floor=floor)
+    timing = time_candidate(start(), start(), judge, settings=SETTINGS, floor=floor)
     assert (timing.status, timing.reason_code) == (Status.UNTRUSTED, ReasonCode.BELOW_FLOOR)
 
 
 def test_tiny_kernel_is_labelled_launch_bound_and_a_huge_gain_is_quarantined(start, tmp_path) -> None:
-    small = FileArena(tmp_path / "small", n_sets=16, elements=1 << 10)
+    small = FileJudge(tmp_path / "small", n_sets=16, elements=1 << 10)
     timing = time_candidate(start(work=0, of=small), start(work=200, of=small), small, settings=SETTINGS, floor=None)
     assert timing.status is Status.OK, timing.reason
     assert Label.LAUNCH_BOUND in timing.labels
     assert Label.QUARANTINED in timing.labels
 
 
-def test_search_gives_up_early_on_a_clearly_slower_kernel(start, arena) -> None:
+def test_search_gives_up_early_on_a_clearly_slower_kernel(start, judge) -> None:
     rule = StoppingRule(smallest=40, largest=40, give_up_below=0.8)
     settings = replace(SETTINGS, rule=rule)
-    timing = time_candidate(start(work=40), start(work=4), arena, settings=settings, floor=None)
+    timing = time_candidate(start(work=40), start(work=4), judge, settings=settings, floor=None)
     assert timing.status is Status.OK
     assert timing.speedup_ci95[1] < 0.8
     assert timing.samples < 40
 
 
-def test_sides_take_turns_and_the_reference_is_running_at_the_end(start, arena) -> None:
+def test_sides_take_turns_and_the_reference_is_running_at_the_end(start, judge) -> None:
     candidate, reference = start(), start()
-    time_candidate(candidate, reference, arena, settings=SETTINGS, floor=None)
+    time_candidate(candidate, reference, judge, settings=SETTINGS, floor=None)
     assert candidate.stops >= 8
     assert reference.stops >= 8
     assert not reference.stopped
@@ -260,17 +261,17 @@ class Collecting:
         return self.says
 
 
-def test_collect_is_called_once_a_block_with_the_checked_sets(start, arena) -> None:
+def test_collect_is_called_once_a_block_with_the_checked_sets(start, judge) -> None:
     collected: list[tuple[tuple[int, ...], int]] = []
     collect = Collecting(lambda *block: collected.append(block))
-    timing = time_candidate(start(), start(), arena, settings=SETTINGS, floor=None, collect=collect)
-    assert [index for chosen, _ in collected for index in chosen] == arena.checked
+    timing = time_candidate(start(), start(), judge, settings=SETTINGS, floor=None, collect=collect)
+    assert [index for chosen, _ in collected for index in chosen] == judge.checked
     assert len(collected) == timing.samples
     assert all(max(chosen) < calls <= N_SETS for chosen, calls in collected)
 
 
-def test_comparison_of_two_candidates_says_which_is_faster(start, arena) -> None:
-    comparison = compare_sides(start(work=24), start(work=4), arena, settings=SETTINGS)
+def test_comparison_of_two_candidates_says_which_is_faster(start, judge) -> None:
+    comparison = compare_sides(start(work=24), start(work=4), judge, settings=SETTINGS)
     assert comparison.ratio > 1.5
     assert comparison.ratio_ci95[0] > 1
     assert comparison.first_ms > comparison.second_ms
@@ -279,8 +280,8 @@ def test_comparison_of_two_candidates_says_which_is_faster(start, arena) -> None
 class KeepingSide:
     """A side whose outputs are its own until they are collected, as a runner of torch tensors keeps them."""
 
-    def __init__(self, side: ProcessSide, arena: FileArena) -> None:
-        self.side, self.arena = side, arena
+    def __init__(self, side: ProcessSide, judge: FileJudge) -> None:
+        self.side, self.judge = side, judge
         self.kept: dict[int, np.ndarray] = {}
 
     def __getattr__(self, name: str):
@@ -289,8 +290,8 @@ class KeepingSide:
     def loop(self, first_set: int, calls: int) -> LoopTime:
         time_ = self.side.loop(first_set, calls)
         for index in range(first_set, first_set + calls):
-            self.kept[index % N_SETS] = self.arena.memory[index % N_SETS, 1].copy()
-        self.arena.memory[:, 1] = np.nan
+            self.kept[index % N_SETS] = self.judge.memory[index % N_SETS, 1].copy()
+        self.judge.memory[:, 1] = np.nan
         return time_
 
     def collect(self, says: str = "") -> Collecting:
@@ -298,23 +299,23 @@ class KeepingSide:
 
     def _collect(self, chosen: Sequence[int], _calls: int) -> None:
         for index in chosen:
-            self.arena.memory[index, 1] = self.kept[index]
+            self.judge.memory[index, 1] = self.kept[index]
 
 
-def test_comparison_collects_each_sides_own_outputs(start, arena) -> None:
-    first, second = (KeepingSide(start(work=8), arena) for _ in range(2))
-    comparison = compare_sides(first, second, arena, settings=SETTINGS, collects=(first.collect(), second.collect()))
+def test_comparison_collects_each_sides_own_outputs(start, judge) -> None:
+    first, second = (KeepingSide(start(work=8), judge) for _ in range(2))
+    comparison = compare_sides(first, second, judge, settings=SETTINGS, collects=(first.collect(), second.collect()))
     assert comparison.blocks >= 8
     with pytest.raises(Distrusted, match="wrong"):
-        compare_sides(first, second, arena, settings=SETTINGS, collects=(first.collect(), None))
+        compare_sides(first, second, judge, settings=SETTINGS, collects=(first.collect(), None))
 
 
 LATE = "collecting an output took longer than a copy"
 
 
-def test_timing_in_which_work_was_left_until_collection_does_not_count(start, arena) -> None:
-    side = KeepingSide(start(work=8), arena)
-    timing = time_candidate(side, start(work=8), arena, settings=SETTINGS, floor=None, collect=side.collect(LATE))
+def test_timing_in_which_work_was_left_until_collection_does_not_count(start, judge) -> None:
+    side = KeepingSide(start(work=8), judge)
+    timing = time_candidate(side, start(work=8), judge, settings=SETTINGS, floor=None, collect=side.collect(LATE))
     assert (timing.status, timing.reason_code, timing.reason) == (
         Status.UNTRUSTED,
         ReasonCode.BACKGROUND_WORK,
@@ -324,33 +325,33 @@ def test_timing_in_which_work_was_left_until_collection_does_not_count(start, ar
 
 
 @pytest.mark.parametrize("late", [0, 1])
-def test_comparison_refuses_either_side_that_left_work_until_collection(start, arena, late: int) -> None:
-    sides = [KeepingSide(start(work=8), arena) for _ in range(2)]
+def test_comparison_refuses_either_side_that_left_work_until_collection(start, judge, late: int) -> None:
+    sides = [KeepingSide(start(work=8), judge) for _ in range(2)]
     collects = [side.collect(LATE if index == late else "") for index, side in enumerate(sides)]
     with pytest.raises(Distrusted, match=LATE):
-        compare_sides(*sides, arena, settings=SETTINGS, collects=collects)
+        compare_sides(*sides, judge, settings=SETTINGS, collects=collects)
 
 
-def test_comparison_refuses_a_side_that_works_between_calls(start, arena) -> None:
+def test_comparison_refuses_a_side_that_works_between_calls(start, judge) -> None:
     with pytest.raises(Distrusted, match="work goes on after a call has returned"):
-        compare_sides(start(), start("spins"), arena, settings=SETTINGS)
+        compare_sides(start(), start("spins"), judge, settings=SETTINGS)
 
 
-def test_comparison_observes_every_block_of_both_sides(start, arena) -> None:
+def test_comparison_observes_every_block_of_both_sides(start, judge) -> None:
     looks: list[int] = []
     comparison = compare_sides(
-        start(), start(), arena, settings=SETTINGS, observe=lambda: looks.append(0) or GpuState()
+        start(), start(), judge, settings=SETTINGS, observe=lambda: looks.append(0) or GpuState()
     )
     assert len(looks) == 2 * comparison.blocks
 
 
-def test_comparison_refuses_a_side_whose_timed_output_is_wrong(start, arena) -> None:
+def test_comparison_refuses_a_side_whose_timed_output_is_wrong(start, judge) -> None:
     with pytest.raises(Distrusted, match="wrong"):
-        compare_sides(start("skips_later"), start(), arena, settings=SETTINGS)
+        compare_sides(start("skips_later"), start(), judge, settings=SETTINGS)
 
 
-def test_baseline_alone_reports_ordered_percentiles(start, arena) -> None:
-    median_ms, p10, p90, samples = time_alone(start(), arena, settings=SETTINGS)
+def test_baseline_alone_reports_ordered_percentiles(start, judge) -> None:
+    median_ms, p10, p90, samples = time_alone(start(), judge, settings=SETTINGS)
     assert 0 < p10 <= median_ms <= p90
     assert samples >= 6
 

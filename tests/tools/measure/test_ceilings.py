@@ -8,14 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.tools.measure.gpus import gpu_of
 
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.judge.set_count import rotating_limit
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.machine.places import home_dir
 from ridgeline.tools.measure.ceilings import CEILINGS_VERSION, Ceilings, _read, ceilings
-from ridgeline.tools.records.problem import Device
-from ridgeline.tools.records.vocabulary import DeviceKind
 
 needs_gxx = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 
@@ -40,7 +39,7 @@ def test_probe_measures_every_way_at_sizes_up_to_the_rotating_total(measured: Ce
     sizes = [b.bytes for b in measured.bandwidth]
     assert sizes == sorted(sizes)
     assert sizes[-1] == pytest.approx(
-        rotating_limit(cache_bytes=device.cache_bytes, memory_bytes=device.memory_bytes), rel=0.01
+        rotating_limit(kind=device.kind, cache_bytes=device.cache_bytes, memory_bytes=device.memory_bytes), rel=0.01
     )
     for row in measured.bandwidth:
         assert min(row.read, row.write, row.write_streaming, row.copy, row.copy_streaming) > 0
@@ -94,6 +93,8 @@ def test_damaged_file_is_measured_anew(folders: Path, monkeypatch: pytest.Monkey
     path.write_text("{")
     assert [b.bytes for b in ceilings(device).bandwidth] == [b.bytes for b in first.bandwidth]
     assert json.loads(path.read_text())["threads"] == device.cores
+    path.write_text(json.dumps(replace(first, bandwidth=first.bandwidth[1:]).to_json()))
+    assert [b.bytes for b in ceilings(device, again=True).bandwidth] == [b.bytes for b in first.bandwidth]
 
 
 @needs_gxx
@@ -117,27 +118,20 @@ def test_a_probe_that_hangs_is_an_engine_error(measured: Ceilings, monkeypatch: 
         ceilings(detect_device("cpu"), again=True)
 
 
-def _gpu(arch: str = "sm_90a") -> Device:
-    return Device(
-        kind=DeviceKind.CUDA,
-        name="NVIDIA H200",
-        arch=arch,
-        uuid="GPU-00000000-0000-0000-0000-000000000000",
-        cores=132,
-        memory_bytes=140 << 30,
-        cache_bytes=60 << 20,
-    )
-
-
 def test_file_of_an_earlier_version_is_measured_anew_and_does_not_stop_anything(tmp_path: Path) -> None:
     row = {"bytes": 1024, "read": 1.0, "write": 1.0, "write_streaming": 1.0, "copy": 1.0, "copy_streaming": 1.0}
     kept = {
-        "version": 1, "device": _gpu().to_json(), "date": "2026-01-01", "threads": 2, "fma_gflops": 1.0,
+        "version": 1, "device": gpu_of().to_json(), "date": "2026-01-01", "threads": 2, "fma_gflops": 1.0,
         "bandwidth": [row],
     }  # fmt: skip
     path = tmp_path / "ceilings.json"
     path.write_text(json.dumps(kept))
-    assert _read(path, _gpu()) is None
+    assert _read(path, gpu_of()) is None
     path.write_text(json.dumps({**kept, "version": CEILINGS_VERSION}))
-    known = _read(path, _gpu())
+    known = _read(path, gpu_of())
     assert known is not None and known.bandwidth[0].fastest == 1.0
+    for damage in ({"fma_gflops": float("nan")}, {"fma_gflops": None}, {"bandwidth": [{**row, "copy": -1.0}]}):
+        path.write_text(json.dumps({**kept, "version": CEILINGS_VERSION, **damage}))
+        assert _read(path, gpu_of()) is None
+    path.write_text("[" * 200_000)
+    assert _read(path, gpu_of()) is None

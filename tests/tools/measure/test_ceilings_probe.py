@@ -5,13 +5,12 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.tools.measure.gpus import gpu_of
 
 from ridgeline.tools.errors import DeviceError, EngineError
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.measure.ceilings import measure_ceilings
 from ridgeline.tools.measure.ceilings_probe import CudaProbe
-from ridgeline.tools.records.problem import Device
-from ridgeline.tools.records.vocabulary import DeviceKind
 
 HAS_GPU = Path("/dev/nvidiactl").exists()
 
@@ -21,25 +20,13 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RIDGELINE_CACHE_DIR", str(tmp_path / "cache"))
 
 
-def _gpu(arch: str = "sm_90a") -> Device:
-    return Device(
-        kind=DeviceKind.CUDA,
-        name="NVIDIA H200",
-        arch=arch,
-        uuid="GPU-00000000-0000-0000-0000-000000000000",
-        cores=132,
-        memory_bytes=140 << 30,
-        cache_bytes=60 << 20,
-    )
-
-
 @pytest.mark.skipif(shutil.which("nvcc") is None or HAS_GPU, reason="needs nvcc and no GPU")
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
 def test_probe_of_a_gpu_builds_here_and_its_cuda_error_is_one_line(cache: None, arch: str) -> None:
     with pytest.raises(
         EngineError, match="NVIDIA H200: the ceilings probe failed with status 3: opening the GPU"
     ) as caught:
-        measure_ceilings(_gpu(arch))
+        measure_ceilings(gpu_of(arch))
     assert "\n" not in str(caught.value)
 
 
@@ -49,9 +36,9 @@ def test_missing_nvcc_is_one_clear_line(monkeypatch: pytest.MonkeyPatch, tmp_pat
         pytest.skip("needs g++")
     (tmp_path / "g++").symlink_to(gxx)
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("ridgeline.tools.build.toolchain._NVCC_FOLDER", str(tmp_path))
+    monkeypatch.setattr("ridgeline.tools.build.toolchain._Nvcc.folder", str(tmp_path))
     with pytest.raises(DeviceError, match="no nvcc on this machine: install the CUDA toolkit"):
-        measure_ceilings(_gpu())
+        measure_ceilings(gpu_of())
 
 
 @pytest.mark.gpu
@@ -72,4 +59,4 @@ def test_probe_of_a_gpu_finds_memory_below_the_cache_and_tensor_cores_above_ffma
 
 
 def test_working_sets_of_a_gpu_go_far_beyond_its_cache() -> None:
-    assert CudaProbe(_gpu()).totals() == (2 << 20, 16 << 20, 64 << 20, 120 << 20, 480 << 20, 1920 << 20)
+    assert CudaProbe(gpu_of()).totals() == (2 << 20, 16 << 20, 64 << 20, 120 << 20, 480 << 20, 1920 << 20)

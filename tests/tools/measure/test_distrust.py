@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
+from tests.tools.measure.answering import Answering
 
 from ridgeline.tools.measure.distrust import (
     BUSY_S,
     Distrusted,
-    Inspector,
     expect_consistent,
     expect_drained,
+    slowdown_of,
     wrong_output,
 )
 from ridgeline.tools.measure.timed_side import Block, TimedSide
 from ridgeline.tools.records.results import Trial
-from ridgeline.tools.records.vocabulary import ReasonCode, Status
+from ridgeline.tools.records.vocabulary import DeviceKind, ReasonCode, Status
 from ridgeline.tools.runner.wire import LoopTime
 
 
-def side_of(per_call_s: float, *, own_share: float, latency_s: float) -> TimedSide:
+def side_of(per_call_s: float, *, own_share: float, latency_s: float, kind: DeviceKind = DeviceKind.CUDA) -> TimedSide:
     """Return a side of blocks of 30 calls that reports a share of its time."""
-    timed = TimedSide(side=None, arena=None, is_tracked=True, calls=30)
+    judge = Answering(n_sets=30)
+    judge.device_kind = kind
+    timed = TimedSide(side=None, judge=judge, is_tracked=True, calls=30)
     took = LoopTime(parent_s=30 * per_call_s + latency_s, own_s=own_share * 30 * per_call_s)
     timed.blocks = [Block(calls=30, took=took, page_faults=0)] * 8
     return timed
@@ -31,6 +32,11 @@ def side_of(per_call_s: float, *, own_share: float, latency_s: float) -> TimedSi
 def test_clocks_that_differ_by_a_fifth_disagree() -> None:
     with pytest.raises(Distrusted, match="its own clock says 0.8 ms a call, the clock outside 1 ms"):
         expect_consistent(side_of(1e-3, own_share=0.8, latency_s=0), side_of(1e-3, own_share=1, latency_s=0))
+
+
+def test_on_a_cpu_no_clock_but_the_parents_counts() -> None:
+    side = side_of(1e-3, own_share=0.8, latency_s=0, kind=DeviceKind.CPU)
+    expect_consistent(side, side)
 
 
 def test_requests_that_wait_for_a_core_on_both_sides_are_no_disagreement() -> None:
@@ -42,29 +48,24 @@ def test_waiting_of_one_side_only_is_a_disagreement() -> None:
         expect_consistent(side_of(1e-3, own_share=1, latency_s=5e-3), side_of(1e-3, own_share=1, latency_s=5e-5))
 
 
-def waited(*waits_s: float) -> Inspector:
-    arena: Any = None  # nobody looks at it here
-    return Inspector(arena=arena, checks=1, threads={}, waits_s=list(waits_s), slowdowns={0: [1.0]})
-
-
 def test_a_gpu_that_is_usually_busy_after_a_block_has_work_left_behind() -> None:
     with pytest.raises(Distrusted, match="busy for 3 ms: work goes on") as raised:
-        expect_drained(waited(3 * BUSY_S, 3 * BUSY_S, 0.0))
+        expect_drained([3 * BUSY_S, 3 * BUSY_S, 0.0], slowdown=1.0)
     assert (raised.value.finding.status, raised.value.finding.code) == (Status.UNTRUSTED, ReasonCode.BACKGROUND_WORK)
 
 
 def test_a_single_wait_for_a_gpu_blames_nobody() -> None:
-    expect_drained(waited(50e-6, 1.0, 50e-6))
+    expect_drained([50e-6, 1.0, 50e-6], slowdown=1.0)
 
 
 def test_a_gpu_that_usually_works_while_contents_are_renewed_has_work_waiting() -> None:
-    inspector = waited(50e-6)
-    inspector.slowdowns = {0: [1.0, 1.9, 2.1], 1: [1.0]}
+    side, other = (side_of(1e-3, own_share=1, latency_s=0) for _ in range(2))
+    side.slowdowns, other.slowdowns = [1.0, 1.9, 2.1], [1.0]
     with pytest.raises(Distrusted, match=r"1\.9 x as slow as when it is alone: work goes on between calls") as raised:
-        expect_drained(inspector)
+        expect_drained([50e-6], slowdown_of(side, other))
     assert (raised.value.finding.status, raised.value.finding.code) == (Status.UNTRUSTED, ReasonCode.BACKGROUND_WORK)
-    inspector.slowdowns = {0: [1.0, 1.1, 2.1], 1: [1.0]}
-    expect_drained(inspector)
+    side.slowdowns = [1.0, 1.1, 2.1]
+    expect_drained([50e-6], slowdown_of(other, side))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from ridgeline.tools.measure.ceilings import Bandwidth, Ceilings
 from ridgeline.tools.measure.floor import floor_for
 from ridgeline.tools.records.problem import ArgSpec, Description, Signature
 from ridgeline.tools.records.results import Floor
-from ridgeline.tools.records.vocabulary import Role
+from ridgeline.tools.records.vocabulary import PrecisionClass, Role
 
 
 def _ceilings(cache_bytes: int) -> Ceilings:
@@ -69,20 +69,20 @@ H200_GFLOPS = {"fp32": 60e3, "tf32": 400e3, "fp16": 790e3, "bf16": 800e3, "fp8":
 @pytest.mark.parametrize(
     ("tolerance", "dtypes", "unit"),
     [
-        ("fp32", ("float32", "float32"), "fp32"),
-        ("tf32", ("float32", "float32"), "tf32"),
-        ("fp16", ("float32", "float32"), "fp16"),
-        ("bf16", ("float32", "float32"), "bf16"),  # the looser class's unit is the faster one here
-        ("crfm", ("float32", "float32"), "bf16"),
-        ("fp16", ("float16", "float16"), "fp16"),
-        ("fp32", ("float16", "float16"), "fp16"),  # an fp16 output cannot be better than fp16
-        ("fp32", ("float16", "float32"), "fp16"),  # exact products of stored halves, added in fp32
-        ("fp32", ("bfloat16", "float32"), "bf16"),
-        ("fp8", ("float32", "float32"), "fp8"),
+        (PrecisionClass.FP32, ("float32", "float32"), "fp32"),
+        (PrecisionClass.TF32, ("float32", "float32"), "tf32"),
+        (PrecisionClass.FP16, ("float32", "float32"), "fp16"),
+        (PrecisionClass.BF16, ("float32", "float32"), "bf16"),  # the looser class's unit is the faster one here
+        (PrecisionClass.CRFM, ("float32", "float32"), "bf16"),
+        (PrecisionClass.FP16, ("float16", "float16"), "fp16"),
+        (PrecisionClass.FP32, ("float16", "float16"), "fp16"),  # an fp16 output cannot be better than fp16
+        (PrecisionClass.FP32, ("float16", "float32"), "fp16"),  # exact products of stored halves, added in fp32
+        (PrecisionClass.FP32, ("bfloat16", "float32"), "bf16"),
+        (PrecisionClass.FP8, ("float32", "float32"), "fp8"),
     ],
 )
 def test_compute_floor_is_on_the_fastest_unit_that_the_class_allows(
-    tolerance: str, dtypes: tuple[str, str], unit: str
+    tolerance: PrecisionClass, dtypes: tuple[str, str], unit: str
 ) -> None:
     described = _description(rows=64, columns=1024, flops=10**12)
     args = [replace(a, dtype=dtypes[0 if a.name == "x" else 1]) for a in described.signature.args]
@@ -95,5 +95,5 @@ def test_compute_floor_is_on_the_fastest_unit_that_the_class_allows(
 
 
 def test_device_without_tensor_cores_computes_every_class_with_its_multiply_add() -> None:
-    floor = floor_for(_description(rows=64, columns=1024, flops=10**9), _ceilings(1 << 30), "bf16")
+    floor = floor_for(_description(rows=64, columns=1024, flops=10**9), _ceilings(1 << 30), PrecisionClass.BF16)
     assert (floor.unit, floor.gflops) == ("fp32", 200.0)

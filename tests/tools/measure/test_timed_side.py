@@ -3,24 +3,26 @@
 import os
 
 import pytest
+from tests.tools.measure.answering import Answering
 
+from ridgeline.tools.judge.messages import Renew
+from ridgeline.tools.judge.replies import Renewed
 from ridgeline.tools.measure.timed_side import LEAST_CALLS, Block, TimedSide, calls_per_block
 from ridgeline.tools.runner.wire import LoopTime
 
 N_SETS = 24
 
 
-class CountingArena:
-    """An arena without memory: it counts what is asked of it."""
-
-    n_sets = N_SETS
+class CountingJudge(Answering):
+    """A judge without memory: it counts what is asked of it."""
 
     def __init__(self) -> None:
+        super().__init__(N_SETS)
         self.renewals = 0
 
-    def renew(self) -> float:
+    def renew(self, _request: Renew) -> Renewed:
         self.renewals += 1
-        return 0.0
+        return Renewed(slowdown=0.0)
 
 
 @pytest.mark.parametrize("per_call_s", [1e-6, 1e-4, 6e-4, 1e-2, 1.0])
@@ -44,14 +46,14 @@ class RecordingSide:
 
 
 def test_every_block_begins_with_the_set_that_its_renewal_wrote_first() -> None:
-    arena, sides = CountingArena(), (RecordingSide(), RecordingSide())
-    timed = [TimedSide(side=s, arena=arena, is_tracked=True, calls=7 + i) for i, s in enumerate(sides)]
+    judge, sides = CountingJudge(), (RecordingSide(), RecordingSide())
+    timed = [TimedSide(side=s, judge=judge, is_tracked=True, calls=7 + i) for i, s in enumerate(sides)]
     for _ in range(5):
         for side in timed:
             side.renew()
             assert side.run_block(lambda sets: sets) == tuple(range(side.calls))
     assert [side.loops for side in sides] == [[(0, 7)] * 5, [(0, 8)] * 5]
-    assert arena.renewals == 10
+    assert judge.renewals == 10
 
 
 def test_very_slow_kernel_needs_three_calls_a_block() -> None:
@@ -63,7 +65,7 @@ def side_with(parent_s: float, *, is_tracked: bool, request_s: float = 0.0) -> T
     timed = [Block(calls=30, took=LoopTime(parent_s=parent_s, own_s=parent_s / 2), page_faults=0)] * 6
     return TimedSide(
         side=None,
-        arena=CountingArena(),
+        judge=CountingJudge(),
         is_tracked=is_tracked,
         blocks=timed,
         request_s=request_s,

@@ -4,18 +4,25 @@ import asyncio
 import os
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.candidates import candidate_of
+from tests.tools.conftest import exp_problem, without_tensors
+from tests.tools.measure.answering import Answering
 
 from ridgeline.tools.build.compiler import Compiler
 from ridgeline.tools.engine import CompileTask, DescribeTask, VerifyTask
 from ridgeline.tools.local.evaluator import Evaluator
 from ridgeline.tools.machine.devices import detect_device
+from ridgeline.tools.measure.verify import verify_candidate
 from ridgeline.tools.records.problem import Target
 from ridgeline.tools.records.results import Verdict
 from ridgeline.tools.records.vocabulary import Interface, Label, PrecisionClass, ReasonCode, Status
+from ridgeline.tools.runner.failures import RunnerFailure
+from ridgeline.tools.runner.process import RunnerProcess
 from ridgeline.tools.sandbox.sandbox import Sandbox, probe_sandbox
 
 pytestmark = pytest.mark.sandboxed
@@ -134,6 +141,34 @@ def test_verify_accepts_lists_scalars_strides_workspace_and_several_outputs(
     assert [t.name for t in verdict.trials if not t.skipped][-2:] == ["extra_20", "extra_21"]
     assert 0 < verdict.load_s < verdict.verify_s
     assert [record.args[-1] for record in caplog.records if record.name.endswith("runner.pool")] == ["VerifyTask"]
+
+
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        ("out_0[i * 48 + j] = -row[j] * gain[j]", " are wrong; those have the wrong sign;"),
+        ("out_0[i * 48 + j] = 0.5f * row[j] * gain[j]", "; those are 0.5 x the expected values;"),
+        ("out_0[i * 48 + j] = j < 45 ? row[j] * gain[j] : 0", ", at the last 3 of 48 on axis 1; each of those is 0;"),
+        (
+            "out_0[i * 48 + j] = (j % 47 ? 1 : 3) * row[j] * gain[j]",
+            ", at the borders (2 of 48) on axis 1; those are 3 x",
+        ),
+        (
+            "out_0[i * 48 + j] = (j & 1 ? 1 : 2) * row[j] * gain[j]",
+            ", at every 2nd index from 0 on axis 1; those are 2 x",
+        ),
+        ("out_0[j * 40 + i] = row[j] * gain[j]", "; the values are right and the last two axes are exchanged;"),
+        ("out_0[i * 48 + j] = row[j]", "; the factor depends on the index of axis 1 alone: a scale?;"),
+        (
+            "static float calls = 0; out_0[i * 48 + j] = row[j] * gain[j] + (calls += 1)",
+            "; another call on the same inputs gives other values: a race, or memory that was not written;",
+        ),
+    ],
+)
+def test_a_fault_is_told_by_where_and_how_values_are_wrong(bench: Bench, written: str, words: str) -> None:
+    verdict = bench.verify(KERNEL.replace("ANY", "any").replace("out_0[i * 48 + j] = row[j] * gain[j]", written))
+    assert (verdict.status, verdict.reason_code) == (Status.WRONG, ReasonCode.WRONG_VALUES)
+    assert words in verdict.reason
 
 
 def test_verify_wants_bools_exact(bench: Bench) -> None:
@@ -257,6 +292,28 @@ def test_torch_interface_passes_honest_calls_and_rejects_a_view(folder: Path) ->
         bench.evaluator.close()
     assert (verdict.status, verdict.reason_code) == (Status.WRONG, ReasonCode.OUTPUT_ALIASES_INPUT), verdict
     assert [t.name for t in verdict.trials if t.passed and not t.skipped] == ["nominal_0", "nominal_1", "tweaked_0"]
+
+
+UNLOADABLE = "/build/kernel.so: undefined symbol: _Z7forwardN2at6TensorE"
+
+
+@pytest.mark.parametrize(
+    ("interface", "reason"),
+    [
+        (Interface.TORCH, "it has to be `torch::Tensor forward(torch::Tensor x)`"),
+        (Interface.MODULE, UNLOADABLE),  # its own extension lacks a function of its own
+    ],
+)
+def test_a_library_that_lacks_forward_is_explained_by_its_own_interface(interface: Interface, reason: str) -> None:
+    judge: Any = Answering(n_sets=3)
+    judge.problem = replace(without_tensors(), description=exp_problem().description)
+
+    def start() -> RunnerProcess:
+        raise RunnerFailure(ReasonCode.LOAD_FAILED, UNLOADABLE)
+
+    verdict = verify_candidate(judge, start, tolerance=PrecisionClass.FP32, interface=interface)
+    assert verdict.reason_code is ReasonCode.LOAD_FAILED
+    assert verdict.reason.endswith(reason)
 
 
 IN_PLACE_REFERENCE = """import torch

@@ -1,5 +1,7 @@
 """compute-sanitizer's reports as findings of one line each, and the verdict they make."""
 
+import time
+
 import pytest
 
 from ridgeline.tools.profile.sanitizer import (
@@ -132,3 +134,12 @@ def test_without_compute_sanitizer_the_step_is_skipped_with_the_reason(monkeypat
 def test_each_tool_is_asked_for_by_name() -> None:
     assert sanitizer_options("initcheck")[:2] == ("--tool", "initcheck")
     assert "--racecheck-report" in sanitizer_options("racecheck")
+
+
+@pytest.mark.parametrize("piece", ["<", "(", "<(", " /", " /a/", "+0x1"])
+def test_a_program_that_prints_findings_of_its_own_is_read_in_time_by_their_length(piece: str) -> None:
+    line = f"=========     at {piece * 2000}\n"
+    output = f"========= Invalid __global__ write of size 4 bytes\n{line}=========\n" * 500
+    started = time.process_time()
+    assert read_findings(output)
+    assert time.process_time() - started < 5.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ridgeline.tools.records.finding import CandidateFault, Finding
+from ridgeline.tools.records.finding import CandidateFault, Finding, faults_of
 from ridgeline.tools.records.results import Build, Timing, Verdict
 from ridgeline.tools.records.vocabulary import ReasonCode, Status
 
@@ -26,3 +26,9 @@ def test_a_failed_record_has_its_findings_status_code_and_reason():
 def test_a_candidates_words_bring_no_escape_sequence_into_a_reason():
     fault = CandidateFault(ReasonCode.CRASHED, "\x1b[2Jgone\n")
     assert fault.finding.reason == " [2Jgone "
+
+
+def test_a_fault_is_of_the_contender_that_was_at_work_innermost():
+    with pytest.raises(CandidateFault) as raised, faults_of(0), faults_of(1):
+        raise CandidateFault(ReasonCode.CRASHED, "gone")
+    assert raised.value.contender == 1

@@ -2,7 +2,15 @@ import json
 
 import pytest
 
-from ridgeline.tools.records.reference_mode import COMPILED_MODES, EAGER_MODES, WITH_TF32, ReferenceMode
+from ridgeline.tools.records.reference_mode import (
+    COMPILED_MODES,
+    EAGER_MODES,
+    MODES_ON,
+    WITH_TF32,
+    ReferenceMode,
+)
+from ridgeline.tools.records.results import Baseline
+from ridgeline.tools.records.vocabulary import DeviceKind, PrecisionClass
 
 
 def test_a_mode_is_its_name_in_json_and_knows_what_it_sets() -> None:
@@ -22,5 +30,17 @@ def test_tf32_is_all_that_differs_in_a_pair(mode: ReferenceMode) -> None:
 
 
 def test_modes_are_grouped_by_what_they_compile() -> None:
-    assert all(mode.compile_mode == name for name, mode in COMPILED_MODES.items())
+    assert [mode.compile_mode for mode in COMPILED_MODES] == ["default", "max-autotune"]
     assert not any(mode.compile_mode for mode in EAGER_MODES)
+
+
+def test_a_cpu_has_every_mode_that_needs_no_gpu() -> None:
+    assert set(MODES_ON) == set(DeviceKind)
+    assert MODES_ON[DeviceKind.CPU] == {mode for mode in ReferenceMode if not mode.needs_gpu}
+    assert MODES_ON[DeviceKind.CUDA] == set(ReferenceMode)
+
+
+def test_a_stored_baseline_knows_its_mode() -> None:
+    stored = Baseline(name=ReferenceMode.COMPILE_TF32, precision_class=PrecisionClass.TF32, median_ms=1.0).to_json()
+    assert stored["name"] == "compile_tf32"
+    assert Baseline.from_json(stored).name.uses_tf32

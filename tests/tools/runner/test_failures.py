@@ -11,7 +11,7 @@ import pytest
 from tests.tools.conftest import without_tensors
 
 from ridgeline.tools.records.vocabulary import ReasonCode
-from ridgeline.tools.runner.connection import Connection, ConnectionClosed, ProtocolBroken
+from ridgeline.tools.runner.connection import ConnectionClosed, ProtocolBroken, RunnerConnection
 from ridgeline.tools.runner.failures import Moment, explain_end, explain_failed, last_words
 from ridgeline.tools.sandbox.process import ExitStatus, Limit
 
@@ -89,14 +89,14 @@ def test_what_is_no_line_of_words_breaks_the_protocol(sent: bytes, what: str) ->
     with ours, theirs:
         theirs.sendall(sent)
         with pytest.raises(ProtocolBroken, match=what):
-            Connection(ours, send_timeout_s=1.0).words(1.0)
+            RunnerConnection(ours, send_timeout_s=1.0).words(1.0)
 
 
 @pytest.mark.parametrize("spins", [False, True])
 def test_silence_a_timeout_and_a_closed_end_are_told_apart(*, spins: bool) -> None:
     ours, theirs = socket.socketpair()
     with ours:
-        connection = Connection(ours, send_timeout_s=1.0)
+        connection = RunnerConnection(ours, send_timeout_s=1.0)
         connection.spins = spins
         connection.expect_silence()
         with pytest.raises(TimeoutError):

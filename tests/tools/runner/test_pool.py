@@ -186,3 +186,32 @@ def test_each_runner_is_told_in_the_log(
     log.write_text("".join(f"{record.name}: {record.getMessage()}\n" for record in caplog.records))
     start = RunnerStart(evaluator_pid=os.getpid(), candidate_id=TASK.candidate.id, purpose="search", task="VerifyTask")
     assert runner_starts(log) == [start]
+
+
+def is_over(pid: int) -> bool:
+    """Say whether a process, which nobody may have waited for yet, has ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+def test_a_candidate_whose_guard_was_killed_is_measured_once_more_and_no_oftener(
+    sandbox: Sandbox, plan: RunnerPlan, pool: RunnerPool
+) -> None:
+    found: list[RunnerFailure] = []
+
+    def measure() -> Timing:
+        with pool.start(sandbox, TASK, without_tensors()) as runner:
+            guard = int(Path(f"/proc/{runner.pid}/stat").read_text().rpartition(")")[2].split()[1])
+            os.kill(runner._process.supervisor_pid, signal.SIGKILL)
+            assert comes_true(lambda: is_over(guard))  # the inner guard has reported
+            with pytest.raises(RunnerFailure) as failure:
+                runner.run(0)
+        found.append(failure.value)
+        return Timing.failed(failure.value.finding)
+
+    assert pool.again_if_killed(measure).reason_code is ReasonCode.CRASHED
+    assert [(failure.was_killed, failure.finding.reason) for failure in found] == [
+        (True, "its supervisor was killed during a call")
+    ] * 2

@@ -5,6 +5,7 @@ The machine's until the GPU was open, then the module's.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,11 @@ from ridgeline.tools.records.results import Build
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import ReasonCode, Status
 from ridgeline.tools.runner.failures import RunnerFailure
-from ridgeline.tools.runner.triton_ahead import _failure, kernels_ahead
-from ridgeline.tools.runner.wire import TRITON_READY
+from ridgeline.tools.runner.triton_ahead import _failure, _run, kernels_ahead
+from ridgeline.tools.runner.triton_wire import GPU_OPEN, PROGRESS
 from ridgeline.tools.sandbox.process import ExitStatus, Limit
-from ridgeline.tools.sandbox.sandbox import Sandbox
+from ridgeline.tools.sandbox.python import package_paths
+from ridgeline.tools.sandbox.sandbox import Confined, Sandbox
 
 pytestmark = pytest.mark.sandboxed
 
@@ -31,18 +33,33 @@ pytestmark = pytest.mark.sandboxed
     [(Limit.NONE, ReasonCode.CRASHED), (Limit.WALL, ReasonCode.LOAD_TIMEOUT), (Limit.MEMORY, ReasonCode.OUT_OF_MEMORY)],
 )
 def test_what_ends_after_the_gpu_was_open_is_the_modules(limit: Limit, code: ReasonCode) -> None:
-    said = f"{TRITON_READY}\none\ntwo\nthree\nfour\ncandidate.py:3: ValueError: no\n"
-    failure = _failure(ExitStatus(code=1, limit=limit), said)
+    said = "one\ntwo\nthree\nfour\ncandidate.py:3: ValueError: no\n"
+    failure = _failure(ExitStatus(code=1, limit=limit), said, was_open=True)
     assert isinstance(failure, RunnerFailure)
     assert failure.finding.code is code
     assert failure.finding.reason.endswith("two | three | four | candidate.py:3: ValueError: no")
 
 
 def test_what_ends_before_is_the_machines() -> None:
-    failure = _failure(ExitStatus(code=1), "RuntimeError: No CUDA GPUs are available\n")
+    failure = _failure(ExitStatus(code=1), "RuntimeError: No CUDA GPUs are available\n", was_open=False)
     assert isinstance(failure, EngineError)
     assert "No CUDA GPUs are available" in str(failure)
-    assert "used more memory" in str(_failure(ExitStatus(code=None, message="killed: it used more memory"), ""))
+    killed = ExitStatus(code=None, message="killed: it used more memory")
+    assert "used more memory" in str(_failure(killed, "", was_open=False))
+
+
+@pytest.mark.parametrize(
+    ("program", "was_open"),
+    [
+        (f"import os; os.write({PROGRESS}, {GPU_OPEN!r}); print('bye'); raise SystemExit(1)", True),
+        (f"print({GPU_OPEN.decode()!r} + 'bye'); raise SystemExit(1)", False),  # as a candidate may print
+        (f"import os; os.close({PROGRESS}); print('bye'); raise SystemExit(1)", False),
+    ],
+)
+def test_only_the_descriptor_tells_that_the_gpu_was_open(program: str, was_open: bool, sandbox: Sandbox) -> None:
+    command = (sys.executable, "-c", program)
+    ended, said, told = _run(sandbox, Confined(command=command, readable=package_paths()))
+    assert (ended.code, said.split()[-1], told) == (1, "bye", was_open)
 
 
 @pytest.fixture

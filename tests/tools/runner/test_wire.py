@@ -8,18 +8,19 @@ from pathlib import Path
 
 import pytest
 
+from ridgeline.tools.records.module_contract import LiteralArgument, ModuleSetup, TensorArgument, TensorResult
 from ridgeline.tools.records.vocabulary import DeviceKind, ReasonCode, Role
 from ridgeline.tools.runner import wire
 from ridgeline.tools.runner.wire import (
     Access,
     AnswerWord,
-    FailureCode,
     Fault,
     FaultWord,
     PointerLine,
     PythonSetup,
     RegionLine,
     RequestWord,
+    RunnerFailureCode,
     ScalarLine,
     Setup,
     SetupWord,
@@ -48,7 +49,16 @@ SETUP = Setup(
     ),
     workspace_bytes=1 << 30,
 )
-PYTHON = PythonSetup(device=DeviceKind.CUDA, watcher="/watch.so", module={"source": "a = 'x\ny'\n", "state": {"w": 1}})
+MODULE = ModuleSetup(
+    init="[4]",
+    first_values={"w": "0f"},
+    arguments=(TensorArgument(index=0), LiteralArgument(source="2.5")),
+    form=TensorResult(),
+    copied=(0,),
+    state={"w": 1},
+    source="a = 'x\ny'\n",
+)
+PYTHON = PythonSetup(device=DeviceKind.CUDA, watcher="/watch.so", module=MODULE)
 
 
 def native_words(group: str) -> list[str]:
@@ -75,7 +85,7 @@ def test_native_host_has_the_same_words_in_the_same_order(
 
 def test_native_host_has_the_first_failure_codes_in_the_same_order() -> None:
     native = native_words("failure")
-    assert native == [code.value for code in FailureCode][: len(native)]
+    assert native == [code.value for code in RunnerFailureCode][: len(native)]
 
 
 def test_native_host_has_the_same_socket() -> None:
@@ -85,14 +95,14 @@ def test_native_host_has_the_same_socket() -> None:
 @pytest.mark.parametrize("name", ["host.cpp", "host_wire.h", "host_cpu.h", "host_cuda.h", "fault_watch.h"])
 def test_native_sources_take_every_word_from_the_header(name: str) -> None:
     source = (NATIVE / name).read_text()
-    words = {*SetupWord, *RequestWord, *AnswerWord, *FaultWord, *FailureCode, *Access}
+    words = {*SetupWord, *RequestWord, *AnswerWord, *FaultWord, *RunnerFailureCode, *Access}
     assert set(re.findall(r'"(\w+) ?"', source)) & {word.value for word in words} == set()
 
 
 def test_every_failure_code_is_one_of_a_verdict() -> None:
-    others = {FailureCode.DEVICE: ReasonCode.CUDA_ERROR, FailureCode.PROTOCOL: ReasonCode.PROTOCOL_VIOLATED}
-    assert {code: code.reason_code for code in FailureCode} == {
-        code: others.get(code) or ReasonCode(code.value) for code in FailureCode
+    others = {RunnerFailureCode.DEVICE: ReasonCode.CUDA_ERROR, RunnerFailureCode.PROTOCOL: ReasonCode.PROTOCOL_VIOLATED}
+    assert {code: code.reason_code for code in RunnerFailureCode} == {
+        code: others.get(code) or ReasonCode(code.value) for code in RunnerFailureCode
     }
 
 
@@ -140,7 +150,7 @@ def test_a_setup_without_an_end_a_known_word_or_a_library_is_refused(text: str) 
 def test_requests_and_answers_are_those_of_the_documented_protocol() -> None:
     assert request_line(RequestWord.LOOP, "ab12", 1, 7) == "loop ab12 1 7\n"
     assert ready_line(64, 2) == "ready 64 2"
-    assert failed_line(FailureCode.STALE_OUTPUT, "two calls") == "failed stale_output two calls"
+    assert failed_line(RunnerFailureCode.STALE_OUTPUT, "two calls") == "failed stale_output two calls"
     assert done_ns(["done", "ab12", "77"], "ab12") == 77
 
 

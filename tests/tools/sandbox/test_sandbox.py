@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import shlex
 import signal
 import socket
@@ -17,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from ridgeline.tools.errors import EngineError, SandboxError
+from ridgeline.tools.errors import EngineError, SandboxError, StorageError
 from ridgeline.tools.sandbox import sandbox as sandbox_module
 from ridgeline.tools.sandbox.launcher import build_launcher
 from ridgeline.tools.sandbox.process import ExitStatus, Limit, parse_status
@@ -98,6 +99,17 @@ def test_a_stopped_program_can_be_killed(sandbox: Sandbox) -> None:
     with sandbox.start(Confined(command=("/bin/sleep", "1000"))) as process:
         process.stop()
         assert process.kill().limit == "stopped"
+
+
+def test_a_sandbox_that_something_else_ends_is_told_from_one_that_is_told_to_end(sandbox: Sandbox) -> None:
+    with sandbox.start(Confined(command=("/bin/sleep", "1000"))) as process:
+        stat = Path(f"/proc/{process.host_pid}/stat").read_text()
+        guard = os.pidfd_open(int(stat.rpartition(")")[2].split()[1]))  # the inner one of two, which reports last
+        os.kill(process.supervisor_pid, signal.SIGKILL)
+        assert select.select([guard], [], [], 30.0)[0]
+        os.close(guard)
+        ended = process.wait(30)
+    assert (ended.was_killed, ended.limit, ended.message) == (True, Limit.NONE, "its supervisor was killed")
 
 
 def test_a_program_outlives_the_thread_that_started_it(sandbox: Sandbox) -> None:
@@ -317,6 +329,23 @@ def test_the_launcher_is_built_once_and_not_taken_from_others(tmp_path: Path) ->
     assert build_launcher(tmp_path / "cache").stat().st_mtime_ns == stamp
     first.chmod(0o777)  # somebody else could have written it
     assert build_launcher(tmp_path / "cache").stat().st_mode & 0o022 == 0
+
+
+@pytest.mark.parametrize("kept", [0, 100, -1000])
+def test_a_launcher_that_was_cut_is_built_again(tmp_path: Path, kept: int) -> None:
+    launcher = build_launcher(tmp_path / "cache")
+    whole = launcher.stat().st_size
+    os.truncate(launcher, kept % whole)
+    assert build_launcher(tmp_path / "cache").stat().st_size == whole
+
+
+def test_a_cache_that_cannot_hold_the_launcher_is_told_and_no_tier_blamed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("RIDGELINE_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    with pytest.raises(StorageError, match=r"file/cache/sandbox: the sandbox's launcher .* set RIDGELINE_CACHE_DIR"):
+        reason_against(Tier.LANDLOCK)
 
 
 def test_a_machine_without_a_compiler_is_told_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

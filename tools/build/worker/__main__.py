@@ -10,12 +10,12 @@ import torch
 from torch.utils import cpp_extension
 
 from ridgeline.tools.build.torch_paths import TorchPaths
-from ridgeline.tools.records.vocabulary import TORCH_MODULE
+from ridgeline.tools.records.vocabulary import TORCH_MODULE, DeviceKind
 
 
-def torch_paths(kind: str) -> TorchPaths:
+def torch_paths(kind: DeviceKind) -> TorchPaths:
     """Return the include folders, libraries and flags of an extension for the CPU or for CUDA."""
-    on_gpu = kind == "cuda"
+    on_gpu = kind is DeviceKind.CUDA
     cuda = ("c10_cuda", "torch_cuda", "cudart") if on_gpu else ()
     # torch's own nvcc flags, and the runtime that torch itself loads: not a second one in the extension
     nvcc = (*cpp_extension.COMMON_NVCC_FLAGS, "-cudart=shared") if on_gpu else ()
@@ -35,4 +35,4 @@ def torch_paths(kind: str) -> TorchPaths:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(torch_paths(sys.argv[1]).to_json()))
+    sys.stdout.write(json.dumps(torch_paths(DeviceKind(sys.argv[1])).to_json()))

@@ -1,7 +1,7 @@
 """Serve a judge: `python -m ridgeline.tools.judge.worker FD PARENT HANG_FD`.
 
 The process answers on the socket FD that its parent passed it; `judge/messages.py` has the requests,
-`judge/process.py` is the parent's handle. The answer to `load` carries the arena's descriptors. HANG_FD gets a report
+`judge/process.py` is the parent's handle. The answer to `load` carries the memory's descriptors. HANG_FD gets a report
 when a part of the reference takes longer than its limit. The process ends when the socket closes or its parent dies.
 """
 
@@ -18,28 +18,17 @@ from ridgeline.tools.errors import EngineError, RidgelineError
 from ridgeline.tools.judge import messages
 from ridgeline.tools.judge.hang_limit import HangLimit
 from ridgeline.tools.judge.messages import Load, Request
-from ridgeline.tools.judge.replies import Failed, FailureCode
+from ridgeline.tools.judge.replies import Failed, JudgeFailureCode
 from ridgeline.tools.judge.worker.judge import ContentsRefusedError, Judge
 from ridgeline.tools.judge.worker.user_code import as_problem, one_line
 from ridgeline.tools.machine.lifeline import end_with_parent
 from ridgeline.tools.records.codec import Record
 
-OPERATIONS: dict[type[Request[Any]], Callable[[Judge, Any], Record]] = {
-    messages.Wipe: Judge.wipe,
-    messages.Prepare: Judge.prepare,
-    messages.Poison: Judge.poison,
-    messages.Examine: Judge.examine,
-    messages.ExamineRepeat: Judge.repeated,
-    messages.DetectChange: Judge.changed,
-    messages.Renew: Judge.renew,
-    messages.VerifyInputs: Judge.intact,
-    messages.Copy: Judge.copy,
-    messages.Idle: Judge.idle,
-    messages.Check: Judge.check,
-    messages.PrepareMode: Judge.prepare_mode,
-    messages.Loop: Judge.loop,
-}
-"""The judge's method for each request but `load`, which makes the judge."""
+
+def method_of(request: type[Request[Any]]) -> Callable[[Judge, Any], Record]:
+    """Return the judge's method for a request, which has the operation's name; `load` has none: it makes the judge."""
+    method: Callable[[Judge, Any], Record] = getattr(Judge, messages.operation(request))
+    return method
 
 
 def serve(connection: socket.socket, hang_fd: int) -> None:
@@ -54,7 +43,7 @@ def serve(connection: socket.socket, hang_fd: int) -> None:
                 continue
             if judge is None:
                 raise EngineError("the judge was asked before it loaded a problem")
-            _answer(connection, OPERATIONS[type(request)](judge, request))
+            _answer(connection, method_of(type(request))(judge, request))
         except (RidgelineError, MemoryError, RuntimeError) as error:  # RuntimeError is torch's for all of its own
             _answer(connection, _lost_gpu(error, judge) or failure(error, request))
 
@@ -65,7 +54,7 @@ def _lost_gpu(error: Exception, judge: Judge | None) -> Failed | None:
         if judge is not None:
             judge.memory.device.settle()
     except RuntimeError:
-        return Failed(code=FailureCode.JUDGE_LOST, message=f"the judge lost the GPU: {one_line(error)}")
+        return Failed(code=JudgeFailureCode.JUDGE_LOST, message=f"the judge lost the GPU: {one_line(error)}")
     return None
 
 
@@ -79,7 +68,7 @@ def failure(error: Exception, request: Request[Any]) -> Failed:
     known = error if isinstance(error, RidgelineError) else as_problem(error, f"reference: {one_line(error)}")
     if isinstance(known, EngineError | ContentsRefusedError) or isinstance(request, Load):
         return Failed.of(known)
-    return Failed(code=FailureCode.ENGINE, message=f"{request.op}: {known}")
+    return Failed(code=JudgeFailureCode.ENGINE, message=f"{messages.operation(type(request))}: {known}")
 
 
 def _answer(connection: socket.socket, reply: Record, fds: list[int] | None = None) -> None:

@@ -15,7 +15,7 @@ import torch
 
 from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.judge.worker.contract import like, tensors_in
-from ridgeline.tools.judge.worker.memory import storage_elements
+from ridgeline.tools.judge.worker.regions import storage_elements
 from ridgeline.tools.judge.worker.user_code import FILE as _FILE
 from ridgeline.tools.records.problem import ArgSpec
 from ridgeline.tools.records.vocabulary import ArgKind, Role
@@ -28,7 +28,7 @@ _DTYPES = frozenset({"float32", "float64", "float16", "bfloat16", "int8", "int16
 
 
 @dataclass(frozen=True, slots=True)
-class _Slot:
+class _InputSlot:
     """Place of the n-th input tensor in the arguments of `forward`."""
 
     index: int
@@ -69,7 +69,7 @@ def template_of(value: Any, name: str, source: str, specs: list[ArgSpec], taken:
             raise ProblemError(f"{_FILE}: input {source} is {strange}, which kernels cannot read")
         index = sum(s.kind is ArgKind.TENSOR for s in specs)
         specs.append(tensor_spec(name, Role.INPUT, value, source, keep_strides=True))
-        return _Slot(index)
+        return _InputSlot(index)
     if value is None:
         specs.append(ArgSpec(name=name, role=Role.INPUT, kind=ArgKind.NONE, source=source))
         return None
@@ -90,7 +90,7 @@ def _scalar_spec(name: str, value: Any, source: str) -> ArgSpec:
 
 def filled(template: Any, inputs: Tensors) -> Any:
     """Return an argument from its template, with these tensors in its slots."""
-    if isinstance(template, _Slot):
+    if isinstance(template, _InputSlot):
         return inputs[template.index]
     if isinstance(template, list | tuple):
         return like(template, [filled(t, inputs) for t in template])

@@ -12,14 +12,26 @@ import torch
 
 from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.modelnew.weights import fingerprint
+from ridgeline.tools.records.module_contract import (
+    Argument,
+    DictArgument,
+    DictResult,
+    LiteralArgument,
+    ModuleContract,
+    OtherResult,
+    ResultForm,
+    SequenceArgument,
+    SequenceResult,
+    TensorArgument,
+    TensorResult,
+)
 
-TENSOR, OTHER = "tensor", "other"
 _PLAIN = "interface module takes numbers, text, None, and lists, tuples or dicts of them"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """Which input tensors a reference writes, by their position among the input tensors."""
+    """The input tensors that a reference writes, by their position among the input tensors."""
 
     copied: tuple[int, ...] = ()  # each call gets its own copy of these
     appended: tuple[int, ...] = ()  # the copies of these are outputs too: `forward` does not return them
@@ -60,8 +72,8 @@ def without_side_effects(model: torch.nn.Module, written: Written) -> None:
 
 def module_contract(
     model: torch.nn.Module, init: Sequence[Any], arguments: Sequence[Any], result: Any, written: Written
-) -> dict[str, Any]:
-    """Return, as plain values, how a runner makes a `ModelNew`, gives it weights, calls it and reads its result.
+) -> ModuleContract:
+    """Return how a runner makes a `ModelNew`, gives it weights, calls it and reads its result.
 
     The model's tensors must still have their values of the public seed.
 
@@ -72,27 +84,26 @@ def module_contract(
     sources = {id(tensor): name for name, tensor in named.items()}
     loaded = model.state_dict(keep_vars=True)
     state = {name: sources[id(tensor)] for name, tensor in loaded.items() if id(tensor) in sources}
-    slots = iter(range(len(tensors_in(list(arguments)))))
-    return {
-        "init": _literal("get_init_inputs()", list(init)),
-        "state": state,
-        "first_values": {name: fingerprint(loaded[name]) for name in state},
-        "arguments": [_template(a, slots) for a in arguments],
-        "form": output_form(result),
-        "copied": list(written.copied),
-        "appended": list(written.appended),
-    }
+    places = iter(range(len(tensors_in(list(arguments)))))
+    return ModuleContract(
+        init=_literal("get_init_inputs()", list(init)),
+        state=state,
+        first_values={name: fingerprint(loaded[name]) for name in state},
+        arguments=tuple(_argument(a, places) for a in arguments),
+        form=_result_form(result),
+        copied=written.copied,
+        appended=written.appended,
+    )
 
 
-def output_form(result: Any) -> Any:
-    """Return a result's structure: a list for lists and tuples, an object for dicts, "tensor", or "other"."""
+def _result_form(result: Any) -> ResultForm:
     if isinstance(result, torch.Tensor):
-        return TENSOR
+        return TensorResult()
     if isinstance(result, dict):
-        return {str(key): output_form(value) for key, value in result.items()}
+        return DictResult(entries=tuple({str(key): _result_form(value) for key, value in result.items()}.items()))
     if isinstance(result, list | tuple):
-        return [output_form(value) for value in result]
-    return OTHER
+        return SequenceResult(parts=tuple(map(_result_form, result)))
+    return OtherResult()
 
 
 def tensors_in(value: Any) -> list[torch.Tensor]:
@@ -131,14 +142,16 @@ def _place(tensor: torch.Tensor) -> tuple[int, int, torch.Size, tuple[int, ...]]
     return tensor.untyped_storage()._cdata, int(tensor.storage_offset()), tensor.shape, tensor.stride()
 
 
-def _template(value: Any, slots: Iterator[int]) -> Any:
+def _argument(value: Any, places: Iterator[int]) -> Argument:
     if isinstance(value, torch.Tensor):
-        return next(slots)
+        return TensorArgument(index=next(places))
     if isinstance(value, list | tuple):
-        return {"list" if isinstance(value, list) else "tuple": [_template(v, slots) for v in value]}
+        parts = tuple(_argument(v, places) for v in value)
+        return SequenceArgument(is_tuple=not isinstance(value, list), parts=parts)
     if isinstance(value, dict):
-        return {"dict": [[_literal("get_inputs()", k), _template(v, slots)] for k, v in value.items()]}
-    return {"value": _literal("get_inputs()", value)}
+        entries = tuple((_literal("get_inputs()", k), _argument(v, places)) for k, v in value.items())
+        return DictArgument(entries=entries)
+    return LiteralArgument(source=_literal("get_inputs()", value))
 
 
 def _literal(what: str, value: Any) -> str:

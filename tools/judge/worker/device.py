@@ -1,4 +1,4 @@
-"""A CPU and a GPU as the judge uses them, besides their memory: precision, waiting, caches, clocks."""
+"""A CPU and a GPU as the judge uses them: memory, modes of a reference, waiting, caches, clocks."""
 
 from __future__ import annotations
 
@@ -9,9 +9,15 @@ from collections.abc import Sequence
 import torch
 
 from ridgeline.tools.errors import DeviceError, EngineError
+from ridgeline.tools.judge.worker.regions import ArenaRegion, DeviceRegion, FileRegion
+from ridgeline.tools.records.reference_mode import MODES_ON, ReferenceMode
 from ridgeline.tools.records.vocabulary import DeviceKind
 
 _EVICTING_BYTES = 256 << 20
+_CPU_KEPT_SHARE = 8
+_GPU_KEPT_SHARE = 3
+"""Trials are kept within memory / this."""
+_WITHOUT_GRAPHS = {"max-autotune": "max-autotune-no-cudagraphs"}
 _CUDA_SUCCESS, _CUDA_NOT_SUPPORTED = 0, 801  # a GPU before Ampere sets no lines aside
 
 
@@ -26,6 +32,21 @@ class JudgeDevice:
 
     kind: DeviceKind
     seals_inputs: bool  # the kernel refuses a runner's writes to inputs, so nobody need look for them
+    modes: frozenset[ReferenceMode]  # the ways of running a reference that PyTorch has there
+    frees_for_runner: bool  # what the judge can make again is freed before a runner needs the memory
+    works_while_stopped: bool  # what a stopped runner asked of it goes on, and slows others down
+
+    def region(self, name: str, size_bytes: int, *, writable_by_runner: bool) -> ArenaRegion:
+        """Return new memory that this process writes and a runner maps."""
+        return FileRegion(name, size_bytes, writable_by_runner=writable_by_runner)
+
+    def kept_bytes(self, memory_bytes: int, *, taken_bytes: int) -> int:
+        """Return how much of the memory may hold trials; sets and grading take `taken_bytes` of it."""
+        return memory_bytes // _CPU_KEPT_SHARE
+
+    def compile_option(self, mode: ReferenceMode) -> str:
+        """Return the `mode` that torch.compile is given for one of `modes`."""
+        return mode.compile_mode
 
     def expect_torch(self) -> None:
         """Refuse a PyTorch that cannot use the device.
@@ -72,6 +93,9 @@ class Cpu(JudgeDevice):
 
     kind = DeviceKind.CPU
     seals_inputs = True
+    modes = MODES_ON[kind]
+    frees_for_runner = False
+    works_while_stopped = False
 
 
 class Cuda(JudgeDevice):
@@ -79,6 +103,22 @@ class Cuda(JudgeDevice):
 
     kind = DeviceKind.CUDA
     seals_inputs = False
+    modes = MODES_ON[kind]
+    frees_for_runner = True
+    works_while_stopped = True
+
+    def region(self, name: str, size_bytes: int, *, writable_by_runner: bool) -> ArenaRegion:
+        return DeviceRegion(size_bytes, writable_by_runner=writable_by_runner)
+
+    def kept_bytes(self, memory_bytes: int, *, taken_bytes: int) -> int:
+        return max(0, min(memory_bytes // _GPU_KEPT_SHARE, memory_bytes - taken_bytes))
+
+    def compile_option(self, mode: ReferenceMode) -> str:
+        """Return the mode without CUDA graphs.
+
+        A graph first copies its inputs to fixed places, a cost that rotating sets would add to it.
+        """
+        return _WITHOUT_GRAPHS.get(mode.compile_mode, mode.compile_mode)
 
     def expect_torch(self) -> None:
         if torch.version.cuda is None:
@@ -151,6 +191,9 @@ class CudaStopwatch(Stopwatch):
         return float(self._first.elapsed_time(self._last)) / 1e3
 
 
-def device_of(kind: DeviceKind | str) -> JudgeDevice:
-    """Return the device of a kind; torch names its devices by the same words."""
-    return Cuda() if kind == DeviceKind.CUDA else Cpu()
+_DEVICES: dict[DeviceKind, type[JudgeDevice]] = {each.kind: each for each in (Cpu, Cuda)}
+
+
+def device_of(kind: DeviceKind) -> JudgeDevice:
+    """Return the device of a kind."""
+    return _DEVICES[kind]()

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
+import dataclasses
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import torch
 
@@ -45,19 +44,13 @@ from ridgeline.tools.judge.replies import (
     Same,
     Touched,
 )
-from ridgeline.tools.judge.set_count import WORKING_SETS, stay_in_cache
+from ridgeline.tools.judge.set_count import stay_in_cache
+from ridgeline.tools.judge.worker.description import describe
 from ridgeline.tools.judge.worker.device import device_of, use_tf32
 from ridgeline.tools.judge.worker.grading.case import NOMINAL
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.domain import Domain
 from ridgeline.tools.judge.worker.grading.examiner import Examiner
-from ridgeline.tools.judge.worker.graph_export import (
-    Graph,
-    GraphExportError,
-    compulsory_bytes,
-    export_graph,
-    flop_count,
-)
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.timed_sets import Filling, is_intact
 from ridgeline.tools.judge.worker.memory import ArenaMemory
@@ -66,12 +59,10 @@ from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.usable import check_usable
 from ridgeline.tools.judge.worker.user_code import one_line
 from ridgeline.tools.records.precision import accepted_classes
-from ridgeline.tools.records.problem import Description
+from ridgeline.tools.records.problem import SkippedTrial
 from ridgeline.tools.records.results import Trial
-from ridgeline.tools.records.vocabulary import DeviceKind, Interface, Role
+from ridgeline.tools.records.vocabulary import Role
 
-_KEPT_SHARE = {DeviceKind.CPU: 8, DeviceKind.CUDA: 3}
-"""Trials are kept within memory / _KEPT_SHARE."""
 _SPARE_SHARE = 8
 """While a candidate runs PyTorch keeps up to memory / _SPARE_SHARE of a GPU for its next use, and a trial that is not
 kept takes as much at most."""
@@ -103,10 +94,10 @@ class Judge:
         check_room(signature, kind=kind, memory_bytes=memory_bytes)
         check_usable(self.reference)
         accepted_classes(request.tolerance, tuple(s.dtype for s in signature.with_role(Role.OUTPUT)))
-        exported = self._export()
-        is_module = request.interface is Interface.MODULE
-        contract = self.reference.contract() if is_module else None  # before `bind` replaces the first values
-        randomized = self.reference.loaded_names() if is_module else None
+        described = describe(self.reference, self.reference.draw_inputs(0), request.reference_source)
+        has_model = request.interface.has_model
+        contract = self.reference.contract() if has_model else None  # before `bind` replaces the first values
+        randomized = self.reference.loaded_names() if has_model else None
         self._secrets = SecretSource(self.reference, bytes.fromhex(request.secret), randomized)
         self._cache_bytes = request.cache_bytes
         device.give_back()  # the sets are allocated beside PyTorch: they find no room in what it keeps
@@ -117,7 +108,7 @@ class Judge:
             self.reference,
             self._secrets,
             self.memory,
-            budget_bytes=_kept_bytes(self.memory, memory_bytes),
+            budget_bytes=device.kept_bytes(memory_bytes, taken_bytes=self.memory.taken_bytes),
             held_bytes=self._spare_bytes,
         )
         self._domain = Domain(
@@ -129,32 +120,9 @@ class Judge:
         self._renewals = 0
         self._has_had_runners = False
         self._filling: Filling | None = None
-        self._usual_renewal_s = self._fastest_renewal_s() if kind is DeviceKind.CUDA else math.inf
-        self.description = self._describe(request.reference_source, exported, contract)
-
-    def _describe(
-        self, source: str, exported: tuple[Graph | None, str], contract: dict[str, Any] | None
-    ) -> Description:
-        (graph, graph_error), signature = exported, self.reference.signature
-        return Description(
-            signature=signature,
-            reference_graph=graph,
-            graph_error=graph_error,
-            compulsory_bytes=compulsory_bytes(signature),
-            flops=flop_count(graph) if graph else 0,
-            reference_sha256=hashlib.sha256(source.encode()).hexdigest(),
-            torch_version=str(torch.__version__),
-            module=contract,
-            skipped_trials=tuple(f"{name}: {why}" for name, why in self._domain.skipped.items()),
-        )
-
-    def _export(self) -> tuple[Graph | None, str]:
-        """Return the reference's graph, or None and why there is none."""
-        arguments = self.reference.arguments(self.reference.draw_inputs(0))
-        try:
-            return export_graph(self.reference.model, arguments, self.reference.signature), ""
-        except GraphExportError as error:
-            return None, str(error)
+        self._usual_renewal_s = self._fastest_renewal_s() if device.works_while_stopped else math.inf
+        skipped = tuple(SkippedTrial(name=name, reason=why) for name, why in self._domain.skipped.items())
+        self.description = dataclasses.replace(described, module=contract, skipped_trials=skipped)
 
     def loaded(self) -> Loaded:
         """Return what the parent needs to know of the problem."""
@@ -173,7 +141,7 @@ class Judge:
     def prepare(self, request: Prepare) -> Done:
         """Put a trial into a set and poison its outputs."""
         self._filling = None  # a trial does not use what a timing left
-        if self._device.kind is DeviceKind.CUDA:
+        if self._device.frees_for_runner:
             self._modes.forget_results()
         self._examiner.prepare(request.trial, request.set_index, nan=request.nan)
         self._device.give_back(beyond_bytes=self._spare_bytes)  # the runner has the GPU next
@@ -198,11 +166,11 @@ class Judge:
         """Grade a first run."""
         return self._examiner.examine(request.trial, request.set_index)
 
-    def repeated(self, request: ExamineRepeat) -> Missing | Same | Different:
+    def examine_repeat(self, request: ExamineRepeat) -> Missing | Same | Different:
         """Grade a second run on the same inputs."""
-        return self._examiner.repeated(request.trial, request.set_index)
+        return self._examiner.examine_repeat(request.trial, request.set_index)
 
-    def changed(self, request: DetectChange) -> Changed:
+    def detect_change(self, request: DetectChange) -> Changed:
         """Compare a set's outputs with those that were examined."""
         return Changed(changed=self._examiner.changed(request.set_index))
 
@@ -248,7 +216,7 @@ class Judge:
         with _contents_may_be_refused():
             return self._examiner.check(request.set_index)
 
-    def intact(self, request: VerifyInputs) -> Intact:
+    def verify_inputs(self, request: VerifyInputs) -> Intact:
         """Compare a set's inputs with what they were given: a GPU's runner could open them for writing."""
         index = request.set_index
         return Intact(intact=self._filling is None or is_intact(self._filling, index, self.memory.inputs[index]))
@@ -290,11 +258,3 @@ def _contents_may_be_refused() -> Iterator[None]:
         raise ContentsRefusedError(
             f"reference.py: forward() refuses contents that were made from get_inputs() for timing: {one_line(cause)}"
         ) from error
-
-
-def _kept_bytes(memory: ArenaMemory, memory_bytes: int) -> int:
-    """Return how much of the memory may hold trials, beside the sets and what grading needs."""
-    share = memory_bytes // _KEPT_SHARE[memory.device.kind]
-    if memory.device.kind is DeviceKind.CPU:
-        return share
-    return max(0, min(share, memory_bytes - (memory.n_sets + WORKING_SETS) * memory.set_bytes))

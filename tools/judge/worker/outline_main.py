@@ -21,7 +21,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import IO, Any
 
 import torch
@@ -40,12 +40,12 @@ from ridgeline.tools.errors import NoRoomError, ProblemError
 from ridgeline.tools.judge.hang_limit import HangLimit, hung_line
 from ridgeline.tools.judge.outline import Outline, OutlineCode, OutlineRequest
 from ridgeline.tools.judge.worker.call_form import Tensors
-from ridgeline.tools.judge.worker.graph_export import Graph, GraphExportError, export_graph
+from ridgeline.tools.judge.worker.description import describe
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.user_code import FILE as _FILE
 from ridgeline.tools.machine.lifeline import end_with_parent
 from ridgeline.tools.records.precision import accepted_classes
-from ridgeline.tools.records.vocabulary import Role
+from ridgeline.tools.records.vocabulary import PrecisionClass, Role
 
 _NEEDS_VALUES = (DataDependentOutputException, DynamicOutputShapeException, UnsupportedFakeTensorException)
 _SAID_BYTES = 4000
@@ -118,7 +118,9 @@ def _drops_nothing(func: Any, args: Any, kwargs: dict[str, Any]) -> bool:
     return False
 
 
-def outline(source: str, tolerance: str, *, with_graph: bool = False, limit: HangLimit | None = None) -> Outline:
+def outline(
+    source: str, tolerance: PrecisionClass, *, with_graph: bool = False, limit: HangLimit | None = None
+) -> Outline:
     """Return the signature and the peak bytes of one forward, and its graph if asked; or a code with its reason."""
     limit = limit or HangLimit()
     try:
@@ -132,7 +134,9 @@ def outline(source: str, tolerance: str, *, with_graph: bool = False, limit: Han
         return _refused(error)
 
 
-def _outline(kind: type[Reference], source: str, tolerance: str, limit: HangLimit, *, with_graph: bool) -> Outline:
+def _outline(
+    kind: type[Reference], source: str, tolerance: PrecisionClass, limit: HangLimit, *, with_graph: bool
+) -> Outline:
     with FakeTensorMode(allow_non_fake_inputs=True):
         reference = kind(source, limit=limit)
         outputs = reference.signature.with_role(Role.OUTPUT)
@@ -149,16 +153,9 @@ def _outline(kind: type[Reference], source: str, tolerance: str, limit: HangLimi
         code=code,
         reason=reason,
         signature=reference.signature,
-        reference_graph=_graph(reference, inputs) if with_graph else None,
+        description=describe(reference, inputs, source) if with_graph else None,
         forward_bytes=watch.peak_bytes,
     )
-
-
-def _graph(reference: Reference, inputs: Tensors) -> Graph | None:
-    """Return the reference's graph; None where it cannot be exported."""
-    with suppress(GraphExportError):
-        return export_graph(reference.model, reference.arguments(inputs), reference.signature)
-    return None
 
 
 def _versions(tensors: Iterable[torch.Tensor]) -> list[int]:
@@ -275,7 +272,7 @@ def main() -> None:
     end_with_parent(int(sys.argv[1]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is the parent's to handle
     # imports what the children would each import for a second
-    outline(_FIRST, "fp32", with_graph="--graphs" in sys.argv)
+    outline(_FIRST, PrecisionClass.FP32, with_graph="--graphs" in sys.argv)
     for line in sys.stdin:
         answer = _answer(OutlineRequest.from_json(json.loads(line)))
         sys.stdout.write(json.dumps(answer.to_json()) + "\n")

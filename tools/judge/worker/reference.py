@@ -37,6 +37,7 @@ from ridgeline.tools.judge.worker.user_code import FILE as _FILE
 from ridgeline.tools.judge.worker.user_code import attribute, load_reference, run_own
 from ridgeline.tools.modelnew.file import PUBLIC_SEED
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
+from ridgeline.tools.records.module_contract import ModuleContract
 from ridgeline.tools.records.problem import ArgSpec, Signature
 from ridgeline.tools.records.vocabulary import ArgKind, Role
 
@@ -185,8 +186,8 @@ class Reference:
         """Return parameters and buffers by their names in the model."""
         return dict(self.model.named_parameters()) | dict(self.model.named_buffers())
 
-    def contract(self) -> dict[str, Any]:
-        """Return how a `ModelNew` is made and called, as plain values for a runner; to be asked before `bind`.
+    def contract(self) -> ModuleContract:
+        """Return how a `ModelNew` is made and called; to be asked before `bind`.
 
         Raises:
             ProblemError: an argument of the constructor cannot be sent.

@@ -19,15 +19,15 @@ import torch
 from ridgeline.tools.runner.wire import (
     SOCKET,
     AnswerWord,
-    FailureCode,
     RequestWord,
+    RunnerFailureCode,
     done_line,
     failed_line,
     ready_line,
 )
-from ridgeline.tools.runner.worker.candidates import Call, Candidate, load_candidate
+from ridgeline.tools.runner.worker.candidates import Call, LoadedCandidate, load_candidate
 from ridgeline.tools.runner.worker.checks import GlobalState, Outputs, check_form, check_storage, equal
-from ridgeline.tools.runner.worker.device import Failed
+from ridgeline.tools.runner.worker.device import RunFailed
 from ridgeline.tools.runner.worker.setup import MappedSetup, read_setup
 
 _LONGEST_MESSAGE = 300
@@ -41,7 +41,7 @@ def main() -> None:
     wire = socket.socket(fileno=SOCKET)
     try:
         serve(wire)
-    except Failed as failure:
+    except RunFailed as failure:
         _say(wire, failed_line(failure.code, " ".join(str(failure).split())[:_LONGEST_MESSAGE]))
         os._exit(1)
     os._exit(0)  # runs no destructor of the candidate's
@@ -51,7 +51,7 @@ def serve(wire: socket.socket) -> None:
     """Read the set-up, load the candidate and answer requests.
 
     Raises:
-        Failed: the candidate did something that ends its run.
+        RunFailed: the candidate did something that ends its run.
     """
     torch.ones(1 << 20).clone()  # starts torch's threads: collecting an output would, after they have been counted
     _say(wire, AnswerWord.IMPORTED)
@@ -73,7 +73,7 @@ def serve(wire: socket.socket) -> None:
 class Caller:
     """Calls the candidate and looks at what it returns."""
 
-    def __init__(self, setup: MappedSetup, candidate: Candidate, state: GlobalState) -> None:
+    def __init__(self, setup: MappedSetup, candidate: LoadedCandidate, state: GlobalState) -> None:
         self._setup = setup
         self._outputs = setup.outputs
         self._device = setup.device
@@ -93,7 +93,7 @@ class Caller:
             return 0
         if verb == RequestWord.CAPTURE:
             return 0  # no CUDA graph: what Python does between two launches would not be in it
-        raise Failed(FailureCode.PROTOCOL, f"unknown request {verb}")
+        raise RunFailed(RunnerFailureCode.PROTOCOL, f"unknown request {verb}")
 
     def _run(self, set_index: int) -> int:
         """Call once, with every check: for verification, not for timing."""
@@ -149,10 +149,10 @@ class Caller:
         if self._earlier is not None:
             returned, copies = self._earlier
             if not equal(returned, copies):
-                raise Failed(FailureCode.STALE_OUTPUT, _CHANGED_EARLIER)
+                raise RunFailed(RunnerFailureCode.STALE_OUTPUT, _CHANGED_EARLIER)
             addresses = {tensor.untyped_storage().data_ptr() for tensor in returned if tensor.numel()}
             if any(output.untyped_storage().data_ptr() in addresses for output in outputs if output.numel()):
-                raise Failed(FailureCode.STALE_OUTPUT, "two calls returned the same memory")
+                raise RunFailed(RunnerFailureCode.STALE_OUTPUT, "two calls returned the same memory")
         self._earlier = (outputs, tuple(output.clone() for output in outputs))
 
     def _check_weights(self, set_index: int, outputs: Outputs) -> None:
@@ -163,16 +163,18 @@ class Caller:
         copies = tuple(output.clone() for output in outputs)
         others = self._checked(self._call(other))
         if not equal(outputs, copies):
-            raise Failed(FailureCode.STALE_OUTPUT, _CHANGED_EARLIER)
+            raise RunFailed(RunnerFailureCode.STALE_OUTPUT, _CHANGED_EARLIER)
         if equal(others, copies):
-            raise Failed(FailureCode.WEIGHTS_IGNORED, "other weights give the same output")
+            raise RunFailed(RunnerFailureCode.WEIGHTS_IGNORED, "other weights give the same output")
 
 
-def _raised(error: Exception) -> Failed:
+def _raised(error: Exception) -> RunFailed:
     text = f"the call of forward raised {type(error).__name__}: {error}"
     if isinstance(error, torch.OutOfMemoryError):
-        return Failed(FailureCode.OUT_OF_MEMORY, text)
-    return Failed(FailureCode.CUDA_ERROR if _TORCHS_CUDA_ERROR in str(error) else FailureCode.CRASHED, text)
+        return RunFailed(RunnerFailureCode.OUT_OF_MEMORY, text)
+    return RunFailed(
+        RunnerFailureCode.CUDA_ERROR if _TORCHS_CUDA_ERROR in str(error) else RunnerFailureCode.CRASHED, text
+    )
 
 
 def _lines(wire: socket.socket) -> Iterator[str]:

@@ -2,8 +2,7 @@
 
 The builder imports the file and makes `ModelNew` once. For a GPU, torch first describes the GPU where the module will
 run; a file that goes on to use that GPU fails, and is made again without the description. A failure is told on stderr in
-a compiler's form: the extension's own messages, or `candidate.py:LINE: error: …`. SPEC is JSON: {"init": the
-constructor's arguments, "gpu": the facts for `described_gpu`, or null}.
+a compiler's form: the extension's own messages, or `candidate.py:LINE: error: …`. SPEC is a BuilderSpec as JSON.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from ridgeline.tools.modelnew.file import FILE, load_file, make_model, told
+from ridgeline.tools.records.builder_spec import BuilderSpec
 from ridgeline.tools.runner.worker.extensions import Packer
 from ridgeline.tools.runner.worker.stand_in_gpu import described_gpu
 
@@ -28,13 +28,13 @@ def main() -> int:
     source, spec, output = (Path(word) for word in sys.argv[1:4])
     for variable, folder in (("TORCH_EXTENSIONS_DIR", "extensions"), ("TRITON_CACHE_DIR", "triton")):
         os.environ[variable] = str(output.absolute().parent / folder)  # nothing but the build folder can be written
-    wanted = json.loads(spec.read_text(encoding="utf-8"))
+    wanted = BuilderSpec.from_json(json.loads(spec.read_text(encoding="utf-8")))
     packer = Packer()
     packer.install()
-    text, gpu = source.read_text(encoding="utf-8"), wanted["gpu"]
+    text, gpu = source.read_text(encoding="utf-8"), wanted.gpu
     for description in (described_gpu(gpu), nullcontext()) if gpu else (nullcontext(),):
         with description:
-            error = _failure(text, wanted["init"])
+            error = _failure(text, wanted.init)
         if error is None:
             break
         if not gpu or not _wants_gpu(error):

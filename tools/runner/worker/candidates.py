@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -11,10 +11,20 @@ import torch
 
 from ridgeline.tools.modelnew.file import NoModel, load_file, make_model, told, values
 from ridgeline.tools.modelnew.weights import WeightsDiffer, expect_same_form, reference_names
+from ridgeline.tools.records.module_contract import (
+    Argument,
+    DictArgument,
+    LiteralArgument,
+    ModuleSetup,
+    SequenceArgument,
+    SequenceResult,
+    TensorArgument,
+    TensorResult,
+)
 from ridgeline.tools.records.vocabulary import TORCH_MODULE, Role
-from ridgeline.tools.runner.wire import TRITON_KERNELS, FailureCode
+from ridgeline.tools.runner.wire import TRITON_KERNELS, RunnerFailureCode
 from ridgeline.tools.runner.worker.checks import GlobalState, flat_like
-from ridgeline.tools.runner.worker.device import Failed
+from ridgeline.tools.runner.worker.device import RunFailed
 from ridgeline.tools.runner.worker.extensions import ExtensionMissing, Loader, load_extension
 from ridgeline.tools.runner.worker.setup import MappedSetup, Pointer
 from ridgeline.tools.runner.worker.triton_cache import unpack, use_cache
@@ -22,7 +32,7 @@ from ridgeline.tools.runner.worker.triton_cache import unpack, use_cache
 Call = Callable[[], Any]
 
 
-class Candidate(Protocol):
+class LoadedCandidate(Protocol):
     """Something loaded, to be called on the judge's sets."""
 
     @property
@@ -34,7 +44,7 @@ class Candidate(Protocol):
         """Return the output tensors of a result, in the reference's order.
 
         Raises:
-            Failed: the result has another structure.
+            RunFailed: the result has another structure.
         """
         ...
 
@@ -50,12 +60,12 @@ class ExtensionCandidate:
         """Load the extension.
 
         Raises:
-            Failed: it does not load, or changes torch's state.
+            RunFailed: it does not load, or changes torch's state.
         """
         try:
             self._forward = load_extension(TORCH_MODULE, setup.library).forward
         except ImportError as error:
-            raise Failed(FailureCode.LOAD_FAILED, str(error)) from error
+            raise RunFailed(RunnerFailureCode.LOAD_FAILED, str(error)) from error
         state.check("loading the library")
         self._values = setup.values
         self._n_outputs = len(setup.outputs)
@@ -66,8 +76,9 @@ class ExtensionCandidate:
 
     def outputs(self, result: Any) -> list[Any]:
         """Return the output tensors of a result: one tensor, or as many as the reference gives."""
-        form = "tensor" if type(result) is torch.Tensor and self._n_outputs == 1 else ["tensor"] * self._n_outputs
-        return flat_like(result, form)
+        if type(result) is torch.Tensor and self._n_outputs == 1:
+            return [result]
+        return flat_like(result, SequenceResult(parts=(TensorResult(),) * self._n_outputs))
 
     def with_other_weights(self, set_index: int) -> Call | None:
         """Return a call with other parameters, as a second instance of the module would make it."""
@@ -81,76 +92,77 @@ class ExtensionCandidate:
 class ModuleCandidate:
     """Interface `module`: `ModelNew`, made from the public seed, whose parameters then lie in the judge's memory."""
 
-    def __init__(self, setup: MappedSetup, contract: Mapping[str, Any], state: GlobalState) -> None:
+    def __init__(self, setup: MappedSetup, module: ModuleSetup, state: GlobalState) -> None:
         """Load the file, make the module and give it the judge's weights.
 
         Raises:
-            Failed: it does not load, its parameters are not the reference's, or it changes torch's state.
+            RunFailed: it does not load, its parameters are not the reference's, or it changes torch's state.
         """
-        self._contract = contract
+        self._module = module
         self._setup = setup
         _unpack(setup)
         try:
-            self._file = load_file(self._contract["source"])
+            self._file = load_file(self._module.source)
             state.check("loading the file")
             self._model = self._made(self._weights())
             state.check("making ModelNew")
-        except Failed:
+        except RunFailed:
             raise
         except (NoModel, ExtensionMissing) as error:
-            raise Failed(FailureCode.LOAD_FAILED, str(error)) from error
+            raise RunFailed(RunnerFailureCode.LOAD_FAILED, str(error)) from error
         except Exception as error:
-            raise Failed(FailureCode.LOAD_FAILED, told(error)) from error
+            raise RunFailed(RunnerFailureCode.LOAD_FAILED, told(error)) from error
         self.calls = [self._call(self._model, i) for i in range(setup.n_sets)]
 
     def outputs(self, result: Any) -> list[Any]:
         """Return the output tensors of a result, and of the inputs that the reference writes what became of them."""
-        returned, copies = result if self._contract["copied"] else (result, [])
-        after = dict(zip(self._contract["copied"], copies, strict=True))
-        tensors = flat_like(returned, self._contract["form"])
-        return [*tensors, *(after[i] for i in self._contract["appended"])]
+        returned, copies = result if self._module.copied else (result, [])
+        after = dict(zip(self._module.copied, copies, strict=True))
+        tensors = flat_like(returned, self._module.form)
+        return [*tensors, *(after[i] for i in self._module.appended)]
 
     def with_other_weights(self, set_index: int) -> Call | None:
         """Return a call of a second instance, made like the first, with other parameters."""
         weights = self._weights()
-        names = [n for n, i in self._contract["state"].items() if _is_weight(self._setup.pointers[i])]
+        names = [n for n, i in self._module.state.items() if _is_weight(self._setup.pointers[i])]
         if not names:
             return None
         try:
             other = self._made(weights | {name: _altered(weights[name]) for name in names})
-        except Failed:
+        except RunFailed:
             raise
         except Exception as error:
-            raise Failed(FailureCode.CRASHED, f"a second instance of ModelNew: {told(error)}") from error
+            raise RunFailed(RunnerFailureCode.CRASHED, f"a second instance of ModelNew: {told(error)}") from error
         return self._call(other, set_index)
 
     def _weights(self) -> dict[str, torch.Tensor]:
-        return {name: self._setup.pointers[i].views[0] for name, i in self._contract["state"].items()}
+        return {name: self._setup.pointers[i].views[0] for name, i in self._module.state.items()}
 
     def _made(self, weights: dict[str, torch.Tensor]) -> torch.nn.Module:
-        model = make_model(self._file, self._contract["init"])
+        model = make_model(self._file, self._module.init)
         try:
-            names = reference_names(self._contract["first_values"], model)
+            names = reference_names(self._module.first_values, model)
             torch.nn.Module.to(model, self._setup.device.name)
             own = torch.nn.Module.state_dict(model)
             given = {name: weights[names[name]] if name in names else tensor for name, tensor in own.items()}
             expect_same_form(own, given)
         except WeightsDiffer as error:
-            raise Failed(FailureCode.WEIGHTS_MISMATCH, str(error)) from error
+            raise RunFailed(RunnerFailureCode.WEIGHTS_MISMATCH, str(error)) from error
         # assigned and not copied: the module then reads the judge's memory, which it cannot write
         torch.nn.Module.load_state_dict(model, given, strict=True, assign=True)
         model.requires_grad_(False)
         for name, tensor in torch.nn.Module.state_dict(model).items():
             if tensor.data_ptr() != given[name].data_ptr():
-                raise Failed(
-                    FailureCode.WEIGHTS_MISMATCH, f"ModelNew replaces `{name}`, which load_state_dict has just set"
+                raise RunFailed(
+                    RunnerFailureCode.WEIGHTS_MISMATCH,
+                    f"ModelNew replaces `{name}`, which load_state_dict has just set",
                 )
         return model
 
     def _call(self, model: torch.nn.Module, set_index: int) -> Call:
         tensors = [views[set_index] for views in self._setup.inputs]
-        arguments = [filled(template, tensors) for template in self._contract["arguments"]]
-        copied = self._contract["copied"]
+        arguments = [filled(argument, tensors) for argument in self._module.arguments]
+        copied = self._module.copied
         if not copied:
             return functools.partial(model, *arguments)
 
@@ -158,17 +170,17 @@ class ModuleCandidate:
             given = list(tensors)
             for i in copied:
                 given[i] = tensors[i].clone()
-            result = model(*[filled(template, given) for template in self._contract["arguments"]])
+            result = model(*[filled(argument, given) for argument in self._module.arguments])
             return result, [given[i] for i in copied]
 
         return call_on_copies
 
 
-def load_candidate(setup: MappedSetup, state: GlobalState) -> Candidate:
+def load_candidate(setup: MappedSetup, state: GlobalState) -> LoadedCandidate:
     """Return the candidate that the set-up names.
 
     Raises:
-        Failed: it does not load.
+        RunFailed: it does not load.
     """
     if setup.module is None:
         return ExtensionCandidate(setup, state)
@@ -185,16 +197,19 @@ def _unpack(setup: MappedSetup) -> None:
         unpack(library.parent / TRITON_KERNELS, kernels)
 
 
-def filled(template: Any, tensors: Sequence[torch.Tensor]) -> Any:
-    """Return an argument of `forward` with the tensors in their places."""
-    if isinstance(template, int):
-        return tensors[template]
-    if "value" in template:
-        return values(template["value"])
-    if "dict" in template:
-        return {values(key): filled(part, tensors) for key, part in template["dict"]}
-    parts: Iterator[Any] = (filled(part, tensors) for part in template.get("list", template.get("tuple")))
-    return list(parts) if "list" in template else tuple(parts)
+def filled(argument: Argument, tensors: Sequence[torch.Tensor]) -> object:
+    """Return the value of an argument of `forward`, with the tensors in their places."""
+    match argument:
+        case TensorArgument(index=index):
+            return tensors[index]
+        case LiteralArgument(source=source):
+            return values(source)
+        case DictArgument(entries=entries):
+            return {values(key): filled(part, tensors) for key, part in entries}
+        case SequenceArgument(is_tuple=is_tuple, parts=parts):
+            filled_parts = [filled(part, tensors) for part in parts]
+            return tuple(filled_parts) if is_tuple else filled_parts
+    raise TypeError(f"no argument of a module: {argument}")
 
 
 def _is_weight(pointer: Pointer) -> bool:

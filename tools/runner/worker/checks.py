@@ -13,8 +13,9 @@ from typing import Any
 import torch
 
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
-from ridgeline.tools.runner.wire import FailureCode
-from ridgeline.tools.runner.worker.device import Failed, Region
+from ridgeline.tools.records.module_contract import DictResult, ResultForm, SequenceResult, TensorResult
+from ridgeline.tools.runner.wire import RunnerFailureCode
+from ridgeline.tools.runner.worker.device import MappedRegion, RunFailed
 
 Outputs = tuple[torch.Tensor, ...]
 
@@ -29,11 +30,12 @@ class GlobalState:
         self._functions = {module: dict(vars(module)) for module in (torch, torch.Tensor, torch.nn.functional, time)}
 
     def check(self, during: str) -> None:
-        """Raise Failed when something differs from the start."""
+        """Raise RunFailed when something differs from the start."""
         for name, value in _settings().items():
             if self._settings[name] != value:
-                raise Failed(
-                    FailureCode.STATE_CHANGED, f"{during} changed torch's {name} from {self._settings[name]} to {value}"
+                raise RunFailed(
+                    RunnerFailureCode.STATE_CHANGED,
+                    f"{during} changed torch's {name} from {self._settings[name]} to {value}",
                 )
         for module, functions in self._functions.items():
             now = vars(module)
@@ -41,55 +43,74 @@ class GlobalState:
                 if (module, name) in _REPLACED_BY_TORCH:
                     continue
                 if callable(function) and now.get(name) is not function:
-                    raise Failed(FailureCode.STATE_CHANGED, f"{during} replaced {module.__name__}.{name}")
+                    raise RunFailed(RunnerFailureCode.STATE_CHANGED, f"{during} replaced {module.__name__}.{name}")
 
 
 def check_form(output: torch.Tensor, like: torch.Tensor) -> None:
-    """Raise Failed when an output has not the reference's shape, type, device and strides."""
+    """Raise RunFailed when an output has not the reference's shape, type, device and strides."""
     if tuple(output.shape) != tuple(like.shape):
-        raise Failed(FailureCode.SHAPE_MISMATCH, f"the output has shape {tuple(output.shape)}, not {tuple(like.shape)}")
+        raise RunFailed(
+            RunnerFailureCode.SHAPE_MISMATCH, f"the output has shape {tuple(output.shape)}, not {tuple(like.shape)}"
+        )
     if output.dtype != like.dtype:
-        raise Failed(FailureCode.DTYPE_MISMATCH, f"the output is {output.dtype}, not {like.dtype}")
+        raise RunFailed(RunnerFailureCode.DTYPE_MISMATCH, f"the output is {output.dtype}, not {like.dtype}")
     if output.layout != torch.strided or output.device != like.device or output.is_conj() or output.is_neg():
-        raise Failed(FailureCode.NOT_A_TENSOR, f"the output is no plain tensor: {output.layout} on {output.device}")
+        raise RunFailed(
+            RunnerFailureCode.NOT_A_TENSOR, f"the output is no plain tensor: {output.layout} on {output.device}"
+        )
     sizes = [i for i, size in enumerate(like.shape) if size > 1]
     if like.numel() and any(output.stride(i) != like.stride(i) for i in sizes):
-        raise Failed(
-            FailureCode.SHAPE_MISMATCH, f"the output has strides {output.stride()}, the reference's {like.stride()}"
+        raise RunFailed(
+            RunnerFailureCode.SHAPE_MISMATCH,
+            f"the output has strides {output.stride()}, the reference's {like.stride()}",
         )
 
 
-def check_storage(output: torch.Tensor, regions: Sequence[Region]) -> None:
-    """Raise Failed when an output lies in the judge's memory."""
+def check_storage(output: torch.Tensor, regions: Sequence[MappedRegion]) -> None:
+    """Raise RunFailed when an output lies in the judge's memory."""
     start = output.untyped_storage().data_ptr()
     end = start + output.untyped_storage().nbytes()
     for region in regions:
         if start < region.address + region.size_bytes and region.address < end:
-            raise Failed(FailureCode.OUTPUT_ALIASES_INPUT, "the output is a view of an input or a parameter")
+            raise RunFailed(RunnerFailureCode.OUTPUT_ALIASES_INPUT, "the output is a view of an input or a parameter")
 
 
-def flat_like(result: Any, form: Any, where: str = "forward") -> list[torch.Tensor]:
+def flat_like(result: Any, form: ResultForm, where: str = "forward") -> list[torch.Tensor]:
     """Return a result's tensors in the reference's order.
 
     Containers are those of Python itself, no subclasses: one that works when it is opened would work behind the clock.
 
     Raises:
-        Failed: its structure is not the reference's.
+        RunFailed: its structure is not the reference's.
     """
-    if form == "other":
-        return []
-    if form == "tensor":
-        if type(result) is not torch.Tensor:
-            raise Failed(FailureCode.NOT_A_TENSOR, f"{where} returned {_kind(result)}, not torch.Tensor")
-        return [result]
-    if isinstance(form, dict):
-        if type(result) is not dict or {str(key) for key in result} != set(form):
-            raise Failed(FailureCode.NOT_A_TENSOR, f"{where} returned {_kind(result)}, not a dict of {', '.join(form)}")
-        named = {str(key): value for key, value in result.items()}
-        return [t for key, part in form.items() for t in flat_like(named[key], part, f"{where}[{key!r}]")]
-    if type(result) not in (tuple, list) or len(result) != len(form):
-        raise Failed(FailureCode.NOT_A_TENSOR, f"{where} returned {_kind(result)}, not a tuple or list of {len(form)}")
-    pairs = enumerate(zip(result, form, strict=True))
+    match form:
+        case TensorResult():
+            if type(result) is not torch.Tensor:
+                raise RunFailed(RunnerFailureCode.NOT_A_TENSOR, f"{where} returned {_kind(result)}, not torch.Tensor")
+            return [result]
+        case DictResult(entries=entries):
+            return _flat_dict(result, entries, where)
+        case SequenceResult(parts=parts):
+            return _flat_sequence(result, parts, where)
+    return []
+
+
+def _flat_dict(result: Any, entries: Sequence[tuple[str, ResultForm]], where: str) -> list[torch.Tensor]:
+    keys = [key for key, _ in entries]
+    if type(result) is not dict or {str(key) for key in result} != set(keys):
+        raise RunFailed(
+            RunnerFailureCode.NOT_A_TENSOR, f"{where} returned {_kind(result)}, not a dict of {', '.join(keys)}"
+        )
+    named = {str(key): value for key, value in result.items()}
+    return [t for key, part in entries for t in flat_like(named[key], part, f"{where}[{key!r}]")]
+
+
+def _flat_sequence(result: Any, parts: Sequence[ResultForm], where: str) -> list[torch.Tensor]:
+    if type(result) not in (tuple, list) or len(result) != len(parts):
+        raise RunFailed(
+            RunnerFailureCode.NOT_A_TENSOR, f"{where} returned {_kind(result)}, not a tuple or list of {len(parts)}"
+        )
+    pairs = enumerate(zip(result, parts, strict=True))
     return [t for i, (value, part) in pairs for t in flat_like(value, part, f"{where}[{i}]")]
 
 

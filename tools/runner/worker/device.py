@@ -15,21 +15,21 @@ import torch
 
 from ridgeline.tools.machine.cuda_driver import ILLEGAL_ADDRESS, OUT_OF_MEMORY, DeviceBytes, Driver, DriverError
 from ridgeline.tools.records.vocabulary import DeviceKind
-from ridgeline.tools.runner.wire import SOCKET, FailureCode
+from ridgeline.tools.runner.wire import SOCKET, RunnerFailureCode
 
 _GUARD = 64 << 20  # address space without memory on both sides of a GPU's region: an overrun faults
 _OUTSIDE = ": it read or wrote outside its tensors, or wrote an input (inputs are read-only)"
 
 
-class Failed(Exception):
+class RunFailed(Exception):
     """A fault that this process saw: a code of the protocol and a sentence."""
 
-    def __init__(self, code: FailureCode, message: str) -> None:
+    def __init__(self, code: RunnerFailureCode, message: str) -> None:
         super().__init__(message)
         self.code = code
 
 
-class Region:
+class MappedRegion:
     """Memory of the judge's, mapped here."""
 
     def __init__(self, memory: mmap.mmap | torch.Tensor, size_bytes: int, *, read_only: bool) -> None:
@@ -45,16 +45,16 @@ class Region:
         return torch.frombuffer(self._memory, dtype=dtype, count=count, offset=offset)
 
 
-class Device(Protocol):
+class RunnerDevice(Protocol):
     """The device that the candidate runs on."""
 
     name: str
 
-    def map(self, descriptor: int, size_bytes: int, *, read_only: bool) -> Region:
+    def map(self, descriptor: int, size_bytes: int, *, read_only: bool) -> MappedRegion:
         """Return the judge's memory that a descriptor opens, and close the descriptor."""
         ...
 
-    def watch(self, library: str, regions: Sequence[Region]) -> None:
+    def watch(self, library: str, regions: Sequence[MappedRegion]) -> None:
         """Let a fault tell its address on the wire."""
         ...
 
@@ -66,7 +66,7 @@ class Device(Protocol):
         """Wait until all work is done and return the nanoseconds since `start`.
 
         Raises:
-            Failed: a kernel ended in an error.
+            RunFailed: a kernel ended in an error.
         """
         ...
 
@@ -80,14 +80,14 @@ class CpuDevice:
         self._clock = time.perf_counter_ns  # bound before the candidate could patch it
         self._began = 0
 
-    def map(self, descriptor: int, size_bytes: int, *, read_only: bool) -> Region:
+    def map(self, descriptor: int, size_bytes: int, *, read_only: bool) -> MappedRegion:
         """Return the judge's memory that a descriptor opens, and close the descriptor."""
         protection = mmap.PROT_READ if read_only else mmap.PROT_READ | mmap.PROT_WRITE
         mapped = mmap.mmap(descriptor, size_bytes, flags=mmap.MAP_SHARED, prot=protection)
         os.close(descriptor)
-        return Region(mapped, size_bytes, read_only=read_only)
+        return MappedRegion(mapped, size_bytes, read_only=read_only)
 
-    def watch(self, library: str, regions: Sequence[Region]) -> None:
+    def watch(self, library: str, regions: Sequence[MappedRegion]) -> None:
         """Let a fault tell its address on the wire."""
         watcher = ctypes.CDLL(library)
         for region in regions:
@@ -114,7 +114,7 @@ class CudaDevice:
         """Make this process's context.
 
         Raises:
-            Failed: the GPU cannot be had.
+            RunFailed: the GPU cannot be had.
         """
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False  # the defaults differ
         try:
@@ -122,30 +122,30 @@ class CudaDevice:
             torch.cuda.synchronize()
             self._driver = Driver(torch.cuda.current_device())
         except (RuntimeError, OSError) as error:
-            raise Failed(FailureCode.DEVICE, f"opening the GPU failed: {error}") from error
+            raise RunFailed(RunnerFailureCode.DEVICE, f"opening the GPU failed: {error}") from error
         first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
         self._begin, self._end = first.record, last.record
         self._elapsed_ms: Callable[[], float] = functools.partial(first.elapsed_time, last)
 
-    def map(self, descriptor: int, size_bytes: int, *, read_only: bool) -> Region:
+    def map(self, descriptor: int, size_bytes: int, *, read_only: bool) -> MappedRegion:
         """Return the judge's memory that a descriptor opens, and close the descriptor.
 
         Raises:
-            Failed: the driver refuses.
+            RunFailed: the driver refuses.
         """
         try:
             handle = self._driver.import_descriptor(descriptor)
             address = self._driver.map(handle, size_bytes, read_only=read_only, guard_bytes=_GUARD)
             self._driver.release(handle)
         except DriverError as error:
-            raise Failed(
-                FailureCode.DEVICE, f"mapping the judge's memory failed: {self._driver.name_of(error.code)}"
+            raise RunFailed(
+                RunnerFailureCode.DEVICE, f"mapping the judge's memory failed: {self._driver.name_of(error.code)}"
             ) from error
         os.close(descriptor)
         memory = torch.as_tensor(DeviceBytes(address, size_bytes), device="cuda")
-        return Region(memory, size_bytes, read_only=read_only)
+        return MappedRegion(memory, size_bytes, read_only=read_only)
 
-    def watch(self, library: str, regions: Sequence[Region]) -> None:
+    def watch(self, library: str, regions: Sequence[MappedRegion]) -> None:
         """Do nothing: the driver tells of an illegal access when it is asked for the work's end."""
 
     def start(self) -> None:
@@ -156,7 +156,7 @@ class CudaDevice:
         """Wait until all work on every stream is done and return the nanoseconds since `start`.
 
         Raises:
-            Failed: a kernel ended in an error.
+            RunFailed: a kernel ended in an error.
         """
         has_ended = False
         with contextlib.suppress(RuntimeError):  # the driver is asked for the same error below
@@ -164,12 +164,12 @@ class CudaDevice:
             has_ended = True
         code = self._driver.drain()
         if code == OUT_OF_MEMORY:
-            raise Failed(FailureCode.OUT_OF_MEMORY, "the GPU's memory is used up")
+            raise RunFailed(RunnerFailureCode.OUT_OF_MEMORY, "the GPU's memory is used up")
         if code != 0:
             hint = _OUTSIDE if code == ILLEGAL_ADDRESS else ""
-            raise Failed(FailureCode.CUDA_ERROR, f"a kernel ended in {self._driver.name_of(code)}{hint}")
+            raise RunFailed(RunnerFailureCode.CUDA_ERROR, f"a kernel ended in {self._driver.name_of(code)}{hint}")
         if not has_ended:
-            raise Failed(FailureCode.CUDA_ERROR, "the end of the work could not be recorded on its stream")
+            raise RunFailed(RunnerFailureCode.CUDA_ERROR, "the end of the work could not be recorded on its stream")
         return int(self._elapsed_ms() * 1e6)
 
 

@@ -16,11 +16,14 @@ import re
 import sys
 import zipfile
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch.utils import cpp_extension
+
+from ridgeline.tools.records.codec import Record
 
 INDEX = "index.json"
 _ARCH = re.compile(r"--?(arch|gpu-architecture|gencode|generate-code|code|gpu-code)(=.*)?")
@@ -55,6 +58,15 @@ def with_architecture(flags: list[str]) -> list[str]:
     if not os.environ.get("TORCH_CUDA_ARCH_LIST") or not any("arch" in flag for flag in flags):
         return flags
     return [*flags, *cpp_extension._get_cuda_arch_flags()]  # noqa: SLF001
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackedExtension(Record):
+    """One extension of a bundle; the bundle's index has it under the hash of its sources."""
+
+    name: str
+    file: str  # in the bundle
+    is_module: bool  # of Python; otherwise it registers operations with torch
 
 
 class Packer:
@@ -92,12 +104,12 @@ class Packer:
     def write(self, target: Path) -> None:
         """Write everything that was built into one file."""
         with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
-            index = {}
+            index: dict[str, PackedExtension] = {}
             for number, (key, (name, path, is_module)) in enumerate(self._built.items()):
                 member = f"{number}/{name}.so"
                 archive.write(path, member)
-                index[key] = {"name": name, "file": member, "is_module": is_module}
-            archive.writestr(INDEX, json.dumps(index))
+                index[key] = PackedExtension(name=name, file=member, is_module=is_module)
+            archive.writestr(INDEX, json.dumps({key: packed.to_json() for key, packed in index.items()}))
 
 
 class Loader:
@@ -107,8 +119,9 @@ class Loader:
         self._folder = folder
         self._loaded: dict[str, Any] = {}
         with zipfile.ZipFile(archive) as packed:
-            self._index: Mapping[str, Mapping[str, Any]] = json.loads(packed.read(INDEX))
+            index = json.loads(packed.read(INDEX))
             packed.extractall(folder)
+        self._index = {key: PackedExtension.from_json(entry) for key, entry in index.items()}
 
     def install(self) -> None:
         """Put this between the file and torch."""
@@ -131,12 +144,12 @@ class Loader:
 
         return loading
 
-    def _load(self, entry: Mapping[str, Any]) -> Any:
-        path = str(self._folder / entry["file"])
-        if not entry["is_module"]:
+    def _load(self, extension: PackedExtension) -> Any:
+        path = str(self._folder / extension.file)
+        if not extension.is_module:
             torch.ops.load_library(path)  # type: ignore[no-untyped-call]
             return None
-        return load_extension(entry["name"], path)
+        return load_extension(extension.name, path)
 
 
 def _replace_builders(around: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
+from ridgeline.tools.records.module_contract import ModuleSetup
 from ridgeline.tools.records.vocabulary import Role
-from ridgeline.tools.runner.wire import FailureCode, PointerLine, ScalarLine, Setup
-from ridgeline.tools.runner.worker.device import DEVICES, Device, Failed, Region
+from ridgeline.tools.runner.wire import PointerLine, RunnerFailureCode, ScalarLine, Setup
+from ridgeline.tools.runner.worker.device import DEVICES, MappedRegion, RunFailed, RunnerDevice
 
 Views = list[torch.Tensor]  # one for each set
 
@@ -28,12 +28,12 @@ class Pointer:
 class MappedSetup:
     """The parent's set-up of this runner, with the device opened and the regions mapped."""
 
-    device: Device
+    device: RunnerDevice
     library: str
     watcher: str
     n_sets: int
-    module: Mapping[str, Any] | None  # interface module: the source, and how a ModelNew is made and called
-    regions: list[Region]
+    module: ModuleSetup | None  # interface module alone
+    regions: list[MappedRegion]
     pointers: list[Pointer]  # in the order of the signature
     values: list[Pointer | float | int | bool]  # pointers and scalars in the order of the signature, without outputs
 
@@ -52,14 +52,14 @@ def read_setup(lines: Iterable[str]) -> MappedSetup:
     """Return the set-up that the parent sends, its regions mapped.
 
     Raises:
-        Failed: the device or its memory cannot be had, or the set-up cannot be read.
+        RunFailed: the device or its memory cannot be had, or the set-up cannot be read.
     """
     try:
         setup = Setup.parse(lines)
     except (KeyError, ValueError) as error:
-        raise Failed(FailureCode.PROTOCOL, f"the set-up cannot be read: {error}") from error
+        raise RunFailed(RunnerFailureCode.PROTOCOL, f"the set-up cannot be read: {error}") from error
     if setup.python is None:
-        raise Failed(FailureCode.PROTOCOL, "the set-up names no device")
+        raise RunFailed(RunnerFailureCode.PROTOCOL, "the set-up names no device")
     device = DEVICES[setup.python.device]()
     regions = [device.map(r.descriptor, r.size_bytes, read_only=not r.writable) for r in setup.regions]
     arguments = [_argument(line, device, regions, setup.n_sets) for line in setup.arguments]
@@ -77,7 +77,7 @@ def read_setup(lines: Iterable[str]) -> MappedSetup:
 
 
 def _argument(
-    line: PointerLine | ScalarLine, device: Device, regions: list[Region], n_sets: int
+    line: PointerLine | ScalarLine, device: RunnerDevice, regions: list[MappedRegion], n_sets: int
 ) -> Pointer | float | int | bool:
     if isinstance(line, ScalarLine):
         return _scalar(line)

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import re
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 
+from ridgeline.tools.records.builder_spec import GpuFacts
+
 _LEAST_WITH_BF16 = (8, 0)
 
 
 @contextmanager
-def described_gpu(facts: Mapping[str, Any]) -> Iterator[None]:
-    """Let torch describe a GPU: `name`, `arch` ("sm_90a"), `cores` (multiprocessors), `memory_bytes`."""
+def described_gpu(facts: GpuFacts) -> Iterator[None]:
+    """Let torch describe a GPU."""
     answers = _answers(facts)
     before = {name: getattr(torch.cuda, name) for name in answers}
     for name, answer in answers.items():
@@ -31,21 +33,21 @@ def described_gpu(facts: Mapping[str, Any]) -> Iterator[None]:
             setattr(torch.cuda, name, function)
 
 
-def _answers(facts: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
-    major, minor = _capability(facts["arch"])
+def _answers(facts: GpuFacts) -> dict[str, Callable[..., Any]]:
+    major, minor = _capability(facts.arch)
     properties = types.SimpleNamespace(
-        name=facts["name"],
+        name=facts.name,
         major=major,
         minor=minor,
-        multi_processor_count=facts["cores"],
-        total_memory=facts["memory_bytes"],
+        multi_processor_count=facts.cores,
+        total_memory=facts.memory_bytes,
         warp_size=32,
     )
     fixed: dict[str, Any] = {
         "is_available": True,
         "device_count": 1,
         "current_device": 0,
-        "get_device_name": facts["name"],
+        "get_device_name": facts.name,
         "get_device_capability": (major, minor),
         "get_device_properties": properties,
         "is_bf16_supported": (major, minor) >= _LEAST_WITH_BF16,

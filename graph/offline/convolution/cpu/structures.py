@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from ridgeline.graph.offline.composer import Structures, Text
-from ridgeline.tools.records.vocabulary import Category
+from ridgeline.graph.offline.composer import STOPPED, TOO_SLOW, WRONG_RESULTS, Structures, Text
+from ridgeline.tools.records.vocabulary import Category, ReasonCode
 
 
 class Structure(StrEnum):
@@ -76,8 +76,8 @@ STRUCTURES = Structures(
     tunable=frozenset({Structure.FILTERS, Structure.PANEL, Structure.ROWS}),
     varying=(Structure.ROWS, Structure.FILTERS, Structure.PREFETCH, Structure.DYNAMIC),
     pointers=(
-        (r"crash|segmentation|written|signal|memory|stack", (Structure.POOL, Structure.ROWS)),
-        (r"wrong|error|precision|nan|inf|finite|differ", (Structure.POOL, Structure.PANEL)),
-        (r"time|slow", (Structure.DYNAMIC, Structure.PREFETCH)),
+        (STOPPED | {ReasonCode.OUTPUT_NOT_WRITTEN}, (Structure.POOL, Structure.ROWS)),
+        (WRONG_RESULTS, (Structure.POOL, Structure.PANEL)),
+        (TOO_SLOW, (Structure.DYNAMIC, Structure.PREFETCH)),
     ),
 )

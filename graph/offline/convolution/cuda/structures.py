@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from ridgeline.graph.offline.composer import Structures, Text
-from ridgeline.tools.records.vocabulary import Category
+from ridgeline.graph.offline.composer import NOT_BUILT, STOPPED, TOO_SLOW, WRONG_RESULTS, Structures, Text
+from ridgeline.tools.records.vocabulary import Category, ReasonCode
 
 
 class Structure(StrEnum):
@@ -77,9 +77,9 @@ STRUCTURES = Structures(
     tunable=frozenset(TEXTS),  # each kernel's tile may start elsewhere
     varying=(Structure.ASYNC, Structure.VECTOR, Structure.RESIDENT),
     pointers=(
-        (r"shared memory|register|launch|resource", (Structure.RESIDENT, Structure.ASYNC)),
-        (r"illegal|crash|align|written|signal", (Structure.VECTOR, Structure.ASYNC, Structure.RESIDENT)),
-        (r"precision|wrong|error|nan|inf|finite|differ", (Structure.WGMMA, Structure.POOL, Structure.MMA)),
-        (r"time|slow", (Structure.WGMMA, Structure.RESIDENT)),
+        (NOT_BUILT, (Structure.RESIDENT, Structure.ASYNC)),  # what needs the most registers and shared memory
+        (STOPPED | {ReasonCode.OUTPUT_NOT_WRITTEN}, (Structure.VECTOR, Structure.ASYNC, Structure.RESIDENT)),
+        (WRONG_RESULTS, (Structure.WGMMA, Structure.POOL, Structure.MMA)),
+        (TOO_SLOW, (Structure.WGMMA, Structure.RESIDENT)),
     ),
 )

@@ -9,10 +9,9 @@ from ridgeline.graph.models.requests import Subject
 from ridgeline.graph.offline.composer import Composition, header_line
 from ridgeline.graph.offline.matmul.cpu.source import write_source
 from ridgeline.graph.offline.matmul.cpu.structures import STRUCTURES, Structure
-from ridgeline.graph.offline.matmul.kernel import Kernel
+from ridgeline.graph.offline.matmul.kernel import MAX_WORKSPACE_BYTES, Kernel
 from ridgeline.graph.offline.matmul.read import read_contraction
 
-MAX_WORKSPACE_BYTES = 1 << 30
 CPU_FLAGS = Path("/proc/cpuinfo")
 
 
@@ -71,11 +70,7 @@ class MatmulCpu:
 
     def write_source(self, composition: Composition, variation: int) -> str:
         kernel = Kernel(
-            contraction=self.contraction,
-            signature=self._subject.description.signature,
-            device=self._subject.device,
-            structures=composition,
-            variation=variation,
+            contraction=self.contraction, subject=self._subject, structures=composition, variation=variation
         )
         return f"{header_line(self, composition)}\n{write_source(kernel)}"
 

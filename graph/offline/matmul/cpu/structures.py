@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from ridgeline.graph.offline.composer import Structures, Text
-from ridgeline.tools.records.vocabulary import Category
+from ridgeline.graph.offline.composer import NOT_BUILT, STOPPED, TOO_SLOW, WRONG_RESULTS, Structures, Text
+from ridgeline.tools.records.vocabulary import Category, ReasonCode
 
 
 class Structure(StrEnum):
@@ -95,16 +95,16 @@ STRUCTURES = Structures(
     tunable=frozenset({Structure.PANELS}),
     varying=(Structure.PREFETCH, Structure.DYNAMIC, Structure.TILES),
     pointers=(
-        (r"compil|target|inlin", (Structure.DOT,)),
+        (NOT_BUILT, (Structure.DOT,)),
         (
-            r"crash|segmentation|written|signal|memory|stack|illegal",
+            STOPPED | {ReasonCode.OUTPUT_NOT_WRITTEN},
             (Structure.SPLIT, Structure.DOT, Structure.TILES, Structure.PANELS),
         ),
         (
-            r"wrong|error|precision|nan|inf|finite|differ",
+            WRONG_RESULTS,
             (Structure.DOT, Structure.SPLIT, Structure.POLY, Structure.DEPTHS),
         ),
-        (r"time|slow", (Structure.DYNAMIC, Structure.SPLIT)),
+        (TOO_SLOW, (Structure.DYNAMIC, Structure.SPLIT)),
     ),
     last_suspects=(
         Structure.SPLIT,

@@ -9,7 +9,7 @@ from ridgeline.graph.offline.composer import Composition, header_line
 from ridgeline.graph.offline.matmul.cuda.source import write_source
 from ridgeline.graph.offline.matmul.cuda.structures import STRUCTURES, Structure
 from ridgeline.graph.offline.matmul.cuda.warpgroups import sides_of
-from ridgeline.graph.offline.matmul.kernel import Kernel
+from ridgeline.graph.offline.matmul.kernel import MAX_WORKSPACE_BYTES, Kernel
 from ridgeline.graph.offline.matmul.read import read_contraction
 from ridgeline.graph.offline.program.ir import NotCovered
 from ridgeline.tools.machine.architecture import has_async_copies, has_reduced_products, has_wgmma
@@ -17,7 +17,6 @@ from ridgeline.tools.records.precision import allows_tf32
 
 MAX_BATCHES = 65535
 """A grid's extent in z."""
-MAX_WORKSPACE_BYTES = 1 << 30
 
 
 class MatmulCuda:
@@ -97,11 +96,7 @@ class MatmulCuda:
 
     def write_source(self, composition: Composition, variation: int) -> str:
         kernel = Kernel(
-            contraction=self.contraction,
-            signature=self._subject.description.signature,
-            device=self._subject.device,
-            structures=composition,
-            variation=variation,
+            contraction=self.contraction, subject=self._subject, structures=composition, variation=variation
         )
         return f"{header_line(self, composition)}\n{write_source(kernel)}"
 

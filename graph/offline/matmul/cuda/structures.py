@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from ridgeline.graph.offline.composer import Composition, Structures, Text
+from ridgeline.graph.offline.composer import NOT_BUILT, STOPPED, TOO_SLOW, WRONG_RESULTS, Composition, Structures, Text
 from ridgeline.tools.records.vocabulary import Category
 
 
@@ -116,16 +116,16 @@ STRUCTURES = Structures(
     tunable=frozenset({Structure.WARPGROUP, Structure.TENSOR, Structure.ASYNC, Structure.GROUPED, Structure.SPLIT}),
     varying=(Structure.GROUPED, Structure.PERSISTENT, Structure.ASYNC, Structure.WIDE),
     pointers=(
-        (r"compil|ptxas|regist|assembl", (Structure.WARPGROUP, Structure.TENSOR, Structure.ASYNC)),
+        (NOT_BUILT, (Structure.WARPGROUP, Structure.TENSOR, Structure.ASYNC)),
         (
-            r"illegal|address|memory|crash|launch|signal",
+            STOPPED,
             (Structure.CLUSTER, Structure.SPLIT, Structure.WARPGROUP, Structure.ASYNC, Structure.VECTOR),
         ),
         (
-            r"wrong|error|precision|nan|inf|finite|differ|written",
+            WRONG_RESULTS,
             (Structure.CLUSTER, Structure.WARPGROUP, Structure.TENSOR, Structure.SPLIT, Structure.WIDE),
         ),
-        (r"time|slow|endless|hang", (Structure.CLUSTER, Structure.PERSISTENT, Structure.WARPGROUP, Structure.SPLIT)),
+        (TOO_SLOW, (Structure.CLUSTER, Structure.PERSISTENT, Structure.WARPGROUP, Structure.SPLIT)),
     ),
     last_suspects=(
         Structure.CLUSTER,

@@ -22,7 +22,7 @@ MAX_LINE_BYTES = 1 << 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
+class OperandSide:
     """One operand in the order in which the tensor cores read it."""
 
     is_left: bool
@@ -41,17 +41,17 @@ class Side:
         return bool(self.operand.batch_terms)
 
 
-def sides_of(contraction: Contraction) -> tuple[Side, Side, bool]:
+def sides_of(contraction: Contraction) -> tuple[OperandSide, OperandSide, bool]:
     """Return the operands over the tensor cores' rows and columns, and whether the first comes from registers.
 
     A tf32 descriptor reads k-major memory only. One operand whose outer dimension is contiguous is loaded into registers
     instead, as the operand over rows; the other is copied into k-major order first.
     """
-    left = Side(
+    left = OperandSide(
         is_left=True, operand=contraction.left, outer=contraction.m,
         is_repacked=not _is_mapped(contraction.left, contraction),
     )  # fmt: skip
-    right = Side(
+    right = OperandSide(
         is_left=False, operand=contraction.right, outer=contraction.n,
         is_repacked=not _is_mapped(contraction.right, contraction),
     )  # fmt: skip
@@ -63,8 +63,8 @@ def sides_of(contraction: Contraction) -> tuple[Side, Side, bool]:
     return left, right, False
 
 
-def _along_k(side: Side) -> Side:
-    return Side(
+def _along_k(side: OperandSide) -> OperandSide:
+    return OperandSide(
         is_left=side.is_left, operand=side.operand, outer=side.outer, is_repacked=not side.along_k or side.is_repacked
     )  # fmt: skip
 
@@ -113,7 +113,7 @@ def _widths(*, from_registers: bool) -> tuple[int, ...]:
     return (64, 128) if from_registers else (64, 128, 192, 256)
 
 
-def _warpgroup_constants(kernel: Kernel, first: Side, second: Side, *, from_registers: bool) -> list[str]:
+def _warpgroup_constants(kernel: Kernel, first: OperandSide, second: OperandSide, *, from_registers: bool) -> list[str]:
     contraction = kernel.contraction
     pitch = -(-contraction.k * contraction.element_bytes // 16) * 16 // contraction.element_bytes
     tiles = math.ceil(first.outer / 128) * math.ceil(second.outer / 256) * contraction.batch
@@ -165,7 +165,7 @@ def _multiply(dtype: str, width: int, *, from_registers: bool) -> str:
 """
 
 
-def _warpgroup_run(kernel: Kernel, first: Side, second: Side) -> str:
+def _warpgroup_run(kernel: Kernel, first: OperandSide, second: OperandSide) -> str:
     contraction = kernel.contraction
     lines = [prototype(kernel.signature, "void* workspace", "cudaStream_t stream") + " {", attribute_line("matmul")]
     used = "0"
@@ -182,13 +182,13 @@ def _warpgroup_run(kernel: Kernel, first: Side, second: Side) -> str:
     return "\n".join(lines)
 
 
-def _packed_elements(contraction: Contraction, side: Side) -> str:
+def _packed_elements(contraction: Contraction, side: OperandSide) -> str:
     """Return the size of a repacked operand, rounded up to 128 elements, which keep tensors aligned."""
     batches = contraction.batch if side.is_batched else 1
     return f"(size_t{{{batches * side.outer}}} * PACKED_PITCH + 127) / 128 * 128"
 
 
-def _map_lines(kernel: Kernel, name: str, side: Side, box: str, used: str) -> list[str]:
+def _map_lines(kernel: Kernel, name: str, side: OperandSide, box: str, used: str) -> list[str]:
     contraction, operand = kernel.contraction, side.operand
     batches = contraction.batch if side.is_batched else 1
     which = "LEFT" if side.is_left else "RIGHT"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ridgeline.graph.offline.program.ir import RowProgram, Space
-from ridgeline.graph.offline.program.schedule import COSTLY, make_plan
+from ridgeline.graph.offline.program.schedule import COSTLY, plan_sweeps
 from ridgeline.graph.offline.rowwise.cpu.structures import Structure
 
 
@@ -11,7 +11,7 @@ def expected_gain(structure: Structure, program: RowProgram, compulsory_bytes: i
     """Return the speedup that a structure should bring by itself: bytes saved over bytes moved, work removed."""
     moved = max(compulsory_bytes, 1)
     written = sum(4 * program.rows * program.cols for o in program.outputs if o.value.space & Space.COL)
-    sweeps = len(make_plan(program).sweeps)
+    sweeps = len(plan_sweeps(program).sweeps)
     per_column = [v for v in program.values() if v.space & Space.COL]
     # COSTLY counts operations; vector code does about 8 of them while one element arrives from memory.
     costly = sum(COSTLY.get(v.op, 1) for v in per_column) / 8

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ridgeline.graph.offline.program.ir import REDUCTIONS, RowProgram
-from ridgeline.graph.offline.program.schedule import make_plan
+from ridgeline.graph.offline.program.schedule import plan_sweeps
 from ridgeline.graph.offline.rowwise.cpu.choices import Choices
 from ridgeline.graph.offline.rowwise.cpu.structures import Structure
 from ridgeline.graph.offline.rowwise.cpu.sweeps import write_sweep
@@ -22,7 +22,7 @@ def write_source(
     program: RowProgram, signature: Signature, structures: frozenset[Structure], choices: Choices | None = None
 ) -> str:
     """Return the whole source but its first line. The structures must be compatible."""
-    plan = make_plan(
+    plan = plan_sweeps(
         program,
         moments=Structure.MOMENTS in structures,
         online=Structure.ONLINE in structures,

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from ridgeline.graph.offline.composer import Structures, Text
+from ridgeline.graph.offline.composer import STOPPED, TOO_SLOW, WRONG_RESULTS, Structures, Text
 from ridgeline.graph.offline.program import schedule
 from ridgeline.graph.offline.program.ir import REDUCTIONS, RowProgram, Space
 from ridgeline.graph.offline.text.arithmetic import INLINE
-from ridgeline.tools.records.vocabulary import Category
+from ridgeline.tools.records.vocabulary import Category, ReasonCode
 
 
 class Structure(StrEnum):
@@ -126,10 +126,10 @@ STRUCTURES = Structures(
     ),
     varying=(Structure.PREFETCH, Structure.DYNAMIC, Structure.NARROW, Structure.LANES),
     pointers=(
-        (r"flag", (Structure.NARROW,)),
-        (r"crash|segmentation|written|signal|memory|stack", (Structure.STREAM, Structure.ROWS, Structure.KEEP)),
-        (r"wrong|error|precision|nan|inf|finite|differ", (Structure.MOMENTS, Structure.ONLINE, Structure.POLY)),
-        (r"time|slow", (Structure.DYNAMIC, Structure.ONLINE)),
+        (frozenset({ReasonCode.FLAG_NOT_ALLOWED}), (Structure.NARROW,)),
+        (STOPPED | {ReasonCode.OUTPUT_NOT_WRITTEN}, (Structure.STREAM, Structure.ROWS, Structure.KEEP)),
+        (WRONG_RESULTS, (Structure.MOMENTS, Structure.ONLINE, Structure.POLY)),
+        (TOO_SLOW, (Structure.DYNAMIC, Structure.ONLINE)),
     ),
     last_suspects=(
         Structure.ROWS,
@@ -154,7 +154,7 @@ MIN_STREAM_BYTES = 1 << 20
 def applicable(program: RowProgram) -> tuple[Structure, ...]:
     """Return the structures that change anything for this program, in a fixed order."""
     reduces = any(o.value.space & Space.ROW and not o.value.is_leaf for o in program.outputs)
-    plan = schedule.make_plan(program, keep=True)
+    plan = schedule.plan_sweeps(program, keep=True)
     full_bytes = sum(4 * program.rows * program.cols for o in program.outputs if o.value.space & Space.COL)
     has_reduction = any(v.op in REDUCTIONS for v in program.values())
     tests = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ridgeline.graph.offline.program.ir import RowProgram, Space
-from ridgeline.graph.offline.program.schedule import COSTLY, make_plan
+from ridgeline.graph.offline.program.schedule import COSTLY, plan_sweeps
 from ridgeline.graph.offline.rowwise.cuda.geometry import (
     MAX_CLUSTER,
     MIN_SPLIT_COLUMNS,
@@ -25,7 +25,7 @@ def expected_gain(structure: str, program: RowProgram, device: Device) -> float:
     """
     inputs = max(len(set(full_loads(program))), 1)
     written = sum(1 for o in program.outputs if o.value.space & Space.COL)
-    sweeps = len(make_plan(program).sweeps)
+    sweeps = len(plan_sweeps(program).sweeps)
     once = inputs + written
     repeated = inputs * max(sweeps, 1) + written
     row_bytes = 4 * program.cols

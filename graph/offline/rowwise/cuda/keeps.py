@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ridgeline.graph.offline.program.ir import Space, Value
-from ridgeline.graph.offline.program.schedule import Plan, Sweep, evaluated
+from ridgeline.graph.offline.program.schedule import Sweep, SweepPlan, evaluated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,13 +17,13 @@ class Keeps:
     slots: int
 
 
-def nothing(plan: Plan) -> Keeps:
+def nothing(plan: SweepPlan) -> Keeps:
     """Return the plan of a kernel that reads its inputs again in every sweep."""
     empty: tuple[dict[int, int], ...] = tuple({} for _ in plan.sweeps)
     return Keeps(reads=empty, writes=empty, slots=0)
 
 
-def keep_row(plan: Plan) -> Keeps:
+def keep_row(plan: SweepPlan) -> Keeps:
     """Return the values to keep so that no input of the full grid is read twice: the plan of fewer slots.
 
     Either the largest expressions that an earlier sweep computed, or the inputs themselves.
@@ -32,7 +32,7 @@ def keep_row(plan: Plan) -> Keeps:
     return min(candidates, key=lambda keeps: keeps.slots)
 
 
-def _assigned(plan: Plan, *, loads_only: bool) -> Keeps:
+def _assigned(plan: SweepPlan, *, loads_only: bool) -> Keeps:
     needed: list[set[int]] = []
     owner: dict[int, int] = {}
     for index, sweep in enumerate(plan.sweeps):

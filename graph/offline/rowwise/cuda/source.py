@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ridgeline.graph.offline.program.ir import NotCovered, RowProgram
-from ridgeline.graph.offline.program.schedule import Plan, make_plan
+from ridgeline.graph.offline.program.schedule import SweepPlan, plan_sweeps
 from ridgeline.graph.offline.rowwise.cuda.constants import write_constants
 from ridgeline.graph.offline.rowwise.cuda.geometry import Demand, Mode, fit, staged
 from ridgeline.graph.offline.rowwise.cuda.keeps import Keeps, keep_row, nothing
@@ -54,13 +54,13 @@ def write_source(
     return _source(text, device)
 
 
-def planned(program: RowProgram, structures: frozenset[str]) -> tuple[Plan, Keeps]:
+def planned(program: RowProgram, structures: frozenset[str]) -> tuple[SweepPlan, Keeps]:
     """Return the sweeps and the values that they keep for each other.
 
     Raises:
         NotCovered: there is nothing to compute for each column.
     """
-    plan = make_plan(program, moments=Structure.MOMENTS in structures, online=Structure.ONLINE in structures)
+    plan = plan_sweeps(program, moments=Structure.MOMENTS in structures, online=Structure.ONLINE in structures)
     if not plan.sweeps:
         raise NotCovered("a result that does not depend on a row's elements")
     holds = Structure.REGISTERS in structures or Structure.SHARED in structures

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from enum import StrEnum
 
-from ridgeline.graph.offline.composer import Structures, Text
+from ridgeline.graph.offline.composer import STOPPED, TOO_SLOW, WRONG_RESULTS, Structures, Text
 from ridgeline.tools.records.vocabulary import Category
 
 
@@ -139,20 +140,8 @@ TEXTS: Mapping[str, Text] = {
 CONFLICTS: tuple[frozenset[str], ...] = (
     # one group of threads shares a row
     *(
-        frozenset({a, b})
-        for a, b in (
-            (Structure.WARP, Structure.CLUSTER),
-            (Structure.WARP, Structure.SPLIT),
-            (Structure.WARP, Structure.GRID),
-        )
-    ),
-    *(
-        frozenset({a, b})
-        for a, b in (
-            (Structure.CLUSTER, Structure.SPLIT),
-            (Structure.CLUSTER, Structure.GRID),
-            (Structure.SPLIT, Structure.GRID),
-        )
+        frozenset(pair)
+        for pair in itertools.combinations((Structure.WARP, Structure.CLUSTER, Structure.SPLIT, Structure.GRID), 2)
     ),
     # nothing of a row outlives a kernel
     *(
@@ -184,17 +173,20 @@ STRUCTURES = Structures(
     ),
     varying=(Structure.STREAM, Structure.PERSIST, Structure.FAST),
     pointers=(
-        (r"cooperative|too large|co.?resident|workspace", (Structure.GRID, Structure.SPLIT)),
         (
-            r"illegal|misaligned|address|alignment",
-            (Structure.ASYNC, Structure.VECTOR, Structure.CLUSTER, Structure.SHARED),
+            STOPPED,  # by an address or by a launch: whatever fits is tried, so addresses first
+            (
+                Structure.ASYNC,
+                Structure.GRID,
+                Structure.CLUSTER,
+                Structure.VECTOR,
+                Structure.SHARED,
+                Structure.REGISTERS,
+                Structure.SPLIT,
+            ),
         ),
-        (
-            r"launch|resource|shared memory|register|invalid",
-            (Structure.GRID, Structure.CLUSTER, Structure.ASYNC, Structure.SHARED, Structure.REGISTERS),
-        ),
-        (r"time|hang|endless|slow", (Structure.GRID, Structure.ASYNC, Structure.CLUSTER)),
-        (r"wrong|error|precision|nan|inf|finite|differ", (Structure.MOMENTS, Structure.ONLINE, Structure.FAST)),
+        (TOO_SLOW, (Structure.GRID, Structure.ASYNC, Structure.CLUSTER)),
+        (WRONG_RESULTS, (Structure.MOMENTS, Structure.ONLINE, Structure.FAST)),
     ),
     last_suspects=(
         Structure.ASYNC,

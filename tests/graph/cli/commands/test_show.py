@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import json
+from pathlib import Path
 
 import pytest
 from tests.graph.conftest import Search
 from tests.graph.scripted_model import ScriptedModel
 
+from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.idea_results import idea_results
 from ridgeline.checkpoints.report.outputs import write_run_outputs
+from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.cli.commands.show import execute
 
 
@@ -54,3 +58,34 @@ async def test_show_leaves_category_and_model_out_where_the_terminal_is_narrow(
     assert [sum(line.startswith(idea["id"]) for line in narrow) for idea in ideas] == [1] * len(ideas)
     assert not any(ideas[0]["category"] in line for line in narrow)
     assert ideas[0]["category"] in shown(search, capsys, monkeypatch, 140)
+
+
+async def test_show_of_a_name_takes_the_newest_run_and_show_alone_lists_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert execute(argparse.Namespace(run=None, json=False)) == 0
+    assert "there is no run in runs; ridgeline run quickstart begins one" in capsys.readouterr().out
+    for name, reason in (("toy-0901", "no gain in 3 rounds"), ("toy-0902", "no model had a further idea")):
+        with Archive.open(tmp_path / "runs" / name / "archive.sqlite") as archive:
+            archive.save_run(RunRecord(problem={"name": "toy"}, state="stalled", stop_reason=reason))
+    assert execute(argparse.Namespace(run="toy", json=False)) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "the newest of the 2 runs called toy…; ridgeline show lists all"
+    assert lines[1] == "toy (toy-0902): finished: no model had a further idea"
+    assert execute(argparse.Namespace(run=None, json=False)) == 0
+    assert capsys.readouterr().out.splitlines()[0] == "toy-0901  finished: no gain in 3 rounds"
+    assert execute(argparse.Namespace(run=None, json=True)) == 0
+    assert [run["state"] for run in json.loads(capsys.readouterr().out)] == ["stalled", "stalled"]
+
+
+@pytest.mark.parametrize(
+    ("models", "told"), [(("offline",), "cost: no language model (0 answers of"), (("a:b",), "cost: 0 model calls, ")]
+)
+def test_show_of_a_search_without_a_language_model_counts_no_calls_of_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], models: tuple[str, ...], told: str
+) -> None:
+    with Archive.open(tmp_path / "archive.sqlite") as archive:
+        archive.save_run(RunRecord(problem={"name": "toy"}, state="finished", models=models))
+    assert execute(argparse.Namespace(run=str(tmp_path), json=False)) == 0
+    assert told in capsys.readouterr().out

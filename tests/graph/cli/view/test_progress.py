@@ -19,10 +19,8 @@ from tests.graph.scripted_model import ScriptedModel
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.run_record import RunRecord
-from ridgeline.graph.cli.summary import closing_lines, resume_command, resume_line
 from ridgeline.graph.cli.view.board import Board, recall
 from ridgeline.graph.cli.view.progress import Drawing, LiveView, PlainView, quiet_terminal
-from ridgeline.graph.session.outputs import SearchResult
 
 
 class Clock:
@@ -76,7 +74,9 @@ def done(branch: str, speedup: float | None) -> dict[str, Any]:
         "status": "ok" if speedup else "compile_error",
         "reason": "" if speedup else "error: expected ';' before '}' token",
         "median_ms": 0.4 / speedup if speedup else None,
+        "reference_ms": 0.4 if speedup else None,
         "speedup": speedup,
+        "speedup_ci95": [0.9 * speedup, 1.2 * speedup] if speedup else None,
     }
 
 
@@ -85,7 +85,13 @@ def round_started(round_: int, max_rounds: int = 3) -> dict[str, Any]:
 
 
 def round_done(round_: int, max_rounds: int = 3) -> dict[str, Any]:
-    best = {"best_id": "r1i0v0a0", "best_speedup": 1.5, "best_median_ms": 0.2, "elites": []}
+    best = {
+        "best_id": "r1i0v0a0",
+        "best_speedup": 1.5,
+        "best_speedup_ci95": [1.4, 1.6],
+        "best_median_ms": 0.2,
+        "elites": [],
+    }
     return {"event": "round_done", "round": round_, "max_rounds": max_rounds, "tokens": 0, "usd": 0.0, **best}
 
 
@@ -251,6 +257,17 @@ def test_a_wait_for_another_process_stands_on_the_board_until_it_is_over() -> No
     assert "pid 12" not in "\n".join(drawn(board))
 
 
+def test_plain_lines_tell_a_step_that_runs_from_one_that_is_not_done() -> None:
+    text = io.StringIO()
+    view = PlainView(make_board(), Console(file=text, width=200))
+    step = {"event": "certify", "candidate_id": "a", "step": "own_work", "passed": None}
+    for detail in ("", "ncu hung"):
+        view.show(step | {"detail": detail})
+    running, ended = text.getvalue().splitlines()
+    assert running.endswith("own_work … (whose code the time is spent in)")
+    assert ended.endswith("own_work not done (ncu hung)")
+
+
 def test_plain_lines_tell_a_wait_when_it_is_news() -> None:
     text = io.StringIO()
     view = PlainView(make_board(), Console(file=text))
@@ -304,111 +321,45 @@ def test_live_view_in_the_background_leaves_the_terminal_alone(
         assert echoes(terminal)
 
 
-def test_resume_command_works_where_ridgeline_is_not_on_the_path(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "ridgeline").write_text("#!/bin/sh\n")
-    (tmp_path / "ridgeline").chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert resume_command(Path("runs/a b")) == "ridgeline run --resume 'runs/a b'"
-    monkeypatch.setenv("PATH", "")
-    monkeypatch.chdir(tmp_path)
-    for executable, word in ((".venv/bin/python", ".venv/bin/python"), ("bin/python", "bin/python")):
-        monkeypatch.setattr("sys.executable", str(tmp_path / executable))
-        assert resume_command(Path("runs/a")) == f"{word} -m ridgeline.graph.run --resume runs/a"
-    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))  # as in .venv/bin after `make demo`
-    assert resume_command(Path("runs/a")) == "./ridgeline run --resume runs/a"
-    monkeypatch.chdir(tmp_path.parent)
-    assert resume_command(Path("runs/a")) == f"{tmp_path.name}/ridgeline run --resume runs/a"
+def test_a_kernel_s_line_has_its_interval_and_both_times_of_its_run() -> None:
+    text = io.StringIO()
+    view = PlainView(make_board(), Console(file=text, width=200))
+    view.show(done("r1i0v0", 2.0))
+    assert "r1i0v0a0     ok 2.00x eager (1.80 to 2.40), 0.200 ms against 0.400 ms" in text.getvalue()
 
 
-BEST = {
-    "id": "r1i0v0a0", "idea": "Fuse the two passes", "origin": "model", "speedup": 2.0, "speedup_ci95": [1.9, 2.1],
-    "speedup_vs_best": 1.5, "baselines_failed": [], "median_ms": 1.0, "precision_class": "fp32",
-}  # fmt: skip
-
-
-def end_of(run_dir: Path, *, state: str = "finished", certified: bool = True, **best: Any) -> list[str]:
-    """Return the last lines of a run whose kernel is `BEST` but for `best`."""
-    result = SearchResult(
-        run_dir=run_dir,
-        state=state,
-        rounds=1,
-        best_id="r1i0v0a0",
-        best_source="",
-        best_source_path=run_dir / "best.cpp",
-        speedup=2.0,
-        certified=certified,
-        report={"best": BEST | best},
-    )
-    return closing_lines(result)
-
-
-def test_end_with_a_winner_says_its_figures_and_how_to_call_it(tmp_path: Path) -> None:
-    lines = end_of(tmp_path)
-    assert "winner:  r1i0v0a0: Fuse the two passes" in lines
-    assert "         2.00x (95 % 1.90 to 2.10) as fast as eager PyTorch, 1.50x its best configuration" in lines
-    assert lines.index(f"         certified; source {tmp_path / 'best.cpp'}") + 1 == next(
-        number for number, line in enumerate(lines) if "docs/use-the-kernel.md" in line
-    )
-
-
-def test_end_names_the_configurations_of_pytorch_that_have_no_figure(tmp_path: Path) -> None:
-    lines = end_of(tmp_path, baselines_failed=["compile", "compile_max_autotune"])
-    failed = "compile and compile max autotune failed: no figure"
-    assert any(line.endswith(f"1.50x its best configuration ({failed})") for line in lines)
+def certifying(step: str, *, passed: bool | None, detail: str = "") -> dict[str, Any]:
+    return {"event": "certify", "candidate_id": "r1i0v0a0", "step": step, "passed": passed, "detail": detail}
 
 
 @pytest.mark.parametrize(
-    ("state", "speedup", "told"),
+    ("event", "told"),
     [
-        ("stopped", 0.74, "fastest so far:  r1i0v0a0: Fuse the two passes (slower than PyTorch, not certified)"),
-        ("stopped", 1.74, "fastest so far:  r1i0v0a0: Fuse the two passes (not certified)"),
-        ("no_gain", 0.74, "fastest:  r1i0v0a0: Fuse the two passes (slower than PyTorch, not certified)"),
+        (certifying("verify", passed=True), "verify passed"),
+        (certifying("baselines", passed=None), "baselines … (every configuration of PyTorch once more"),
+        (
+            certifying("other_shapes", passed=True, detail="right at 1 of 3 other shapes"),
+            "other_shapes: right at 1 of 3",
+        ),
+        (certifying("time", passed=False, detail="no gain"), "time FAILED (no gain)"),
     ],
 )
-def test_end_calls_no_kernel_a_winner_that_is_not_certified(
-    tmp_path: Path, state: str, speedup: float, told: str
-) -> None:
-    lines = end_of(tmp_path, state=state, certified=False, speedup=speedup)
-    assert told in lines
-    assert f"         source {tmp_path / 'best.cpp'}" in lines
-    assert not any("winner" in line for line in lines)
+def test_step_of_a_certificate_says_what_it_does_and_found(event: dict[str, Any], told: str) -> None:
+    text = io.StringIO()
+    PlainView(make_board(), Console(file=text, width=200)).show(event)
+    assert f"certify r1i0v0a0: {told}" in text.getvalue()
 
 
-@pytest.mark.parametrize(
-    ("state", "origin", "told"),
-    [
-        ("stalled", "seed", "no kernel beat the seed that was given; this is that seed"),
-        ("stopped", "seed", "no kernel beat the seed that was given yet; this is that seed"),
-        ("stalled", "bank", "no kernel beat the one kept from an earlier search; this is that kernel"),
-    ],
-)
-def test_end_says_when_no_kernel_beat_what_the_search_began_with(
-    tmp_path: Path, state: str, origin: str, told: str
-) -> None:
-    assert f"         {told}" in end_of(tmp_path, state=state, origin=origin, idea=None)
-    assert not any("no kernel beat" in line for line in end_of(tmp_path, state=state))
+def test_a_configuration_of_pytorch_is_named_while_it_is_timed() -> None:
+    text = io.StringIO()
+    event = {"event": "timing_pytorch", "pending": ["compile", "compile_max_autotune"]}
+    PlainView(make_board(), Console(file=text, width=200)).show(event)
+    assert "timing PyTorch: compile, which may take minutes; then compile max autotune" in text.getvalue()
 
 
-async def test_one_finished_round_is_not_called_rounds(search: Search) -> None:
-    await search.run(search.context(rounds=1))
-    assert resume_line(search.archive).startswith("skipped, because it is stored: 1 finished round, ")
-
-
-@pytest.mark.parametrize(("certified", "told"), [(True, False), (False, True)])
-def test_end_by_a_budget_says_when_nothing_was_gained(tmp_path: Path, certified: bool, told: bool) -> None:
-    result = SearchResult(
-        run_dir=tmp_path,
-        state="budget",
-        rounds=1,
-        best_id=None,
-        best_source=None,
-        best_source_path=None,
-        speedup=None,
-        certified=certified,
-        report={},
-    )
-    lines = closing_lines(result)
-    assert "finished: the budget is spent" in lines
-    assert any("no kernel was certified as faster" in line for line in lines) is told
+def test_board_ranks_by_the_lower_end_of_the_interval() -> None:
+    board = make_board()
+    board.apply(done("r1i0v0", 2.0))
+    board.apply(done("r1i1v0", 2.5) | {"speedup_ci95": [1.6, 3.1]})
+    assert board.best_id == "r1i0v0a0"
+    assert "2.00x eager (1.80 to 2.40)" in "\n".join(drawn(board))

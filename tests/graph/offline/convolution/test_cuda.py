@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 from tests.candidates import candidate_of
 from tests.graph.offline.conftest import worst_error
-from tests.graph.offline.subjects import HOPPER, subject_of
+from tests.graph.offline.subjects import BASELINES, HOPPER, subject_of
 
 from ridgeline.graph.models.requests import Elite, IdeationRequest, TriedIdea
 from ridgeline.graph.offline.composer import structures_of
 from ridgeline.graph.offline.convolution.cuda.composer import ConvolutionCuda
 from ridgeline.graph.offline.convolution.cuda.structures import Structure
 from ridgeline.graph.offline.proposals import propose_ideas
-from ridgeline.graph.offline.wording import composition_line, named_structures
 from ridgeline.graph.search.tuning import parse_tunables, with_values
 from ridgeline.tools.build.compiler import Compiler
 from ridgeline.tools.engine import CompileTask
@@ -140,8 +139,8 @@ def test_header_names_what_was_emitted_where_not_all_fits(crowded):
 def test_a_composition_that_lost_structures_is_not_proposed_again(crowded):
     composer, subject = crowded
     asked = TriedIdea(
-        id="r1i0", title="copy ahead", mechanism=composition_line(composer, ASKED), category="memory_access",
-        parent_id=None, best_candidate_id="r1i0v0a0", best_speedup=2.0, failure="",
+        id="r1i0", title="copy ahead", mechanism="tiles ahead of time", category="memory_access",
+        parent_id=None, best_candidate_id="r1i0v0a0", best_speedup=2.0, failure="", composition=tuple(ASKED),
     )  # fmt: skip
     emitted = Elite(
         candidate_id="r1i0v0a0",
@@ -150,7 +149,9 @@ def test_a_composition_that_lost_structures_is_not_proposed_again(crowded):
         median_ms=0.5,
         speedup=2.0,
     )
-    request = IdeationRequest(subject=subject, round=2, count=100, rng_seed=1, tried=(asked,), elites=(emitted,))
-    proposed = [named_structures(composer, idea.mechanism) for idea in propose_ideas(composer, request)]
+    request = IdeationRequest(
+        subject=subject, baselines=BASELINES, round=2, count=100, rng_seed=1, tried=(asked,), elites=(emitted,)
+    )
+    proposed = [frozenset(idea.composition) for idea in propose_ideas(composer, request)]
     assert len(proposed) > 10
     assert not {ASKED, structures_of(emitted.source)} & set(proposed)

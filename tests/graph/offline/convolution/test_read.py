@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.graph.offline.subjects import HOPPER, subject_of
+from tests.graph.offline.subjects import BASELINES, HOPPER, subject_of
 
 from ridgeline.graph.models.requests import IdeaList, IdeationRequest
 from ridgeline.graph.offline import OfflineModel
@@ -13,6 +13,7 @@ from ridgeline.graph.offline.convolution.cuda.composer import ConvolutionCuda
 from ridgeline.graph.offline.convolution.cuda.structures import Structure as CudaStructure
 from ridgeline.graph.offline.convolution.read import read_convolution
 from ridgeline.graph.offline.program.ir import NotCovered
+from ridgeline.tools.records.vocabulary import ReasonCode
 
 
 def test_layer_has_its_extents_and_its_pool(convolutions):
@@ -69,12 +70,12 @@ def test_structures_of_the_pool_need_a_pool(convolutions):
 @pytest.mark.parametrize("device", [None, HOPPER])
 def test_the_offline_model_proposes_for_a_convolution(convolutions, device):
     subject = subject_of(convolutions["alexnet_relu_pool"], *([device, "tf32"] if device else []))
-    request = IdeationRequest(subject=subject, round=1, count=4, rng_seed=1)
+    request = IdeationRequest(subject=subject, baselines=BASELINES, round=1, count=4, rng_seed=1)
     ideas = IdeaList.model_validate_json(asyncio.run(OfflineModel().propose(request)).text).ideas
     assert len({i.title for i in ideas}) >= 3
 
 
-@pytest.mark.parametrize("failure", ["wrong values: relative error 3e-2", "launch: too many resources", "other"])
-def test_suspects_are_all_structures_the_likely_first(convolutions, failure):
+@pytest.mark.parametrize("code", [ReasonCode.WRONG_VALUES, ReasonCode.CUDA_ERROR, ReasonCode.NONE])
+def test_suspects_are_all_structures_the_likely_first(convolutions, code):
     composer = ConvolutionCuda(subject_of(convolutions["alexnet"], HOPPER, "tf32"))
-    assert sorted(composer.structures.suspects(failure)) == sorted(composer.structures.texts)
+    assert sorted(composer.structures.suspects(code)) == sorted(composer.structures.texts)

@@ -6,19 +6,19 @@ import pytest
 
 from ridgeline.graph.offline.program.ir import NotCovered, Space
 from ridgeline.graph.offline.program.read import read_program
-from ridgeline.graph.offline.program.schedule import has_moments, has_online_pair, make_plan
+from ridgeline.graph.offline.program.schedule import has_moments, has_online_pair, plan_sweeps
 
 
 def test_quickstart_is_three_sweeps_of_which_one_can_be_saved(references):
     program = references["quickstart"].program
     assert (program.rows, program.cols) == (64, 768)
-    assert len(make_plan(program).sweeps) == 3 and len(make_plan(program, moments=True).sweeps) == 2
-    assert has_moments(program) and make_plan(program, keep=True).buffers > 0 and not has_online_pair(program)
+    assert len(plan_sweeps(program).sweeps) == 3 and len(plan_sweeps(program, moments=True).sweeps) == 2
+    assert has_moments(program) and plan_sweeps(program, keep=True).buffers > 0 and not has_online_pair(program)
 
 
 def test_softmax_is_three_sweeps_of_which_one_can_be_saved(references):
     program = references["softmax"].program
-    assert len(make_plan(program).sweeps) == 3 and len(make_plan(program, online=True).sweeps) == 2
+    assert len(plan_sweeps(program).sweeps) == 3 and len(plan_sweeps(program, online=True).sweeps) == 2
 
 
 def test_layer_norm_over_two_dimensions_is_one_long_row(references):

@@ -1,6 +1,11 @@
 // flags: -O1 -fno-fast-math
 // CUDA on a CPU, as far as the composed row-wise kernels use it: a block is an operating-system thread, its threads are
-// coroutines that take turns at barriers and shuffles. What PTX does is written again in C++ by cuda_emulation.py.
+// coroutines that take turns at barriers and shuffles. What PTX does is written again in C++ by emulation.py.
+// A distribution's g++ may define _FORTIFY_SOURCE, whose longjmp aborts on a jump to a coroutine's stack. The headers that
+// come before have read it by now; setjmp.h asks for the level that they took from it.
+#include <features.h>
+#undef __USE_FORTIFY_LEVEL
+#define __USE_FORTIFY_LEVEL 0
 #include <setjmp.h>
 #include <ucontext.h>
 

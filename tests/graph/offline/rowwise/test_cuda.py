@@ -8,13 +8,14 @@ from tests.graph.offline.subjects import HOPPER, some_slow, subject_of
 
 from ridgeline.graph.offline.composer import compatible, merge, structures_of
 from ridgeline.graph.offline.program.ir import Load
-from ridgeline.graph.offline.program.schedule import make_plan
+from ridgeline.graph.offline.program.schedule import plan_sweeps
 from ridgeline.graph.offline.rowwise.cuda.composer import RowwiseCuda
 from ridgeline.graph.offline.rowwise.cuda.geometry import alignment, width_of
 from ridgeline.graph.offline.rowwise.cuda.keeps import keep_row
 from ridgeline.graph.offline.rowwise.cuda.structures import Structure
 from ridgeline.graph.search.tuning import parse_tunables
 from ridgeline.tools.records.problem import Signature
+from ridgeline.tools.records.vocabulary import ReasonCode
 
 needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
 
@@ -137,13 +138,13 @@ def test_split_rows_are_expected_to_gain_most_by_fewer_sweeps(long_rows):
 
 
 def test_failure_points_at_structures_and_names_all_in_the_end(softmax):
-    assert softmax.structures.suspects("illegal memory access")[0] == Structure.ASYNC
-    assert softmax.structures.suspects("wrong values: nan")[0] == Structure.MOMENTS
-    assert set(softmax.structures.suspects("?")) == set(Structure)
+    assert softmax.structures.suspects(ReasonCode.CUDA_ERROR)[0] == Structure.ASYNC
+    assert softmax.structures.suspects(ReasonCode.WRONG_VALUES)[0] == Structure.MOMENTS
+    assert set(softmax.structures.suspects(ReasonCode.NONE)) == set(Structure)
 
 
 def test_exponentials_take_the_place_of_the_inputs_they_were_made_from(softmax):
-    keeps = keep_row(make_plan(softmax.program))
+    keeps = keep_row(plan_sweeps(softmax.program))
     assert (
         keeps.slots == 1 and [len(r) for r in keeps.reads] == [0, 1, 1] and [len(w) for w in keeps.writes] == [1, 1, 0]
     )

@@ -1,6 +1,9 @@
 """CUDA kernels of the row-wise family on an emulated GPU of three multiprocessors: they compute what references do."""
 
 import dataclasses
+import shutil
+import subprocess
+from pathlib import Path
 
 import pytest
 from tests.graph.offline.subjects import HOPPER
@@ -31,3 +34,20 @@ def test_emulated_kernels_are_correct(bench, references, name, count):
     bench.check(
         reference, [on_cpu(write_source(program, signature, frozenset(c), SMALL)) for c in COMPOSITIONS[:count]]
     )
+
+
+TAKE_TURNS = """
+int main() {
+  static int met = 0;
+  emulated_launch(1, 64, 0, 1, [] { ++met; __syncthreads(); if (met != 64) std::abort(); });
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+def test_coroutines_take_turns_where_gxx_checks_jumps(tmp_path):
+    source, program = tmp_path / "turns.cpp", tmp_path / "turns"
+    source.write_text((Path(__file__).parent / "emulation.h").read_text() + TAKE_TURNS)
+    flags = ["-std=c++20", "-O1", "-pthread", "-w", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2", "-include", "cstdint"]
+    subprocess.run(["g++", *flags, str(source), "-o", str(program)], check=True)
+    subprocess.run([str(program)], check=True)

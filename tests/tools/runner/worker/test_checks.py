@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from ridgeline.tools.runner.worker.checks import GlobalState
-from ridgeline.tools.runner.worker.device import Failed
+from ridgeline.tools.runner.worker.device import RunFailed
 
 
 def test_a_replaced_function_of_torch_is_told_unless_torch_replaces_it_itself(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -14,5 +14,5 @@ def test_a_replaced_function_of_torch_is_told_unless_torch_replaces_it_itself(mo
     monkeypatch.setattr(torch, "manual_seed", lambda seed: seed)  # torch.compile does so when it is first called
     state.check("a call")
     monkeypatch.setattr(torch, "matmul", lambda a, b: a)
-    with pytest.raises(Failed, match=r"a call replaced torch\.matmul"):
+    with pytest.raises(RunFailed, match=r"a call replaced torch\.matmul"):
         state.check("a call")

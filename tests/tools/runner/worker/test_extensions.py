@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ridgeline.tools.build.forms import architecture_list
+from ridgeline.tools.build.interfaces import architecture_list
 from ridgeline.tools.build.toolchain import cuda_home
 from ridgeline.tools.runner.worker.extensions import Packer, normalised, with_architecture
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
 from ridgeline.tools.machine.python_env import python_path
+from ridgeline.tools.records.builder_spec import BuilderSpec, GpuFacts
 from ridgeline.tools.runner.worker.stand_in_gpu import described_gpu
 from ridgeline.tools.sandbox.python import package_paths, python_command
 from ridgeline.tools.sandbox.sandbox import Confined, Limits, Sandbox, claim_workdir
 
 pytestmark = pytest.mark.sandboxed
 
-H200 = {"name": "NVIDIA H200", "arch": "sm_90a", "cores": 132, "memory_bytes": 150_109_880_320}
+H200 = GpuFacts(name="NVIDIA H200", arch="sm_90a", cores=132, memory_bytes=150_109_880_320)
 
 
 def test_torch_describes_the_gpu_and_forgets_it() -> None:
@@ -32,7 +34,7 @@ def test_torch_describes_the_gpu_and_forgets_it() -> None:
 
 @pytest.mark.parametrize(("arch", "capability"), [("sm_75", (7, 5)), ("sm_100a", (10, 0)), ("sm_120", (12, 0))])
 def test_a_capability_is_the_architectures_number(arch: str, capability: tuple[int, int]) -> None:
-    with described_gpu(H200 | {"arch": arch}):
+    with described_gpu(replace(H200, arch=arch)):
         assert torch.cuda.get_device_capability() == capability
 
 
@@ -65,7 +67,7 @@ def test_a_file_finds_the_gpu_described_until_it_uses_it(
     folder = tmp_path / "build"
     folder.mkdir()
     (folder / "candidate.py").write_text(source)
-    (folder / "spec.json").write_text(json.dumps({"init": "[]", "gpu": H200}))
+    (folder / "spec.json").write_text(json.dumps(BuilderSpec(init="[]", gpu=H200).to_json()))
     confined = Confined(
         command=python_command("runner.worker.build_main", "candidate.py", "spec.json", "out.zip"),
         workdir=claim_workdir(folder),

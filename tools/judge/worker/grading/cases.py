@@ -24,7 +24,8 @@ from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.precision import Errors
-from ridgeline.tools.records.vocabulary import DeviceKind, PrecisionClass
+from ridgeline.tools.records.reference_mode import ReferenceMode
+from ridgeline.tools.records.vocabulary import PrecisionClass
 
 
 class CaseBook:
@@ -167,7 +168,7 @@ class CaseBook:
         if errors is None:
             return None
         natives = [case.own.get(PrecisionClass.FP32)]
-        if precision is PrecisionClass.TF32 and self._memory.device.kind is DeviceKind.CUDA:
+        if precision is PrecisionClass.TF32 and ReferenceMode.EAGER_TF32 in self._memory.device.modes:
             natives.append(self._torch_tf32_errors(case))
         return worst_of(errors, *natives)
 

@@ -20,15 +20,19 @@ from ridgeline.tools.judge.worker.grading.compare import (
     missing_elements,
     poison_word,
 )
+from ridgeline.tools.judge.worker.grading.error_map import map_errors
 from ridgeline.tools.judge.worker.grading.probes import is_constant, probes
-from ridgeline.tools.judge.worker.memory import ArenaMemory, torch_dtype
+from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
+from ridgeline.tools.judge.worker.regions import torch_dtype
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
+from ridgeline.tools.records.error_map import Excess, Measure
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.precision import (
     CRFM_TOLERANCE,
     NOMINAL_GATE,
     Errors,
+    Gate,
     accepted_classes,
     gate_for,
     strictness,
@@ -50,13 +54,19 @@ class Grade:
     gate: float
     passed: bool
     differences: tuple[Difference, ...]
+    excess: Excess | None = None  # of a grade that did not pass: the figure that is furthest beyond its limit
 
 
 class Examiner:
     """Compares what lies in the sets' outputs with what the cases expect."""
 
     def __init__(
-        self, book: CaseBook, trials: tuple[str, ...], memory: ArenaMemory, reference: Reference, tolerance: str
+        self,
+        book: CaseBook,
+        trials: tuple[str, ...],
+        memory: ArenaMemory,
+        reference: Reference,
+        tolerance: PrecisionClass,
     ) -> None:
         self._book = book
         self._trials = trials  # in the order in which they are run
@@ -67,7 +77,7 @@ class Examiner:
         self._names = tuple(s.name for s in specs)
         self._dtypes = tuple(torch_dtype(s.dtype) for s in specs)
         self._accepted = accepted_classes(tolerance, tuple(s.dtype for s in specs))
-        self._is_crfm = tolerance == PrecisionClass.CRFM
+        self._is_crfm = tolerance is PrecisionClass.CRFM
         self._tightened = False
         self._words: dict[int, tuple[int, ...]] = {}
         self._snapshot: Tensors = ()
@@ -141,16 +151,16 @@ class Examiner:
         self.poison(set_index, nan=nan)
 
     def examine(self, name: str, set_index: int) -> Touched | Missing | Graded:
-        """Grade a set's outputs against a trial and keep a copy of them for `repeated` and `changed`."""
+        """Grade a set's outputs against a trial and keep a copy of them for `examine_repeat` and `changed`."""
         outputs = self._memory.outputs[set_index]
         self._snapshot = tuple(o.clone() for o in outputs)
         case = self._book.case(name)
         touched = self._touched(set_index, case)
         if touched:
             return Touched(name=touched)
-        return self._missing(set_index, case.expected) or self._graded(case, self._grade(outputs, case))
+        return self._missing(set_index, case.expected) or self._graded(case, outputs)
 
-    def repeated(self, name: str, set_index: int) -> Missing | Same | Different:
+    def examine_repeat(self, name: str, set_index: int) -> Missing | Same | Different:
         """Compare a second run on the same inputs with the copy kept by `examine`."""
         outputs = self._memory.outputs[set_index]
         case = self._book.case(name)
@@ -162,7 +172,7 @@ class Examiner:
             return Same()
         differences = [compare(o, expect(s.clone())) for o, s in zip(outputs, self._snapshot, strict=True)]
         worst = max(d.errors.overall for d in differences)
-        return Different(difference=min(worst, 1e300), graded=self._graded(case, self._grade(outputs, case)))
+        return Different(difference=min(worst, 1e300), graded=self._graded(case, outputs))
 
     def changed(self, set_index: int) -> bool:
         """Return whether a set's outputs differ from the copy kept by `examine`, in any bit."""
@@ -200,13 +210,26 @@ class Examiner:
             errors = errors.merged(difference.errors)
         measured = self._classify(errors, case)
         if self._is_crfm:
-            gate, passed = CRFM_TOLERANCE, max(d.crfm for d in differences) <= CRFM_TOLERANCE
-            measured = measured or (PrecisionClass.CRFM if passed else None)
-        else:
-            gate = self._gate(case)
-            loosest = strictness(self._accepted[-1])
-            passed = measured is PrecisionClass.EXACT or (measured is not None and strictness(measured) <= loosest)
-        return Grade(errors=errors, measured=measured, gate=gate, passed=passed, differences=differences)
+            found = Excess(measure=Measure.CRFM, figure=max(d.crfm for d in differences), limit=CRFM_TOLERANCE)
+            passed = found.figure <= found.limit
+            return Grade(
+                errors=errors,
+                measured=measured or (PrecisionClass.CRFM if passed else None),
+                gate=CRFM_TOLERANCE,
+                passed=passed,
+                differences=differences,
+                excess=None if passed else found,
+            )
+        gate, loosest = self._gate(case), strictness(self._accepted[-1])
+        passed = measured is PrecisionClass.EXACT or (measured is not None and strictness(measured) <= loosest)
+        return Grade(
+            errors=errors,
+            measured=measured,
+            gate=gate.overall,
+            passed=passed,
+            differences=differences,
+            excess=None if passed else gate.excess(errors),
+        )
 
     def _classify(self, errors: Errors, case: Case) -> PrecisionClass | None:
         if errors.overall == 0.0 and errors.worst_element == 0.0:
@@ -220,18 +243,23 @@ class Examiner:
                 return precision
         return None
 
-    def _gate(self, case: Case) -> float:
+    def _gate(self, case: Case) -> Gate:
+        """Return the limits of the loosest class that is accepted; all 0 where it cannot hold these numbers."""
         own = self._book.own_errors(case, self._accepted[-1])
-        return 0.0 if own is None else gate_for(self._accepted[-1], own, tightened=self._tightened).overall
+        if own is None:
+            return Gate(overall=0.0, row=0.0, element=0.0)
+        return gate_for(self._accepted[-1], own, tightened=self._tightened)
 
-    def _graded(self, case: Case, grade: Grade) -> Graded:
+    def _graded(self, case: Case, outputs: Tensors) -> Graded:
+        grade = self._grade(outputs, case)
         trial = Trial(name=case.name, rel_error=_finite(grade.errors.overall), gate=grade.gate, passed=grade.passed)
-        graded = Graded(trial=trial, measured=grade.measured, worst_row=_finite(grade.errors.worst_row))
-        return graded if grade.passed else self._explained(graded, case, grade.differences)
+        graded = Graded(trial=trial, measured=grade.measured)
+        return graded if grade.passed else self._explained(graded, case, grade, outputs)
 
-    def _explained(self, graded: Graded, case: Case, differences: tuple[Difference, ...]) -> Graded:
-        index = max(range(len(differences)), key=lambda i: differences[i].errors.overall)
-        difference = differences[index]
+    def _explained(self, graded: Graded, case: Case, grade: Grade, outputs: Tensors) -> Graded:
+        index = max(range(len(grade.differences)), key=lambda i: grade.differences[i].errors.overall)
+        difference = grade.differences[index]
+        limit = CRFM_TOLERANCE if self._is_crfm else self._gate(case).element
         return replace(
             graded,
             output=self._names[index],
@@ -239,6 +267,8 @@ class Examiner:
             non_finite=difference.non_finite,
             worst=difference.worst,
             wrong_integers=difference.wrong_integers,
+            excess=grade.excess and _storable(grade.excess),
+            error_map=map_errors(outputs[index], case.expected[index], limit),
         )
 
     def _is_stale(self, case: Case) -> str:
@@ -260,6 +290,10 @@ def _is_far(output: torch.Tensor, want: Expected) -> torch.Tensor:
         return output.ne(values.to(output.dtype))
     bound = _NEAR * (values.abs() + want.rms)
     return ~((output.double() - values).abs() <= bound)
+
+
+def _storable(excess: Excess) -> Excess:
+    return replace(excess, figure=_finite(excess.figure), limit=_finite(excess.limit))
 
 
 def _finite(value: float) -> float:

@@ -43,6 +43,7 @@ from ridgeline.tools.judge.worker.inputs.transforms import (
 from ridgeline.tools.judge.worker.inputs.variation import Way, ways_to_vary
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
+from ridgeline.tools.records.vocabulary import DeviceKind
 
 _DRAWS_S = 0.1  # where integers differ between draws, every set gets its own draw if all take no longer; else a choice
 
@@ -73,7 +74,7 @@ class SecretSource:
 
     def _two_draws(self) -> tuple[Tensors, Tensors, float]:
         first = self._reference.draw_inputs(1)
-        watch = device_of(torch.device(self._reference.device).type).stopwatch()
+        watch = device_of(DeviceKind(torch.device(self._reference.device).type)).stopwatch()
         watch.start()
         second = self._reference.draw_inputs(2)
         return first, second, watch.seconds()

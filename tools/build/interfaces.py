@@ -1,4 +1,4 @@
-"""The forms of a candidate's source, each with its recipe, and the refusals before any build."""
+"""The interfaces as a build sees them: the header, the recipe, and the refusals before any build."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from typing import Protocol
 
 import ninja
 
-from ridgeline.tools.build.flags import diagnostic_flags, link_flags, refused_flags, requested_flags
-from ridgeline.tools.build.header import entry_declaration, problem_header
+from ridgeline.tools.build.dialect import DIALECTS
+from ridgeline.tools.build.flags import diagnostic_flags, link_flags, refused_flags, requested_flags, sanitizer_flags
+from ridgeline.tools.build.header import CHeader, Header, ModuleHeader, TorchHeader
 from ridgeline.tools.build.recipe import HEADER, OUTPUT, Recipe, recipe_key, source_flags
-from ridgeline.tools.build.toolchain import Toolchain, cuda_home, find_toolchain
+from ridgeline.tools.build.toolchain import Toolchain, find_toolchain
 from ridgeline.tools.build.torch_paths import TorchPaths, find_torch_paths
 from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.machine.python_env import python_path
+from ridgeline.tools.records.builder_spec import BuilderSpec, GpuFacts
 from ridgeline.tools.records.finding import Finding
-from ridgeline.tools.records.problem import Device
+from ridgeline.tools.records.problem import Device, Signature
 from ridgeline.tools.records.vocabulary import DeviceKind, Interface, ReasonCode
 from ridgeline.tools.sandbox.python import package_paths, python_command
 
@@ -32,14 +34,15 @@ MODULE_JOBS = 2  # translation units that a module's extension compiles at once
 C_MEMORY_BYTES = 3 << 30
 TORCH_MEMORY_BYTES = 6 << 30  # g++ needs 1.5 GB for torch/extension.h
 MODULE_MEMORY_BYTES = 12 << 30  # torch itself, and MODULE_JOBS compilers
-_FROM_PYTHON = ("-Wl,--no-undefined", "-Xlinker=--no-undefined")  # an extension takes Python's symbols from its program
 
 
-class Form(Protocol):
+class InterfaceBuild(Protocol):
     """One interface, as a build sees it."""
 
+    header: Header
     takes_flags: bool  # `// flags:` lines of the source reach the compiler
     has_sanitizers: bool  # torch's own process would need a torch and a Python that are built the same way
+    links_late: bool  # a source without its entry builds, and its library does not load
 
     async def recipe(self, task: CompileTask, toolchain: Toolchain, cache_dir: Path) -> Recipe:
         """Return how a candidate is built for the device of `toolchain`.
@@ -51,15 +54,17 @@ class Form(Protocol):
         ...
 
 
-class CForm:
+class CBuild:
     """Interface `c`: one source, compiled with the problem's header in front of it."""
 
+    header: Header = CHeader()
     takes_flags = True
     has_sanitizers = True
+    links_late = False
 
     async def recipe(self, task: CompileTask, toolchain: Toolchain, cache_dir: Path) -> Recipe:
         kind = task.problem.device.kind
-        flags = source_flags(task) + link_flags(kind, sanitized=task.sanitized)
+        flags = source_flags(task) + link_flags(kind, is_open=task.sanitized and bool(sanitizer_flags(kind)))
         source = f"kernel.{task.candidate.language}"
         files = {source: _with_line_end(task.candidate.source), HEADER: _header(task)}
         arguments = (*flags, *diagnostic_flags(kind), "-I.", "-include", HEADER, source, "-o", OUTPUT)
@@ -76,16 +81,17 @@ class CForm:
         )
 
 
-class TorchForm:
+class TorchBuild:
     """Interface `torch`: one source, compiled with stock torch headers and the binding that Ridgeline appends."""
 
+    header: Header = TorchHeader()
     takes_flags = True
     has_sanitizers = False
+    links_late = True
 
     async def recipe(self, task: CompileTask, toolchain: Toolchain, cache_dir: Path) -> Recipe:
         kind = task.problem.device.kind
-        toolkit = str(cuda_home(toolchain.compiler)) if kind is DeviceKind.CUDA else ""
-        paths = await find_torch_paths(cache_dir, kind.value, toolkit)
+        paths = await find_torch_paths(cache_dir, kind, toolchain.cuda_home)
         source = f"kernel.{task.candidate.language}"
         files = {source: _with_line_end(task.candidate.source) + _binding(), HEADER: _header(task)}
         flags = _torch_flags(task, paths)
@@ -105,11 +111,13 @@ class TorchForm:
         )
 
 
-class ModuleForm:
+class ModuleBuild:
     """Interface `module`: the builder imports the file and makes its `ModelNew` once; what the file builds is kept."""
 
+    header: Header = ModuleHeader()
     takes_flags = False
     has_sanitizers = False
+    links_late = False
 
     async def recipe(self, task: CompileTask, toolchain: Toolchain, cache_dir: Path) -> Recipe:
         problem = task.problem
@@ -117,8 +125,9 @@ class ModuleForm:
         if description.module is None:
             raise EngineError(f"{problem.name}: the judge described no module, so no file with ModelNew can be built")
         host = await asyncio.to_thread(find_toolchain, DeviceKind.CPU)
-        spec = {"init": description.module["init"], "gpu": _gpu_facts(problem.device)}
-        files = {"candidate.py": _with_line_end(task.candidate.source), "spec.json": json.dumps(spec)}
+        gpu = _gpu_facts(problem.device)
+        spec = BuilderSpec(init=description.module.init, gpu=gpu)
+        files = {"candidate.py": _with_line_end(task.candidate.source), "spec.json": json.dumps(spec.to_json())}
         return Recipe(
             key=recipe_key(task, toolchain, files, ("module", metadata.version("torch"))),
             entry=_entry(task),
@@ -129,27 +138,44 @@ class ModuleForm:
             pool="torch",
             cpu_s=TORCH_CPU_S,
             memory_bytes=MODULE_MEMORY_BYTES,
-            environment=_builder_environment(problem.device, toolchain, host),
+            environment=_builder_environment(gpu, toolchain, host),
         )
 
 
-FORMS: dict[Interface, Form] = {
-    Interface.C: CForm(),
-    Interface.TORCH: TorchForm(),
-    Interface.MODULE: ModuleForm(),
+BUILDS: dict[Interface, InterfaceBuild] = {
+    Interface.C: CBuild(),
+    Interface.TORCH: TorchBuild(),
+    Interface.MODULE: ModuleBuild(),
 }
+
+
+def problem_header(signature: Signature, kind: DeviceKind, interface: Interface = Interface.C) -> str:
+    """Return the text of `problem.h` for one signature on one kind of device.
+
+    Interface `torch` gets the same constants and the prototype of `forward` instead of `run`; interface `module`
+    comments for Python.
+
+    Raises:
+        ProblemError: an argument's type has no C form, or two arguments would share a constant's name.
+    """
+    return BUILDS[interface].header.text(signature, DIALECTS[kind])
+
+
+def entry_declaration(signature: Signature, kind: DeviceKind, interface: Interface = Interface.C) -> str:
+    """Return in one line what a candidate has to define: `run`, `forward` or `ModelNew`, by its interface."""
+    return BUILDS[interface].header.entry(signature, DIALECTS[kind])
 
 
 def refuse(task: CompileTask) -> Finding | None:
     """Return why this candidate may not be built, or None."""
     candidate, problem = task.candidate, task.problem
-    form = FORMS[problem.interface]
+    build = BUILDS[problem.interface]
     if candidate.interface != problem.interface:
         return Finding(
             code=ReasonCode.INTERFACE_UNSUPPORTED,
             reason=f"a candidate of interface {candidate.interface} cannot serve this problem's, {problem.interface}",
         )
-    if task.sanitized and not form.has_sanitizers:
+    if task.sanitized and not build.has_sanitizers:
         return Finding(code=ReasonCode.INTERFACE_UNSUPPORTED, reason="sanitizer builds exist for interface c only")
     if candidate.language != problem.language:
         return Finding(
@@ -160,7 +186,7 @@ def refuse(task: CompileTask) -> Finding | None:
         return Finding(code=ReasonCode.SOURCE_REJECTED, reason="the source is larger than 1 MB")
     if "\0" in candidate.source or any("\ud800" <= char <= "\udfff" for char in candidate.source):
         return Finding(code=ReasonCode.SOURCE_REJECTED, reason="the source is not text")
-    wrong = refused_flags(requested_flags(candidate.source), problem.device.kind) if form.takes_flags else ()
+    wrong = refused_flags(requested_flags(candidate.source), problem.device.kind) if build.takes_flags else ()
     if wrong:
         reason = f"`// flags:` may not contain {' '.join(wrong)[:200]}: see docs/interface.md for those that it may"
         return Finding(code=ReasonCode.FLAG_NOT_ALLOWED, reason=reason)
@@ -175,12 +201,12 @@ def architecture_list(arch: str) -> str:
 
 
 def _torch_flags(task: CompileTask, paths: TorchPaths) -> tuple[str, ...]:
-    linked = (flag for flag in link_flags(task.problem.device.kind) if flag not in _FROM_PYTHON)
+    linked = link_flags(task.problem.device.kind, is_open=True)
     own = (flag for flag in source_flags(task) if not flag.startswith("-std="))  # torch's headers need their own
     return (*own, *linked, *paths.flags)
 
 
-def _builder_environment(device: Device, toolchain: Toolchain, host: Toolchain) -> dict[str, str]:
+def _builder_environment(gpu: GpuFacts | None, toolchain: Toolchain, host: Toolchain) -> dict[str, str]:
     programs = [str(Path(sys.executable).parent), str(Path(ninja.BIN_DIR)), str(toolchain.compiler.parent)]
     environment = {
         "PYTHONPATH": python_path(),
@@ -189,17 +215,15 @@ def _builder_environment(device: Device, toolchain: Toolchain, host: Toolchain) 
         "OMP_NUM_THREADS": "1",
         "CXX": str(host.compiler),
     }
-    if device.kind is DeviceKind.CUDA:
-        environment["TORCH_CUDA_ARCH_LIST"] = architecture_list(device.arch)
-        environment["CUDA_HOME"] = str(cuda_home(toolchain.compiler))
+    if gpu is not None:
+        environment |= {"TORCH_CUDA_ARCH_LIST": architecture_list(gpu.arch), "CUDA_HOME": str(toolchain.cuda_home)}
     return environment
 
 
-def _gpu_facts(device: Device) -> dict[str, object] | None:
-    """Return the facts that a builder without a GPU tells of the GPU where a module will run."""
+def _gpu_facts(device: Device) -> GpuFacts | None:
     if device.kind is not DeviceKind.CUDA:
         return None
-    return {"name": device.name, "arch": device.arch, "cores": device.cores, "memory_bytes": device.memory_bytes}
+    return GpuFacts(name=device.name, arch=device.arch, cores=device.cores, memory_bytes=device.memory_bytes)
 
 
 def _binding() -> str:

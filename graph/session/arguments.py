@@ -1,0 +1,69 @@
+"""The values that a caller hands in from Python, checked before anything is done with them."""
+
+from __future__ import annotations
+
+import errno
+import functools
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, ConfigDict, Field, InstanceOf, TypeAdapter
+
+from ridgeline.problems.files import as_words
+from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings
+from ridgeline.tools.errors import InputError
+
+
+def _place(value: object) -> Path:
+    """Return a path that the file system can look for; ValueError for another value."""
+    if not isinstance(value, str | Path):
+        raise ValueError("no path")  # noqa: TRY004  # pydantic tells a ValueError
+    try:
+        os.stat(value)
+    except OSError as error:
+        if error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
+            raise ValueError(error.strerror) from None
+    return Path(value)
+
+
+Place = Annotated[Path, BeforeValidator(_place)]
+
+_KINDS: Mapping[str, tuple[Any, str]] = {
+    "problem": (InstanceOf[ProblemSpec] | Place | None, "a problem.yaml, a shipped problem's name or a loaded problem"),
+    "run_dir": (Place | None, "a path"),
+    "runs_dir": (Place, "a path"),
+    "bank": (Place | None, "a path"),
+    "device": (str, "cpu, cuda or cuda:N"),
+    "models": (str | Sequence[str], "a model's name, or several"),
+    "settings": (
+        InstanceOf[SearchSettings] | InstanceOf[Mapping[str, Any]] | None,
+        "SearchSettings, or a mapping of single ones",
+    ),
+    "budget": (InstanceOf[Budget] | None, "a Budget"),
+    "rng_seed": (int, "a whole number"),
+    "resume": (bool, "True or False"),
+    "max_rounds": (Annotated[int, Field(ge=1)] | None, "a whole number of 1 or more"),
+    "allow_unsafe": (bool, "True or False"),
+    "files": (Place | Sequence[Place], "the path of a kernel, or several"),
+    **dict.fromkeys(("on_event", "on_line", "on_wait"), (Callable[..., Any] | None, "a function")),
+}
+"""The type and the words of each argument; no value is converted but a text to a path."""
+
+
+def checked(name: str, value: object) -> Any:
+    """Return the value of the argument `name`, a text that stands for a path as a Path.
+
+    Raises:
+        InputError: the value is of another kind; one line says of which it must be.
+    """
+    try:
+        return _adapter(name).validate_python(value)
+    except ValueError:  # pydantic's own is one
+        raise InputError(f"{name}: must be {_KINDS[name][1]}, got {as_words(value)}") from None
+
+
+@functools.cache
+def _adapter(name: str) -> TypeAdapter[Any]:
+    return TypeAdapter(_KINDS[name][0], config=ConfigDict(strict=True))

@@ -1,0 +1,26 @@
+"""The parts of a certificate, and the rows that the report makes of them."""
+
+from __future__ import annotations
+
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.report.certificate_rows import certificate_rows, certificate_sections
+
+
+def test_report_takes_each_section_as_its_fields_say(filled: Archive) -> None:
+    certificate = filled.certificate()
+    assert certificate is not None
+    rows = dict(certificate_rows(certificate))
+    sections = certificate_sections(certificate, best=None)
+    assert {(section.is_in_report, section.is_one_row) for section in sections} == {
+        (True, False), (True, True), (False, False),
+    }  # fmt: skip
+    for section in sections:
+        is_whole = section.is_in_report and not section.is_one_row
+        assert {name in rows for name, _ in section.rows} == {is_whole}, section.title
+        assert (section.title.lower() in rows) == (section.is_in_report and section.is_one_row)
+
+
+def test_section_without_words_is_left_out() -> None:
+    sections = certificate_sections({"passed": False, "reason": "sanitizers: out of bounds"}, best=None)
+    assert [section.title for section in sections] == ["What was checked", "What it rests on"]
+    assert all(words for section in sections for _, words in section.rows)

@@ -1,0 +1,101 @@
+"""The options and what they refuse."""
+
+from __future__ import annotations
+
+import argparse
+
+import pytest
+
+from ridgeline.graph.cli.arguments import MOST, NEWEST, make_parser
+from ridgeline.problems.spec import SearchSettings
+
+COMMANDS = {
+    "run": ["quickstart"],
+    "suite": ["quickstart"],
+    "evaluate": ["quickstart", "kernel.cpp"],
+    "show": ["x"],
+    "new": ["x", "--from", "reference.py"],
+    "import": ["kernelbench", "x"],
+    "export": ["x"],
+    "merge": ["x", "y"],
+    "clean": [],
+}
+
+
+def parser_of(command: str) -> argparse.ArgumentParser:
+    actions = make_parser()._subparsers._group_actions  # type: ignore[union-attr]
+    found: argparse.ArgumentParser = actions[0].choices[command]  # type: ignore[index]
+    return found
+
+
+VALUED = [
+    (command, action.option_strings[0])
+    for command in COMMANDS
+    for action in parser_of(command)._actions
+    if action.option_strings and action.nargs != 0
+]
+
+
+@pytest.mark.parametrize(("command", "option"), VALUED)
+def test_an_empty_value_is_a_mistake(command: str, option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        make_parser().parse_args([command, *COMMANDS[command], option, ""])
+    said = capsys.readouterr().err
+    assert (ended.value.code, said.count("\n")) == (2, 1)
+    assert f"argument {option}" in said
+
+
+@pytest.mark.parametrize(("command", "option"), VALUED)
+def test_two_hyphens_are_no_value(command: str, option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        make_parser().parse_args([command, *COMMANDS[command], f"{option}=--"])
+    said = capsys.readouterr().err
+    assert (ended.value.code, said.count("\n")) == (2, 1)
+    assert f"argument {option}: is empty" in said
+
+
+@pytest.mark.parametrize("command", [command for command, words in COMMANDS.items() if words])
+def test_an_empty_word_is_a_mistake(command: str) -> None:
+    for place, _ in enumerate(COMMANDS[command]):
+        words = [*COMMANDS[command]]
+        if not words[place].startswith("--"):
+            words[place] = ""
+            with pytest.raises(SystemExit):
+                make_parser().parse_args([command, *words])
+
+
+@pytest.mark.parametrize("name", ["rounds", "ideas", "implementations", "repairs", "tune_trials"])
+def test_a_setting_has_the_range_of_a_problem_file(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    schema = SearchSettings.model_json_schema()["properties"][name]
+    assert schema["maximum"] == MOST
+    option = f"--{name.replace('_', '-')}"
+    for value in (schema["minimum"], MOST):
+        assert vars(make_parser().parse_args(["run", "x", option, str(value)]))[name] == value
+    for value in (schema["minimum"] - 1, MOST + 1):
+        with pytest.raises(SystemExit):
+            make_parser().parse_args(["run", "x", option, str(value)])
+        said = capsys.readouterr().err
+        assert f"argument {option}: must be a whole number from {schema['minimum']} to {MOST}, got {value}" in said
+
+
+def test_resume_without_a_word_means_the_newest_run() -> None:
+    assert make_parser().parse_args(["run", "--resume"]).resume is NEWEST
+    assert make_parser().parse_args(["run", "--resume", "x"]).resume == "x"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["run", "x", "--round", "3"], "ridgeline run: --round: no such option or word here; did you mean --rounds?"),
+        (["run", "x", "--max-walls=3"], "did you mean --max-wall-s? (ridgeline run --help lists the options)"),
+        (["show", "x", "y"], "ridgeline show: y: no such option or word here (ridgeline show --help"),
+        (["--versio"], "ridgeline: "),
+    ],
+)
+def test_a_part_of_an_option_is_a_mistake_that_names_the_near_one(
+    words: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        make_parser().parse_args(words)
+    assert ended.value.code == 2
+    assert says in capsys.readouterr().err

@@ -1,0 +1,67 @@
+"""A search in the foreground whose reader goes away, in a process of its own with the engine in memory."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.graph.conftest import write_problem
+
+from ridgeline.checkpoints.archive import Archive
+
+ROOT = Path(__file__).parents[3]
+CHILD = """
+import contextlib, sys
+import ridgeline.graph.session.machine as machine
+import ridgeline.graph.session.options as options
+from ridgeline.graph.cli import main
+sys.path.insert(0, {tests!r})
+from graph.memory_engine import MemoryEngine
+from graph.scripted_model import ScriptedModel
+
+
+@contextlib.asynccontextmanager
+async def opened(*_, **__):
+    yield MemoryEngine(delay_s=0.02)
+
+
+machine.open_engine = opened
+options.make_models = lambda *_, **__: [ScriptedModel(delay_s=0.02)]
+sys.exit(main())
+"""
+
+
+def started(cwd: Path, *words: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", CHILD.format(tests=str(ROOT / "tests")), "run", "--plain", *words]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    return subprocess.Popen(
+        command, cwd=cwd, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+
+
+def state_of(run_dir: Path) -> str | None:
+    with Archive.open_read_only(run_dir) as archive:
+        return archive.run().state
+
+
+def test_a_reader_that_goes_away_stops_the_search_which_can_be_resumed(tmp_path: Path) -> None:
+    search = {"rounds": 2, "ideas": 2, "implementations": 2, "tune_trials": 0, "stall_rounds": None}
+    write_problem(tmp_path / "problem", search=search | {"floor_margin": None})
+    with started(tmp_path, "problem", "--bank", "none", "--run-dir", "run") as cut:
+        assert cut.stdout is not None and cut.stderr is not None
+        while not cut.stdout.readline().rstrip().endswith("round 1/2: 2 ideas, 4 branches"):
+            assert cut.poll() is None
+        cut.stdout.close()
+        said = cut.stderr.read()
+    assert (cut.returncode, said) == (141, "")
+    assert state_of(tmp_path / "run") == "stopped"
+    log = (tmp_path / "run" / "run.log").read_text()
+    assert "the reader of the output went away: stopped at once" in log
+    assert "Traceback" not in log
+    with started(tmp_path, "--bank", "none", "--resume", "run") as resumed:
+        out, said = resumed.communicate(timeout=60)
+    assert (resumed.returncode, said) == (0, "")
+    assert "skipped, because it is stored: " in out
+    assert state_of(tmp_path / "run") == "finished"

@@ -1,0 +1,160 @@
+"""The lines that end a search on the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.graph.conftest import Search
+
+from ridgeline.graph.cli.summary import closing_lines, resume_command, resume_line
+from ridgeline.graph.session.outputs import SearchResult
+
+
+def test_resume_command_works_where_ridgeline_is_not_on_the_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ridgeline").write_text("#!/bin/sh\n")
+    (tmp_path / "ridgeline").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert resume_command(Path("runs/a b")) == "ridgeline run --resume 'runs/a b'"
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.chdir(tmp_path)
+    for executable, word in ((".venv/bin/python", ".venv/bin/python"), ("bin/python", "bin/python")):
+        monkeypatch.setattr("sys.executable", str(tmp_path / executable))
+        assert resume_command(Path("runs/a")) == f"{word} -m ridgeline.graph.run --resume runs/a"
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))  # as in .venv/bin after `make demo`
+    assert resume_command(Path("runs/a")) == "./ridgeline run --resume runs/a"
+    monkeypatch.chdir(tmp_path.parent)
+    assert resume_command(Path("runs/a")) == f"{tmp_path.name}/ridgeline run --resume runs/a"
+
+
+BEST = {
+    "id": "r1i0v0a0", "idea": "Fuse the two passes", "origin": "model", "speedup": 2.0, "speedup_ci95": [1.9, 2.1],
+    "speedup_vs_best": 1.5, "baselines_failed": [], "median_ms": 1.0, "precision_class": "fp32",
+}  # fmt: skip
+
+
+def end_of(
+    run_dir: Path,
+    *,
+    state: str = "finished",
+    reason: str = "",
+    certified: bool = True,
+    history: Any = (),
+    **best: Any,
+) -> list[str]:
+    """Return the last lines of a run whose kernel is `BEST` but for `best`."""
+    result = SearchResult(
+        run_dir=run_dir,
+        state=state,
+        reason=reason,
+        rounds=1,
+        best_id="r1i0v0a0",
+        best_source="",
+        best_source_path=run_dir / "best.cpp",
+        speedup=2.0,
+        certified=certified,
+        report={"best": BEST | best, "history": history},
+    )
+    return closing_lines(result)
+
+
+def test_end_with_a_winner_says_its_figures_and_how_to_call_it(tmp_path: Path) -> None:
+    lines = end_of(tmp_path)
+    assert "winner:  r1i0v0a0: Fuse the two passes" in lines
+    assert "         2.00x (95 % 1.90 to 2.10) as fast as eager PyTorch, 1.50x its best configuration" in lines
+    assert lines.index(f"         certified; source {tmp_path / 'best.cpp'}") + 1 == next(
+        number for number, line in enumerate(lines) if "docs/use-the-kernel.md" in line
+    )
+
+
+def test_end_names_the_configurations_of_pytorch_that_have_no_figure(tmp_path: Path) -> None:
+    lines = end_of(tmp_path, baselines_failed=["compile", "compile_max_autotune"])
+    failed = "compile and compile max autotune failed: no figure"
+    assert any(line.endswith(f"1.50x its best configuration ({failed})") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("state", "speedup", "told"),
+    [
+        ("stopped", 0.74, "fastest so far:  r1i0v0a0: Fuse the two passes (slower than PyTorch, not certified)"),
+        ("stopped", 1.74, "fastest so far:  r1i0v0a0: Fuse the two passes (not certified)"),
+        ("no_gain", 0.74, "fastest:  r1i0v0a0: Fuse the two passes (slower than PyTorch, not certified)"),
+    ],
+)
+def test_end_calls_no_kernel_a_winner_that_is_not_certified(
+    tmp_path: Path, state: str, speedup: float, told: str
+) -> None:
+    lines = end_of(tmp_path, state=state, certified=False, speedup=speedup)
+    assert told in lines
+    assert f"         source {tmp_path / 'best.cpp'}" in lines
+    assert not any("winner" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("state", "origin", "told"),
+    [
+        ("stalled", "seed", "no kernel beat the seed that was given; this is that seed"),
+        ("stopped", "seed", "no kernel beat the seed that was given yet; this is that seed"),
+        ("stalled", "bank", "no kernel beat the one kept from an earlier search; this is that kernel"),
+    ],
+)
+def test_end_says_when_no_kernel_beat_what_the_search_began_with(
+    tmp_path: Path, state: str, origin: str, told: str
+) -> None:
+    assert f"         {told}" in end_of(tmp_path, state=state, origin=origin, idea=None)
+    assert not any("no kernel beat" in line for line in end_of(tmp_path, state=state))
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "told"),
+    [
+        ("stalled", "no gain in 3 rounds", "finished: no gain in 3 rounds"),
+        ("stalled", "the offline model had no further idea", "finished: the offline model had no further idea"),
+        ("stalled", "", "finished: nothing more was gained or proposed"),
+        ("budget", "82 s of the 75 s of --max-wall-s are used", "finished: the budget is spent (82 s of the 75 s of"),
+        ("stopped", "no gain in 3 rounds", "stopped, and can be resumed"),
+    ],
+)
+def test_end_says_which_rule_ended_the_search(tmp_path: Path, state: str, reason: str, told: str) -> None:
+    assert end_of(tmp_path, state=state, reason=reason)[1].startswith(told)
+
+
+def test_end_says_what_a_label_means(tmp_path: Path) -> None:
+    lines = end_of(tmp_path, labels=["shape_specialised"])
+    assert (
+        "         1.0000 ms, fp32 [shape_specialised: made for this shape, not right at every other one tried]" in lines
+    )
+
+
+def test_end_says_each_round_s_best_with_its_interval_and_the_rule(tmp_path: Path) -> None:
+    entry = {"round": 3, "best_id": "r3i0v0a0t0", "best_speedup": 2.34, "best_speedup_ci95": [2.28, 2.41]}
+    lines = end_of(tmp_path, history=[entry], reference_ms=2.1)
+    assert lines[2] == "  round 3: best 2.34x eager (2.28 to 2.41): r3i0v0a0t0"
+    assert "highest lower end" in lines[3]
+    assert "         1.0000 ms against 2.1000 ms, fp32" in lines
+
+
+async def test_one_finished_round_is_not_called_rounds(search: Search) -> None:
+    await search.run(search.context(rounds=1))
+    assert resume_line(search.archive).startswith("skipped, because it is stored: 1 finished round, ")
+
+
+@pytest.mark.parametrize(("certified", "told"), [(True, False), (False, True)])
+def test_end_by_a_budget_says_when_nothing_was_gained(tmp_path: Path, certified: bool, told: bool) -> None:
+    result = SearchResult(
+        run_dir=tmp_path,
+        state="budget",
+        rounds=1,
+        best_id=None,
+        best_source=None,
+        best_source_path=None,
+        speedup=None,
+        certified=certified,
+        report={},
+    )
+    lines = closing_lines(result)
+    assert "finished: the budget is spent" in lines
+    assert any("no kernel was certified as faster" in line for line in lines) is told

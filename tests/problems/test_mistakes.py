@@ -1,0 +1,133 @@
+"""Whatever stands at whichever key: a problem, or one line that names the file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ridgeline.graph.cli import main
+from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings, load_problem
+from ridgeline.tools.errors import ProblemError
+
+REFERENCE = (
+    "import torch\nROWS = 4\nDTYPE = 'float32'\nclass Model(torch.nn.Module):\n    def forward(self, x):\n"
+    "        return x\ndef get_inputs():\n    return [torch.randn(ROWS)]\n"
+)
+HEAD = {"name": "mine", "reference": "reference.py"}
+VALUES = [
+    "null",
+    "true",
+    "-1",
+    "0",
+    "1.5",
+    ".nan",
+    "-.inf",
+    "1e400",
+    "9" * 309,
+    "-" + "9" * 400,
+    "0x" + "f" * 400,
+    "0x" + "f" * 5000,
+    "0b" + "1" * 20_000,
+    "1:" + "9" * 400,
+    "1." + "0" * 5000,
+    "''",
+    "' '",
+    "x" * 300,
+    "x" * 5000,
+    r'"\0"',
+    r'"a\nb"',
+    r'"\e[31m"',
+    r'"\ud800"',
+    "2020-01-01",
+    "2020-13-45",
+    "!!bool x",
+    "!!int x",
+    "!!timestamp 9",
+    "!!binary aGk=",
+    "!!set {a}",
+    "!!python/name:os.system x",
+    ".",
+    "..",
+    "/dev/zero",
+    "/proc/self/mem",
+    "reference.py/x",
+    "[]",
+    "[[]]",
+    "[null]",
+    "['.']",
+    "['']",
+    "['**']",
+    "['[']",
+    r'["\0"]',
+    f"[{'x' * 5000}]",
+    "{}",
+    "{1: 1}",
+    "{[1]: 1}",
+    "{cpu: 1}",
+    "{cpu: {sizes: 1}}",
+    "{<<: [1]}",
+    "&a [*a]",
+    "&a {b: *a}",
+    "&a {<<: *a}",
+    "[" * 90 + "]" * 90,
+]
+PLACES = {
+    **{key: f"{key}: {{}}" for key in [*ProblemSpec.model_fields, "unknown"]},
+    **{f"search.{key}": f"search: {{{{{key}: {{}}}}}}" for key in [*SearchSettings.model_fields, "unknown"]},
+    **{f"budget.{key}": f"budget: {{{{{key}: {{}}}}}}" for key in Budget.model_fields},
+    **{
+        f"sizes.{name}": f"targets: {{{{cpu: {{{{sizes: {{{{{name}: {{}}}}}}}}}}}}}}"
+        for name in ("ROWS", "DTYPE", "NONE")
+    },
+    "prices.input": "prices: {{m: {{input: {}, output: 1}}}}",
+    "a key": "? {}\n: 1",
+    "a size's name": "targets: {{cpu: {{sizes: {{? {}\n : 1}}}}}}",
+    "a model's name": "prices: {{? {}\n : {{input: 1, output: 1}}}}",
+}
+
+
+@pytest.fixture
+def problem(tmp_path: Path) -> Path:
+    (tmp_path / "reference.py").write_text(REFERENCE)
+    return tmp_path / "problem.yaml"
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: value[:20])
+def test_any_value_anywhere_is_a_problem_or_one_short_line(problem: Path, value: str) -> None:
+    for place, line in PLACES.items():
+        head = "".join(f"{key}: {text}\n" for key, text in HEAD.items() if key != place)
+        problem.write_text(f"{head}{line.format(value)}\n")
+        try:
+            load_problem(problem)
+        except ProblemError as error:
+            said = str(error)
+            assert said.startswith(f"{problem}: "), place
+            assert said.isprintable(), place
+            # a path is shown whole, so that it can be looked for
+            assert len(said) < len(str(problem)) + 300 or place == "reference", place
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("seeds: ['.']", "seeds: `.` is the problem's folder; name the kernels in it, as in `seeds/*.cpp`"),
+        (f"targets: {{cpu: {{sizes: {{ROWS: {'9' * 309}}}}}}}", "sizes.ROWS: must be a number that a float can hold"),
+        (f"search: {{rounds: 0x{'f' * 5000}}}", "got a whole number of thousands of digits"),
+        (f"tolerance: 0x{'f' * 5000}", "crfm, got a whole number of thousands of digits"),
+        (f"schema_version: {'9' * 400}", "schema_version: must have fewer digits, got 999"),
+        (f"models: {'x' * 300}", "models: must be a list: write ['xxxx"),
+        (f"{'x' * 300}: 1", "…: unknown key; known are"),
+        (r'"a\nb": 1', r"'a\nb': unknown key; known are"),
+        (r'targets: {cpu: {sizes: {"a\nb": 1}}}', r"assigns no `'a\nb'` at its top level"),
+        (r'seeds: ["a\nb"]', r"seeds: `'a\nb'` matches no file"),
+    ],
+)
+def test_a_command_ends_with_code_2_and_the_line(
+    problem: Path, capsys: pytest.CaptureFixture[str], line: str, expected: str
+) -> None:
+    problem.write_text("".join(f"{key}: {text}\n" for key, text in HEAD.items()) + line + "\n")
+    assert main(["run", str(problem)]) == 2
+    output, errors = capsys.readouterr()
+    assert errors.startswith(f"ridgeline: {problem}: ") and expected in errors
+    assert (output, errors.count("\n")) == ("", 1)

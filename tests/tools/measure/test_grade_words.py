@@ -1,0 +1,91 @@
+"""The sentence of a failed comparison: the limit that broke, the places and the relation."""
+
+from __future__ import annotations
+
+import pytest
+
+from ridgeline.tools.judge.replies import Element, Graded
+from ridgeline.tools.measure.grade_words import explain_grade
+from ridgeline.tools.records.error_map import AxisPattern, ErrorMap, Excess, Measure, Pattern, Relation
+from ridgeline.tools.records.results import Trial
+from ridgeline.tools.records.vocabulary import PrecisionClass, ReasonCode
+
+WORST = Element(index=(1, 2), got=1.5, expected=1.0)
+
+
+def graded(**fields: object) -> Graded:
+    trial = Trial(name="shifted", rel_error=1.8e-6, gate=1e-5, passed=False)
+    known = {"trial": trial, "measured": None, "output": "out", "worst": WORST}
+    return Graded(**(known | fields))  # type: ignore[arg-type]
+
+
+def test_the_limit_that_broke_is_named_with_its_figure_and_factor() -> None:
+    excess = Excess(measure=Measure.ELEMENT, figure=6.4e-4, limit=3.2e-4)
+    found = explain_grade(graded(excess=excess), PrecisionClass.FP32)
+    assert found.code is ReasonCode.WRONG_VALUES
+    assert found.reason == (
+        "shifted: values of out differ (an element's error 0.00064, gate 0.00032 (2 x)); worst at [1, 2]: got 1.5, expected 1"
+    )
+
+
+def test_a_gate_of_zero_has_no_factor() -> None:
+    found = explain_grade(graded(excess=Excess(measure=Measure.OUTPUT, figure=0.5, limit=0.0)), PrecisionClass.FP32)
+    assert "(error 0.5, gate 0)" in found.reason
+
+
+def test_a_looser_class_is_told_with_the_figure_too() -> None:
+    excess = Excess(measure=Measure.ROW, figure=3e-4, limit=4e-5)
+    found = explain_grade(graded(measured=PrecisionClass.TF32, excess=excess), PrecisionClass.FP32)
+    assert found.code is ReasonCode.PRECISION_TOO_LOW
+    assert "a row's error 0.0003, gate 4e-05 (7.5 x): like tf32 arithmetic" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        (Pattern.ONE, "at index 4 alone on axis 1"),
+        (Pattern.FIRST, "at the first 3 of 48 on axis 1"),
+        (Pattern.LAST, "at the last 3 of 48 on axis 1"),
+        (Pattern.RANGE, "at indices 4 to 9 of 48 on axis 1"),
+        (Pattern.BORDERS, "at the borders (3 of 48) on axis 1"),
+        (Pattern.EVERY, "at every 3rd index from 4 on axis 1"),
+        (Pattern.SOME, "at 3 of 48 indices, 4 to 9, on axis 1"),
+    ],
+)
+def test_every_pattern_has_words(pattern: Pattern, words: str) -> None:
+    axis = AxisPattern(axis=1, size=48, pattern=pattern, count=3, first=4, last=9, step=3)
+    found = explain_grade(graded(error_map=ErrorMap(wrong=5, total=100, axes=(axis,))), PrecisionClass.FP32)
+    assert f"; 5 % are wrong, {words}; worst at" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("relation", "value", "words"),
+    [
+        (Relation.CONSTANT, 0.0, "each of those is 0"),
+        (Relation.RATIO, -1.0, "those have the wrong sign"),
+        (Relation.RATIO, 0.125, "those are 0.125 x the expected values"),
+        (Relation.OFFSET, -0.5, "those are the expected values - 0.5"),
+        (Relation.TRANSPOSED, 0.0, "the values are right and the last two axes are exchanged"),
+        (Relation.SHIFTED, 1.0, "the values are right and stand one place too far on axis 1"),
+        (Relation.OFFSET_BY_AXIS, 0.0, "the difference depends on the index of axis 1 alone: a bias?"),
+        (Relation.RATIO_BY_AXIS, 0.0, "the factor depends on the index of axis 1 alone: a scale?"),
+    ],
+)
+def test_every_relation_has_words(relation: Relation, value: float, words: str) -> None:
+    found = ErrorMap(wrong=100, total=100, relation=relation, value=value, axis=1)
+    assert f"; all are wrong; {words}; worst at" in explain_grade(graded(error_map=found), PrecisionClass.FP32).reason
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"), [(1, "1e-06 of them are wrong"), (31_000, "3.1 % are wrong"), (999_000, "almost all")]
+)
+def test_shares_are_told_in_words_that_fit_their_size(wrong: int, words: str) -> None:
+    found = ErrorMap(wrong=wrong, total=1_000_000)
+    assert words in explain_grade(graded(error_map=found), PrecisionClass.FP32).reason
+
+
+def test_values_that_change_from_call_to_call_are_told() -> None:
+    assert (
+        "another call on the same inputs gives other values"
+        in explain_grade(graded(), PrecisionClass.FP32, varies=True).reason
+    )

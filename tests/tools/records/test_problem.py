@@ -1,0 +1,11 @@
+from tests.descriptions import description_of
+
+from ridgeline.tools.records.problem import Description, SkippedTrial
+
+SKIPPED = SkippedTrial(name="other mask", reason="forward() raised ValueError: bounds: 0 to 3")
+
+
+def test_a_skipped_trial_keeps_its_name_and_reason_apart() -> None:
+    stored = description_of(skipped_trials=(SKIPPED,)).to_json()
+    assert stored["skipped_trials"] == [{"name": SKIPPED.name, "reason": SKIPPED.reason}]
+    assert Description.from_json(stored).skipped_trials == (SKIPPED,)

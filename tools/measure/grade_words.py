@@ -1,0 +1,145 @@
+"""A failed comparison in words to act on: which limit broke, where the wrong values lie and how they are wrong."""
+
+from __future__ import annotations
+
+from ridgeline.tools.judge.replies import Element, Graded, Missing
+from ridgeline.tools.records.error_map import AxisPattern, ErrorMap, Excess, Measure, Pattern, Relation
+from ridgeline.tools.records.finding import Finding
+from ridgeline.tools.records.vocabulary import PrecisionClass, ReasonCode
+from ridgeline.tools.wording import counted
+
+_FIGURES = {
+    Measure.OUTPUT: "error",
+    Measure.ROW: "a row's error",
+    Measure.ELEMENT: "an element's error",
+    Measure.CRFM: "an element's error by the 1e-2 rule",
+}
+
+
+def explain_grade(graded: Graded, tolerance: PrecisionClass, *, varies: bool = False) -> Finding:
+    """Return why a failed comparison failed, in words to act on.
+
+    `varies`: another call on the same inputs gave other values.
+    """
+    trial, output = graded.trial, graded.output
+    if graded.non_finite is not None:
+        bad = graded.non_finite
+        reason = f"{trial.name}: {output}{list(bad.index)} is {bad.got!r}, expected {bad.expected!r}"
+        return Finding(code=ReasonCode.NON_FINITE_MISMATCH, reason=reason + _map_words(graded.error_map))
+    if graded.stale:
+        reason = (
+            f"{trial.name}: the output is that of an earlier call ({graded.stale}): nothing may be kept between calls"
+        )
+        return Finding(code=ReasonCode.STALE_OUTPUT, reason=reason)
+    details = f"{_map_words(graded.error_map)}{_RERUN if varies else ''}; {_where(graded.worst)}"
+    if graded.wrong_integers:
+        wrong = counted(graded.wrong_integers, "element")
+        reason = f"{trial.name}: {output} differs in {wrong}{details}; integers must be exact"
+        return Finding(code=ReasonCode.WRONG_VALUES, reason=reason)
+    error = _excess_words(graded.excess) or f"error {trial.rel_error:.2g}, gate {trial.gate:.2g}"
+    if graded.measured is not None:
+        reason = (
+            f"{trial.name}: {error}: like {graded.measured} arithmetic, or some work left out, and {tolerance} is "
+            f"required{details}"
+        )
+        return Finding(code=ReasonCode.PRECISION_TOO_LOW, reason=reason)
+    return Finding(code=ReasonCode.WRONG_VALUES, reason=f"{trial.name}: values of {output} differ ({error}){details}")
+
+
+def not_written(name: str, missing: Missing) -> Finding:
+    """Return that elements of an output still hold the poison after the first call of a trial."""
+    share = missing.count / missing.total
+    row = missing.first // max(missing.width, 1)
+    reason = (
+        f"{name}: {share:.3g} of `{missing.output}` ({counted(missing.count, 'element')}) was never written; "
+        f"the first missing is element {missing.first} (row {row})"
+    )
+    return Finding(code=ReasonCode.OUTPUT_NOT_WRITTEN, reason=reason)
+
+
+def not_written_again(missing: Missing) -> Finding:
+    """Return that elements of an output still hold the poison after the second call on the same inputs."""
+    share = missing.count / missing.total
+    reason = (
+        f"the second call on the same inputs left {share:.3g} of `{missing.output}` unwritten: every call must do "
+        "all of its work"
+    )
+    return Finding(code=ReasonCode.STALE_OUTPUT, reason=reason)
+
+
+_RERUN = "; another call on the same inputs gives other values: a race, or memory that was not written"
+
+
+def _excess_words(excess: Excess | None) -> str:
+    """Return "a row's error 3e-4, gate 4e-5 (7.5 x)", "" for none."""
+    if excess is None:
+        return ""
+    factor = f" ({excess.factor:.2g} x)" if excess.limit > 0 and excess.factor < 1e6 else ""
+    return f"{_FIGURES[excess.measure]} {excess.figure:.2g}, gate {excess.limit:.2g}{factor}"
+
+
+def _where(worst: Element | None) -> str:
+    if worst is None:
+        return "no single element stands out"
+    return f"worst at {list(worst.index)}: got {worst.got:.7g}, expected {worst.expected:.7g}"
+
+
+def _map_words(found: ErrorMap | None) -> str:
+    """Return "; 3.1 % are wrong, at the last 3 of 767 on axis 1; each is 0", "" for no map."""
+    if found is None:
+        return ""
+    share = found.wrong / found.total
+    what = "all are wrong" if share == 1 else f"{_percent(share)} are wrong"
+    places = " and ".join(_axis_words(axis) for axis in found.axes)
+    return f"; {what}{f', {places}' if places else ''}{_relation_words(found)}"
+
+
+def _percent(share: float) -> str:
+    return (
+        f"{100 * share:.2g} %" if 0.001 <= share < 0.995 else "almost all" if share >= 0.995 else f"{share:.1g} of them"
+    )
+
+
+def _axis_words(found: AxisPattern) -> str:
+    size, count, axis = found.size, found.count, found.axis
+    places = {
+        Pattern.ONE: f"at index {found.first} alone",
+        Pattern.FIRST: f"at the first {count} of {size}",
+        Pattern.LAST: f"at the last {count} of {size}",
+        Pattern.RANGE: f"at indices {found.first} to {found.last} of {size}",
+        Pattern.BORDERS: f"at the borders ({count} of {size})",
+        Pattern.EVERY: f"at every {_ordinal(found.step)} index from {found.first}",
+        Pattern.SOME: f"at {count} of {size} indices, {found.first} to {found.last},",
+    }
+    return f"{places[found.pattern]} on axis {axis}"
+
+
+def _ordinal(number: int) -> str:
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10 if number % 100 not in (11, 12, 13) else 0, "th")
+    return f"{number}{ending}"
+
+
+def _relation_words(found: ErrorMap) -> str:
+    value, axis = found.value, found.axis
+    match found.relation:
+        case None:
+            return ""
+        case Relation.CONSTANT:
+            return f"; each of those is {value:.6g}"
+        case Relation.RATIO:
+            return (
+                "; those have the wrong sign"
+                if abs(value + 1) < 1e-3
+                else f"; those are {value:.6g} x the expected values"
+            )
+        case Relation.OFFSET:
+            return f"; those are the expected values {'+' if value > 0 else '-'} {abs(value):.6g}"
+        case Relation.TRANSPOSED:
+            return "; the values are right and the last two axes are exchanged"
+        case Relation.SHIFTED:
+            where = "one place too far" if value > 0 else "one place too early"
+            return f"; the values are right and stand {where} on axis {axis}"
+        case Relation.OFFSET_BY_AXIS:
+            return f"; the difference depends on the index of axis {axis} alone: a bias?"
+        case Relation.RATIO_BY_AXIS:
+            return f"; the factor depends on the index of axis {axis} alone: a scale?"
