@@ -24,6 +24,7 @@ from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Interface, P
 from ridgeline.tools.sandbox.sandbox import Sandbox, Tier, probe_sandbox, reason_against
 from tests.candidates import candidate_of
 from tests.descriptions import description_of
+from tests.warm_judge import WarmJudges
 
 ROWS, COLS = 4, 8
 TIERS = "RIDGELINE_TEST_TIERS"
@@ -105,6 +106,20 @@ def each_tier(request: pytest.FixtureRequest) -> Tier:
     if reason:
         pytest.skip(f"tier {request.param}: {reason}")
     return request.param
+
+
+@pytest.fixture(scope="session")
+def warm_judges() -> Iterator[WarmJudges]:
+    judges = WarmJudges()
+    yield judges
+    judges.close()
+
+
+@pytest.fixture(scope="module")
+def warm_judge(warm_judges: WarmJudges) -> Iterator[None]:
+    """Every judge of the module begins with its imports done, which spares five seconds of a core for each."""
+    with warm_judges.starting():
+        yield
 
 
 def _arguments() -> Signature:
