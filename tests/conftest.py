@@ -86,7 +86,12 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is slow unless `-m` names it, so that `-m gpu` or `-m timing` takes minutes."""
+    """Leave out what is slow unless `-m` names it, so that `-m gpu` or `-m timing` takes minutes.
+
+    Files with a test marked `long` come first, each whole: side by side, no worker is left alone with one at the end.
+    """
+    long = {item.path for item in items if item.get_closest_marker("long")}
+    items.sort(key=lambda item: item.path not in long)
     if "slow" in config.option.markexpr:
         return
     slow = [item for item in items if item.get_closest_marker("slow")]
