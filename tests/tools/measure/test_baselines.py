@@ -34,6 +34,7 @@ from ridgeline.tools.records.vocabulary import DeviceKind, Interface, PrecisionC
 pytestmark = [
     pytest.mark.long,
     pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++"),
+    pytest.mark.usefixtures("warm_judge"),
 ]
 
 REFERENCE = """
