@@ -23,7 +23,7 @@ setup: $(DEV)
 
 # What measures time or uses the GPU has the machine for itself. AMONG="sandboxed" keeps to the tests of that mark.
 test: $(DEV)
-	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile -m "$(if $(AMONG),$(AMONG) and )not timing and not gpu"
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder -m "$(if $(AMONG),$(AMONG) and )not timing and not gpu"
 	$(BIN)/python -m pytest -m "$(if $(AMONG),$(AMONG) and )(timing or gpu)"
 
 soak: $(DEV)

@@ -24,7 +24,7 @@ ROOT = HERE.parent.parent
 CASES = cases(Form.C)
 JUDGED = [case for case in CASES if case.end.control in ("", "itself")]
 GAINLESS = [case for case in CASES if case not in JUDGED]
-pytestmark = pytest.mark.sandboxed
+pytestmark = [pytest.mark.long, pytest.mark.sandboxed, pytest.mark.usefixtures("warm_judge")]
 
 
 def _problem_of(name: str) -> str:

@@ -25,7 +25,7 @@ RUNNERS_OWN = {"crash", "view_of_input", "static_buffer", "weights_cached", "inp
 judge is slow."""
 PARAMETERS = [pytest.param(c, marks=[pytest.mark.slow] if c.name in RUNNERS_OWN else [], id=c.name) for c in CASES]
 CHOSEN = b"chosen:honest".ljust(64, b"\0")
-pytestmark = pytest.mark.sandboxed
+pytestmark = [pytest.mark.long, pytest.mark.sandboxed, pytest.mark.usefixtures("warm_judge")]
 SIDES = 2  # importing torch takes a core for two seconds: two candidates at once
 
 

@@ -23,6 +23,8 @@ from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph import cli
 from ridgeline.tools.errors import EngineError
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[3]
 REFERENCE = """
 import torch

@@ -21,6 +21,8 @@ from ridgeline.graph.cli.request import _changed_keys
 from ridgeline.problems.spec import parse_problem
 from ridgeline.tools.records.vocabulary import Origin
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parents[3]
 DAY_S = 86400.0
 

@@ -7,9 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.graph.conftest import write_problem
 
 from ridgeline.checkpoints.archive import Archive
+
+pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).parents[3]
 CHILD = """

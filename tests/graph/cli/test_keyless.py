@@ -10,6 +10,8 @@ from ridgeline.graph.cli.commands import problems
 from ridgeline.graph.cli.keyless import KEYLESS_PATH, keyless_targets, keyless_text
 from ridgeline.problems.spec import shipped_problems
 
+pytestmark = pytest.mark.long
+
 
 def test_the_file_says_what_the_offline_model_says_now() -> None:
     assert KEYLESS_PATH.read_text(encoding="utf-8") == keyless_text(), "run python -m ridgeline.graph.cli.keyless"

@@ -69,17 +69,16 @@ def exports(tmp_path_factory):
     environment = {**os.environ, "PYTHONPATH": str(HERE.parents[2] / "src")}
     own = tmp_path_factory.getbasetemp()
     shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
-    begun = []
-    for name in SCRIPTS:
-        folder = shared / f"exported-{name}"
-        with contextlib.suppress(FileExistsError):  # another worker began it
-            folder.mkdir()
-            script = str(HERE / "references" / f"{name}.py")
-            command = ["sh", "-c", '"$@"; echo $? > "$0.status"', str(folder), sys.executable, script, str(folder)]
-            begun.append(subprocess.Popen(command, env=environment))
+    begun = None
+    with contextlib.suppress(FileExistsError):  # another worker began them
+        (shared / "exporting").mkdir()
+        for name in SCRIPTS:
+            (shared / f"exported-{name}").mkdir()
+        script = str(HERE / "references" / "together.py")
+        begun = subprocess.Popen([sys.executable, script, str(shared), *SCRIPTS], env=environment)
     yield lambda name: exported(shared / f"exported-{name}")
-    for process in begun:
-        process.wait()
+    if begun:
+        begun.wait()
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,8 @@ from ridgeline.graph.offline.rowwise.cpu.structures import Structure
 from ridgeline.tools.errors import ModelError
 from ridgeline.tools.records.vocabulary import Interface, ReasonCode
 
+pytestmark = pytest.mark.long
+
 SEED = Elite(candidate_id="seed-fused", idea_title="", source="// by hand", median_ms=1 / 1.3, speedup=1.3)
 
 

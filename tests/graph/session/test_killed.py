@@ -13,6 +13,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.graph.conftest import write_problem
 from tests.graph.loopback import Answer, Server, serve
 from tests.graph.session.test_session import SETTINGS
@@ -20,6 +21,8 @@ from tests.graph.session.test_session import SETTINGS
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.journal import Journal
 from ridgeline.tools.records.vocabulary import Origin
+
+pytestmark = pytest.mark.long
 
 CHILD = """
 import asyncio, sys

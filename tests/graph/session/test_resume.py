@@ -30,6 +30,8 @@ from ridgeline.tools.engine import BaselineTask, Task
 from ridgeline.tools.errors import EngineError, ModelError, RunError
 from ridgeline.tools.records.vocabulary import Purpose
 
+pytestmark = pytest.mark.long
+
 
 async def test_finished_search_is_extended_by_more_rounds(tmp_path: Path) -> None:
     engine, model = MemoryEngine(), ScriptedModel()

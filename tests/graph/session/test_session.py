@@ -25,6 +25,8 @@ from ridgeline.tools.errors import EngineError, ModelError, NotBegun, ProblemErr
 from ridgeline.tools.records.problem import Description
 from ridgeline.tools.records.vocabulary import Status
 
+pytestmark = pytest.mark.long
+
 SETTINGS: dict[str, Any] = {
     "rounds": 2,
     "ideas": 2,

@@ -22,6 +22,8 @@ from ridgeline.graph.session.outputs import SearchResult
 from ridgeline.graph.session.suite import Ended, new_suite, run_suite
 from ridgeline.tools.errors import DeviceError, EngineError, ModelError, ProblemError, RunError, UncoveredError
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[3]
 
 

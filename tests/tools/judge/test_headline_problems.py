@@ -22,6 +22,8 @@ from ridgeline.tools.records.problem import ArgSpec, Signature
 from ridgeline.tools.records.vocabulary import DeviceKind, PrecisionClass, Role, Status
 from ridgeline.tools.sandbox.sandbox import Sandbox
 
+pytestmark = pytest.mark.long
+
 HALF = (4, 16, 4096, 64), (4, 16, 4096, 128)
 CONV = {"x": (100, 3, 224, 224), "conv_weight": (96, 3, 11, 11), "conv_bias": (96,)}
 NORM = (64, 256, 256)

@@ -17,6 +17,8 @@ from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.records.problem import Target
 from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Interface, PrecisionClass, Role
 
+pytestmark = pytest.mark.long
+
 HEAD = "import torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
 GIB = 1 << 30
 

@@ -31,7 +31,11 @@ from ridgeline.tools.records.reference_mode import COMPILED_MODES, ReferenceMode
 from ridgeline.tools.records.results import Baseline
 from ridgeline.tools.records.vocabulary import DeviceKind, Interface, PrecisionClass, Role
 
-pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++"),
+    pytest.mark.usefixtures("warm_judge"),
+]
 
 REFERENCE = """
 import torch

@@ -25,7 +25,7 @@ from ridgeline.tools.runner.failures import RunnerFailure
 from ridgeline.tools.runner.process import RunnerProcess
 from ridgeline.tools.sandbox.sandbox import Sandbox, probe_sandbox
 
-pytestmark = pytest.mark.sandboxed
+pytestmark = [pytest.mark.long, pytest.mark.sandboxed, pytest.mark.usefixtures("warm_judge")]
 
 REFERENCE = """import torch
 from torch import nn

@@ -25,6 +25,8 @@ from ridgeline.tools.sandbox.sandbox import Sandbox, probe_sandbox
 
 from .emulation import on_cpu
 
+pytestmark = pytest.mark.long
+
 COPIES = {Structure.ASYNC, Structure.VECTOR, Structure.RESIDENT}
 EMULATED = {
     "square": [(set(), 0), ({Structure.MMA, Structure.VECTOR}, 1), ({Structure.WGMMA, *COPIES}, 0)],

@@ -18,6 +18,8 @@ from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.records.problem import DescribedTarget
 from ridgeline.tools.records.vocabulary import Interface, PrecisionClass, Status
 
+pytestmark = pytest.mark.long
+
 needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
 FULL = frozenset({Structure.WARPGROUP, Structure.GROUPED, Structure.PERSISTENT, Structure.WIDE, Structure.CLUSTER})
 BUILT = (

@@ -25,6 +25,7 @@ from ridgeline.tools.records.problem import Target
 from ridgeline.tools.records.reference_mode import ReferenceMode
 from ridgeline.tools.records.vocabulary import ArgKind, Interface, PrecisionClass, Role
 
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_judge")]
 HEAD = "import torch\nfrom torch import nn\ndef get_init_inputs():\n    return []\n"
 MODEL = "class Model(nn.Module):\n    def forward(self, {args}):\n        {body}\n"
 INPUTS = "def get_inputs():\n    return [{inputs}]\n"

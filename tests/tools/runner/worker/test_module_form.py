@@ -23,7 +23,7 @@ from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import Interface, PrecisionClass, ReasonCode, Role, Status
 from ridgeline.tools.sandbox.sandbox import Sandbox, probe_sandbox
 
-pytestmark = pytest.mark.sandboxed
+pytestmark = [pytest.mark.long, pytest.mark.sandboxed]
 
 REFERENCE = """import torch
 from torch import nn

@@ -18,7 +18,7 @@ from ridgeline.tools.runner.native_host import fault_watcher
 from ridgeline.tools.sandbox.python import package_paths, python_command
 from ridgeline.tools.sandbox.sandbox import Confined, Limits, Sandbox, SandboxedProcess
 
-pytestmark = pytest.mark.sandboxed
+pytestmark = [pytest.mark.long, pytest.mark.sandboxed]
 
 ROWS, COLS, SETS = 4, 8, 3
 X_BYTES, W_BYTES = ROWS * COLS * 4, COLS * 4
