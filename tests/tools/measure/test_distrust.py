@@ -23,7 +23,7 @@ def side_of(per_call_s: float, *, own_share: float, latency_s: float, kind: Devi
     """Return a side of blocks of 30 calls that reports a share of its time."""
     judge = Answering(n_sets=30)
     judge.device_kind = kind
-    timed = TimedSide(side=None, judge=judge, is_tracked=True, calls=30)
+    timed = TimedSide(side=None, judge=judge, is_tracked=True)
     took = LoopTime(parent_s=30 * per_call_s + latency_s, own_s=own_share * 30 * per_call_s)
     timed.blocks = [Block(calls=30, took=took, page_faults=0)] * 8
     return timed
