@@ -16,7 +16,7 @@ from statistics import median
 
 from ridgeline.tools.judge.messages import Check, FindUnasked, Idle, VerifyInputs
 from ridgeline.tools.judge.process import JudgeProcess
-from ridgeline.tools.machine.process_use import IDLE_SHARE, cpu_seconds, thread_count
+from ridgeline.tools.machine.process_use import IDLE_SHARE, SPIN_S, cpu_seconds, thread_count
 from ridgeline.tools.measure.block_plan import BlockPlan
 from ridgeline.tools.measure.sides import Side
 from ridgeline.tools.measure.timed_device import TIMED_DEVICES
@@ -127,12 +127,13 @@ def wrong_output(trial: Trial, index: int) -> Distrusted:
 
 
 def expect_idle(side: Side, idle_s: float) -> None:
-    """Let a side run without a request and watch its processor time.
+    """Let a side run without a request and watch its processor time once waiting threads have gone to sleep.
 
     Raises:
         Distrusted: it is at work.
     """
     side.cont()
+    time.sleep(SPIN_S)
     before, started = cpu_seconds(side.pid), time.perf_counter()
     time.sleep(idle_s)
     used, waited = cpu_seconds(side.pid) - before, time.perf_counter() - started
