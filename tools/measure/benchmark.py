@@ -47,6 +47,8 @@ BELOW_FLOOR = 0.95
 """Part of the floor below which a time is not believed: the ceiling is a measurement too."""
 LAUNCH_BOUND_MS = 0.05
 QUARANTINE_SPEEDUP = 10.0
+BUSY_SHARE = 0.05
+"""Part of the reference's blocks for which its threads wait for a core, above which the machine is called busy."""
 CLOCK_SPREAD = 0.03
 """A pair of blocks does not count when a clock of it is further than this from the median."""
 
@@ -312,6 +314,14 @@ def steady_pairs(first: Sequence[Block], second: Sequence[Block]) -> list[int]:
     return kept if len(kept) >= SMALLEST_SAMPLE_95 else list(range(len(clocks)))
 
 
+def _is_busy(theirs: TimedSide) -> bool:
+    """Say whether other programs took cores in the very blocks that count: the reference's threads had to wait for one.
+
+    The reference has no more threads than there are cores, so nobody else makes them wait.
+    """
+    return sum(b.waited_s for b in theirs.blocks) > BUSY_SHARE * sum(b.took.parent_s for b in theirs.blocks)
+
+
 def _timing(ours: TimedSide, theirs: TimedSide, measured: PairedRatio, floor: Floor | None, slowdown: float) -> Timing:
     times = [1e3 * t for t in ours.per_call_s()]
     median_ms = median(times)
@@ -322,6 +332,7 @@ def _timing(ours: TimedSide, theirs: TimedSide, measured: PairedRatio, floor: Fl
         )
         raise Distrusted(ReasonCode.BELOW_FLOOR, reason)
     labels = [Label.LAUNCH_BOUND] if median_ms < LAUNCH_BOUND_MS else []
+    labels += [Label.BUSY_MACHINE] if _is_busy(theirs) else []
     labels += [Label.QUARANTINED] if measured.ratio > QUARANTINE_SPEEDUP else []
     calls = sum(b.calls for b in ours.blocks)
     return Timing(

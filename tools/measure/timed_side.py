@@ -17,7 +17,7 @@ from typing import Protocol
 from ridgeline.tools.judge.messages import Renew
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.machine.gpu_state import GpuState
-from ridgeline.tools.machine.process_use import page_faults
+from ridgeline.tools.machine.process_use import page_faults, waited_s
 from ridgeline.tools.measure.block_plan import BlockPlan
 from ridgeline.tools.measure.sides import Side
 from ridgeline.tools.measure.statistics import percentile
@@ -41,6 +41,7 @@ class Block:
     took: LoopTime
     page_faults: int
     gpu: GpuState = field(default_factory=GpuState)  # right after the block; unknown on a CPU
+    waited_s: float = 0.0  # by the side's threads, for a core
 
     @property
     def own_s(self) -> float:
@@ -110,10 +111,15 @@ class TimedSide:
 
     def run_block(self, plan: BlockPlan, *, is_single: bool = False) -> None:
         """Time one block; it begins with the coldest set, the one that the renewal wrote first."""
-        faults = page_faults(self.side.pid)
+        faults, waited = page_faults(self.side.pid), waited_s(self.side.pid)
         took = self.side.loop(plan.sets)
-        faults = page_faults(self.side.pid) - faults
-        block = Block(calls=plan.calls, took=took, page_faults=faults, gpu=self.observe())
+        block = Block(
+            calls=plan.calls,
+            took=took,
+            page_faults=page_faults(self.side.pid) - faults,
+            gpu=self.observe(),
+            waited_s=waited_s(self.side.pid) - waited,
+        )
         (self.singles if is_single else self.blocks).append(block)
 
     def latency_s(self) -> float:

@@ -146,6 +146,7 @@ class Label(StrEnum):
     """A caution on a result that counts."""
 
     LAUNCH_BOUND = "launch_bound"
+    BUSY_MACHINE = "busy_machine"
     NONDETERMINISTIC = "nondeterministic"
     SHAPE_SPECIALISED = "shape_specialised"
     QUARANTINED = "quarantined"

@@ -387,3 +387,14 @@ def test_a_pair_with_either_block_at_another_clock_does_not_count() -> None:
 def test_where_too_few_pairs_would_be_left_all_count() -> None:
     wandering = blocks_at(1000, 1200, 1400, 1600, 1800, 1980, 1980)
     assert steady_pairs(wandering, wandering) == list(range(7))
+
+
+def test_a_machine_whose_every_core_is_taken_is_called_busy(start, judge) -> None:
+    others = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(2 * (os.cpu_count() or 1))]
+    try:
+        timing = time_candidate(start(), start(), judge, settings=SETTINGS, floor=None)
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+    assert Label.BUSY_MACHINE in timing.labels
