@@ -134,7 +134,7 @@ async def measure_idle(bench: Bench) -> dict[str, Any]:
         with _nothing(bench.device) as (sandbox, plan, judge):
             for _ in range(bench.repeats):
                 with RunnerProcess(sandbox, plan, judge.problem) as runner:
-                    runner.loop(0, 1)
+                    runner.loop((0,))
                     runner.cont()
                     before = cpu_seconds(runner.pid)
                     await asyncio.sleep(IDLE_S)

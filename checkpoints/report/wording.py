@@ -19,6 +19,7 @@ COMPARED = "Kernels whose intervals reach its own are timed in turns with it; th
 
 LABEL_WORDS: Mapping[str, str] = {
     Label.LAUNCH_BOUND: "so short that starting it dominates",
+    Label.BUSY_MACHINE: "other programs took cores while it was timed, so its times are unreliable",
     Label.NONDETERMINISTIC: "its results differ a little from call to call",
     Label.SHAPE_SPECIALISED: "made for this shape, not right at every other one tried",
     Label.QUARANTINED: "a gain too large to be believed yet",

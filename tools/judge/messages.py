@@ -26,6 +26,7 @@ from ridgeline.tools.judge.replies import (
     Renewed,
     Same,
     Touched,
+    Unasked,
 )
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.reference_mode import ReferenceMode
@@ -120,6 +121,17 @@ class Renew(Request[Renewed]):
 
     replies = (Renewed,)
 
+    order: tuple[int, ...] = ()  # in which the sets are written; empty: as they are numbered
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindUnasked(Request[Unasked]):
+    """Look for an output among these sets that somebody wrote since the last renewal."""
+
+    replies = (Unasked,)
+
+    sets: tuple[int, ...]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyInputs(Request[Intact]):
@@ -164,17 +176,16 @@ class PrepareMode(Request[ModeReady]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loop(Request[Looped]):
-    """Time the reference over rotating sets."""
+    """Time a call of the reference on each of these sets."""
 
     replies = (Looped,)
 
     mode: ReferenceMode
-    first_set: int
-    calls: int
+    sets: tuple[int, ...]
 
 
 REQUESTS: tuple[type[Request[Any]], ...] = (
-    Load, Wipe, Prepare, Poison, Examine, ExamineRepeat, DetectChange, Renew, VerifyInputs, Copy, Idle, Check,
+    Load, Wipe, Prepare, Poison, Examine, ExamineRepeat, DetectChange, Renew, FindUnasked, VerifyInputs, Copy, Idle, Check,
     PrepareMode, Loop,
 )  # fmt: skip
 

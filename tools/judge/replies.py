@@ -170,6 +170,13 @@ class Renewed(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unasked(Record):
+    """Sets among those looked at whose outputs somebody wrote."""
+
+    written: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Intact(Record):
     """State of a set's inputs: `intact` when the set still holds those that it was given."""
 

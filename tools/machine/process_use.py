@@ -10,7 +10,10 @@ from pathlib import Path
 _AT_REST = "TtZX"  # stopped, traced, ended
 IDLE_SHARE = 0.05
 """Share of one core above which a process without a request is at work behind the clock's back."""
+SPIN_S = 0.02
+"""After so long no thread spins any more that waited for its next piece of work: see python_env.py."""
 _LONGEST_STAT = 4096
+_RAN, _WAITED = 0, 1  # fields of /proc/PID/task/TID/schedstat
 _AFTER_COMMAND = 3  # proc_pid_stat(5): the list that follows "pid (command) " starts at field 3
 
 
@@ -115,8 +118,13 @@ class ProcessorTime:
         return max(living_ns / 1e9, with_ended_s, 0.0)
 
 
-def _threads_ns(pid: int) -> dict[str, int]:
-    """Return the time on a core of each living thread by its id; one that ends meanwhile is left out."""
+def waited_s(pid: int) -> float:
+    """Return the seconds that the living threads of a process could have run and waited for a core; 0.0 when it is gone."""
+    return sum(_threads_ns(pid, _WAITED).values()) / 1e9
+
+
+def _threads_ns(pid: int, field: int = _RAN) -> dict[str, int]:
+    """Return a time of each living thread by its id; one that ends meanwhile is left out."""
     found = {}
     try:
         tasks = os.listdir(f"/proc/{pid}/task")
@@ -124,7 +132,7 @@ def _threads_ns(pid: int) -> dict[str, int]:
         return {}
     for task in tasks:
         try:
-            found[task] = int(Path(f"/proc/{pid}/task/{task}/schedstat").read_text().split()[0])
+            found[task] = int(Path(f"/proc/{pid}/task/{task}/schedstat").read_text().split()[field])
         except (FileNotFoundError, ProcessLookupError):
             continue
     return found

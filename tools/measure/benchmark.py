@@ -16,13 +16,17 @@ from statistics import median
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.machine.gpu_state import GpuState, usual_clocks
 from ridgeline.tools.machine.process_use import thread_count
+from ridgeline.tools.measure.block_plan import BlockPlanner, most_calls
 from ridgeline.tools.measure.distrust import (
+    SINGLES,
     Distrusted,
     Inspector,
     expect_consistent,
     expect_drained,
+    expect_even,
     expect_idle,
     expect_prompt,
+    late_singles,
     slowdown_of,
 )
 from ridgeline.tools.measure.sides import Side
@@ -43,6 +47,8 @@ BELOW_FLOOR = 0.95
 """Part of the floor below which a time is not believed: the ceiling is a measurement too."""
 LAUNCH_BOUND_MS = 0.05
 QUARANTINE_SPEEDUP = 10.0
+BUSY_SHARE = 0.05
+"""Part of the reference's blocks for which its threads wait for a core, above which the machine is called busy."""
 CLOCK_SPREAD = 0.03
 """A pair of blocks does not count when a clock of it is further than this from the median."""
 
@@ -95,12 +101,13 @@ def time_candidate(
     theirs = TimedSide(side=reference, judge=judge, is_tracked=False, observe=observe)
     try:
         _warm_up(ours, theirs, settings)
-        inspector = _inspector(judge, settings)
-        measured = _alternate(ours, theirs, inspector, settings)
+        run = _Run(ours, theirs, settings)
+        measured = run.alternate()
+        run.expect_even()
         expect_idle(candidate, settings.idle_s)
         expect_consistent(ours, theirs)
         slowdown = slowdown_of(ours, theirs)
-        expect_drained(inspector.waits_s, slowdown)
+        expect_drained(run.inspector.waits_s, slowdown)
         timing = _timing(ours, theirs, measured, floor, slowdown)
         expect_prompt(ours)
     except Distrusted as fault:
@@ -141,13 +148,14 @@ def compare_sides(
         for i, (each, collect) in enumerate(zip((first, second), collects, strict=True))
     )
     _warm_up(one, other, settings)
-    inspector = _inspector(judge, settings)
-    _alternate(one, other, inspector, settings)
+    run = _Run(one, other, settings)
+    run.alternate()
+    run.expect_even()
     for timed in (one, other):
         with faults_of(timed.contender):
             expect_idle(timed.side, settings.idle_s)
             timed.side.stop()
-    expect_drained(inspector.waits_s, slowdown_of(one, other))
+    expect_drained(run.inspector.waits_s, slowdown_of(one, other))
     for timed, beside in ((one, other), (other, one)):
         with faults_of(timed.contender):
             expect_consistent(timed, beside)
@@ -166,7 +174,7 @@ def time_relative(side: Side, reference: Side, judge: JudgeProcess, *, settings:
     """Return time / reference's time of every pair of blocks; both sides are trusted modes of the reference."""
     ours, theirs = (TimedSide(side=each, judge=judge, is_tracked=False) for each in (side, reference))
     _warm_up(ours, theirs, settings)
-    _alternate(ours, theirs, _inspector(judge, settings), replace(settings, rule=settings.rule.without_giving_up()))
+    _Run(ours, theirs, replace(settings, rule=settings.rule.without_giving_up())).alternate()
     for each in (side, reference):
         each.cont()
     return [a / b for a, b in zip(ours.per_call_s(), theirs.per_call_s(), strict=True)]
@@ -176,11 +184,13 @@ def time_alone(side: Side, judge: JudgeProcess, *, settings: TimingSettings) -> 
     """Return (median_ms, p10_ms, p90_ms, samples) of one trusted side: a baseline."""
     timed = TimedSide(side=side, judge=judge, is_tracked=False)
     timed.renew()
-    timed.warm_up(settings.warm_up, block_s=settings.block_s)
+    timed.warm_up(settings.warm_up)
+    planner = _planner(judge, settings, timed)
     started = time.perf_counter()
     while True:
-        timed.renew()  # as before the blocks of an alternating run
-        timed.run_block(lambda sets: ())
+        plan = planner.draw(planner.count())
+        timed.renew(plan.order)  # as before the blocks of an alternating run
+        timed.run_block(plan)
         times = timed.per_call_s()
         low, high = median_interval(times)
         measured = PairedRatio(ratio=median(times), ci95=(low, high), pairs=len(times))
@@ -191,8 +201,11 @@ def time_alone(side: Side, judge: JudgeProcess, *, settings: TimingSettings) -> 
 # ------------------------------------------------------------------------------------------------- alternating run
 
 
-def _inspector(judge: JudgeProcess, settings: TimingSettings) -> Inspector:
-    return Inspector(judge=judge, checks=settings.checks, rng_seed=settings.rng_seed)
+def _planner(judge: JudgeProcess, settings: TimingSettings, *sides: TimedSide) -> BlockPlanner:
+    """Return who draws the blocks of warm sides."""
+    n_sets = judge.problem.n_sets
+    most = most_calls([timed.usual_call_s for timed in sides], n_sets, block_s=settings.block_s)
+    return BlockPlanner(n_sets=n_sets, most_calls=most)
 
 
 def _warm_up(ours: TimedSide, theirs: TimedSide, settings: TimingSettings) -> None:
@@ -202,25 +215,82 @@ def _warm_up(ours: TimedSide, theirs: TimedSide, settings: TimingSettings) -> No
         with faults_of(other.contender):
             other.side.stop()
         with faults_of(timed.contender):
-            timed.warm_up(settings.warm_up, block_s=settings.block_s)
+            timed.warm_up(settings.warm_up)
             timed.threads = thread_count(timed.side.pid)
             if timed.is_tracked:
                 expect_idle(timed.side, settings.idle_s)
             timed.side.stop()
 
 
-def _alternate(ours: TimedSide, theirs: TimedSide, inspector: Inspector, settings: TimingSettings) -> PairedRatio:
-    """Run A B B A rounds until the rule is met; return the median over pairs of their block's time / our block's.
+class _Run:
+    """The alternating run of two warm sides."""
 
-    The two pairs of a round have opposite orders, so that a steady drift of the machine cancels in the median.
-    """
-    started = time.perf_counter()
-    while True:
-        for timed, other in ((ours, theirs), (theirs, ours), (theirs, ours), (ours, theirs)):
-            _one_block(timed, other, inspector)
-        measured = _ratio(theirs, ours)
-        if settings.rule.is_done(measured, time.perf_counter() - started):
-            return measured
+    def __init__(self, ours: TimedSide, theirs: TimedSide, settings: TimingSettings) -> None:
+        self.inspector = Inspector(judge=ours.judge, checks=settings.checks, rng_seed=settings.rng_seed)
+        self._ours, self._theirs = ours, theirs
+        self._rule = settings.rule
+        self._planner = _planner(ours.judge, settings, ours, theirs)
+
+    def alternate(self) -> PairedRatio:
+        """Run A B B A rounds until the rule is met; return the median over pairs of their block's time / our block's.
+
+        The two pairs of a round have opposite orders, so that a steady drift of the machine cancels in the median.
+        """
+        started = time.perf_counter()
+        while True:
+            for first, second in ((self._ours, self._theirs), (self._theirs, self._ours)):
+                self._maybe_singles()
+                calls = self._planner.count()
+                for timed, other in ((first, second), (second, first)):
+                    self._block(timed, other, calls)
+            measured = _ratio(self._theirs, self._ours)
+            if self._rule.is_done(measured, time.perf_counter() - started):
+                return measured
+
+    def expect_even(self) -> None:
+        """Check that neither side works ahead: see distrust.py.
+
+        Raises:
+            Distrusted: one does.
+        """
+        for timed, other in self._tracked():
+            while len(timed.singles) < SINGLES:
+                self._block(timed, other, 1, is_single=True)
+            if late_singles(timed) <= SINGLES // 2:
+                continue
+            for side in (timed, other):  # a busy machine makes blocks late on both sides
+                side.singles.clear()
+            for _ in range(2 * SINGLES):
+                self._block(timed, other, 1, is_single=True)
+                self._block(other, timed, 1, is_single=True)
+            with faults_of(timed.contender):
+                expect_even(timed, other)
+
+    def _maybe_singles(self) -> None:
+        """Run a block of one call now and then, so that a candidate that meets one block more cannot tell."""
+        for timed, other in self._tracked():
+            if len(timed.singles) < SINGLES and self.inspector.rng.random() < 1 / 2:
+                self._block(timed, other, 1, is_single=True)
+
+    def _tracked(self) -> list[tuple[TimedSide, TimedSide]]:
+        sides = ((self._ours, self._theirs), (self._theirs, self._ours))
+        return [(timed, other) for timed, other in sides if timed.is_tracked]
+
+    def _block(self, timed: TimedSide, other: TimedSide, calls: int, *, is_single: bool = False) -> None:
+        if timed.is_tracked and not other.is_tracked:
+            other.side.cont()  # the judge refills, and is the other side
+        plan = self._planner.draw(calls)
+        timed.slowdowns.append(timed.renew(plan.order))
+        with faults_of(other.contender):
+            other.side.stop()
+        with faults_of(timed.contender):
+            timed.run_block(plan, is_single=is_single)
+            timed.side.stop()
+            if not timed.is_tracked:
+                return
+            if not other.is_tracked:
+                other.side.cont()
+            self.inspector.inspect(timed, plan)
 
 
 def _ratio(numerator: TimedSide, denominator: TimedSide) -> PairedRatio:
@@ -244,20 +314,12 @@ def steady_pairs(first: Sequence[Block], second: Sequence[Block]) -> list[int]:
     return kept if len(kept) >= SMALLEST_SAMPLE_95 else list(range(len(clocks)))
 
 
-def _one_block(timed: TimedSide, other: TimedSide, inspector: Inspector) -> None:
-    if timed.is_tracked and not other.is_tracked:
-        other.side.cont()  # the judge refills, and is the other side
-    timed.slowdowns.append(timed.renew())
-    with faults_of(other.contender):
-        other.side.stop()
-    with faults_of(timed.contender):
-        chosen = timed.run_block(inspector.choose if timed.is_tracked else lambda sets: ())
-        timed.side.stop()
-        if not timed.is_tracked:
-            return
-        if not other.is_tracked:
-            other.side.cont()
-        inspector.inspect(timed, chosen)
+def _is_busy(theirs: TimedSide) -> bool:
+    """Say whether other programs took cores in the very blocks that count: the reference's threads had to wait for one.
+
+    The reference has no more threads than there are cores, so nobody else makes them wait.
+    """
+    return sum(b.waited_s for b in theirs.blocks) > BUSY_SHARE * sum(b.took.parent_s for b in theirs.blocks)
 
 
 def _timing(ours: TimedSide, theirs: TimedSide, measured: PairedRatio, floor: Floor | None, slowdown: float) -> Timing:
@@ -270,6 +332,7 @@ def _timing(ours: TimedSide, theirs: TimedSide, measured: PairedRatio, floor: Fl
         )
         raise Distrusted(ReasonCode.BELOW_FLOOR, reason)
     labels = [Label.LAUNCH_BOUND] if median_ms < LAUNCH_BOUND_MS else []
+    labels += [Label.BUSY_MACHINE] if _is_busy(theirs) else []
     labels += [Label.QUARANTINED] if measured.ratio > QUARANTINE_SPEEDUP else []
     calls = sum(b.calls for b in ours.blocks)
     return Timing(

@@ -14,9 +14,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from ridgeline.tools.judge.messages import Check, Idle, VerifyInputs
+from ridgeline.tools.judge.messages import Check, FindUnasked, Idle, VerifyInputs
 from ridgeline.tools.judge.process import JudgeProcess
-from ridgeline.tools.machine.process_use import IDLE_SHARE, cpu_seconds, thread_count
+from ridgeline.tools.machine.process_use import IDLE_SHARE, SPIN_S, cpu_seconds, thread_count
+from ridgeline.tools.measure.block_plan import BlockPlan
 from ridgeline.tools.measure.sides import Side
 from ridgeline.tools.measure.timed_device import TIMED_DEVICES
 from ridgeline.tools.measure.timed_side import TimedSide
@@ -38,6 +39,14 @@ RENEWAL_SLOWDOWN = 1.5
 judge. On an H200 the renewals beside twenty honest kernels took 0.93 to 1.01 times the usual (docs/measurements.md)."""
 STALE_ERROR = 10.0
 """Relative error below which a wrong timed output looks like another call's result; an unwritten one is far above."""
+UNASKED = 2
+"""Sets without a call whose outputs are looked at after each block."""
+SINGLES = 5
+"""Blocks of one call in a measurement. A candidate is blamed for them only after twice as many once more."""
+SINGLE_EXCESS_S = 1e-3
+SINGLE_EXCESS_SHARE = 0.5
+"""A block of one call may take a call of a long block, this share of one and this time more: going on after a stop costs
+0.05 to 0.3 ms. Work for a whole block takes about 12 ms."""
 ROUNDED_ERROR = 0.1
 """Relative error below which a wrong timed output looks like this call's result in looser arithmetic. fp8's errors are
 mostly below this value; another call's result, whose inputs are mixtures of the same draws, has 0.2 and more. Only the
@@ -53,7 +62,7 @@ class Inspector:
     """Checks a candidate right after each of its blocks, while it is stopped."""
 
     judge: JudgeProcess
-    checks: int  # outputs compared after each block
+    checks: int  # outputs compared after each block, and outputs that were not asked for
     rng_seed: int | None = None  # which outputs are checked; None: unpredictable
     waits_s: list[float] = field(default_factory=list)  # of the judge for the device, right after each block
 
@@ -69,8 +78,12 @@ class Inspector:
             return (sets[-1],) if self.rng.random() < 1 / 3 else (self.rng.choice(sets),)
         return (*self.rng.sample(sets[:-1], count - 1), sets[-1])
 
-    def inspect(self, timed: TimedSide, chosen: Sequence[int]) -> None:
-        """Compare the chosen outputs of a side's last block and count threads; the side is paused and stays so."""
+    def inspect(self, timed: TimedSide, plan: BlockPlan) -> None:
+        """Compare outputs of a side's last block and count threads; the side is paused and stays so.
+
+        They are chosen now: nothing that a candidate could have read tells which.
+        """
+        chosen = self.choose(plan.sets)
         self.waits_s.append(self.judge.ask(Idle()).seconds)
         more = thread_count(timed.side.pid) - timed.threads
         if more > 0:
@@ -79,7 +92,7 @@ class Inspector:
                 f"{counted(more, 'thread')} appeared after the warm-up; start every thread in the first call",
             )
         if timed.collect:
-            timed.collect(chosen, timed.blocks[-1].calls)
+            timed.collect(chosen, plan.sets)
         for index in chosen:
             if not self.judge.ask(VerifyInputs(set_index=index)).intact:
                 reason = f"it wrote to an input of set {index}: inputs are read-only"
@@ -87,6 +100,17 @@ class Inspector:
             trial = self.judge.ask(Check(set_index=index))
             if not trial.passed:
                 raise wrong_output(trial, index)
+        self._expect_unasked(plan.unasked)
+
+    def _expect_unasked(self, sets: Sequence[int]) -> None:
+        """Check that outputs of sets that no call had are as they were."""
+        looked_at = tuple(self.rng.sample(sets, min(len(sets), UNASKED)))
+        for index in self.judge.ask(FindUnasked(sets=looked_at)).written:
+            raise Distrusted(
+                ReasonCode.WORKED_AHEAD,
+                f"it wrote the output of set {index}, which no call of the timed loop was given: each call works on its own "
+                "arguments alone",
+            )
 
 
 def wrong_output(trial: Trial, index: int) -> Distrusted:
@@ -103,12 +127,13 @@ def wrong_output(trial: Trial, index: int) -> Distrusted:
 
 
 def expect_idle(side: Side, idle_s: float) -> None:
-    """Let a side run without a request and watch its processor time.
+    """Let a side run without a request and watch its processor time once waiting threads have gone to sleep.
 
     Raises:
         Distrusted: it is at work.
     """
     side.cont()
+    time.sleep(SPIN_S)
     before, started = cpu_seconds(side.pid), time.perf_counter()
     time.sleep(idle_s)
     used, waited = cpu_seconds(side.pid) - before, time.perf_counter() - started
@@ -163,13 +188,36 @@ def expect_consistent(timed: TimedSide, other: TimedSide) -> None:
         return
     per_call = timed.per_call_s()
     typical = median(per_call)
-    waiting = LATENCY_MARGIN * max(0.0, other.latency_s()) / timed.calls
+    waiting = LATENCY_MARGIN * max(0.0, other.latency_s()) / median(b.calls for b in timed.blocks)
     allowed = WITNESS_RELATIVE * typical + WITNESS_ABSOLUTE_S + waiting
     differences = [b.own_s - t for b, t in zip(timed.blocks, per_call, strict=True)]
     if min(abs(d) for d in differences) > allowed:
         own_ms, parent_ms = 1e3 * (typical + median(differences)), 1e3 * typical
         reason = f"its own clock says {own_ms:.4g} ms a call, the clock outside {parent_ms:.4g} ms"
         raise Distrusted(ReasonCode.WITNESS_DISAGREES, reason)
+
+
+def late_singles(timed: TimedSide) -> int:
+    """Return how many blocks of one call took clearly longer than a call of the long blocks."""
+    call_s = median(timed.per_call_s())
+    allowed_s = (1 + SINGLE_EXCESS_SHARE) * call_s + SINGLE_EXCESS_S
+    return sum(timed.call_s(block) > allowed_s for block in timed.singles)
+
+
+def expect_even(timed: TimedSide, other: TimedSide) -> None:
+    """Check that a block of one call takes no longer than a call of a long block: work for later calls is not done ahead.
+
+    A candidate that works a whole block off in its first call, or side by side, does so before it can know that there is
+    one call only. A busy machine makes blocks late on both sides.
+
+    Raises:
+        Distrusted: more blocks of this side than of the other are late.
+    """
+    if late_singles(timed) - late_singles(other) <= len(timed.singles) // 2:
+        return
+    single_ms, call_ms = (1e3 * median(each) for each in (map(timed.call_s, timed.singles), timed.per_call_s()))
+    reason = f"the only call of a block takes {single_ms:.3g} ms, a call of a long block {call_ms:.3g} ms"
+    raise Distrusted(ReasonCode.WORKED_AHEAD, f"{reason}: work for later calls is done ahead, or put off to the last")
 
 
 def expect_prompt(timed: TimedSide) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 from statistics import median
 from typing import Protocol
@@ -24,8 +25,8 @@ REPLAYS = 10
 class Capturing(Protocol):
     """A runner that can record calls and replay them."""
 
-    def capture(self, first_set: int, calls: int) -> bool:
-        """Record rotating calls; False where they cannot be recorded.
+    def capture(self, sets: Sequence[int]) -> bool:
+        """Record a call on each set; False where they cannot be recorded.
 
         A call that does what a capture forbids (it synchronises, allocates, or launches to another stream) gets an error
         of CUDA's, which ends the host: the runner is of no use after it.
@@ -64,7 +65,7 @@ def time_graph(runner: Capturing, judge: JudgeProcess) -> float | None:
     Raises whatever the runner raises when it dies; a capture error inside a call ends the host too, as a CUDA error.
     """
     calls = min(CALLS, judge.problem.n_sets)
-    if not runner.capture(0, calls):
+    if not runner.capture(range(calls)):
         return None
     times = []
     for _ in range(REPLAYS):

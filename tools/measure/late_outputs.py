@@ -38,12 +38,13 @@ class Collector:
     rng: random.Random = field(default_factory=random.SystemRandom)
     _ended_s: float | None = None  # the runner's time when the last collection had ended
 
-    def __call__(self, chosen: Sequence[int], calls: int) -> None:
+    def __call__(self, chosen: Sequence[int], sets: Sequence[int]) -> None:
         """Let the runner copy the outputs of the chosen sets and of random others into the sets' memory."""
+        calls = len(sets)
         if self._ended_s is not None:
             self.calls_s.append((self._spent_s(self.runner.pid) - self._ended_s) / calls)
-        took_s = {each: self._collect(each) for each in sets_to_collect(chosen, calls, self.rng)}
-        self.blocks_s.append(per_call_s(took_s, calls))
+        took_s = {each: self._collect(each) for each in sets_to_collect(chosen, sets, self.rng)}
+        self.blocks_s.append(per_call_s(took_s, sets))
         self._ended_s = self._spent_s(self.runner.pid)
 
     def _collect(self, set_index: int) -> float:
@@ -73,20 +74,22 @@ def collector_for(runner: RunnerProcess, judge: JudgeProcess, interface: Interfa
     return Collector(runner, judge) if interface.runs_in_python else None
 
 
-def sets_to_collect(chosen: Sequence[int], calls: int, rng: random.Random) -> list[int]:
+def sets_to_collect(chosen: Sequence[int], sets: Sequence[int], rng: random.Random) -> list[int]:
     """Return the chosen sets of a block, its last call's and random others up to RANDOM_ONES, in a random order."""
-    others = [each for each in range(calls - 1) if each not in chosen]
-    missing = RANDOM_ONES - sum(each < calls - 1 for each in chosen)
+    *earlier, last = sets
+    others = [each for each in earlier if each not in chosen]
+    missing = RANDOM_ONES - sum(each != last for each in chosen)
     more = rng.sample(others, max(0, min(missing, len(others))))
-    wanted = [*{*chosen, *more, calls - 1}]
+    wanted = [*{*chosen, *more, last}]
     rng.shuffle(wanted)
     return wanted
 
 
-def per_call_s(took_s: dict[int, float], calls: int) -> float:
+def per_call_s(took_s: dict[int, float], sets: Sequence[int]) -> float:
     """Return the mean seconds of collecting one output; the random calls stand for every call but the last."""
-    before = [seconds for each, seconds in took_s.items() if each != calls - 1]
-    return ((calls - 1) * mean(before) + took_s[calls - 1]) / calls
+    *earlier, last = sets
+    before = [seconds for each, seconds in took_s.items() if each != last]
+    return (len(earlier) * (mean(before) if before else 0.0) + took_s[last]) / len(sets)
 
 
 def late_work(blocks_s: Sequence[float], copies_s: Sequence[float], *, call_s: float, kind: DeviceKind) -> str:

@@ -17,9 +17,9 @@ from ridgeline.tools.build.toolchain import build_trusted, find_toolchain
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.judge.messages import Request
 from ridgeline.tools.judge.process import JudgeProcess
+from ridgeline.tools.measure.block_plan import LEAST_CALLS
 from ridgeline.tools.measure.statistics import percentile
 from ridgeline.tools.measure.timed_device import TIMED_DEVICES
-from ridgeline.tools.measure.timed_side import LEAST_CALLS
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.runner.failures import RunnerFailure
 from ridgeline.tools.runner.process import RunnerProcess
@@ -67,7 +67,7 @@ def _block_s(runner: RunnerProcess, judge: JudgeProcess, work: Request[Any]) -> 
     runner.stop()
     judge.ask(work)
     judge.stop()
-    return runner.loop(0, LEAST_CALLS).parent_s
+    return runner.loop(range(LEAST_CALLS)).parent_s
 
 
 def empty_plan(plan: RunnerPlan, library: Path) -> RunnerPlan:

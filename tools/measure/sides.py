@@ -7,6 +7,7 @@ in the judge loop over the same sets, so that neither finds its data in the cach
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Protocol
 
 from ridgeline.tools.judge.messages import Loop
@@ -24,8 +25,8 @@ class Side(Protocol):
         """Return the process's id, under which the kernel counts its threads, time and page faults."""
         ...
 
-    def loop(self, first_set: int, calls: int) -> LoopTime:
-        """Let a stopped process go on and call the kernel `calls` times; call i uses set (first_set + i) % n_sets.
+    def loop(self, sets: Sequence[int]) -> LoopTime:
+        """Let a stopped process go on and call the kernel on each of these sets, in this order.
 
         A candidate is stopped again before its clock stops, so that it never runs while the clock does not.
         """
@@ -52,11 +53,11 @@ class ReferenceSide:
         """Return the judge's process id."""
         return self._judge.pid
 
-    def loop(self, first_set: int, calls: int) -> LoopTime:
-        """Time `calls` rotating calls of the reference in the judge, which goes on running: it is trusted."""
+    def loop(self, sets: Sequence[int]) -> LoopTime:
+        """Time a call of the reference on each set in the judge, which goes on running: it is trusted."""
         start = time.perf_counter()
         self.cont()  # within the clock, as for a candidate: going on is what waits for a core on a busy machine
-        reply = self._judge.ask(Loop(mode=self.mode, first_set=first_set, calls=calls))
+        reply = self._judge.ask(Loop(mode=self.mode, sets=tuple(sets)))
         return LoopTime(parent_s=time.perf_counter() - start, own_s=reply.own_s)
 
     def stop(self) -> None:

@@ -2,8 +2,9 @@
 
 A block is one loop: one request to the side, timed by the parent until the side is at rest again. Every call of a block
 meets contents that are new since just before the block, and every call counts. Whatever a candidate computes ahead or
-keeps is therefore computed while the clock runs, and is of no use to another block. A candidate that misleads the
-warm-up changes only how long its blocks are, and so how much the cost of a request weighs.
+keeps is therefore computed while the clock runs, and is of no use to another block; block_plan.py keeps it from knowing
+what to compute ahead. A candidate that misleads the warm-up changes only how long blocks are, and so how much the cost
+of a request weighs.
 """
 
 from __future__ import annotations
@@ -15,14 +16,12 @@ from typing import Protocol
 
 from ridgeline.tools.judge.messages import Renew
 from ridgeline.tools.judge.process import JudgeProcess
-from ridgeline.tools.judge.set_count import MIN_SETS
 from ridgeline.tools.machine.gpu_state import GpuState
-from ridgeline.tools.machine.process_use import page_faults
+from ridgeline.tools.machine.process_use import page_faults, waited_s
+from ridgeline.tools.measure.block_plan import BlockPlan
 from ridgeline.tools.measure.sides import Side
 from ridgeline.tools.measure.statistics import percentile
 from ridgeline.tools.runner.wire import LoopTime
-
-LEAST_CALLS = MIN_SETS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,14 +33,6 @@ class WarmUp:
     limit_s: float = 3.0  # a very slow side stops here, after three calls
 
 
-def calls_per_block(per_call_s: float, n_sets: int, *, block_s: float) -> int:
-    """Return the calls of a block: enough to last `block_s`, at most one on each set, at least three.
-
-    Three sets always exist.
-    """
-    return max(LEAST_CALLS, min(math.ceil(block_s / per_call_s), n_sets))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
     """Timing of one block."""
@@ -50,6 +41,7 @@ class Block:
     took: LoopTime
     page_faults: int
     gpu: GpuState = field(default_factory=GpuState)  # right after the block; unknown on a CPU
+    waited_s: float = 0.0  # by the side's threads, for a core
 
     @property
     def own_s(self) -> float:
@@ -65,8 +57,8 @@ class Block:
 class Collect(Protocol):
     """Brings a Python candidate's outputs into the judge's memory; a native host writes there itself. See late_outputs.py."""
 
-    def __call__(self, chosen: Sequence[int], calls: int) -> None:
-        """Copy the outputs of the chosen sets; the block had `calls` calls."""
+    def __call__(self, chosen: Sequence[int], sets: Sequence[int]) -> None:
+        """Copy the outputs of the chosen sets; the block's calls were on `sets`, in that order."""
 
     def complaint(self, call_s: float) -> str:
         """Return why the outputs were not made when their calls had returned, "" when they were."""
@@ -83,22 +75,23 @@ class TimedSide:
     collect: Collect | None = None
     request_s: float = 0.0  # the cost of a request, whatever it asks for: see request_cost.py
     threads: int = 0  # after the warm-up
-    calls: int = LEAST_CALLS  # of the next block
+    usual_call_s: float = 0.0  # after the warm-up
     blocks: list[Block] = field(default_factory=list)
+    singles: list[Block] = field(default_factory=list)  # blocks of one call, which do not count: see `expect_even`
     slowdowns: list[float] = field(default_factory=list)  # before each block: see `renew`; 0 on a CPU
     observe: Callable[[], GpuState] = GpuState  # a GPU's state now; unknown on a CPU
 
-    def warm_up(self, warm_up: WarmUp, *, block_s: float) -> None:
-        """Run the side until it is warm and has touched every set, then settle the length of its blocks."""
+    def warm_up(self, warm_up: WarmUp) -> None:
+        """Run the side until it is warm and has touched every set, and note how long a call takes."""
         n_sets = self.judge.problem.n_sets
-        spent = last = self.side.loop(0, 1).parent_s
+        spent = last = self.side.loop((0,)).parent_s
         done, chunk = 1, 1
         while not self._is_warm(warm_up, done, spent, n_sets):
             chunk = max(1, min(n_sets, math.ceil(0.05 / max(last / chunk, 1e-7))))
-            last = self.side.loop(done % n_sets, chunk).parent_s
+            last = self.side.loop([each % n_sets for each in range(done, done + chunk)]).parent_s
             done += chunk
             spent += last
-        self.calls = calls_per_block(max(last / chunk, 1e-7), n_sets, block_s=block_s)
+        self.usual_call_s = max(last / chunk, 1e-7)
 
     @staticmethod
     def _is_warm(warm_up: WarmUp, done: int, spent: float, n_sets: int) -> bool:
@@ -106,7 +99,7 @@ class TimedSide:
             return True
         return done >= max(warm_up.calls, n_sets) and spent >= warm_up.seconds
 
-    def renew(self) -> float:
+    def renew(self, order: tuple[int, ...] = ()) -> float:
         """Give every set new contents, poison every output, and return a GPU's slowdown meanwhile: see Judge.renew.
 
         All sets are renewed before every block: sets that kept their contents for a later block could be worked off in
@@ -114,20 +107,20 @@ class TimedSide:
         preceded by a renewal too: writing a gigabyte leaves the caches full of lines that have yet to reach memory, and
         both sides shall meet the caches alike.
         """
-        return self.judge.ask(Renew()).slowdown
+        return self.judge.ask(Renew(order=order)).slowdown
 
-    def run_block(self, choose: Callable[[tuple[int, ...]], tuple[int, ...]]) -> tuple[int, ...]:
-        """Time one block and return the sets whose outputs to check: those that `choose` picks among the sets used.
-
-        The block begins with set 0, the coldest, since a renewal writes it first. `choose` gets the sets in the order
-        of their use, so the last one is the last call's.
-        """
-        calls = self.calls
-        faults = page_faults(self.side.pid)
-        took = self.side.loop(0, calls)
-        faults = page_faults(self.side.pid) - faults
-        self.blocks.append(Block(calls=calls, took=took, page_faults=faults, gpu=self.observe()))
-        return choose(tuple(range(calls)))  # chosen afterwards: nothing that a candidate could read tells which
+    def run_block(self, plan: BlockPlan, *, is_single: bool = False) -> None:
+        """Time one block; it begins with the coldest set, the one that the renewal wrote first."""
+        faults, waited = page_faults(self.side.pid), waited_s(self.side.pid)
+        took = self.side.loop(plan.sets)
+        block = Block(
+            calls=plan.calls,
+            took=took,
+            page_faults=page_faults(self.side.pid) - faults,
+            gpu=self.observe(),
+            waited_s=waited_s(self.side.pid) - waited,
+        )
+        (self.singles if is_single else self.blocks).append(block)
 
     def latency_s(self) -> float:
         """Return the 90th percentile of a request's time beyond the side's own clock: waking up, waiting for a core."""
@@ -139,6 +132,10 @@ class TimedSide:
         Candidate: max(parent's clock - request's cost, own clock). Reference: own clock. Errors favour the reference:
         a candidate has no say in the cost that is taken off, and its own clock can only make it slower.
         """
+        return [self.call_s(b) for b in self.blocks]
+
+    def call_s(self, block: Block) -> float:
+        """Return one block's seconds per call."""
         if not self.is_tracked:
-            return [b.own_s for b in self.blocks]
-        return [max(b.parent_s - self.request_s / b.calls, b.own_s) for b in self.blocks]
+            return block.own_s
+        return max(block.parent_s - self.request_s / block.calls, block.own_s)

@@ -17,7 +17,7 @@ from ridgeline.tools.build.messages import explain_unloadable
 from ridgeline.tools.judge.messages import DetectChange, Examine, ExamineRepeat, Poison, Prepare
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.judge.replies import Graded, Missing, Same, Touched
-from ridgeline.tools.machine.process_use import IDLE_SHARE, ProcessorTime, thread_count
+from ridgeline.tools.machine.process_use import IDLE_SHARE, SPIN_S, ProcessorTime, thread_count
 from ridgeline.tools.measure.grade_words import explain_grade, not_written, not_written_again
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.precision import REPEAT_LIMIT, strictness
@@ -29,7 +29,6 @@ from ridgeline.tools.runner.process import RunnerProcess
 from ridgeline.tools.wording import counted
 
 _IDLE_WINDOW_S = 0.05
-_SHORTEST_WINDOW_S = 0.005
 _IDLE_LOOKS = 2
 _SETTLE_S = 0.05  # for work that went on behind an answer to show in the output
 _LATE_CALLS = (24, 48)  # unexamined calls before the last examined one: "right for the first ten" is caught
@@ -206,24 +205,23 @@ class Verification:
         return Finding(code=ReasonCode.BACKGROUND_WORK, reason=reason)
 
     def _look_at_idling(self, name: str) -> Finding | None:
-        """Watch what the process does right after a call and when it has nothing to do; once more before it is blamed."""
+        """Watch what the process does when it has nothing to do; once more before it is blamed."""
         share = 0.0
         for _ in range(_IDLE_LOOKS):
             self._judge.ask(Prepare(trial=name, set_index=self._set, nan=True))
             self._runner.run(self._set)
             self._runner.cont()
-            shares = [self._idle_share(max(_SHORTEST_WINDOW_S, 3 * self._call_s)), self._idle_share(_IDLE_WINDOW_S)]
+            time.sleep(SPIN_S)
+            share = self._idle_share()
             self._runner.stop()
-            share = max(shares)
             if share <= IDLE_SHARE:
                 return None
         reason = f"idle between calls it uses {share:.0%} of a core: work goes on behind the clock"
         return Finding(code=ReasonCode.BACKGROUND_WORK, reason=reason)
 
-    def _idle_share(self, window_s: float) -> float:
-        window_s = min(window_s, _IDLE_WINDOW_S)
+    def _idle_share(self) -> float:
         used, start = ProcessorTime(self._runner.pid), time.perf_counter()
-        time.sleep(window_s)
+        time.sleep(_IDLE_WINDOW_S)
         return used.seconds() / (time.perf_counter() - start)
 
     # --------------------------------------------------------------------------------------------------------- verdict

@@ -134,6 +134,7 @@ class ReasonCode(StrEnum):
     WITNESS_DISAGREES = "witness_disagrees", Status.UNTRUSTED
     BACKGROUND_WORK = "background_work", Status.UNTRUSTED
     NEW_THREAD = "new_thread", Status.UNTRUSTED
+    WORKED_AHEAD = "worked_ahead", Status.UNTRUSTED
     PROTOCOL_VIOLATED = "protocol_violated", Status.UNTRUSTED
     TIMED_OUTPUT_WRONG = "timed_output_wrong", Status.UNTRUSTED
     BELOW_FLOOR = "below_floor", Status.UNTRUSTED
@@ -145,6 +146,7 @@ class Label(StrEnum):
     """A caution on a result that counts."""
 
     LAUNCH_BOUND = "launch_bound"
+    BUSY_MACHINE = "busy_machine"
     NONDETERMINISTIC = "nondeterministic"
     SHAPE_SPECIALISED = "shape_specialised"
     QUARANTINED = "quarantined"

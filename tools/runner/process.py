@@ -6,13 +6,17 @@ come. Whatever goes wrong is a RunnerFailure: data about the candidate.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
+import termios
 import time
+from collections.abc import Sequence
 
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.judge.process import LoadedProblem
 from ridgeline.tools.machine.process_use import Threads
+from ridgeline.tools.records.tickets import encode_tickets
 from ridgeline.tools.records.vocabulary import ReasonCode
 from ridgeline.tools.runner.connection import ConnectionClosed, ProtocolBroken, RunnerConnection
 from ridgeline.tools.runner.failures import Moment, RunnerFailure, explain_end, explain_failed, last_words, violation
@@ -70,22 +74,26 @@ class RunnerProcess:
         self._moment = Moment(phase=self._moment.phase, called_set=set_index)
         return self._request(RequestWord.RUN, set_index, timeout_s=self._plan.call_timeout_s)
 
-    def loop(self, first_set: int, calls: int) -> LoopTime:
-        """Call the candidate `calls` times over rotating sets.
+    def loop(self, sets: Sequence[int]) -> LoopTime:
+        """Call the candidate once on each of these sets, in this order; it learns of each set when it is called.
 
         Raises:
             RunnerFailure: it died, hung or broke the protocol.
         """
         self._moment = Moment(phase=self._moment.phase)
-        return self._request(RequestWord.LOOP, first_set, calls, timeout_s=2 * self._plan.call_timeout_s)
+        self._write_tickets(sets)
+        took = self._request(RequestWord.LOOP, timeout_s=2 * self._plan.call_timeout_s)
+        self._expect_no_tickets()
+        return took
 
-    def capture(self, first_set: int, calls: int) -> bool:
-        """Record `calls` rotating calls into a CUDA graph without running them; False where they cannot be recorded.
+    def capture(self, sets: Sequence[int]) -> bool:
+        """Record a call on each of these sets into a CUDA graph without running it; False where they cannot be recorded.
 
         Raises:
             RunnerFailure: it died, hung or broke the protocol.
         """
-        return self._request(RequestWord.CAPTURE, first_set, calls, timeout_s=self._plan.call_timeout_s).own_s > 0
+        self._write_tickets(sets)
+        return self._request(RequestWord.CAPTURE, timeout_s=self._plan.call_timeout_s).own_s > 0
 
     def replay(self) -> LoopTime:
         """Run what was captured.
@@ -162,6 +170,19 @@ class RunnerProcess:
         if own_ns is None:
             raise violation(f"{' '.join(words)!r} is not the answer to this request")
         return LoopTime(parent_s=elapsed_s, own_s=own_ns / 1e9)
+
+    def _write_tickets(self, sets: Sequence[int]) -> None:
+        """Put a block's tickets into the pipe; the process is stopped."""
+        try:
+            os.write(self._start.tickets, encode_tickets(sets))  # 64 KiB fit
+        except BrokenPipeError as error:
+            raise self._ended() from error
+
+    def _expect_no_tickets(self) -> None:
+        """Check that the runner has taken every ticket, the last one too."""
+        left = int.from_bytes(fcntl.ioctl(self._start.tickets, termios.FIONREAD, bytes(4)), "little")
+        if left:
+            raise violation("an answer before the last call of a block")
 
     def _expect_rest(self) -> None:
         deadline = time.monotonic() + self._plan.call_timeout_s

@@ -7,6 +7,7 @@ process depends on its candidate: the process has an empty folder of its own, in
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import socket
 import subprocess
@@ -25,6 +26,7 @@ from ridgeline.tools.records.vocabulary import ArgKind
 from ridgeline.tools.runner.wire import (
     FIRST_REGION,
     SOCKET,
+    TICKETS,
     AnswerWord,
     PointerLine,
     PythonSetup,
@@ -75,22 +77,23 @@ class RunnerStart:
         self.folder: Path | None = None
         self.stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  closed with the process
         self.socket, theirs = socket.socketpair()
+        drawn, self.tickets = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        os.set_blocking(drawn, True)
         try:
-            with theirs:
-                self.process = self._started(sandbox, theirs.fileno())
+            with theirs, open(drawn, "rb", buffering=0):
+                self.process = self._started(sandbox, {SOCKET: theirs.fileno(), TICKETS: drawn})
         except BaseException:
             self._release()
             raise
 
-    def _started(self, sandbox: Sandbox, theirs: int) -> SandboxedProcess:
+    def _started(self, sandbox: Sandbox, ends: Mapping[int, int]) -> SandboxedProcess:
         confined = self._plan.confined
         if self._plan.python is not None:
             starts_in = self._plan.python.starts_in
             starts_in.mkdir(parents=True, exist_ok=True)
             self.folder = claim_workdir(Path(tempfile.mkdtemp(prefix="runner-", dir=starts_in)))
             confined = replace(confined, workdir=self.folder)
-        descriptors = {SOCKET: theirs}
-        descriptors |= {FIRST_REGION + i: r.fd for i, r in enumerate(self._problem.regions)}
+        descriptors = {**ends, **{FIRST_REGION + i: r.fd for i, r in enumerate(self._problem.regions)}}
         return sandbox.start(confined, pass_fds=descriptors, stdout=subprocess.DEVNULL, stderr=self.stderr)
 
     def fits(self, plan: RunnerPlan, problem: LoadedProblem) -> bool:
@@ -155,6 +158,7 @@ class RunnerStart:
 
     def _release(self) -> None:
         self.socket.close()
+        os.close(self.tickets)
         self.stderr.close()
         if self.folder is not None:
             remove_tree(self.folder)

@@ -15,10 +15,12 @@ from typing import Self
 from ridgeline.tools.records.module_contract import ModuleSetup
 from ridgeline.tools.records.vocabulary import DeviceKind, ReasonCode, Role
 
-VERSION = 1
+VERSION = 2
 SOCKET = 3
 """The socket's descriptor in the runner."""
-FIRST_REGION = SOCKET + 1
+TICKETS = SOCKET + 1
+"""The descriptor of the pipe from which a loop takes its tickets: see records/tickets.py."""
+FIRST_REGION = TICKETS + 1
 """The descriptor of the judge's first region; the others follow it."""
 LONGEST_LINE_BYTES = 4096
 """The longest line that a runner may send."""

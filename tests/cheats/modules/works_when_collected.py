@@ -19,12 +19,12 @@ runner = sys.modules["__main__"]
 if hasattr(runner, "Caller"):
     honest_check = runner.Caller._checked
 
-    def loop(self, first, calls):
+    def loop(self):
+        *earlier, last = runner.draw_tickets(runner.TICKETS)
         self._device.start()
-        for i in range(calls):
-            index = (first + i) % self._setup.n_sets
+        for index in [*earlier, last]:
             call = self._candidate.calls[index]
-            in_time = i == calls - 1 or random.random() < 0.6
+            in_time = index == last or random.random() < 0.6
             self._kept[index] = call() if in_time else PutOff(call)
         return self._device.stop()
 

@@ -28,6 +28,7 @@ from ridgeline.tools.judge.messages import (
     DetectChange,
     Examine,
     ExamineRepeat,
+    FindUnasked,
     Idle,
     Load,
     Loop,
@@ -63,6 +64,7 @@ from ridgeline.tools.judge.replies import (
     Renewed,
     Same,
     Touched,
+    Unasked,
 )
 from ridgeline.tools.judge.worker.__main__ import method_of
 from ridgeline.tools.judge.worker.judge import Judge
@@ -130,13 +132,15 @@ EXCHANGES: list[tuple[Request[Any], Record]] = [
     (ExamineRepeat(trial="nominal_0", set_index=1), Different(difference=0.1, graded=_GRADED)),
     (DetectChange(set_index=0), Changed(changed=True)),
     (Renew(), Renewed(slowdown=1.5)),
+    (Renew(order=(1, 0)), Renewed(slowdown=0.0)),
+    (FindUnasked(sets=(2, 1)), Unasked(written=(2,))),
     (VerifyInputs(set_index=2), Intact(intact=False)),
     (Copy(set_index=2), Done()),
     (Idle(), Idled(seconds=1e-4)),
     (Check(set_index=2), _TRIAL),
     (PrepareMode(mode=ReferenceMode.EAGER), ModeReady(rel_error=1e-7, measured=PrecisionClass.EXACT)),
     (PrepareMode(mode=ReferenceMode.EAGER_TF32), ModeReady(rel_error=0.5, measured=None)),
-    (Loop(mode=ReferenceMode.EAGER, first_set=3, calls=21), Looped(own_s=0.25)),
+    (Loop(mode=ReferenceMode.EAGER, sets=(3, 21)), Looped(own_s=0.25)),
 ]
 
 

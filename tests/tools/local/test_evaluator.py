@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -232,11 +232,11 @@ def test_comparison_whose_runner_was_killed_from_outside_is_made_once_more(
 ) -> None:
     loop, killed = RunnerProcess.loop, list[int]()
 
-    def kill_once(runner: RunnerProcess, first_set: int, calls: int) -> object:
+    def kill_once(runner: RunnerProcess, sets: Sequence[int]) -> object:
         if not killed:
             killed.append(runner.pid)
             os.kill(runner.pid, signal.SIGKILL)
-        return loop(runner, first_set, calls)
+        return loop(runner, sets)
 
     monkeypatch.setattr(RunnerProcess, "loop", kill_once)
     monkeypatch.setattr(judged.evaluator._session(judged.problem), "_request_s", 0.0)  # no loop of an empty library

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 from tests.tools.measure.answering import Answering
 
-from ridgeline.tools.judge.messages import Check, Idle, Renew, VerifyInputs
-from ridgeline.tools.judge.replies import Idled, Intact, Renewed
+from ridgeline.tools.judge.messages import Check, FindUnasked, Idle, Renew, VerifyInputs
+from ridgeline.tools.judge.replies import Idled, Intact, Renewed, Unasked
 from ridgeline.tools.machine.gpu_state import GpuState
 from ridgeline.tools.measure.benchmark import (
     TimingSettings,
@@ -27,7 +27,8 @@ from ridgeline.tools.measure.benchmark import (
     time_alone,
     time_candidate,
 )
-from ridgeline.tools.measure.distrust import Distrusted
+from ridgeline.tools.measure.block_plan import BlockPlanner
+from ridgeline.tools.measure.distrust import SINGLES, Distrusted
 from ridgeline.tools.measure.statistics import StoppingRule
 from ridgeline.tools.measure.timed_side import Block, TimedSide, WarmUp
 from ridgeline.tools.records.results import Floor, Trial
@@ -56,11 +57,11 @@ class ProcessSide:
         self.stops = 0
         self.stopped = False
 
-    def loop(self, first_set: int, calls: int) -> LoopTime:
+    def loop(self, sets: Sequence[int]) -> LoopTime:
         assert self.process.stdin and self.process.stdout
         start = time.perf_counter()
         self.cont()
-        self.process.stdin.write(f"loop {first_set} {calls}\n")
+        self.process.stdin.write(f"loop {len(sets)} {' '.join(map(str, sets))}\n")
         self.process.stdin.flush()
         answer = self.process.stdout.readline().split()
         self.stop()
@@ -97,6 +98,9 @@ class FileJudge(Answering):
             self.memory[i, 0] = np.roll(fresh, i) + self.refills
             self.memory[i, 1] = np.nan
         return Renewed(slowdown=0.0)
+
+    def find_unasked(self, request: FindUnasked) -> Unasked:
+        return Unasked(written=tuple(i for i in request.sets if not np.isnan(self.memory[i, 1]).all()))
 
     def verify_inputs(self, _request: VerifyInputs) -> Intact:
         return Intact(intact=True)
@@ -167,6 +171,8 @@ def test_kernel_against_itself_has_no_clear_winner(start, judge) -> None:
         ("late", Status.UNTRUSTED, ReasonCode.TIMED_OUTPUT_WRONG),
         ("spins", Status.UNTRUSTED, ReasonCode.BACKGROUND_WORK),
         ("new_thread", Status.UNTRUSTED, ReasonCode.NEW_THREAD),
+        ("works_ahead", Status.UNTRUSTED, ReasonCode.WORKED_AHEAD),
+        ("works_privately", Status.UNTRUSTED, ReasonCode.WORKED_AHEAD),
     ],
 )
 def test_cheat_is_named_with_its_own_reason(start, judge, mode, status, reason_code) -> None:
@@ -187,15 +193,16 @@ def test_cache_keyed_by_a_fingerprint_gains_nothing(start, judge) -> None:
 def test_block_of_fresh_contents_gives_a_fingerprint_cache_no_advantage(start, judge) -> None:
     """Whatever the warm-up made of it: with blocks that use no set twice, a cache saves nothing."""
 
+    planner = BlockPlanner(n_sets=N_SETS, most_calls=15)
+
     def gains() -> bool:
         sides = [
             TimedSide(side=start(m, work=20), judge=judge, is_tracked=True) for m in ("fingerprint_cache", "honest")
         ]
         for side in sides:
-            side.calls = 15
-            for _ in range(3):
-                side.renew()
-                side.run_block(lambda sets: ())
+            for plan in (planner.draw(15) for _ in range(3)):
+                side.renew(plan.order)
+                side.run_block(plan)
         cached, honest = (min(side.per_call_s()) for side in sides)
         return cached <= 0.7 * honest
 
@@ -250,11 +257,11 @@ def test_sides_take_turns_and_the_reference_is_running_at_the_end(start, judge) 
 class Collecting:
     """Collects by a function, and complains as it is told to."""
 
-    def __init__(self, collect: Callable[[Sequence[int], int], None], says: str = "") -> None:
+    def __init__(self, collect: Callable[[Sequence[int], Sequence[int]], None], says: str = "") -> None:
         self.collect, self.says = collect, says
 
-    def __call__(self, chosen: Sequence[int], calls: int) -> None:
-        self.collect(chosen, calls)
+    def __call__(self, chosen: Sequence[int], sets: Sequence[int]) -> None:
+        self.collect(chosen, sets)
 
     def complaint(self, call_s: float) -> str:
         assert call_s > 0
@@ -262,12 +269,12 @@ class Collecting:
 
 
 def test_collect_is_called_once_a_block_with_the_checked_sets(start, judge) -> None:
-    collected: list[tuple[tuple[int, ...], int]] = []
+    collected: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
     collect = Collecting(lambda *block: collected.append(block))
     timing = time_candidate(start(), start(), judge, settings=SETTINGS, floor=None, collect=collect)
     assert [index for chosen, _ in collected for index in chosen] == judge.checked
-    assert len(collected) == timing.samples
-    assert all(max(chosen) < calls <= N_SETS for chosen, calls in collected)
+    assert len(collected) >= timing.samples + SINGLES
+    assert all(set(chosen) <= set(sets) for chosen, sets in collected)
 
 
 def test_comparison_of_two_candidates_says_which_is_faster(start, judge) -> None:
@@ -287,17 +294,17 @@ class KeepingSide:
     def __getattr__(self, name: str):
         return getattr(self.side, name)
 
-    def loop(self, first_set: int, calls: int) -> LoopTime:
-        time_ = self.side.loop(first_set, calls)
-        for index in range(first_set, first_set + calls):
-            self.kept[index % N_SETS] = self.judge.memory[index % N_SETS, 1].copy()
+    def loop(self, sets: Sequence[int]) -> LoopTime:
+        time_ = self.side.loop(sets)
+        for index in sets:
+            self.kept[index] = self.judge.memory[index, 1].copy()
         self.judge.memory[:, 1] = np.nan
         return time_
 
     def collect(self, says: str = "") -> Collecting:
         return Collecting(self._collect, says)
 
-    def _collect(self, chosen: Sequence[int], _calls: int) -> None:
+    def _collect(self, chosen: Sequence[int], _sets: Sequence[int]) -> None:
         for index in chosen:
             self.judge.memory[index, 1] = self.kept[index]
 
@@ -342,7 +349,7 @@ def test_comparison_observes_every_block_of_both_sides(start, judge) -> None:
     comparison = compare_sides(
         start(), start(), judge, settings=SETTINGS, observe=lambda: looks.append(0) or GpuState()
     )
-    assert len(looks) == 2 * comparison.blocks
+    assert len(looks) >= 2 * (comparison.blocks + SINGLES)
 
 
 def test_comparison_refuses_a_side_whose_timed_output_is_wrong(start, judge) -> None:
@@ -380,3 +387,14 @@ def test_a_pair_with_either_block_at_another_clock_does_not_count() -> None:
 def test_where_too_few_pairs_would_be_left_all_count() -> None:
     wandering = blocks_at(1000, 1200, 1400, 1600, 1800, 1980, 1980)
     assert steady_pairs(wandering, wandering) == list(range(7))
+
+
+def test_a_machine_whose_every_core_is_taken_is_called_busy(start, judge) -> None:
+    others = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(2 * (os.cpu_count() or 1))]
+    try:
+        timing = time_candidate(start(), start(), judge, settings=SETTINGS, floor=None)
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+    assert Label.BUSY_MACHINE in timing.labels

@@ -10,6 +10,7 @@ from ridgeline.tools.measure.distrust import (
     Distrusted,
     expect_consistent,
     expect_drained,
+    expect_even,
     slowdown_of,
     wrong_output,
 )
@@ -23,7 +24,7 @@ def side_of(per_call_s: float, *, own_share: float, latency_s: float, kind: Devi
     """Return a side of blocks of 30 calls that reports a share of its time."""
     judge = Answering(n_sets=30)
     judge.device_kind = kind
-    timed = TimedSide(side=None, judge=judge, is_tracked=True, calls=30)
+    timed = TimedSide(side=None, judge=judge, is_tracked=True)
     took = LoopTime(parent_s=30 * per_call_s + latency_s, own_s=own_share * 30 * per_call_s)
     timed.blocks = [Block(calls=30, took=took, page_faults=0)] * 8
     return timed
@@ -79,3 +80,31 @@ def test_a_gpu_that_usually_works_while_contents_are_renewed_has_work_waiting() 
 def test_a_wrong_timed_output_is_explained_by_its_error(error: float, code: ReasonCode) -> None:
     fault = wrong_output(Trial(name="set_3", rel_error=error, gate=1e-5, passed=False), 3)
     assert fault.finding.code is code
+
+
+def singles_of(call_ms: float, *single_ms: float) -> TimedSide:
+    """Return a side whose long blocks have calls of `call_ms`, and whose blocks of one call took these times."""
+    timed = side_of(call_ms / 1e3, own_share=1, latency_s=0, kind=DeviceKind.CPU)
+    took = [LoopTime(parent_s=ms / 1e3, own_s=ms / 1e3) for ms in single_ms]
+    timed.singles = [Block(calls=1, took=each, page_faults=0) for each in took]
+    return timed
+
+
+def test_blocks_of_one_call_that_take_as_long_as_many_calls_show_work_done_ahead() -> None:
+    with pytest.raises(
+        Distrusted, match="the only call of a block takes 12 ms, a call of a long block 0.3 ms"
+    ) as raised:
+        expect_even(singles_of(0.3, *[12.0] * 10), singles_of(0.6, *[0.7] * 10))
+    assert raised.value.finding.code is ReasonCode.WORKED_AHEAD
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        ([0.6] * 10, [0.7] * 10),  # what going on after a stop costs
+        ([0.6] * 6 + [9.0] * 4, [0.7] * 10),  # a busy machine now and then
+        ([9.0] * 10, [0.7] * 4 + [9.0] * 6),  # a busy machine, on both sides
+    ],
+)
+def test_a_stop_and_a_busy_machine_are_no_work_done_ahead(ours: list[float], theirs: list[float]) -> None:
+    expect_even(singles_of(0.3, *ours), singles_of(0.6, *theirs))

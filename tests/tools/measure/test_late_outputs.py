@@ -11,6 +11,7 @@ from ridgeline.tools.records.vocabulary import DeviceKind
 
 CPU, CUDA = DeviceKind.CPU, DeviceKind.CUDA
 CALL_S, COPY_S, CALLS, BLOCKS = 5e-3, 3e-4, 12, 100
+SETS = range(CALLS)
 
 
 def gain_of(*, in_time: float, late_blocks: float = 1.0, at_once: bool = False, last_only: bool = False) -> str:
@@ -25,10 +26,10 @@ def gain_of(*, in_time: float, late_blocks: float = 1.0, at_once: bool = False, 
         late = {i for i in range(CALLS - 1) if is_late and rng.random() >= in_time and not last_only}
         late |= {CALLS - 1} if last_only else set()
         took = {}
-        for each in sets_to_collect((rng.randrange(CALLS),), CALLS, rng):
+        for each in sets_to_collect((rng.randrange(CALLS),), SETS, rng):
             work_s = len(late) * CALL_S if at_once and not took else CALL_S * (each in late and not at_once)
             took[each] = COPY_S + work_s
-        blocks.append(per_call_s(took, CALLS))
+        blocks.append(per_call_s(took, SETS))
     timed_s = CALL_S * (1 - 1 / CALLS if last_only else in_time)
     return late_work(blocks, [COPY_S] * BLOCKS * 4, call_s=timed_s, kind=CPU)
 
@@ -64,7 +65,7 @@ def test_without_collections_nothing_is_said() -> None:
 
 def test_every_call_of_a_block_is_collected_as_often_as_another_and_the_last_one_always() -> None:
     rng = random.Random(1)
-    drawn = [sets_to_collect((rng.randrange(CALLS),), CALLS, rng) for _ in range(3000)]
+    drawn = [sets_to_collect((rng.randrange(CALLS),), SETS, rng) for _ in range(3000)]
     assert all(CALLS - 1 in sets and len(sets) == RANDOM_ONES + 1 for sets in drawn)
     counts = [sum(each in sets for sets in drawn) for each in range(CALLS - 1)]
     assert max(counts) / min(counts) < 1.2
@@ -73,6 +74,8 @@ def test_every_call_of_a_block_is_collected_as_often_as_another_and_the_last_one
 
 
 def test_a_block_of_three_calls_is_collected_whole() -> None:
-    assert sorted(sets_to_collect((0,), 3, random.Random(1))) == [0, 1, 2]
-    assert sorted(sets_to_collect((2,), 3, random.Random(1))) == [0, 1, 2]
-    assert per_call_s({0: 3.0, 1: 5.0, 2: 1.0}, 3) == 3.0
+    assert sorted(sets_to_collect((8,), (8, 5, 2), random.Random(1))) == [2, 5, 8]
+    assert sorted(sets_to_collect((2,), (8, 5, 2), random.Random(1))) == [2, 5, 8]
+    assert per_call_s({8: 3.0, 5: 5.0, 2: 1.0}, (8, 5, 2)) == 3.0
+    assert sets_to_collect((4,), (4,), random.Random(1)) == [4]
+    assert per_call_s({4: 3.0}, (4,)) == 3.0

@@ -1,13 +1,15 @@
-"""Blocks: how many calls a block has and which sets they use."""
+"""Blocks of one side: what they ask for, and which seconds count."""
 
 import os
+from collections.abc import Sequence
 
 import pytest
 from tests.tools.measure.answering import Answering
 
 from ridgeline.tools.judge.messages import Renew
 from ridgeline.tools.judge.replies import Renewed
-from ridgeline.tools.measure.timed_side import LEAST_CALLS, Block, TimedSide, calls_per_block
+from ridgeline.tools.measure.block_plan import BlockPlan
+from ridgeline.tools.measure.timed_side import Block, TimedSide
 from ridgeline.tools.runner.wire import LoopTime
 
 N_SETS = 24
@@ -18,19 +20,11 @@ class CountingJudge(Answering):
 
     def __init__(self) -> None:
         super().__init__(N_SETS)
-        self.renewals = 0
+        self.orders: list[tuple[int, ...]] = []
 
-    def renew(self, _request: Renew) -> Renewed:
-        self.renewals += 1
+    def renew(self, request: Renew) -> Renewed:
+        self.orders.append(request.order)
         return Renewed(slowdown=0.0)
-
-
-@pytest.mark.parametrize("per_call_s", [1e-6, 1e-4, 6e-4, 1e-2, 1.0])
-@pytest.mark.parametrize("n_sets", [3, 11, 51, 64, 512])
-def test_a_block_never_uses_a_set_twice(per_call_s: float, n_sets: int) -> None:
-    calls = calls_per_block(per_call_s, n_sets, block_s=0.012)
-    assert LEAST_CALLS <= calls <= n_sets
-    assert calls == n_sets or calls * per_call_s >= 0.012
 
 
 class RecordingSide:
@@ -38,26 +32,23 @@ class RecordingSide:
 
     def __init__(self) -> None:
         self.pid = os.getpid()
-        self.loops: list[tuple[int, int]] = []
+        self.loops: list[tuple[int, ...]] = []
 
-    def loop(self, first_set: int, calls: int) -> LoopTime:
-        self.loops.append((first_set, calls))
+    def loop(self, sets: Sequence[int]) -> LoopTime:
+        self.loops.append(tuple(sets))
         return LoopTime(parent_s=1e-3, own_s=1e-3)
 
 
-def test_every_block_begins_with_the_set_that_its_renewal_wrote_first() -> None:
-    judge, sides = CountingJudge(), (RecordingSide(), RecordingSide())
-    timed = [TimedSide(side=s, judge=judge, is_tracked=True, calls=7 + i) for i, s in enumerate(sides)]
-    for _ in range(5):
-        for side in timed:
-            side.renew()
-            assert side.run_block(lambda sets: sets) == tuple(range(side.calls))
-    assert [side.loops for side in sides] == [[(0, 7)] * 5, [(0, 8)] * 5]
-    assert judge.renewals == 10
-
-
-def test_very_slow_kernel_needs_three_calls_a_block() -> None:
-    assert calls_per_block(2.0, 51, block_s=0.01) == 3
+def test_a_block_calls_its_sets_in_the_order_in_which_they_were_written() -> None:
+    judge, side = CountingJudge(), RecordingSide()
+    timed = TimedSide(side=side, judge=judge, is_tracked=True)
+    plan = BlockPlan(order=tuple(reversed(range(N_SETS))), calls=7)
+    timed.renew(plan.order)
+    timed.run_block(plan)
+    timed.run_block(BlockPlan(order=plan.order, calls=1), is_single=True)
+    assert judge.orders == [plan.order]
+    assert side.loops == [(23, 22, 21, 20, 19, 18, 17), (23,)]
+    assert [[b.calls for b in blocks] for blocks in (timed.blocks, timed.singles)] == [[7], [1]]
 
 
 def side_with(parent_s: float, *, is_tracked: bool, request_s: float = 0.0) -> TimedSide:

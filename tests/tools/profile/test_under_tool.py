@@ -30,12 +30,12 @@ SIGNATURE = Signature(
 
 def test_setup_is_the_wires_with_a_region_for_each_tensor() -> None:
     assert alone_setup(SIGNATURE, Path("/cache/kernel.so")).splitlines() == [
-        "setup 1",
+        "setup 2",
         "library /cache/kernel.so",
         "sets 1",
-        "region 4 256 ro",
-        "region 5 512 ro",
-        "region 6 256 rw",
+        "region 5 256 ro",
+        "region 6 512 ro",
+        "region 7 256 rw",
         "pointer input 0 0 0 float32 2 4 3 3 1",
         "scalar float64 1.5",
         "pointer parameter 1 0 0 float16 1 200 1",

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ridgeline.tools.records.module_contract import LiteralArgument, ModuleSetup, TensorArgument, TensorResult
+from ridgeline.tools.records.tickets import encode_tickets
 from ridgeline.tools.records.vocabulary import DeviceKind, ReasonCode, Role
 from ridgeline.tools.runner import wire
 from ridgeline.tools.runner.wire import (
@@ -36,8 +37,8 @@ SETUP = Setup(
     library="/a folder/kernel.so",
     n_sets=3,
     regions=(
-        RegionLine(descriptor=4, size_bytes=4096, writable=False),
-        RegionLine(descriptor=5, size_bytes=8192, writable=True),
+        RegionLine(descriptor=5, size_bytes=4096, writable=False),
+        RegionLine(descriptor=6, size_bytes=8192, writable=True),
     ),
     arguments=(
         PointerLine(
@@ -88,8 +89,11 @@ def test_native_host_has_the_first_failure_codes_in_the_same_order() -> None:
     assert native == [code.value for code in RunnerFailureCode][: len(native)]
 
 
-def test_native_host_has_the_same_socket() -> None:
+def test_native_host_has_the_same_descriptors_and_last_ticket() -> None:
     assert re.search(r"kSocket = (\d+);", WORDS)[1] == str(wire.SOCKET)
+    assert re.search(r"kTickets = (\d+);", WORDS)[1] == str(wire.TICKETS)
+    assert "uint32_t kLastTicket = ~0u;" in WORDS
+    assert encode_tickets([7]) == (7).to_bytes(4, "little") + b"\xff" * 4
 
 
 @pytest.mark.parametrize("name", ["host.cpp", "host_wire.h", "host_cpu.h", "host_cuda.h", "fault_watch.h"])
@@ -121,11 +125,11 @@ def test_a_setup_arrives_as_it_was_sent(python: PythonSetup | None) -> None:
 
 def test_the_lines_are_those_of_the_documented_protocol() -> None:
     assert SETUP.lines() == [
-        "setup 1",
+        "setup 2",
         "library /a folder/kernel.so",
         "sets 3",
-        "region 4 4096 ro",
-        "region 5 8192 rw",
+        "region 5 4096 ro",
+        "region 6 8192 rw",
         "pointer input 0 64 128 float32 2 2 4 4 1",
         "scalar float64 inf",
         "scalar int64 3.0",
@@ -148,7 +152,7 @@ def test_a_setup_without_an_end_a_known_word_or_a_library_is_refused(text: str) 
 
 
 def test_requests_and_answers_are_those_of_the_documented_protocol() -> None:
-    assert request_line(RequestWord.LOOP, "ab12", 1, 7) == "loop ab12 1 7\n"
+    assert request_line(RequestWord.RUN, "ab12", 7) == "run ab12 7\n"
     assert ready_line(64, 2) == "ready 64 2"
     assert failed_line(RunnerFailureCode.STALE_OUTPUT, "two calls") == "failed stale_output two calls"
     assert done_ns(["done", "ab12", "77"], "ab12") == 77

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 
@@ -18,6 +18,7 @@ from ridgeline.tools.judge.messages import (
     DetectChange,
     Examine,
     ExamineRepeat,
+    FindUnasked,
     Idle,
     Load,
     Loop,
@@ -43,6 +44,7 @@ from ridgeline.tools.judge.replies import (
     Renewed,
     Same,
     Touched,
+    Unasked,
 )
 from ridgeline.tools.judge.set_count import stay_in_cache
 from ridgeline.tools.judge.worker.description import describe
@@ -174,13 +176,13 @@ class Judge:
         """Compare a set's outputs with those that were examined."""
         return Changed(changed=self._examiner.changed(request.set_index))
 
-    def renew(self, _request: Renew) -> Renewed:
+    def renew(self, request: Renew) -> Renewed:
         """Give every set new inputs and poisoned outputs, and new parameters to all.
 
         slowdown = (seconds - scatter) / seconds before any candidate was there. A GPU that did other work meanwhile has a
         large one; a CPU has 0.
         """
-        return Renewed(slowdown=max(self._renew() - _RENEWAL_SCATTER_S, 0.0) / self._usual_renewal_s)
+        return Renewed(slowdown=max(self._renew(request.order) - _RENEWAL_SCATTER_S, 0.0) / self._usual_renewal_s)
 
     def _fastest_renewal_s(self) -> float:
         """Return the seconds that a renewal takes on a GPU that nobody else uses."""
@@ -189,7 +191,7 @@ class Judge:
         self._device.give_back()
         return max(fastest_s, 1e-6)
 
-    def _renew(self) -> float:
+    def _renew(self, order: Sequence[int] = ()) -> float:
         """Write new contents and return how many seconds that took."""
         self._filling = None  # frees the last draws before there are new ones
         self._book.let_go()
@@ -197,15 +199,15 @@ class Judge:
         self._device.reset_persisting_lines()
         watch = self._device.stopwatch()
         watch.start()
-        self._write_new_contents()
+        self._write_new_contents(order or range(self.memory.n_sets))
         return watch.seconds()
 
-    def _write_new_contents(self) -> None:
+    def _write_new_contents(self, order: Sequence[int]) -> None:
         label = f"renewal:{self._renewals}"
         self._book.place_parameters(self._book.parameters(label))
         filling = self._secrets.fill(label, self.memory.n_sets)
-        for index, inputs in enumerate(self.memory.inputs):
-            filling.write(index, inputs)
+        for index in order:
+            filling.write(index, self.memory.inputs[index])
             self._examiner.poison(index, nan=True)
         if stay_in_cache(self.memory.n_sets, self.memory.set_bytes, cache_bytes=self._cache_bytes):
             self._device.evict_cache(self._cache_bytes)
@@ -215,6 +217,10 @@ class Judge:
         """Grade a set after a timed loop."""
         with _contents_may_be_refused():
             return self._examiner.check(request.set_index)
+
+    def find_unasked(self, request: FindUnasked) -> Unasked:
+        """Look for an output that somebody wrote since the last renewal."""
+        return Unasked(written=tuple(each for each in request.sets if not self._examiner.is_unwritten(each)))
 
     def verify_inputs(self, request: VerifyInputs) -> Intact:
         """Compare a set's inputs with what they were given: a GPU's runner could open them for writing."""
@@ -240,7 +246,7 @@ class Judge:
     def loop(self, request: Loop) -> Looped:
         """Time the reference over rotating sets."""
         with _contents_may_be_refused():
-            return Looped(own_s=self._modes.loop(request.mode, request.first_set, request.calls))
+            return Looped(own_s=self._modes.loop(request.mode, request.sets))
 
 
 class ContentsRefusedError(ProblemError):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.user_code import one_line
 from ridgeline.tools.records.reference_mode import ReferenceMode
+from ridgeline.tools.records.tickets import draw_tickets, encode_tickets
 
 
 class ReferenceModes:
@@ -27,6 +29,7 @@ class ReferenceModes:
         self._compiled: dict[ReferenceMode, Callable[..., Any]] = {}
         self._arguments = [reference.arguments(inputs) for inputs in memory.inputs]
         self._results: list[Any] = [None] * memory.n_sets
+        self._drawn, self._tickets = os.pipe()
 
     def prepare(self, mode: ReferenceMode, inputs: Tensors) -> Tensors:
         """Return the outputs of one call in this mode, compiled first where the mode needs it.
@@ -43,17 +46,19 @@ class ReferenceModes:
         except Exception as error:  # inductor raises whatever its compiler stack does: it is a baseline that failed
             raise EngineError(f"{mode}: {one_line(error)}") from error
 
-    def loop(self, mode: ReferenceMode, first_set: int, calls: int) -> float:
-        """Call the reference over rotating sets and return the seconds that took, by this process's or the device's clock.
+    def loop(self, mode: ReferenceMode, sets: Sequence[int]) -> float:
+        """Call the reference on each set and return the seconds that took, by this process's or the device's clock.
 
-        Each set's result is held until the set comes again, so that outputs rotate through memory as a kernel's do.
+        Each set's result is held until the set comes again, so that outputs rotate through memory as a kernel's do. Sets
+        are drawn as tickets, as a runner draws them, so that a ticket costs both sides alike.
         """
-        call, arguments, results, n = self._call(mode), self._arguments, self._results, self._memory.n_sets
+        call, arguments, results = self._call(mode), self._arguments, self._results
+        os.write(self._tickets, encode_tickets(sets))
         watch = self._memory.device.stopwatch()
         with _set_for(mode):
             watch.start()
-            for i in range(first_set, first_set + calls):
-                results[i % n] = call(*arguments[i % n])
+            for index in draw_tickets(self._drawn):
+                results[index] = call(*arguments[index])
             return watch.seconds()
 
     def forget_results(self) -> None:

@@ -92,39 +92,39 @@ class Server {
         for (;;) {
             std::istringstream in(lines.next());
             std::string word, nonce;
-            size_t first = 0, calls = 1;
+            size_t set = 0;
             in >> word;
             if (word == wire::request::kQuit) return;
-            in >> nonce >> first;
-            if (word == wire::request::kLoop || word == wire::request::kCapture) in >> calls;
-            const int64_t result = answer(word, first, calls);
+            in >> nonce >> set;
+            const int64_t result = answer(word, set);
             say(std::string(wire::answer::kDone) + " " + nonce + " " + std::to_string(result));
         }
     }
 
    private:
-    int64_t answer(const std::string &word, size_t first, size_t calls) {
+    int64_t answer(const std::string &word, size_t set) {
         if (word == wire::request::kCollect) return 0;  // outputs are written in place
         if (word == wire::request::kCapture) {
             if (!device_.begin_capture()) return 0;
-            call_all(first, calls);
+            call_by_tickets();
             return device_.end_capture() ? 1 : 0;
         }
         device_.start();
         if (word == wire::request::kReplay)
             device_.replay();
+        else if (word == wire::request::kLoop)
+            call_by_tickets();
         else
-            call_all(first, calls);
+            call(set);
         return device_.stop();
     }
 
-    void call_all(size_t first, size_t calls) {
-        size_t set = first % setup_.sets;
-        for (size_t i = 0; i < calls; ++i) {
-            candidate_.call(sets_[set], setup_.scalars, workspace_, device_.stream());
-            if (++set == setup_.sets) set = 0;
-        }
+    // Each call's set is unknown until the call: the candidate could work ahead for those that it can read.
+    void call_by_tickets() {
+        for (uint32_t set = next_ticket(); set != wire::kLastTicket; set = next_ticket()) call(set);
     }
+
+    void call(size_t set) { candidate_.call(sets_.at(set), setup_.scalars, workspace_, device_.stream()); }
 
     Device &device_;
     const Setup &setup_;

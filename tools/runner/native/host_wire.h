@@ -1,6 +1,7 @@
 // The native host's end of the runner's wire: lines, and the set-up that they hold. docs/runner-protocol.md describes it.
 #pragma once
 
+#include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -54,6 +55,15 @@ class Lines {
     int fd_;
     std::string pending_;
 };
+
+inline uint32_t next_ticket() {
+    uint32_t set = 0;
+    ssize_t n = 0;
+    do n = read(wire::kTickets, &set, sizeof set);
+    while (n < 0 && errno == EINTR);
+    if (n != sizeof set) _exit(0);  // the parent closed the pipe
+    return set;
+}
 
 struct RegionSpec {
     int fd = -1;

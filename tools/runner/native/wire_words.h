@@ -2,9 +2,13 @@
 // Words that only Python runners hear or say are left out.
 #pragma once
 
+#include <stdint.h>
+
 namespace wire {
 
 constexpr int kSocket = 3;
+constexpr int kTickets = 4;            // the sets of a loop's calls, one by one
+constexpr uint32_t kLastTicket = ~0u;  // stands after the last call's
 
 namespace setup {  // the first word of a line
 inline constexpr char kSetup[] = "setup";

@@ -16,8 +16,10 @@ from typing import Any
 
 import torch
 
+from ridgeline.tools.records.tickets import TicketsLost, draw_tickets
 from ridgeline.tools.runner.wire import (
     SOCKET,
+    TICKETS,
     AnswerWord,
     RequestWord,
     RunnerFailureCode,
@@ -87,7 +89,7 @@ class Caller:
         if verb == RequestWord.RUN:
             return self._run(int(words[0]))
         if verb == RequestWord.LOOP:
-            return self._loop(int(words[0]), int(words[1]))
+            return self._loop()
         if verb == RequestWord.COLLECT:
             self._write(int(words[0]), self._checked(self._kept[int(words[0])]))
             return 0
@@ -108,18 +110,18 @@ class Caller:
         self._write(set_index, outputs)
         return elapsed_ns
 
-    def _loop(self, first: int, calls: int) -> int:
-        """Call over rotating sets; hold each result until its set comes again, as the judge holds eager's.
+    def _loop(self) -> int:
+        """Call on the sets of the block's tickets; hold each result until its set comes again, as the judge holds eager's.
 
-        Neither this process nor the candidate knows which results will be looked at.
+        Neither this process nor the candidate knows which set comes next and which results will be looked at.
         """
-        bound, sets, kept = self._candidate.calls, self._setup.n_sets, self._kept
-        index = first % sets
+        bound, kept = self._candidate.calls, self._kept
         self._device.start()
         try:
-            for _ in range(calls):
+            for index in draw_tickets(TICKETS):
                 kept[index] = bound[index]()
-                index = index + 1 if index + 1 < sets else 0
+        except TicketsLost:
+            os._exit(0)  # the parent is gone
         except Exception as error:
             raise _raised(error) from error
         return self._device.stop()

@@ -297,7 +297,7 @@ def test_references_in_bf16_with_integer_inputs_and_buffers_load(tmp_path: Path)
         assert [a.name for a in judge.problem.description.signature.args] == ["x", "index", "table", "out"]
         assert judge.ask(PrepareMode(mode=ReferenceMode.EAGER)).measured is PrecisionClass.BF16
         judge.ask(Renew())
-        judge.ask(Loop(mode=ReferenceMode.EAGER, first_set=1, calls=5))
+        judge.ask(Loop(mode=ReferenceMode.EAGER, sets=(1, 2, 0)))
 
 
 def test_a_judge_that_dies_is_an_engine_error(tmp_path: Path) -> None:
@@ -345,7 +345,7 @@ def test_only_loading_blames_the_reference(tmp_path: Path) -> None:
     with judging(source, tmp_path) as judge:
         judge.ask(Prepare(trial="nominal_0", set_index=0, nan=True))
         switch.touch()
-        for request in (Check(set_index=0), Loop(mode=ReferenceMode.EAGER, first_set=0, calls=1)):
+        for request in (Check(set_index=0), Loop(mode=ReferenceMode.EAGER, sets=(0,))):
             with pytest.raises(EngineError, match=f"{operation(type(request))}: .*no memory"):
                 judge.ask(request)
         switch.unlink()
@@ -406,7 +406,7 @@ def test_a_problem_that_does_not_fit_the_gpu_is_one_line_with_the_remedy(body: s
 def test_contents_that_the_reference_refuses_are_the_problem_s_fault_and_told_in_one_line() -> None:
     with pytest.raises(ProblemError, match=r"refuses contents .* _LinAlgError") as caught, _contents_may_be_refused():
         torch.linalg.cholesky(torch.zeros(2, 2))
-    failed = failure(caught.value, Loop(mode=ReferenceMode.EAGER, first_set=0, calls=1))
+    failed = failure(caught.value, Loop(mode=ReferenceMode.EAGER, sets=(0,)))
     assert (failed.code, "\n" in failed.message) == (JudgeFailureCode.PROBLEM, False)
     with pytest.raises(RuntimeError, match="no room"), _contents_may_be_refused():
         raise RuntimeError("no room")

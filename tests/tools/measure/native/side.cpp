@@ -1,5 +1,5 @@
 // A trusted stand-in for a runner: out = 3 x + 1 over sets in a shared file, honest or with one named way to cheat.
-//   side FILE N_SETS ELEMENTS WORK MODE      then on stdin: "loop FIRST CALLS"  ->  "done OWN_NS"
+//   side FILE N_SETS ELEMENTS WORK MODE      then on stdin: "loop CALLS SET…"  ->  "done OWN_NS"
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -38,8 +38,9 @@ static void remembered(const float* x, float* out, long key) {
     }
 }
 
+static std::atomic<long> turns{0};
 static void background() {
-    for (;;) {
+    for (;; ++turns) {
         if (mode == "late") {
             float* out = handed_out.exchange(nullptr);
             if (out) honest(handed_in.load(), out);
@@ -67,6 +68,15 @@ static void call(const float* x, float* out, long number, long loops) {
     honest(x, out);
 }
 
+static float* memory;
+static float* at(int set) { return memory + 2 * elements * set; }
+
+static std::vector<std::vector<float>> privately;
+static void work_privately(int n_sets) {
+    privately.assign(n_sets, std::vector<float>(elements));
+    for (int set = 0; set < n_sets; ++set) honest(at(set), privately[set].data());
+}
+
 static long now_ns() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
 int main(int, char** argv) {
@@ -76,17 +86,27 @@ int main(int, char** argv) {
     mode = argv[5];
     size_t bytes = 2 * elements * n_sets * sizeof(float);
     int file = open(argv[1], O_RDWR);
-    float* memory = (float*)mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    memory = (float*)mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (memory == MAP_FAILED) return 1;
     if (mode == "spins" || mode == "late") std::thread(background).detach();
     long number = 0, loops = 0;
-    int first, calls;
-    while (scanf(" loop %d %d", &first, &calls) == 2) {
+    int calls;
+    while (scanf(" loop %d", &calls) == 1) {
+        std::vector<int> sets(calls);
+        for (int& set : sets)
+            if (scanf("%d", &set) != 1) return 1;
         long start = now_ns();
         if (mode == "dawdles" && calls > 1 && loops % 3 == 1) usleep(20000);
-        for (int i = 0; i < calls; ++i) {
-            float* x = memory + 2 * elements * ((first + i) % n_sets);
-            call(x, x + elements, number++, loops);
+        if (mode == "works_ahead")
+            for (int set = 0; set < n_sets; ++set) honest(at(set), at(set) + elements);
+        if (mode == "works_privately") work_privately(n_sets);
+        for (int set : sets) {
+            if (mode == "works_ahead") continue;
+            if (mode == "works_privately") {
+                memcpy(at(set) + elements, privately[set].data(), elements * sizeof(float));
+                continue;
+            }
+            call(at(set), at(set) + elements, number++, loops);
         }
         ++loops;
         long own = now_ns() - start;

@@ -226,9 +226,9 @@ LAZY = (
     + """
 import sys
 runner = sys.modules["__main__"]
-def loop(self, first, calls):
-    self._first = first
-    start = runner.Device = __import__("time").perf_counter_ns()
+def loop(self):
+    start = __import__("time").perf_counter_ns()
+    calls = len([*runner.draw_tickets(runner.TICKETS)])
     while __import__("time").perf_counter_ns() - start < calls * 200_000:
         pass
     return calls * 200_000

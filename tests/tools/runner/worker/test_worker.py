@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from ridgeline.tools.machine.python_env import python_path
+from ridgeline.tools.records.tickets import encode_tickets
 from ridgeline.tools.runner.native_host import fault_watcher
 from ridgeline.tools.sandbox.python import package_paths, python_command
 from ridgeline.tools.sandbox.sandbox import Confined, Limits, Sandbox, SandboxedProcess
@@ -66,16 +67,18 @@ class Parent:
         self.memory = Memory()
         self.wire, theirs = socket.socketpair()
         self.wire.settimeout(60)
-        inside = {3: theirs.fileno()} | {4 + i: descriptor for i, descriptor in enumerate(self.memory.files)}
+        drawn, self.tickets = os.pipe()
+        inside = {3: theirs.fileno(), 4: drawn} | {5 + i: descriptor for i, descriptor in enumerate(self.memory.files)}
         watcher = fault_watcher(library.parents[3])
         self.process: SandboxedProcess = sandbox.start(
             confined(library, watcher), pass_fds=inside, stdout=subprocess.DEVNULL
         )
         theirs.close()
+        os.close(drawn)
         sizes = [len(mapped) for mapped in self.memory.maps]
         self.say(
-            f"setup 1\nlibrary {library}\ndevice cpu\nwatcher {watcher}\nsets {SETS}\n"
-            f"region 4 {sizes[0]} ro\nregion 5 {sizes[1]} ro\nregion 6 {sizes[2]} rw\n"
+            f"setup 2\nlibrary {library}\ndevice cpu\nwatcher {watcher}\nsets {SETS}\n"
+            f"region 5 {sizes[0]} ro\nregion 6 {sizes[1]} ro\nregion 7 {sizes[2]} rw\n"
             f"pointer input 0 0 {PAGE} float32 2 {ROWS} {COLS} {COLS} 1\n"
             f"scalar int64 {float(mode)}\n"
             f"pointer parameter 1 0 0 float32 1 {COLS} 1\n"
@@ -101,6 +104,7 @@ class Parent:
     def close(self) -> None:
         self.process.close()
         self.wire.close()
+        os.close(self.tickets)
         self.memory.close()
 
 
@@ -126,7 +130,8 @@ def test_an_honest_extension_runs_loops_and_hands_over_its_kept_outputs(honest: 
         assert honest.ask(f"run n{i} {i}").startswith(f"done n{i} ")
         assert set(honest.memory.output(i)) == {2.0 * (i + 1) + 1}
     honest.memory.maps[2][:] = bytes(len(honest.memory.maps[2]))
-    word, nonce, elapsed_ns = honest.ask("loop abc 1 7").split()
+    os.write(honest.tickets, encode_tickets((1, 0)))
+    word, nonce, elapsed_ns = honest.ask("loop abc").split()
     assert (word, nonce) == ("done", "abc")
     assert int(elapsed_ns) > 0
     assert set(honest.memory.output(1)) == {0.0}  # nothing is copied while the clock runs

@@ -116,6 +116,11 @@ class Examiner:
             fill_words(view, word)
         self._words[set_index] = words
 
+    def is_unwritten(self, set_index: int) -> bool:
+        """Return whether a set's outputs hold nothing but the poison."""
+        words = zip(self._memory.outputs[set_index], self._words[set_index], strict=True)
+        return all(bool(missing_elements(view, word).all()) for view, word in words)
+
     def _missing(self, set_index: int, expected: tuple[Expected, ...]) -> Missing | None:
         outputs = self._memory.outputs[set_index]
         for name, view, word, want in zip(self._names, outputs, self._words[set_index], expected, strict=True):
