@@ -1,6 +1,7 @@
 # `make demo` and `make test` set themselves up once and do nothing more the next time; .ci/setup says what is missing.
 SHELL := /bin/bash
 VENV ?= .venv
+unexport PYTHONDONTWRITEBYTECODE  # the tests start hundreds of processes
 BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.stamp-runtime
 DEV := $(VENV)/.stamp-dev
