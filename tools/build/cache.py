@@ -7,12 +7,12 @@ again, and no publication waits for an fsync.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import logging
 import os
 import shutil
-import stat
 import tempfile
 import time
 from collections.abc import Iterator
@@ -244,13 +244,15 @@ def _make_folder(shard: Path) -> None:
 
 def _copy_library(library: Path, to: Path) -> None:
     """Copy what the confined compiler left, following no link that a source could have made it leave."""
-    descriptor = os.open(library, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(descriptor, "rb") as source:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST_LIBRARY_BYTES:
-            raise StorageError(f"{library.name}: not an ordinary file of at most {LARGEST_LIBRARY_BYTES >> 20} MiB")
-        with to.open("wb") as target:
-            shutil.copyfileobj(source, target)
+    refusal = f"{library.name}: not an ordinary file of at most {LARGEST_LIBRARY_BYTES >> 20} MiB"
+    with contextlib.ExitStack() as stack:
+        try:
+            source = stack.enter_context(open_ordinary(library))
+        except OSError as error:
+            raise StorageError(refusal) from error
+        if os.fstat(source.fileno()).st_size > LARGEST_LIBRARY_BYTES:
+            raise StorageError(refusal)
+        shutil.copyfileobj(source, stack.enter_context(to.open("wb")))
     to.chmod(0o755)
 
 

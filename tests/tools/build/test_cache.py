@@ -143,7 +143,7 @@ def test_a_library_that_is_a_link_is_not_taken(tmp_path: Path) -> None:
     secret.write_text("key")
     link = tmp_path / "kernel.so"
     link.symlink_to(secret)
-    with pytest.raises(StorageError):
+    with pytest.raises(StorageError, match="not an ordinary file"):
         BuildCache(tmp_path / "cache").publish(built(), link)
 
 
