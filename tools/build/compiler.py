@@ -15,7 +15,7 @@ from ridgeline.tools.build.cache import BuildCache
 from ridgeline.tools.build.interfaces import BUILDS, refuse
 from ridgeline.tools.build.messages import explain_limit, explain_log, plain_log, tells_of_cpu_limit, trim_log
 from ridgeline.tools.build.ninja_batch import STATUS_FD, BuildCommand, BuildOutcome, run_batch
-from ridgeline.tools.build.recipe import OUTPUT, WALL_PER_CPU, Recipe, refused_key
+from ridgeline.tools.build.recipe import OUTPUT, Recipe, refused_key
 from ridgeline.tools.build.toolchain import Toolchain, toolchain_for
 from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.errors import EngineError, StorageError
@@ -123,7 +123,7 @@ class Compiler:
     def _command(self, job: _Job) -> BuildCommand:
         """Return the job's command, confined to its own folder and the toolchain."""
         limits = Limits(
-            wall_s=job.recipe.cpu_s * WALL_PER_CPU,
+            wall_s=job.recipe.wall_s,
             cpu_s=job.recipe.cpu_s,
             memory_bytes=job.recipe.memory_bytes,
             file_bytes=OUTPUT_BYTES,
@@ -181,7 +181,8 @@ def _failure(outcome: BuildOutcome, log: str, recipe: Recipe, arch: str) -> Find
     if not ended.was_started:
         raise EngineError(f"a build could not be run: sandbox: {ended.message}")
     if ended.limit is Limit.WALL or tells_of_cpu_limit(log):
-        reason = f"the compiler was stopped after {recipe.cpu_s} s: simplify the source"
+        after_s = recipe.wall_s if ended.limit is Limit.WALL else recipe.cpu_s
+        reason = f"the compiler was stopped after {after_s:g} s: simplify the source"
         return Finding(code=ReasonCode.COMPILER_TIMEOUT, reason=reason)
     if ended.limit is not Limit.NONE:
         reason = f"the compiler was stopped: {ended.message.removeprefix('killed: ')}"

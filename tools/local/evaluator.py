@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -30,6 +31,7 @@ from ridgeline.tools.records.finding import CandidateFault, faults_of
 from ridgeline.tools.records.problem import Description, Device, Target
 from ridgeline.tools.records.results import Baselines, Comparison, FailedComparison, Profile, Timing, Verdict
 from ridgeline.tools.records.vocabulary import Label, ReasonCode, Sanitizers
+from ridgeline.tools.runner.deadline import Deadline
 from ridgeline.tools.runner.failures import RunnerFailure
 from ridgeline.tools.runner.process import RunnerProcess
 from ridgeline.tools.sandbox.sandbox import UNSAFE_VARIABLE, Sandbox, Tier, probe_sandbox
@@ -58,10 +60,11 @@ class Evaluator:
         started = time.perf_counter()
         if task.sanitized and task.problem.device.kind.sanitizers is Sanitizers.TOOL:
             return self._examine(task, session)
+        deadline = Deadline(task.candidate_s, "verification")
         verdict = session.again_if_killed(
             lambda: verify_candidate(
                 session.judge,
-                lambda: session.runner(task, then_next=True),
+                lambda: session.runner(task, deadline, then_next=True),
                 tolerance=task.problem.tolerance,
                 interface=task.problem.interface,
                 extra_trials=task.extra_trials,
@@ -90,22 +93,23 @@ class Evaluator:
         measured again, and where the floor fell the candidate is timed once more.
         """
         session = self._session(task.problem)
-        timing = session.again_if_killed(lambda: self._time(task, session))
+        deadline = Deadline(task.candidate_s, "timing")  # over all attempts: a candidate can cause each of them
+        timing = session.again_if_killed(lambda: self._time(task, session, deadline))
         if timing.reason_code is ReasonCode.BELOW_FLOOR:
             before = session.floor(task.problem)
             ceilings(task.problem.device, again=True)
             if session.floor(task.problem).floor_ms < before.floor_ms:
-                timing = session.again_if_killed(lambda: self._time(task, session))
+                timing = session.again_if_killed(lambda: self._time(task, session, deadline))
         session.start_ahead(task)
         return timing
 
-    def _time(self, task: BenchmarkTask, session: ProblemSession) -> Timing:
+    def _time(self, task: BenchmarkTask, session: ProblemSession, deadline: Deadline) -> Timing:
         judge = session.judge
         session.park()
         # before the candidate's process exists: it could be at work meanwhile, and have more taken off its time
         floor, request_s = session.floor(task.problem), session.request_s(task.problem, task.build)
         try:
-            with session.runner(task) as runner:
+            with session.runner(task, deadline) as runner:
                 timing = time_candidate(
                     runner,
                     ReferenceSide(judge, eager_mode(task.problem.device.kind, task.verdict.precision_class)),
@@ -123,9 +127,12 @@ class Evaluator:
     def compare(self, task: CompareTask) -> Comparison | FailedComparison:
         """Time two candidates in one alternating run."""
         session = self._session(task.problem)
-        return session.again_if_killed(lambda: self._compare(task, session))
+        deadlines = [Deadline(task.candidate_s / 2, "the comparison") for _ in range(2)]
+        return session.again_if_killed(lambda: self._compare(task, session, deadlines))
 
-    def _compare(self, task: CompareTask, session: ProblemSession) -> Comparison | FailedComparison:
+    def _compare(
+        self, task: CompareTask, session: ProblemSession, deadlines: Sequence[Deadline]
+    ) -> Comparison | FailedComparison:
         judge = session.judge
         pairs = (task.first, task.first_build), (task.second, task.second_build)
         tasks = [VerifyTask(problem=task.problem, candidate=c, build=b, purpose=task.purpose) for c, b in pairs]
@@ -133,7 +140,9 @@ class Evaluator:
         request_s = session.request_s(task.problem, task.first_build)
         try:
             with contextlib.ExitStack() as runners:
-                first, second = (_entered(runners, session, each, contender=i) for i, each in enumerate(tasks))
+                first, second = (
+                    _entered(runners, session, each, deadlines[i], contender=i) for i, each in enumerate(tasks)
+                )
                 return compare_sides(
                     first,
                     second,
@@ -232,11 +241,11 @@ class Evaluator:
 
 
 def _entered(
-    runners: contextlib.ExitStack, session: ProblemSession, task: VerifyTask, *, contender: int
+    runners: contextlib.ExitStack, session: ProblemSession, task: VerifyTask, deadline: Deadline, *, contender: int
 ) -> RunnerProcess:
     """Return the runner of one of two candidates, which ends with the stack."""
     with faults_of(contender):
-        return runners.enter_context(session.runner(task))
+        return runners.enter_context(session.runner(task, deadline))
 
 
 def _native_library(task: ProfileTask) -> Path | None:

@@ -86,6 +86,8 @@ def sets_to_collect(chosen: Sequence[int], calls: int, rng: random.Random) -> li
 def per_call_s(took_s: dict[int, float], calls: int) -> float:
     """Return the mean seconds of collecting one output; the random calls stand for every call but the last."""
     before = [seconds for each, seconds in took_s.items() if each != calls - 1]
+    if not before:  # a block of one call
+        return took_s[calls - 1]
     return ((calls - 1) * mean(before) + took_s[calls - 1]) / calls
 
 

@@ -23,6 +23,7 @@ from ridgeline.tools.measure.statistics import percentile
 from ridgeline.tools.runner.wire import LoopTime
 
 LEAST_CALLS = MIN_SETS
+LONG_BLOCK_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,15 +32,17 @@ class WarmUp:
 
     calls: int = 10
     seconds: float = 0.2
-    limit_s: float = 3.0  # a very slow side stops here, after three calls
+    limit_s: float = 3.0  # a very slow side stops here after three calls, and at thrice this after one
 
 
 def calls_per_block(per_call_s: float, n_sets: int, *, block_s: float) -> int:
     """Return the calls of a block: enough to last `block_s`, at most one on each set, at least three.
 
-    Three sets always exist.
+    Three sets always exist. A block of fewer calls lasts LONG_BLOCK_S: what a request costs is nothing beside it, and an
+    interval's six pairs of blocks have to fit into the time that a timing may wait for a candidate.
     """
-    return max(LEAST_CALLS, min(math.ceil(block_s / per_call_s), n_sets))
+    least = max(1, min(LEAST_CALLS, math.ceil(LONG_BLOCK_S / per_call_s)))
+    return max(least, min(math.ceil(block_s / per_call_s), n_sets))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +105,7 @@ class TimedSide:
 
     @staticmethod
     def _is_warm(warm_up: WarmUp, done: int, spent: float, n_sets: int) -> bool:
-        if spent >= warm_up.limit_s and done >= 3:
+        if spent >= (warm_up.limit_s if done >= LEAST_CALLS else 3 * warm_up.limit_s):
             return True
         return done >= max(warm_up.calls, n_sets) and spent >= warm_up.seconds
 

@@ -6,6 +6,7 @@ come. Whatever goes wrong is a RunnerFailure: data about the candidate.
 
 from __future__ import annotations
 
+import math
 import os
 import secrets
 import time
@@ -15,21 +16,37 @@ from ridgeline.tools.judge.process import LoadedProblem
 from ridgeline.tools.machine.process_use import Threads
 from ridgeline.tools.records.vocabulary import ReasonCode
 from ridgeline.tools.runner.connection import ConnectionClosed, ProtocolBroken, RunnerConnection
+from ridgeline.tools.runner.deadline import Deadline
 from ridgeline.tools.runner.failures import Moment, RunnerFailure, explain_end, explain_failed, last_words, violation
 from ridgeline.tools.runner.start import RunnerPlan, RunnerStart
 from ridgeline.tools.runner.wire import AnswerWord, LoopTime, RequestWord, done_ns, request_line
 from ridgeline.tools.sandbox.sandbox import Sandbox
 
 _EXIT_WAIT_S = 5.0
+_FEW_CALLS = 3  # of a slow kernel in one loop, at most; one of many calls lasts milliseconds
+_MANY_CALLS_S = 10.0
+
+
+def loop_limit_s(calls: int, call_timeout_s: float) -> float:
+    """Return how long a loop may take: as many times the longest call as it has calls, where these are few."""
+    return min(max(2, calls) * call_timeout_s, max(_FEW_CALLS * call_timeout_s, _MANY_CALLS_S))
 
 
 class RunnerProcess:
     """One candidate, loaded and ready to be called."""
 
     def __init__(
-        self, sandbox: Sandbox, plan: RunnerPlan, problem: LoadedProblem, *, ahead: RunnerStart | None = None
+        self,
+        sandbox: Sandbox,
+        plan: RunnerPlan,
+        problem: LoadedProblem,
+        *,
+        ahead: RunnerStart | None = None,
+        deadline: Deadline | None = None,
     ) -> None:
         """Start a runner or take `ahead`, hand over the judge's memory, and wait until the candidate is loaded.
+
+        Waiting for the candidate is charged to `deadline`; None: for a library that is not a candidate's.
 
         Raises:
             RunnerFailure: the candidate failed while it was loaded.
@@ -37,6 +54,7 @@ class RunnerProcess:
         """
         self._problem = problem
         self._plan = plan
+        self._deadline = deadline or Deadline(math.inf, "nothing")
         self._moment = Moment(phase="while it was loaded")
         self.was_killed = False  # SIGKILL ended it which no limit of ours sent
         started = time.perf_counter()
@@ -77,7 +95,9 @@ class RunnerProcess:
             RunnerFailure: it died, hung or broke the protocol.
         """
         self._moment = Moment(phase=self._moment.phase)
-        return self._request(RequestWord.LOOP, first_set, calls, timeout_s=2 * self._plan.call_timeout_s)
+        return self._request(
+            RequestWord.LOOP, first_set, calls, timeout_s=loop_limit_s(calls, self._plan.call_timeout_s)
+        )
 
     def capture(self, first_set: int, calls: int) -> bool:
         """Record `calls` rotating calls into a CUDA graph without running them; False where they cannot be recorded.
@@ -153,7 +173,7 @@ class RunnerProcess:
         start = time.perf_counter()
         self.cont()
         self._send(request)
-        words = self._answer(timeout_s, ReasonCode.CALL_TIMEOUT)
+        words = self._candidates_answer(timeout_s, ReasonCode.CALL_TIMEOUT)
         self._process.stop()
         signalled_s = time.perf_counter() - start
         self._expect_rest()
@@ -164,10 +184,14 @@ class RunnerProcess:
         return LoopTime(parent_s=elapsed_s, own_s=own_ns / 1e9)
 
     def _expect_rest(self) -> None:
-        deadline = time.monotonic() + self._plan.call_timeout_s
+        until = time.monotonic() + min(self._plan.call_timeout_s, self._deadline.left_s)
+        with self._deadline.charged():
+            self._await_rest(until)
+
+    def _await_rest(self, until: float) -> None:
         while not self._threads.are_at_rest():
             os.sched_yield()  # a thread may need this very core to stop: 0.2 ms, and up to 4 ms without the yield
-            if time.monotonic() > deadline:
+            if time.monotonic() > until:
                 self._process.kill()
                 reason = "a thread went on in a system call after the answer: finish all work before returning"
                 raise RunnerFailure(ReasonCode.BACKGROUND_WORK, reason)
@@ -182,7 +206,7 @@ class RunnerProcess:
             self._expect(AnswerWord.MAPPED)
         except RunnerFailure as failure:  # no candidate is loaded yet
             raise EngineError(f"a runner could not be made ready: {failure}") from failure
-        words = self._answer(self._plan.load_timeout_s, ReasonCode.LOAD_TIMEOUT)
+        words = self._candidates_answer(self._plan.load_timeout_s, ReasonCode.LOAD_TIMEOUT)
         if words[0] != AnswerWord.READY or len(words) != 3:
             raise violation(f"{' '.join(words)!r} instead of ready")
 
@@ -211,6 +235,18 @@ class RunnerProcess:
         except ConnectionClosed as error:
             raise self._ended() from error
 
+    def _candidates_answer(self, timeout_s: float, on_timeout: ReasonCode) -> list[str]:
+        """Return the words of the next line, for which the candidate works, within what is left of its time.
+
+        Raises:
+            RunnerFailure: the line tells of a failure, or there is none.
+        """
+        left_s = self._deadline.left_s
+        with self._deadline.charged():
+            if timeout_s <= left_s:
+                return self._answer(timeout_s, on_timeout)
+            return self._answer(left_s, ReasonCode.EVALUATION_DEADLINE)
+
     def _answer(self, timeout_s: float, on_timeout: ReasonCode) -> list[str]:
         """Return the words of the next line.
 
@@ -221,6 +257,8 @@ class RunnerProcess:
             words = self._connection.words(timeout_s)
         except TimeoutError as error:
             self._process.kill()
+            if on_timeout is ReasonCode.EVALUATION_DEADLINE:
+                raise self._deadline.passed(self._moment.phase) from error
             reason = f"no answer within {timeout_s:g} s {self._moment.phase}: stopped"
             raise RunnerFailure(on_timeout, reason) from error
         except ProtocolBroken as error:

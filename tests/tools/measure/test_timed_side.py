@@ -7,7 +7,7 @@ from tests.tools.measure.answering import Answering
 
 from ridgeline.tools.judge.messages import Renew
 from ridgeline.tools.judge.replies import Renewed
-from ridgeline.tools.measure.timed_side import LEAST_CALLS, Block, TimedSide, calls_per_block
+from ridgeline.tools.measure.timed_side import LEAST_CALLS, Block, TimedSide, WarmUp, calls_per_block
 from ridgeline.tools.runner.wire import LoopTime
 
 N_SETS = 24
@@ -25,7 +25,7 @@ class CountingJudge(Answering):
         return Renewed(slowdown=0.0)
 
 
-@pytest.mark.parametrize("per_call_s", [1e-6, 1e-4, 6e-4, 1e-2, 1.0])
+@pytest.mark.parametrize("per_call_s", [1e-6, 1e-4, 6e-4, 1e-2, 0.3])
 @pytest.mark.parametrize("n_sets", [3, 11, 51, 64, 512])
 def test_a_block_never_uses_a_set_twice(per_call_s: float, n_sets: int) -> None:
     calls = calls_per_block(per_call_s, n_sets, block_s=0.012)
@@ -56,8 +56,20 @@ def test_every_block_begins_with_the_set_that_its_renewal_wrote_first() -> None:
     assert judge.renewals == 10
 
 
-def test_very_slow_kernel_needs_three_calls_a_block() -> None:
-    assert calls_per_block(2.0, 51, block_s=0.01) == 3
+def test_a_slow_kernel_needs_three_calls_a_block_and_a_very_slow_one_as_many_as_last_a_second() -> None:
+    assert [calls_per_block(call_s, 51, block_s=0.01) for call_s in (0.1, 0.4, 0.6, 2.0, 20.0)] == [3, 3, 2, 1, 1]
+
+
+@pytest.mark.parametrize(("call_s", "most_s"), [(1.0, 3.0), (1.9, 5.7), (7.0, 14.0), (20.0, 20.0)])
+def test_the_warm_up_of_a_very_slow_kernel_is_a_call_or_three(call_s: float, most_s: float) -> None:
+    class Slow(RecordingSide):
+        def loop(self, first_set: int, calls: int) -> LoopTime:
+            super().loop(first_set, calls)
+            return LoopTime(parent_s=calls * call_s, own_s=calls * call_s)
+
+    side = Slow()
+    TimedSide(side=side, judge=CountingJudge(), is_tracked=True).warm_up(WarmUp(), block_s=0.012)
+    assert sum(calls for _, calls in side.loops) * call_s <= most_s
 
 
 def side_with(parent_s: float, *, is_tracked: bool, request_s: float = 0.0) -> TimedSide:
