@@ -17,6 +17,7 @@ from ridgeline.tools.engine import BaselineTask, BenchmarkTask, CompareTask, Des
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.local.measured_device import measured
 from ridgeline.tools.local.problem_session import ProblemSession
+from ridgeline.tools.machine.mapped_code import mapped_code
 from ridgeline.tools.machine.places import default_cache_dir
 from ridgeline.tools.measure.baselines import measure_baselines, measure_next
 from ridgeline.tools.measure.benchmark import TimingSettings, compare_sides, time_candidate
@@ -27,10 +28,11 @@ from ridgeline.tools.measure.sides import ReferenceSide, eager_mode
 from ridgeline.tools.measure.verify import verify_candidate
 from ridgeline.tools.profile.profiler import profile_candidate
 from ridgeline.tools.profile.sanitizer import examine
+from ridgeline.tools.profile.vendor_code import foreign_code
 from ridgeline.tools.records.finding import CandidateFault, faults_of
 from ridgeline.tools.records.problem import Description, Device, Target
 from ridgeline.tools.records.results import Baselines, Comparison, FailedComparison, Profile, Timing, Verdict
-from ridgeline.tools.records.vocabulary import Label, ReasonCode, Sanitizers
+from ridgeline.tools.records.vocabulary import Label, ReasonCode, Sanitizers, Status
 from ridgeline.tools.runner.deadline import Deadline
 from ridgeline.tools.runner.failures import RunnerFailure
 from ridgeline.tools.runner.process import RunnerProcess
@@ -120,7 +122,8 @@ class Evaluator:
                     request_s=request_s,
                     observe=self._device.observe,
                 )
-                return with_graph_time(replace(timing, load_s=runner.load_s), runner, judge)
+                timing = replace(timing, load_s=runner.load_s)
+                return with_graph_time(_with_foreign_code(timing, runner, task), runner, judge)
         except RunnerFailure as fault:
             return Timing.failed(fault.finding)
 
@@ -246,6 +249,18 @@ def _entered(
     """Return the runner of one of two candidates, which ends with the stack."""
     with faults_of(contender):
         return runners.enter_context(session.runner(task, deadline))
+
+
+def _with_foreign_code(timing: Timing, runner: RunnerProcess, task: BenchmarkTask) -> Timing:
+    """Return a timing with the code in the candidate's process that is not its own, and the label where there is some."""
+    came = foreign_code(
+        runner.mapped_before,
+        mapped_code(runner.pid),
+        own=runner.own_files,
+        in_python=task.problem.interface.runs_in_python,
+    )
+    labels = (*timing.labels, Label.VENDOR_LIBRARY) if came and timing.status is Status.OK else timing.labels
+    return replace(timing, came_along=came, labels=labels)
 
 
 def _native_library(task: ProfileTask) -> Path | None:

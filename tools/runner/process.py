@@ -10,9 +10,11 @@ import math
 import os
 import secrets
 import time
+from pathlib import Path
 
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.judge.process import LoadedProblem
+from ridgeline.tools.machine.mapped_code import mapped_code
 from ridgeline.tools.machine.process_use import Threads
 from ridgeline.tools.records.vocabulary import ReasonCode
 from ridgeline.tools.runner.connection import ConnectionClosed, ProtocolBroken, RunnerConnection
@@ -62,6 +64,8 @@ class RunnerProcess:
         self._process = self._start.process
         self._connection = RunnerConnection(self._start.socket, send_timeout_s=plan.load_timeout_s)
         self._threads = Threads(self.pid)
+        self.mapped_before: frozenset[str] | None = None
+        """The code that the process had mapped before it was told of its candidate; None: unknown."""
         try:
             self._start.bring(plan)
             self._load()
@@ -76,6 +80,11 @@ class RunnerProcess:
     def pid(self) -> int:
         """Return the runner's process id."""
         return self._process.host_pid
+
+    @property
+    def own_files(self) -> frozenset[str]:
+        """Return the names of the program and of the candidate's library."""
+        return frozenset({Path(self._plan.confined.command[0]).name, self._plan.library.name})
 
     # ------------------------------------------------------------------------------------------------------- requests
 
@@ -202,6 +211,7 @@ class RunnerProcess:
         try:
             if self._plan.python is not None:
                 self._await_import()
+            self.mapped_before = mapped_code(self.pid)
             self._send(self._start.setup(self._plan).text())
             self._expect(AnswerWord.MAPPED)
         except RunnerFailure as failure:  # no candidate is loaded yet
