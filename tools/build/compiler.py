@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ridgeline.tools.build.cache import BuildCache
+from ridgeline.tools.build.cache import BuildCache, unfit
 from ridgeline.tools.build.interfaces import BUILDS, refuse
 from ridgeline.tools.build.messages import explain_limit, explain_log, plain_log, tells_of_cpu_limit, trim_log
 from ridgeline.tools.build.ninja_batch import STATUS_FD, BuildCommand, BuildOutcome, run_batch
@@ -29,7 +29,8 @@ from ridgeline.tools.sandbox.sandbox import Confined, Limits, Sandbox, claim_wor
 
 logger = logging.getLogger(__name__)
 
-OUTPUT_BYTES = 256 << 20  # what one build may write
+OUTPUT_BYTES = 256 << 20  # what one file of a build may have, and in tier A its temporary folder
+FOLDER_BYTES = 512 << 20  # what one build may write in all
 BUILD_PROCESSES = 64
 TORCH_BUILD_CORES = 2  # cores for each torch build: one build takes 1.5 GB
 
@@ -127,6 +128,7 @@ class Compiler:
             cpu_s=job.recipe.cpu_s,
             memory_bytes=job.recipe.memory_bytes,
             file_bytes=OUTPUT_BYTES,
+            disk_bytes=FOLDER_BYTES,
             processes=BUILD_PROCESSES,
         )
         confined = Confined(
@@ -154,8 +156,12 @@ class Compiler:
         )
         library = job.folder / OUTPUT
         if outcome.exit_code == 0 and library.is_file() and not library.is_symlink():
-            return self._cache.publish(build, library)
-        finding = _failure(outcome, log, recipe, self._device.arch)
+            if not (refusal := unfit(library)):
+                return self._cache.publish(build, library)
+            reason = f"the library is not taken: {refusal}; make the source's tables and static arrays smaller"
+            finding = Finding(code=ReasonCode.COMPILER_FAILED, reason=reason)
+        else:
+            finding = _failure(outcome, log, recipe, self._device.arch)
         return replace(build, status=finding.status, reason_code=finding.code, reason=finding.reason)
 
 
