@@ -327,6 +327,8 @@ CATALOGUE: tuple[Trick, ...] = (
     trick(G.MACHINE, "it never returns, or never finishes loading", "each call has a limit",
           c("spin", ended(S.TIMEOUT, R.CALL_TIMEOUT)), c("sleep_in_constructor", ended(S.TIMEOUT, R.LOAD_TIMEOUT)),
           cuda("ENDLESS", ended(S.TIMEOUT, R.CALL_TIMEOUT), _AFFINE)),
+    trick(G.MACHINE, "every call takes nearly as long as one may", "one deadline for all calls of a step",
+          c("SLOW_WHEN_TIMED", ended(S.TIMEOUT, R.EVALUATION_DEADLINE), "tests/tools/local/test_evaluator.py")),
 
     # ----------------------------------------------------------------------------------------------- aimed at this judge
     trick(G.FURTHER, "what was made of the weights is kept while a few of their elements stay",

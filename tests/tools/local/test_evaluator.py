@@ -79,7 +79,7 @@ def test_evaluator_answers_in_order_and_takes_its_judge_with_it(tmp_path: Path) 
         process.stdin.write(request(1, "raise KeyError('gone')") + request(2, "return torch.relu(x)"))
         process.stdin.flush()
         first, second = json.loads(process.stdout.readline()), json.loads(process.stdout.readline())
-        assert first["error"]["type"] == "ProblemError"
+        assert first["error"]["type"] == "BadReferenceError"
         assert "KeyError" in first["error"]["message"]
         assert second["id"] == 2
         assert second["result"]["compulsory_bytes"] == 2 * 64 * 64 * 4
