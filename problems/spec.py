@@ -164,7 +164,10 @@ class ProblemSpec(Section):
         default_factory=list, description="Models as `provider:name`, or `offline`; --model overrides."
     )
     budget: Budget = Field(default_factory=Budget, description="What the search may consume.")
-    call_timeout_s: CallTimeout = Field(default=30.0, description="Longest single call of a kernel, in seconds.")
+    call_timeout_s: CallTimeout = Field(
+        default=30.0,
+        description="Longest single call of a kernel, in seconds; a kernel's whole evaluation may take 8 times it.",
+    )
     prices: dict[str, PriceSettings] = Field(
         default_factory=dict, description="Prices of models that Ridgeline cannot know."
     )

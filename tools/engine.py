@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from ridgeline.tools.records.codec import Record
+from ridgeline.tools.records.evaluation_limit import timing_limit_s, verify_limit_s
 from ridgeline.tools.records.problem import DescribedTarget, Description, Target
 from ridgeline.tools.records.reference_mode import COMPILED_MODES, ReferenceMode
 from ridgeline.tools.records.results import Baselines, Build, Comparison, FailedComparison, Profile, Timing, Verdict
@@ -32,8 +33,13 @@ class Task(Record, Generic[R]):
     problem: Target
     cpus: int = 1
     gpus: int = 0
-    timeout_s: float = 600.0
+    timeout_s: float = 600.0  # of the engine's own work: on top comes `candidate_s`
     retries: int = 1
+
+    @property
+    def candidate_s(self) -> float:
+        """Return how long candidates may be waited for: one that takes longer has its verdict, the engine no failure."""
+        return 0.0
 
     @classmethod
     def read_result(cls, data: dict[str, Any]) -> R:
@@ -118,6 +124,12 @@ class VerifyTask(CandidateTask[Verdict]):
     first_extra: int = 0  # how many further seeds the candidate has met before
     sanitized: bool = False  # the build is a sanitizer's: run the candidate, do not judge its precision
 
+    @property
+    def candidate_s(self) -> float:
+        """Return the part of the evaluation's deadline."""
+        limit_s = self.problem.call_timeout_s
+        return verify_limit_s(limit_s, extra_trials=self.extra_trials, sanitized=self.sanitized)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchmarkTask(CandidateTask[Timing]):
@@ -128,6 +140,11 @@ class BenchmarkTask(CandidateTask[Timing]):
     holds_device_alone: ClassVar[bool] = True
 
     verdict: Verdict
+
+    @property
+    def candidate_s(self) -> float:
+        """Return the part of the evaluation's deadline."""
+        return timing_limit_s(self.problem.call_timeout_s, self.purpose)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +161,11 @@ class CompareTask(DescribedTask[Comparison | FailedComparison]):
     second: Candidate
     second_build: Build
     purpose: Purpose = Purpose.CERTIFY  # how much to measure
+
+    @property
+    def candidate_s(self) -> float:
+        """Return a timing's part of the deadline for each of the two."""
+        return 2 * timing_limit_s(self.problem.call_timeout_s, self.purpose)
 
     @classmethod
     def read_result(cls, data: dict[str, Any]) -> Comparison | FailedComparison:

@@ -3,7 +3,8 @@
 RidgelineError
 ├── InputError              the user's to mend: exit code 2, one line, no traceback
 │   ├── ProblemError        problem.yaml or its reference
-│   │   └── NoRoomError     memory ran out while the reference was judged
+│   │   └── BadReferenceError  reference.py cannot be judged; the message begins with that name
+│   │       └── NoRoomError    memory ran out while the reference was judged
 │   ├── ModelError          an unknown model, a missing key, a provider that refuses
 │   │   └── UncoveredError  the keyless model composes nothing for this problem; it may for others
 │   ├── DeviceError         no such device, no compiler, a busy GPU
@@ -29,7 +30,11 @@ class ProblemError(InputError):
     """The problem file or its reference cannot be used."""
 
 
-class NoRoomError(ProblemError):
+class BadReferenceError(ProblemError):
+    """The reference cannot be judged. The judge knows its text alone, so the message begins with `reference.py: `."""
+
+
+class NoRoomError(BadReferenceError):
     """Memory ran out while a reference was judged; how much judging takes may be told beside it."""
 
 

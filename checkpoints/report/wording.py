@@ -27,7 +27,7 @@ LABEL_WORDS: Mapping[str, str] = {
     Label.NO_SANDBOX: "ran without isolation",
     Label.REDUCED_PRECISION: "arithmetic below the reference's",
     Label.TRIAL_SKIPPED: "one kind of test input was left out",
-    Label.VENDOR_LIBRARY: "part of the time is spent in a library",
+    Label.VENDOR_LIBRARY: "a library works for it, or lies ready in its process",
 }
 """A label in a few words."""
 

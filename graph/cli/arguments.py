@@ -18,6 +18,11 @@ EXIT_CODES = """exit codes:
   129, 130, 143  stopped by SIGHUP, SIGINT or SIGTERM; `--resume` goes on
   141  the reader of the output went away (`| head`); a search stops there, and `--resume` goes on"""
 
+EVALUATE_DESCRIPTION = """Judge kernel files: compile, verify, time. By the clock, one file is waited for at most: 180 s
+while it is compiled (300 s where it includes torch), 120 s in verification, 120 s in timing. A larger call_timeout_s in
+problem.yaml raises the last two: both together are 8 times as long, and 240 s at least. The judge's own work comes on
+top: PyTorch's calls, and the comparison of outputs."""
+
 MOST = 1_000_000
 """Largest number of a search's setting, as in a problem file."""
 
@@ -180,7 +185,9 @@ def _add_budget(
 
 
 def _add_evaluate(commands: _Commands[_Parser]) -> None:
-    evaluate = commands.add_parser("evaluate", help="judge kernel files: compile, verify, time")
+    evaluate = commands.add_parser(
+        "evaluate", help="judge kernel files: compile, verify, time", description=EVALUATE_DESCRIPTION
+    )
     evaluate.add_argument("problem", type=_word, help="a problem.yaml, or the name of a shipped problem")
     evaluate.add_argument("files", type=_word, nargs="+", metavar="FILE", help="kernel sources")
     evaluate.add_argument("--device", type=_word, default="cpu", help="cpu, cuda or cuda:N (default cpu)")

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING
 
 from ridgeline.problems.syntax import missing_packages
-from ridgeline.tools.errors import ProblemError
+from ridgeline.tools.errors import BadReferenceError, ProblemError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,10 +61,8 @@ def users_reference(problem: ProblemSpec, kind: str) -> Iterator[None]:
     """Name the reference as the user does in an error of the judge, which knows its text alone, and the sizes in it."""
     try:
         yield
-    except ProblemError as error:
-        judges_name, _, said = str(error).partition(": ")
-        if judges_name != _JUDGES_NAME:
-            raise
+    except BadReferenceError as error:
+        said = str(error).removeprefix(f"{_JUDGES_NAME}: ")
         sizes = ", ".join(f"{name} = {value}" for name, value in problem.target(kind).sizes.items())
         where = f" (with {sizes} of {problem.given}'s targets.{kind}.sizes)" if sizes else ""
         raise type(error)(f"{problem.reference_given}: {said}{where}") from error

@@ -12,7 +12,7 @@ import sys
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ridgeline.tools.records.vocabulary import ReasonCode, Status
+from ridgeline.tools.records.vocabulary import Label, ReasonCode, Status
 
 R, S = ReasonCode, Status
 
@@ -57,11 +57,14 @@ class End:
     stage: Stage = Stage.VERIFY
     control: str = ""  # timed: it must not be faster than this one
     gap: str = ""  # accepted today: what it gains
+    label: Label | None = None  # that its result must have
 
     def words(self) -> str:
         """Return the end as a table's cell."""
         if self.gap:
             return f"**accepted**: {self.gap}"
+        if self.label:
+            return f"labelled `{self.label}`"
         if self.control:
             return "no gain" if self.control != "itself" else "timed"
         if self.status is S.OK:
@@ -114,6 +117,10 @@ def harmless(stage: Stage = VERIFY) -> End:
 
 def gainless(control: str = "honest") -> End:
     return End(status=S.OK, stage=TIME, control=control)
+
+
+def labelled(label: Label) -> End:
+    return End(status=S.OK, stage=TIME, label=label)
 
 
 def accepted(gain: str, stage: Stage = VERIFY) -> End:
@@ -300,9 +307,10 @@ CATALOGUE: tuple[Trick, ...] = (
           module("falls_back", accepted(_NO_GAIN))),
     trick(G.NO_KERNEL, "inheriting the reference", "the reference is not in the candidate's process",
           module("inherits_reference", ended(S.COMPILE_ERROR, R.COMPILER_FAILED, stage=BUILD))),
-    trick(G.NO_KERNEL, "calling `A @ B`, `nn.Linear`, a vendor library", "not linked; named when certified",
+    trick(G.NO_KERNEL, "calling `A @ B`, `nn.Linear`, a vendor library", "not linked; the process is looked into",
           c("calls_blas", ended(S.COMPILE_ERROR, R.LINK_FAILED, stage=BUILD)),
-          c("asks_for_a_library", ended(S.REFUSED, R.FLAG_NOT_ALLOWED, stage=BUILD)), c("loads_torch", harmless()),
+          c("asks_for_a_library", ended(S.REFUSED, R.FLAG_NOT_ALLOWED, stage=BUILD)),
+          c("loads_torch", harmless()), c("borrows_a_loader", labelled(Label.VENDOR_LIBRARY)),
           cuda("LOADS_CUBLAS", accepted(_NO_GAIN)),
           torch("calls_torch", accepted(_NO_GAIN)), module("calls_torch", accepted(_NO_GAIN))),
     trick(G.NO_KERNEL, "global flags switched", "compared after each call; TF32 set explicitly on both sides",
@@ -322,11 +330,16 @@ CATALOGUE: tuple[Trick, ...] = (
     trick(G.MACHINE, "it never returns, or never finishes loading", "each call has a limit",
           c("spin", ended(S.TIMEOUT, R.CALL_TIMEOUT)), c("sleep_in_constructor", ended(S.TIMEOUT, R.LOAD_TIMEOUT)),
           cuda("ENDLESS", ended(S.TIMEOUT, R.CALL_TIMEOUT), _AFFINE)),
+    trick(G.MACHINE, "every call takes nearly as long as one may", "one deadline for all calls of a step",
+          c("SLOW_WHEN_TIMED", ended(S.TIMEOUT, R.EVALUATION_DEADLINE), "tests/tools/local/test_evaluator.py")),
 
     # ----------------------------------------------------------------------------------------------- aimed at this judge
     trick(G.FURTHER, "what was made of the weights is kept while a few of their elements stay",
           "the last tweaked trial changes one secret row of every parameter, at the same address",
           c("weights_by_fingerprint", wrong(R.WRONG_VALUES, R.PRECISION_TOO_LOW))),
+    trick(G.FURTHER, "what was made of the weights is kept while every one of them stays, compared whole in each call",
+          "nothing: it is right in every call, and pays for the comparison",
+          c("linear_compares_weights", accepted("what the weights' share of the work exceeds reading them twice by"))),
     trick(G.FURTHER, "what was made of an input that is always alike is kept while a few of its elements stay",
           "such inputs are changed in trials and in every timed set; a label names those that cannot be",
           c("given_keeps_table", wrong(R.WRONG_VALUES, R.STALE_OUTPUT, R.PRECISION_TOO_LOW))),

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from _pytest.mark import ParameterSet
 
-from ridgeline.tools.records.results import Build
-from ridgeline.tools.records.vocabulary import ReasonCode, Status
+from ridgeline.tools.records.results import Build, Timing
+from ridgeline.tools.records.vocabulary import Label, ReasonCode, Status
 from ridgeline.tools.sandbox.sandbox import Tier
 
 from . import catalogue
@@ -72,6 +72,8 @@ def test_judge_gives_the_right_reason(court: Court, case: Case) -> None:
         return  # there it has no folder that it could fill
     assert (found.status, found.reason_code in case.end.codes) == (case.end.status, True), found
     assert case.end.status is Status.OK or found.reason
+    if isinstance(found, Timing):
+        assert (case.end.label is Label.VENDOR_LIBRARY) == (Label.VENDOR_LIBRARY in found.labels), found
     assert found.reason.isprintable()
     assert not isinstance(found, Build) or "\x1b" not in found.log
 

@@ -79,7 +79,7 @@ IDS = [f"{table} {key.partition(':')[2]}" for _, table, key, _ in STORED]
 
 @pytest.fixture(autouse=True)
 def judge(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keys, "JUDGE_VERSION", 99)
+    monkeypatch.setattr(keys, "JUDGE_VERSION", 3)
 
 
 @pytest.fixture
@@ -128,7 +128,7 @@ async def test_comparison_is_made_again_by_another_judge_and_on_another_build(
     assert [await measured(COMPARE), await measured(COMPARE)] == [1, 1]
     rebuilt = dataclasses.replace(COMPARE, first_build=dataclasses.replace(BUILD, key="another compiler"))
     assert [await measured(rebuilt), await measured(rebuilt)] == [2, 2]
-    monkeypatch.setattr(keys, "JUDGE_VERSION", 100)
+    monkeypatch.setattr(keys, "JUDGE_VERSION", 4)
     assert [await measured(rebuilt), await measured(rebuilt)] == [3, 3]
 
 

@@ -3,10 +3,15 @@
 Each entry is one folder, published by one rename: concurrent writers and a `kill -9` at any instant leave a whole entry
 or none. An entry holds its library's hash, so an entry that a power cut or a bad disk damaged is dropped and built
 again, and no publication waits for an fsync.
+
+Every publication first makes room. The cache's size is kept in a file, which never counts too little: an entry is added
+to it before it is there. Only when the sum passes the limit is the folder read and the sum corrected.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import json
 import logging
@@ -18,7 +23,9 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import IO
 
+from ridgeline.tools.build.cache_lease import Lease, leased_keys
 from ridgeline.tools.errors import StorageError
 from ridgeline.tools.machine.kept_records import open_ordinary, read_kept
 from ridgeline.tools.machine.removal import remove_tree
@@ -28,12 +35,13 @@ from ridgeline.tools.records.results import Build
 logger = logging.getLogger(__name__)
 
 DEFAULT_LIMIT_BYTES = 2 * 2**30
-LARGEST_LIBRARY_BYTES = 256 * 2**20
+LARGEST_LIBRARY_BYTES = 64 * 2**20
 LEAST_FREE_BYTES = 64 * 2**20  # a round of extension builds; torch.compile's cache lies there too
-IN_USE_S = 3600.0  # an entry used this recently may be about to be loaded: never evicted
+IN_USE_S = 3600.0  # an entry used this recently may be wanted again soon: `clear` leaves it
 STALE_S = 24 * 3600.0  # temporary folders older than this belong to a process that was killed
-EVICT_EVERY = 64  # publications between two looks at the cache's size, which reads the whole folder
+EVICTED_DOWN_TO = 0.9  # of the limit: so that not every publication reads the whole folder
 LIBRARY = "kernel.so"
+_LONGEST_SIZE = 20
 RECORD = "build.json"
 
 
@@ -47,7 +55,7 @@ class CacheUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cleared:
-    """The entries that `clear` removed, and those that it left because they were used within the last hour."""
+    """The entries that `clear` removed, and those that it left: used within the last hour, or by a running process."""
 
     removed: CacheUse
     in_use: CacheUse
@@ -59,6 +67,23 @@ class _Entry(Record):
 
     build: Build
     library_sha256: str
+
+
+class _KeptSize:
+    """The size of all entries as it is kept in a file."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+
+    def read(self) -> int | None:
+        """Return the size, None where it is not known."""
+        text = self._file.read(_LONGEST_SIZE)
+        return int(text) if text.isdecimal() else None
+
+    def write(self, size_bytes: int) -> None:
+        self._file.seek(0)
+        self._file.truncate()
+        self._file.write(str(size_bytes))
 
 
 def check_writable(folder: Path) -> None:
@@ -79,7 +104,10 @@ def check_writable(folder: Path) -> None:
 
 
 class BuildCache:
-    """Finished builds under `root`, evicted least recently used first above `limit_bytes`."""
+    """Finished builds under `root`, at most `limit_bytes` of them: the least recently used goes first.
+
+    What a running process has used stays, however much it is; one entry larger than the limit is kept too.
+    """
 
     def __init__(
         self,
@@ -87,13 +115,11 @@ class BuildCache:
         *,
         limit_bytes: int = DEFAULT_LIMIT_BYTES,
         in_use_s: float = IN_USE_S,
-        evict_every: int = EVICT_EVERY,
     ) -> None:
         self.root = root
         self._limit_bytes = limit_bytes
         self._in_use_s = in_use_s
-        self._evict_every = evict_every
-        self._published = 0
+        self._lease = Lease(root / "leases")
         try:
             self._temporary.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -108,6 +134,7 @@ class BuildCache:
         entry = self._entry(key)
         if not entry.is_dir():
             return None
+        self._lease.add(key)
         build = self._read(entry, key)
         if build is None:
             logger.warning("build cache: entry %s is damaged: building it again", key[:12])
@@ -122,9 +149,11 @@ class BuildCache:
         When another process published the same key first, its entry is kept and returned.
 
         Raises:
-            StorageError: the cache's disk is full or read-only, or `library` is no ordinary file of sane size.
+            StorageError: the cache's disk is full or read-only, or `library` is not fit: ask `unfit` first where a
+                candidate made it.
         """
         entry = self._entry(build.key)
+        self._lease.add(build.key)
         stored = replace(build, library_path=str(entry / LIBRARY))
         try:
             return self._publish(entry, stored, library)
@@ -137,31 +166,53 @@ class BuildCache:
         return CacheUse(entries=len(sizes), size_bytes=sum(sizes))
 
     def clear(self) -> Cleared:
-        """Remove every entry that was not used within the last hour: a running search may be about to load the others."""
+        """Remove every entry that no running process has used and that was not used within the last hour."""
         newest_removable = time.time() - self._in_use_s
         sizes: dict[bool, list[int]] = {True: [], False: []}
-        for entry, size, used_at in list(self._entries()):
-            is_in_use = used_at > newest_removable
-            sizes[is_in_use].append(size)
-            if not is_in_use:
-                self._remove(entry)
+        with self._size() as size:
+            leased = leased_keys(self.root / "leases")
+            for entry, entry_bytes, used_at in list(self._entries()):
+                is_in_use = used_at > newest_removable or entry.name in leased
+                sizes[is_in_use].append(entry_bytes)
+                if not is_in_use:
+                    self._remove(entry)
+            size.write(sum(sizes[True]))
         removed, kept = (CacheUse(entries=len(sizes[k]), size_bytes=sum(sizes[k])) for k in (False, True))
         return Cleared(removed=removed, in_use=kept)
 
-    def evict(self) -> int:
-        """Remove the least recently used entries until the cache is within its limit; return how many went."""
+    def _make_room(self, key: str, needed: int) -> None:
+        """Count an entry that is about to be published, and remove others where the limit would be passed."""
+        with self._size() as size:
+            known = size.read()
+            total = self.use().size_bytes if known is None else known
+            if total + needed > self._limit_bytes:
+                total = self._evict(key, int(EVICTED_DOWN_TO * self._limit_bytes) - needed)
+            size.write(total + needed)
+
+    def _evict(self, key: str, most: int) -> int:
+        """Remove the least recently used entries until the others have at most `most` bytes; return how many they have.
+
+        What a running process has used stays, and so does the entry of `key`.
+        """
         entries = sorted(self._entries(), key=lambda item: item[2])
-        excess = sum(size for _, size, _ in entries) - self._limit_bytes
-        newest_evictable = time.time() - self._in_use_s
-        evicted = 0
-        for entry, size, used_at in entries:
-            if excess <= 0 or used_at > newest_evictable:
+        total = sum(entry_bytes for _, entry_bytes, _ in entries)
+        kept = leased_keys(self.root / "leases") | {key}
+        for entry, entry_bytes, _ in entries:
+            if total <= most:
                 break
-            self._remove(entry)
-            excess -= size
-            evicted += 1
+            if entry.name not in kept:
+                self._remove(entry)
+                total -= entry_bytes
         self._sweep_temporary()
-        return evicted
+        return total
+
+    @contextlib.contextmanager
+    def _size(self) -> Iterator[_KeptSize]:
+        """Give the kept sum of all entries, locked against other processes."""
+        descriptor = os.open(self.root / "size", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+        with open(descriptor, "r+", encoding="ascii", errors="replace") as file:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield _KeptSize(file)
 
     def _entry(self, key: str) -> Path:
         return self.root / "builds" / key[:2] / key
@@ -183,14 +234,11 @@ class BuildCache:
             _copy_library(library, staged / LIBRARY)
             record = _Entry(build=build, library_sha256=_sha256(staged / LIBRARY))
             (staged / RECORD).write_text(json.dumps(record.to_json()), encoding="utf-8")
+            self._make_room(entry.name, sum(file.lstat().st_size for file in staged.iterdir()))
             _make_folder(entry.parent)
-            published = self._rename_in(staged, entry, build)
+            return self._rename_in(staged, entry, build)
         finally:
             remove_tree(staged)
-        self._published += 1
-        if self._published % self._evict_every == 1 or self._evict_every == 1:
-            self.evict()
-        return published
 
     def _rename_in(self, staged: Path, entry: Path, build: Build) -> Build:
         """Rename `staged` to `entry`; a rename onto a folder that has files fails, so the first writer wins."""
@@ -242,15 +290,30 @@ def _make_folder(shard: Path) -> None:
     shard.mkdir(parents=True, exist_ok=True)
 
 
+def unfit(library: Path) -> str:
+    """Return why a file that a candidate left may not be published, "" when it may."""
+    try:
+        status = library.lstat()
+    except OSError:
+        return "there is none"
+    if not stat.S_ISREG(status.st_mode):
+        return "it is no ordinary file"
+    if status.st_size > LARGEST_LIBRARY_BYTES:
+        return f"it has {status.st_size >> 20} MiB, the limit is {LARGEST_LIBRARY_BYTES >> 20} MiB"
+    return ""
+
+
 def _copy_library(library: Path, to: Path) -> None:
     """Copy what the confined compiler left, following no link that a source could have made it leave."""
-    descriptor = os.open(library, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(descriptor, "rb") as source:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST_LIBRARY_BYTES:
-            raise StorageError(f"{library.name}: not an ordinary file of at most {LARGEST_LIBRARY_BYTES >> 20} MiB")
-        with to.open("wb") as target:
-            shutil.copyfileobj(source, target)
+    refusal = f"{library.name}: not an ordinary file of at most {LARGEST_LIBRARY_BYTES >> 20} MiB"
+    if unfit(library):
+        raise StorageError(refusal)
+    with contextlib.ExitStack() as stack:
+        try:
+            source = stack.enter_context(open_ordinary(library))
+        except OSError as error:
+            raise StorageError(refusal) from error
+        shutil.copyfileobj(source, stack.enter_context(to.open("wb")))
     to.chmod(0o755)
 
 

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ridgeline.tools.build.cache import BuildCache
+from ridgeline.tools.build.cache import BuildCache, unfit
 from ridgeline.tools.build.interfaces import BUILDS, refuse
 from ridgeline.tools.build.messages import explain_limit, explain_log, plain_log, tells_of_cpu_limit, trim_log
 from ridgeline.tools.build.ninja_batch import STATUS_FD, BuildCommand, BuildOutcome, run_batch
-from ridgeline.tools.build.recipe import OUTPUT, WALL_PER_CPU, Recipe, refused_key
+from ridgeline.tools.build.recipe import OUTPUT, Recipe, refused_key
 from ridgeline.tools.build.toolchain import Toolchain, toolchain_for
 from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.errors import EngineError, StorageError
@@ -29,7 +29,8 @@ from ridgeline.tools.sandbox.sandbox import Confined, Limits, Sandbox, claim_wor
 
 logger = logging.getLogger(__name__)
 
-OUTPUT_BYTES = 256 << 20  # what one build may write
+OUTPUT_BYTES = 256 << 20  # what one file of a build may have, and in tier A its temporary folder
+FOLDER_BYTES = 512 << 20  # what one build may write in all
 BUILD_PROCESSES = 64
 TORCH_BUILD_CORES = 2  # cores for each torch build: one build takes 1.5 GB
 
@@ -123,10 +124,11 @@ class Compiler:
     def _command(self, job: _Job) -> BuildCommand:
         """Return the job's command, confined to its own folder and the toolchain."""
         limits = Limits(
-            wall_s=job.recipe.cpu_s * WALL_PER_CPU,
+            wall_s=job.recipe.wall_s,
             cpu_s=job.recipe.cpu_s,
             memory_bytes=job.recipe.memory_bytes,
             file_bytes=OUTPUT_BYTES,
+            disk_bytes=FOLDER_BYTES,
             processes=BUILD_PROCESSES,
         )
         confined = Confined(
@@ -154,8 +156,12 @@ class Compiler:
         )
         library = job.folder / OUTPUT
         if outcome.exit_code == 0 and library.is_file() and not library.is_symlink():
-            return self._cache.publish(build, library)
-        finding = _failure(outcome, log, recipe, self._device.arch)
+            if not (refusal := unfit(library)):
+                return self._cache.publish(build, library)
+            reason = f"the library is not taken: {refusal}; make the source's tables and static arrays smaller"
+            finding = Finding(code=ReasonCode.COMPILER_FAILED, reason=reason)
+        else:
+            finding = _failure(outcome, log, recipe, self._device.arch)
         return replace(build, status=finding.status, reason_code=finding.code, reason=finding.reason)
 
 
@@ -181,7 +187,8 @@ def _failure(outcome: BuildOutcome, log: str, recipe: Recipe, arch: str) -> Find
     if not ended.was_started:
         raise EngineError(f"a build could not be run: sandbox: {ended.message}")
     if ended.limit is Limit.WALL or tells_of_cpu_limit(log):
-        reason = f"the compiler was stopped after {recipe.cpu_s} s: simplify the source"
+        after_s = recipe.wall_s if ended.limit is Limit.WALL else recipe.cpu_s
+        reason = f"the compiler was stopped after {after_s:g} s: simplify the source"
         return Finding(code=ReasonCode.COMPILER_TIMEOUT, reason=reason)
     if ended.limit is not Limit.NONE:
         reason = f"the compiler was stopped: {ended.message.removeprefix('killed: ')}"

@@ -68,7 +68,8 @@ def plain_log(raw: bytes, workdir: Path) -> str:
     text = text.replace(f"{workdir}/", "").replace(str(workdir), ".").replace("\0", "")
     # an #error may hold a terminal's commands
     text = "".join(c if c.isprintable() or c in "\n\t" else " " for c in text)
-    return "\n".join(_without_places(line[:_LINE_CHARACTERS]) for line in text.split("\n"))
+    lines = (line[:_LINE_CHARACTERS].split(" ") for line in text.split("\n"))
+    return "\n".join(" ".join(_without_place(word) for word in words) for words in lines)
 
 
 def _shortened(raw: bytes) -> bytes:
@@ -79,14 +80,8 @@ def _shortened(raw: bytes) -> bytes:
     return raw[:head] + b"\n" + raw[head - _READ_BYTES :]
 
 
-def _without_places(line: str) -> str:
-    """Return a line with the names of temporary files, whose folders are no one's concern, in the kernel's name."""
-    if not _TEMPORARY.search(line):
-        return line
-    return " ".join(_without_place(word) for word in line.split(" "))
-
-
 def _without_place(word: str) -> str:
+    """Return a word with the name of a temporary file, whose folder is no one's concern, in the kernel's name."""
     found = _TEMPORARY.search(word)
     if found is None:
         return word

@@ -11,6 +11,7 @@ from pathlib import Path
 from ridgeline.tools.build.flags import base_flags, requested_flags, sanitizer_flags
 from ridgeline.tools.build.toolchain import Toolchain
 from ridgeline.tools.engine import CompileTask
+from ridgeline.tools.records.evaluation_limit import LONGEST_BUILD_S
 
 RECIPE_VERSION = 3  # raise it when the command changes in a way that the flags do not show
 OUTPUT = "kernel.so"
@@ -29,9 +30,14 @@ class Recipe:
     command: tuple[str, ...]  # run in the folder of the files, leaves OUTPUT there
     readable: tuple[Path, ...]
     pool: str
-    cpu_s: int  # of one process of the compiler; the whole may take WALL_PER_CPU times as long
+    cpu_s: int  # of one process of the compiler
     memory_bytes: int
     environment: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def wall_s(self) -> float:
+        """Return how long the whole may take by the clock."""
+        return min(self.cpu_s * WALL_PER_CPU, LONGEST_BUILD_S)
 
 
 def source_flags(task: CompileTask) -> tuple[str, ...]:

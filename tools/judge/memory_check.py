@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ridgeline.tools.errors import ProblemError
+from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.set_count import MIN_SETS
 from ridgeline.tools.records.dtypes import spanned_bytes
 from ridgeline.tools.records.problem import ArgSpec, Signature
@@ -57,10 +57,10 @@ def check_room(signature: Signature, *, kind: DeviceKind, memory_bytes: int) -> 
     """Refuse a problem that the device cannot hold.
 
     Raises:
-        ProblemError: it lacks room; one line with both figures and the remedy.
+        BadReferenceError: it lacks room; one line with both figures and the remedy.
     """
     if lacking := lacking_room(signature, kind=kind, memory_bytes=memory_bytes):
-        raise ProblemError(f"reference.py: {lacking}")
+        raise BadReferenceError(f"reference.py: {lacking}")
 
 
 def _stored(arg: ArgSpec) -> int:

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import IO, Any, TypeVar
 
 from ridgeline.tools.errors import (
+    BadReferenceError,
     DeviceLostError,
     EngineError,
     JudgeCrashed,
     NoRoomError,
-    ProblemError,
     RidgelineError,
 )
 from ridgeline.tools.judge.connection import JudgeConnection
@@ -216,8 +216,8 @@ class JudgeProcess:
             return decode_reply(line, request)
         except NotAReplyError as error:
             self._process.kill()
-            raise ProblemError(
-                f"reference: it wrote {line[:40].decode(errors='replace')!a} to a descriptor that is not its own, the "
+            raise BadReferenceError(
+                f"reference.py: it wrote {line[:40].decode(errors='replace')!a} to a descriptor that is not its own, the "
                 "judge's connection; it may write to standard output and to files that it opened itself"
             ) from error
 
@@ -248,17 +248,17 @@ class JudgeProcess:
         """Return the error for a process that ended while it was asked: only loading blames the reference."""
         return self._ended_by_reference() if isinstance(request, Load) else self._crashed(operation(type(request)))
 
-    def _ended_by_reference(self) -> ProblemError:
+    def _ended_by_reference(self) -> BadReferenceError:
         how = self._exit()
         where = hung_line(_end_of(self._hang_report), "reference.py")
         if where is not None:
             return _hung(where, self._call_limit_s)
         lines = self._last_lines()
         last = f"; it last said: {lines[-1]}" if lines else ""
-        line = f"reference: it ended the process that ran it ({how}){last}; "
+        line = f"reference.py: it ended the process that ran it ({how}){last}; "
         if self._process.returncode == -signal.SIGKILL:  # the kernel's choice when memory runs out
             return _KilledError(f"{line}memory probably ran out: {no_room(self.device_kind)}")
-        return ProblemError(f"{line}it may neither exit nor crash")
+        return BadReferenceError(f"{line}it may neither exit nor crash")
 
     def _crashed(self, op: str) -> JudgeCrashed:
         how, lines = self._exit(), self._last_lines()
@@ -288,16 +288,16 @@ def _with_figures(error: NoRoomError, problem: Target) -> NoRoomError:
 
 def _too_late(request: Request[Any], timeout_s: float) -> RidgelineError:
     if isinstance(request, Load):
-        return ProblemError(
-            f"reference: not judged within {timeout_s:.0f} s: it is too slow here; make its sizes smaller"
+        return BadReferenceError(
+            f"reference.py: not judged within {timeout_s:.0f} s: it is too slow here; make its sizes smaller"
         )
     return JudgeCrashed(f"the judge did not answer {operation(type(request))} within {timeout_s:.0f} s")
 
 
-def _hung(where: str, limit_s: float) -> ProblemError:
+def _hung(where: str, limit_s: float) -> BadReferenceError:
     part = f"reference.py: {where}" if where else "reference.py"
     remedy = "mend an endless loop, make its sizes smaller, or raise call_timeout_s above"
-    return ProblemError(f"{part}: did not end within {limit_s:.0f} s; {remedy} {limit_s / 2:.0f} in problem.yaml")
+    return BadReferenceError(f"{part}: did not end within {limit_s:.0f} s; {remedy} {limit_s / 2:.0f} in problem.yaml")
 
 
 def _environment(problem: Target, cache_dir: Path) -> dict[str, str]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ridgeline.tools.errors import (
+    BadReferenceError,
     DeviceError,
     DeviceLostError,
     EngineError,
@@ -26,6 +27,7 @@ class JudgeFailureCode(StrEnum):
     """Failure of an operation; selects the parent's exception."""
 
     NO_ROOM = "no_room"
+    REFERENCE = "reference"
     PROBLEM = "problem"
     DEVICE = "device"
     DEVICE_LOST = "device_lost"
@@ -35,6 +37,7 @@ class JudgeFailureCode(StrEnum):
 
 _RAISED: dict[JudgeFailureCode, type[RidgelineError]] = {  # a subclass before its base
     JudgeFailureCode.NO_ROOM: NoRoomError,
+    JudgeFailureCode.REFERENCE: BadReferenceError,
     JudgeFailureCode.PROBLEM: ProblemError,
     JudgeFailureCode.DEVICE: DeviceError,
     JudgeFailureCode.DEVICE_LOST: DeviceLostError,

@@ -172,7 +172,7 @@ class _DeviceSlot:
                 if had_to_wait:
                     self._waits.check_begin()
                 async with held():
-                    return await self.evaluator.ask(task, task.timeout_s)
+                    return await self.evaluator.ask(task, task.timeout_s + task.candidate_s)
         finally:
             self.waiting -= 1
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +17,7 @@ from ridgeline.tools.engine import BaselineTask, BenchmarkTask, CompareTask, Des
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.local.measured_device import measured
 from ridgeline.tools.local.problem_session import ProblemSession
+from ridgeline.tools.machine.mapped_code import mapped_code
 from ridgeline.tools.machine.places import default_cache_dir
 from ridgeline.tools.measure.baselines import measure_baselines, measure_next
 from ridgeline.tools.measure.benchmark import TimingSettings, compare_sides, time_candidate
@@ -26,10 +28,12 @@ from ridgeline.tools.measure.sides import ReferenceSide, eager_mode
 from ridgeline.tools.measure.verify import verify_candidate
 from ridgeline.tools.profile.profiler import profile_candidate
 from ridgeline.tools.profile.sanitizer import examine
+from ridgeline.tools.profile.vendor_code import foreign_code
 from ridgeline.tools.records.finding import CandidateFault, faults_of
 from ridgeline.tools.records.problem import Description, Device, Target
 from ridgeline.tools.records.results import Baselines, Comparison, FailedComparison, Profile, Timing, Verdict
-from ridgeline.tools.records.vocabulary import Label, ReasonCode, Sanitizers
+from ridgeline.tools.records.vocabulary import Label, ReasonCode, Sanitizers, Status
+from ridgeline.tools.runner.deadline import Deadline
 from ridgeline.tools.runner.failures import RunnerFailure
 from ridgeline.tools.runner.process import RunnerProcess
 from ridgeline.tools.sandbox.sandbox import UNSAFE_VARIABLE, Sandbox, Tier, probe_sandbox
@@ -58,10 +62,11 @@ class Evaluator:
         started = time.perf_counter()
         if task.sanitized and task.problem.device.kind.sanitizers is Sanitizers.TOOL:
             return self._examine(task, session)
+        deadline = Deadline(task.candidate_s, "verification")
         verdict = session.again_if_killed(
             lambda: verify_candidate(
                 session.judge,
-                lambda: session.runner(task, then_next=True),
+                lambda: session.runner(task, deadline, then_next=True),
                 tolerance=task.problem.tolerance,
                 interface=task.problem.interface,
                 extra_trials=task.extra_trials,
@@ -90,22 +95,23 @@ class Evaluator:
         measured again, and where the floor fell the candidate is timed once more.
         """
         session = self._session(task.problem)
-        timing = session.again_if_killed(lambda: self._time(task, session))
+        deadline = Deadline(task.candidate_s, "timing")  # over all attempts: a candidate can cause each of them
+        timing = session.again_if_killed(lambda: self._time(task, session, deadline))
         if timing.reason_code is ReasonCode.BELOW_FLOOR:
             before = session.floor(task.problem)
             ceilings(task.problem.device, again=True)
             if session.floor(task.problem).floor_ms < before.floor_ms:
-                timing = session.again_if_killed(lambda: self._time(task, session))
+                timing = session.again_if_killed(lambda: self._time(task, session, deadline))
         session.start_ahead(task)
         return timing
 
-    def _time(self, task: BenchmarkTask, session: ProblemSession) -> Timing:
+    def _time(self, task: BenchmarkTask, session: ProblemSession, deadline: Deadline) -> Timing:
         judge = session.judge
         session.park()
         # before the candidate's process exists: it could be at work meanwhile, and have more taken off its time
         floor, request_s = session.floor(task.problem), session.request_s(task.problem, task.build)
         try:
-            with session.runner(task) as runner:
+            with session.runner(task, deadline) as runner:
                 timing = time_candidate(
                     runner,
                     ReferenceSide(judge, eager_mode(task.problem.device.kind, task.verdict.precision_class)),
@@ -116,16 +122,20 @@ class Evaluator:
                     request_s=request_s,
                     observe=self._device.observe,
                 )
-                return with_graph_time(replace(timing, load_s=runner.load_s), runner, judge)
+                timing = replace(timing, load_s=runner.load_s)
+                return with_graph_time(_with_foreign_code(timing, runner, task), runner, judge)
         except RunnerFailure as fault:
             return Timing.failed(fault.finding)
 
     def compare(self, task: CompareTask) -> Comparison | FailedComparison:
         """Time two candidates in one alternating run."""
         session = self._session(task.problem)
-        return session.again_if_killed(lambda: self._compare(task, session))
+        deadlines = [Deadline(task.candidate_s / 2, "the comparison") for _ in range(2)]
+        return session.again_if_killed(lambda: self._compare(task, session, deadlines))
 
-    def _compare(self, task: CompareTask, session: ProblemSession) -> Comparison | FailedComparison:
+    def _compare(
+        self, task: CompareTask, session: ProblemSession, deadlines: Sequence[Deadline]
+    ) -> Comparison | FailedComparison:
         judge = session.judge
         pairs = (task.first, task.first_build), (task.second, task.second_build)
         tasks = [VerifyTask(problem=task.problem, candidate=c, build=b, purpose=task.purpose) for c, b in pairs]
@@ -133,7 +143,9 @@ class Evaluator:
         request_s = session.request_s(task.problem, task.first_build)
         try:
             with contextlib.ExitStack() as runners:
-                first, second = (_entered(runners, session, each, contender=i) for i, each in enumerate(tasks))
+                first, second = (
+                    _entered(runners, session, each, deadlines[i], contender=i) for i, each in enumerate(tasks)
+                )
                 return compare_sides(
                     first,
                     second,
@@ -232,11 +244,23 @@ class Evaluator:
 
 
 def _entered(
-    runners: contextlib.ExitStack, session: ProblemSession, task: VerifyTask, *, contender: int
+    runners: contextlib.ExitStack, session: ProblemSession, task: VerifyTask, deadline: Deadline, *, contender: int
 ) -> RunnerProcess:
     """Return the runner of one of two candidates, which ends with the stack."""
     with faults_of(contender):
-        return runners.enter_context(session.runner(task))
+        return runners.enter_context(session.runner(task, deadline))
+
+
+def _with_foreign_code(timing: Timing, runner: RunnerProcess, task: BenchmarkTask) -> Timing:
+    """Return a timing with the code in the candidate's process that is not its own, and the label where there is some."""
+    came = foreign_code(
+        runner.mapped_before,
+        mapped_code(runner.pid),
+        own=runner.own_files,
+        in_python=task.problem.interface.runs_in_python,
+    )
+    labels = (*timing.labels, Label.VENDOR_LIBRARY) if came and timing.status is Status.OK else timing.labels
+    return replace(timing, came_along=came, labels=labels)
 
 
 def _native_library(task: ProfileTask) -> Path | None:

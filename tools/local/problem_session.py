@@ -16,6 +16,7 @@ from ridgeline.tools.measure.floor import floor_for
 from ridgeline.tools.measure.request_cost import empty_plan, nothing_library, usual_request_s
 from ridgeline.tools.records.problem import DescribedTarget, Target
 from ridgeline.tools.records.results import Build, Comparison, FailedComparison, Floor, Timing, Verdict
+from ridgeline.tools.runner.deadline import Deadline
 from ridgeline.tools.runner.plan import runner_plan
 from ridgeline.tools.runner.pool import RunnerPool
 from ridgeline.tools.runner.process import RunnerProcess
@@ -73,8 +74,10 @@ class ProblemSession:
 
     # --------------------------------------------------------------------------------------------------------- runners
 
-    def runner(self, task: VerifyTask | BenchmarkTask, *, then_next: bool = False) -> RunnerProcess:
+    def runner(self, task: VerifyTask | BenchmarkTask, deadline: Deadline, *, then_next: bool = False) -> RunnerProcess:
         """Return a runner that holds the task's candidate; `then_next` starts the next one beside it.
+
+        Waiting for the candidate is charged to `deadline`.
 
         Raises:
             RunnerFailure: the candidate failed while it was loaded.
@@ -82,7 +85,7 @@ class ProblemSession:
         """
         judge = self.judge
         judge.ask(Wipe())
-        runner = self._pool.start(self._find_sandbox(), task, judge.problem)
+        runner = self._pool.start(self._find_sandbox(), task, judge.problem, deadline)
         if then_next:
             self.start_ahead(task)  # nothing is timed meanwhile
         return runner

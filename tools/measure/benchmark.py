@@ -253,6 +253,8 @@ class _Run:
         Raises:
             Distrusted: one does.
         """
+        if self._planner.most_calls == 1:  # nothing can be done ahead
+            return
         for timed, other in self._tracked():
             while len(timed.singles) < SINGLES:
                 self._block(timed, other, 1, is_single=True)
@@ -268,7 +270,7 @@ class _Run:
 
     def _maybe_singles(self) -> None:
         """Run a block of one call now and then, so that a candidate that meets one block more cannot tell."""
-        for timed, other in self._tracked():
+        for timed, other in self._tracked() if self._planner.most_calls > 1 else ():
             if len(timed.singles) < SINGLES and self.inspector.rng.random() < 1 / 2:
                 self._block(timed, other, 1, is_single=True)
 

@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 LEAST_CALLS = 2
+SLOW_CALL_S = 0.5
+"""A side whose call takes this long has blocks of one call: what a request costs is nothing beside it."""
 LONGEST_BLOCK = 8.0
 """The slower side's block lasts at most this many times as long as one should."""
 _ASKED_SHARE = 2 / 3
@@ -55,7 +57,7 @@ class BlockPlanner:
 
 
 def most_calls(calls_s: Sequence[float], n_sets: int, *, block_s: float) -> int:
-    """Return the most calls of a block: enough to last `block_s`, each on a set of its own, at least two.
+    """Return the most calls of a block: enough to last `block_s`, each on a set of its own, at least two, of a slow side one.
 
     `calls_s` are the seconds of a call of each side. The faster side's block lasts `block_s`, as long as the slower one's
     lasts no more than LONGEST_BLOCK times that. Two thirds of the sets are used at most; three sets always exist.
@@ -64,4 +66,5 @@ def most_calls(calls_s: Sequence[float], n_sets: int, *, block_s: float) -> int:
     wanted = min(
         math.ceil(block_s / fastest), max(math.ceil(block_s / slowest), int(LONGEST_BLOCK * block_s / slowest))
     )
-    return max(LEAST_CALLS, min(wanted, int(_ASKED_SHARE * n_sets)))
+    least = LEAST_CALLS if slowest < SLOW_CALL_S else 1
+    return max(least, min(wanted, int(_ASKED_SHARE * n_sets)))

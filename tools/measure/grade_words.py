@@ -88,30 +88,37 @@ def _map_words(found: ErrorMap | None) -> str:
     """Return "; 3.1 % are wrong, at the last 3 of 767 on axis 1; each is 0", "" for no map."""
     if found is None:
         return ""
+    places = " and ".join(f"{_index_words(axis)} on axis {axis.axis}" for axis in found.axes)
+    return f"; {_share_words(found)} are wrong{f', {places}' if places else ''}{_relation_words(found)}"
+
+
+def _share_words(found: ErrorMap) -> str:
+    """Return "all", "almost all", "3.1 %" or "2e-05 of them"."""
+    if found.wrong == found.total:
+        return "all"
     share = found.wrong / found.total
-    what = "all are wrong" if share == 1 else f"{_percent(share)} are wrong"
-    places = " and ".join(_axis_words(axis) for axis in found.axes)
-    return f"; {what}{f', {places}' if places else ''}{_relation_words(found)}"
+    if share >= 0.995:
+        return "almost all"
+    return f"{100 * share:.2g} %" if share >= 0.001 else f"{share:.1g} of them"
 
 
-def _percent(share: float) -> str:
-    return (
-        f"{100 * share:.2g} %" if 0.001 <= share < 0.995 else "almost all" if share >= 0.995 else f"{share:.1g} of them"
-    )
-
-
-def _axis_words(found: AxisPattern) -> str:
-    size, count, axis = found.size, found.count, found.axis
-    places = {
-        Pattern.ONE: f"at index {found.first} alone",
-        Pattern.FIRST: f"at the first {count} of {size}",
-        Pattern.LAST: f"at the last {count} of {size}",
-        Pattern.RANGE: f"at indices {found.first} to {found.last} of {size}",
-        Pattern.BORDERS: f"at the borders ({count} of {size})",
-        Pattern.EVERY: f"at every {_ordinal(found.step)} index from {found.first}",
-        Pattern.SOME: f"at {count} of {size} indices, {found.first} to {found.last},",
-    }
-    return f"{places[found.pattern]} on axis {axis}"
+def _index_words(found: AxisPattern) -> str:
+    size, count = found.size, found.count
+    match found.pattern:
+        case Pattern.ONE:
+            return f"at index {found.first} alone"
+        case Pattern.FIRST:
+            return f"at the first {count} of {size}"
+        case Pattern.LAST:
+            return f"at the last {count} of {size}"
+        case Pattern.RANGE:
+            return f"at indices {found.first} to {found.last} of {size}"
+        case Pattern.BORDERS:
+            return f"at the borders ({count} of {size})"
+        case Pattern.EVERY:
+            return f"at every {_ordinal(found.step)} index from {found.first}"
+        case Pattern.SOME:
+            return f"at {count} of {size} indices, {found.first} to {found.last},"
 
 
 def _ordinal(number: int) -> str:

@@ -89,7 +89,9 @@ def per_call_s(took_s: dict[int, float], sets: Sequence[int]) -> float:
     """Return the mean seconds of collecting one output; the random calls stand for every call but the last."""
     *earlier, last = sets
     before = [seconds for each, seconds in took_s.items() if each != last]
-    return (len(earlier) * (mean(before) if before else 0.0) + took_s[last]) / len(sets)
+    if not before:  # a block of one call
+        return took_s[last]
+    return (len(earlier) * mean(before) + took_s[last]) / len(sets)
 
 
 def late_work(blocks_s: Sequence[float], copies_s: Sequence[float], *, call_s: float, kind: DeviceKind) -> str:

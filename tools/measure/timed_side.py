@@ -23,6 +23,8 @@ from ridgeline.tools.measure.sides import Side
 from ridgeline.tools.measure.statistics import percentile
 from ridgeline.tools.runner.wire import LoopTime
 
+_FEW_CALLS = 3
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarmUp:
@@ -30,7 +32,7 @@ class WarmUp:
 
     calls: int = 10
     seconds: float = 0.2
-    limit_s: float = 3.0  # a very slow side stops here, after three calls
+    limit_s: float = 3.0  # a very slow side stops here after three calls, and at thrice this after one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +97,7 @@ class TimedSide:
 
     @staticmethod
     def _is_warm(warm_up: WarmUp, done: int, spent: float, n_sets: int) -> bool:
-        if spent >= warm_up.limit_s and done >= 3:
+        if spent >= (warm_up.limit_s if done >= _FEW_CALLS else 3 * warm_up.limit_s):
             return True
         return done >= max(warm_up.calls, n_sets) and spent >= warm_up.seconds
 

@@ -31,6 +31,7 @@ from ridgeline.tools.wording import counted
 _IDLE_WINDOW_S = 0.05
 _IDLE_LOOKS = 2
 _SETTLE_S = 0.05  # for work that went on behind an answer to show in the output
+_LONGEST_SETTLE_S = 4.0
 _LATE_CALLS = (24, 48)  # unexamined calls before the last examined one: "right for the first ten" is caught
 _LATE_CALLS_S = 2.0
 _NOMINAL = ("nominal_0", "nominal_1")
@@ -196,7 +197,7 @@ class Verification:
     def _background_work(self) -> Finding | None:
         """Say whether a bad output goes on changing after the answer."""
         self._runner.cont()
-        time.sleep(max(_SETTLE_S, 2 * self._call_s))
+        time.sleep(max(_SETTLE_S, min(2 * self._call_s, _LONGEST_SETTLE_S)))
         self._runner.stop()
         self._runner.expect_silence()  # a forged answer is followed by the host's own
         if not self._judge.ask(DetectChange(set_index=self._set)).changed:

@@ -20,7 +20,8 @@ LARGEST_LISTING_BYTES = 32 << 20
 def look_into_loops(specimen: Specimen) -> Findings:
     """Return the findings of the library's disassembly; objdump reads it in the sandbox, and it is never loaded."""
     facts, missing = _loop_facts(specimen.library, specimen.sandbox)
-    own_work = cpu_work(*read_links(specimen.library, specimen.sandbox))
+    links, problem = read_links(specimen.library, specimen.sandbox)
+    own_work = cpu_work(links, problem, specimen.timing.came_along if specimen.timing else None)
     if facts is None:
         return Findings(notes=tuple(missing), own_work=own_work)
     notes = loop_notes(facts, device=specimen.device, is_memory_bound=specimen.is_memory_bound)

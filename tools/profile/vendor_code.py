@@ -5,8 +5,9 @@ library holds its code. Any other kernel came from elsewhere (cuBLAS, cuDNN, cod
 named.
 
 On a CPU there is no profile of kernels, and most candidates need none: a library that links only the system's C, C++,
-mathematics and OpenMP runtimes and imports no loader does its own work. Libraries and calls beyond those are named, and
-the share is then unknown.
+mathematics and OpenMP runtimes, imports no loader and had no other code mapped when it had been timed does its own work.
+Libraries and calls beyond those are named, and the share is then unknown. A loader can be borrowed without being
+imported (dl_iterate_phdr finds the host's), so what the process maps is looked at on both devices.
 """
 
 from __future__ import annotations
@@ -25,6 +26,13 @@ from ridgeline.tools.sandbox.sandbox import Sandbox
 SYSTEM_LIBRARIES = re.compile(
     r"^(ld-linux-x86-64|ld-linux-aarch64|libc|libm|libmvec|libgomp|libstdc\+\+|libgcc_s|libpthread|libdl|librt)\.so"
 )
+_DRIVER = re.compile(r"^lib(cuda|nvidia-[\w-]+|nvcuvid|cudart|cuda-[\w-]+)\.so")
+_VENDOR_LIBRARY = re.compile(
+    r"^(lib)?(cublas|cudnn|cusparse|cufft|cusolver|curand|nccl|mkl|openblas|goto|blas|cblas|lapack|blis|flame|atlas|dnnl"
+    r"|onednn|mkldnn|onnxruntime|tvm|tensorflow|jax|torch|c10|aten|eigen|xnnpack|nnpack|fbgemm)",
+    re.IGNORECASE,
+)
+"""Names of libraries that compute, for a process in which Python loads others beside them."""
 LOADERS = frozenset({"dlopen", "dlmopen", "dlsym", "dlvsym"})
 VENDOR = re.compile(
     r"cublas|cudnn|cutlass|cusparse|cufft|xmma|nvjet|splitkreduce|gemv2|gemmsn|implicit_convolve|winograd"
@@ -73,8 +81,31 @@ def _is_own(name: str, own_kernels: Collection[str] | None) -> bool:
     return VENDOR.search(name) is None if own_kernels is None else name in own_kernels
 
 
-def cpu_work(links: Links | None, missing: str) -> OwnWork:
-    """Return the libraries and loaders that a CPU candidate uses; `missing` says why its links are unknown."""
+def foreign_code(
+    before: frozenset[str] | None, now: frozenset[str] | None, *, own: Collection[str], in_python: bool
+) -> tuple[str, ...] | None:
+    """Return what came along into a process that is neither the candidate's `own` nor the system's; None: unknown.
+
+    `before` and `now` are what it had mapped to execute before the candidate was loaded and after it was timed. Python
+    and PyTorch load parts of themselves late, so beside them only libraries that compute are named.
+    """
+    if before is None or now is None:
+        return None
+    came = now - before - frozenset(own)
+    if in_python:
+        return tuple(sorted(name for name in came if _VENDOR_LIBRARY.match(name)))
+    return tuple(sorted(name for name in came if not (SYSTEM_LIBRARIES.match(name) or _DRIVER.match(name))))
+
+
+def cpu_work(links: Links | None, missing: str, came_along: Sequence[str] | None = ()) -> OwnWork:
+    """Return the libraries and loaders that a CPU candidate uses.
+
+    `missing` says why its links are unknown. `came_along` is what foreign_code found; None: unknown.
+    """
+    if came_along:
+        how = "code that is not its own was in its process when it had been timed; a CPU has no profile of whose time that is"
+        others = (*came_along, *(_borrowed(links) if links else ()))
+        return OwnWork(share=None, how=how, others=others[:MOST_OTHERS])
     if links is None:
         return OwnWork(share=None, how=missing)
     others = (*_borrowed(links), *(name for name in links.functions if name in LOADERS))
@@ -82,7 +113,10 @@ def cpu_work(links: Links | None, missing: str) -> OwnWork:
         how = "it links or calls what is not its own; a CPU has no profile of whose time that is"
         return OwnWork(share=None, how=how, others=others[:MOST_OTHERS])
     system = ", ".join(links.libraries) or "nothing"
-    return OwnWork(share=1.0, how=f"it is linked with {system} alone and loads no other library while it runs")
+    how = f"it is linked with {system} alone and imports no loader"
+    if came_along is None:
+        return OwnWork(share=1.0, how=f"{how}; what its process maps may not be read here")
+    return OwnWork(share=1.0, how=f"{how}, and no other code was in its process when it had been timed")
 
 
 def with_links(work: OwnWork, links: Links | None) -> OwnWork:

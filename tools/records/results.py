@@ -155,6 +155,9 @@ class Timing(Record):
     benchmark_s: float = 0.0  # its runner's start not included
     load_s: float = 0.0  # before it: until a runner of its own stood ready with the candidate loaded
     clocks: dict[str, float] = field(default_factory=dict)  # GPU: sm_mhz, power_w, …; share of blocks "slowed by …"
+    came_along: tuple[str, ...] | None = (
+        None  # code not its own in its process after timing; None: it was not looked at
+    )
     graph_ms: float | None = None  # GPU, launch-bound: a call in a replayed CUDA graph; None: it cannot be captured
 
     @classmethod

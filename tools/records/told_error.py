@@ -13,6 +13,7 @@ ERRORS: Mapping[str, type[RidgelineError]] = {
     "RidgelineError": errors.RidgelineError,
     "InputError": errors.InputError,
     "ProblemError": errors.ProblemError,
+    "BadReferenceError": errors.BadReferenceError,
     "NoRoomError": errors.NoRoomError,
     "ModelError": errors.ModelError,
     "UncoveredError": errors.UncoveredError,

@@ -116,6 +116,7 @@ class ReasonCode(StrEnum):
     CUDA_ERROR = "cuda_error", Status.RUNTIME_ERROR
     CALL_TIMEOUT = "call_timeout", Status.TIMEOUT
     LOAD_TIMEOUT = "load_timeout", Status.TIMEOUT
+    EVALUATION_DEADLINE = "evaluation_deadline", Status.TIMEOUT
     WRONG_VALUES = "wrong_values", Status.WRONG
     OUTPUT_NOT_WRITTEN = "output_not_written", Status.WRONG
     NON_FINITE_MISMATCH = "non_finite_mismatch", Status.WRONG

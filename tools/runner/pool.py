@@ -15,6 +15,7 @@ from ridgeline.tools.judge.process import LoadedProblem
 from ridgeline.tools.machine.devices import measurement_cores
 from ridgeline.tools.records.results import Comparison, FailedComparison, Timing, Verdict
 from ridgeline.tools.records.vocabulary import Status
+from ridgeline.tools.runner.deadline import Deadline
 from ridgeline.tools.runner.failures import RunnerFailure
 from ridgeline.tools.runner.plan import RUNNERS, runner_plan
 from ridgeline.tools.runner.process import RunnerProcess
@@ -42,8 +43,14 @@ class RunnerPool:
         # With many cores: one for this candidate's timing, one for the next candidate.
         self._most = 2 if len(measurement_cores()) >= _MANY_CORES else 1
 
-    def start(self, sandbox: Sandbox, task: VerifyTask | BenchmarkTask, problem: LoadedProblem) -> RunnerProcess:
-        """Return a runner that holds the task's candidate.
+    def start(
+        self,
+        sandbox: Sandbox,
+        task: VerifyTask | BenchmarkTask,
+        problem: LoadedProblem,
+        deadline: Deadline | None = None,
+    ) -> RunnerProcess:
+        """Return a runner that holds the task's candidate; waiting for it is charged to `deadline`.
 
         Raises:
             RunnerFailure: the candidate failed while it was loaded.
@@ -64,7 +71,8 @@ class RunnerPool:
         if any(not waiting.fits(plan, problem) for waiting in self._waiting):
             self.close()
         try:
-            runner = RunnerProcess(sandbox, plan, problem, ahead=self._waiting.pop(0) if self._waiting else None)
+            ahead = self._waiting.pop(0) if self._waiting else None
+            runner = RunnerProcess(sandbox, plan, problem, ahead=ahead, deadline=deadline)
         except RunnerFailure as failure:
             self._was_killed |= failure.was_killed
             raise

@@ -7,33 +7,52 @@ come. Whatever goes wrong is a RunnerFailure: data about the candidate.
 from __future__ import annotations
 
 import fcntl
+import math
 import os
 import secrets
 import termios
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.judge.process import LoadedProblem
+from ridgeline.tools.machine.mapped_code import mapped_code
 from ridgeline.tools.machine.process_use import Threads
 from ridgeline.tools.records.tickets import encode_tickets
 from ridgeline.tools.records.vocabulary import ReasonCode
 from ridgeline.tools.runner.connection import ConnectionClosed, ProtocolBroken, RunnerConnection
+from ridgeline.tools.runner.deadline import Deadline
 from ridgeline.tools.runner.failures import Moment, RunnerFailure, explain_end, explain_failed, last_words, violation
 from ridgeline.tools.runner.start import RunnerPlan, RunnerStart
 from ridgeline.tools.runner.wire import AnswerWord, LoopTime, RequestWord, done_ns, request_line
 from ridgeline.tools.sandbox.sandbox import Sandbox
 
 _EXIT_WAIT_S = 5.0
+_FEW_CALLS = 3  # of a slow kernel in one loop, at most; one of many calls lasts milliseconds
+_MANY_CALLS_S = 10.0
+
+
+def loop_limit_s(calls: int, call_timeout_s: float) -> float:
+    """Return how long a loop may take: as many times the longest call as it has calls, where these are few."""
+    return min(max(2, calls) * call_timeout_s, max(_FEW_CALLS * call_timeout_s, _MANY_CALLS_S))
 
 
 class RunnerProcess:
     """One candidate, loaded and ready to be called."""
 
     def __init__(
-        self, sandbox: Sandbox, plan: RunnerPlan, problem: LoadedProblem, *, ahead: RunnerStart | None = None
+        self,
+        sandbox: Sandbox,
+        plan: RunnerPlan,
+        problem: LoadedProblem,
+        *,
+        ahead: RunnerStart | None = None,
+        deadline: Deadline | None = None,
     ) -> None:
         """Start a runner or take `ahead`, hand over the judge's memory, and wait until the candidate is loaded.
+
+        Waiting for the candidate is charged to `deadline`; None: for a library that is not a candidate's.
 
         Raises:
             RunnerFailure: the candidate failed while it was loaded.
@@ -41,6 +60,7 @@ class RunnerProcess:
         """
         self._problem = problem
         self._plan = plan
+        self._deadline = deadline or Deadline(math.inf, "nothing")
         self._moment = Moment(phase="while it was loaded")
         self.was_killed = False  # SIGKILL ended it which no limit of ours sent
         started = time.perf_counter()
@@ -48,6 +68,8 @@ class RunnerProcess:
         self._process = self._start.process
         self._connection = RunnerConnection(self._start.socket, send_timeout_s=plan.load_timeout_s)
         self._threads = Threads(self.pid)
+        self.mapped_before: frozenset[str] | None = None
+        """The code that the process had mapped before it was told of its candidate; None: unknown."""
         try:
             self._start.bring(plan)
             self._load()
@@ -62,6 +84,11 @@ class RunnerProcess:
     def pid(self) -> int:
         """Return the runner's process id."""
         return self._process.host_pid
+
+    @property
+    def own_files(self) -> frozenset[str]:
+        """Return the names of the program and of the candidate's library."""
+        return frozenset({Path(self._plan.confined.command[0]).name, self._plan.library.name})
 
     # ------------------------------------------------------------------------------------------------------- requests
 
@@ -82,7 +109,8 @@ class RunnerProcess:
         """
         self._moment = Moment(phase=self._moment.phase)
         self._write_tickets(sets)
-        took = self._request(RequestWord.LOOP, timeout_s=2 * self._plan.call_timeout_s)
+        limit_s = loop_limit_s(len(sets), self._plan.call_timeout_s)
+        took = self._request(RequestWord.LOOP, timeout_s=limit_s)
         self._expect_no_tickets()
         return took
 
@@ -161,7 +189,7 @@ class RunnerProcess:
         start = time.perf_counter()
         self.cont()
         self._send(request)
-        words = self._answer(timeout_s, ReasonCode.CALL_TIMEOUT)
+        words = self._candidates_answer(timeout_s, ReasonCode.CALL_TIMEOUT)
         self._process.stop()
         signalled_s = time.perf_counter() - start
         self._expect_rest()
@@ -185,10 +213,14 @@ class RunnerProcess:
             raise violation("an answer before the last call of a block")
 
     def _expect_rest(self) -> None:
-        deadline = time.monotonic() + self._plan.call_timeout_s
+        until = time.monotonic() + min(self._plan.call_timeout_s, self._deadline.left_s)
+        with self._deadline.charged():
+            self._await_rest(until)
+
+    def _await_rest(self, until: float) -> None:
         while not self._threads.are_at_rest():
             os.sched_yield()  # a thread may need this very core to stop: 0.2 ms, and up to 4 ms without the yield
-            if time.monotonic() > deadline:
+            if time.monotonic() > until:
                 self._process.kill()
                 reason = "a thread went on in a system call after the answer: finish all work before returning"
                 raise RunnerFailure(ReasonCode.BACKGROUND_WORK, reason)
@@ -199,11 +231,12 @@ class RunnerProcess:
         try:
             if self._plan.python is not None:
                 self._await_import()
+            self.mapped_before = mapped_code(self.pid)
             self._send(self._start.setup(self._plan).text())
             self._expect(AnswerWord.MAPPED)
         except RunnerFailure as failure:  # no candidate is loaded yet
             raise EngineError(f"a runner could not be made ready: {failure}") from failure
-        words = self._answer(self._plan.load_timeout_s, ReasonCode.LOAD_TIMEOUT)
+        words = self._candidates_answer(self._plan.load_timeout_s, ReasonCode.LOAD_TIMEOUT)
         if words[0] != AnswerWord.READY or len(words) != 3:
             raise violation(f"{' '.join(words)!r} instead of ready")
 
@@ -232,6 +265,18 @@ class RunnerProcess:
         except ConnectionClosed as error:
             raise self._ended() from error
 
+    def _candidates_answer(self, timeout_s: float, on_timeout: ReasonCode) -> list[str]:
+        """Return the words of the next line, for which the candidate works, within what is left of its time.
+
+        Raises:
+            RunnerFailure: the line tells of a failure, or there is none.
+        """
+        left_s = self._deadline.left_s
+        with self._deadline.charged():
+            if timeout_s <= left_s:
+                return self._answer(timeout_s, on_timeout)
+            return self._answer(left_s, ReasonCode.EVALUATION_DEADLINE)
+
     def _answer(self, timeout_s: float, on_timeout: ReasonCode) -> list[str]:
         """Return the words of the next line.
 
@@ -242,6 +287,8 @@ class RunnerProcess:
             words = self._connection.words(timeout_s)
         except TimeoutError as error:
             self._process.kill()
+            if on_timeout is ReasonCode.EVALUATION_DEADLINE:
+                raise self._deadline.passed(self._moment.phase) from error
             reason = f"no answer within {timeout_s:g} s {self._moment.phase}: stopped"
             raise RunnerFailure(on_timeout, reason) from error
         except ProtocolBroken as error:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
-from ridgeline.tools.build.cache import BuildCache
+from ridgeline.tools.build.cache import BuildCache, unfit
 from ridgeline.tools.build.toolchain import find_toolchain
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.machine.removal import remove_tree
@@ -83,6 +83,9 @@ def _compiled(asked: _Compilation, cache: BuildCache, sandbox: Sandbox) -> Build
         ended, said, was_open = _run(sandbox, confined)
         if not ended.is_success:
             raise _failure(ended, said, was_open=was_open)
+        if refusal := unfit(folder / TRITON_KERNELS):  # the module can end its process as it likes
+            reason = f"while Triton compiled its kernels: what it left is not taken: {refusal}"
+            raise RunnerFailure(ReasonCode.LOAD_FAILED, reason)
         return cache.publish(Build(key=asked.key, status=Status.OK), folder / TRITON_KERNELS)
     finally:
         remove_tree(folder)

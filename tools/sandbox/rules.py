@@ -101,9 +101,9 @@ def claim_workdir(path: Path) -> Path:
 
 
 @contextmanager
-def temporary_workdir(prefix: str, parent: Path | None = None) -> Iterator[Path]:
-    """Yield a new folder that confined code may write to, in `parent` or the system's folder for such; then remove it."""
-    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+def temporary_workdir(prefix: str) -> Iterator[Path]:
+    """Yield a new folder that confined code may write to, in the system's folder for such; then remove it."""
+    folder = Path(tempfile.mkdtemp(prefix=prefix))
     try:
         yield claim_workdir(folder)
     finally:

@@ -50,7 +50,8 @@ def _clean_cache(args: argparse.Namespace) -> None:
         cleared = cache.clear()
         sys.stdout.write(f"{'removed':<12} build cache: {_size(cleared.removed)}\n")
         if cleared.in_use.entries:
-            sys.stdout.write(f"{'keep':<12} build cache: {_size(cleared.in_use)}, used within the last hour\n")
+            why = "used within the last hour or by a running search"
+            sys.stdout.write(f"{'keep':<12} build cache: {_size(cleared.in_use)}, {why}\n")
     else:
         verb = "would remove" if args.cache else "keep"
         sys.stdout.write(f"{verb:<12} build cache: {_size(cache.use())} (--cache empties it)\n")

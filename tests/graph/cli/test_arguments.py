@@ -7,7 +7,11 @@ import argparse
 import pytest
 
 from ridgeline.graph.cli.arguments import MOST, NEWEST, make_parser
-from ridgeline.problems.spec import SearchSettings
+from ridgeline.problems.spec import ProblemSpec, SearchSettings
+from ridgeline.tools.build.interfaces import C_CPU_S
+from ridgeline.tools.build.recipe import WALL_PER_CPU
+from ridgeline.tools.records.evaluation_limit import CALLS, LEAST_S, LONGEST_BUILD_S, timing_limit_s, verify_limit_s
+from ridgeline.tools.records.vocabulary import Purpose
 
 COMMANDS = {
     "run": ["quickstart"],
@@ -99,3 +103,14 @@ def test_a_part_of_an_option_is_a_mistake_that_names_the_near_one(
         make_parser().parse_args(words)
     assert ended.value.code == 2
     assert says in capsys.readouterr().err
+
+
+def test_the_help_of_evaluate_says_what_a_kernel_may_cost_at_the_defaults() -> None:
+    call_timeout_s = ProblemSpec.model_fields["call_timeout_s"].default
+    said = " ".join(parser_of("evaluate").format_help().split())
+    assert (
+        f"{C_CPU_S * WALL_PER_CPU:.0f} s while it is compiled ({LONGEST_BUILD_S:.0f} s where it includes torch)" in said
+    )
+    assert f"{verify_limit_s(call_timeout_s):.0f} s in verification" in said
+    assert f"{timing_limit_s(call_timeout_s, Purpose.EVALUATE):.0f} s in timing" in said
+    assert f"{CALLS} times as long, and {LEAST_S:.0f} s at least" in said

@@ -6,7 +6,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
-from tests.graph.cli.test_cli import REFERENCE, ROOT, ridgeline
+from tests.graph.cli.command_line import REFERENCE, ROOT, ridgeline
 
 from ridgeline.tools.build.toolchain import compiler_path
 from ridgeline.tools.records.vocabulary import DeviceKind

@@ -59,8 +59,8 @@ def test_an_error_of_the_judge_names_the_user_s_reference_and_the_sizes_it_was_g
     says = r"^mine/reference\.py: Model\(\) raised .* \(with ROWS = -3 of mine/problem\.yaml's targets\.cpu\.sizes\)$"
     with pytest.raises(NoRoomError, match=says), users_reference(problem, "cpu"):
         raise NoRoomError("reference.py: Model() raised RuntimeError: negative dimension -3")
-    with pytest.raises(ProblemError, match="^mine/problem.yaml: name"), users_reference(problem, "cpu"):
-        raise ProblemError("mine/problem.yaml: name: is missing")
+    with pytest.raises(ProblemError, match=r"^reference\.py: sizes: is missing$"), users_reference(problem, "cpu"):
+        raise ProblemError("reference.py: sizes: is missing")  # a key of problem.yaml has the reference's name
 
 
 def test_a_mistyped_model_names_the_file_that_names_it(tmp_path: Path) -> None:

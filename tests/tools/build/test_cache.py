@@ -8,12 +8,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from ridgeline.tools.build import cache
-from ridgeline.tools.build.cache import BuildCache, check_writable
+from ridgeline.tools.build.cache import BuildCache, check_writable, unfit
+from ridgeline.tools.build.cache_lease import leased_keys
 from ridgeline.tools.errors import StorageError
 from ridgeline.tools.records.results import Build
 from ridgeline.tools.records.vocabulary import Status
@@ -21,8 +23,10 @@ from ridgeline.tools.records.vocabulary import Status
 KEY = "ab" * 32
 WRITER = """
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from ridgeline.tools.build.cache import BuildCache
+from ridgeline.tools.build.cache import BuildCache, check_writable, unfit
+from ridgeline.tools.build.cache_lease import leased_keys
 from ridgeline.tools.records.results import Build; from ridgeline.tools.records.vocabulary import Status
 root, library, first, count = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
 cache = BuildCache(root)
@@ -120,22 +124,76 @@ def test_a_writer_killed_at_any_instant_leaves_whole_entries_or_none(tmp_path: P
         assert cache.find(entry.name) is not None
 
 
-def test_the_least_recently_used_entries_go_first(tmp_path: Path, library: Path) -> None:
-    cache = BuildCache(tmp_path / "cache", limit_bytes=350_000, in_use_s=60, evict_every=1000)
-    keys = [f"{i:064x}" for i in range(5)]
+def published(root: Path, library: Path, keys: Sequence[str], **limits: float) -> None:
+    """Publish the keys for a process that is gone afterwards, each used later than the one before."""
+    cache = BuildCache(root, **limits)  # type: ignore[arg-type]
     for age, key in enumerate(keys):
         entry = Path(str(cache.publish(built(key), library).library_path)).parent
         os.utime(entry / "build.json", (0, 1000 + age))
-    assert cache.find(keys[0]) is not None  # used just now
-    assert cache.evict() == 2
-    assert [cache.find(key) is not None for key in keys] == [True, False, False, True, True]
-    assert cache.use().entries == 3
 
 
-def test_an_entry_in_use_is_never_evicted(tmp_path: Path, library: Path) -> None:
-    cache = BuildCache(tmp_path / "cache", limit_bytes=1, evict_every=1)
+def size_of(root: Path) -> int:
+    return sum(file.stat().st_size for file in (root / "builds").rglob("*") if file.is_file())
+
+
+def test_every_publication_keeps_the_limit_and_the_least_recently_used_entries_go_first(
+    tmp_path: Path, library: Path
+) -> None:
+    root, keys = tmp_path / "cache", [f"{i:064x}" for i in range(5)]
+    published(root, library, keys[:4])
+    limit = size_of(root) + 100
+    assert BuildCache(root).find(keys[0]) is not None  # used just now
+    published(root, library, keys[4:], limit_bytes=limit)
+    assert size_of(root) <= limit
+    assert [BuildCache(root).find(key) is not None for key in keys] == [True, False, False, True, True]
+    assert BuildCache(root).use().size_bytes == size_of(root) == int((root / "size").read_text())
+
+
+def test_the_size_is_kept_beside_the_entries_and_the_folder_read_only_where_the_limit_is_passed(
+    tmp_path: Path, library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, keys = tmp_path / "cache", [f"{i:064x}" for i in range(4)]
+    published(root, library, keys[:1])
+    looks = list[int]()
+    entries = BuildCache._entries
+    monkeypatch.setattr(BuildCache, "_entries", lambda cache: looks.append(1) or entries(cache))
+    published(root, library, keys[1:3])
+    assert looks == []
+    assert int((root / "size").read_text()) == size_of(root)
+    (root / "size").write_text("no number")
+    published(root, library, keys[3:])
+    assert looks == [1]
+    assert int((root / "size").read_text()) == size_of(root)
+
+
+def test_what_a_running_process_uses_stays_and_what_was_used_lately_does_not(tmp_path: Path, library: Path) -> None:
+    root, keys = tmp_path / "cache", [f"{i:064x}" for i in range(4)]
+    running = BuildCache(root)
+    running.publish(built(keys[0]), library)
+    published(root, library, keys[1:2])
+    assert running.find(keys[1]) is not None
+    BuildCache(root).publish(built(keys[2]), library)  # used within the last hour, by nobody now
+    published(root, library, keys[3:], limit_bytes=1)
+    assert [running.find(key) is not None for key in keys] == [True, True, False, True]
+    del running
+    assert leased_keys(root / "leases") == set()
+    assert list((root / "leases").iterdir()) == []
+
+
+def test_the_entry_that_is_published_stays_whatever_its_size(tmp_path: Path, library: Path) -> None:
+    cache = BuildCache(tmp_path / "cache", limit_bytes=1)
     cache.publish(built(), library)
     assert cache.find(KEY) is not None
+
+
+def test_what_is_too_large_or_no_file_is_not_fit(tmp_path: Path) -> None:
+    with (tmp_path / "large.so").open("wb") as file:
+        file.truncate(cache.LARGEST_LIBRARY_BYTES + (1 << 20))
+    (tmp_path / "link.so").symlink_to(tmp_path / "large.so")
+    (tmp_path / "small.so").write_bytes(b"x")
+    assert unfit(tmp_path / "large.so") == "it has 65 MiB, the limit is 64 MiB"
+    assert (unfit(tmp_path / "link.so"), unfit(tmp_path / "absent.so")) == ("it is no ordinary file", "there is none")
+    assert unfit(tmp_path / "small.so") == ""
 
 
 def test_a_library_that_is_a_link_is_not_taken(tmp_path: Path) -> None:
@@ -143,14 +201,13 @@ def test_a_library_that_is_a_link_is_not_taken(tmp_path: Path) -> None:
     secret.write_text("key")
     link = tmp_path / "kernel.so"
     link.symlink_to(secret)
-    with pytest.raises(StorageError):
+    with pytest.raises(StorageError, match="not an ordinary file"):
         BuildCache(tmp_path / "cache").publish(built(), link)
 
 
 def test_clear_removes_what_is_not_in_use_and_says_how_much_stayed(tmp_path: Path, library: Path) -> None:
+    published(tmp_path / "cache", library, [KEY])
     cache = BuildCache(tmp_path / "cache")
-    old = Path(str(cache.publish(built(), library).library_path)).parent
-    os.utime(old / "build.json", (0, 1000))
     cache.publish(built("f" * 64), library)
     cleared = cache.clear()
     assert (cleared.removed.entries, cleared.in_use.entries) == (1, 1)
@@ -174,22 +231,26 @@ def test_a_cache_that_cannot_take_builds_is_told_before_one_is_made(
 
 def test_what_is_no_entry_stops_neither_a_build_nor_clearing(tmp_path: Path, library: Path) -> None:
     root = tmp_path / "cache"
-    cache = BuildCache(root, evict_every=1, limit_bytes=0, in_use_s=0)
+    cache = BuildCache(root, limit_bytes=0, in_use_s=0)
     (root / "builds" / "zz").mkdir(parents=True)
     (root / "builds" / "zz" / "notes.txt").write_text("mine")
     (root / "builds" / "zz" / "loop").symlink_to("loop")
     (root / "tmp" / "loop").symlink_to("loop")
     (root / "builds" / KEY[:2]).write_text("no folder")
     cache.publish(built(), library)
+    del cache
+    published(root, library, ["e" * 64], limit_bytes=0)
     cache = BuildCache(root)
     assert cache.find(KEY) is None, "evicted"
+    assert cache.find("e" * 64) is not None
     entry = Path(str(cache.publish(built(), library).library_path)).parent
     (entry / "loop").symlink_to("loop")
     os.mkfifo(entry / "pipe")
     assert cache.find(KEY) is not None
-    assert cache.use().entries == 1
+    assert cache.use().entries == 2
+    del cache
     os.utime(entry / "build.json", (0, 1000))
-    assert cache.clear().removed.entries == 1
+    assert BuildCache(root).clear().removed.entries == 1
     assert (root / "builds" / "zz" / "notes.txt").read_text() == "mine"
 
 

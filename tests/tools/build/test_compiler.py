@@ -244,6 +244,15 @@ async def test_a_compiler_bomb_is_stopped_and_its_neighbour_is_built(
     assert good.status is Status.OK
 
 
+async def test_a_library_beyond_the_limit_is_refused_by_its_size(
+    compiler: Compiler, make_task: MakeTask, exp_source: str
+) -> None:
+    table = "__attribute__((used)) static const char table[65 << 20] = {1};\n"
+    [build] = await compiler.compile_batch([make_task(table + exp_source)])
+    assert (build.status, build.reason_code) == (Status.COMPILE_ERROR, ReasonCode.COMPILER_FAILED)
+    assert "it has 65 MiB, the limit is 64 MiB; make the source's tables" in build.reason
+
+
 @pytest.mark.parametrize("words", ["sandbox: cannot apply Landlock: no", "sandbox: killed: wall limit"])
 async def test_a_build_that_imitates_the_sandboxs_words_and_status_is_the_sources_failure(
     compiler: Compiler, make_task: MakeTask, monkeypatch: pytest.MonkeyPatch, words: str

@@ -11,6 +11,7 @@ import pytest
 from tests.descriptions import description_of
 
 from ridgeline.tools.errors import (
+    BadReferenceError,
     DeviceError,
     DeviceLostError,
     EngineError,
@@ -182,7 +183,8 @@ def test_the_worker_answers_every_request_with_the_replies_that_the_parent_expec
     "error",
     [
         NoRoomError("memory ran out"),
-        ProblemError("reference.py: no"),
+        ProblemError("tolerance: no"),
+        BadReferenceError("reference.py: no"),
         DeviceError("no GPU"),
         DeviceLostError("integers"),
         JudgeCrashed("gone"),

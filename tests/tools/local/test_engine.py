@@ -18,6 +18,7 @@ from ridgeline.tools.engine import BenchmarkTask, CompileTask, VerifyTask
 from ridgeline.tools.errors import EngineError, NotBegun, ProblemError
 from ridgeline.tools.local.engine import LocalEngine
 from ridgeline.tools.machine.locks import DeviceLock
+from ridgeline.tools.records import evaluation_limit
 from ridgeline.tools.records.problem import DescribedTarget, Device
 from ridgeline.tools.records.results import Build, Timing, Verdict
 from ridgeline.tools.records.search import Candidate
@@ -146,9 +147,13 @@ async def test_a_users_mistake_is_not_retried(
     assert len(requests(calls)) == 1
 
 
-async def test_a_late_evaluator_is_ended(engine: LocalEngine, verify: Callable[..., VerifyTask], calls: Path) -> None:
+async def test_an_evaluator_is_late_and_ended_after_its_own_time_and_its_candidates(
+    engine: LocalEngine, verify: Callable[..., VerifyTask], calls: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await engine.submit(verify())  # the evaluator's own start is no part of what is late
-    with pytest.raises(EngineError, match=r"within 0\.5 s"):
+    monkeypatch.setattr(evaluation_limit, "CALLS", 0)
+    monkeypatch.setattr(evaluation_limit, "LEAST_S", 0.5)
+    with pytest.raises(EngineError, match=r"within 0\.75 s"):
         await engine.submit(verify("sleep", timeout_s=0.5, retries=0))
     assert not is_alive(requests(calls)[0]["pid"])
 

@@ -18,10 +18,11 @@ import pytest
 from tests.candidates import candidate_of
 
 from ridgeline.tools.build.compiler import Compiler
-from ridgeline.tools.engine import CompareTask, CompileTask, DescribeTask, VerifyTask
+from ridgeline.tools.engine import BenchmarkTask, CompareTask, CompileTask, DescribeTask, VerifyTask
 from ridgeline.tools.local.__main__ import _TASKS, answer
 from ridgeline.tools.local.evaluator import Evaluator
 from ridgeline.tools.machine.devices import detect_device
+from ridgeline.tools.records import evaluation_limit
 from ridgeline.tools.records.problem import DescribedTarget, Description, Target
 from ridgeline.tools.records.results import Build, Comparison, FailedComparison
 from ridgeline.tools.records.search import Candidate
@@ -78,7 +79,7 @@ def test_evaluator_answers_in_order_and_takes_its_judge_with_it(tmp_path: Path) 
         process.stdin.write(request(1, "raise KeyError('gone')") + request(2, "return torch.relu(x)"))
         process.stdin.flush()
         first, second = json.loads(process.stdout.readline()), json.loads(process.stdout.readline())
-        assert first["error"]["type"] == "ProblemError"
+        assert first["error"]["type"] == "BadReferenceError"
         assert "KeyError" in first["error"]["message"]
         assert second["id"] == 2
         assert second["result"]["compulsory_bytes"] == 2 * 64 * 64 * 4
@@ -243,3 +244,29 @@ def test_comparison_whose_runner_was_killed_from_outside_is_made_once_more(
     honest = judged.built("honest", HONEST)
     assert isinstance(judged.compare(honest, honest), Comparison)
     assert killed
+
+
+SLOW = "#include <unistd.h>\n" + RELU.replace("CHECK", "usleep(40000);")
+SLOW_WHEN_TIMED = "#include <unistd.h>\n" + RELU.replace(
+    "CHECK", "static int calls = 0; if (++calls > 200) usleep(40000);"
+)
+
+
+@needs_gxx
+def test_a_kernel_that_takes_too_long_in_all_ends_within_the_deadline_as_its_own_verdict(
+    judged: Judged, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluation_limit, "CALLS", 0)
+    monkeypatch.setattr(evaluation_limit, "LEAST_S", 0.8)
+    slow, late = judged.built("slow", SLOW), judged.built("late", SLOW_WHEN_TIMED)
+    verified = judged.evaluator.verify(VerifyTask(problem=judged.problem, candidate=slow[0], build=slow[1]))
+    assert (verified.status, verified.reason_code) == (Status.TIMEOUT, ReasonCode.EVALUATION_DEADLINE), verified.reason
+    task = VerifyTask(problem=judged.problem, candidate=late[0], build=late[1])
+    verified = judged.evaluator.verify(task)
+    assert verified.status is Status.OK, verified.reason
+    timing = judged.evaluator.benchmark(
+        BenchmarkTask(problem=judged.problem, candidate=late[0], build=late[1], verdict=verified)
+    )
+    assert (timing.status, timing.reason_code) == (Status.TIMEOUT, ReasonCode.EVALUATION_DEADLINE), timing.reason
+    honest = judged.built("honest", HONEST)
+    assert judged.evaluator.verify(replace(task, candidate=honest[0], build=honest[1])).status is Status.OK

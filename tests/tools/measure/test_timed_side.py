@@ -9,7 +9,7 @@ from tests.tools.measure.answering import Answering
 from ridgeline.tools.judge.messages import Renew
 from ridgeline.tools.judge.replies import Renewed
 from ridgeline.tools.measure.block_plan import BlockPlan
-from ridgeline.tools.measure.timed_side import Block, TimedSide
+from ridgeline.tools.measure.timed_side import Block, TimedSide, WarmUp
 from ridgeline.tools.runner.wire import LoopTime
 
 N_SETS = 24
@@ -49,6 +49,18 @@ def test_a_block_calls_its_sets_in_the_order_in_which_they_were_written() -> Non
     assert judge.orders == [plan.order]
     assert side.loops == [(23, 22, 21, 20, 19, 18, 17), (23,)]
     assert [[b.calls for b in blocks] for blocks in (timed.blocks, timed.singles)] == [[7], [1]]
+
+
+@pytest.mark.parametrize(("call_s", "most_s"), [(1.0, 3.0), (1.9, 5.7), (7.0, 14.0), (20.0, 20.0)])
+def test_the_warm_up_of_a_very_slow_kernel_is_a_call_or_three(call_s: float, most_s: float) -> None:
+    class Slow(RecordingSide):
+        def loop(self, sets: Sequence[int]) -> LoopTime:
+            super().loop(sets)
+            return LoopTime(parent_s=len(sets) * call_s, own_s=len(sets) * call_s)
+
+    side = Slow()
+    TimedSide(side=side, judge=CountingJudge(), is_tracked=True).warm_up(WarmUp())
+    assert sum(len(sets) for sets in side.loops) * call_s <= most_s
 
 
 def side_with(parent_s: float, *, is_tracked: bool, request_s: float = 0.0) -> TimedSide:

@@ -10,7 +10,15 @@ import pytest
 
 from ridgeline.tools.errors import SandboxError
 from ridgeline.tools.profile.gpu_counters import CALLS, DURATION_NS, KernelCounters
-from ridgeline.tools.profile.vendor_code import Links, cpu_work, gpu_work, parse_links, read_links, with_links
+from ridgeline.tools.profile.vendor_code import (
+    Links,
+    cpu_work,
+    foreign_code,
+    gpu_work,
+    parse_links,
+    read_links,
+    with_links,
+)
 from ridgeline.tools.sandbox.sandbox import Sandbox, probe_sandbox
 
 pytestmark = pytest.mark.sandboxed
@@ -55,6 +63,33 @@ def test_library_of_system_runtimes_alone_is_all_own_work() -> None:
         Links(libraries=("libm.so.6", "libgomp.so.1", "libc.so.6"), functions=("expf", "GOMP_parallel")), ""
     )
     assert (work.share, work.others) == (1.0, ())
+
+
+@pytest.mark.parametrize(
+    ("came", "in_python", "named"),
+    [
+        ({"libopenblas.so.0", "libm.so.6", "kernel.so", "host-1"}, False, ("libopenblas.so.0",)),
+        ({"libcuda.so.1", "libnvidia-ptxjitcompiler.so.1", "libcublas.so.12"}, False, ("libcublas.so.12",)),
+        ({"code of no file"}, False, ("code of no file",)),
+        ({"_struct.cpython-312.so", "code of no file", "libcudnn_cnn.so.9", "kernel.so"}, True, ("libcudnn_cnn.so.9",)),
+        ({"libtorch_cpu.so"}, True, ()),
+    ],
+)
+def test_code_that_came_along_with_a_candidate_is_named(
+    came: set[str], in_python: bool, named: tuple[str, ...]
+) -> None:
+    before = frozenset({"libc.so.6", "libtorch_cpu.so"})
+    now = before | came
+    assert foreign_code(before, now, own=("kernel.so", "host-1"), in_python=in_python) == named
+    assert foreign_code(None, now, own=(), in_python=in_python) is None
+
+
+def test_a_library_in_the_process_makes_the_share_unknown_whatever_is_linked() -> None:
+    links = Links(libraries=("libc.so.6",), functions=("dl_iterate_phdr",))
+    assert cpu_work(links, "", ()).share == 1.0
+    work = cpu_work(links, "", ("libopenblas.so.0",))
+    assert (work.share, work.others) == (None, ("libopenblas.so.0",))
+    assert "may not be read" in cpu_work(links, "", None).how
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ PROBLEM = target().described(DESCRIPTION)
 
 @pytest.fixture(autouse=True)
 def judge(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keys, "JUDGE_VERSION", 99)
+    monkeypatch.setattr(keys, "JUDGE_VERSION", 3)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_evaluation_key_is_the_one_of_archives_on_disk(purpose: Purpose, key: st
 def test_evaluation_key_changes_with_the_judge_and_the_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     other = dataclasses.replace(PROBLEM, reference_source="class Model: pass")
     known = {evaluation_key("build-1", problem, Purpose.SEARCH) for problem in (PROBLEM, other)}
-    monkeypatch.setattr(keys, "JUDGE_VERSION", 100)
+    monkeypatch.setattr(keys, "JUDGE_VERSION", 4)
     known.add(evaluation_key("build-1", PROBLEM, Purpose.SEARCH))
     assert len(known) == 3
 

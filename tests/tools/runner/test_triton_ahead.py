@@ -62,6 +62,23 @@ def test_only_the_descriptor_tells_that_the_gpu_was_open(program: str, was_open:
     assert (ended.code, said.split()[-1], told) == (1, "bye", was_open)
 
 
+def test_a_module_that_ends_before_anything_is_compiled_is_a_fault_of_the_module(
+    monkeypatch: pytest.MonkeyPatch,
+    module_on_gpu: DescribedTarget,
+    make_candidate: Callable[..., Candidate],
+    sandbox: Sandbox,
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "bundle").write_bytes(b"")
+    monkeypatch.setattr("ridgeline.tools.runner.triton_ahead._confined", lambda *_: Confined(command=("true",)))
+    monkeypatch.setattr("ridgeline.tools.runner.triton_ahead._run", lambda *_: (ExitStatus(code=0), "", True))
+    build = Build(key="ab" * 32, status=Status.OK, library_path=str(tmp_path / "bundle"))
+    candidate = make_candidate("import triton", language="py", interface="module")
+    with pytest.raises(RunnerFailure, match="what it left is not taken: there is none") as caught:
+        kernels_ahead(module_on_gpu, candidate, build, sandbox=sandbox, cache_dir=tmp_path)
+    assert caught.value.finding.code is ReasonCode.LOAD_FAILED
+
+
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Give the keys that were compiled for: there is no GPU here, so the compiler is left out."""

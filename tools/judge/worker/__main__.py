@@ -65,7 +65,7 @@ def failure(error: Exception, request: Request[Any]) -> Failed:
     reference that ran then and fails later (out of memory, a thread that cannot start) is the machine's fault, and worth
     another attempt.
     """
-    known = error if isinstance(error, RidgelineError) else as_problem(error, f"reference: {one_line(error)}")
+    known = error if isinstance(error, RidgelineError) else as_problem(error, f"reference.py: {one_line(error)}")
     if isinstance(known, EngineError | ContentsRefusedError) or isinstance(request, Load):
         return Failed.of(known)
     return Failed(code=JudgeFailureCode.ENGINE, message=f"{messages.operation(type(request))}: {known}")

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from ridgeline.tools.errors import ProblemError
+from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.contract import like, tensors_in
 from ridgeline.tools.judge.worker.regions import storage_elements
 from ridgeline.tools.judge.worker.user_code import FILE as _FILE
@@ -54,7 +54,7 @@ def template_of(value: Any, name: str, source: str, specs: list[ArgSpec], taken:
         taken: the names so far, in upper case.
 
     Raises:
-        ProblemError: a kernel could not take the value.
+        BadReferenceError: a kernel could not take the value.
     """
     if isinstance(value, list | tuple):
         parts = [template_of(v, f"{name}_{i}", f"{source}[{i}]", specs, taken) for i, v in enumerate(value)]
@@ -66,7 +66,7 @@ def template_of(value: Any, name: str, source: str, specs: list[ArgSpec], taken:
     if isinstance(value, torch.Tensor):
         strange = _strangeness(value)
         if strange:
-            raise ProblemError(f"{_FILE}: input {source} is {strange}, which kernels cannot read")
+            raise BadReferenceError(f"{_FILE}: input {source} is {strange}, which kernels cannot read")
         index = sum(s.kind is ArgKind.TENSOR for s in specs)
         specs.append(tensor_spec(name, Role.INPUT, value, source, keep_strides=True))
         return _InputSlot(index)
@@ -79,10 +79,10 @@ def template_of(value: Any, name: str, source: str, specs: list[ArgSpec], taken:
 
 def _scalar_spec(name: str, value: Any, source: str) -> ArgSpec:
     if isinstance(value, int) and abs(value) > _LARGEST_INT:
-        raise ProblemError(f"{_FILE}: input {source} exceeds 2^53, which a kernel could not get exactly")
+        raise BadReferenceError(f"{_FILE}: input {source} exceeds 2^53, which a kernel could not get exactly")
     dtype = next((dtype for kind, dtype in _SCALARS if isinstance(value, kind)), None)
     if dtype is None:
-        raise ProblemError(
+        raise BadReferenceError(
             f"{_FILE}: input {source} is a {type(value).__name__}: tensors, numbers, None, or lists and dicts of them"
         )
     return ArgSpec(name=name, role=Role.INPUT, kind=ArgKind.SCALAR, dtype=dtype, value=float(value), source=source)
@@ -103,15 +103,15 @@ def flat_outputs(result: Any) -> Tensors:
     """Return the tensors of a result, lists and tuples flattened.
 
     Raises:
-        ProblemError: there is none, or one has a type that kernels cannot write.
+        BadReferenceError: there is none, or one has a type that kernels cannot write.
     """
     tensors = tuple(tensors_in(result))
     if not tensors:
-        raise ProblemError(f"{_FILE}: forward() must return a tensor, got {type(result).__name__}")
+        raise BadReferenceError(f"{_FILE}: forward() must return a tensor, got {type(result).__name__}")
     for tensor in tensors:
         strange = _strangeness(tensor)
         if strange:
-            raise ProblemError(f"{_FILE}: forward() returns {strange}, which kernels cannot write")
+            raise BadReferenceError(f"{_FILE}: forward() returns {strange}, which kernels cannot write")
     return tensors
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from ridgeline.tools.errors import ProblemError
+from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.modelnew.weights import fingerprint
 from ridgeline.tools.records.module_contract import (
     Argument,
@@ -78,7 +78,7 @@ def module_contract(
     The model's tensors must still have their values of the public seed.
 
     Raises:
-        ProblemError: an argument of the constructor cannot be written as a literal.
+        BadReferenceError: an argument of the constructor cannot be written as a literal.
     """
     named = dict(model.named_parameters()) | dict(model.named_buffers())
     sources = {id(tensor): name for name, tensor in named.items()}
@@ -160,7 +160,7 @@ def _literal(what: str, value: Any) -> str:
     try:
         ast.literal_eval(text)
     except (ValueError, SyntaxError) as error:
-        raise ProblemError(f"reference.py: {what} gives {text[:60]}: {_PLAIN}") from error
+        raise BadReferenceError(f"reference.py: {what} gives {text[:60]}: {_PLAIN}") from error
     return text
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from ridgeline.tools.errors import ProblemError
+from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.hang_limit import HangLimit
 from ridgeline.tools.judge.memory_check import check_room
 from ridgeline.tools.judge.messages import (
@@ -249,7 +249,7 @@ class Judge:
             return Looped(own_s=self._modes.loop(request.mode, request.sets))
 
 
-class ContentsRefusedError(ProblemError):
+class ContentsRefusedError(BadReferenceError):
     """The reference does not take contents that were made from its inputs."""
 
 

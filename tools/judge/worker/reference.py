@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from ridgeline.tools.errors import ProblemError
+from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.hang_limit import HangLimit
 from ridgeline.tools.judge.worker.call_form import (
     Tensors,
@@ -72,15 +72,15 @@ class Reference:
     def _make_model(self) -> torch.nn.Module:
         init = self._own("get_init_inputs", attribute(self._module, "get_init_inputs"))
         if not isinstance(init, list | tuple):
-            raise ProblemError(f"{_FILE}: get_init_inputs() must return a list, got {type(init).__name__}")
+            raise BadReferenceError(f"{_FILE}: get_init_inputs() must return a list, got {type(init).__name__}")
         self._init = init
         torch.manual_seed(PUBLIC_SEED)
         model = self._own("Model()", lambda: attribute(self._module, "Model")(*init))
         if not isinstance(model, torch.nn.Module):
-            raise ProblemError(f"{_FILE}: Model() must give a torch.nn.Module, got {type(model).__name__}")
+            raise BadReferenceError(f"{_FILE}: Model() must give a torch.nn.Module, got {type(model).__name__}")
         lazy = [n for n, t in model.named_parameters() if isinstance(t, torch.nn.parameter.UninitializedParameter)]
         if lazy:
-            raise ProblemError(f"{_FILE}: parameter {lazy[0]} has no shape yet: give its lazy module a size")
+            raise BadReferenceError(f"{_FILE}: parameter {lazy[0]} has no shape yet: give its lazy module a size")
         return model.eval().requires_grad_(False)
 
     def _place_model(self) -> None:
@@ -93,7 +93,7 @@ class Reference:
             name = names[i] if i < len(names) else f"arg_{i}"
             self._arguments.append(template_of(value, c_name(name), name, specs, taken))
         if not any(s.kind is ArgKind.TENSOR for s in specs):
-            raise ProblemError(f"{_FILE}: get_inputs() gives no tensor: a kernel needs at least one")
+            raise BadReferenceError(f"{_FILE}: get_inputs() gives no tensor: a kernel needs at least one")
         return specs
 
     def _find_written(self, inputs: Tensors) -> tuple[Written, Any]:
@@ -127,7 +127,7 @@ class Reference:
         with torch.device(self.device):  # drawn on the device, where the reference does not say otherwise
             values = self._own("get_inputs()", draw)
         if not isinstance(values, list | tuple):
-            raise ProblemError(f"{_FILE}: get_inputs() must return a list, got {type(values).__name__}")
+            raise BadReferenceError(f"{_FILE}: get_inputs() must return a list, got {type(values).__name__}")
         return list(values)
 
     def draw_inputs(self, rng_seed: int) -> Tensors:
@@ -190,7 +190,7 @@ class Reference:
         """Return how a `ModelNew` is made and called; to be asked before `bind`.
 
         Raises:
-            ProblemError: an argument of the constructor cannot be sent.
+            BadReferenceError: an argument of the constructor cannot be sent.
         """
         arguments = self.arguments(self.draw_inputs(0))
         return module_contract(self.model, self._init, arguments, self._result, self._written)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from ridgeline.tools.errors import ProblemError
+from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.worker.call_form import Tensors, dtype_name
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.user_code import FILE as _FILE
@@ -23,7 +23,7 @@ def check_usable(reference: Reference) -> None:
     """Run the reference twice on the same inputs.
 
     Raises:
-        ProblemError: it changes its own state, its two results differ beyond rounding, or other inputs give other shapes.
+        BadReferenceError: it changes its own state, its two results differ beyond rounding, or other inputs give other shapes.
     """
     inputs = reference.draw_inputs(1)
     _check_form("get_inputs()", inputs, reference.signature, Role.INPUT)
@@ -32,31 +32,35 @@ def check_usable(reference: Reference) -> None:
     first = tuple(t.clone() for t in reference.run(inputs))
     _check_form("forward()", first, reference.signature, Role.OUTPUT)
     if not all(equal_bits(a, b) for a, b in zip(inputs, before, strict=True)):
-        raise ProblemError(
+        raise BadReferenceError(
             f"{_FILE}: forward() works in place on an input for some values only: a kernel takes one form"
         )
     changed = next((n for n, t in reference.named_tensors().items() if not equal_bits(t, state[n])), None)
     if changed is not None:
-        raise ProblemError(f"{_FILE}: forward() changes its own `{changed}`{_STATE}")
+        raise BadReferenceError(f"{_FILE}: forward() changes its own `{changed}`{_STATE}")
     for one, two in zip(first, reference.run(inputs), strict=True):
         if not _agree(one, two):
-            raise ProblemError(f"{_FILE}: forward() is nondeterministic: two runs on the same inputs differ{_RANDOM}")
+            raise BadReferenceError(
+                f"{_FILE}: forward() is nondeterministic: two runs on the same inputs differ{_RANDOM}"
+            )
     if not any(t.numel() for t in first):
-        raise ProblemError(f"{_FILE}: forward() gives only empty tensors: a kernel would have nothing to do")
+        raise BadReferenceError(f"{_FILE}: forward() gives only empty tensors: a kernel would have nothing to do")
     if all(t.is_floating_point() and not bool(torch.isfinite(t).any()) for t in first):
-        raise ProblemError(f"{_FILE}: forward() gives nothing but NaN or infinity for get_inputs()")
+        raise BadReferenceError(f"{_FILE}: forward() gives nothing but NaN or infinity for get_inputs()")
 
 
 def _check_form(what: str, tensors: Tensors, signature: Signature, role: Role) -> None:
     specs = [s for s in signature.with_role(role) if s.kind is ArgKind.TENSOR]
     if len(specs) != len(tensors):
-        raise ProblemError(
+        raise BadReferenceError(
             f"{_FILE}: {what} gives {len(specs)} tensors and then {len(tensors)}: a kernel takes one form"
         )
     for spec, tensor in zip(specs, tensors, strict=True):
         one, two = f"{spec.dtype} {spec.shape}", f"{dtype_name(tensor)} {tuple(tensor.shape)}"
         if one != two:
-            raise ProblemError(f"{_FILE}: {what} gives {one} and then {two}: a kernel takes one form, for any values")
+            raise BadReferenceError(
+                f"{_FILE}: {what} gives {one} and then {two}: a kernel takes one form, for any values"
+            )
 
 
 def _agree(one: torch.Tensor, two: torch.Tensor) -> bool:

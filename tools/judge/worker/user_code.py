@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from ridgeline.tools.errors import NoRoomError, ProblemError
+from ridgeline.tools.errors import BadReferenceError, NoRoomError, ProblemError
 from ridgeline.tools.judge.memory_check import no_room
 from ridgeline.tools.records.vocabulary import DeviceKind
 
@@ -44,21 +44,21 @@ def attribute(module: types.ModuleType, name: str) -> Callable[..., Any]:
     """Return one of the functions or classes that a reference defines.
 
     Raises:
-        ProblemError: the reference does not define it.
+        BadReferenceError: the reference does not define it.
     """
     found = getattr(module, name, None)
     if callable(found):
         return found  # type: ignore[no-any-return]
     if name == "get_init_inputs":
         return list
-    raise ProblemError(f"{FILE}: {name} is missing: the reference defines Model, get_inputs and get_init_inputs")
+    raise BadReferenceError(f"{FILE}: {name} is missing: the reference defines Model, get_inputs and get_init_inputs")
 
 
 def run_own(what: str, call: Callable[[], T]) -> T:
     """Return the result of a part of the reference.
 
     Raises:
-        ProblemError: the part raised; one line says what.
+        BadReferenceError: the part raised; one line says what.
     """
     try:
         with torch.no_grad():
@@ -69,13 +69,13 @@ def run_own(what: str, call: Callable[[], T]) -> T:
         place = _place(error)
         line = f"{FILE}: {what} raised {one_line(error)}{place}"
         remedy = _remedy(error, what, place)
-        raise (ProblemError(line + remedy) if remedy else as_problem(error, line)) from error
+        raise (BadReferenceError(line + remedy) if remedy else as_problem(error, line)) from error
 
 
-def as_problem(error: BaseException, line: str) -> ProblemError:
+def as_problem(error: BaseException, line: str) -> BadReferenceError:
     """Return the error that ends a search; with the remedy when memory ran out."""
     kind = _full_device(error)
-    return ProblemError(line) if kind is None else NoRoomError(f"{line}; {no_room(kind)}")
+    return BadReferenceError(line) if kind is None else NoRoomError(f"{line}; {no_room(kind)}")
 
 
 def _full_device(error: BaseException) -> DeviceKind | None:

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.graph.cli.command_line import assert_one_line, ridgeline
 from tests.graph.conftest import Search
 from tests.graph.scripted_model import ScriptedModel
 
@@ -89,3 +90,7 @@ def test_show_of_a_search_without_a_language_model_counts_no_calls_of_one(
         archive.save_run(RunRecord(problem={"name": "toy"}, state="finished", models=models))
     assert execute(argparse.Namespace(run=str(tmp_path), json=False)) == 0
     assert told in capsys.readouterr().out
+
+
+def test_show_of_an_unknown_run_gets_one_line(tmp_path: Path) -> None:
+    assert_one_line(ridgeline("show", "nothing-here", cwd=tmp_path), "nothing-here")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from ridgeline.tools.errors import EngineError, JudgeCrashed, ProblemError
+from ridgeline.tools.errors import BadReferenceError, EngineError, JudgeCrashed, ProblemError
 from ridgeline.tools.judge import hang_limit
 from ridgeline.tools.judge.messages import Check, Examine, Loop, Prepare, PrepareMode, Renew, Wipe, operation
 from ridgeline.tools.judge.process import JudgeProcess, SharedRegion
@@ -163,7 +163,9 @@ for fd in range(3, 100):
         pass
 """
     with (
-        pytest.raises(ProblemError, match=r"^reference: it wrote .* to a descriptor that is not its own") as caught,
+        pytest.raises(
+            BadReferenceError, match=r"^reference.py: it wrote .* to a descriptor that is not its own"
+        ) as caught,
         judging(source, tmp_path),
     ):
         pass
@@ -407,7 +409,7 @@ def test_contents_that_the_reference_refuses_are_the_problem_s_fault_and_told_in
     with pytest.raises(ProblemError, match=r"refuses contents .* _LinAlgError") as caught, _contents_may_be_refused():
         torch.linalg.cholesky(torch.zeros(2, 2))
     failed = failure(caught.value, Loop(mode=ReferenceMode.EAGER, sets=(0,)))
-    assert (failed.code, "\n" in failed.message) == (JudgeFailureCode.PROBLEM, False)
+    assert (failed.code, "\n" in failed.message) == (JudgeFailureCode.REFERENCE, False)
     with pytest.raises(RuntimeError, match="no room"), _contents_may_be_refused():
         raise RuntimeError("no room")
 

@@ -43,6 +43,7 @@ from ridgeline.tools.records.vocabulary import STRICTEST_FIRST, PrecisionClass, 
 _HOPELESS = 10 * NOMINAL_GATE[PrecisionClass.BF16]  # beyond this no class is worth computing for the message
 _NEAR = 1e-2  # of the expected value and the output's rms: an element so close was written, whatever its bits
 _STALE = 1e-2  # so close to another trial's expected output is no coincidence
+_CRFM_GATE = Gate(overall=CRFM_TOLERANCE, row=CRFM_TOLERANCE, element=CRFM_TOLERANCE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +52,7 @@ class Grade:
 
     errors: Errors
     measured: PrecisionClass | None  # the strictest class whose gates it meets; None when it meets none
-    gate: float
+    gate: Gate
     passed: bool
     differences: tuple[Difference, ...]
     excess: Excess | None = None  # of a grade that did not pass: the figure that is furthest beyond its limit
@@ -200,7 +201,7 @@ class Examiner:
         if not grade.passed:  # by what the classes err on these very contents: a mean of signed numbers may cancel
             native = errors_of(self._reference.run(inputs), expected)
             grade = self._grade(outputs, Case(name, inputs, parameters, expected, {PrecisionClass.FP32: native}))
-        return Trial(name=name, rel_error=_finite(grade.errors.overall), gate=grade.gate, passed=grade.passed)
+        return Trial(name=name, rel_error=_finite(grade.errors.overall), gate=grade.gate.overall, passed=grade.passed)
 
     # ---------------------------------------------------------------------------------------------------------- grades
 
@@ -220,7 +221,7 @@ class Examiner:
             return Grade(
                 errors=errors,
                 measured=measured or (PrecisionClass.CRFM if passed else None),
-                gate=CRFM_TOLERANCE,
+                gate=_CRFM_GATE,
                 passed=passed,
                 differences=differences,
                 excess=None if passed else found,
@@ -230,7 +231,7 @@ class Examiner:
         return Grade(
             errors=errors,
             measured=measured,
-            gate=gate.overall,
+            gate=gate,
             passed=passed,
             differences=differences,
             excess=None if passed else gate.excess(errors),
@@ -257,14 +258,15 @@ class Examiner:
 
     def _graded(self, case: Case, outputs: Tensors) -> Graded:
         grade = self._grade(outputs, case)
-        trial = Trial(name=case.name, rel_error=_finite(grade.errors.overall), gate=grade.gate, passed=grade.passed)
+        trial = Trial(
+            name=case.name, rel_error=_finite(grade.errors.overall), gate=grade.gate.overall, passed=grade.passed
+        )
         graded = Graded(trial=trial, measured=grade.measured)
         return graded if grade.passed else self._explained(graded, case, grade, outputs)
 
     def _explained(self, graded: Graded, case: Case, grade: Grade, outputs: Tensors) -> Graded:
         index = max(range(len(grade.differences)), key=lambda i: grade.differences[i].errors.overall)
         difference = grade.differences[index]
-        limit = CRFM_TOLERANCE if self._is_crfm else self._gate(case).element
         return replace(
             graded,
             output=self._names[index],
@@ -273,7 +275,7 @@ class Examiner:
             worst=difference.worst,
             wrong_integers=difference.wrong_integers,
             excess=grade.excess and _storable(grade.excess),
-            error_map=map_errors(outputs[index], case.expected[index], limit),
+            error_map=map_errors(outputs[index], case.expected[index], grade.gate.element),
         )
 
     def _is_stale(self, case: Case) -> str:

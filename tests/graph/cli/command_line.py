@@ -1,0 +1,62 @@
+"""What the tests of the command line share: the command as its own process, and the form of a mistake."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[3]
+REFERENCE = """
+import torch
+
+ROWS = 64
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.softmax(x, dim=-1)
+
+
+def get_inputs():
+    return [torch.randn(ROWS, 128)]
+
+
+def get_init_inputs():
+    return []
+"""
+LINE_OF = [sys.executable, "-c", "import sys; from ridgeline.graph.cli import main; sys.exit(main())"]
+
+
+def ridgeline(*words: str, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line in its own process."""
+    keys = ("OPENAI_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY", "OPENAI_BASE_URL")
+    clean = {name: value for name, value in os.environ.items() if name not in keys}
+    return subprocess.run(
+        [*LINE_OF, *words],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env={**clean, "PYTHONPATH": str(ROOT / "src"), **environment},
+        timeout=120,
+        check=False,
+    )
+
+
+def assert_one_line(done: subprocess.CompletedProcess[str], *words: str) -> None:
+    """Assert exit code 2, one line on stderr, and that the line holds these words."""
+    assert done.returncode == 2, done.stderr + done.stdout
+    lines = done.stderr.strip().splitlines()
+    assert len(lines) == 1, done.stderr
+    for word in words:
+        assert word in lines[0]
+
+
+def into(stdout: int, *words: str, **given: Any) -> subprocess.CompletedProcess[str]:
+    """Run the command line with its standard output at a descriptor."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    return subprocess.run(
+        [*LINE_OF, *words], stdout=stdout, stderr=subprocess.PIPE, text=True, env=environment, **given
+    )

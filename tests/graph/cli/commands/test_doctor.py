@@ -1,0 +1,31 @@
+"""What `ridgeline doctor` finds and says."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+from tests.graph.cli.command_line import ridgeline
+
+
+def test_doctor_finds_the_compiler_and_a_sandbox_tier() -> None:
+    done = ridgeline("doctor", "--json")
+    findings = {f["item"]: f for f in json.loads(done.stdout)["findings"]}
+    assert findings["g++"]["ok"]
+    assert findings["sandbox"]["detail"].startswith("tier ")
+    assert findings["Python inside"]["ok"], findings["Python inside"]
+
+
+def test_doctor_explains_the_tier_and_how_to_reach_a_better_one(tmp_path: Path) -> None:
+    (tmp_path / "g++").symlink_to(shutil.which("g++") or "")
+    done = ridgeline("doctor", "--json", PATH=str(tmp_path))  # a machine without bubblewrap
+    sandbox = next(f for f in json.loads(done.stdout)["findings"] if f["item"] == "sandbox")
+    assert "for tier A: bubblewrap not installed: apt-get install bubblewrap" in sandbox["remedy"]
+    assert (sandbox["detail"] + sandbox["remedy"]).count("bubblewrap not installed") == 1
+
+
+def test_doctor_never_prints_a_key() -> None:
+    done = ridgeline("doctor", OPENAI_API_KEY="sk-this-is-secret")
+    assert "sk-this-is-secret" not in done.stdout + done.stderr
+    assert "set" in done.stdout

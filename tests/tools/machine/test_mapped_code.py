@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import mmap
+import os
+import subprocess
+import sys
+
+from ridgeline.tools.machine.mapped_code import ANONYMOUS, mapped_code
+
+MAPS = """\
+import ctypes, mmap, sys
+ctypes.CDLL("libz.so.1")
+kept = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_EXEC) if sys.argv[1] == "anonymous" else None
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+def mapped_by(word: str) -> frozenset[str] | None:
+    with subprocess.Popen(
+        [sys.executable, "-c", MAPS, word], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdout.readline()
+        found = mapped_code(process.pid)
+        process.stdin.close()
+    return found
+
+
+def test_libraries_are_named_without_folders_and_data_is_not() -> None:
+    with mmap.mmap(-1, 4096):
+        found = mapped_code(os.getpid())
+    assert found is not None
+    assert {"libc.so.6"} <= found
+    assert not {name for name in found if "/" in name or name.startswith("[")}
+
+
+def test_a_library_opened_while_it_runs_is_named_and_so_is_code_of_no_file() -> None:
+    plain, anonymous = mapped_by("plain"), mapped_by("anonymous")
+    assert plain is not None
+    assert anonymous is not None
+    assert any(name.startswith("libz.so") for name in plain)
+    assert anonymous - plain == {"zero"} or anonymous - plain == {
+        ANONYMOUS
+    }  # a shared anonymous mapping is of /dev/zero
+
+
+def test_what_may_not_be_read_is_unknown() -> None:
+    assert mapped_code(2**22 + 1) is None

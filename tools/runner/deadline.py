@@ -1,0 +1,42 @@
+"""A candidate's account of time: what is left of the longest that one step may wait for it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ridgeline.tools.records.vocabulary import ReasonCode
+from ridgeline.tools.runner.failures import RunnerFailure
+
+
+class Deadline:
+    """The time that a step may wait for one candidate, over all of its runners; the judge's own work takes none of it."""
+
+    def __init__(self, limit_s: float, step: str) -> None:
+        """Begin with all of `limit_s`; `step` is "verification" or "timing"."""
+        self._limit_s = limit_s
+        self._step = step
+        self._spent_s = 0.0
+
+    @property
+    def left_s(self) -> float:
+        """Return what is left, 0 at least."""
+        return max(0.0, self._limit_s - self._spent_s)
+
+    @contextmanager
+    def charged(self) -> Iterator[None]:
+        """Take the time of the block off what is left."""
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            self._spent_s += time.monotonic() - started
+
+    def passed(self, moment: str) -> RunnerFailure:
+        """Return the failure of a candidate that used up its time."""
+        reason = (
+            f"loading it and its calls took the {self._limit_s:g} s that {self._step} may wait for one kernel: stopped "
+            f"{moment}; make it faster, or raise call_timeout_s in problem.yaml, of which this is a multiple"
+        )
+        return RunnerFailure(ReasonCode.EVALUATION_DEADLINE, reason)
