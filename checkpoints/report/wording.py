@@ -26,6 +26,8 @@ LABEL_WORDS: Mapping[str, str] = {
     Label.NO_SANDBOX: "ran without isolation",
     Label.REDUCED_PRECISION: "arithmetic below the reference's",
     Label.TRIAL_SKIPPED: "one kind of test input was left out",
+    Label.NOT_VARIED: "an argument held the same values in every test",
+    Label.PARAMETER_WITHOUT_EFFECT: "an argument hardly changes the output, so it may be ignored",
     Label.VENDOR_LIBRARY: "part of the time is spent in a library",
 }
 """A label in a few words."""

@@ -247,8 +247,7 @@ class Verification:
         if precision is not None and precision.is_reduced:
             labels.append(Label.REDUCED_PRECISION)
         skipped = self._judge.problem.description.skipped_trials
-        if skipped:
-            labels.append(Label.TRIAL_SKIPPED)
+        labels += dict.fromkeys(s.label for s in skipped)
         trials = [*self._trials, *(_not_run(s) for s in skipped)]
         return replace(
             Verdict(status=Status.OK) if failure is None else Verdict.failed(failure),

@@ -50,6 +50,7 @@ from ridgeline.tools.judge.worker.device import device_of, use_tf32
 from ridgeline.tools.judge.worker.grading.case import NOMINAL
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.domain import Domain
+from ridgeline.tools.judge.worker.grading.effects import Effects
 from ridgeline.tools.judge.worker.grading.examiner import Examiner
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.timed_sets import Filling, is_intact
@@ -61,7 +62,7 @@ from ridgeline.tools.judge.worker.user_code import one_line
 from ridgeline.tools.records.precision import accepted_classes
 from ridgeline.tools.records.problem import SkippedTrial
 from ridgeline.tools.records.results import Trial
-from ridgeline.tools.records.vocabulary import Role
+from ridgeline.tools.records.vocabulary import Label, Role
 
 _SPARE_SHARE = 8
 """While a candidate runs PyTorch keeps up to memory / _SPARE_SHARE of a GPU for its next use, and a trial that is not
@@ -121,8 +122,19 @@ class Judge:
         self._has_had_runners = False
         self._filling: Filling | None = None
         self._usual_renewal_s = self._fastest_renewal_s() if device.works_while_stopped else math.inf
-        skipped = tuple(SkippedTrial(name=name, reason=why) for name, why in self._domain.skipped.items())
-        self.description = dataclasses.replace(described, module=contract, skipped_trials=skipped)
+        self.description = dataclasses.replace(described, module=contract, skipped_trials=self._skipped_trials())
+
+    def _skipped_trials(self) -> tuple[SkippedTrial, ...]:
+        """Return what no candidate of this problem meets: trials, other values of arguments, effects of arguments."""
+        found = {Label.TRIAL_SKIPPED: self._domain.skipped, Label.NOT_VARIED: self._domain.not_varied}
+        if self._examiner.degenerate is None:
+            effects = Effects(self._book, self._secrets, self.reference, self._examiner.passes)
+            found[Label.PARAMETER_WITHOUT_EFFECT] = effects.without(self._domain.name_of)
+        return tuple(
+            SkippedTrial(name=name if label is Label.TRIAL_SKIPPED else f"{label} {name}", reason=why, label=label)
+            for label, named in found.items()
+            for name, why in named.items()
+        )
 
     def loaded(self) -> Loaded:
         """Return what the parent needs to know of the problem."""

@@ -203,6 +203,10 @@ class Examiner:
         """Grade outputs of the reference itself for the first nominal trial: a baseline's error and class."""
         return self._grade(outputs, self._book.case(NOMINAL[0]))
 
+    def passes(self, outputs: Tensors, case: Case) -> bool:
+        """Return whether outputs would pass for a case's."""
+        return self._grade(outputs, case).passed
+
     def _grade(self, outputs: Tensors, case: Case) -> Grade:
         differences = tuple(compare(o, e, with_crfm=self._is_crfm) for o, e in zip(outputs, case.expected, strict=True))
         errors = Errors(overall=0.0)

@@ -11,18 +11,14 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.device import device_of
-from ridgeline.tools.judge.worker.inputs.structure import (
-    are_distinct,
-    in_order,
-    is_binary,
-    order_of,
-)
+from ridgeline.tools.judge.worker.inputs.parameters import ParameterSource
+from ridgeline.tools.judge.worker.inputs.structure import are_distinct, in_order, order_of
 from ridgeline.tools.judge.worker.inputs.timed_sets import (
     OFFSETS,
     WEIGHTS,
@@ -37,7 +33,6 @@ from ridgeline.tools.judge.worker.inputs.transforms import (
     shifted,
     whole_numbers,
     with_one_row,
-    with_one_slice,
     with_outliers,
 )
 from ridgeline.tools.judge.worker.inputs.variation import Way, ways_to_vary
@@ -45,6 +40,8 @@ from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
 from ridgeline.tools.records.vocabulary import DeviceKind
 
+Argument = int | str
+"""An input tensor by its position, a parameter or buffer by its name."""
 _DRAWS_S = 0.1  # where integers differ between draws, every set gets its own draw if all take no longer; else a choice
 
 
@@ -54,10 +51,13 @@ class SecretSource:
     def __init__(self, reference: Reference, secret: bytes, randomized: frozenset[str] | None = None) -> None:
         """Draw from `secret`; only the parameters and buffers named in `randomized`, absent all, get random values."""
         self._reference = reference
-        self._randomized = randomized
         self._secret = secret
-        self._defaults = {n: t.detach().clone() for n, t in reference.named_tensors().items()}
-        self._buffers = frozenset(n for n, _ in reference.model.named_buffers())
+        self.weights = ParameterSource(
+            {n: t.detach().clone() for n, t in reference.named_tensors().items()},
+            buffers=frozenset(n for n, _ in reference.model.named_buffers()),
+            varied=randomized,
+            generator=self._generator,
+        )
         first, second, self._draw_s = self._two_draws()
         self._alike = tuple(equal_bits(a, b) for a, b in zip(first, second, strict=True))
         pairs = list(zip(first, second, strict=True))
@@ -110,6 +110,10 @@ class SecretSource:
     def _changes(self, index: int) -> bool:
         return bool(self._ways.get(index)) and self._only in (None, index)
 
+    def shuffled(self, arguments: Sequence[Argument], label: str) -> list[Argument]:
+        """Return the arguments in a secret order."""
+        return [arguments[i] for i in torch.randperm(len(arguments), generator=self._cpu_generator(label)).tolist()]
+
     # ----------------------------------------------------------------------------------------------------------- draws
 
     def given(self, label: str) -> Tensors:
@@ -124,19 +128,6 @@ class SecretSource:
         if not self._changes(index):
             return tensor
         return self._ways[index][0](tensor, self._generator(f"{label}:varied:{index}"))
-
-    def parameters(self, label: str) -> dict[str, torch.Tensor]:
-        """Return random parameters and buffers: none keeps a default such as weight 1 and bias 0."""
-        generator = self._generator(label + ":parameters")
-        names = self._defaults if self._randomized is None else self._randomized
-        return {n: self._randomly(n, t, generator) if n in names else t for n, t in self._defaults.items()}
-
-    def _randomly(self, name: str, tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-        return tensor if name in self._buffers and is_binary(tensor) else _randomized(tensor, generator)
-
-    def default_parameters(self) -> dict[str, torch.Tensor]:
-        """Return the parameters that the model was made with."""
-        return self._defaults
 
     def tweaked(self, base: str, label: str) -> Tensors:
         """Return the inputs given for `base` with one secret row changed: a few sampled elements do not tell the two apart."""
@@ -153,11 +144,11 @@ class SecretSource:
         changed = with_one_row(tensor, other, rng)
         return other if is_alike and equal_bits(changed, tensor) else changed
 
-    def tweaked_parameters(self, base: str, label: str) -> dict[str, torch.Tensor]:
-        """Return the parameters of `base` with one secret row of each changed, one element where there are no rows."""
-        generator = self._generator(label + ":parameter rows")
-        values, others = self.parameters(base), self.parameters(label)
-        return {n: with_one_slice(t, others[n], generator) for n, t in values.items()}
+    @property
+    def changing(self) -> tuple[Argument, ...]:
+        """Return the arguments that differ between trials: input tensors by position, parameters and buffers by name."""
+        kept = self.kept
+        return (*(i for i in range(len(self._alike)) if i not in kept), *self.weights.varied)
 
     # ------------------------------------------------------------------------------------------------------ transforms
 
@@ -248,14 +239,3 @@ def _common_order(first: torch.Tensor, second: torch.Tensor) -> int:
 def _as_drawn(tensor: torch.Tensor, _generator: torch.Generator) -> torch.Tensor:
     """Return what `get_inputs` gave: it changes by itself."""
     return tensor
-
-
-def _randomized(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    if not tensor.is_floating_point() or tensor.numel() == 0 or not bool(torch.isfinite(tensor).all()):
-        return tensor  # an index table or a mask of infinities
-    if bool((tensor > 0).all()):
-        factors = 0.5 + torch.rand(tensor.shape, generator=generator, device=generator.device)
-        return tensor * factors.to(tensor.dtype)  # a variance stays one
-    spread = float(tensor.double().std()) if tensor.numel() > 1 else 0.0
-    noise = torch.randn(tensor.shape, generator=generator, device=generator.device) * (spread or 0.2)
-    return tensor + noise.to(tensor.dtype)

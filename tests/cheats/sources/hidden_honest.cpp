@@ -1,0 +1,2 @@
+// Reads every argument that it is given.
+void run(SIGNATURE) { work(x, weight, scale, index, out); }
