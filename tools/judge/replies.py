@@ -164,9 +164,13 @@ class Changed(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renewed(Record):
-    """Slowdown of new contents: their time / their time before any candidate was there; 0 on a CPU."""
+    """Slowdown of new contents: their time / their time before any candidate was there; 0 on a CPU.
+
+    `telling` are the sets whose contents are those of a trial and not nominal: their outputs tell most.
+    """
 
     slowdown: float
+    telling: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -257,7 +257,7 @@ def _one_block(timed: TimedSide, other: TimedSide, inspector: Inspector) -> None
             return
         if not other.is_tracked:
             other.side.cont()
-        inspector.inspect(timed, chosen)
+        inspector.inspect(timed, inspector.with_telling(chosen, timed.telling, timed.blocks[-1].calls))
 
 
 def _timing(ours: TimedSide, theirs: TimedSide, measured: PairedRatio, floor: Floor | None, slowdown: float) -> Timing:

@@ -69,6 +69,11 @@ class Inspector:
             return (sets[-1],) if self.rng.random() < 1 / 3 else (self.rng.choice(sets),)
         return (*self.rng.sample(sets[:-1], count - 1), sets[-1])
 
+    def with_telling(self, chosen: tuple[int, ...], telling: Sequence[int], calls: int) -> tuple[int, ...]:
+        """Return the sets to check: the chosen ones and, of those used, one with the contents of a trial."""
+        used = [index for index in telling if index < calls]
+        return tuple(dict.fromkeys((*chosen, self.rng.choice(used)))) if used else chosen
+
     def inspect(self, timed: TimedSide, chosen: Sequence[int]) -> None:
         """Compare the chosen outputs of a side's last block and count threads; the side is paused and stays so."""
         self.waits_s.append(self.judge.ask(Idle()).seconds)

@@ -86,6 +86,7 @@ class TimedSide:
     calls: int = LEAST_CALLS  # of the next block
     blocks: list[Block] = field(default_factory=list)
     slowdowns: list[float] = field(default_factory=list)  # before each block: see `renew`; 0 on a CPU
+    telling: tuple[int, ...] = ()  # sets whose contents are a trial's since the last renewal
     observe: Callable[[], GpuState] = GpuState  # a GPU's state now; unknown on a CPU
 
     def warm_up(self, warm_up: WarmUp, *, block_s: float) -> None:
@@ -114,7 +115,9 @@ class TimedSide:
         preceded by a renewal too: writing a gigabyte leaves the caches full of lines that have yet to reach memory, and
         both sides shall meet the caches alike.
         """
-        return self.judge.ask(Renew()).slowdown
+        renewed = self.judge.ask(Renew())
+        self.telling = renewed.telling
+        return renewed.slowdown
 
     def run_block(self, choose: Callable[[tuple[int, ...]], tuple[int, ...]]) -> tuple[int, ...]:
         """Time one block and return the sets whose outputs to check: those that `choose` picks among the sets used.

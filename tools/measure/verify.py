@@ -35,9 +35,10 @@ _SETTLE_S = 0.05  # for work that went on behind an answer to show in the output
 _LATE_CALLS = (24, 48)  # unexamined calls before the last examined one: "right for the first ten" is caught
 _LATE_CALLS_S = 2.0
 _NOMINAL = ("nominal_0", "nominal_1")
-_FIRST_SET = ("nominal_0", "shifted", "integers")
-"""These trials use set 0, the others set 1: new contents come to addresses that a cache has seen, and a tweaked trial
-comes to the address of the one it differs from in a single row."""
+_SAME_SET = ("tweaked_", "alone_")
+"""Such trials come to the set of the one that they differ from in little: what is kept by addresses shows."""
+_SEEN_SET = ("integers",)
+"""These come to a set that was used before; the others to sets of a secret order, so that no address tells of a timing."""
 
 
 def verify_candidate(
@@ -87,7 +88,9 @@ class Verification:
         self._trials: list[Trial] = []
         self._classes: list[PrecisionClass] = []
         self._labels: list[Label] = []
-        self._set = 0
+        self._order = secrets.SystemRandom().sample(range(judge.problem.n_sets), judge.problem.n_sets)
+        self._used = 0  # sets of that order
+        self._set = self._order[0]
         self._threads = 0
         self._call_s = 0.0
 
@@ -115,11 +118,20 @@ class Verification:
 
     def _run_trials(self, names: tuple[str, ...]) -> Finding | None:
         for name in names:
-            self._set = 0 if name in _FIRST_SET else 1
+            self._set = self._set_of(name)
             failure = self._first_run(name) or self._second_run(name) or self._look_at_threads()
             if failure is not None:
                 return failure
         return self._look_at_idling(names[0]) or self._late_run(names[0])
+
+    def _set_of(self, name: str) -> int:
+        """Return the set that a trial uses."""
+        if name.startswith(_SAME_SET):
+            return self._set
+        if name in _SEEN_SET:
+            return self._order[secrets.randbelow(min(self._used, len(self._order)))]
+        self._used += 1
+        return self._order[(self._used - 1) % len(self._order)]
 
     # ---------------------------------------------------------------------------------------------------------- trials
 

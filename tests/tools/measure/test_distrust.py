@@ -8,6 +8,7 @@ from tests.tools.measure.answering import Answering
 from ridgeline.tools.measure.distrust import (
     BUSY_S,
     Distrusted,
+    Inspector,
     expect_consistent,
     expect_drained,
     slowdown_of,
@@ -79,3 +80,10 @@ def test_a_gpu_that_usually_works_while_contents_are_renewed_has_work_waiting() 
 def test_a_wrong_timed_output_is_explained_by_its_error(error: float, code: ReasonCode) -> None:
     fault = wrong_output(Trial(name="set_3", rel_error=error, gate=1e-5, passed=False), 3)
     assert fault.finding.code is code
+
+
+def test_a_set_with_the_contents_of_a_trial_is_checked_where_the_block_used_one() -> None:
+    inspector = Inspector(judge=Answering(n_sets=30), checks=1, rng_seed=1)  # type: ignore[arg-type]
+    assert inspector.with_telling((4,), (2, 9), 5) == (4, 2)
+    assert inspector.with_telling((4,), (9,), 5) == (4,)
+    assert inspector.with_telling((2,), (2,), 5) == (2,)

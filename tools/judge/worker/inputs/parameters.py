@@ -8,12 +8,13 @@ permuted, an index or a length becomes smaller. Masks stay.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping
 
 import torch
 
 from ridgeline.tools.judge.worker.inputs.structure import are_distinct, is_binary, order_of
-from ridgeline.tools.judge.worker.inputs.transforms import with_one_slice
+from ridgeline.tools.judge.worker.inputs.transforms import random_index, with_one_slice
 from ridgeline.tools.judge.worker.inputs.variation import Way, lowered, ways_to_vary
 
 _SMALL = 0.02
@@ -108,6 +109,14 @@ class ParameterSource:
         others = self.random(label)
         return {n: self._with_slice(n, t, others[n], generator) for n, t in values.items()}
 
+    def with_one_place(self, name: str, tensor: torch.Tensor, other: torch.Tensor, label: str) -> torch.Tensor:
+        """Return a tensor with one secret row of `other`, or with one element far from its own value."""
+        generator = self._generator(f"{label}:place")
+        by_element = bool(torch.rand((), generator=generator, device=generator.device) < 1 / 2)
+        if by_element and name in self._floating:
+            return _with_one_moved(tensor, generator)
+        return self._with_slice(name, tensor, other, generator)
+
     def _with_slice(
         self, name: str, tensor: torch.Tensor, other: torch.Tensor, generator: torch.Generator
     ) -> torch.Tensor:
@@ -158,7 +167,7 @@ def _factor_to_order_one(tensor: torch.Tensor) -> float:
     is_vector = sum(size > 1 for size in tensor.shape) < 2
     row = 1 if is_vector else tensor.numel() // tensor.shape[0]
     rms = float(torch.linalg.vector_norm(tensor, dtype=torch.float64)) / tensor.numel() ** 0.5
-    return 1 / (max(rms, torch.finfo(torch.float32).tiny) * row**0.5)
+    return 1 / (max(rms, torch.finfo(torch.float32).tiny) * math.sqrt(row))
 
 
 def _is_small(tensor: torch.Tensor) -> bool:
@@ -168,6 +177,16 @@ def _is_small(tensor: torch.Tensor) -> bool:
 def _at_order_one(tensor: torch.Tensor) -> torch.Tensor:
     factor = _factor_to_order_one(tensor)
     return (tensor.double() * factor).to(tensor.dtype) if factor > 1 / _SMALL else tensor
+
+
+def _with_one_moved(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return a tensor with one element moved by three times its rms; one of positive numbers is halved instead."""
+    changed, place = tensor.clone(), random_index(tensor.shape, generator)
+    if bool((tensor > 0).all()):
+        changed[place] *= 0.5
+    else:
+        changed[place] += 3 * float(torch.linalg.vector_norm(tensor, dtype=torch.float64)) / math.sqrt(tensor.numel())
+    return changed
 
 
 def _with_two_exchanged(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

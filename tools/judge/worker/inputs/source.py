@@ -11,12 +11,15 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-from collections.abc import Iterator, Sequence
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import torch
 
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.device import device_of
+from ridgeline.tools.judge.worker.inputs.distributions import Distributed, Distribution, Traits, choose_sets
 from ridgeline.tools.judge.worker.inputs.parameters import ParameterSource
 from ridgeline.tools.judge.worker.inputs.structure import are_distinct, in_order, order_of
 from ridgeline.tools.judge.worker.inputs.timed_sets import (
@@ -69,6 +72,9 @@ class SecretSource:
         self._only: int | None = None
         self._draws_each: bool | None = None
         self._largest = max(t.numel() for t in first)
+        self._traits = tuple(Traits.of(t, order) for t, order in zip(first, self._orders, strict=True))
+        self.distributions: tuple[Distribution, ...] = ()
+        """Those that a secret share of the timed sets has; none until it is known which the reference takes."""
 
     # ------------------------------------------------------------------------------------------------- what may change
 
@@ -183,6 +189,23 @@ class SecretSource:
         if self._draws_each:
             return Draws(draw=lambda index: self.nominal(f"{label}:{index}"))
         return self._mixtures(label, n_sets)
+
+    def distributed(self, filling: Filling, label: str, chosen: Mapping[int, Distribution]) -> Distributed:
+        """Return a filling whose chosen sets have another distribution."""
+        left = [replace(t, is_left=t.is_left or i in self._refused) for i, t in enumerate(self._traits)]
+        generator = functools.partial(self._labelled_generator, label)
+        return Distributed(filling=filling, chosen=chosen, traits=tuple(left), generator=generator)
+
+    def choose_sets(self, label: str, n_sets: int) -> dict[int, Distribution]:
+        """Return the secret share of the sets that has the distribution of a trial."""
+        return choose_sets(self.distributions, n_sets, self.rng(label + ":sets"))
+
+    def rng(self, label: str) -> random.Random:
+        """Return the generator of secret decisions that belongs to a label."""
+        return random.Random(self._seed(label))
+
+    def _labelled_generator(self, label: str, place: str) -> torch.Generator:
+        return self._generator(f"{label}:distribution:{place}")
 
     def draw_each_set(self) -> None:
         """Give every set a draw of its own from now on: the reference refuses mixtures."""
