@@ -1,4 +1,4 @@
-"""A problem whose costly part hides behind a small scale, with an index buffer: sigmoid(x) + scale * tanh(x W)[:, index]."""
+"""A costly part behind a small scale, an index buffer and a scalar: sigmoid(gain x) + scale * tanh(x W)[:, index]."""
 
 import torch
 from torch import nn
@@ -14,12 +14,12 @@ class Model(nn.Module):
         self.scale = nn.Parameter(torch.full((cols,), 1e-6))
         self.register_buffer("index", (torch.arange(cols) * 37 + 11) % cols)
 
-    def forward(self, x):
-        return torch.sigmoid(x) + self.scale * torch.tanh(x @ self.weight)[:, self.index]
+    def forward(self, x, gain):
+        return torch.sigmoid(x * gain) + self.scale * torch.tanh(x @ self.weight)[:, self.index]
 
 
 def get_inputs():
-    return [torch.randn(ROWS, COLS)]
+    return [torch.randn(ROWS, COLS), 0.75]
 
 
 def get_init_inputs():

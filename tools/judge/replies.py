@@ -94,6 +94,7 @@ class Loaded(Record):
     places: tuple[Place, ...]  # signature order, tensors only
     trials: tuple[str, ...]
     degenerate: Finding | None  # None when a kernel has work to do
+    scalars: tuple[float, ...] = ()  # of the trial that has other ones, in the order of the signature
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

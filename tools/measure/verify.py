@@ -37,6 +37,7 @@ _LATE_CALLS_S = 2.0
 _NOMINAL = ("nominal_0", "nominal_1")
 _SAME_SET = ("tweaked_", "alone_")
 """Such trials come to the set of the one that they differ from in little: what is kept by addresses shows."""
+_OTHER_SCALARS = "scalars"
 _SEEN_SET = ("integers",)
 """These come to a set that was used before; the others to sets of a secret order, so that no address tells of a timing."""
 
@@ -119,10 +120,19 @@ class Verification:
     def _run_trials(self, names: tuple[str, ...]) -> Finding | None:
         for name in names:
             self._set = self._set_of(name)
-            failure = self._first_run(name) or self._second_run(name) or self._look_at_threads()
+            failure = self._both_runs(name) or self._look_at_threads()
             if failure is not None:
                 return failure
         return self._look_at_idling(names[0]) or self._late_run(names[0])
+
+    def _both_runs(self, name: str) -> Finding | None:
+        if name != _OTHER_SCALARS:
+            return self._first_run(name) or self._second_run(name)
+        self._runner.set_scalars(self._judge.problem.scalars)
+        failure = self._first_run(name) or self._second_run(name)
+        given = [a.value for a in self._judge.problem.description.signature.args if a.value is not None]
+        self._runner.set_scalars(given)
+        return failure
 
     def _set_of(self, name: str) -> int:
         """Return the set that a trial uses."""

@@ -2,5 +2,5 @@
 void run(SIGNATURE) {
     int64_t baked[X_SHAPE_1];
     for (int64_t i = 0; i < X_SHAPE_1; ++i) baked[i] = (i * 37 + 11) % X_SHAPE_1;
-    work(x, weight, scale, baked, out);
+    work(x, gain, weight, scale, baked, out);
 }

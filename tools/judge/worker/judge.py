@@ -114,7 +114,12 @@ class Judge:
             held_bytes=self._spare_bytes,
         )
         self._domain = Domain(
-            self._book, self.reference, self._secrets, self.memory, left_out=frozenset(request.left_out)
+            self._book,
+            self.reference,
+            self._secrets,
+            self.memory,
+            left_out=frozenset(request.left_out),
+            varies_scalars=not has_model,
         )
         self._examiner = Examiner(self._book, self._domain.names, self.memory, self.reference, request.tolerance)
         self._modes = ReferenceModes(self.reference, self.memory)
@@ -139,7 +144,7 @@ class Judge:
         found = {Label.TRIAL_SKIPPED: self._domain.skipped, Label.NOT_VARIED: self._domain.not_varied}
         if self._examiner.degenerate is None:
             effects = Effects(self._book, self._secrets, self.reference, self._examiner.passes)
-            found[Label.PARAMETER_WITHOUT_EFFECT] = effects.without(self._domain.name_of)
+            found[Label.PARAMETER_WITHOUT_EFFECT] = effects.without(self._domain.name_of, self._domain.scalar_names)
         return tuple(
             SkippedTrial(name=name if label is Label.TRIAL_SKIPPED else f"{label} {name}", reason=why, label=label)
             for label, named in found.items()
@@ -155,6 +160,7 @@ class Judge:
             regions=tuple(RegionForm(size_bytes=r.size_bytes, writable=r.writable_by_runner) for r in regions),
             places=self.memory.places,
             trials=self._domain.names,
+            scalars=tuple(map(float, self._book.scalars)),
             degenerate=self._examiner.degenerate,
         )
 

@@ -83,7 +83,7 @@ Sets shared_sets(Device &device, const Setup &setup) {
 class Server {
    public:
     Server(Device &device, const Setup &setup, const Sets &sets, const Candidate &candidate)
-        : device_(device), setup_(setup), sets_(sets), candidate_(candidate) {
+        : device_(device), setup_(setup), sets_(sets), candidate_(candidate), scalars_(setup.scalars) {
         workspace_ = device.allocate(candidate.workspace_bytes());
         device.spoil(workspace_, candidate.workspace_bytes());
     }
@@ -95,7 +95,17 @@ class Server {
             size_t first = 0, calls = 1;
             in >> word;
             if (word == wire::request::kQuit) return;
-            in >> nonce >> first;
+            in >> nonce;
+            if (word == wire::request::kScalars) {
+                for (double &scalar : scalars_) {
+                    std::string text;
+                    in >> text;
+                    scalar = parse_scalar(text);
+                }
+                say(std::string(wire::answer::kDone) + " " + nonce + " 0");
+                continue;
+            }
+            in >> first;
             if (word == wire::request::kLoop || word == wire::request::kCapture) in >> calls;
             const int64_t result = answer(word, first, calls);
             say(std::string(wire::answer::kDone) + " " + nonce + " " + std::to_string(result));
@@ -121,7 +131,7 @@ class Server {
     void call_all(size_t first, size_t calls) {
         size_t set = first % setup_.sets;
         for (size_t i = 0; i < calls; ++i) {
-            candidate_.call(sets_[set], setup_.scalars, workspace_, device_.stream());
+            candidate_.call(sets_[set], scalars_, workspace_, device_.stream());
             if (++set == setup_.sets) set = 0;
         }
     }
@@ -130,6 +140,7 @@ class Server {
     const Setup &setup_;
     const Sets &sets_;
     const Candidate &candidate_;
+    std::vector<double> scalars_;
     void *workspace_ = nullptr;
 };
 

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 
 import torch
 
-from ridgeline.tools.judge.worker.call_form import Tensors
+from ridgeline.tools.judge.worker.call_form import Scalar, Tensors
 from ridgeline.tools.judge.worker.device import use_tf32
 from ridgeline.tools.judge.worker.grading.case import (
     GIVEN,
     NOMINAL,
     ORDER_ONE,
+    SCALARS,
     TWEAKED,
     Case,
     errors_of,
@@ -57,6 +58,7 @@ class CaseBook:
         self.default_parameters = False
         self.alone: Mapping[str, tuple[Argument, ...]] = {}  # what each `alone` trial changes of `alone_base`
         self.alone_base = NOMINAL[1]
+        self.scalars: tuple[Scalar, ...] = ()  # of the trial that has other ones
         self._reference = reference
         self._source = source
         self._memory = memory
@@ -123,6 +125,9 @@ class CaseBook:
             return weights.of_order_one(name)
         return self.parameters(NOMINAL[1] if name in TWEAKED else name)
 
+    def _scalars_of(self, name: str) -> contextlib.AbstractContextManager[None]:
+        return self._reference.with_scalars(self.scalars if name == SCALARS else self._reference.scalars)
+
     # ------------------------------------------------------------------------------------------------------- contents
 
     def contents(self, name: str) -> tuple[Tensors, dict[str, torch.Tensor]]:
@@ -157,7 +162,7 @@ class CaseBook:
 
     def make(self, name: str) -> Case:
         """Return a new case, which is not kept."""
-        with self.parameters_kept():
+        with self.parameters_kept(), self._scalars_of(name):
             return self._computed(name)
 
     def _computed(self, name: str) -> Case:
@@ -175,7 +180,8 @@ class CaseBook:
     def own_errors(self, case: Case, precision: PrecisionClass) -> Errors | None:
         """Return a class's own error on a case, computed once; None when the class cannot hold these numbers."""
         if precision not in case.own:
-            case.own[precision] = self._measure_own(case, precision)
+            with self._scalars_of(case.name):
+                case.own[precision] = self._measure_own(case, precision)
         return case.own[precision]
 
     def own_of(self, name: str, precisions: tuple[PrecisionClass, ...]) -> dict[PrecisionClass, Errors | None]:

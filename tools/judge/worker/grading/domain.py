@@ -17,6 +17,7 @@ from ridgeline.tools.judge.worker.grading.case import (
     GIVEN,
     NOMINAL,
     ORDER_ONE,
+    SCALARS,
     TRANSFORMED,
     TWEAKED,
     are_finite,
@@ -26,7 +27,7 @@ from ridgeline.tools.judge.worker.inputs.source import Argument, SecretSource
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
-from ridgeline.tools.records.vocabulary import Role
+from ridgeline.tools.records.vocabulary import ArgKind, Role
 
 T = TypeVar("T")
 
@@ -41,6 +42,8 @@ _TOGETHER, _TOGETHER_AGAIN = "other inputs", "other inputs, each accepted alone"
 _MOST_ALONE = 6
 """Trials in which an argument alone changes; more arguments than that share them. Blocks change any single one."""
 _CONSTANT = "its values are a mask or indices, and are always these"
+_TOGETHER_SCALARS = "other scalars"
+_SCALAR_KEPT = "it is a whole number or a flag, part of a module's form, or the reference takes no other value"
 _LOST = "the reference's kernels fail on the GPU with these values (a device-side assert?)"
 
 
@@ -59,6 +62,7 @@ class Domain:
         memory: ArenaMemory,
         *,
         left_out: frozenset[str] = frozenset(),
+        varies_scalars: bool = True,
     ) -> None:
         """Try everything on the reference.
 
@@ -67,6 +71,7 @@ class Domain:
             reference: the user's, on its device.
             source: what inputs and parameters are drawn from.
             memory: the sets, and the device.
+            varies_scalars: a candidate can be given other scalars than those that it is made with.
             left_out: what lost an earlier judge of this reference its GPU, and is not tried again.
 
         Raises:
@@ -82,13 +87,15 @@ class Domain:
         self.not_varied: dict[str, str] = {}
         self._settle_parameters()
         given = book.case(GIVEN)
+        self._shapes = tuple(tuple(e.values.shape) for e in given.expected)
         self._is_given_finite, self._fits_as_given = given.is_finite, given.fits
         del given  # the largest cases are not kept
         book.let_go()
         self._settle_inputs()
         self._settle_mixtures()
         transformed = [n for n in TRANSFORMED if self._takes_trial(n)]
-        self.names = (*NOMINAL, *self._tweaks_first(transformed))
+        scalars = [SCALARS] if self._settle_scalars(varies=varies_scalars) else []
+        self.names = (*NOMINAL, *self._tweaks_first(transformed), *scalars)
 
     # ----------------------------------------------------------------------------------------------------- parameters
 
@@ -248,6 +255,35 @@ class Domain:
         alone = [n for n in book.alone if self._takes_trial(n)]
         return (*tweaked, *first, *alone, *rest)
 
+    # -------------------------------------------------------------------------------------------------------- scalars
+
+    def _settle_scalars(self, *, varies: bool) -> bool:
+        """Find out which scalars may have other values, name the others, and return whether any may."""
+        given, book = self._reference.scalars, self._book
+        wanted = [self._source.other_scalar(i, s) if varies else s for i, s in enumerate(given)]
+        book.scalars = tuple(wanted)
+        if wanted != given and self._refuses_scalars(_TOGETHER_SCALARS):
+            for i, other in enumerate(wanted):
+                book.scalars = (*given[:i], other, *given[i + 1 :])
+                if other != given[i] and self._refuses_scalars(f"other {self.scalar_names[i]}"):
+                    wanted[i] = given[i]
+            book.scalars = tuple(wanted)
+            if wanted != given and self._refuses_scalars(_TOGETHER_SCALARS):
+                book.scalars = tuple(given)
+        for name, was, other in zip(self.scalar_names, given, book.scalars, strict=True):
+            if repr(was) == repr(other):  # NaN too
+                self.not_varied[name] = _SCALAR_KEPT
+        return book.scalars != tuple(given)
+
+    def _refuses_scalars(self, what: str) -> bool:
+        self._book.forget(SCALARS)
+        return what in self._left_out or bool(self._tried(what, lambda: self._objection(SCALARS)))
+
+    @property
+    def scalar_names(self) -> tuple[str, ...]:
+        """Return the names of the scalars in the signature."""
+        return tuple(a.name for a in self._reference.signature.args if a.kind is ArgKind.SCALAR)
+
     def _shares(self) -> dict[str, tuple[Argument, ...]]:
         """Return which arguments each `alone` trial changes: one, or a share of many; a single argument needs none."""
         changing = [c for c in self._source.changing if isinstance(c, int) or not self._book.default_parameters]
@@ -274,6 +310,9 @@ class Domain:
             case = self._book.case(name)
         except ProblemError as error:
             return str(error).removeprefix("reference.py: ")
+        if tuple(tuple(e.values.shape) for e in case.expected) != self._shapes:
+            self._book.forget(name)
+            return "its output has another shape"
         if self._is_given_finite and not case.is_finite:
             self._book.forget(name)
             return "outside the reference's domain: its output is not finite"

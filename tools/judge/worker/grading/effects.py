@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 
@@ -33,7 +33,9 @@ class Effects:
         self._reference = reference
         self._passes = passes
 
-    def without(self, names: Callable[[Argument], str], *, limit_s: float = _LIMIT_S) -> dict[str, str]:
+    def without(
+        self, names: Callable[[Argument], str], scalar_names: Sequence[str] = (), *, limit_s: float = _LIMIT_S
+    ) -> dict[str, str]:
         """Return the arguments that have no effect, by name with the reason."""
         found: dict[str, str] = {}
         changing = [c for c in self._source.changing if isinstance(c, int) or not self._book.default_parameters]
@@ -44,7 +46,26 @@ class Effects:
                 found[names(argument)] = _REASON
         if changing and not self._has_effect(tuple(changing)):
             found |= {names(argument): _REASON for argument in changing}
-        return found
+        return found | self._scalars_without(scalar_names)
+
+    def _scalars_without(self, names: Sequence[str]) -> dict[str, str]:
+        given = self._reference.scalars
+        changed = [
+            i for i, (was, other) in enumerate(zip(given, self._book.scalars, strict=False)) if repr(was) != repr(other)
+        ]
+        return {names[i]: _REASON for i in changed if not self._scalar_shows(i)}
+
+    def _scalar_shows(self, index: int) -> bool:
+        book, case = self._book, self._book.case(NOMINAL[0])
+        others = list(self._reference.scalars)
+        others[index] = book.scalars[index]
+        with book.parameters_kept(), self._reference.with_scalars(others):
+            book.place_parameters(case.parameters)
+            try:
+                outputs = self._reference.run(case.inputs)
+            except ProblemError:
+                return True
+        return not self._passes(outputs, case)
 
     def _has_effect(self, chosen: tuple[Argument, ...]) -> bool:
         """Return whether other values of the chosen arguments alone would be seen, beside either trial's other ones."""

@@ -17,7 +17,7 @@ from ridgeline.tools.judge.worker.inputs.structure import are_distinct, is_binar
 from ridgeline.tools.judge.worker.inputs.transforms import random_index, with_one_slice
 from ridgeline.tools.judge.worker.inputs.variation import Way, lowered, ways_to_vary
 
-_SMALL = 0.02
+SMALL = 0.02
 """A tensor is small when its rms is below this part of order one: a branch behind it may be below every gate."""
 
 Values = dict[str, torch.Tensor]
@@ -167,16 +167,16 @@ def _factor_to_order_one(tensor: torch.Tensor) -> float:
     is_vector = sum(size > 1 for size in tensor.shape) < 2
     row = 1 if is_vector else tensor.numel() // tensor.shape[0]
     rms = float(torch.linalg.vector_norm(tensor, dtype=torch.float64)) / tensor.numel() ** 0.5
-    return 1 / (max(rms, torch.finfo(torch.float32).tiny) * math.sqrt(row))
+    return 1 / (max(rms, float(torch.finfo(torch.float32).tiny)) * math.sqrt(row))
 
 
 def _is_small(tensor: torch.Tensor) -> bool:
-    return _factor_to_order_one(tensor) > 1 / _SMALL
+    return _factor_to_order_one(tensor) > 1 / SMALL
 
 
 def _at_order_one(tensor: torch.Tensor) -> torch.Tensor:
     factor = _factor_to_order_one(tensor)
-    return (tensor.double() * factor).to(tensor.dtype) if factor > 1 / _SMALL else tensor
+    return (tensor.double() * factor).to(tensor.dtype) if factor > 1 / SMALL else tensor
 
 
 def _with_one_moved(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

@@ -11,16 +11,17 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import torch
 
-from ridgeline.tools.judge.worker.call_form import Tensors
+from ridgeline.tools.judge.worker.call_form import Scalar, Tensors
 from ridgeline.tools.judge.worker.device import device_of
 from ridgeline.tools.judge.worker.inputs.distributions import Distributed, Distribution, Traits, choose_sets
-from ridgeline.tools.judge.worker.inputs.parameters import ParameterSource
+from ridgeline.tools.judge.worker.inputs.parameters import SMALL, ParameterSource
 from ridgeline.tools.judge.worker.inputs.structure import are_distinct, in_order, order_of
 from ridgeline.tools.judge.worker.inputs.timed_sets import (
     OFFSETS,
@@ -45,6 +46,7 @@ from ridgeline.tools.records.vocabulary import DeviceKind
 
 Argument = int | str
 """An input tensor by its position, a parameter or buffer by its name."""
+_LEAST_SCALAR = 0.5  # of a scalar's own value, or of 1: other values are within the range that it shows
 _DRAWS_S = 0.1  # where integers differ between draws, every set gets its own draw if all take no longer; else a choice
 
 
@@ -119,6 +121,14 @@ class SecretSource:
     def shuffled(self, arguments: Sequence[Argument], label: str) -> list[Argument]:
         """Return the arguments in a secret order."""
         return [arguments[i] for i in torch.randperm(len(arguments), generator=self._cpu_generator(label)).tolist()]
+
+    def other_scalar(self, index: int, value: Scalar) -> Scalar:
+        """Return another value for a floating-point scalar within its own range, or of order one; any other as it is."""
+        if not isinstance(value, float) or not math.isfinite(value):
+            return value
+        factor = self.rng(f"scalar:{index}").uniform(_LEAST_SCALAR, 1 - _LEAST_SCALAR / 4)
+        size = abs(value) if abs(value) > SMALL else 1.0
+        return math.copysign(factor * size, value)
 
     # ----------------------------------------------------------------------------------------------------------- draws
 

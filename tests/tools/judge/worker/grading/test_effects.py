@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from ridgeline.tools.judge.worker.device import Cpu
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
@@ -58,7 +59,7 @@ class Judged:
         self.domain = Domain(self.book, reference, self.source, memory)
         self.examiner = Examiner(self.book, self.domain.names, memory, reference, PrecisionClass.FP32)
         effects = Effects(self.book, self.source, reference, self.examiner.passes)
-        self.without_effect = effects.without(self.domain.name_of)
+        self.without_effect = effects.without(self.domain.name_of, self.domain.scalar_names)
 
 
 @pytest.mark.parametrize(
@@ -142,3 +143,35 @@ def test_whole_numbers_that_the_reference_refuses_stay_and_are_named() -> None:
 def test_a_mask_in_a_buffer_stays_and_is_named() -> None:
     judged = Judged("x", X, "F.gelu(x) * self.mask", 'self.register_buffer("mask", torch.ones(32, 64).tril())')
     assert list(judged.domain.not_varied) == ["mask"]
+
+
+def test_floating_scalars_have_other_values_in_a_trial_and_whole_ones_are_named() -> None:
+    judged = Judged("x, slope, times, flag", f"{X}, 0.5, 3, True", "F.leaky_relu(x, slope) * times")
+    slope, times, flag = judged.book.scalars
+    assert (slope != 0.5, times, flag) == (True, 3, True)
+    assert set(judged.domain.not_varied) == {"times", "flag"} and "scalars" in judged.domain.names
+    expected = judged.book.case("scalars")
+    given = F.leaky_relu(expected.inputs[0].double(), slope) * 3
+    assert torch.allclose(given, expected.expected[0].values)
+
+
+def test_a_scalar_that_the_reference_refuses_stays_and_one_that_is_never_read_is_named() -> None:
+    body = "F.interpolate(x[None], scale_factor=size) * (gain if p < 2 else p)"
+    judged = Judged("x, size, gain, p", f"{X}, 2.0, 0.5, 0.1", body)
+    assert list(judged.domain.not_varied) == ["size"]
+    assert judged.book.scalars[0] == 2.0 and judged.book.scalars[1] != 0.5
+    assert judged.without_effect == {"p": judged.without_effect["p"]}
+
+
+def test_a_small_scalar_is_of_order_one() -> None:
+    judged = Judged("x, eps", f"{X}, 1e-6", "F.gelu(x) + eps * torch.tanh(x * 3)")
+    assert judged.book.scalars[0] >= 0.5 and judged.without_effect == {}
+
+
+def test_what_a_module_cannot_be_given_is_named() -> None:
+    reference = Reference(SOURCE.format(names="x, s", inputs=f"{X}, 0.5", body="F.gelu(x) * s", init="pass"))
+    source = SecretSource(reference, b"secret")
+    memory: Any = SimpleNamespace(parameters={}, inputs=[reference.draw_inputs(0)], n_sets=4, device=Cpu())
+    book = CaseBook(reference, source, memory, budget_bytes=1 << 24)
+    domain = Domain(book, reference, source, memory, varies_scalars=False)
+    assert list(domain.not_varied) == ["s"] and "scalars" not in domain.names
