@@ -166,7 +166,7 @@ def _factor_to_order_one(tensor: torch.Tensor) -> float:
     """
     is_vector = sum(size > 1 for size in tensor.shape) < 2
     row = 1 if is_vector else tensor.numel() // tensor.shape[0]
-    rms = float(torch.linalg.vector_norm(tensor, dtype=torch.float64)) / tensor.numel() ** 0.5
+    rms = float(torch.linalg.vector_norm(tensor, dtype=torch.float64)) / math.sqrt(tensor.numel())
     return 1 / (max(rms, float(torch.finfo(torch.float32).tiny)) * math.sqrt(row))
 
 
