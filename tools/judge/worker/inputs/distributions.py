@@ -19,7 +19,7 @@ from ridgeline.tools.judge.set_count import MIN_SETS
 from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.inputs.structure import has_structural_zeros, in_order, is_binary, is_symmetric
 from ridgeline.tools.judge.worker.inputs.timed_sets import Filling
-from ridgeline.tools.judge.worker.inputs.transforms import outlier_values, random_index, row_scales, whole_range
+from ridgeline.tools.judge.worker.inputs.transforms import outlier_values, row_scales, whole_range
 
 _SHARE, _MOST = 8, 4
 """One in _SHARE of the sets, _MOST at most: the reference's time is that of nominal contents."""
@@ -133,10 +133,8 @@ def _add_outliers(view: torch.Tensor, traits: Traits, generator: torch.Generator
     rows = view.shape[:-1].numel()
     count = max(1, min(_OUTLIER_ROWS, rows // (4 * _OUTLIER_ROWS)))
     values = outlier_values(view.dtype, torch.Size((count,)), traits.rms, generator, has_negative=traits.low < 0)
-    for value in values:
-        place = random_index(view.shape, generator)
-        if not (traits.has_zeros and bool(view[place] == 0)):
-            view[place] = value
+    places = tuple(torch.randint(n, (count,), generator=generator, device=generator.device) for n in view.shape)
+    view[places] = torch.where(view[places] == 0, 0, values) if traits.has_zeros else values
 
 
 _CHANGES: Mapping[Distribution, Callable[[torch.Tensor, Traits, torch.Generator], None]] = {

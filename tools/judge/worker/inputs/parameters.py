@@ -95,13 +95,19 @@ class ParameterSource:
     @property
     def small(self) -> tuple[str, ...]:
         """Return the names of the tensors whose random values are far below order one."""
+        return tuple(self._factors)
+
+    @functools.cached_property
+    def _factors(self) -> dict[str, float]:
+        """What brings each small tensor to order one; found once, since asking a GPU for numbers takes time."""
         values = self.random("size")
-        return tuple(n for n in self._arguments if n in self._floating and _is_small(values[n]))
+        factors = {n: _factor_to_order_one(values[n]) for n in self._arguments if n in self._floating}
+        return {n: factor for n, factor in factors.items() if factor > 1 / SMALL}
 
     def of_order_one(self, label: str) -> Values:
         """Return random values, the small ones times what brings them to order one."""
-        values = self.random(label)
-        return {n: _at_order_one(t) if n in self._floating else t for n, t in values.items()}
+        values, factors = self.random(label), self._factors
+        return {n: (t.double() * factors[n]).to(t.dtype) if n in factors else t for n, t in values.items()}
 
     def with_slices(self, values: Mapping[str, torch.Tensor], label: str) -> Values:
         """Return the values with one secret row of each changed, one element where there are no rows."""
@@ -168,15 +174,6 @@ def _factor_to_order_one(tensor: torch.Tensor) -> float:
     row = 1 if is_vector else tensor.numel() // tensor.shape[0]
     rms = float(torch.linalg.vector_norm(tensor, dtype=torch.float64)) / math.sqrt(tensor.numel())
     return 1 / (max(rms, float(torch.finfo(torch.float32).tiny)) * math.sqrt(row))
-
-
-def _is_small(tensor: torch.Tensor) -> bool:
-    return _factor_to_order_one(tensor) > 1 / SMALL
-
-
-def _at_order_one(tensor: torch.Tensor) -> torch.Tensor:
-    factor = _factor_to_order_one(tensor)
-    return (tensor.double() * factor).to(tensor.dtype) if factor > 1 / SMALL else tensor
 
 
 def _with_one_moved(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
