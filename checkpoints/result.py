@@ -18,7 +18,7 @@ from ridgeline.checkpoints.storage_errors import record_errors
 from ridgeline.checkpoints.strict_json import finite
 from ridgeline.tools.errors import StorageError
 from ridgeline.tools.records.keys import compared_ids
-from ridgeline.tools.records.results import SCHEMA_VERSION, Baseline, Baselines, Comparison, Evaluation
+from ridgeline.tools.records.results import SCHEMA_VERSION, Baseline, Baselines, Comparison, Evaluation, Verdict
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import LANGUAGES, SEARCHED, Label, Origin, Purpose, RunState
 
@@ -196,6 +196,7 @@ def evaluation_line(file: str, evaluation: Evaluation, baselines: Baselines | No
             "reason_code": evaluation.reason_code.value,
             "reason": evaluation.reason,
             "labels": _labels(evaluation),
+            "skipped": _skipped(verdict),
             "rel_error": verdict.rel_error if verdict else None,
             "precision_class": _precision(evaluation),
             "median_ms": timing.median_ms if timing else None,
@@ -217,6 +218,11 @@ def _labels(evaluation: Evaluation) -> list[str]:
     labels: list[Label] = [*(evaluation.verdict.labels if evaluation.verdict else ())]
     labels += evaluation.timing.labels if evaluation.timing else ()
     return [label.value for label in dict.fromkeys(labels)]
+
+
+def _skipped(verdict: Verdict | None) -> list[dict[str, str]]:
+    """Return what no kernel of the problem meets, and why: trials, other values of an argument, its effect."""
+    return [{"name": t.name, "reason": t.skipped} for t in (verdict.trials if verdict else ()) if t.skipped]
 
 
 def _precision(evaluation: Evaluation) -> str | None:

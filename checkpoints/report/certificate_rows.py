@@ -95,12 +95,15 @@ def _checks(certificate: Facts) -> Iterator[Row]:
 def _verdict(verdict: Facts | None) -> str:
     if not verdict:
         return "not reached"
-    trials = verdict.get("trials") or ()
+    everything = verdict.get("trials") or ()
+    trials = [t for t in everything if not t.get("skipped")]
+    skipped = ", ".join(t["name"] for t in everything if t.get("skipped"))
+    not_met = f"; not tried: {skipped}" if skipped else ""
     passed = f", {sum(1 for t in trials if t['passed'])} of {len(trials)} trials" if trials else ""
     error = f", relative error {verdict['rel_error']:.1e}" if verdict.get("rel_error") is not None else ""
     precision = f", {verdict['precision_class']}" if verdict.get("precision_class") else ""
     reason = f"; {verdict['reason']}" if verdict.get("reason") else ""
-    return f"{verdict['status']}{passed}{error}{precision}{reason}"
+    return f"{verdict['status']}{passed}{error}{precision}{not_met}{reason}"
 
 
 def _timing(timing: Facts) -> str:

@@ -21,16 +21,17 @@ from ridgeline.checkpoints.result import (
     speedup_vs_seed,
 )
 from ridgeline.checkpoints.run_record import RunRecord
+from ridgeline.graph.cli.commands.evaluate import describe
 from ridgeline.tools.errors import StorageError
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.keys import comparison_key
-from ridgeline.tools.records.results import Comparison, FailedComparison, Verdict
+from ridgeline.tools.records.results import Comparison, FailedComparison, Trial, Verdict
 from ridgeline.tools.records.vocabulary import Label, PrecisionClass, Purpose, ReasonCode, Status
 
 EVALUATE_FIELDS = (
-    "file", "status", "reason_code", "reason", "labels", "rel_error", "precision_class", "median_ms", "speedup",
-    "speedup_ci95", "speedup_vs_best", "reference_ms", "baselines", "floor_ms", "sandbox_tier", "build_s", "total_s",
-    "schema_version",
+    "file", "status", "reason_code", "reason", "labels", "skipped", "rel_error", "precision_class", "median_ms",
+    "speedup", "speedup_ci95", "speedup_vs_best", "reference_ms", "baselines", "floor_ms", "sandbox_tier", "build_s",
+    "total_s", "schema_version",
 )  # fmt: skip
 RESULT_FIELDS = (
     "problem", "device", "versions", "state", "rounds", "candidates", "tuned", "best", "baselines", "floor_ms",
@@ -120,6 +121,16 @@ def test_an_infinite_error_is_null_in_the_contracts(story: SimpleNamespace) -> N
     line = evaluation_line("k.cpp", dataclasses.replace(failed, verdict=verdict), None)
     assert line["rel_error"] is None
     _check(line, "evaluation")
+
+
+def test_what_no_kernel_meets_is_told_with_its_reason(story: SimpleNamespace) -> None:
+    ok = story.ok("k", 1.5)
+    mask = Trial(name="not_varied mask", rel_error=0.0, gate=0.0, passed=True, skipped="always these")
+    verdict = dataclasses.replace(ok.verdict, trials=(mask,), labels=(Label.NOT_VARIED,))
+    line = evaluation_line("k.cpp", dataclasses.replace(ok, verdict=verdict), story.baselines())
+    assert line["skipped"] == [{"name": "not_varied mask", "reason": "always these"}]
+    _check(line, "evaluation")
+    assert "[not_varied mask]" in describe(line)
 
 
 def test_a_measured_speedup_over_the_best_baseline_is_not_replaced(story: SimpleNamespace) -> None:

@@ -117,7 +117,7 @@ class DetectChange(Request[Changed]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renew(Request[Renewed]):
-    """Give every set new inputs and poisoned outputs, and new parameters to all."""
+    """Give every set new inputs and poisoned outputs, and change parameters wholly or in one place."""
 
     replies = (Renewed,)
 

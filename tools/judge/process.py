@@ -65,6 +65,7 @@ class LoadedProblem:
     places: tuple[Place, ...]  # signature order, tensors only
     trials: tuple[str, ...]
     degenerate: Finding | None  # None when a kernel has work to do
+    scalars: tuple[float, ...] = ()  # of the trial `scalars`, in the order of the signature
 
 
 class _KilledError(NoRoomError):
@@ -184,6 +185,7 @@ class JudgeProcess:
             places=loaded.places,
             trials=loaded.trials,
             degenerate=loaded.degenerate,
+            scalars=loaded.scalars,
         )
 
     def ask(self, request: Request[R], *, timeout_s: float = 600.0) -> R:

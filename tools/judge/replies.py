@@ -97,6 +97,7 @@ class Loaded(Record):
     places: tuple[Place, ...]  # signature order, tensors only
     trials: tuple[str, ...]
     degenerate: Finding | None  # None when a kernel has work to do
+    scalars: tuple[float, ...] = ()  # of the trial that has other ones, in the order of the signature
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,9 +168,13 @@ class Changed(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renewed(Record):
-    """Slowdown of new contents: their time / their time before any candidate was there; 0 on a CPU."""
+    """Slowdown of new contents: their time / their time before any candidate was there; 0 on a CPU.
+
+    `telling` are the sets whose contents are those of a trial and not nominal: their outputs tell most.
+    """
 
     slowdown: float
+    telling: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

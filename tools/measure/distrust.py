@@ -78,12 +78,17 @@ class Inspector:
             return (sets[-1],) if self.rng.random() < 1 / 3 else (self.rng.choice(sets),)
         return (*self.rng.sample(sets[:-1], count - 1), sets[-1])
 
+    def with_telling(self, chosen: tuple[int, ...], telling: Sequence[int], sets: Sequence[int]) -> tuple[int, ...]:
+        """Return the sets to check: the chosen ones and, of those used, one with the contents of a trial."""
+        used = [index for index in telling if index in sets]
+        return tuple(dict.fromkeys((*chosen, self.rng.choice(used)))) if used else chosen
+
     def inspect(self, timed: TimedSide, plan: BlockPlan) -> None:
         """Compare outputs of a side's last block and count threads; the side is paused and stays so.
 
         They are chosen now: nothing that a candidate could have read tells which.
         """
-        chosen = self.choose(plan.sets)
+        chosen = self.with_telling(self.choose(plan.sets), timed.telling, plan.sets)
         self.waits_s.append(self.judge.ask(Idle()).seconds)
         more = thread_count(timed.side.pid) - timed.threads
         if more > 0:

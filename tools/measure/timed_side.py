@@ -81,6 +81,7 @@ class TimedSide:
     blocks: list[Block] = field(default_factory=list)
     singles: list[Block] = field(default_factory=list)  # blocks of one call, which do not count: see `expect_even`
     slowdowns: list[float] = field(default_factory=list)  # before each block: see `renew`; 0 on a CPU
+    telling: tuple[int, ...] = ()  # sets whose contents are a trial's since the last renewal
     observe: Callable[[], GpuState] = GpuState  # a GPU's state now; unknown on a CPU
 
     def warm_up(self, warm_up: WarmUp) -> None:
@@ -109,7 +110,9 @@ class TimedSide:
         preceded by a renewal too: writing a gigabyte leaves the caches full of lines that have yet to reach memory, and
         both sides shall meet the caches alike.
         """
-        return self.judge.ask(Renew(order=order)).slowdown
+        renewed = self.judge.ask(Renew(order=order))
+        self.telling = renewed.telling
+        return renewed.slowdown
 
     def run_block(self, plan: BlockPlan, *, is_single: bool = False) -> None:
         """Time one block; it begins with the coldest set, the one that the renewal wrote first."""

@@ -35,9 +35,11 @@ _LONGEST_SETTLE_S = 4.0
 _LATE_CALLS = (24, 48)  # unexamined calls before the last examined one: "right for the first ten" is caught
 _LATE_CALLS_S = 2.0
 _NOMINAL = ("nominal_0", "nominal_1")
-_FIRST_SET = ("nominal_0", "shifted", "integers")
-"""These trials use set 0, the others set 1: new contents come to addresses that a cache has seen, and a tweaked trial
-comes to the address of the one it differs from in a single row."""
+_SAME_SET = ("tweaked_", "alone_")
+"""Such trials come to the set of the one that they differ from in little: what is kept by addresses shows."""
+_OTHER_SCALARS = "scalars"
+_SEEN_SET = ("integers",)
+"""These come to a set that was used before; the others to sets of a secret order, so that no address tells of a timing."""
 
 
 def verify_candidate(
@@ -87,7 +89,9 @@ class Verification:
         self._trials: list[Trial] = []
         self._classes: list[PrecisionClass] = []
         self._labels: list[Label] = []
-        self._set = 0
+        self._order = secrets.SystemRandom().sample(range(judge.problem.n_sets), judge.problem.n_sets)
+        self._used = 0  # sets of that order
+        self._set = self._order[0]
         self._threads = 0
         self._call_s = 0.0
 
@@ -115,11 +119,29 @@ class Verification:
 
     def _run_trials(self, names: tuple[str, ...]) -> Finding | None:
         for name in names:
-            self._set = 0 if name in _FIRST_SET else 1
-            failure = self._first_run(name) or self._second_run(name) or self._look_at_threads()
+            self._set = self._set_of(name)
+            failure = self._both_runs(name) or self._look_at_threads()
             if failure is not None:
                 return failure
         return self._look_at_idling(names[0]) or self._late_run(names[0])
+
+    def _both_runs(self, name: str) -> Finding | None:
+        if name != _OTHER_SCALARS:
+            return self._first_run(name) or self._second_run(name)
+        self._runner.set_scalars(self._judge.problem.scalars)
+        failure = self._first_run(name) or self._second_run(name)
+        given = [a.value for a in self._judge.problem.description.signature.args if a.value is not None]
+        self._runner.set_scalars(given)
+        return failure
+
+    def _set_of(self, name: str) -> int:
+        """Return the set that a trial uses."""
+        if name.startswith(_SAME_SET):
+            return self._set
+        if name in _SEEN_SET:
+            return self._order[secrets.randbelow(min(self._used, len(self._order)))]
+        self._used += 1
+        return self._order[(self._used - 1) % len(self._order)]
 
     # ---------------------------------------------------------------------------------------------------------- trials
 
@@ -246,8 +268,7 @@ class Verification:
         if precision is not None and precision.is_reduced:
             labels.append(Label.REDUCED_PRECISION)
         skipped = self._judge.problem.description.skipped_trials
-        if skipped:
-            labels.append(Label.TRIAL_SKIPPED)
+        labels += dict.fromkeys(s.label for s in skipped)
         trials = [*self._trials, *(_not_run(s) for s in skipped)]
         return replace(
             Verdict(status=Status.OK) if failure is None else Verdict.failed(failure),

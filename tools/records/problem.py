@@ -8,7 +8,7 @@ from typing import Any
 
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.module_contract import ModuleContract
-from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Interface, PrecisionClass, Role
+from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Interface, Label, PrecisionClass, Role
 
 type_name = str  # a torch dtype without its prefix: "float32", "bfloat16", "int64", "bool"
 
@@ -55,10 +55,11 @@ class Signature(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkippedTrial(Record):
-    """A trial that the reference does not take: no candidate meets it."""
+    """What no candidate meets: a trial that the reference does not take, other values of an argument, its effect."""
 
     name: str  # as in Trial
     reason: str
+    label: Label = Label.TRIAL_SKIPPED  # what a verdict says of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -107,7 +107,7 @@ class Build(Record):
 class Trial(Record):
     """One comparison of a candidate's outputs with the expected ones."""
 
-    name: str  # "nominal_0", "shifted", "outliers"; "other NAME": an input that never changed
+    name: str  # "nominal_0", "shifted"; "not_varied NAME", "parameter_without_effect NAME": of an argument
     rel_error: float
     gate: float
     passed: bool

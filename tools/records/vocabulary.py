@@ -155,6 +155,8 @@ class Label(StrEnum):
     NO_SANDBOX = "no_sandbox"
     REDUCED_PRECISION = "reduced_precision"
     TRIAL_SKIPPED = "trial_skipped"
+    NOT_VARIED = "not_varied"
+    PARAMETER_WITHOUT_EFFECT = "parameter_without_effect"
     VENDOR_LIBRARY = "vendor_library"
 
 

@@ -139,6 +139,14 @@ class RunnerProcess:
         """
         return self._request(RequestWord.COLLECT, set_index, timeout_s=self._plan.call_timeout_s)
 
+    def set_scalars(self, values: Sequence[float]) -> None:
+        """Give the candidate's next calls these scalars, in the order of the signature.
+
+        Raises:
+            RunnerFailure: it died, hung or broke the protocol.
+        """
+        self._request(RequestWord.SCALARS, *map(float, values), timeout_s=self._plan.call_timeout_s)
+
     def expect_silence(self) -> None:
         """Check that the runner has said nothing that it was not asked for.
 
@@ -176,7 +184,7 @@ class RunnerProcess:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _request(self, word: RequestWord, *numbers: int, timeout_s: float) -> LoopTime:
+    def _request(self, word: RequestWord, *numbers: float, timeout_s: float) -> LoopTime:
         """Carry out one request. The process is stopped before and after, and runs while the parent's clock runs.
 
         The clock starts before the process goes on and ends after it stops: threads could work unmeasured otherwise, for

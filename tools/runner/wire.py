@@ -58,6 +58,7 @@ class RequestWord(StrEnum):
     RUN = "run"
     LOOP = "loop"
     COLLECT = "collect"
+    SCALARS = "scalars"
     CAPTURE = "capture"
     REPLAY = "replay"
     QUIT = "quit"
@@ -310,8 +311,8 @@ class Fault:
         )
 
 
-def request_line(word: RequestWord, nonce: str, *numbers: int) -> str:
-    """Return a request with its line end."""
+def request_line(word: RequestWord, nonce: str, *numbers: float) -> str:
+    """Return a request with its line end; numbers are written as Python writes them."""
     return " ".join((word, nonce, *(str(number) for number in numbers))) + "\n"
 
 

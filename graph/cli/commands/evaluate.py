@@ -12,6 +12,7 @@ from ridgeline.graph.cli.console import make_console
 from ridgeline.graph.cli.request import PROBLEM_SUFFIXES
 from ridgeline.graph.session.api import evaluate
 from ridgeline.tools.errors import ProblemError
+from ridgeline.tools.records.vocabulary import Label
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -42,7 +43,8 @@ def describe(line: dict[str, Any]) -> str:
     if line["status"] != "ok":
         return f"{line['file']}: {line['status']} ({line['reason_code']}): {line['reason']}"
     low, high = line["speedup_ci95"]
-    labels = f" [{', '.join(line['labels'])}]" if line["labels"] else ""
+    notes = [*(label for label in line["labels"] if label not in _NAMED), *_not_met(line)]
+    labels = f" [{', '.join(notes)}]" if notes else ""
     best = line["speedup_vs_best"]
     over_best = "" if best is None or best == line["speedup"] else f", {best:.2f}x the fastest of PyTorch"
     return (
@@ -50,3 +52,13 @@ def describe(line: dict[str, Any]) -> str:
         f"{line['median_ms']:.4f} ms against {line['reference_ms']:.4f} ms; "
         f"{line['precision_class']}, error {line['rel_error']:.1e}{labels}"
     )
+
+
+_NAMED = (Label.TRIAL_SKIPPED, Label.NOT_VARIED, Label.PARAMETER_WITHOUT_EFFECT)
+"""Labels that come with the names of trials or arguments."""
+
+
+def _not_met(line: dict[str, Any]) -> list[str]:
+    """Return what no kernel of the problem meets: "shifted skipped", "not_varied mask"."""
+    names = [skipped["name"] for skipped in line["skipped"]]
+    return [name if name.startswith(_NAMED) else f"{name} skipped" for name in names]

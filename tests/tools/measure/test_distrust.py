@@ -8,6 +8,7 @@ from tests.tools.measure.answering import Answering
 from ridgeline.tools.measure.distrust import (
     BUSY_S,
     Distrusted,
+    Inspector,
     expect_consistent,
     expect_drained,
     expect_even,
@@ -108,3 +109,10 @@ def test_blocks_of_one_call_that_take_as_long_as_many_calls_show_work_done_ahead
 )
 def test_a_stop_and_a_busy_machine_are_no_work_done_ahead(ours: list[float], theirs: list[float]) -> None:
     expect_even(singles_of(0.3, *ours), singles_of(0.6, *theirs))
+
+
+def test_a_set_with_the_contents_of_a_trial_is_checked_where_the_block_used_one() -> None:
+    inspector = Inspector(judge=Answering(n_sets=30), checks=1, rng_seed=1)  # type: ignore[arg-type]
+    assert inspector.with_telling((4,), (2, 9), (7, 4, 2)) == (4, 2)
+    assert inspector.with_telling((4,), (9,), (7, 4, 2)) == (4,)
+    assert inspector.with_telling((2,), (2,), (7, 4, 2)) == (2,)

@@ -17,7 +17,7 @@ from ridgeline.tools.build.compiler import Compiler
 from ridgeline.tools.engine import CompileTask, DescribeTask, VerifyTask
 from ridgeline.tools.local.evaluator import Evaluator
 from ridgeline.tools.machine.devices import detect_device
-from ridgeline.tools.measure.verify import verify_candidate
+from ridgeline.tools.measure.verify import Verification, verify_candidate
 from ridgeline.tools.records.problem import Target
 from ridgeline.tools.records.results import Verdict
 from ridgeline.tools.records.vocabulary import Interface, Label, PrecisionClass, ReasonCode, Status
@@ -350,3 +350,18 @@ def test_what_becomes_of_a_written_input_is_an_output_of_a_kernel(folder: Path) 
     assert honest.status is Status.OK, honest
     assert (lazy.status, lazy.reason_code) == (Status.WRONG, ReasonCode.WRONG_VALUES)
     assert "x_after" in lazy.reason
+
+
+def test_addresses_do_not_tell_a_trial_from_a_timed_call() -> None:
+    names = ("nominal_0", "nominal_1", "tweaked_0", "alone_x", "shifted", "outliers", "integers")
+    used = set()
+    for _ in range(30):
+        verification = Verification(Answering(n_sets=12), None, PrecisionClass.FP32)  # type: ignore[arg-type]
+        sets = {}
+        for name in names:
+            verification._set = sets[name] = verification._set_of(name)
+        assert sets["nominal_1"] == sets["tweaked_0"] == sets["alone_x"]
+        assert len({sets[n] for n in ("nominal_0", "nominal_1", "shifted", "outliers")}) == 4
+        assert sets["integers"] in {sets[n] for n in names[:-1]}
+        used |= set(sets.values())
+    assert used == set(range(12))

@@ -7,5 +7,8 @@ SKIPPED = SkippedTrial(name="other mask", reason="forward() raised ValueError: b
 
 def test_a_skipped_trial_keeps_its_name_and_reason_apart() -> None:
     stored = description_of(skipped_trials=(SKIPPED,)).to_json()
-    assert stored["skipped_trials"] == [{"name": SKIPPED.name, "reason": SKIPPED.reason}]
+    (trial,) = stored["skipped_trials"]
+    assert trial == {"name": SKIPPED.name, "reason": SKIPPED.reason, "label": "trial_skipped"}
+    assert Description.from_json(stored).skipped_trials == (SKIPPED,)
+    del trial["label"]  # as it was stored before there was one
     assert Description.from_json(stored).skipped_trials == (SKIPPED,)

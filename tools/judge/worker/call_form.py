@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from ridgeline.tools.records.problem import ArgSpec
 from ridgeline.tools.records.vocabulary import ArgKind, Role
 
 Tensors = tuple[torch.Tensor, ...]
+Scalar = float | int | bool
 
 _LARGEST_INT = 2**53  # scalars travel as doubles
 _SCALARS: tuple[tuple[type, str], ...] = ((bool, "bool"), (int, "int64"), (float, "float64"))
@@ -30,6 +31,13 @@ _DTYPES = frozenset({"float32", "float64", "float16", "bfloat16", "int8", "int16
 @dataclass(frozen=True, slots=True)
 class _InputSlot:
     """Place of the n-th input tensor in the arguments of `forward`."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class _ScalarSlot:
+    """Place of the n-th scalar in the arguments of `forward`."""
 
     index: int
 
@@ -74,7 +82,16 @@ def template_of(value: Any, name: str, source: str, specs: list[ArgSpec], taken:
         specs.append(ArgSpec(name=name, role=Role.INPUT, kind=ArgKind.NONE, source=source))
         return None
     specs.append(_scalar_spec(name, value, source))
-    return value
+    return _ScalarSlot(sum(s.kind is ArgKind.SCALAR for s in specs) - 1)
+
+
+def scalars_in(value: Any) -> list[Scalar]:
+    """Return the scalars of a value in the order of its template; lists, tuples and dicts flattened."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        return [s for v in value for s in scalars_in(v)]
+    return [] if value is None or isinstance(value, torch.Tensor) else [value]
 
 
 def _scalar_spec(name: str, value: Any, source: str) -> ArgSpec:
@@ -88,14 +105,16 @@ def _scalar_spec(name: str, value: Any, source: str) -> ArgSpec:
     return ArgSpec(name=name, role=Role.INPUT, kind=ArgKind.SCALAR, dtype=dtype, value=float(value), source=source)
 
 
-def filled(template: Any, inputs: Tensors) -> Any:
-    """Return an argument from its template, with these tensors in its slots."""
+def filled(template: Any, inputs: Tensors, scalars: Sequence[Scalar]) -> Any:
+    """Return an argument from its template, with these tensors and scalars in its slots."""
     if isinstance(template, _InputSlot):
         return inputs[template.index]
+    if isinstance(template, _ScalarSlot):
+        return scalars[template.index]
     if isinstance(template, list | tuple):
-        return like(template, [filled(t, inputs) for t in template])
+        return like(template, [filled(t, inputs, scalars) for t in template])
     if isinstance(template, dict):
-        return {key: filled(t, inputs) for key, t in template.items()}
+        return {key: filled(t, inputs, scalars) for key, t in template.items()}
     return template
 
 

@@ -49,21 +49,23 @@ from ridgeline.tools.judge.replies import (
 from ridgeline.tools.judge.set_count import stay_in_cache
 from ridgeline.tools.judge.worker.description import describe
 from ridgeline.tools.judge.worker.device import device_of, use_tf32
-from ridgeline.tools.judge.worker.grading.case import NOMINAL
+from ridgeline.tools.judge.worker.grading.case import NOMINAL, ORDER_ONE
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.domain import Domain
+from ridgeline.tools.judge.worker.grading.effects import Effects
 from ridgeline.tools.judge.worker.grading.examiner import Examiner
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
-from ridgeline.tools.judge.worker.inputs.timed_sets import Filling, is_intact
+from ridgeline.tools.judge.worker.inputs.timed_sets import is_intact
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.modes import ReferenceModes
 from ridgeline.tools.judge.worker.reference import Reference
+from ridgeline.tools.judge.worker.renewal import Renewal, distributions_in_usual_time
 from ridgeline.tools.judge.worker.usable import check_usable
 from ridgeline.tools.judge.worker.user_code import one_line
 from ridgeline.tools.records.precision import accepted_classes
 from ridgeline.tools.records.problem import SkippedTrial
 from ridgeline.tools.records.results import Trial
-from ridgeline.tools.records.vocabulary import Role
+from ridgeline.tools.records.vocabulary import Label, Role
 
 _SPARE_SHARE = 8
 """While a candidate runs PyTorch keeps up to memory / _SPARE_SHARE of a GPU for its next use, and a trial that is not
@@ -114,17 +116,42 @@ class Judge:
             held_bytes=self._spare_bytes,
         )
         self._domain = Domain(
-            self._book, self.reference, self._secrets, self.memory, left_out=frozenset(request.left_out)
+            self._book,
+            self.reference,
+            self._secrets,
+            self.memory,
+            left_out=frozenset(request.left_out),
+            varies_scalars=not has_model,
         )
         self._examiner = Examiner(self._book, self._domain.names, self.memory, self.reference, request.tolerance)
         self._modes = ReferenceModes(self.reference, self.memory)
+        self._renewal = self._settled_renewal()
         device.give_back()
-        self._renewals = 0
         self._has_had_runners = False
-        self._filling: Filling | None = None
         self._usual_renewal_s = self._fastest_renewal_s() if device.works_while_stopped else math.inf
-        skipped = tuple(SkippedTrial(name=name, reason=why) for name, why in self._domain.skipped.items())
-        self.description = dataclasses.replace(described, module=contract, skipped_trials=skipped)
+        self.description = dataclasses.replace(described, module=contract, skipped_trials=self._skipped_trials())
+
+    def _settled_renewal(self) -> Renewal:
+        renewal = Renewal(
+            self._book, self._secrets, self.memory, poison=lambda index: self._examiner.poison(index, nan=True)
+        )
+        renewal.takes_order_one = ORDER_ONE in self._domain.names
+        self._secrets.distributions = distributions_in_usual_time(
+            self._domain.names, self.reference, self._secrets, self.memory
+        )
+        return renewal
+
+    def _skipped_trials(self) -> tuple[SkippedTrial, ...]:
+        """Return what no candidate of this problem meets: trials, other values of arguments, effects of arguments."""
+        found = {Label.TRIAL_SKIPPED: self._domain.skipped, Label.NOT_VARIED: self._domain.not_varied}
+        if self._examiner.degenerate is None:
+            effects = Effects(self._book, self._secrets, self.reference, self._examiner.passes)
+            found[Label.PARAMETER_WITHOUT_EFFECT] = effects.without(self._domain.name_of, self._domain.scalar_names)
+        return tuple(
+            SkippedTrial(name=name if label is Label.TRIAL_SKIPPED else f"{label} {name}", reason=why, label=label)
+            for label, named in found.items()
+            for name, why in named.items()
+        )
 
     def loaded(self) -> Loaded:
         """Return what the parent needs to know of the problem."""
@@ -135,6 +162,7 @@ class Judge:
             regions=tuple(RegionForm(size_bytes=r.size_bytes, writable=r.writable_by_runner) for r in regions),
             places=self.memory.places,
             trials=self._domain.names,
+            scalars=tuple(map(float, self._book.scalars)),
             degenerate=self._examiner.degenerate,
         )
 
@@ -142,7 +170,7 @@ class Judge:
 
     def prepare(self, request: Prepare) -> Done:
         """Put a trial into a set and poison its outputs."""
-        self._filling = None  # a trial does not use what a timing left
+        self._renewal.forget()  # a trial does not use what a timing left
         if self._device.frees_for_runner:
             self._modes.forget_results()
         self._examiner.prepare(request.trial, request.set_index, nan=request.nan)
@@ -177,25 +205,25 @@ class Judge:
         return Changed(changed=self._examiner.changed(request.set_index))
 
     def renew(self, request: Renew) -> Renewed:
-        """Give every set new inputs and poisoned outputs, and new parameters to all.
+        """Give every set new inputs and poisoned outputs, and change parameters wholly or in one place.
 
         slowdown = (seconds - scatter) / seconds before any candidate was there. A GPU that did other work meanwhile has a
         large one; a CPU has 0.
         """
-        return Renewed(slowdown=max(self._renew(request.order) - _RENEWAL_SCATTER_S, 0.0) / self._usual_renewal_s)
+        slowdown = max(self._renew(request.order) - _RENEWAL_SCATTER_S, 0.0) / self._usual_renewal_s
+        return Renewed(slowdown=slowdown, telling=self._renewal.telling)
 
     def _fastest_renewal_s(self) -> float:
         """Return the seconds that a renewal takes on a GPU that nobody else uses."""
         fastest_s = min(self._renew() for _ in range(_RENEWALS_ALONE))
-        self._filling = None
+        self._renewal.forget()
         self._device.give_back()
         return max(fastest_s, 1e-6)
 
     def _renew(self, order: Sequence[int] = ()) -> float:
         """Write new contents and return how many seconds that took."""
-        self._filling = None  # frees the last draws before there are new ones
+        self._renewal.filling = None  # frees the last draws before there are new ones
         self._book.let_go()
-        self._renewals += 1
         self._device.reset_persisting_lines()
         watch = self._device.stopwatch()
         watch.start()
@@ -203,15 +231,11 @@ class Judge:
         return watch.seconds()
 
     def _write_new_contents(self, order: Sequence[int]) -> None:
-        label = f"renewal:{self._renewals}"
-        self._book.place_parameters(self._book.parameters(label))
-        filling = self._secrets.fill(label, self.memory.n_sets)
-        for index in order:
-            filling.write(index, self.memory.inputs[index])
-            self._examiner.poison(index, nan=True)
+        self._renewal.write(order)
         if stay_in_cache(self.memory.n_sets, self.memory.set_bytes, cache_bytes=self._cache_bytes):
             self._device.evict_cache(self._cache_bytes)
-        self._filling = None if self._device.seals_inputs else filling
+        if self._device.seals_inputs:
+            self._renewal.filling = None  # nobody will ask whether inputs are intact
 
     def check(self, request: Check) -> Trial:
         """Grade a set after a timed loop."""
@@ -224,8 +248,8 @@ class Judge:
 
     def verify_inputs(self, request: VerifyInputs) -> Intact:
         """Compare a set's inputs with what they were given: a GPU's runner could open them for writing."""
-        index = request.set_index
-        return Intact(intact=self._filling is None or is_intact(self._filling, index, self.memory.inputs[index]))
+        index, filling = request.set_index, self._renewal.filling
+        return Intact(intact=filling is None or is_intact(filling, index, self.memory.inputs[index]))
 
     def copy(self, request: Copy) -> Done:
         """Copy a set's outputs out and back: the parent measures a collection by it."""
@@ -239,6 +263,7 @@ class Judge:
     def prepare_mode(self, request: PrepareMode) -> ModeReady:
         """Compile the reference in a mode, and grade the mode's first output."""
         case = self._book.case(NOMINAL[0])
+        self._renewal.forget()
         self._book.place_parameters(case.parameters)
         grade = self._examiner.grade_reference(self._modes.prepare(request.mode, case.inputs))
         return ModeReady(rel_error=min(grade.errors.overall, 1e300), measured=grade.measured)

@@ -17,11 +17,13 @@ import torch
 from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.judge.hang_limit import HangLimit
 from ridgeline.tools.judge.worker.call_form import (
+    Scalar,
     Tensors,
     argument_names,
     c_name,
     filled,
     flat_outputs,
+    scalars_in,
     template_of,
     tensor_spec,
     unique_name,
@@ -58,6 +60,7 @@ class Reference:
         self.model = self._make_model()
         self._place_model()
         self._arguments: list[Any] = []
+        self.scalars: list[Scalar] = []  # as `get_inputs()` gives them, in the order of the signature
         taken: set[str] = set()
         specs = self._describe_inputs(self._get_inputs(0), taken)
         self._written, self._result = self._find_written(self.draw_inputs(0))
@@ -91,6 +94,7 @@ class Reference:
         specs: list[ArgSpec] = []
         for i, value in enumerate(values):
             name = names[i] if i < len(names) else f"arg_{i}"
+            self.scalars += scalars_in(value)
             self._arguments.append(template_of(value, c_name(name), name, specs, taken))
         if not any(s.kind is ArgKind.TENSOR for s in specs):
             raise BadReferenceError(f"{_FILE}: get_inputs() gives no tensor: a kernel needs at least one")
@@ -136,7 +140,16 @@ class Reference:
 
     def arguments(self, inputs: Tensors) -> list[Any]:
         """Return the arguments of `forward`, with these tensors in their places."""
-        return [filled(a, inputs) for a in self._arguments]
+        return [filled(a, inputs, self.scalars) for a in self._arguments]
+
+    @contextlib.contextmanager
+    def with_scalars(self, scalars: Sequence[Scalar]) -> Iterator[None]:
+        """Call the reference with these scalars meanwhile."""
+        given, self.scalars = self.scalars, list(scalars)
+        try:
+            yield
+        finally:
+            self.scalars = given
 
     def run(self, inputs: Tensors) -> Tensors:
         """Call the reference as the user wrote it."""

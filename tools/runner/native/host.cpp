@@ -83,7 +83,7 @@ Sets shared_sets(Device &device, const Setup &setup) {
 class Server {
    public:
     Server(Device &device, const Setup &setup, const Sets &sets, const Candidate &candidate)
-        : device_(device), setup_(setup), sets_(sets), candidate_(candidate) {
+        : device_(device), setup_(setup), sets_(sets), candidate_(candidate), scalars_(setup.scalars) {
         workspace_ = device.allocate(candidate.workspace_bytes());
         device.spoil(workspace_, candidate.workspace_bytes());
     }
@@ -95,7 +95,17 @@ class Server {
             size_t set = 0;
             in >> word;
             if (word == wire::request::kQuit) return;
-            in >> nonce >> set;
+            in >> nonce;
+            if (word == wire::request::kScalars) {
+                for (double &scalar : scalars_) {
+                    std::string text;
+                    in >> text;
+                    scalar = parse_scalar(text);
+                }
+                say(std::string(wire::answer::kDone) + " " + nonce + " 0");
+                continue;
+            }
+            in >> set;
             const int64_t result = answer(word, set);
             say(std::string(wire::answer::kDone) + " " + nonce + " " + std::to_string(result));
         }
@@ -124,12 +134,13 @@ class Server {
         for (uint32_t set = next_ticket(); set != wire::kLastTicket; set = next_ticket()) call(set);
     }
 
-    void call(size_t set) { candidate_.call(sets_.at(set), setup_.scalars, workspace_, device_.stream()); }
+    void call(size_t set) { candidate_.call(sets_.at(set), scalars_, workspace_, device_.stream()); }
 
     Device &device_;
     const Setup &setup_;
     const Sets &sets_;
     const Candidate &candidate_;
+    std::vector<double> scalars_;
     void *workspace_ = nullptr;
 };
 

@@ -29,6 +29,7 @@ namespace request {
 inline constexpr char kRun[] = "run";
 inline constexpr char kLoop[] = "loop";
 inline constexpr char kCollect[] = "collect";
+inline constexpr char kScalars[] = "scalars";
 inline constexpr char kCapture[] = "capture";
 inline constexpr char kReplay[] = "replay";
 inline constexpr char kQuit[] = "quit";

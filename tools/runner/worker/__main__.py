@@ -93,6 +93,9 @@ class Caller:
         if verb == RequestWord.COLLECT:
             self._write(int(words[0]), self._checked(self._kept[int(words[0])]))
             return 0
+        if verb == RequestWord.SCALARS:
+            self._candidate.take_scalars([float(word) for word in words])
+            return 0
         if verb == RequestWord.CAPTURE:
             return 0  # no CUDA graph: what Python does between two launches would not be in it
         raise RunFailed(RunnerFailureCode.PROTOCOL, f"unknown request {verb}")

@@ -48,6 +48,14 @@ class LoadedCandidate(Protocol):
         """
         ...
 
+    def take_scalars(self, scalars: Sequence[float]) -> None:
+        """Use these scalars from the next call on.
+
+        Raises:
+            RunFailed: this form of candidate has none to take.
+        """
+        ...
+
     def with_other_weights(self, set_index: int) -> Call | None:
         """Return a call of a second instance whose weights differ; None when there are no weights."""
         ...
@@ -69,7 +77,17 @@ class ExtensionCandidate:
         state.check("loading the library")
         self._values = setup.values
         self._n_outputs = len(setup.outputs)
-        self.calls = [functools.partial(self._forward, *self._arguments(i)) for i in range(setup.n_sets)]
+        self._n_sets = setup.n_sets
+        self.calls = self._bound()
+
+    def _bound(self) -> list[Call]:
+        return [functools.partial(self._forward, *self._arguments(i)) for i in range(self._n_sets)]
+
+    def take_scalars(self, scalars: Sequence[float]) -> None:
+        """Use these scalars from the next call on, each as the type that it had."""
+        left = iter(scalars)
+        self._values = [v if isinstance(v, Pointer) else type(v)(next(left)) for v in self._values]
+        self.calls = self._bound()
 
     def _arguments(self, set_index: int) -> list[Any]:
         return [value.views[set_index] if isinstance(value, Pointer) else value for value in self._values]
@@ -113,6 +131,10 @@ class ModuleCandidate:
         except Exception as error:
             raise RunFailed(RunnerFailureCode.LOAD_FAILED, told(error)) from error
         self.calls = [self._call(self._model, i) for i in range(setup.n_sets)]
+
+    def take_scalars(self, scalars: Sequence[float]) -> None:
+        """Refuse: a module's scalars are part of its arguments' form."""
+        raise RunFailed(RunnerFailureCode.PROTOCOL, f"a module takes no {len(scalars)} other scalars")
 
     def outputs(self, result: Any) -> list[Any]:
         """Return the output tensors of a result, and of the inputs that the reference writes what became of them."""

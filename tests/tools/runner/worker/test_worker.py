@@ -138,6 +138,9 @@ def test_an_honest_extension_runs_loops_and_hands_over_its_kept_outputs(honest: 
     for i in (0, 1):
         assert honest.ask(f"collect c{i} {i}") == f"done c{i} 0"
         assert set(honest.memory.output(i)) == {2.0 * (i + 1) + 1}
+    assert honest.ask("scalars s1 7.0") == "done s1 0"  # by which this library chooses x + 1
+    assert honest.ask("run n9 1").startswith("done n9 ")
+    assert set(honest.memory.output(1)) == {3.0}
     honest.say("quit\n")
     assert honest.process.wait(20).is_success
 

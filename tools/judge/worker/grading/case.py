@@ -16,6 +16,12 @@ from ridgeline.tools.records.vocabulary import PrecisionClass
 NOMINAL = ("nominal_0", "nominal_1")
 TWEAKED = ("tweaked_0", "tweaked_1")
 TRANSFORMED = (*TWEAKED, "shifted", "row_scaled", "integers", "outliers")
+ORDER_ONE = "order_one"
+"""The trial in which parameters that are small, or zero, are of order one; only where there are such."""
+ALONE = "alone"
+"""A trial `alone_NAME` differs from its base in one argument; `alone_1`, `alone_2`, … in a share of many arguments."""
+SCALARS = "scalars"
+"""The trial in which floating-point scalars have other values; only where there are such."""
 GIVEN = NOMINAL[1]
 """The trial whose inputs are all as `get_inputs` gives them, those too that it always gives alike."""
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import torch
 
-from ridgeline.tools.judge.worker.call_form import Tensors
+from ridgeline.tools.judge.worker.call_form import Scalar, Tensors
 from ridgeline.tools.judge.worker.device import use_tf32
 from ridgeline.tools.judge.worker.grading.case import (
     GIVEN,
     NOMINAL,
+    ORDER_ONE,
+    SCALARS,
     TWEAKED,
     Case,
     errors_of,
@@ -20,7 +22,7 @@ from ridgeline.tools.judge.worker.grading.case import (
     fits_type,
 )
 from ridgeline.tools.judge.worker.grading.class_errors import rounding_errors, worst_of
-from ridgeline.tools.judge.worker.inputs.source import SecretSource
+from ridgeline.tools.judge.worker.inputs.source import Argument, SecretSource
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.precision import Errors
@@ -54,6 +56,9 @@ class CaseBook:
             held_bytes: how much the one that is held may take beside them.
         """
         self.default_parameters = False
+        self.alone: Mapping[str, tuple[Argument, ...]] = {}  # what each `alone` trial changes of `alone_base`
+        self.alone_base = NOMINAL[1]
+        self.scalars: tuple[Scalar, ...] = ()  # of the trial that has other ones
         self._reference = reference
         self._source = source
         self._memory = memory
@@ -95,9 +100,7 @@ class CaseBook:
 
     def parameters(self, label: str) -> dict[str, torch.Tensor]:
         """Return the parameters that belong to a label."""
-        if self.default_parameters:
-            return self._source.default_parameters()
-        return self._source.parameters(label)
+        return self._source.weights.defaults if self.default_parameters else self._source.weights.random(label)
 
     def place_parameters(self, values: dict[str, torch.Tensor]) -> None:
         """Write parameters into the memory that the runner reads and the reference uses."""
@@ -115,18 +118,22 @@ class CaseBook:
 
     def _parameters_of(self, name: str) -> dict[str, torch.Tensor]:
         """Return a trial's parameters; those of the last tweaked one differ from `nominal_1`'s in a row of each."""
+        weights = self._source.weights
         if name == TWEAKED[-1] and not self.default_parameters:
-            return self._source.tweaked_parameters(NOMINAL[1], name)
+            return weights.with_slices(self.parameters(NOMINAL[1]), name)
+        if name == ORDER_ONE and not self.default_parameters:
+            return weights.of_order_one(name)
         return self.parameters(NOMINAL[1] if name in TWEAKED else name)
 
-    # --------------------------------------------------------------------------------------------------------- making
+    def _scalars_of(self, name: str) -> contextlib.AbstractContextManager[None]:
+        return self._reference.with_scalars(self.scalars if name == SCALARS else self._reference.scalars)
 
-    def make(self, name: str) -> Case:
-        """Return a new case, which is not kept."""
-        with self.parameters_kept():
-            return self._computed(name)
+    # ------------------------------------------------------------------------------------------------------- contents
 
-    def _computed(self, name: str) -> Case:
+    def contents(self, name: str) -> tuple[Tensors, dict[str, torch.Tensor]]:
+        """Return a trial's inputs and parameters."""
+        if name in self.alone:
+            return self.with_others(self.alone_base, self.alone[name], name)
         draws: dict[str, Callable[[str], Tensors]] = {
             **{name: lambda label: self._source.tweaked(NOMINAL[1], label) for name in TWEAKED},
             "shifted": self._source.shifted,
@@ -135,8 +142,31 @@ class CaseBook:
             "outliers": self._source.outliers,
             GIVEN: self._source.given,
         }
-        inputs = draws.get(name, self._source.nominal)(name)
-        parameters = self._parameters_of(name)
+        return draws.get(name, self._source.nominal)(name), self._parameters_of(name)
+
+    def with_others(
+        self, base: str, chosen: tuple[Argument, ...], label: str
+    ) -> tuple[Tensors, dict[str, torch.Tensor]]:
+        """Return the contents of the trial `base`, with another draw's in place of the chosen arguments'."""
+        known = self._kept.get(base)
+        inputs, parameters = (known.inputs, known.parameters) if known else self.contents(base)
+        others = self._source.nominal(label) if any(isinstance(c, int) for c in chosen) else inputs
+        drawn = self._source.weights.of_order_one if base == ORDER_ONE else self.parameters
+        values = drawn(label) if any(isinstance(c, str) for c in chosen) else parameters
+        return (
+            tuple(others[i] if i in chosen else t for i, t in enumerate(inputs)),
+            {n: values[n] if n in chosen else t for n, t in parameters.items()},
+        )
+
+    # --------------------------------------------------------------------------------------------------------- making
+
+    def make(self, name: str) -> Case:
+        """Return a new case, which is not kept."""
+        with self.parameters_kept(), self._scalars_of(name):
+            return self._computed(name)
+
+    def _computed(self, name: str) -> Case:
+        inputs, parameters = self.contents(name)
         self.place_parameters(parameters)
         native = self._reference.run(inputs)
         expected = expected_of(self._reference, inputs, parameters, tuple(n.clone() for n in exact_of(native)))
@@ -150,7 +180,8 @@ class CaseBook:
     def own_errors(self, case: Case, precision: PrecisionClass) -> Errors | None:
         """Return a class's own error on a case, computed once; None when the class cannot hold these numbers."""
         if precision not in case.own:
-            case.own[precision] = self._measure_own(case, precision)
+            with self._scalars_of(case.name):
+                case.own[precision] = self._measure_own(case, precision)
         return case.own[precision]
 
     def own_of(self, name: str, precisions: tuple[PrecisionClass, ...]) -> dict[PrecisionClass, Errors | None]:

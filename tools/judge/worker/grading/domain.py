@@ -5,31 +5,53 @@ Only running the reference shows its domain. Each trial is tried; a refused one 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import torch
 
 from ridgeline.tools.errors import DeviceLostError, ProblemError
 from ridgeline.tools.judge.worker.call_form import Tensors
-from ridgeline.tools.judge.worker.grading.case import GIVEN, NOMINAL, TRANSFORMED, TWEAKED, are_finite
+from ridgeline.tools.judge.worker.grading.case import (
+    ALONE,
+    GIVEN,
+    NOMINAL,
+    ORDER_ONE,
+    SCALARS,
+    TRANSFORMED,
+    TWEAKED,
+    are_finite,
+)
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
-from ridgeline.tools.judge.worker.inputs.source import SecretSource
+from ridgeline.tools.judge.worker.inputs.source import Argument, SecretSource
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
+from ridgeline.tools.modelnew.tensor_bits import equal_bits
+from ridgeline.tools.records.vocabulary import ArgKind, Role
 
 T = TypeVar("T")
 
 _FIRST_VARIED = (NOMINAL[0], TWEAKED[0])  # the first trials to change inputs that `get_inputs` gives alike
+_RANDOM_FLOATS, _TOGETHER_WHOLE = (
+    "random parameters, whole numbers kept",
+    "whole numbers of parameters, each accepted alone",
+)
+_NOT_TOGETHER = "together with others, other values are outside the reference's domain"
 _RANDOM_PARAMETERS, _MIXTURES = "random parameters", "mixtures"
 _TOGETHER, _TOGETHER_AGAIN = "other inputs", "other inputs, each accepted alone"
+_MOST_ALONE = 6
+"""Trials in which an argument alone changes; more arguments than that share them. Blocks change any single one."""
+_CONSTANT = "its values are a mask or indices, and are always these"
+_TOGETHER_SCALARS = "other scalars"
+_SCALAR_KEPT = "it is a whole number or a flag, part of a module's form, or the reference takes no other value"
 _LOST = "the reference's kernels fail on the GPU with these values (a device-side assert?)"
 
 
 class Domain:
     """The trials that a reference takes, in `names`, and those that it refuses, in `skipped` by name with the reason.
 
-    The case book and the secret source drop the parameters, inputs and mixtures that the reference refuses.
+    `not_varied` has the arguments that hold the same values in every trial, by name with the reason. The case book and
+    the secret source drop the parameters, inputs and mixtures that the reference refuses.
     """
 
     def __init__(
@@ -40,6 +62,7 @@ class Domain:
         memory: ArenaMemory,
         *,
         left_out: frozenset[str] = frozenset(),
+        varies_scalars: bool = True,
     ) -> None:
         """Try everything on the reference.
 
@@ -48,6 +71,7 @@ class Domain:
             reference: the user's, on its device.
             source: what inputs and parameters are drawn from.
             memory: the sets, and the device.
+            varies_scalars: a candidate can be given other scalars than those that it is made with.
             left_out: what lost an earlier judge of this reference its GPU, and is not tried again.
 
         Raises:
@@ -58,34 +82,98 @@ class Domain:
         self._source = source
         self._memory = memory
         self._left_out = left_out
+        self._names = {a.source: a.name for a in reference.signature.with_role(Role.PARAMETER, Role.BUFFER)}
         self.skipped: dict[str, str] = {}
+        self.not_varied: dict[str, str] = {}
         self._settle_parameters()
         given = book.case(GIVEN)
+        self._shapes = tuple(tuple(e.values.shape) for e in given.expected)
         self._is_given_finite, self._fits_as_given = given.is_finite, given.fits
         del given  # the largest cases are not kept
         book.let_go()
         self._settle_inputs()
         self._settle_mixtures()
-        self.names = (*NOMINAL, *(n for n in TRANSFORMED if self._takes_trial(n)))
+        transformed = [n for n in TRANSFORMED if self._takes_trial(n)]
+        scalars = [SCALARS] if self._settle_scalars(varies=varies_scalars) else []
+        self.names = (*NOMINAL, *self._tweaks_first(transformed), *scalars)
 
     # ----------------------------------------------------------------------------------------------------- parameters
 
     def _settle_parameters(self) -> None:
         """Fall back on the model's own parameters when random ones leave the reference's domain."""
-        book = self._book
-        if _RANDOM_PARAMETERS in self._left_out:
+        book, weights = self._book, self._source.weights
+        is_lost = _RANDOM_PARAMETERS in self._left_out
+        if not is_lost and not self._takes_parameters(_RANDOM_PARAMETERS):
+            weights.vary_whole(none=True)
+            if not weights.varied_whole or not self._takes_parameters(_RANDOM_FLOATS):
+                self._use_default_parameters()
+            self._settle_whole_numbers()
+        elif is_lost:
             book.default_parameters = True
             self.skipped[_RANDOM_PARAMETERS] = _LOST
-            return
-        if self._tried(_RANDOM_PARAMETERS, lambda: book.make(GIVEN).is_finite):
-            return
-        book.default_parameters = True
+        if not book.default_parameters:
+            for name in weights.kept:
+                if self._is_read(name):
+                    self.not_varied.setdefault(self._names[name], _CONSTANT)
         book.forget_errors()
+
+    def _use_default_parameters(self) -> None:
+        book = self._book
+        book.default_parameters = True
         if book.make(GIVEN).is_finite:
             self.skipped[_RANDOM_PARAMETERS] = "outside the reference's domain"
         else:
             book.default_parameters = False
-        book.forget_errors()
+
+    def _takes_parameters(self, what: str) -> bool:
+        """Return whether the reference takes the parameters as they vary now."""
+        self._book.forget_errors()
+        return what not in self._left_out and self._tried(what, self._is_finite_as_given)
+
+    def _is_finite_as_given(self) -> bool:
+        try:
+            return self._book.make(GIVEN).is_finite
+        except ProblemError:
+            return False
+
+    def _settle_whole_numbers(self) -> None:
+        """Find out in which way each parameter or buffer of whole numbers may vary, after all together were refused."""
+        weights = self._source.weights
+        if self._book.default_parameters:
+            return
+        for name in weights.varied_whole:
+            ways = 0
+            weights.vary_whole(only=name)
+            while name in weights.varied_whole and not self._takes_parameters(f"other {name}, way {ways}"):
+                weights.give_up_way(name)
+                ways += 1
+            if name not in weights.varied_whole:
+                self.not_varied[self._names[name]] = "other values are outside the reference's domain"
+        weights.vary_whole()
+        if weights.varied_whole and not self._takes_parameters(_TOGETHER_WHOLE):
+            weights.vary_whole(none=True)
+            for name in weights.varied_whole:
+                self.not_varied[self._names[name]] = _NOT_TOGETHER
+
+    def _is_read(self, name: str) -> bool:
+        """Return whether the output depends on a tensor that keeps its values: a count of batches has no part in it."""
+        what = f"is {name} read"
+        if what in self._left_out:
+            return True
+        with self._book.parameters_kept():
+            view = self._memory.parameters[name]
+            return self._tried(what, lambda: self._shows(view))
+
+    def _shows(self, view: torch.Tensor) -> bool:
+        """Return whether other values in a parameter's place show in any bit of the output, or are refused."""
+        inputs = self._source.given(GIVEN)
+        before = tuple(o.clone() for o in self._reference.run(inputs))
+        view.copy_((view == 0).to(view.dtype))
+        try:
+            after = self._reference.run(inputs)
+        except ProblemError:
+            return True
+        return not all(equal_bits(a, b) for a, b in zip(before, after, strict=True))
 
     # --------------------------------------------------------------------------------------------------------- inputs
 
@@ -97,9 +185,9 @@ class Domain:
                 self._settle_input(index)
             if self._refuses_together(_TOGETHER_AGAIN):
                 for index in source.varied:
-                    self._leave(index, "together with others, other values are outside the reference's domain")
+                    self._leave(index, _NOT_TOGETHER)
         for index in source.kept:
-            self.skipped.setdefault(f"other {names[index]}", "its values are a mask or indices, and are always these")
+            self.not_varied.setdefault(names[index], _CONSTANT)
 
     def _refuses_together(self, what: str) -> bool:
         """Return whether the reference refuses the inputs as they are changed now, all at once."""
@@ -127,7 +215,7 @@ class Domain:
         while index in self._source.varied:
             self._source.give_up_way(index)
         self._book.forget(*_FIRST_VARIED)
-        self.skipped[f"other {self._reference.input_names[index]}"] = why
+        self.not_varied[self._reference.input_names[index]] = why
 
     def _objections(self) -> list[str]:
         return [self._objection(trial) for trial in _FIRST_VARIED]
@@ -155,6 +243,61 @@ class Domain:
 
     # --------------------------------------------------------------------------------------------------------- trials
 
+    def _tweaks_first(self, transformed: Sequence[str]) -> tuple[str, ...]:
+        """Return the trials after the nominal ones in their order: what differs little comes right after its base."""
+        tweaked = [n for n in transformed if n in TWEAKED]
+        rest = [n for n in transformed if n not in TWEAKED]
+        book = self._book
+        has_small = bool(self._source.weights.small) and not book.default_parameters
+        first = [ORDER_ONE] if has_small and self._takes_trial(ORDER_ONE) else []
+        book.alone_base = first[0] if first else NOMINAL[1]
+        book.alone = self._shares()
+        alone = [n for n in book.alone if self._takes_trial(n)]
+        return (*tweaked, *first, *alone, *rest)
+
+    # -------------------------------------------------------------------------------------------------------- scalars
+
+    def _settle_scalars(self, *, varies: bool) -> bool:
+        """Find out which scalars may have other values, name the others, and return whether any may."""
+        given, book = self._reference.scalars, self._book
+        wanted = [self._source.other_scalar(i, s) if varies else s for i, s in enumerate(given)]
+        book.scalars = tuple(wanted)
+        if wanted != given and self._refuses_scalars(_TOGETHER_SCALARS):
+            for i, other in enumerate(wanted):
+                book.scalars = (*given[:i], other, *given[i + 1 :])
+                if other != given[i] and self._refuses_scalars(f"other {self.scalar_names[i]}"):
+                    wanted[i] = given[i]
+            book.scalars = tuple(wanted)
+            if wanted != given and self._refuses_scalars(_TOGETHER_SCALARS):
+                book.scalars = tuple(given)
+        for name, was, other in zip(self.scalar_names, given, book.scalars, strict=True):
+            if repr(was) == repr(other):  # NaN too
+                self.not_varied[name] = _SCALAR_KEPT
+        return book.scalars != tuple(given)
+
+    def _refuses_scalars(self, what: str) -> bool:
+        self._book.forget(SCALARS)
+        return what in self._left_out or bool(self._tried(what, lambda: self._objection(SCALARS)))
+
+    @property
+    def scalar_names(self) -> tuple[str, ...]:
+        """Return the names of the scalars in the signature."""
+        return tuple(a.name for a in self._reference.signature.args if a.kind is ArgKind.SCALAR)
+
+    def _shares(self) -> dict[str, tuple[Argument, ...]]:
+        """Return which arguments each `alone` trial changes: one, or a share of many; a single argument needs none."""
+        changing = [c for c in self._source.changing if isinstance(c, int) or not self._book.default_parameters]
+        if len(changing) < 2:
+            return {}
+        if len(changing) <= _MOST_ALONE:
+            return {f"{ALONE}_{self.name_of(c)}": (c,) for c in changing}
+        dealt = self._source.shuffled(changing, ALONE)
+        return {f"{ALONE}_{i + 1}": tuple(dealt[i::_MOST_ALONE]) for i in range(_MOST_ALONE)}
+
+    def name_of(self, argument: Argument) -> str:
+        """Return an argument's name in the signature."""
+        return self._reference.input_names[argument] if isinstance(argument, int) else self._names[argument]
+
     def _takes_trial(self, name: str) -> bool:
         objection = _LOST if name in self._left_out else self._tried(name, lambda: self._objection(name))
         if objection:
@@ -167,6 +310,9 @@ class Domain:
             case = self._book.case(name)
         except ProblemError as error:
             return str(error).removeprefix("reference.py: ")
+        if tuple(tuple(e.values.shape) for e in case.expected) != self._shapes:
+            self._book.forget(name)
+            return "its output has another shape"
         if self._is_given_finite and not case.is_finite:
             self._book.forget(name)
             return "outside the reference's domain: its output is not finite"

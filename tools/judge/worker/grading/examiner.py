@@ -9,7 +9,14 @@ import torch
 
 from ridgeline.tools.judge.replies import Different, Graded, Missing, Same, Touched
 from ridgeline.tools.judge.worker.call_form import Tensors
-from ridgeline.tools.judge.worker.grading.case import NOMINAL, Case, errors_of, exact_of, expected_of
+from ridgeline.tools.judge.worker.grading.case import (
+    NOMINAL,
+    Case,
+    errors_of,
+    exact_of,
+    expected_of,
+    fits_type,
+)
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.compare import (
     Difference,
@@ -199,7 +206,10 @@ class Examiner:
             return Trial(name=name, rel_error=_finite(math.inf), gate=0.0, passed=False)
         grade = self._grade(outputs, Case(name, inputs, parameters, expected, dict(own)))
         if not grade.passed:  # by what the classes err on these very contents: a mean of signed numbers may cancel
-            native = errors_of(self._reference.run(inputs), expected)
+            outputs_of_torch = self._reference.run(inputs)
+            if not fits_type(outputs_of_torch, expected):  # the contents are beyond the type: they say nothing
+                return Trial(name=name, rel_error=0.0, gate=0.0, passed=True)
+            native = errors_of(outputs_of_torch, expected)
             grade = self._grade(outputs, Case(name, inputs, parameters, expected, {PrecisionClass.FP32: native}))
         return Trial(name=name, rel_error=_finite(grade.errors.overall), gate=grade.gate.overall, passed=grade.passed)
 
@@ -208,6 +218,10 @@ class Examiner:
     def grade_reference(self, outputs: Tensors) -> Grade:
         """Grade outputs of the reference itself for the first nominal trial: a baseline's error and class."""
         return self._grade(outputs, self._book.case(NOMINAL[0]))
+
+    def passes(self, outputs: Tensors, case: Case) -> bool:
+        """Return whether outputs would pass for a case's."""
+        return self._grade(outputs, case).passed
 
     def _grade(self, outputs: Tensors, case: Case) -> Grade:
         differences = tuple(compare(o, e, with_crfm=self._is_crfm) for o, e in zip(outputs, case.expected, strict=True))

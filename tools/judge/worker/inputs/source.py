@@ -11,18 +11,18 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-from collections.abc import Iterator
+import math
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import torch
 
-from ridgeline.tools.judge.worker.call_form import Tensors
+from ridgeline.tools.judge.worker.call_form import Scalar, Tensors
 from ridgeline.tools.judge.worker.device import device_of
-from ridgeline.tools.judge.worker.inputs.structure import (
-    are_distinct,
-    in_order,
-    is_binary,
-    order_of,
-)
+from ridgeline.tools.judge.worker.inputs.distributions import Distributed, Distribution, Traits, choose_sets
+from ridgeline.tools.judge.worker.inputs.parameters import SMALL, ParameterSource
+from ridgeline.tools.judge.worker.inputs.structure import are_distinct, in_order, order_of
 from ridgeline.tools.judge.worker.inputs.timed_sets import (
     OFFSETS,
     WEIGHTS,
@@ -37,7 +37,6 @@ from ridgeline.tools.judge.worker.inputs.transforms import (
     shifted,
     whole_numbers,
     with_one_row,
-    with_one_slice,
     with_outliers,
 )
 from ridgeline.tools.judge.worker.inputs.variation import Way, ways_to_vary
@@ -45,6 +44,9 @@ from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
 from ridgeline.tools.records.vocabulary import DeviceKind
 
+Argument = int | str
+"""An input tensor by its position, a parameter or buffer by its name."""
+_LEAST_SCALAR = 0.5  # of a scalar's own value, or of 1: other values are within the range that it shows
 _DRAWS_S = 0.1  # where integers differ between draws, every set gets its own draw if all take no longer; else a choice
 
 
@@ -54,10 +56,13 @@ class SecretSource:
     def __init__(self, reference: Reference, secret: bytes, randomized: frozenset[str] | None = None) -> None:
         """Draw from `secret`; only the parameters and buffers named in `randomized`, absent all, get random values."""
         self._reference = reference
-        self._randomized = randomized
         self._secret = secret
-        self._defaults = {n: t.detach().clone() for n, t in reference.named_tensors().items()}
-        self._buffers = frozenset(n for n, _ in reference.model.named_buffers())
+        self.weights = ParameterSource(
+            {n: t.detach().clone() for n, t in reference.named_tensors().items()},
+            buffers=frozenset(n for n, _ in reference.model.named_buffers()),
+            varied=randomized,
+            generator=self._generator,
+        )
         first, second, self._draw_s = self._two_draws()
         self._alike = tuple(equal_bits(a, b) for a, b in zip(first, second, strict=True))
         pairs = list(zip(first, second, strict=True))
@@ -69,6 +74,9 @@ class SecretSource:
         self._only: int | None = None
         self._draws_each: bool | None = None
         self._largest = max(t.numel() for t in first)
+        self._traits = tuple(Traits.of(t, order) for t, order in zip(first, self._orders, strict=True))
+        self.distributions: tuple[Distribution, ...] = ()
+        """Those that a secret share of the timed sets has; none until it is known which the reference takes."""
 
     # ------------------------------------------------------------------------------------------------- what may change
 
@@ -110,6 +118,18 @@ class SecretSource:
     def _changes(self, index: int) -> bool:
         return bool(self._ways.get(index)) and self._only in (None, index)
 
+    def shuffled(self, arguments: Sequence[Argument], label: str) -> list[Argument]:
+        """Return the arguments in a secret order."""
+        return [arguments[i] for i in torch.randperm(len(arguments), generator=self._cpu_generator(label)).tolist()]
+
+    def other_scalar(self, index: int, value: Scalar) -> Scalar:
+        """Return another value for a floating-point scalar within its own range, or of order one; any other as it is."""
+        if not isinstance(value, float) or not math.isfinite(value):
+            return value
+        factor = self.rng(f"scalar:{index}").uniform(_LEAST_SCALAR, 1 - _LEAST_SCALAR / 4)
+        size = abs(value) if abs(value) > SMALL else 1.0
+        return math.copysign(factor * size, value)
+
     # ----------------------------------------------------------------------------------------------------------- draws
 
     def given(self, label: str) -> Tensors:
@@ -124,19 +144,6 @@ class SecretSource:
         if not self._changes(index):
             return tensor
         return self._ways[index][0](tensor, self._generator(f"{label}:varied:{index}"))
-
-    def parameters(self, label: str) -> dict[str, torch.Tensor]:
-        """Return random parameters and buffers: none keeps a default such as weight 1 and bias 0."""
-        generator = self._generator(label + ":parameters")
-        names = self._defaults if self._randomized is None else self._randomized
-        return {n: self._randomly(n, t, generator) if n in names else t for n, t in self._defaults.items()}
-
-    def _randomly(self, name: str, tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-        return tensor if name in self._buffers and is_binary(tensor) else _randomized(tensor, generator)
-
-    def default_parameters(self) -> dict[str, torch.Tensor]:
-        """Return the parameters that the model was made with."""
-        return self._defaults
 
     def tweaked(self, base: str, label: str) -> Tensors:
         """Return the inputs given for `base` with one secret row changed: a few sampled elements do not tell the two apart."""
@@ -153,11 +160,11 @@ class SecretSource:
         changed = with_one_row(tensor, other, rng)
         return other if is_alike and equal_bits(changed, tensor) else changed
 
-    def tweaked_parameters(self, base: str, label: str) -> dict[str, torch.Tensor]:
-        """Return the parameters of `base` with one secret row of each changed, one element where there are no rows."""
-        generator = self._generator(label + ":parameter rows")
-        values, others = self.parameters(base), self.parameters(label)
-        return {n: with_one_slice(t, others[n], generator) for n, t in values.items()}
+    @property
+    def changing(self) -> tuple[Argument, ...]:
+        """Return the arguments that differ between trials: input tensors by position, parameters and buffers by name."""
+        kept = self.kept
+        return (*(i for i in range(len(self._alike)) if i not in kept), *self.weights.varied)
 
     # ------------------------------------------------------------------------------------------------------ transforms
 
@@ -192,6 +199,23 @@ class SecretSource:
         if self._draws_each:
             return Draws(draw=lambda index: self.nominal(f"{label}:{index}"))
         return self._mixtures(label, n_sets)
+
+    def distributed(self, filling: Filling, label: str, chosen: Mapping[int, Distribution]) -> Distributed:
+        """Return a filling whose chosen sets have another distribution."""
+        left = [replace(t, is_left=t.is_left or i in self._refused) for i, t in enumerate(self._traits)]
+        generator = functools.partial(self._labelled_generator, label)
+        return Distributed(filling=filling, chosen=chosen, traits=tuple(left), generator=generator)
+
+    def choose_sets(self, label: str, n_sets: int) -> dict[int, Distribution]:
+        """Return the secret share of the sets that has the distribution of a trial, by their place in a block."""
+        return choose_sets(self.distributions, n_sets, self.rng(label + ":sets"))
+
+    def rng(self, label: str) -> random.Random:
+        """Return the generator of secret decisions that belongs to a label."""
+        return random.Random(self._seed(label))
+
+    def _labelled_generator(self, label: str, place: str) -> torch.Generator:
+        return self._generator(f"{label}:distribution:{place}")
 
     def draw_each_set(self) -> None:
         """Give every set a draw of its own from now on: the reference refuses mixtures."""
@@ -248,14 +272,3 @@ def _common_order(first: torch.Tensor, second: torch.Tensor) -> int:
 def _as_drawn(tensor: torch.Tensor, _generator: torch.Generator) -> torch.Tensor:
     """Return what `get_inputs` gave: it changes by itself."""
     return tensor
-
-
-def _randomized(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    if not tensor.is_floating_point() or tensor.numel() == 0 or not bool(torch.isfinite(tensor).all()):
-        return tensor  # an index table or a mask of infinities
-    if bool((tensor > 0).all()):
-        factors = 0.5 + torch.rand(tensor.shape, generator=generator, device=generator.device)
-        return tensor * factors.to(tensor.dtype)  # a variance stays one
-    spread = float(tensor.double().std()) if tensor.numel() > 1 else 0.0
-    noise = torch.randn(tensor.shape, generator=generator, device=generator.device) * (spread or 0.2)
-    return tensor + noise.to(tensor.dtype)

@@ -27,10 +27,15 @@ def shifted(tensor: torch.Tensor, _generator: torch.Generator) -> torch.Tensor:
 
 def row_scaled(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Return every row (the last dimension) times its own power of two."""
+    scale = row_scales(tensor, generator)
+    return tensor * (scale * scale.mT) if is_symmetric(tensor) else tensor * scale
+
+
+def row_scales(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return a random power of two for every row, for every element where there are no rows."""
     shape = (*tensor.shape[:-1], 1) if tensor.dim() > 1 else tensor.shape
     bits = torch.rand(shape, generator=generator, device=generator.device) * 2 * _ROW_SCALE_BITS - _ROW_SCALE_BITS
-    scale = torch.exp2(bits).to(tensor.dtype)
-    return tensor * (scale * scale.mT) if is_symmetric(tensor) else tensor * scale
+    return torch.exp2(bits).to(tensor.dtype)
 
 
 def whole_numbers(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
@@ -38,14 +43,18 @@ def whole_numbers(tensor: torch.Tensor, generator: torch.Generator) -> torch.Ten
     finite = torch.isfinite(tensor)
     if not bool(finite.any()):
         return tensor
-    low, high = float(tensor[finite].min()), float(tensor[finite].max())
-    lowest = 0 if low >= 0 else -_INTEGER_RANGE
-    highest = 1 if lowest == 0 and high <= 1 else _INTEGER_RANGE
+    lowest, highest = whole_range(float(tensor[finite].min()), float(tensor[finite].max()))
     drawn = torch.randint(lowest, highest + 1, tensor.shape, generator=generator, device=generator.device)
     whole = torch.where(finite, drawn.to(tensor.dtype), tensor)
     if is_symmetric(tensor):
         whole = whole.tril() + whole.tril(-1).mT
     return torch.where(tensor == 0, tensor, whole) if has_structural_zeros(tensor) else whole
+
+
+def whole_range(low: float, high: float) -> tuple[int, int]:
+    """Return the smallest and the largest whole number in place of values between `low` and `high`."""
+    lowest = 0 if low >= 0 else -_INTEGER_RANGE
+    return lowest, 1 if lowest == 0 and high <= 1 else _INTEGER_RANGE
 
 
 def with_outliers(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
@@ -57,7 +66,7 @@ def with_outliers(tensor: torch.Tensor, generator: torch.Generator) -> torch.Ten
     there = rows.gather(1, columns)
     values = _outlier_values(tensor, there.shape, generator)
     is_chosen = torch.rand(there.shape, generator=generator, device=generator.device) < _OUTLIER_ROWS
-    is_chosen[_random_index((len(rows),), generator)] = True
+    is_chosen[random_index((len(rows),), generator)] = True
     is_fixed = ~torch.isfinite(there) | ((there == 0) if has_structural_zeros(tensor) else torch.zeros_like(is_chosen))
     return rows.scatter(1, columns, torch.where(is_chosen & ~is_fixed, values, there)).view(tensor.shape)
 
@@ -71,16 +80,23 @@ def _outlier_columns(rows: torch.Tensor, generator: torch.Generator, *, on_diago
 
 def _outlier_values(tensor: torch.Tensor, shape: torch.Size, generator: torch.Generator) -> torch.Tensor:
     """Return values far beyond the tensor's own, negative ones too where it has any."""
-    low, high = _OUTLIERS
     known = torch.nan_to_num(tensor, nan=0.0, posinf=0.0, neginf=0.0)
     summed_in = torch.promote_types(tensor.dtype, torch.float32)
     rms = float(torch.linalg.vector_norm(known, dtype=summed_in)) / tensor.numel() ** 0.5
+    has_negative = bool((known < 0).any()) and not is_symmetric(tensor)
+    return outlier_values(tensor.dtype, shape, rms, generator, has_negative=has_negative)
+
+
+def outlier_values(
+    dtype: torch.dtype, shape: torch.Size, rms: float, generator: torch.Generator, *, has_negative: bool
+) -> torch.Tensor:
+    """Return values far beyond those of a tensor with this rms, of either sign where it has negative ones."""
+    low, high = _OUTLIERS
     sizes = torch.rand(shape, generator=generator, device=generator.device) * (high - low) + low
-    largest = min(torch.finfo(tensor.dtype).max, torch.finfo(sizes.dtype).max)
+    largest = min(torch.finfo(dtype).max, torch.finfo(sizes.dtype).max)
     sizes = (sizes * max(1.0, rms)).clamp_max(largest / _OUTLIER_ROOM)
     is_negative = torch.rand(shape, generator=generator, device=generator.device) < 0.5
-    has_negative = bool((known < 0).any()) and not is_symmetric(tensor)
-    return (torch.where(is_negative, -sizes, sizes) if has_negative else sizes).to(tensor.dtype)
+    return (torch.where(is_negative, -sizes, sizes) if has_negative else sizes).to(dtype)
 
 
 def with_one_slice(tensor: torch.Tensor, other: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
@@ -88,7 +104,7 @@ def with_one_slice(tensor: torch.Tensor, other: torch.Tensor, generator: torch.G
     if tensor.dim() != 1 or tensor.numel() == 0:
         return with_one_row(tensor, other, generator)
     changed = tensor.clone()
-    index = _random_index(tensor.shape, generator)
+    index = random_index(tensor.shape, generator)
     changed[index] = other[index]
     return changed
 
@@ -103,10 +119,10 @@ def with_one_row(tensor: torch.Tensor, other: torch.Tensor, generator: torch.Gen
     changed = tensor.clone()
     if tensor.dim() == 1:
         length = -(-tensor.numel() // _SEGMENTS)
-        (start,) = _random_index((tensor.numel() - length + 1,), generator)
+        (start,) = random_index((tensor.numel() - length + 1,), generator)
         changed[start : start + length] = other[start : start + length]
         return changed
-    index = _random_index(tensor.shape[:-1], generator)
+    index = random_index(tensor.shape[:-1], generator)
     if is_symmetric(tensor):
         return _with_one_scaled(changed, index)
     changed[index] = other[index]
@@ -120,5 +136,6 @@ def _with_one_scaled(tensor: torch.Tensor, index: tuple[int, ...]) -> torch.Tens
     return tensor
 
 
-def _random_index(shape: Sequence[int], generator: torch.Generator) -> tuple[int, ...]:
+def random_index(shape: Sequence[int], generator: torch.Generator) -> tuple[int, ...]:
+    """Return a random place in a tensor of this shape."""
     return tuple(int(torch.randint(size, (), generator=generator, device=generator.device)) for size in shape)

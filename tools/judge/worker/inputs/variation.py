@@ -49,8 +49,8 @@ def _ways_of_floats(tensor: torch.Tensor) -> tuple[Way, ...]:
 def _ways_of_integers(tensor: torch.Tensor) -> tuple[Way, ...]:
     low, high = int(tensor.min()), int(tensor.max())
     if low == high:
-        return tuple(functools.partial(_lowered, low=least) for least in (0, 1) if least < low)
-    return (_mixed_up,) if are_distinct(tensor) else (functools.partial(_lowered, low=low),)
+        return tuple(functools.partial(lowered, low=least) for least in (0, 1) if least < low)
+    return (_mixed_up,) if are_distinct(tensor) else (functools.partial(lowered, low=low),)
 
 
 def _random(shape: torch.Size | tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
@@ -107,7 +107,7 @@ def _mixed_up(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     return rows[torch.randperm(rows.shape[0], generator=generator, device=generator.device)].view(tensor.shape)
 
 
-def _lowered(tensor: torch.Tensor, generator: torch.Generator, *, low: int) -> torch.Tensor:
+def lowered(tensor: torch.Tensor, generator: torch.Generator, *, low: int) -> torch.Tensor:
     """Return whole numbers between `low` and the tensor's: a smaller index or length is still valid."""
     room = tensor.long() - low
     drawn = torch.rand(tensor.shape, generator=generator, device=generator.device, dtype=torch.float64)

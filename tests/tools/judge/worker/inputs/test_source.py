@@ -107,7 +107,8 @@ LAYER = """    def __init__(self):
 def test_tweaked_parameters_differ_in_one_row_each() -> None:
     source = REFERENCE.format(names="x", body="self.layer(x)", inputs="torch.randn(4, 64)")
     secret = SecretSource(Reference(source.replace("    def forward", LAYER)), b"secret")
-    base, tweaked = secret.parameters("nominal_1"), secret.tweaked_parameters("nominal_1", "tweaked_1")
+    base = secret.weights.random("nominal_1")
+    tweaked = secret.weights.with_slices(base, "tweaked_1")
     assert int((base["layer.weight"] != tweaked["layer.weight"]).any(dim=1).sum()) == 1
     assert int((base["layer.bias"] != tweaked["layer.bias"]).sum()) == 1
 
@@ -199,14 +200,14 @@ def test_no_parameter_stays_an_identity() -> None:
     source = REFERENCE.format(names="x", body="self.layer(x)", inputs="torch.randn(4, 64)")
     identity = LAYER.replace("32)", "64, bias=False)\n        nn.init.eye_(self.layer.weight)")
     secret = SecretSource(Reference(source.replace("    def forward", identity)), b"secret")
-    assert int((secret.parameters("a")["layer.weight"] == torch.eye(64)).sum()) < 64
+    assert int((secret.weights.random("a")["layer.weight"] == torch.eye(64)).sum()) < 64
 
 
 def test_a_buffer_of_zeros_and_ones_stays_a_mask() -> None:
     source = REFERENCE.format(names="x", body="x * self.mask", inputs="torch.randn(80, 80)")
     mask = LAYER.replace("self.layer = nn.Linear(64, 32)", 'self.register_buffer("mask", torch.ones(80, 80).tril())')
     secret = SecretSource(Reference(source.replace("    def forward", mask)), b"secret")
-    assert torch.equal(secret.parameters("a")["mask"], torch.ones(80, 80).tril())
+    assert torch.equal(secret.weights.random("a")["mask"], torch.ones(80, 80).tril())
 
 
 def test_outliers_are_few_and_far_beyond_the_rest() -> None:

@@ -1,0 +1,143 @@
+"""Contents of timed blocks: those of trials in a secret share of the sets, parameters that change in one place."""
+
+from __future__ import annotations
+
+import random
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from ridgeline.tools.judge.set_count import MIN_SETS
+from ridgeline.tools.judge.worker.device import Cpu
+from ridgeline.tools.judge.worker.grading.cases import CaseBook
+from ridgeline.tools.judge.worker.inputs.distributions import Distribution, choose_sets
+from ridgeline.tools.judge.worker.inputs.source import SecretSource
+from ridgeline.tools.judge.worker.inputs.structure import is_binary, order_of
+from ridgeline.tools.judge.worker.inputs.timed_sets import is_intact
+from ridgeline.tools.judge.worker.reference import Reference
+from ridgeline.tools.judge.worker.renewal import Renewal, distributions_in_usual_time
+
+SOURCE = """
+import time
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(16, 16))
+        self.scale = nn.Parameter(torch.full((16,), 1e-6))
+        self.register_buffer("index", torch.randperm(16))
+
+    def forward(self, x, *others):
+        {work}
+        return (x @ self.weight * self.scale)[:, self.index]
+
+
+def get_inputs():
+    return [{inputs}]
+
+
+def get_init_inputs():
+    return []
+"""
+N_SETS = 24
+
+
+class Renewed:
+    """A renewal over plain memory."""
+
+    def __init__(self, inputs: str = "torch.randn(32, 16)", *, work: str = "pass", n_sets: int = N_SETS) -> None:
+        self.reference = Reference(SOURCE.format(inputs=inputs, work=work))
+        self.source = SecretSource(self.reference, b"secret")
+        self.parameters = {n: t.detach().clone() for n, t in self.reference.named_tensors().items()}
+        self.reference.bind(self.parameters)
+        sets = tuple(tuple(t.clone() for t in self.reference.draw_inputs(0)) for _ in range(n_sets))
+        self.memory: Any = SimpleNamespace(parameters=self.parameters, inputs=sets, n_sets=n_sets, device=Cpu())
+        book = CaseBook(self.reference, self.source, self.memory, budget_bytes=1 << 20)
+        self.renewal = Renewal(book, self.source, self.memory, poison=lambda index: None)
+
+    def changed(self) -> dict[str, int]:
+        """Renew, and return how many rows of each parameter changed, elements where there are no rows."""
+        before = {n: t.clone() for n, t in self.parameters.items()}
+        self.renewal.write(range(len(self.memory.inputs)))
+        differs = {n: (t != before[n]).view(len(t), -1).any(dim=1) for n, t in self.parameters.items()}
+        return {n: int(d.sum()) for n, d in differs.items() if bool(d.any())}
+
+
+def test_parameters_change_wholly_at_first_and_in_one_place_at_secret_times() -> None:
+    renewed = Renewed()
+    assert set(renewed.changed()) == {"weight", "scale", "index"}
+    later = [renewed.changed() for _ in range(40)]
+    in_one_place = [c for c in later if len(c) == 1]
+    assert 15 < len(in_one_place) < 40 and {name for c in in_one_place for name in c} == {"weight", "scale", "index"}
+    assert all(count == (2 if name == "index" else 1) for c in in_one_place for name, count in c.items())
+    assert sorted(renewed.parameters["index"].tolist()) == list(range(16))
+
+
+def test_a_trial_between_two_blocks_is_followed_by_a_whole_change() -> None:
+    renewed = Renewed()
+    for _ in range(6):
+        renewed.renewal.forget()
+        assert set(renewed.changed()) == {"weight", "scale", "index"}
+
+
+def test_small_parameters_are_of_order_one_in_turns() -> None:
+    renewed = Renewed()
+    renewed.renewal.takes_order_one = True
+    sizes = set()
+    for _ in range(12):
+        renewed.changed()
+        sizes.add(float(renewed.parameters["scale"].abs().median()) > 0.1)
+    assert sizes == {True, False}
+
+
+def test_a_share_of_the_sets_has_the_contents_of_trials() -> None:
+    renewed = Renewed()
+    renewed.source.distributions = (Distribution.OUTLIERS,)
+    renewed.changed()
+    large = {i for i, (x,) in enumerate(renewed.memory.inputs) if float(x.abs().max()) > 88.8}
+    telling, filling = renewed.renewal.telling, renewed.renewal.filling
+    assert set(telling) == large and len(telling) == N_SETS // 8 and min(telling) < MIN_SETS
+    assert filling is not None and all(is_intact(filling, i, renewed.memory.inputs[i]) for i in range(N_SETS))
+
+
+@pytest.mark.parametrize("kind", list(Distribution))
+def test_structure_stays_in_every_distribution(kind: Distribution) -> None:
+    inputs = [
+        "torch.randn(32, 16)",
+        "torch.randn(16, 16).tril()",
+        "(lambda a: a + a.mT)(torch.randn(16, 16))",
+        "torch.randn(32, 16).sort().values",
+        "(torch.randn(16, 16) > 0).float()",
+        "torch.full((16, 16), float('-inf')).triu(1)",
+        "torch.randint(9, (16,))",
+    ]
+    renewed = Renewed(", ".join(inputs))
+    renewed.source.distributions = (kind,)
+    renewed.changed()
+    for index in renewed.renewal.telling:
+        x, lower, symmetric, rising, mask, infinite, whole = renewed.memory.inputs[index]
+        assert bool(torch.isfinite(x).all())
+        assert torch.equal(lower, lower.tril()) and torch.equal(symmetric, symmetric.mT)
+        assert order_of(rising) == 1 and is_binary(mask)
+        assert torch.equal(infinite, torch.full((16, 16), -torch.inf).triu(1)) and int(whole.min()) >= 0
+
+
+def test_a_distribution_on_which_the_reference_is_slow_is_not_timed() -> None:
+    renewed = Renewed(work="time.sleep(0.02 if bool((x.abs() > 60).any()) else 0.002)")
+    found = distributions_in_usual_time(
+        ["nominal_0", "outliers", "integers"], renewed.reference, renewed.source, renewed.memory
+    )
+    assert Distribution.OUTLIERS not in found and Distribution.SHIFTED not in found
+
+
+def test_as_many_sets_are_chosen_every_time() -> None:
+    rng = random.Random(1)
+    chosen = [choose_sets([Distribution.SHIFTED], 40, rng) for _ in range(20)]
+    assert {len(c) for c in chosen} == {4} and len({tuple(sorted(c)) for c in chosen}) == 20
+    assert len(choose_sets([Distribution.SHIFTED], MIN_SETS, rng)) == 1
+    assert choose_sets([], 40, rng) == {}

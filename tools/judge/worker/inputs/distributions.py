@@ -1,0 +1,145 @@
+"""The distributions of verification's trials, for a secret share of the timed sets.
+
+A kernel must not tell a timed call from a verifying one by its contents, nor leave out in it what only the trials need.
+So a few sets of every renewal are shifted, scaled by rows, made of whole numbers or given outliers, in place and in one
+pass: the time that a GPU takes to renew all sets must not depend on which it is.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Self
+
+import torch
+
+from ridgeline.tools.judge.set_count import MIN_SETS
+from ridgeline.tools.judge.worker.call_form import Tensors
+from ridgeline.tools.judge.worker.inputs.structure import has_structural_zeros, in_order, is_binary, is_symmetric
+from ridgeline.tools.judge.worker.inputs.timed_sets import Filling
+from ridgeline.tools.judge.worker.inputs.transforms import outlier_values, row_scales, whole_range
+
+_SHARE, _MOST = 8, 4
+"""One in _SHARE of the sets, _MOST at most: the reference's time is that of nominal contents."""
+_OUTLIER_ROWS = 4
+"""Rows that get an outlier, of sixteen times as many or more: exponentials of the rest of such a row are denormal."""
+
+
+class Distribution(StrEnum):
+    """A distribution of a timed set's inputs, by the name of the trial that has it."""
+
+    SHIFTED = "shifted"
+    ROW_SCALED = "row_scaled"
+    INTEGERS = "integers"
+    OUTLIERS = "outliers"
+
+
+_WEIGHTS = {Distribution.OUTLIERS: 2}
+"""How often each is taken; what is left out for want of large values gains most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traits:
+    """What of an input decides how its distribution may change."""
+
+    is_left: bool  # whole numbers, masks, infinities: as they are
+    is_symmetric: bool
+    has_zeros: bool  # that are structure
+    low: float
+    high: float
+    rms: float
+    order: int
+
+    @classmethod
+    def of(cls, tensor: torch.Tensor, order: int) -> Self:
+        """Return the traits of an input by one draw of it."""
+        is_left = not tensor.is_floating_point() or tensor.numel() == 0 or tensor.dim() == 0
+        if is_left or not bool(torch.isfinite(tensor).all()) or is_binary(tensor):
+            return cls(is_left=True, is_symmetric=False, has_zeros=False, low=0, high=0, rms=0, order=order)
+        summed_in = torch.promote_types(tensor.dtype, torch.float32)
+        return cls(
+            is_left=False,
+            is_symmetric=is_symmetric(tensor),
+            has_zeros=has_structural_zeros(tensor),
+            low=float(tensor.min()),
+            high=float(tensor.max()),
+            rms=float(torch.linalg.vector_norm(tensor, dtype=summed_in)) / tensor.numel() ** 0.5,
+            order=order,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distributed:
+    """A filling some of whose sets have another distribution."""
+
+    filling: Filling
+    chosen: Mapping[int, Distribution]  # by set
+    traits: tuple[Traits, ...]
+    generator: Callable[[str], torch.Generator]
+
+    def write(self, index: int, views: Tensors) -> None:
+        """Fill the views of one set."""
+        self.filling.write(index, views)
+        if index in self.chosen:
+            for i, (view, traits) in enumerate(zip(views, self.traits, strict=True)):
+                if not traits.is_left:
+                    self._change(view, traits, self.chosen[index], self.generator(f"{index}:{i}"))
+
+    def _change(self, view: torch.Tensor, traits: Traits, to: Distribution, generator: torch.Generator) -> None:
+        _CHANGES[to](view, traits, generator)
+        if traits.order:
+            view.copy_(in_order(view, traits.order))
+
+
+def choose_sets(kinds: Sequence[Distribution], n_sets: int, rng: random.Random) -> dict[int, Distribution]:
+    """Return which sets, by their place in a block, get which distribution: always as many, and one of the first ones."""
+    if not kinds:
+        return {}
+    chosen = rng.sample(range(n_sets), max(1, min(_MOST, n_sets // _SHARE)))
+    if min(chosen) >= MIN_SETS:
+        chosen[0] = rng.randrange(MIN_SETS)
+    weights = [_WEIGHTS.get(kind, 1) for kind in kinds]
+    return {index: rng.choices(kinds, weights)[0] for index in chosen}
+
+
+def _shift(view: torch.Tensor, traits: Traits, _generator: torch.Generator) -> None:
+    if traits.has_zeros:
+        there = (view != 0).to(view.dtype)
+        view.mul_(3).add_(there, alpha=2)
+    else:
+        view.mul_(3).add_(2)
+
+
+def _scale_rows(view: torch.Tensor, traits: Traits, generator: torch.Generator) -> None:
+    scale = row_scales(view, generator)
+    view.mul_(scale * scale.mT if traits.is_symmetric else scale)
+
+
+def _make_whole(view: torch.Tensor, traits: Traits, generator: torch.Generator) -> None:
+    lowest, highest = whole_range(traits.low, traits.high)
+    there = (view != 0).to(view.dtype) if traits.has_zeros else None
+    view.random_(lowest, highest + 1, generator=generator)
+    if traits.is_symmetric:
+        view.copy_(view.tril() + view.tril(-1).mT)
+    if there is not None:
+        view.mul_(there)
+
+
+def _add_outliers(view: torch.Tensor, traits: Traits, generator: torch.Generator) -> None:
+    if traits.is_symmetric:
+        return  # on a diagonal alone, where it is no outlier of its row
+    rows = view.shape[:-1].numel()
+    count = max(1, min(_OUTLIER_ROWS, rows // (4 * _OUTLIER_ROWS)))
+    values = outlier_values(view.dtype, torch.Size((count,)), traits.rms, generator, has_negative=traits.low < 0)
+    places = tuple(torch.randint(n, (count,), generator=generator, device=generator.device) for n in view.shape)
+    view[places] = torch.where(view[places] == 0, 0, values) if traits.has_zeros else values
+
+
+_CHANGES: Mapping[Distribution, Callable[[torch.Tensor, Traits, torch.Generator], None]] = {
+    Distribution.SHIFTED: _shift,
+    Distribution.ROW_SCALED: _scale_rows,
+    Distribution.INTEGERS: _make_whole,
+    Distribution.OUTLIERS: _add_outliers,
+}
