@@ -18,7 +18,7 @@ from ridgeline.checkpoints.storage_errors import record_errors
 from ridgeline.checkpoints.strict_json import finite
 from ridgeline.tools.errors import StorageError
 from ridgeline.tools.records.keys import compared_ids
-from ridgeline.tools.records.results import SCHEMA_VERSION, Baseline, Baselines, Comparison, Evaluation
+from ridgeline.tools.records.results import SCHEMA_VERSION, Baseline, Baselines, Comparison, Evaluation, Verdict
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import LANGUAGES, SEARCHED, Label, Origin, Purpose, RunState
 
@@ -198,6 +198,9 @@ def evaluation_line(file: str, evaluation: Evaluation, baselines: Baselines | No
             "labels": _labels(evaluation),
             "rel_error": verdict.rel_error if verdict else None,
             "precision_class": _precision(evaluation),
+            "margin": verdict.margin if verdict else None,
+            "nearest_limit": _nearest_limit(verdict),
+            "secrets": verdict.draws if verdict else None,
             "median_ms": timing.median_ms if timing else None,
             "speedup": evaluation.speedup,
             "speedup_ci95": evaluation.speedup_interval,
@@ -211,6 +214,14 @@ def evaluation_line(file: str, evaluation: Evaluation, baselines: Baselines | No
         }
     )
     return line
+
+
+def _nearest_limit(verdict: Verdict | None) -> dict[str, Any] | None:
+    """Return the figure that is nearest to its limit, with its trial; None where no figure has one."""
+    trial = verdict.nearest_trial if verdict else None
+    if trial is None or trial.nearest is None:
+        return None
+    return {"trial": trial.name, "draw": trial.draw, **trial.nearest.to_json()}
 
 
 def _labels(evaluation: Evaluation) -> list[str]:

@@ -70,6 +70,10 @@ class SecretSource:
         self._draws_each: bool | None = None
         self._largest = max(t.numel() for t in first)
 
+    def draw_from(self, secret: bytes) -> None:
+        """Draw from another secret from now on; the mixtures' weights stay, which are as secret and cost a renewal's time."""
+        self._secret = secret
+
     # ------------------------------------------------------------------------------------------------- what may change
 
     def _two_draws(self) -> tuple[Tensors, Tensors, float]:
