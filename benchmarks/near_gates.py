@@ -4,9 +4,9 @@
 
 The first verdict is a search's. Each further one draws secrets of its own; `share` is how many of these agree with the
 first one, in their status and in their precision class. The kernels lie in `near_gates/`: Winograd's convolutions
-F(2x2, 3x3) and F(4x4, 3x3), a softmax with a polynomial for its exponential, a layer norm in one pass, and Strassen's
-product with four levels, and with five, whose error is the gate itself. Each entry is written as it ends, beside those
-that the file holds already.
+F(2x2, 3x3) and F(4x4, 3x3), a softmax with a polynomial for its exponential, a layer norm in one pass, a product of sums
+of two bf16 numbers, and Strassen's product with four levels, and with five, whose error is the gate itself. Each entry
+is written as it ends, beside those that the file holds already.
 """
 
 from __future__ import annotations
@@ -65,6 +65,7 @@ KERNELS = {
     "winograd_4": NearGate(reference="convolution", parts=("winograd_4", "winograd_body")),
     "fast_exp": NearGate(reference="softmax", parts=("fast_exp",)),
     "one_pass": NearGate(reference="layer_norm", parts=("one_pass",)),
+    "split_bf16": NearGate(reference="product", parts=("split_bf16",)),
     "strassen_4": NearGate(reference="product", parts=("levels_4", "strassen")),
     "strassen_5": NearGate(reference="product", parts=("levels_5", "strassen")),
 }

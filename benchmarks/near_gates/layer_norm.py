@@ -14,7 +14,7 @@ class Model(nn.Module):
 
 
 def get_inputs() -> list[torch.Tensor]:
-    return [torch.randn(64, 1024) + 7]
+    return [torch.randn(64, 1024) + 9]
 
 
 def get_init_inputs() -> list[object]:
