@@ -205,6 +205,33 @@ def rowwise() -> str:
     return _table((*heads, "kernels written + tuned", "search"), rows)
 
 
+def near_gates() -> str:
+    """Return how often verdicts on each kernel near a gate agree."""
+    heads = [
+        "kernel",
+        "first verdict",
+        "share that agrees",
+        "`margin`: median (range)",
+        "judged again",
+        "one secret, four",
+    ]
+    rows = []
+    for name, entry in figures("near-gates-cpu").items():
+        margin = entry["margin"]
+        seconds = (f"{s:.2f} s" if (s := entry["verify_s"][how]) else "-" for how in ("judged_once", "judged_again"))
+        rows.append(
+            [
+                f"`{name}`",
+                f"`{entry['first']['status']}`",
+                f"{entry['share']:.2f}",
+                f"{margin['median']:.2f} ({margin['smallest']:.2f} to {margin['largest']:.2f})",
+                f"{entry['judged_again']} of {entry['verifications']}",
+                ", ".join(seconds),
+            ]
+        )
+    return _table(heads, rows)
+
+
 TABLES: Mapping[str, Callable[[], str]] = {
     "headline": headline,
     "do-bench": do_bench,
@@ -215,6 +242,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "crfm": crfm,
     "outside": outside,
     "rowwise": rowwise,
+    "near-gates": near_gates,
 }
 
 

@@ -199,6 +199,9 @@ def evaluation_line(file: str, evaluation: Evaluation, baselines: Baselines | No
             "skipped": _skipped(verdict),
             "rel_error": verdict.rel_error if verdict else None,
             "precision_class": _precision(evaluation),
+            "margin": verdict.margin if verdict else None,
+            "nearest_limit": _nearest_limit(verdict),
+            "secrets": verdict.draws if verdict else None,
             "median_ms": timing.median_ms if timing else None,
             "speedup": evaluation.speedup,
             "speedup_ci95": evaluation.speedup_interval,
@@ -212,6 +215,14 @@ def evaluation_line(file: str, evaluation: Evaluation, baselines: Baselines | No
         }
     )
     return line
+
+
+def _nearest_limit(verdict: Verdict | None) -> dict[str, Any] | None:
+    """Return the figure that is nearest to its limit, with its trial; None where no figure has one."""
+    trial = verdict.nearest_trial if verdict else None
+    if trial is None or trial.nearest is None:
+        return None
+    return {"trial": trial.name, "draw": trial.draw, **trial.nearest.to_json()}
 
 
 def _labels(evaluation: Evaluation) -> list[str]:

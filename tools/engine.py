@@ -120,8 +120,8 @@ class VerifyTask(CandidateTask[Verdict]):
     name: ClassVar[str] = "VerifyTask"
     result: ClassVar[type[Record]] = Verdict
 
-    extra_trials: int = 0  # certify: further secret seeds
-    first_extra: int = 0  # how many further seeds the candidate has met before
+    extra_trials: int = 0  # certify: further nominal trials
+    own_secrets: int = 0  # certify: secrets drawn for this task, each met in every trial; 0: the evaluator's one
     sanitized: bool = False  # the build is a sanitizer's: run the candidate, do not judge its precision
 
     @property

@@ -161,7 +161,7 @@ def _content(taken: Measured, upto: Step) -> str:
     if verdict is None:
         return _result(taken, build.key, build_s=build.build_s, cached=build.cached)
     if upto == "verify":
-        numbers = {"rel_error": verdict.rel_error, "precision_class": verdict.precision_class}
+        numbers = {name: getattr(verdict, name) for name in ("rel_error", "precision_class", "margin")}
         return _result(taken, taken.key, **numbers, labels=list(verdict.labels))
     if timing is None:
         return _result(taken, taken.key)

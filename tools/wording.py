@@ -14,6 +14,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {plural}"
 
 
+def margin_words(margin: float | None, trial: str, figure: str) -> str:
+    """Return "62 % of the nearest limit (shifted, a row's error)", "" where no margin is known."""
+    return "" if margin is None else f"{100 * margin:.2g} % of the nearest limit ({trial}, {figure})"
+
+
 def ratio_words(ratio: float, interval: Sequence[float] | None, *, unit: str = "") -> str:
     """Return "2.51x eager (1.64 to 3.10)": a ratio, what it is over (`unit`), and its 95 % interval where it has one."""
     over = f" {unit}" if unit else ""

@@ -8,7 +8,9 @@ from typing import Any
 
 from ridgeline.checkpoints.report.figures import plain_text
 from ridgeline.checkpoints.report.wording import COMPARED, RANKING, best_configuration
-from ridgeline.tools.wording import ratio_words
+from ridgeline.tools.records.error_map import FIGURE_WORDS
+from ridgeline.tools.records.results import Verdict
+from ridgeline.tools.wording import counted, margin_words, ratio_words
 
 Facts = dict[str, Any]
 Row = tuple[str, str]
@@ -103,7 +105,15 @@ def _verdict(verdict: Facts | None) -> str:
     error = f", relative error {verdict['rel_error']:.1e}" if verdict.get("rel_error") is not None else ""
     precision = f", {verdict['precision_class']}" if verdict.get("precision_class") else ""
     reason = f"; {verdict['reason']}" if verdict.get("reason") else ""
-    return f"{verdict['status']}{passed}{error}{precision}{not_met}{reason}"
+    return f"{verdict['status']}{passed}{error}{precision}{_margin(Verdict.from_json(verdict))}{not_met}{reason}"
+
+
+def _margin(verdict: Verdict) -> str:
+    trial = verdict.nearest_trial
+    if trial is None or trial.nearest is None:
+        return ""
+    words = margin_words(verdict.margin, trial.name, FIGURE_WORDS[trial.nearest.measure])
+    return f", {words} under {counted(verdict.draws, 'secret')}" if words else ""
 
 
 def _timing(timing: Facts) -> str:

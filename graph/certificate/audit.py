@@ -1,10 +1,10 @@
 """The audit of an unusual gain, which more often is an error of measurement than a fast kernel.
 
 Gains beyond AUDIT_ABOVE times the best baseline are measured once more after every other step has passed: a second
-verification, on AUDIT_TRIALS further secret seeds in a new process, must pass and find the same precision class, and a
-further timing as long as the certificate's, in a new process, must agree with every re-timing. Beyond QUARANTINE_ABOVE
-times eager there are LONG_RETIMINGS of them. Two timings agree when their intervals for the speedup, widened by SPREAD,
-overlap. Not covered: a second machine, other shapes, a reader's look at the source.
+verification, under secrets of its own and on AUDIT_TRIALS further nominal trials in a new process, must pass and find the
+same precision class, and a further timing as long as the certificate's, in a new process, must agree with every
+re-timing. Beyond QUARANTINE_ABOVE times eager there are LONG_RETIMINGS of them. Two timings agree when their intervals
+for the speedup, widened by SPREAD, overlap. Not covered: a second machine, other shapes, a reader's look at the source.
 """
 
 from __future__ import annotations
@@ -27,9 +27,13 @@ AUDIT_ABOVE = 3.0
 """Times the best baseline; most published gains beyond it were errors of a harness."""
 QUARANTINE_ABOVE = 10.0
 """Times eager PyTorch; such a gain is not believed before LONG_RETIMINGS audit timings agree."""
+OWN_SECRETS = 3
+"""Secrets that a winner's verification draws for itself, and the audit's again: each is met in every trial."""
 EXTRA_TRIALS = 20
-"""Further secret seeds of a winner's verification; the audit's come after them."""
+"""Further nominal trials of a winner's verification."""
 AUDIT_TRIALS = 40
+LONGEST_VERIFICATION_S = 1800.0
+"""Up to 100 trials, each of which the judge may take seconds to make."""
 AUDIT_RETIMINGS = 1
 LONG_RETIMINGS = 2
 SPREAD = 0.1
@@ -99,7 +103,8 @@ async def _verify(context: SearchContext, audit: Audit, candidate: Candidate, bu
         purpose=Purpose.CERTIFY,
         step="audit verify",
         extra_trials=AUDIT_TRIALS,
-        first_extra=EXTRA_TRIALS,
+        own_secrets=OWN_SECRETS,
+        timeout_s=LONGEST_VERIFICATION_S,
     )
     audit.verdict = verdict = await context.engine.submit(task)
     audit.finding = failure_of(verdict, "audit")

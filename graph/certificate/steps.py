@@ -1,10 +1,10 @@
 """The steps of the winner's certificate: everything is checked once more, in processes that share nothing with the search.
 
-Required, in order: the build again; re-verification on 20 further secret seeds; a sanitizer build that is run (a GPU:
-compute-sanitizer); three re-timings; all of PyTorch's times again; for an unusual gain an audit (audit.py). The first
-step that fails ends the certificate. Informing, without a say in whether the winner passes: a comparison with the best
-seed kernel in one alternating run; whose code the time is spent in; three other shapes (other_shapes.py). Not covered:
-a second machine.
+Required, in order: the build again; re-verification under three secrets of its own, and on 20 further nominal trials; a
+sanitizer build that is run (a GPU: compute-sanitizer); three re-timings; all of PyTorch's times again; for an unusual
+gain an audit (audit.py). The first step that fails ends the certificate. Informing, without a say in whether the winner
+passes: a comparison with the best seed kernel in one alternating run; whose code the time is spent in; three other
+shapes (other_shapes.py). Not covered: a second machine.
 """
 
 from __future__ import annotations
@@ -17,7 +17,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.engine_failures import EngineFailure
-from ridgeline.graph.certificate.audit import EXTRA_TRIALS, failure_of, needs_audit, run_audit
+from ridgeline.graph.certificate.audit import (
+    EXTRA_TRIALS,
+    LONGEST_VERIFICATION_S,
+    OWN_SECRETS,
+    failure_of,
+    needs_audit,
+    run_audit,
+)
 from ridgeline.graph.certificate.certificate import Certificate
 from ridgeline.graph.certificate.circumstances import circumstances
 from ridgeline.graph.certificate.leaders import Leader
@@ -139,6 +146,8 @@ async def _verify(context: SearchContext, certificate: Certificate) -> None:
         purpose=Purpose.CERTIFY,
         step="verify",
         extra_trials=EXTRA_TRIALS,
+        own_secrets=OWN_SECRETS,
+        timeout_s=LONGEST_VERIFICATION_S,
     )
     certificate.verdict = verdict = await context.engine.submit(task)
     certificate.finding = failure_of(verdict, "re-verification")

@@ -1,4 +1,4 @@
-"""Prove the winner again in fresh processes; when it fails, try the next best elite."""
+"""Prove the winner again in fresh processes; when it fails, try the next best kernel."""
 
 from __future__ import annotations
 
@@ -25,6 +25,10 @@ from ridgeline.tools.records.vocabulary import Purpose, RunState, SearchOutcome
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
     from ridgeline.graph.state import SearchState
+
+
+MOST_TRIED = 10
+"""Kernels whose certification a search tries at most; those of one idea tend to fail alike."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -56,7 +60,7 @@ async def certify(state: SearchState, context: SearchContext) -> SearchState:
     standings = await judged_standings(context)
     leaders = await compare_leaders(context, standings)
     elites = choose_elites(standings, context.plan(state.get("max_rounds")).elites)
-    trials = await _try_in_order(context, leaders, elites)
+    trials = await _try_in_order(context, leaders, _in_order(leaders, elites, standings))
     if trials.winner is None and (failure := trials.engine_failure):
         raise EngineError(f"{failure.candidate_id}: not certified: {failure.reason}; resume the search to try again")
     stopped_by = outcome_of(state)
@@ -74,10 +78,10 @@ async def certify(state: SearchState, context: SearchContext) -> SearchState:
     }
 
 
-async def _try_in_order(context: SearchContext, leaders: list[Leader], elites: list[Standing]) -> _Trials:
+async def _try_in_order(context: SearchContext, leaders: list[Leader], ordered: list[Standing]) -> _Trials:
     """Certify one kernel after another, until one passes or the next is no faster than eager."""
     trials = _Trials()
-    for standing in _in_order(leaders, elites):
+    for standing in ordered[:MOST_TRIED]:
         if standing.speedup <= 1:
             break
         ended = await certify_candidate(context, standing, leaders)
@@ -93,11 +97,10 @@ async def _try_in_order(context: SearchContext, leaders: list[Leader], elites: l
     return trials
 
 
-def _in_order(leaders: list[Leader], elites: list[Standing]) -> list[Standing]:
-    """Return the leaders as their comparison ordered them, then the other elites."""
-    first = [leader.standing for leader in leaders]
-    taken = {standing.candidate.id for standing in first}
-    return [*first, *(standing for standing in elites if standing.candidate.id not in taken)]
+def _in_order(leaders: list[Leader], elites: list[Standing], standings: list[Standing]) -> list[Standing]:
+    """Return the leaders as their comparison ordered them, then the other elites, then every other kernel."""
+    ordered = [*(leader.standing for leader in leaders), *elites, *standings]
+    return list({standing.candidate.id: standing for standing in ordered}.values())
 
 
 def _outcome(stopped_by: SearchOutcome, *, is_certified: bool, has_failures: bool) -> SearchOutcome:

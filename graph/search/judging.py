@@ -108,7 +108,7 @@ def failure_text(evaluation: Evaluation) -> str:
     log = evaluation.build.log if evaluation.build and evaluation.status is Status.COMPILE_ERROR else ""
     head = f"{evaluation.status} ({evaluation.reason_code}): {evaluation.reason}"
     trials = [t for t in (evaluation.verdict.trials if evaluation.verdict else ()) if not t.passed and not t.skipped]
-    lines = [f"- trial {t.name}: relative error {t.rel_error:.3g}, allowed {t.gate:.3g}" for t in trials]
+    lines = [f"- trial {t.name}: {t.nearest.in_words() if t.nearest else f'error {t.rel_error:.3g}'}" for t in trials]
     return "\n".join([head, *lines, log[-LOG_SHOWN:]]).strip()
 
 

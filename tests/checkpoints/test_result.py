@@ -29,9 +29,9 @@ from ridgeline.tools.records.results import Comparison, FailedComparison, Trial,
 from ridgeline.tools.records.vocabulary import Label, PrecisionClass, Purpose, ReasonCode, Status
 
 EVALUATE_FIELDS = (
-    "file", "status", "reason_code", "reason", "labels", "skipped", "rel_error", "precision_class", "median_ms",
-    "speedup", "speedup_ci95", "speedup_vs_best", "reference_ms", "baselines", "floor_ms", "sandbox_tier", "build_s",
-    "total_s", "schema_version",
+    "file", "status", "reason_code", "reason", "labels", "skipped", "rel_error", "precision_class", "margin",
+    "nearest_limit", "secrets", "median_ms", "speedup", "speedup_ci95", "speedup_vs_best", "reference_ms", "baselines",
+    "floor_ms", "sandbox_tier", "build_s", "total_s", "schema_version",
 )  # fmt: skip
 RESULT_FIELDS = (
     "problem", "device", "versions", "state", "rounds", "candidates", "tuned", "best", "baselines", "floor_ms",

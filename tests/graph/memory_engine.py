@@ -1,7 +1,7 @@
 """A deterministic engine in memory, and a problem for it: graph logic without compilers and clocks.
 
-A kernel's source says how it behaves: `speed 1.5` (speedup), `fails compile|verify|benchmark|compare`, `crashes engine`;
-tunables multiply the speed as `factor NAME VALUE F` lines say.
+A kernel's source says how it behaves: `speed 1.5` (speedup), `fails compile|verify|fresh secrets|benchmark|compare`,
+`crashes engine`; tunables multiply the speed as `factor NAME VALUE F` lines say.
 """
 
 from __future__ import annotations
@@ -147,6 +147,10 @@ class MemoryEngine:
         fails = "fails sanitizer" if task.sanitized else "fails verify"
         if fails in task.candidate.source:
             return Verdict(status=Status.WRONG, reason_code=ReasonCode.WRONG_VALUES, reason="row 3 differs")
+        if task.own_secrets and "fails fresh secrets" in task.candidate.source:
+            return Verdict(
+                status=Status.WRONG, reason_code=ReasonCode.WRONG_VALUES, reason="shifted (secret 2) differs"
+            )
         return Verdict(status=Status.OK, rel_error=1e-7, precision_class=PrecisionClass.FP32, sandbox_tier="A")
 
     def _benchmark(self, task: BenchmarkTask) -> Timing:

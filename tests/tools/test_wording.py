@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ridgeline.tools.wording import counted
+from ridgeline.tools.wording import counted, margin_words
 
 
 @pytest.mark.parametrize(
@@ -20,3 +20,9 @@ from ridgeline.tools.wording import counted
 )
 def test_a_noun_agrees_with_its_number(number: int, noun: str, words: str) -> None:
     assert counted(number, noun) == words
+
+
+def test_a_margin_is_told_with_the_limit_that_it_is_of() -> None:
+    words = "62 % of the nearest limit (shifted, a row's error)"
+    assert margin_words(0.617, "shifted", "a row's error") == words
+    assert margin_words(None, "shifted", "a row's error") == ""

@@ -70,6 +70,13 @@ class Wipe(Request[Done]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Redraw(Request[Done]):
+    """Draw trials and timed sets from another secret from now on."""
+
+    secret: str  # hexadecimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Prepare(Request[Done]):
     """Put a trial's inputs and parameters in place and poison the set's outputs, with NaN or a large number."""
 
@@ -185,7 +192,8 @@ class Loop(Request[Looped]):
 
 
 REQUESTS: tuple[type[Request[Any]], ...] = (
-    Load, Wipe, Prepare, Poison, Examine, ExamineRepeat, DetectChange, Renew, FindUnasked, VerifyInputs, Copy, Idle, Check,
+    Load, Wipe, Redraw, Prepare, Poison, Examine, ExamineRepeat, DetectChange, Renew, FindUnasked, VerifyInputs, Copy,
+    Idle, Check,
     PrepareMode, Loop,
 )  # fmt: skip
 

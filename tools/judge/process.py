@@ -25,7 +25,15 @@ from ridgeline.tools.errors import (
 from ridgeline.tools.judge.connection import JudgeConnection
 from ridgeline.tools.judge.hang_limit import hung_line, reference_limit_s
 from ridgeline.tools.judge.memory_check import no_room
-from ridgeline.tools.judge.messages import Load, NotAReplyError, Request, decode_reply, encode_request, operation
+from ridgeline.tools.judge.messages import (
+    Load,
+    NotAReplyError,
+    Redraw,
+    Request,
+    decode_reply,
+    encode_request,
+    operation,
+)
 from ridgeline.tools.judge.outline_process import explain_no_room
 from ridgeline.tools.judge.replies import Failed, Place
 from ridgeline.tools.machine.devices import measurement_cores
@@ -222,6 +230,14 @@ class JudgeProcess:
                 f"reference.py: it wrote {line[:40].decode(errors='replace')!a} to a descriptor that is not its own, the "
                 "judge's connection; it may write to standard output and to files that it opened itself"
             ) from error
+
+    def redraw(self) -> None:
+        """Let the judge draw trials and timed sets from a new secret.
+
+        Raises:
+            RidgelineError: as `ask` does.
+        """
+        self.ask(Redraw(secret=os.urandom(16).hex()))
 
     def stop(self) -> None:
         """Stop the process; the next request lets it go on."""

@@ -16,7 +16,7 @@ from ridgeline.tools.errors import (
     RidgelineError,
 )
 from ridgeline.tools.records.codec import Record
-from ridgeline.tools.records.error_map import ErrorMap, Excess
+from ridgeline.tools.records.error_map import ErrorMap
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.problem import ArgSpec, Description
 from ridgeline.tools.records.results import Trial
@@ -138,7 +138,6 @@ class Graded(Record):
     non_finite: Element | None = None  # an element whose NaN or infinity does not match
     worst: Element | None = None  # the element that is furthest off
     wrong_integers: int = 0
-    excess: Excess | None = None  # the figure that is furthest beyond its limit
     error_map: ErrorMap | None = None  # None: too large to map, or no single element is beyond an element's limit
 
     def __post_init__(self) -> None:

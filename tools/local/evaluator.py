@@ -70,7 +70,7 @@ class Evaluator:
                 tolerance=task.problem.tolerance,
                 interface=task.problem.interface,
                 extra_trials=task.extra_trials,
-                first_extra=task.first_extra,
+                own_secrets=task.own_secrets,
                 is_judged=not task.sanitized,
             )
         )

@@ -1,4 +1,4 @@
-"""One problem on one device: its secret, its judge, its runners, and the figures measured once for it."""
+"""One problem on one device: its judge, its runners, and the figures measured once for it."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ M = TypeVar("M", bound=Verdict | Timing | Comparison | FailedComparison)
 
 
 class ProblemSession:
-    """Outlives its judge: `open` starts one, `close` ends it, and the next one works with the same secret.
+    """Outlives its judge: `open` starts one, `close` ends it.
 
-    The secret is drawn once for each problem of a run: every candidate faces the same trials, and no `--rng-seed` leads
-    to them.
+    Every judge begins with a secret of its own, to which no `--rng-seed` leads. Candidates that are far from every limit
+    face its trials one after the other; one that is near a limit, and a certificate, draw further secrets, and those that
+    come after go on with the last one.
     """
 
     def __init__(self, cache_dir: Path, find_sandbox: Callable[[], Sandbox]) -> None:
         self._cache_dir = cache_dir
         self._find_sandbox = find_sandbox
-        self._secret = os.urandom(16)
         self._left_out: set[str] = set()  # values over which the reference lost a judge its GPU
         self._request_s: float | None = None
         self._pool = RunnerPool(cache_dir)
@@ -59,7 +59,7 @@ class ProblemSession:
             ProblemError: the reference cannot be judged.
             JudgeCrashed: the judge went away.
         """
-        self._judge = JudgeProcess(problem, self._secret, self._cache_dir, left_out=self._left_out)
+        self._judge = self.start_another_judge(problem)
 
     def close(self) -> None:
         """End the judge, and the runners that wait with its memory."""
@@ -69,7 +69,7 @@ class ProblemSession:
             self._judge = None
 
     def start_another_judge(self, problem: Target) -> JudgeProcess:
-        """Return a judge beside the session's own, with a secret of its own; the caller ends it."""
+        """Return a judge with a secret of its own; the caller ends it."""
         return JudgeProcess(problem, os.urandom(16), self._cache_dir, left_out=self._left_out)
 
     # --------------------------------------------------------------------------------------------------------- runners

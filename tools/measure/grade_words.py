@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from ridgeline.tools.judge.replies import Element, Graded, Missing
-from ridgeline.tools.records.error_map import AxisPattern, ErrorMap, Excess, Measure, Pattern, Relation
+from ridgeline.tools.records.error_map import AxisPattern, ErrorMap, Pattern, Relation
 from ridgeline.tools.records.finding import Finding
+from ridgeline.tools.records.results import Trial
 from ridgeline.tools.records.vocabulary import PrecisionClass, ReasonCode
 from ridgeline.tools.wording import counted
-
-_FIGURES = {
-    Measure.OUTPUT: "error",
-    Measure.ROW: "a row's error",
-    Measure.ELEMENT: "an element's error",
-    Measure.CRFM: "an element's error by the 1e-2 rule",
-}
 
 
 def explain_grade(graded: Graded, tolerance: PrecisionClass, *, varies: bool = False) -> Finding:
@@ -21,29 +15,32 @@ def explain_grade(graded: Graded, tolerance: PrecisionClass, *, varies: bool = F
 
     `varies`: another call on the same inputs gave other values.
     """
-    trial, output = graded.trial, graded.output
+    trial, output, name = graded.trial, graded.output, trial_words(graded.trial)
     if graded.non_finite is not None:
         bad = graded.non_finite
-        reason = f"{trial.name}: {output}{list(bad.index)} is {bad.got!r}, expected {bad.expected!r}"
+        reason = f"{name}: {output}{list(bad.index)} is {bad.got!r}, expected {bad.expected!r}"
         return Finding(code=ReasonCode.NON_FINITE_MISMATCH, reason=reason + _map_words(graded.error_map))
     if graded.stale:
-        reason = (
-            f"{trial.name}: the output is that of an earlier call ({graded.stale}): nothing may be kept between calls"
-        )
+        reason = f"{name}: the output is that of an earlier call ({graded.stale}): nothing may be kept between calls"
         return Finding(code=ReasonCode.STALE_OUTPUT, reason=reason)
     details = f"{_map_words(graded.error_map)}{_RERUN if varies else ''}; {_where(graded.worst)}"
     if graded.wrong_integers:
         wrong = counted(graded.wrong_integers, "element")
-        reason = f"{trial.name}: {output} differs in {wrong}{details}; integers must be exact"
+        reason = f"{name}: {output} differs in {wrong}{details}; integers must be exact"
         return Finding(code=ReasonCode.WRONG_VALUES, reason=reason)
-    error = _excess_words(graded.excess) or f"error {trial.rel_error:.2g}, gate {trial.gate:.2g}"
+    error = trial.nearest.in_words() if trial.nearest else f"error {trial.rel_error:.2g}, gate {trial.gate:.2g}"
     if graded.measured is not None:
         reason = (
-            f"{trial.name}: {error}: like {graded.measured} arithmetic, or some work left out, and {tolerance} is "
+            f"{name}: {error}: like {graded.measured} arithmetic, or some work left out, and {tolerance} is "
             f"required{details}"
         )
         return Finding(code=ReasonCode.PRECISION_TOO_LOW, reason=reason)
-    return Finding(code=ReasonCode.WRONG_VALUES, reason=f"{trial.name}: values of {output} differ ({error}){details}")
+    return Finding(code=ReasonCode.WRONG_VALUES, reason=f"{name}: values of {output} differ ({error}){details}")
+
+
+def trial_words(trial: Trial) -> str:
+    """Return "shifted", "shifted (secret 2)" for a trial that was drawn anew."""
+    return f"{trial.name} (secret {trial.draw + 1})" if trial.draw else trial.name
 
 
 def not_written(name: str, missing: Missing) -> Finding:
@@ -68,14 +65,6 @@ def not_written_again(missing: Missing) -> Finding:
 
 
 _RERUN = "; another call on the same inputs gives other values: a race, or memory that was not written"
-
-
-def _excess_words(excess: Excess | None) -> str:
-    """Return "a row's error 3e-4, gate 4e-5 (7.5 x)", "" for none."""
-    if excess is None:
-        return ""
-    factor = f" ({excess.factor:.2g} x)" if excess.limit > 0 and excess.factor < 1e6 else ""
-    return f"{_FIGURES[excess.measure]} {excess.figure:.2g}, gate {excess.limit:.2g}{factor}"
 
 
 def _where(worst: Element | None) -> str:

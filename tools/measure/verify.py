@@ -1,8 +1,9 @@
 """The verdict on a built candidate: the parent drives judge and runner through the trials and decides (no torch here).
 
 For each trial the judge writes secret inputs and poisons the output, the runner calls the candidate once and is stopped
-the moment it answers, and the judge examines the output. The same inputs follow over another poison. docs/judge.md
-gives each check's reason.
+the moment it answers, and the judge examines the output. The same inputs follow over another poison. A candidate with a
+figure near a limit meets every trial again under FRESH_SECRETS further secrets, and one that fails is final: it is right
+only where all agree. docs/judge.md gives each check's reason.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ from ridgeline.tools.judge.messages import DetectChange, Examine, ExamineRepeat,
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.judge.replies import Graded, Missing, Same, Touched
 from ridgeline.tools.machine.process_use import IDLE_SHARE, SPIN_S, ProcessorTime, thread_count
-from ridgeline.tools.measure.grade_words import explain_grade, not_written, not_written_again
+from ridgeline.tools.measure.grade_words import explain_grade, not_written, not_written_again, trial_words
+from ridgeline.tools.records.error_map import LimitUse, Measure, nearest_limit
 from ridgeline.tools.records.finding import Finding
-from ridgeline.tools.records.precision import REPEAT_LIMIT, strictness
+from ridgeline.tools.records.precision import NEAR_LIMIT, REPEAT_LIMIT, strictness
 from ridgeline.tools.records.problem import SkippedTrial
-from ridgeline.tools.records.results import Trial, Verdict
+from ridgeline.tools.records.results import Trial, Verdict, factor_of
 from ridgeline.tools.records.vocabulary import STRICTEST_FIRST, Interface, Label, PrecisionClass, ReasonCode, Status
 from ridgeline.tools.runner.failures import RunnerFailure
 from ridgeline.tools.runner.process import RunnerProcess
@@ -34,6 +36,8 @@ _SETTLE_S = 0.05  # for work that went on behind an answer to show in the output
 _LONGEST_SETTLE_S = 4.0
 _LATE_CALLS = (24, 48)  # unexamined calls before the last examined one: "right for the first ten" is caught
 _LATE_CALLS_S = 2.0
+FRESH_SECRETS = 3
+"""Further secrets that decide on a candidate with a figure near a limit."""
 _NOMINAL = ("nominal_0", "nominal_1")
 _SAME_SET = ("tweaked_", "alone_")
 """Such trials come to the set of the one that they differ from in little: what is kept by addresses shows."""
@@ -49,23 +53,32 @@ def verify_candidate(
     tolerance: PrecisionClass,
     interface: Interface,
     extra_trials: int = 0,
-    first_extra: int = 0,
+    own_secrets: int = 0,
     is_judged: bool = True,
 ) -> Verdict:
     """Start a candidate's runner and return whether it does the reference's work.
 
-    `is_judged=False` only runs every trial: a sanitizer's build, which reports by dying.
+    Args:
+        judge: has loaded the problem.
+        start: starts the candidate's runner.
+        tolerance: the loosest class that passes.
+        interface: the candidate's.
+        extra_trials: further nominal trials.
+        own_secrets: secrets drawn for this verification, each met in every trial; 0: the one that the judge has.
+        is_judged: False only runs every trial: a sanitizer's build, which reports by dying.
 
     Raises:
         EngineError: judge or sandbox failed, which no candidate can cause.
     """
-    problem, extra = judge.problem, range(first_extra, first_extra + extra_trials)
+    problem = judge.problem
     if problem.degenerate is not None:
         return Verdict.failed(replace(problem.degenerate, reason=f"nothing to measure: {problem.degenerate.reason}"))
     try:
         with start() as runner:
             verification = Verification(judge, runner, tolerance)
-            verdict = verification.run(extra) if is_judged else verification.run_unjudged(extra)
+            if not is_judged:
+                return replace(verification.run_unjudged(), load_s=runner.load_s)
+            verdict = verification.run(extra_trials, own_secrets)
             return replace(verdict, load_s=runner.load_s)
     except RunnerFailure as fault:
         return Verdict.failed(_with_right_signature(fault.finding, judge, interface))
@@ -92,30 +105,51 @@ class Verification:
         self._order = secrets.SystemRandom().sample(range(judge.problem.n_sets), judge.problem.n_sets)
         self._used = 0  # sets of that order
         self._set = self._order[0]
+        self._draw = 0
         self._threads = 0
         self._call_s = 0.0
 
-    def run(self, extra: range) -> Verdict:
-        """Run every trial until one fails."""
+    def run(self, extra_trials: int = 0, own_secrets: int = 0) -> Verdict:
+        """Run every trial until one fails: under one secret, or more where `own_secrets` says so or a figure is near."""
+        if own_secrets:
+            self._judge.redraw()
         try:
-            failure = self._run_trials(self._names(extra))
+            failure = self._run_first_draw(extra_trials)
+            if failure is None:
+                failure = self._run_draws(own_secrets - 1)
+            if failure is None and self._margin() > NEAR_LIMIT:
+                failure = self._run_draws(FRESH_SECRETS)
         except RunnerFailure as fault:
             failure = fault.finding
         return self._verdict(failure)
 
-    def run_unjudged(self, extra: range) -> Verdict:
+    def run_unjudged(self) -> Verdict:
         """Call the candidate on every trial without looking at what it wrote.
 
         Raises:
             RunnerFailure: it died; a sanitizer's finding is the reason.
         """
-        for name in self._names(extra):
+        for name in self._judge.problem.trials:
             self._judge.ask(Prepare(trial=name, set_index=self._set, nan=False))
             self._call()
         return Verdict(status=Status.OK)
 
-    def _names(self, extra: range) -> tuple[str, ...]:
-        return (*self._judge.problem.trials, *(f"extra_{i}" for i in extra))
+    # ----------------------------------------------------------------------------------------------------------- draws
+
+    def _run_first_draw(self, extra_trials: int) -> Finding | None:
+        names = self._judge.problem.trials
+        failure = self._run_trials((*names, *(f"extra_{i}" for i in range(extra_trials))))
+        return failure or self._look_at_idling(names[0]) or self._late_run(names[0])
+
+    def _run_draws(self, count: int) -> Finding | None:
+        """Run every trial under so many further secrets; the first trial that fails is final."""
+        for _ in range(count):
+            self._judge.redraw()
+            self._draw += 1
+            failure = self._run_trials(self._judge.problem.trials)
+            if failure is not None:
+                return failure
+        return None
 
     def _run_trials(self, names: tuple[str, ...]) -> Finding | None:
         for name in names:
@@ -123,7 +157,11 @@ class Verification:
             failure = self._both_runs(name) or self._look_at_threads()
             if failure is not None:
                 return failure
-        return self._look_at_idling(names[0]) or self._late_run(names[0])
+        return None
+
+    def _margin(self) -> float:
+        """Return the largest figure / limit of all trials so far."""
+        return max((factor_of(trial) for trial in self._trials), default=0.0)
 
     def _both_runs(self, name: str) -> Finding | None:
         if name != _OTHER_SCALARS:
@@ -179,9 +217,19 @@ class Verification:
         if isinstance(found, Same):
             return None
         trial = found.graded.trial
-        if not trial.passed or found.difference > REPEAT_LIMIT * trial.gate:
-            reason = f"{name}: two calls on the same inputs differ by {found.difference:.2g}: a race?"
+        use = LimitUse(measure=Measure.REPEAT, figure=found.difference, limit=REPEAT_LIMIT * trial.gate)
+        first = self._trials[-1]
+        self._trials[-1] = replace(first, nearest=nearest_limit(first.nearest, trial.nearest, use))
+        if not (trial.passed and use.is_within):
+            reason = (
+                f"{trial_words(self._trials[-1])}: two calls on the same inputs differ by {use.figure:.2g}, "
+                f"gate {use.limit:.2g}: a race?"
+            )
+            if not trial.passed:
+                reason += f" The second one: {explain_grade(found.graded, self._tolerance).reason}"
             return Finding(code=ReasonCode.NONDETERMINISTIC, reason=reason)
+        if found.graded.measured is not None:  # as of every run that passed
+            self._classes.append(found.graded.measured)
         if Label.NONDETERMINISTIC not in self._labels:
             self._labels.append(Label.NONDETERMINISTIC)
         return None
@@ -252,6 +300,8 @@ class Verification:
     def _examine(self, name: str) -> Graded | Finding:
         """Return the grade of a run, or why it cannot be graded."""
         found = self._judge.ask(Examine(trial=name, set_index=self._set))
+        if isinstance(found, Graded):
+            found = replace(found, trial=replace(found.trial, draw=self._draw))
         if isinstance(found, Touched):
             reason = f"{name}: it wrote to its input `{found.name}`, which is read-only"
             return Finding(code=ReasonCode.INPUT_WRITTEN, reason=reason)
@@ -274,6 +324,8 @@ class Verification:
             Verdict(status=Status.OK) if failure is None else Verdict.failed(failure),
             rel_error=max(nominal) if nominal else None,
             precision_class=precision,
+            draws=self._draw + 1,
+            margin=self._margin() or None,
             trials=tuple(trials),
             labels=tuple(labels),
         )

@@ -1,7 +1,9 @@
-"""Where an output is wrong and in what way: the facts behind the sentence that a person or a model repairs a kernel by."""
+"""How near an output is to its limits, where it is wrong and in what way: the facts behind a verdict's sentence."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -15,11 +17,21 @@ class Measure(StrEnum):
     ROW = "row"  # the same of one row
     ELEMENT = "element"  # |o - o64| / (rms(o64) + |o64|) of one element
     CRFM = "crfm"  # |o - o64| / (max(1, rms) + |o64|) of one element
+    REPEAT = "repeat"  # |o' - o| / |o - mean(o)| of two runs on the same inputs
+
+
+FIGURE_WORDS: Mapping[Measure, str] = {
+    Measure.OUTPUT: "error",
+    Measure.ROW: "a row's error",
+    Measure.ELEMENT: "an element's error",
+    Measure.CRFM: "an element's error by the 1e-2 rule",
+    Measure.REPEAT: "a second run's difference",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Excess(Record):
-    """One figure beyond its limit."""
+class LimitUse(Record):
+    """One figure of a comparison beside its limit."""
 
     measure: Measure
     figure: float
@@ -27,8 +39,28 @@ class Excess(Record):
 
     @property
     def factor(self) -> float:
-        """Return figure / limit; a limit of 0 counts as the smallest number."""
-        return min(self.figure / max(self.limit, 1e-300), 1e300)
+        """Return figure / limit, more than 1 beyond the limit; a limit of 0 counts as the smallest number."""
+        return min(self.figure / max(self.limit, 1e-300), 1e300) if not math.isnan(self.figure) else 1e300
+
+    @property
+    def is_within(self) -> bool:
+        """Say whether the limit holds; it does for no figure that is no number."""
+        return self.figure <= self.limit
+
+    def in_words(self) -> str:
+        """Return "a row's error 3e-4, gate 4e-5 (7.5 x)"; no factor over a gate of 0 or where it says nothing."""
+        factor = f" ({_factor_words(self.factor)} x)" if self.limit > 0 and self.factor < 1e6 else ""
+        return f"{FIGURE_WORDS[self.measure]} {self.figure:.2g}, gate {self.limit:.2g}{factor}"
+
+
+def _factor_words(factor: float) -> str:
+    """Return a factor with two digits, and as many more as show that it is not 1."""
+    return next(text for digits in (2, 3, 4, 17) if (text := f"{factor:.{digits}g}") != "1" or digits == 17)
+
+
+def nearest_limit(*uses: LimitUse | None) -> LimitUse | None:
+    """Return the figure that is nearest to its limit or furthest beyond it, None for none at all."""
+    return max((use for use in uses if use is not None), key=lambda use: (not use.is_within, use.factor), default=None)
 
 
 class Pattern(StrEnum):

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from ridgeline.tools.records.codec import Record
+from ridgeline.tools.records.error_map import LimitUse
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.reference_mode import EAGER_MODES, ReferenceMode
@@ -112,6 +113,10 @@ class Trial(Record):
     gate: float
     passed: bool
     skipped: str = ""  # why the trial was not run
+    draw: int = 0  # which of the verdict's secrets it was drawn from
+    nearest: LimitUse | None = (
+        None  # the figure that is nearest to its limit, or furthest beyond; None: no figure, or exact
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +130,8 @@ class Verdict(Record):
     precision_class: PrecisionClass | None = None  # measured, not claimed
     trials: tuple[Trial, ...] = ()
     labels: tuple[Label, ...] = ()
+    draws: int = 1  # secrets that it was judged with, each over every distribution
+    margin: float | None = None  # the largest figure / limit of all trials, 1 at the limit; None: exact, or not known
     sandbox_tier: str = ""
     verify_s: float = 0.0  # from the start of its runner to the last comparison
     load_s: float = 0.0  # of it: until the runner stood ready with the candidate loaded
@@ -133,6 +140,17 @@ class Verdict(Record):
     def failed(cls, finding: Finding) -> Self:
         """Return the verdict of a candidate with this finding."""
         return cls(status=finding.status, reason_code=finding.code, reason=finding.reason)
+
+    @property
+    def nearest_trial(self) -> Trial | None:
+        """Return the trial whose figure is nearest to its limit, None where no trial has one."""
+        graded = [trial for trial in self.trials if trial.nearest is not None]
+        return max(graded, key=factor_of, default=None)
+
+
+def factor_of(trial: Trial) -> float:
+    """Return a trial's largest figure / limit, 0 where it has none."""
+    return trial.nearest.factor if trial.nearest else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,9 @@ from ridgeline.graph.cli.console import make_console
 from ridgeline.graph.cli.request import PROBLEM_SUFFIXES
 from ridgeline.graph.session.api import evaluate
 from ridgeline.tools.errors import ProblemError
+from ridgeline.tools.records.error_map import FIGURE_WORDS, Measure
 from ridgeline.tools.records.vocabulary import Label
+from ridgeline.tools.wording import margin_words
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -47,10 +49,13 @@ def describe(line: dict[str, Any]) -> str:
     labels = f" [{', '.join(notes)}]" if notes else ""
     best = line["speedup_vs_best"]
     over_best = "" if best is None or best == line["speedup"] else f", {best:.2f}x the fastest of PyTorch"
+    nearest = line["nearest_limit"]
+    figure = FIGURE_WORDS[Measure(nearest["measure"])] if nearest else ""
+    margin = margin_words(line["margin"], nearest["trial"], figure) if nearest else ""
     return (
         f"{line['file']}: ok, {line['speedup']:.2f}x eager (95 % {low:.2f} to {high:.2f}){over_best}, "
         f"{line['median_ms']:.4f} ms against {line['reference_ms']:.4f} ms; "
-        f"{line['precision_class']}, error {line['rel_error']:.1e}{labels}"
+        f"{line['precision_class']}, error {line['rel_error']:.1e}{f', {margin}' if margin else ''}{labels}"
     )
 
 

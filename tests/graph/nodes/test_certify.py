@@ -9,9 +9,10 @@ from tests.graph.memory_engine import MemoryEngine
 from tests.graph.scripted_model import ScriptedModel
 
 from ridgeline.checkpoints.bank import Bank
+from ridgeline.checkpoints.report.certificate_rows import certificate_rows
 from ridgeline.graph.models.requests import KernelRequest
 from ridgeline.problems.spec import Budget
-from ridgeline.tools.records.vocabulary import Origin
+from ridgeline.tools.records.vocabulary import Origin, Purpose, Status
 
 
 async def test_search_without_a_faster_kernel_ends_without_gain(search: Search) -> None:
@@ -46,6 +47,38 @@ async def test_winner_that_fails_its_certificate_gives_way_to_the_next_elite(sea
     assert certificate["failed_before"][0]["reason"].startswith("sanitizers")
     assert len(certificate["timings"]) == 3
     assert certificate["versus_seed"]["ratio"] < 1
+
+
+async def test_a_leader_that_fresh_secrets_reject_gives_way_to_the_next_and_is_named_with_the_reason(
+    search: Search,
+) -> None:
+    def kernel(request: KernelRequest) -> dict[str, Any]:
+        first = request.variation == 0 and request.idea.title.startswith("foxtrot")
+        return {
+            "source": "// fails fresh secrets\n// speed 3\n" if first else f"// {request.idea.title}\n// speed 2.0\n"
+        }
+
+    search.model = ScriptedModel(kernel=kernel)
+    output = await search.run(search.context(rounds=1))
+    assert output["certified"] and output["best_speedup"] == 2.0
+    certificate = search.archive.certificate()
+    assert certificate is not None
+    (failure,) = certificate["failed_before"]
+    assert failure["reason"] == "re-verification: wrong (wrong_values): shifted (secret 2) differs"
+    assert search.archive.evaluation(failure["candidate_id"], Purpose.CERTIFY).status is Status.WRONG
+    assert (f"not certified: {failure['candidate_id']}", failure["reason"]) in certificate_rows(certificate)
+
+
+async def test_a_kernel_behind_the_elites_is_certified_where_all_of_them_fail(search: Search) -> None:
+    search.model = ScriptedModel(
+        kernel=lambda r: {"source": f"// {r.idea.title}\n// fails fresh secrets\n// speed 2\n"}
+    )
+    context = search.context(rounds=1, elites=1)
+    (context.problem.path.parent / "seeds" / "naive.cpp").write_text("// speed 1.5\n")
+    output = await search.run(context)
+    assert output["certified"] and output["best_speedup"] == 1.5
+    certificate = search.archive.certificate()
+    assert certificate is not None and len(certificate["failed_before"]) > 1
 
 
 async def test_search_whose_elites_all_fail_their_certificate_has_no_best_kernel(search: Search) -> None:

@@ -37,6 +37,7 @@ from ridgeline.tools.judge.messages import (
     Poison,
     Prepare,
     PrepareMode,
+    Redraw,
     Renew,
     Request,
     VerifyInputs,
@@ -70,7 +71,7 @@ from ridgeline.tools.judge.replies import (
 from ridgeline.tools.judge.worker.__main__ import method_of
 from ridgeline.tools.judge.worker.judge import Judge
 from ridgeline.tools.records.codec import Record
-from ridgeline.tools.records.error_map import AxisPattern, ErrorMap, Excess, Measure, Pattern, Relation
+from ridgeline.tools.records.error_map import AxisPattern, ErrorMap, LimitUse, Measure, Pattern, Relation
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.problem import ArgSpec
 from ridgeline.tools.records.reference_mode import ReferenceMode
@@ -88,7 +89,13 @@ _LOAD = Load(
     memory_bytes=1 << 30,
     left_out=("shifted",),
 )
-_TRIAL = Trial(name="nominal_0", rel_error=1e-3, gate=1e-5, passed=False)
+_TRIAL = Trial(
+    name="nominal_0",
+    rel_error=1e-3,
+    gate=1e-5,
+    passed=False,
+    nearest=LimitUse(measure=Measure.ROW, figure=1e300, limit=1e-4),
+)
 _GRADED = Graded(
     trial=_TRIAL,
     measured=PrecisionClass.TF32,
@@ -97,7 +104,6 @@ _GRADED = Graded(
     non_finite=Element(index=(0, 3), got=math.inf, expected=0.1),
     worst=Element(index=(), got=-math.inf, expected=1e300),
     wrong_integers=2,
-    excess=Excess(measure=Measure.ROW, figure=1e300, limit=1e-4),
     error_map=ErrorMap(
         wrong=3,
         total=64,
@@ -122,6 +128,7 @@ EXCHANGES: list[tuple[Request[Any], Record]] = [
     (_LOAD, _LOADED),
     (_LOAD, dataclasses.replace(_LOADED, degenerate=None)),
     (Wipe(), Done()),
+    (Redraw(secret="ff00"), Done()),
     (Prepare(trial="nominal_0", set_index=1, nan=True), Done()),
     (Poison(set_index=1, nan=False), Done()),
     (Examine(trial="nominal_0", set_index=1), Touched(name="x")),

@@ -6,22 +6,21 @@ import pytest
 
 from ridgeline.tools.judge.replies import Element, Graded
 from ridgeline.tools.measure.grade_words import explain_grade
-from ridgeline.tools.records.error_map import AxisPattern, ErrorMap, Excess, Measure, Pattern, Relation
+from ridgeline.tools.records.error_map import AxisPattern, ErrorMap, LimitUse, Measure, Pattern, Relation
 from ridgeline.tools.records.results import Trial
 from ridgeline.tools.records.vocabulary import PrecisionClass, ReasonCode
 
 WORST = Element(index=(1, 2), got=1.5, expected=1.0)
 
 
-def graded(**fields: object) -> Graded:
-    trial = Trial(name="shifted", rel_error=1.8e-6, gate=1e-5, passed=False)
+def graded(nearest: LimitUse | None = None, draw: int = 0, **fields: object) -> Graded:
+    trial = Trial(name="shifted", rel_error=1.8e-6, gate=1e-5, passed=False, nearest=nearest, draw=draw)
     known = {"trial": trial, "measured": None, "output": "out", "worst": WORST}
     return Graded(**(known | fields))  # type: ignore[arg-type]
 
 
 def test_the_limit_that_broke_is_named_with_its_figure_and_factor() -> None:
-    excess = Excess(measure=Measure.ELEMENT, figure=6.4e-4, limit=3.2e-4)
-    found = explain_grade(graded(excess=excess), PrecisionClass.FP32)
+    found = explain_grade(graded(LimitUse(measure=Measure.ELEMENT, figure=6.4e-4, limit=3.2e-4)), PrecisionClass.FP32)
     assert found.code is ReasonCode.WRONG_VALUES
     assert found.reason == (
         "shifted: values of out differ (an element's error 0.00064, gate 0.00032 (2 x)); worst at [1, 2]: got 1.5, expected 1"
@@ -29,15 +28,23 @@ def test_the_limit_that_broke_is_named_with_its_figure_and_factor() -> None:
 
 
 def test_a_gate_of_zero_has_no_factor() -> None:
-    found = explain_grade(graded(excess=Excess(measure=Measure.OUTPUT, figure=0.5, limit=0.0)), PrecisionClass.FP32)
+    found = explain_grade(graded(LimitUse(measure=Measure.OUTPUT, figure=0.5, limit=0.0)), PrecisionClass.FP32)
     assert "(error 0.5, gate 0)" in found.reason
 
 
 def test_a_looser_class_is_told_with_the_figure_too() -> None:
-    excess = Excess(measure=Measure.ROW, figure=3e-4, limit=4e-5)
-    found = explain_grade(graded(measured=PrecisionClass.TF32, excess=excess), PrecisionClass.FP32)
+    nearest = LimitUse(measure=Measure.ROW, figure=3e-4, limit=4e-5)
+    found = explain_grade(graded(nearest, measured=PrecisionClass.TF32), PrecisionClass.FP32)
     assert found.code is ReasonCode.PRECISION_TOO_LOW
     assert "a row's error 0.0003, gate 4e-05 (7.5 x): like tf32 arithmetic" in found.reason
+
+
+def test_a_figure_just_beyond_its_limit_has_a_factor_that_is_not_1_and_the_secret_that_broke_it() -> None:
+    nearest = LimitUse(measure=Measure.ROW, figure=4.016e-5, limit=4e-5)
+    found = explain_grade(graded(nearest, draw=2), PrecisionClass.FP32)
+    assert found.reason.startswith(
+        "shifted (secret 3): values of out differ (a row's error 4e-05, gate 4e-05 (1.004 x))"
+    )
 
 
 @pytest.mark.parametrize(

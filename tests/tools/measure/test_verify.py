@@ -100,7 +100,7 @@ class Bench:
         self.problem = problem.described(self.evaluator.describe(DescribeTask(problem=problem)))
         self.compiler = Compiler(sandbox, folder, device)
 
-    def verify(self, source: str, *, sanitized: bool = False, extra_trials: int = 0, first_extra: int = 0) -> Verdict:
+    def verify(self, source: str, *, sanitized: bool = False, extra_trials: int = 0, own_secrets: int = 0) -> Verdict:
         candidate = candidate_of(source, interface=self.problem.interface)
         task = CompileTask(problem=self.problem, candidate=candidate, sanitized=sanitized)
         [build] = asyncio.run(self.compiler.compile_batch([task]))
@@ -112,7 +112,7 @@ class Bench:
                 build=build,
                 sanitized=sanitized,
                 extra_trials=extra_trials,
-                first_extra=first_extra,
+                own_secrets=own_secrets,
             )
         )
 
@@ -135,10 +135,11 @@ def test_verify_accepts_lists_scalars_strides_workspace_and_several_outputs(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", logger="ridgeline.tools.runner.pool")
-    verdict = bench.verify(KERNEL.replace("ANY", "any"), extra_trials=2, first_extra=20)
+    verdict = bench.verify(KERNEL.replace("ANY", "any"), extra_trials=2, own_secrets=2)
     assert verdict.status is Status.OK, verdict
     assert verdict.precision_class in (PrecisionClass.EXACT, PrecisionClass.FP32)
-    assert [t.name for t in verdict.trials if not t.skipped][-2:] == ["extra_20", "extra_21"]
+    first, second = ([t.name for t in verdict.trials if t.draw == draw and not t.skipped] for draw in (0, 1))
+    assert first == [*second, "extra_0", "extra_1"] and verdict.draws == 2
     assert 0 < verdict.load_s < verdict.verify_s
     assert [record.args[-1] for record in caplog.records if record.name.endswith("runner.pool")] == ["VerifyTask"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
+import os
 from collections.abc import Iterator, Sequence
 
 import torch
@@ -25,6 +26,7 @@ from ridgeline.tools.judge.messages import (
     Poison,
     Prepare,
     PrepareMode,
+    Redraw,
     Renew,
     VerifyInputs,
     Wipe,
@@ -74,6 +76,9 @@ _RENEWALS_ALONE = 5
 """Renewals of all contents that are timed before any candidate is there; the first ones load kernels."""
 _RENEWAL_SCATTER_S = 1e-3
 """Taken off a renewal: many small sets are written at the speed of a processor, which has other work at times."""
+
+_REDRAWS = 4
+"""Secrets that are drawn for a trial until the reference takes it; the trials that it takes are known from the first."""
 
 _REFUSALS: tuple[type[Exception], ...] = (
     torch.linalg.LinAlgError,  # type: ignore[attr-defined]  # public, and missing from its stub
@@ -127,6 +132,7 @@ class Judge:
         self._modes = ReferenceModes(self.reference, self.memory)
         self._renewal = self._settled_renewal()
         device.give_back()
+        self._is_redrawn = False
         self._has_had_runners = False
         self._usual_renewal_s = self._fastest_renewal_s() if device.works_while_stopped else math.inf
         self.description = dataclasses.replace(described, module=contract, skipped_trials=self._skipped_trials())
@@ -173,10 +179,29 @@ class Judge:
         self._renewal.forget()  # a trial does not use what a timing left
         if self._device.frees_for_runner:
             self._modes.forget_results()
+        self._settle_draw(request.trial)
         self._examiner.prepare(request.trial, request.set_index, nan=request.nan)
         self._device.give_back(beyond_bytes=self._spare_bytes)  # the runner has the GPU next
         self._device.settle()  # and may get there before the writes that were only asked for
         return Done()
+
+    def redraw(self, request: Redraw) -> Done:
+        """Draw trials and timed sets from another secret."""
+        self._draw_from(bytes.fromhex(request.secret))
+        return Done()
+
+    def _draw_from(self, secret: bytes) -> None:
+        self._filling = None  # it may draw when it is asked
+        self._secrets.draw_from(secret)
+        self._book.forget_all()
+        self._is_redrawn = True
+
+    def _settle_draw(self, trial: str) -> None:
+        """Draw again while the reference refuses a trial under this secret, which it took under the first one."""
+        for _ in range(_REDRAWS if self._is_redrawn else 0):
+            if not self._domain.objection(trial):
+                return
+            self._draw_from(os.urandom(16))
 
     def wipe(self, _request: Wipe) -> Done:
         """Overwrite all that earlier runners could write, so that the next one finds nothing there."""

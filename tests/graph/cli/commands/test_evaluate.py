@@ -1,10 +1,79 @@
-"""What `ridgeline evaluate` refuses."""
+"""What `ridgeline evaluate` refuses, and its words and a certificate's: how near a kernel is to which limit."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from tests.graph.cli.command_line import assert_one_line, ridgeline
+
+from ridgeline.checkpoints.report.certificate_rows import certificate_rows
+from ridgeline.checkpoints.result import evaluation_line
+from ridgeline.graph.cli.commands.evaluate import describe
+from ridgeline.graph.search.judging import failure_text
+from ridgeline.tools.records.error_map import LimitUse, Measure
+from ridgeline.tools.records.results import Evaluation, Timing, Trial, Verdict
+from ridgeline.tools.records.vocabulary import PrecisionClass, Purpose, ReasonCode, Status
+
+TIMING = Timing(status=Status.OK, median_ms=1.0, reference_ms=2.0, speedup=2.0, speedup_ci95=(1.9, 2.1))
+
+
+def trial(factor: float) -> Trial:
+    use = LimitUse(measure=Measure.ROW, figure=factor * 4e-5, limit=4e-5)
+    return Trial(name="shifted", rel_error=1.8e-6, gate=1e-5, passed=factor <= 1, draw=1, nearest=use)
+
+
+RIGHT = Verdict(
+    status=Status.OK,
+    rel_error=1.8e-6,
+    precision_class=PrecisionClass.FP32,
+    trials=(trial(0.3), trial(0.62)),
+    draws=4,
+    margin=0.62,
+)
+
+
+def evaluation(verdict: Verdict) -> Evaluation:
+    timing = TIMING if verdict.status is Status.OK else None
+    return Evaluation(
+        key="k",
+        candidate_id="c",
+        purpose=Purpose.EVALUATE,
+        status=verdict.status,
+        reason_code=verdict.reason_code,
+        reason=verdict.reason,
+        verdict=verdict,
+        timing=timing,
+    )
+
+
+def test_evaluate_tells_the_margin_and_its_json_the_figure_and_the_limit() -> None:
+    line = evaluation_line("k.cpp", evaluation(RIGHT), None)
+    assert "fp32, error 1.8e-06, 62 % of the nearest limit (shifted, a row's error)" in describe(line)
+    assert (line["margin"], line["secrets"]) == (0.62, 4)
+    nearest = line["nearest_limit"]
+    assert (nearest["trial"], nearest["draw"], nearest["measure"], nearest["limit"]) == ("shifted", 1, "row", 4e-5)
+
+
+def test_a_verdict_of_an_earlier_version_has_no_margin_to_tell() -> None:
+    stored = {k: v for k, v in RIGHT.to_json().items() if k not in {"margin", "draws"}}
+    stored["trials"] = [{k: v for k, v in t.items() if k not in {"draw", "nearest"}} for t in stored["trials"]]
+    old = Verdict.from_json(stored)
+    assert (old.margin, old.draws, old.nearest_trial) == (None, 1, None)
+    line = evaluation_line("k.cpp", evaluation(old), None)
+    assert "limit" not in describe(line)
+    assert "limit" not in dict(certificate_rows({"verification": stored}))["verification"]
+
+
+def test_a_certificate_tells_the_margin_and_how_many_secrets_it_rests_on() -> None:
+    words = dict(certificate_rows({"verification": RIGHT.to_json()}))["verification"]
+    assert "62 % of the nearest limit (shifted, a row's error) under 4 secrets" in words
+
+
+def test_a_model_is_told_the_limit_that_broke_and_not_a_figure_inside_its_gate() -> None:
+    wrong = Verdict(status=Status.WRONG, reason_code=ReasonCode.WRONG_VALUES, reason="no", trials=(trial(1.5),))
+    text = failure_text(evaluation(wrong))
+    assert "- trial shifted: a row's error 6e-05, gate 4e-05 (1.5 x)" in text
+    assert "1.8e-06" not in text
 
 
 def test_missing_problem_file_gets_one_line(tmp_path: Path) -> None:

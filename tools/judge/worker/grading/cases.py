@@ -92,6 +92,12 @@ class CaseBook:
             self._held.pop(name, None)
             self._own.pop(name, None)
 
+    def forget_all(self) -> None:
+        """Drop every case and the classes' errors: another secret is drawn from."""
+        self._kept.clear()
+        self._held.clear()
+        self._own.clear()
+
     def forget_errors(self) -> None:
         """Drop the classes' errors on all cases: other parameters are used from now on."""
         self._own.clear()

@@ -218,7 +218,7 @@ class Domain:
         self.not_varied[self._reference.input_names[index]] = why
 
     def _objections(self) -> list[str]:
-        return [self._objection(trial) for trial in _FIRST_VARIED]
+        return [self.objection(trial) for trial in _FIRST_VARIED]
 
     # ------------------------------------------------------------------------------------------------------- mixtures
 
@@ -277,7 +277,7 @@ class Domain:
 
     def _refuses_scalars(self, what: str) -> bool:
         self._book.forget(SCALARS)
-        return what in self._left_out or bool(self._tried(what, lambda: self._objection(SCALARS)))
+        return what in self._left_out or bool(self._tried(what, lambda: self.objection(SCALARS)))
 
     @property
     def scalar_names(self) -> tuple[str, ...]:
@@ -299,13 +299,13 @@ class Domain:
         return self._reference.input_names[argument] if isinstance(argument, int) else self._names[argument]
 
     def _takes_trial(self, name: str) -> bool:
-        objection = _LOST if name in self._left_out else self._tried(name, lambda: self._objection(name))
+        objection = _LOST if name in self._left_out else self._tried(name, lambda: self.objection(name))
         if objection:
             self.skipped[name] = objection
         return not objection
 
-    def _objection(self, name: str) -> str:
-        """Return why the reference gives nothing for a trial to be compared with, "" when it does."""
+    def objection(self, name: str) -> str:
+        """Return why the reference gives nothing for a trial, as it is drawn now, to be compared with, "" when it does."""
         try:
             case = self._book.case(name)
         except ProblemError as error:

@@ -33,7 +33,7 @@ from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.regions import torch_dtype
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
-from ridgeline.tools.records.error_map import Excess, Measure
+from ridgeline.tools.records.error_map import LimitUse, Measure, nearest_limit
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.precision import (
     CRFM_TOLERANCE,
@@ -62,7 +62,7 @@ class Grade:
     gate: Gate
     passed: bool
     differences: tuple[Difference, ...]
-    excess: Excess | None = None  # of a grade that did not pass: the figure that is furthest beyond its limit
+    nearest: LimitUse | None  # of the measured class's limits, or of the loosest that is accepted; None: it is exact
 
 
 class Examiner:
@@ -211,7 +211,7 @@ class Examiner:
                 return Trial(name=name, rel_error=0.0, gate=0.0, passed=True)
             native = errors_of(outputs_of_torch, expected)
             grade = self._grade(outputs, Case(name, inputs, parameters, expected, {PrecisionClass.FP32: native}))
-        return Trial(name=name, rel_error=_finite(grade.errors.overall), gate=grade.gate.overall, passed=grade.passed)
+        return _trial(name, grade)
 
     # ---------------------------------------------------------------------------------------------------------- grades
 
@@ -229,26 +229,27 @@ class Examiner:
         for difference in differences:
             errors = errors.merged(difference.errors)
         measured = self._classify(errors, case)
+        in_class = self._gate(case, measured).uses(errors) if measured in STRICTEST_FIRST else ()
         if self._is_crfm:
-            found = Excess(measure=Measure.CRFM, figure=max(d.crfm for d in differences), limit=CRFM_TOLERANCE)
-            passed = found.figure <= found.limit
+            found = LimitUse(measure=Measure.CRFM, figure=max(d.crfm for d in differences), limit=CRFM_TOLERANCE)
             return Grade(
                 errors=errors,
-                measured=measured or (PrecisionClass.CRFM if passed else None),
+                measured=measured or (PrecisionClass.CRFM if found.is_within else None),
                 gate=_CRFM_GATE,
-                passed=passed,
+                passed=found.is_within,
                 differences=differences,
-                excess=None if passed else found,
+                nearest=nearest_limit(found, *in_class),
             )
-        gate, loosest = self._gate(case), strictness(self._accepted[-1])
-        passed = measured is PrecisionClass.EXACT or (measured is not None and strictness(measured) <= loosest)
+        gate, loosest = self._gate(case, self._accepted[-1]), strictness(self._accepted[-1])
+        is_exact = measured is PrecisionClass.EXACT
+        passed = is_exact or (measured is not None and strictness(measured) <= loosest)
         return Grade(
             errors=errors,
             measured=measured,
             gate=gate,
             passed=passed,
             differences=differences,
-            excess=None if passed else gate.excess(errors),
+            nearest=None if is_exact else nearest_limit(*(in_class if passed else gate.uses(errors))),
         )
 
     def _classify(self, errors: Errors, case: Case) -> PrecisionClass | None:
@@ -263,19 +264,16 @@ class Examiner:
                 return precision
         return None
 
-    def _gate(self, case: Case) -> Gate:
-        """Return the limits of the loosest class that is accepted; all 0 where it cannot hold these numbers."""
-        own = self._book.own_errors(case, self._accepted[-1])
+    def _gate(self, case: Case, precision: PrecisionClass) -> Gate:
+        """Return the limits of a class; all 0 where it cannot hold these numbers."""
+        own = self._book.own_errors(case, precision)
         if own is None:
             return Gate(overall=0.0, row=0.0, element=0.0)
-        return gate_for(self._accepted[-1], own, tightened=self._tightened)
+        return gate_for(precision, own, tightened=self._tightened)
 
     def _graded(self, case: Case, outputs: Tensors) -> Graded:
         grade = self._grade(outputs, case)
-        trial = Trial(
-            name=case.name, rel_error=_finite(grade.errors.overall), gate=grade.gate.overall, passed=grade.passed
-        )
-        graded = Graded(trial=trial, measured=grade.measured)
+        graded = Graded(trial=_trial(case.name, grade), measured=grade.measured)
         return graded if grade.passed else self._explained(graded, case, grade, outputs)
 
     def _explained(self, graded: Graded, case: Case, grade: Grade, outputs: Tensors) -> Graded:
@@ -288,7 +286,6 @@ class Examiner:
             non_finite=difference.non_finite,
             worst=difference.worst,
             wrong_integers=difference.wrong_integers,
-            excess=grade.excess and _storable(grade.excess),
             error_map=map_errors(outputs[index], case.expected[index], grade.gate.element),
         )
 
@@ -313,8 +310,15 @@ def _is_far(output: torch.Tensor, want: Expected) -> torch.Tensor:
     return ~((output.double() - values).abs() <= bound)
 
 
-def _storable(excess: Excess) -> Excess:
-    return replace(excess, figure=_finite(excess.figure), limit=_finite(excess.limit))
+def _trial(name: str, grade: Grade) -> Trial:
+    use = grade.nearest
+    return Trial(
+        name=name,
+        rel_error=_finite(grade.errors.overall),
+        gate=grade.gate.overall,
+        passed=grade.passed,
+        nearest=use and replace(use, figure=_finite(use.figure), limit=_finite(use.limit)),
+    )
 
 
 def _finite(value: float) -> float:

@@ -78,6 +78,10 @@ class SecretSource:
         self.distributions: tuple[Distribution, ...] = ()
         """Those that a secret share of the timed sets has; none until it is known which the reference takes."""
 
+    def draw_from(self, secret: bytes) -> None:
+        """Draw from another secret from now on; the mixtures' weights stay, which are as secret and cost a renewal's time."""
+        self._secret = secret
+
     # ------------------------------------------------------------------------------------------------- what may change
 
     def _two_draws(self) -> tuple[Tensors, Tensors, float]:

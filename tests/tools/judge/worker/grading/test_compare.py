@@ -7,6 +7,8 @@ import torch
 
 from ridgeline.tools.judge.worker.grading import compare as judge_compare
 from ridgeline.tools.judge.worker.grading.compare import compare, expect, fill_words, missing_elements, poison_word
+from ridgeline.tools.records.precision import NOMINAL_GATE, ROW_SLACK
+from ridgeline.tools.records.vocabulary import PrecisionClass
 
 
 def test_equal_outputs_have_no_error() -> None:
@@ -44,13 +46,22 @@ def test_worst_element_is_named() -> None:
 
 
 def test_zeroed_small_row_shows_in_its_own_row() -> None:
-    scale = torch.logspace(-2, 2, 64, dtype=torch.float64).unsqueeze(1)
-    values = torch.randn(64, 256, dtype=torch.float64) * scale
+    bits = torch.linspace(-5, 5, 64, dtype=torch.float64).unsqueeze(1)  # the row_scaled trial's
+    values = torch.randn(64, 256, dtype=torch.float64) * torch.exp2(bits)
     output = values.clone()
-    output[5] = 0
+    output[0] = 0
     errors = compare(output, expect(values)).errors
     assert errors.overall < 1e-3
-    assert errors.worst_row > 0.05
+    assert errors.worst_row > ROW_SLACK * NOMINAL_GATE[PrecisionClass.BF16]
+
+
+def test_the_worst_row_of_those_next_to_nothing_does_not_depend_on_how_little_is_left() -> None:
+    values = torch.randn(64, 256, dtype=torch.float64)
+    errors = []
+    for left in (1e-1, 1e-2, 1e-3):
+        values[5] = left * torch.randn(256, dtype=torch.float64)
+        errors.append(compare(values + 1e-6, expect(values)).errors.worst_row)
+    assert max(errors) < 1.2 * min(errors)
 
 
 def test_nan_positions_must_match() -> None:

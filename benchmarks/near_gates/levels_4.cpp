@@ -1,0 +1,1 @@
+constexpr int LEVELS = 4;  // its error is below the gate

@@ -1,0 +1,1 @@
+constexpr int LEVELS = 5;  // its error is the gate itself
