@@ -28,7 +28,7 @@ class JudgeByFactor(Answering):
 
     def __init__(self, factors: Sequence[float], *, difference: float = 0.0) -> None:
         super().__init__(n_sets=2)
-        self.problem = SimpleNamespace(trials=TRIALS, description=description_of(), degenerate=None)
+        self.problem = SimpleNamespace(trials=TRIALS, n_sets=2, description=description_of(), degenerate=None)
         self.factors = factors
         self.difference = difference  # between two runs, over the gate
         self.draw = 0
