@@ -81,8 +81,9 @@ class IdleRunner:
 def at_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out what looks at a process: threads, idle time."""
     monkeypatch.setattr(verify, "thread_count", lambda _pid: 1)
-    monkeypatch.setattr(Verification, "_idle_share", lambda _self, _window_s: 0.0)
+    monkeypatch.setattr(Verification, "_idle_share", lambda _self: 0.0)
     monkeypatch.setattr(verify, "_SETTLE_S", 0.0)
+    monkeypatch.setattr(verify, "SPIN_S", 0.0)
 
 
 def judged(judge: JudgeByFactor, *, own_secrets: int = 0) -> Verdict:
