@@ -23,6 +23,7 @@ from ridgeline.tools.judge.worker.grading.case import (
 )
 from ridgeline.tools.judge.worker.grading.class_errors import rounding_errors, worst_of
 from ridgeline.tools.judge.worker.inputs.source import Argument, SecretSource
+from ridgeline.tools.judge.worker.inputs.transforms import with_one_run
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.precision import Errors
@@ -141,7 +142,8 @@ class CaseBook:
         if name in self.alone:
             return self.with_others(self.alone_base, self.alone[name], name)
         draws: dict[str, Callable[[str], Tensors]] = {
-            **{name: lambda label: self._source.tweaked(NOMINAL[1], label) for name in TWEAKED},
+            TWEAKED[0]: lambda label: self._source.tweaked(NOMINAL[1], label),
+            TWEAKED[1]: lambda label: self._source.tweaked(NOMINAL[1], label, with_one_run),
             "shifted": self._source.shifted,
             "row_scaled": self._source.row_scaled,
             "integers": self._source.integers,

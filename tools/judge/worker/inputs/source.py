@@ -13,7 +13,7 @@ import functools
 import hashlib
 import math
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import torch
@@ -149,19 +149,23 @@ class SecretSource:
             return tensor
         return self._ways[index][0](tensor, self._generator(f"{label}:varied:{index}"))
 
-    def tweaked(self, base: str, label: str) -> Tensors:
-        """Return the inputs given for `base` with one secret row changed: a few sampled elements do not tell the two apart."""
+    def tweaked(self, base: str, label: str, change: Callable[..., torch.Tensor] = with_one_row) -> Tensors:
+        """Return the inputs given for `base` changed in one secret place: a few sampled elements do not tell the two apart."""
         generator = self._generator(label + ":row")
         pairs = enumerate(zip(self.given(base), self.nominal(label), strict=True))
-        return tuple(self._tweaked(i, t, other, generator) for i, (t, other) in pairs)
+        return tuple(
+            self._tweaked(i, t, other, functools.partial(change, generator=generator)) for i, (t, other) in pairs
+        )
 
-    def _tweaked(self, index: int, tensor: torch.Tensor, other: torch.Tensor, rng: torch.Generator) -> torch.Tensor:
+    def _tweaked(
+        self, index: int, tensor: torch.Tensor, other: torch.Tensor, change: Callable[..., torch.Tensor]
+    ) -> torch.Tensor:
         if index in self._ways and not self._changes(index):
             return tensor
         is_alike = self._alike[index]
         if tensor.dim() == 1 and (self._distinct[index] or (self._orders[index] and not is_alike)):
             return other  # a part of another draw would break the order
-        changed = with_one_row(tensor, other, rng)
+        changed = change(tensor, other)
         return other if is_alike and equal_bits(changed, tensor) else changed
 
     @property

@@ -17,6 +17,7 @@ _OUTLIERS = (100.0, 150.0)  # times max(1, rms): exp of it is beyond fp32
 _OUTLIER_ROWS = 0.25
 _OUTLIER_ROOM = 64  # an outlier is at most the type's largest number over this
 _SEGMENTS = 16  # a tweaked input of one dimension differs in this part of it
+_RUNS = 64  # a run is this part of a row
 
 
 def shifted(tensor: torch.Tensor, _generator: torch.Generator) -> torch.Tensor:
@@ -106,6 +107,21 @@ def with_one_slice(tensor: torch.Tensor, other: torch.Tensor, generator: torch.G
     changed = tensor.clone()
     index = random_index(tensor.shape, generator)
     changed[index] = other[index]
+    return changed
+
+
+def with_one_run(tensor: torch.Tensor, other: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return the tensor with a few elements of `other` that follow each other in one random row.
+
+    A sample of a few elements of every row rarely meets them. A symmetric matrix stays one as in `with_one_row`.
+    """
+    if tensor.dim() == 0 or tensor.numel() == 0 or is_symmetric(tensor):
+        return with_one_row(tensor, other, generator)
+    changed = tensor.clone()
+    row = random_index(tensor.shape[:-1], generator)
+    length = -(-tensor.shape[-1] // _RUNS)
+    (start,) = random_index((tensor.shape[-1] - length + 1,), generator)
+    changed[row][start : start + length] = other[row][start : start + length]
     return changed
 
 

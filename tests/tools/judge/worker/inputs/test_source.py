@@ -10,6 +10,7 @@ from ridgeline.tools.judge.worker.inputs import source as judge_inputs
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.structure import order_of
 from ridgeline.tools.judge.worker.inputs.timed_sets import is_intact
+from ridgeline.tools.judge.worker.inputs.transforms import with_one_run
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
 
@@ -220,3 +221,17 @@ def test_outliers_are_few_and_far_beyond_the_rest() -> None:
 def test_a_tweaked_input_of_one_dimension_differs_in_a_part() -> None:
     secret = SecretSource(Reference(REFERENCE.format(names="x", body="x * 2", inputs="torch.randn(160)")), b"secret")
     assert 0 < int((secret.given("a")[0] != secret.tweaked("a", "b")[0]).sum()) <= 10
+
+
+def test_a_run_is_a_64th_of_one_row_that_samples_of_every_row_rarely_meet() -> None:
+    secret = SecretSource(
+        Reference(REFERENCE.format(names="x", body="x * 2", inputs="torch.randn(32, 256)")), b"secret"
+    )
+    places = []
+    for i in range(20):
+        differs = secret.given("a")[0] != secret.tweaked("a", f"b{i}", with_one_run)[0]
+        rows, columns = differs.nonzero(as_tuple=True)
+        assert len(set(rows.tolist())) == 1
+        assert columns.tolist() == list(range(int(columns[0]), int(columns[0]) + 4))
+        places.append((int(rows[0]), int(columns[0])))
+    assert len(set(places)) > 15
