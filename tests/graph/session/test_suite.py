@@ -138,7 +138,7 @@ from pathlib import Path
 import ridgeline.graph.session.machine as machine
 import ridgeline.graph.session.options as options
 from ridgeline.graph.cli import main
-from ridgeline.tools.errors import ProblemError
+from ridgeline.tools.errors import BadReferenceError
 sys.path.insert(0, {tests!r})
 from graph.memory_engine import MemoryEngine
 from graph.scripted_model import ScriptedModel
@@ -147,7 +147,7 @@ from graph.scripted_model import ScriptedModel
 class Engine(MemoryEngine):
     async def submit(self, task):
         if task.problem.name == "kb1_10_b":
-            raise ProblemError("reference.py: forward() is nondeterministic")
+            raise BadReferenceError("reference.py: forward() is nondeterministic")
         while self.is_held():
             await asyncio.sleep(0.01)
         return await super().submit(task)
