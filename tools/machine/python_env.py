@@ -19,8 +19,8 @@ _PASSED = (
     "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER",
 )  # fmt: skip
 _PASSED_PREFIXES = ("RIDGELINE_", "OMP_", "GOMP_", "KMP_", "MKL_")
-_SPINS = "20000"
-"""Turns for which a thread of GNU's OpenMP waits before it sleeps: 1 ms at the 50 ns that a turn takes."""
+_SPINS = "2000"
+"""Turns for which a thread of GNU's OpenMP waits before it sleeps: 0.1 ms at the 50 ns that a turn takes."""
 _FOLDERS = ("TMPDIR", "CUDA_HOME")
 
 
@@ -50,12 +50,13 @@ def compute_environment(device: Device, *, in_python: bool = False) -> dict[str,
     """Return the variables that make a comparison fair, and on a GPU let a process see that GPU alone.
 
     OpenMP's threads wait as they do for users, spinning from one operation of a model to the next: where they sleep at
-    once, each parallel operation takes 40 to 80 us more. They spin for 1 ms, a fifteenth of the usual time, so that a
-    process soon rests after its answer; LLVM's OpenMP counts in ms. A side that is idle is stopped, so nobody spins
-    beside the other. malloc neither maps nor trims: eager torch otherwise page-faults through every temporary of 32 MiB
+    once, each parallel operation takes 40 to 80 us more. They spin for 0.1 ms, which spans the pauses between operations,
+    where the usual time is 15 ms: a process that goes on after a stop would spin beside its own request, and processor
+    time would be no measure of work. LLVM's OpenMP counts in ms. A side that is idle is stopped, so nobody spins beside
+    the other. malloc neither maps nor trims: eager torch otherwise page-faults through every temporary of 32 MiB
     and takes 6 x as long.
 
-    `in_python` is for a Python runner and the judge beside it: OpenMP's threads are bound on a CPU. In a process that
+    `in_python` is for a Python runner and the judge: OpenMP's threads are bound on a CPU. In a process that
     goes on after a stop, unbound threads share a core for a whole block now and then: a copy of the reference took 1.1
     to 1.4 x eager's time, and 1.02 to 1.15 x with bound ones. A native host's threads stay unbound: those that its
     candidate starts itself would all inherit one core.

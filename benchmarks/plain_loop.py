@@ -1,0 +1,166 @@
+"""Hold the judge's times of PyTorch against a plain loop of a fresh process, as a user would write one.
+
+    PYTHONPATH=src python benchmarks/plain_loop.py [--device cpu|cuda] [--repeats 5]
+
+The plain loop rotates over as many sets of inputs as the judge has, keeps each result until its set comes again, and has
+no variable of Ridgeline's in its environment. Loop and judge take turns; a ratio is judge / loop within one turn.
+`results/plain-loop-KIND.json` holds the medians by size and mode.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from result import write_result
+
+from ridgeline.tools.judge.messages import PrepareMode
+from ridgeline.tools.judge.process import JudgeProcess
+from ridgeline.tools.machine.devices import detect_device
+from ridgeline.tools.measure.benchmark import TimingSettings, time_alone
+from ridgeline.tools.measure.sides import ReferenceSide
+from ridgeline.tools.measure.statistics import StoppingRule
+from ridgeline.tools.records.problem import Device, Target
+from ridgeline.tools.records.reference_mode import ReferenceMode
+from ridgeline.tools.records.vocabulary import DeviceKind, Interface, PrecisionClass
+
+SIZES = {
+    DeviceKind.CPU: ((8, 64), (128, 512), (1024, 1024), (8192, 1024)),
+    DeviceKind.CUDA: ((256, 256), (4096, 2048), (16384, 16384), (65536, 32768)),
+}
+"""Some 20 us, 200 us, 2 ms and 20 ms on 2 cores, on an H200 from some 20 us of launches to 20 ms."""
+MODES = (ReferenceMode.EAGER, ReferenceMode.COMPILE)
+SETTINGS = TimingSettings(rule=StoppingRule(smallest=20, largest=40, time_s=2.0))
+REFERENCE = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self, cols):
+        super().__init__()
+        self.bias = nn.Parameter(torch.zeros(cols))
+    def forward(self, x):
+        return torch.softmax(nn.functional.gelu(x + self.bias), dim=-1)
+
+def get_inputs():
+    return [torch.randn({rows}, {cols})]
+
+def get_init_inputs():
+    return [{cols}]
+"""
+LOOP = """
+import sys, time
+from statistics import median
+import torch
+names = {}
+exec(sys.argv[1], names)
+n_sets, mode, device = int(sys.argv[2]), sys.argv[3], sys.argv[4]
+model = names["Model"](*names["get_init_inputs"]()).to(device)
+call = torch.compile(model, dynamic=False) if mode == "compile" else model
+sets = [[each.to(device) for each in names["get_inputs"]()] for _ in range(n_sets)]
+results = [None] * n_sets
+wait = torch.cuda.synchronize if device == "cuda" else (lambda: None)
+def block(first, calls):
+    began = time.perf_counter()
+    for i in range(first, first + calls):
+        results[i % n_sets] = call(*sets[i % n_sets])
+    wait()
+    return (time.perf_counter() - began) / calls
+with torch.no_grad():
+    block(0, n_sets)
+    for line in sys.stdin:
+        calls = max(3, min(n_sets, int(0.012 / block(0, 5))))
+        ended, times, first = time.perf_counter() + float(line), [], 0
+        while time.perf_counter() < ended:
+            times.append(block(first, calls))
+            first += calls
+        print(median(times), flush=True)
+"""
+
+
+class PlainLoop:
+    """A fresh process that loops over the reference."""
+
+    def __init__(self, source: str, n_sets: int, mode: str, device: Device) -> None:
+        ours = ("OMP_", "GOMP_", "KMP_", "MALLOC_")
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+        command = [sys.executable, "-c", LOOP, source, str(n_sets), mode, device.kind.value]
+        self._process = subprocess.Popen(
+            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def call_s(self, seconds: float = 1.0) -> float:
+        """Return the median seconds of a call over this time."""
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.write(f"{seconds}\n")
+        self._process.stdin.flush()
+        return float(self._process.stdout.readline())
+
+    def close(self) -> None:
+        """End it."""
+        assert self._process.stdin
+        self._process.stdin.close()
+        self._process.wait()
+
+
+def compare(rows: int, cols: int, mode: ReferenceMode, device: Device, repeats: int) -> dict[str, Any]:
+    """Return the judge's and the loop's times of one size in one mode, and their ratio, medians over turns."""
+    source = REFERENCE.format(rows=rows, cols=cols)
+    problem = Target(
+        name="plain",
+        reference_source=source,
+        interface=Interface.C,
+        tolerance=PrecisionClass.FP32,
+        device=device,
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        judge = JudgeProcess(problem, os.urandom(16), Path(folder))
+        loop = PlainLoop(source, judge.problem.n_sets, mode.value, device)
+        try:
+            judge.ask(PrepareMode(mode=mode), timeout_s=300)
+            turns = []
+            for _ in range(repeats):
+                loop_ms = 1e3 * loop.call_s()
+                turns.append((time_alone(ReferenceSide(judge, mode), judge, settings=SETTINGS)[0], loop_ms))
+                judge.stop()  # its threads take no core from the loop
+        finally:
+            loop.close()
+            judge.close()
+    ratios = [judged / plain for judged, plain in turns]
+    return {
+        "rows": rows,
+        "cols": cols,
+        "mode": mode.value,
+        "n_sets": judge.problem.n_sets,
+        "judge_ms": median(judged for judged, _ in turns),
+        "loop_ms": median(plain for _, plain in turns),
+        "ratio": median(ratios),
+        "ratios": ratios,
+    }
+
+
+def main() -> None:
+    """Measure every size in every mode."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--eager", action="store_true", help="leave torch.compile out")
+    arguments = parser.parse_args()
+    device = detect_device(arguments.device)
+    found = []
+    for rows, cols in SIZES[device.kind]:
+        for mode in MODES[: 1 if arguments.eager else None]:
+            found.append(compare(rows, cols, mode, device, arguments.repeats))
+            print({name: value for name, value in found[-1].items() if name != "ratios"}, flush=True)
+    write_result(f"plain-loop-{device.kind.value}", {"load_average": os.getloadavg()[1], "sizes": found}, device=device)
+
+
+if __name__ == "__main__":
+    main()
