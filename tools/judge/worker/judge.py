@@ -191,7 +191,7 @@ class Judge:
         return Done()
 
     def _draw_from(self, secret: bytes) -> None:
-        self._filling = None  # it may draw when it is asked
+        self._renewal.forget()  # what it filled sets with may draw when it is asked
         self._secrets.draw_from(secret)
         self._book.forget_all()
         self._is_redrawn = True
