@@ -322,7 +322,7 @@ def _environment(problem: Target, cache_dir: Path) -> dict[str, str]:
     compiled = cache_dir / "inductor"
     return {
         **{name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ},
-        **compute_environment(problem.device, in_python=True),
+        **compute_environment(problem.device, bound=True),
         "PYTHONPATH": python_path(),
         "TORCHINDUCTOR_CACHE_DIR": str(compiled),
         "TORCHINDUCTOR_COMPILE_THREADS": _compile_threads(problem.device),

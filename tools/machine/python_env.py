@@ -46,7 +46,7 @@ def clean_environment(environment: Mapping[str, str], *, cache_dir: Path) -> dic
     return kept | folders | places.for_a_child(cache_dir) | {"PYTHONPATH": _joined(given)}
 
 
-def compute_environment(device: Device, *, in_python: bool = False) -> dict[str, str]:
+def compute_environment(device: Device, *, bound: bool = False) -> dict[str, str]:
     """Return the variables that make a comparison fair, and on a GPU let a process see that GPU alone.
 
     OpenMP's threads wait as they do for users, spinning from one operation of a model to the next: where they sleep at
@@ -56,12 +56,12 @@ def compute_environment(device: Device, *, in_python: bool = False) -> dict[str,
     the other. malloc neither maps nor trims: eager torch otherwise page-faults through every temporary of 32 MiB
     and takes 6 x as long.
 
-    `in_python` is for a Python runner and the judge: OpenMP's threads are bound on a CPU. In a process that
+    `bound` is for a Python runner and the judge: OpenMP's threads are bound on a CPU. In a process that
     goes on after a stop, unbound threads share a core for a whole block now and then: a copy of the reference took 1.1
     to 1.4 x eager's time, and 1.02 to 1.15 x with bound ones. A native host's threads stay unbound: those that its
     candidate starts itself would all inherit one core.
     """
-    own = _gpu_environment(device) if device.kind is DeviceKind.CUDA else _cpu_environment(device, in_python=in_python)
+    own = _gpu_environment(device) if device.kind is DeviceKind.CUDA else _cpu_environment(device, bound=bound)
     return own | {
         "GOMP_SPINCOUNT": _SPINS,
         "KMP_BLOCKTIME": "1",
@@ -71,9 +71,9 @@ def compute_environment(device: Device, *, in_python: bool = False) -> dict[str,
     }
 
 
-def _cpu_environment(device: Device, *, in_python: bool) -> dict[str, str]:
-    bound = {"OMP_PROC_BIND": "true"} if in_python else {}
-    return bound | {"OMP_NUM_THREADS": str(device.cores)}
+def _cpu_environment(device: Device, *, bound: bool) -> dict[str, str]:
+    binding = {"OMP_PROC_BIND": "true"} if bound else {}
+    return binding | {"OMP_NUM_THREADS": str(device.cores)}
 
 
 def _gpu_environment(device: Device) -> dict[str, str]:

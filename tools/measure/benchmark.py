@@ -253,9 +253,7 @@ class _Run:
         Raises:
             Distrusted: one does.
         """
-        if self._planner.most_calls == 1:  # nothing can be done ahead
-            return
-        for timed, other in self._tracked():
+        for timed, other in self._foresighted():
             while len(timed.singles) < SINGLES:
                 self._block(timed, other, 1, is_single=True)
             if late_singles(timed) <= SINGLES // 2:
@@ -270,13 +268,14 @@ class _Run:
 
     def _maybe_singles(self) -> None:
         """Run a block of one call now and then, so that a candidate that meets one block more cannot tell."""
-        for timed, other in self._tracked() if self._planner.most_calls > 1 else ():
+        for timed, other in self._foresighted():
             if len(timed.singles) < SINGLES and self.inspector.rng.random() < 1 / 2:
                 self._block(timed, other, 1, is_single=True)
 
-    def _tracked(self) -> list[tuple[TimedSide, TimedSide]]:
+    def _foresighted(self) -> list[tuple[TimedSide, TimedSide]]:
+        """Return the candidates that could work ahead, each with the other side: none where a block is one call."""
         sides = ((self._ours, self._theirs), (self._theirs, self._ours))
-        return [(timed, other) for timed, other in sides if timed.is_tracked]
+        return [(timed, other) for timed, other in sides if timed.is_tracked and self._planner.most_calls > 1]
 
     def _block(self, timed: TimedSide, other: TimedSide, calls: int, *, is_single: bool = False) -> None:
         if timed.is_tracked and not other.is_tracked:

@@ -63,8 +63,6 @@ def most_calls(calls_s: Sequence[float], n_sets: int, *, block_s: float) -> int:
     lasts no more than LONGEST_BLOCK times that. Two thirds of the sets are used at most; three sets always exist.
     """
     fastest, slowest = min(calls_s), max(calls_s)
-    wanted = min(
-        math.ceil(block_s / fastest), max(math.ceil(block_s / slowest), int(LONGEST_BLOCK * block_s / slowest))
-    )
+    wanted = min(math.ceil(block_s / fastest), int(LONGEST_BLOCK * block_s / slowest))
     least = LEAST_CALLS if slowest < SLOW_CALL_S else 1
     return max(least, min(wanted, int(_ASKED_SHARE * n_sets)))

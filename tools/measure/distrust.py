@@ -62,7 +62,7 @@ class Inspector:
     """Checks a candidate right after each of its blocks, while it is stopped."""
 
     judge: JudgeProcess
-    checks: int  # outputs compared after each block, and outputs that were not asked for
+    checks: int  # outputs compared after each block
     rng_seed: int | None = None  # which outputs are checked; None: unpredictable
     waits_s: list[float] = field(default_factory=list)  # of the judge for the device, right after each block
 

@@ -140,7 +140,7 @@ def _python_plan(built: BuiltCandidate, *, module: ModuleSetup | None) -> Runner
 def python_environment(problem: Target) -> dict[str, str]:
     """Return the environment of a confined Python that computes."""
     given = {"PYTHONPATH": python_path()} | DEVICE_PLANS[problem.device.kind].variables()
-    return compute_environment(problem.device, in_python=True) | given
+    return compute_environment(problem.device, bound=True) | given
 
 
 def _bound_by_themselves(environment: dict[str, str], watcher: Path) -> dict[str, str]:

@@ -24,13 +24,11 @@ GPU = Device(
 
 
 @pytest.mark.parametrize(
-    ("on_gpu", "in_python", "is_bound"), [(False, True, True), (False, False, False), (True, True, False)]
+    ("on_gpu", "bound", "is_bound"), [(False, True, True), (False, False, False), (True, True, False)]
 )
-def test_threads_are_bound_on_a_cpu_beside_a_python_runner_alone(
-    *, on_gpu: bool, in_python: bool, is_bound: bool
-) -> None:
+def test_threads_are_bound_on_a_cpu_where_asked(*, on_gpu: bool, bound: bool, is_bound: bool) -> None:
     device = GPU if on_gpu else detect_device("cpu")
-    assert ("OMP_PROC_BIND" in compute_environment(device, in_python=in_python)) is is_bound
+    assert ("OMP_PROC_BIND" in compute_environment(device, bound=bound)) is is_bound
 
 
 def test_a_process_on_a_gpu_sees_that_one_alone() -> None:
