@@ -52,7 +52,7 @@ void run(const float* x, const int64_t*, float* out, void*, cudaStream_t stream)
     ("reference", "kernel", "left_out"),
     [
         pytest.param(PROBABILITIES, CROSS_ENTROPY, {"shifted", "row_scaled", "outliers"}, id="probabilities"),
-        pytest.param(LENGTHS, DOUBLE, {"other lengths"}, id="lengths"),
+        pytest.param(LENGTHS, DOUBLE, {"not_varied lengths"}, id="lengths"),
     ],
 )
 def test_a_reference_is_judged_without_the_values_that_lose_the_gpu(bench, reference, kernel, left_out) -> None:
