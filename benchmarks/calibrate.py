@@ -201,7 +201,7 @@ def _nothing(device: Device) -> Iterator[tuple[Sandbox, Any, JudgeProcess]]:
     judge = JudgeProcess(problem, os.urandom(16), cache)
     try:
         build = Build(key="nothing", status=Status.OK, library_path=str(library))
-        yield Sandbox(probe_sandbox().tier), empty_plan(runner_plan(problem, build, cache), library), judge
+        yield Sandbox(probe_sandbox().tier), empty_plan(runner_plan(problem, build, cache), cache, device), judge
     finally:
         judge.close()
 

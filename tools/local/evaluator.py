@@ -109,7 +109,7 @@ class Evaluator:
         judge = session.judge
         session.park()
         # before the candidate's process exists: it could be at work meanwhile, and have more taken off its time
-        floor, request_s = session.floor(task.problem), session.request_s(task.problem, task.build)
+        floor, request_s = session.floor(task.problem), session.request_s(task.problem, task.candidate, task.build)
         try:
             with session.runner(task, deadline) as runner:
                 timing = time_candidate(
@@ -140,7 +140,7 @@ class Evaluator:
         pairs = (task.first, task.first_build), (task.second, task.second_build)
         tasks = [VerifyTask(problem=task.problem, candidate=c, build=b, purpose=task.purpose) for c, b in pairs]
         session.park()
-        request_s = session.request_s(task.problem, task.first_build)
+        request_s = session.request_s(task.problem, task.first, task.first_build)
         try:
             with contextlib.ExitStack() as runners:
                 first, second = (

@@ -13,9 +13,10 @@ from ridgeline.tools.judge.messages import Wipe
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.measure.ceilings import ceilings
 from ridgeline.tools.measure.floor import floor_for
-from ridgeline.tools.measure.request_cost import empty_plan, nothing_library, usual_request_s
+from ridgeline.tools.measure.request_cost import empty_plan, usual_request_s
 from ridgeline.tools.records.problem import DescribedTarget, Target
 from ridgeline.tools.records.results import Build, Comparison, FailedComparison, Floor, Timing, Verdict
+from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.runner.deadline import Deadline
 from ridgeline.tools.runner.plan import runner_plan
 from ridgeline.tools.runner.pool import RunnerPool
@@ -104,14 +105,12 @@ class ProblemSession:
 
     # --------------------------------------------------------------------------------------------------------- figures
 
-    def request_s(self, problem: DescribedTarget, build: Build) -> float:
-        """Return the cost of a request, measured once; 0 for a Python runner, from whose time nothing is taken off."""
-        if problem.interface.runs_in_python:
-            return 0.0
+    def request_s(self, problem: DescribedTarget, candidate: Candidate, build: Build) -> float:
+        """Return the cost of a request, measured once in a runner that knows no candidate."""
         if self._request_s is None:
-            library = nothing_library(self._cache_dir, problem.device)
-            plan = empty_plan(runner_plan(problem, build, self._cache_dir), library)
-            self._request_s = usual_request_s(self._find_sandbox(), plan, self.judge)
+            plan = runner_plan(problem, build, self._cache_dir, candidate=candidate)
+            empty = empty_plan(plan, self._cache_dir, problem.device)
+            self._request_s = usual_request_s(self._find_sandbox(), empty, self.judge)
         return self._request_s
 
     def floor(self, problem: DescribedTarget) -> Floor:

@@ -1,21 +1,22 @@
 """The cost of a request to a runner: the part of a timed block that is no kernel's time.
 
 Waking the runner, reading the request and answering takes about 0.1 ms of the parent's clock. On a GPU, which changes
-over from the judge's work to the runner's, it takes up to four times that. The cost is measured with an empty library
-of Ridgeline's own in a runner of its own, so that no candidate has a say in what is taken off its time.
+over from the judge's work to the runner's, it takes up to four times that. The cost is measured in a runner of its own,
+a native one with an empty library of Ridgeline's, a Python one without any, so that no candidate has a say in what is
+taken off its time.
 """
 
 from __future__ import annotations
 
 import hashlib
+import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from ridgeline.tools.build.flags import architecture_flags
 from ridgeline.tools.build.toolchain import build_trusted, find_toolchain
 from ridgeline.tools.errors import EngineError
-from ridgeline.tools.judge.messages import Request
+from ridgeline.tools.judge.messages import Renew
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.measure.block_plan import LEAST_CALLS
 from ridgeline.tools.measure.statistics import percentile
@@ -25,6 +26,9 @@ from ridgeline.tools.runner.failures import RunnerFailure
 from ridgeline.tools.runner.process import RunnerProcess
 from ridgeline.tools.runner.start import RunnerPlan
 from ridgeline.tools.sandbox.sandbox import Sandbox
+
+_FEWEST_SAMPLES = 8
+_SAMPLING_S = 1.0
 
 
 def nothing_library(cache_dir: Path, device: Device) -> Path:
@@ -47,8 +51,9 @@ def nothing_library(cache_dir: Path, device: Device) -> Path:
 def usual_request_s(sandbox: Sandbox, plan: RunnerPlan, judge: JudgeProcess) -> float:
     """Return the seconds that a block's request usually takes beside the work that it asks for.
 
-    A block's request comes right after the judge was at work; on a GPU, which then changes over to a process whose
-    caches have gone cold, each sample follows the same work as a block. The plan names the empty library.
+    A block's request comes right after the judge has renewed all sets, which leaves the caches cold for whoever reads the
+    request, and a GPU with the judge's process. So does each sample. Renewing sets of a gigabyte takes half a second:
+    there are fewer samples then. The plan is an `empty_plan`.
 
     Raises:
         EngineError: the runner failed, which no candidate can cause.
@@ -56,21 +61,33 @@ def usual_request_s(sandbox: Sandbox, plan: RunnerPlan, judge: JudgeProcess) -> 
     blocks = TIMED_DEVICES[judge.device_kind].empty_blocks
     try:
         with RunnerProcess(sandbox, plan, judge.problem) as runner:
-            costs = [_block_s(runner, judge, blocks.work) for _ in range(blocks.samples)]
+            ends_at = time.monotonic() + _SAMPLING_S
+            costs: list[float] = []
+            while len(costs) < _FEWEST_SAMPLES or (len(costs) < blocks.samples and time.monotonic() < ends_at):
+                costs.append(_block_s(runner, judge))
             return percentile(costs, blocks.percent)
     except RunnerFailure as failure:
         raise EngineError(f"the cost of a request could not be measured: {failure}") from failure
 
 
-def _block_s(runner: RunnerProcess, judge: JudgeProcess, work: Request[Any]) -> float:
+def _block_s(runner: RunnerProcess, judge: JudgeProcess) -> float:
     """Time an empty block after the same steps as a real one: see benchmark.py."""
     runner.stop()
-    judge.ask(work)
+    judge.ask(Renew())
     judge.stop()
     return runner.loop(range(LEAST_CALLS)).parent_s
 
 
-def empty_plan(plan: RunnerPlan, library: Path) -> RunnerPlan:
-    """Return a runner's plan with the empty library in the candidate's place."""
+def empty_plan(plan: RunnerPlan, cache_dir: Path, device: Device) -> RunnerPlan:
+    """Return a runner's plan with nothing in the candidate's place.
+
+    Raises:
+        DeviceError: the compiler of the empty library is missing or fails.
+        StorageError: `cache_dir` cannot be written.
+    """
+    if plan.python is not None:
+        setup = replace(plan.python.setup, module=None, does_nothing=True)
+        return replace(plan, python=replace(plan.python, files=(), setup=setup))
+    library = nothing_library(cache_dir, device)
     confined = replace(plan.confined, readable=(*plan.confined.readable, library.parent))
     return replace(plan, confined=confined, library=library)

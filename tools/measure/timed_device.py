@@ -6,9 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from ridgeline.tools.judge.messages import Idle, Renew, Request
 from ridgeline.tools.machine.process_use import processor_s
 from ridgeline.tools.records.vocabulary import DeviceKind
 
@@ -41,9 +39,8 @@ class CollectionTime:
 class EmptyBlocks:
     """The empty blocks by which the cost of a request is measured: see request_cost.py."""
 
-    samples: int
+    samples: int  # at most
     percent: int  # percentile of the samples that is taken off
-    work: Request[Any]  # the judge's, right before each
     source: Path  # of the empty library
     flags: tuple[str, ...]
 
@@ -64,7 +61,6 @@ TIMED_DEVICES: dict[DeviceKind, TimedDevice] = {
         empty_blocks=EmptyBlocks(
             samples=40,
             percent=50,
-            work=Idle(),  # it takes half a second to renew all contents
             source=_NATIVE / "nothing.cpp",
             flags=("-std=c++17", "-O2", "-shared", "-fPIC"),
         ),
@@ -81,7 +77,6 @@ TIMED_DEVICES: dict[DeviceKind, TimedDevice] = {
         empty_blocks=EmptyBlocks(
             samples=20,
             percent=75,
-            work=Renew(),
             source=_NATIVE / "nothing.cu",
             flags=("-std=c++17", "-O2", "-shared", "-Xcompiler=-fPIC"),
         ),

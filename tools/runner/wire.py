@@ -37,6 +37,7 @@ class SetupWord(StrEnum):
     DEVICE = "device"
     WATCHER = "watcher"
     MODULE = "module"
+    NOTHING = "nothing"
     SETS = "sets"
     REGION = "region"
     POINTER = "pointer"
@@ -191,10 +192,13 @@ class PythonSetup:
     device: DeviceKind
     watcher: str  # path of the library that tells where a fault was
     module: ModuleSetup | None = None  # interface module alone
+    does_nothing: bool = False  # no candidate is loaded and a call does nothing: see measure/request_cost.py
 
     def lines(self) -> list[str]:
         """Return the lines of this part."""
         lines = [f"{SetupWord.DEVICE} {self.device.value}", f"{SetupWord.WATCHER} {self.watcher}"]
+        if self.does_nothing:
+            return [*lines, str(SetupWord.NOTHING)]
         return lines if self.module is None else [*lines, f"{SetupWord.MODULE} {json.dumps(self.module.to_json())}"]
 
 
@@ -268,6 +272,7 @@ def _python_setup(single: Mapping[str, str]) -> PythonSetup | None:
         device=DeviceKind(single[SetupWord.DEVICE]),
         watcher=single[SetupWord.WATCHER],
         module=None if module is None else ModuleSetup.from_json(json.loads(module)),
+        does_nothing=SetupWord.NOTHING in single,
     )
 
 

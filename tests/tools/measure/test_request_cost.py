@@ -33,16 +33,18 @@ def get_init_inputs():
 
 
 @pytest.mark.timing
-def test_a_request_costs_something_and_less_than_the_start_of_python(sandbox: Sandbox, tmp_path: Path) -> None:
+@pytest.mark.parametrize("interface", [Interface.C, Interface.TORCH])
+def test_a_request_costs_something_and_less_than_the_start_of_python(
+    sandbox: Sandbox, tmp_path: Path, interface: Interface
+) -> None:
     device = detect_device("cpu")
     problem = Target(
-        name="p", reference_source=REFERENCE, interface=Interface.C, tolerance=PrecisionClass.FP32, device=device
+        name="p", reference_source=REFERENCE, interface=interface, tolerance=PrecisionClass.FP32, device=device
     )
-    library = nothing_library(tmp_path, device)
-    build = Build(key="nothing", status=Status.OK, library_path=str(library))
+    build = Build(key="nothing", status=Status.OK, library_path=str(tmp_path / "builds" / "never_built.so"))
     judge = JudgeProcess(problem, os.urandom(16), tmp_path)
     try:
-        plan = empty_plan(runner_plan(problem, build, tmp_path), library)
+        plan = empty_plan(runner_plan(problem, build, tmp_path), tmp_path, device)
         costs = [usual_request_s(sandbox, plan, judge) for _ in range(3)]
     finally:
         judge.close()
@@ -67,6 +69,6 @@ def test_the_empty_library_is_built_once_and_may_be_read_by_its_runner(tmp_path:
         name="p", reference_source=REFERENCE, interface=Interface.C, tolerance=PrecisionClass.FP32, device=device
     )
     elsewhere = Build(key="k", status=Status.OK, library_path=str(tmp_path / "builds" / "kernel.so"))
-    plan = empty_plan(runner_plan(problem, elsewhere, tmp_path), library)
+    plan = empty_plan(runner_plan(problem, elsewhere, tmp_path), tmp_path, device)
     assert plan.library == library
     assert library.parent in plan.confined.readable

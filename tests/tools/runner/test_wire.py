@@ -71,7 +71,7 @@ def native_words(group: str) -> list[str]:
 @pytest.mark.parametrize(
     ("group", "words", "left_out"),
     [
-        ("setup", SetupWord, {SetupWord.DEVICE, SetupWord.WATCHER, SetupWord.MODULE}),
+        ("setup", SetupWord, {SetupWord.DEVICE, SetupWord.WATCHER, SetupWord.MODULE, SetupWord.NOTHING}),
         ("access", Access, {Access.READ_WRITE}),
         ("request", RequestWord, set()),
         ("answer", AnswerWord, {AnswerWord.IMPORTED}),
@@ -110,7 +110,15 @@ def test_every_failure_code_is_one_of_a_verdict() -> None:
     }
 
 
-@pytest.mark.parametrize("python", [None, PYTHON, PythonSetup(device=DeviceKind.CPU, watcher="/watch.so")])
+@pytest.mark.parametrize(
+    "python",
+    [
+        None,
+        PYTHON,
+        PythonSetup(device=DeviceKind.CPU, watcher="/watch.so"),
+        PythonSetup(device=DeviceKind.CPU, watcher="/watch.so", does_nothing=True),
+    ],
+)
 def test_a_setup_arrives_as_it_was_sent(python: PythonSetup | None) -> None:
     sent = Setup(
         library=SETUP.library,

@@ -198,12 +198,37 @@ class ModuleCandidate:
         return call_on_copies
 
 
+class Nothing:
+    """No candidate: calls that do nothing, by which the cost of a request is measured."""
+
+    def __init__(self, n_sets: int) -> None:
+        """Make a call for each set."""
+        self.calls: list[Call] = [_do_nothing] * n_sets
+
+    def outputs(self, result: Any) -> list[Any]:
+        """Return no output."""
+        return []
+
+    def take_scalars(self, scalars: Sequence[float]) -> None:
+        """Take them for nothing."""
+
+    def with_other_weights(self, set_index: int) -> Call | None:
+        """Return None: there are no weights."""
+        return None
+
+
+def _do_nothing() -> None:
+    """Return at once."""
+
+
 def load_candidate(setup: MappedSetup, state: GlobalState) -> LoadedCandidate:
     """Return the candidate that the set-up names.
 
     Raises:
         RunFailed: it does not load.
     """
+    if setup.does_nothing:
+        return Nothing(setup.n_sets)
     if setup.module is None:
         return ExtensionCandidate(setup, state)
     return ModuleCandidate(setup, setup.module, state)

@@ -33,6 +33,7 @@ class MappedSetup:
     watcher: str
     n_sets: int
     module: ModuleSetup | None  # interface module alone
+    does_nothing: bool  # no candidate is loaded
     regions: list[MappedRegion]
     pointers: list[Pointer]  # in the order of the signature
     values: list[Pointer | float | int | bool]  # pointers and scalars in the order of the signature, without outputs
@@ -70,6 +71,7 @@ def read_setup(lines: Iterable[str]) -> MappedSetup:
         watcher=setup.python.watcher,
         n_sets=setup.n_sets,
         module=setup.python.module,
+        does_nothing=setup.python.does_nothing,
         regions=regions,
         pointers=pointers,
         values=[a for a in arguments if not isinstance(a, Pointer) or a.role is not Role.OUTPUT],
