@@ -2,6 +2,7 @@
 // It must be told as the candidate's fault: neither the reference's nor the machine's, which would end a search.
 void run(const float* x, const float* bias, float* out, void*, cudaStream_t stream) {
   static bool is_taken = false;
+  work({x, bias, out}, stream);  // before memory runs out: a kernel is loaded when it is first launched
   for (size_t bytes = is_taken ? 0 : size_t(1) << 36; bytes >= size_t(1) << 20; bytes /= 2) {
     void* kept = nullptr;
     while (cudaMalloc(&kept, bytes) == cudaSuccess) {
@@ -9,5 +10,4 @@ void run(const float* x, const float* bias, float* out, void*, cudaStream_t stre
   }
   is_taken = true;
   cudaGetLastError();
-  work({x, bias, out}, stream);
 }
