@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from ridgeline.tools.records.problem import DescribedTarget
 from ridgeline.tools.records.results import Build, Timing, Verdict
+from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import Status
 
 from ..cheats.catalogue import Case, Form, Stage, cases  # noqa: TID252  tests are no installed package
 from ..cheats.court import gains_nothing  # noqa: TID252  as above
+from . import waves
 from .affine import REFERENCE
 from .bench import report
 
@@ -24,17 +27,30 @@ GAINLESS = [case for case in CASES if case not in JUDGED]
 
 
 class Court:
-    """Judges the cheats by name; an honest kernel's timing serves every cheat beside it."""
+    """Judges the cheats by name; an honest kernel's timing serves every cheat beside it.
+
+    A cheat with a file of its own has a problem by the first word of its name; all others are one file's.
+    """
 
     def __init__(self, bench) -> None:
         self.bench = bench
-        self.problem = bench.problem(HALF_AS_LARGE, name="cheated")
-        sources = {case.name: SOURCE.replace("#define CHEAT 0", f"#define CHEAT {case.name}", 1) for case in CASES}
-        self.built = bench.build(self.problem, sources)
+        self.problems = {
+            word: bench.problem(waves.reference_of(word), name=word)
+            for word in waves.SHAPES
+            if any(case.name.startswith(word) for case in CASES)
+        }
+        self.cheated = bench.problem(HALF_AS_LARGE, name="cheated")
+        self.built: dict[str, tuple[Candidate, Build]] = {}
+        for problem in (*self.problems.values(), self.cheated):
+            sources = {case.name: _source(case.name) for case in CASES if self.problem_of(case.name) is problem}
+            self.built |= bench.build(problem, sources)
         self.timings: dict[str, Build | Verdict | Timing] = {}
 
+    def problem_of(self, name: str) -> DescribedTarget:
+        return self.problems.get(name.partition("_")[0], self.cheated)
+
     def judge(self, name: str, stage: Stage) -> Build | Verdict | Timing:
-        outcome = self.bench.judge(self.problem, *self.built[name], timed=stage is Stage.TIME)
+        outcome = self.bench.judge(self.problem_of(name), *self.built[name], timed=stage is Stage.TIME)
         slowdown = outcome.timing.clocks.get("renewal_slowdown") if outcome.timing else None
         speedup = outcome.timing.speedup if outcome.timing else None
         report("cheats", cheat=name, said=outcome.said(), speedup=speedup, renewal_slowdown=slowdown)
@@ -44,6 +60,12 @@ class Court:
         if again or name not in self.timings:
             self.timings[name] = self.judge(name, Stage.TIME)
         return self.timings[name]
+
+
+def _source(name: str) -> str:
+    if name in waves.names():
+        return waves.source_of(name)
+    return SOURCE.replace("#define CHEAT 0", f"#define CHEAT {name}", 1)
 
 
 @pytest.fixture(scope="module")

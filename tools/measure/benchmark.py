@@ -89,8 +89,8 @@ def time_candidate(
 ) -> Timing:
     """Return a candidate's time and its speedup over the reference, both from one alternating run.
 
-    A timing that cannot be trusted has a status and a reason instead of figures. `collect` brings the candidate's
-    outputs into the judge's memory, `request_s` is the usual cost of a request, `observe` gives a GPU's state.
+    One that cannot be trusted has a status and a reason instead of figures. `collect` brings the candidate's outputs into
+    the judge's memory, `request_s` is the usual cost of a request, `observe` gives a GPU's state.
 
     Raises whatever a side raises when it dies.
     """
@@ -107,7 +107,7 @@ def time_candidate(
         expect_idle(candidate, settings.idle_s)
         expect_consistent(ours, theirs)
         slowdown = slowdown_of(ours, theirs)
-        expect_drained(run.inspector.waits_s, slowdown)
+        expect_drained(slowdown, ours, theirs)
         timing = _timing(ours, theirs, measured, floor, slowdown)
         expect_prompt(ours)
     except Distrusted as fault:
@@ -155,7 +155,7 @@ def compare_sides(
         with faults_of(timed.contender):
             expect_idle(timed.side, settings.idle_s)
             timed.side.stop()
-    expect_drained(run.inspector.waits_s, slowdown_of(one, other))
+    expect_drained(slowdown_of(one, other), one, other)
     for timed, beside in ((one, other), (other, one)):
         with faults_of(timed.contender):
             expect_consistent(timed, beside)
@@ -248,11 +248,7 @@ class _Run:
                 return measured
 
     def expect_even(self) -> None:
-        """Check that neither side works ahead: see distrust.py.
-
-        Raises:
-            Distrusted: one does.
-        """
+        """Check that neither side works ahead (see distrust.py), or raise Distrusted."""
         for timed, other in self._foresighted():
             while len(timed.singles) < SINGLES:
                 self._block(timed, other, 1, is_single=True)
@@ -281,7 +277,7 @@ class _Run:
         if timed.is_tracked and not other.is_tracked:
             other.side.cont()  # the judge refills, and is the other side
         plan = self._planner.draw(calls)
-        timed.slowdowns.append(timed.renew(plan.order))
+        timed.prepare_block(plan, is_single=is_single)
         with faults_of(other.contender):
             other.side.stop()
         with faults_of(timed.contender):

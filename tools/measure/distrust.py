@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from ridgeline.tools.judge.messages import Check, FindUnasked, Idle, VerifyInputs
+from ridgeline.tools.judge.messages import Check, FindUnasked, VerifyInputs
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.machine.process_use import IDLE_SHARE, SPIN_S, cpu_seconds, thread_count
 from ridgeline.tools.measure.block_plan import BlockPlan
@@ -37,6 +37,9 @@ process it waits for a time slice of 1 to 2 ms. The median over all blocks decid
 RENEWAL_SLOWDOWN = 1.5
 """Work that waits on a GPU for the next block's inputs runs while the judge writes them, and takes time slices of the
 judge. On an H200 the renewals beside twenty honest kernels took 0.93 to 1.01 times the usual (docs/measurements.md)."""
+REFERENCE_SLOWDOWN = 1.5
+"""Work that a candidate left on a GPU runs beside the reference too, which then takes longer than before the candidate's
+first call."""
 STALE_ERROR = 10.0
 """Relative error below which a wrong timed output looks like another call's result; an unwritten one is far above."""
 UNASKED = 2
@@ -64,8 +67,6 @@ class Inspector:
     judge: JudgeProcess
     checks: int  # outputs compared after each block
     rng_seed: int | None = None  # which outputs are checked; None: unpredictable
-    waits_s: list[float] = field(default_factory=list)  # of the judge for the device, right after each block
-
     rng: random.Random = field(init=False)
 
     def __post_init__(self) -> None:
@@ -89,7 +90,6 @@ class Inspector:
         They are chosen now: nothing that a candidate could have read tells which.
         """
         chosen = self.with_telling(self.choose(plan.sets), timed.telling, plan.sets)
-        self.waits_s.append(self.judge.ask(Idle()).seconds)
         more = thread_count(timed.side.pid) - timed.threads
         if more > 0:
             raise Distrusted(
@@ -157,10 +157,11 @@ def slowdown_of(*sides: TimedSide) -> float:
     return max(median(timed.slowdowns) for timed in sides)
 
 
-def expect_drained(waits_s: Sequence[float], slowdown: float) -> None:
-    """Check that the judge was alone on the GPU right after blocks and before them.
+def expect_drained(slowdown: float, *sides: TimedSide) -> None:
+    """Check that the judge was alone on the GPU right after a candidate's blocks, and before all blocks.
 
-    `waits_s` are the judge's for the device right after blocks, `slowdown` is that of its renewals before them.
+    `slowdown` is that of its renewals before them. Each side's median wait counts alone: beside an honest side's waits
+    half of all would be short.
 
     Raises:
         Distrusted: the judge had to wait, or renewed contents more slowly than usual.
@@ -170,10 +171,30 @@ def expect_drained(waits_s: Sequence[float], slowdown: float) -> None:
             f"while the next block's inputs were written the GPU was {slowdown:.3g} x as slow as when it is alone: "
         )
         raise Distrusted(ReasonCode.BACKGROUND_WORK, reason + "work goes on between calls")
-    waited = median(waits_s)
-    if waited > BUSY_S:
-        reason = f"after a block the GPU was busy for {1e3 * waited:.3g} ms: work goes on after a call has returned"
-        raise Distrusted(ReasonCode.BACKGROUND_WORK, reason)
+    for timed in sides:
+        waited = median(timed.waits_s)
+        if waited > BUSY_S:
+            when = "after a block" if timed.is_tracked else "before a block of PyTorch's"
+            reason = f"{when} the GPU was busy for {1e3 * waited:.3g} ms: work goes on after a call has returned"
+            raise Distrusted(ReasonCode.BACKGROUND_WORK, reason)
+        if not timed.is_tracked:
+            _expect_undisturbed(timed)
+
+
+def _expect_undisturbed(reference: TimedSide) -> None:
+    """Check that the reference takes no longer a call on a GPU than in its warm-up, before the candidate's first call.
+
+    On a CPU other programs slow either down, and a stopped candidate cannot.
+
+    Raises:
+        Distrusted: it takes much longer.
+    """
+    if not TIMED_DEVICES[reference.judge.device_kind].has_own_clock:
+        return
+    call_s, usual_s = median(reference.per_call_s()), reference.usual_call_s
+    if call_s > REFERENCE_SLOWDOWN * usual_s + WITNESS_ABSOLUTE_S:
+        reason = f"PyTorch takes {1e3 * call_s:.4g} ms a call beside it, {1e3 * usual_s:.4g} ms before its first call: "
+        raise Distrusted(ReasonCode.BACKGROUND_WORK, reason + "work goes on after a call has returned")
 
 
 def expect_consistent(timed: TimedSide, other: TimedSide) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ridgeline.tools.judge.messages import Renew
+from ridgeline.tools.judge.messages import Idle, Renew
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.machine.gpu_state import GpuState
 from ridgeline.tools.machine.process_use import page_faults, waited_s
@@ -81,6 +81,7 @@ class TimedSide:
     blocks: list[Block] = field(default_factory=list)
     singles: list[Block] = field(default_factory=list)  # blocks of one call, which do not count: see `expect_even`
     slowdowns: list[float] = field(default_factory=list)  # before each block: see `renew`; 0 on a CPU
+    waits_s: list[float] = field(default_factory=list)  # of the judge for a GPU, beside blocks that count; 0 on a CPU
     telling: tuple[int, ...] = ()  # sets whose contents are a trial's since the last renewal
     observe: Callable[[], GpuState] = GpuState  # a GPU's state now; unknown on a CPU
 
@@ -114,16 +115,39 @@ class TimedSide:
         self.telling = renewed.telling
         return renewed.slowdown
 
+    def prepare_block(self, plan: BlockPlan, *, is_single: bool = False) -> None:
+        """Renew all contents; before a block of the reference, wait for the device too: nobody else may be at work."""
+        self.slowdowns.append(self.renew(plan.order))
+        if not self.is_tracked:
+            self._wait_for_device(is_single=is_single)
+
+    def _wait_for_device(self, *, is_single: bool) -> None:
+        """Note how long the judge waits for the device, for a block that counts.
+
+        Blocks of one call, in which work left behind gains nothing, would leave room in the median for others in which it
+        does.
+        """
+        seconds = self.judge.ask(Idle()).seconds
+        if not is_single:
+            self.waits_s.append(seconds)
+
     def run_block(self, plan: BlockPlan, *, is_single: bool = False) -> None:
-        """Time one block; it begins with the coldest set, the one that the renewal wrote first."""
+        """Time one block; it begins with the coldest set, the one that the renewal wrote first.
+
+        After a candidate's block the judge waits for the device at once: observing a GPU takes 1 ms, in which work that was
+        left behind would end unseen.
+        """
         faults, waited = page_faults(self.side.pid), waited_s(self.side.pid)
         took = self.side.loop(plan.sets)
+        faults, waited = page_faults(self.side.pid) - faults, waited_s(self.side.pid) - waited
+        if self.is_tracked:
+            self._wait_for_device(is_single=is_single)
         block = Block(
             calls=plan.calls,
             took=took,
-            page_faults=page_faults(self.side.pid) - faults,
+            page_faults=faults,
             gpu=self.observe(),
-            waited_s=waited_s(self.side.pid) - waited,
+            waited_s=waited,
         )
         (self.singles if is_single else self.blocks).append(block)
 

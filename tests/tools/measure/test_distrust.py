@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.tools.measure.answering import Answering
 
@@ -31,6 +33,11 @@ def side_of(per_call_s: float, *, own_share: float, latency_s: float, kind: Devi
     return timed
 
 
+def waiting(*waits_s: float, is_tracked: bool = True) -> TimedSide:
+    """Return a side beside whose blocks the judge waited so long for the GPU."""
+    return TimedSide(side=None, judge=Answering(n_sets=30), is_tracked=is_tracked, waits_s=list(waits_s))
+
+
 def test_clocks_that_differ_by_a_fifth_disagree() -> None:
     with pytest.raises(Distrusted, match="its own clock says 0.8 ms a call, the clock outside 1 ms"):
         expect_consistent(side_of(1e-3, own_share=0.8, latency_s=0), side_of(1e-3, own_share=1, latency_s=0))
@@ -51,23 +58,50 @@ def test_waiting_of_one_side_only_is_a_disagreement() -> None:
 
 
 def test_a_gpu_that_is_usually_busy_after_a_block_has_work_left_behind() -> None:
-    with pytest.raises(Distrusted, match="busy for 3 ms: work goes on") as raised:
-        expect_drained([3 * BUSY_S, 3 * BUSY_S, 0.0], slowdown=1.0)
+    side, other = waiting(3 * BUSY_S, 3 * BUSY_S, 0.0), waiting(50e-6, is_tracked=False)
+    with pytest.raises(Distrusted, match="after a block the GPU was busy for 3 ms: work goes on") as raised:
+        expect_drained(1.0, side, other)
     assert (raised.value.finding.status, raised.value.finding.code) == (Status.UNTRUSTED, ReasonCode.BACKGROUND_WORK)
 
 
 def test_a_single_wait_for_a_gpu_blames_nobody() -> None:
-    expect_drained([50e-6, 1.0, 50e-6], slowdown=1.0)
+    expect_drained(1.0, waiting(50e-6, 1.0, 50e-6))
+
+
+def test_a_gpu_that_is_usually_busy_before_pytorchs_blocks_slows_pytorch_down() -> None:
+    with pytest.raises(Distrusted, match="before a block of PyTorch's the GPU was busy for 2 ms"):
+        expect_drained(1.0, waiting(50e-6), waiting(2 * BUSY_S, 2 * BUSY_S, 50e-6, is_tracked=False))
+
+
+def test_an_honest_sides_waits_are_no_cover_for_another_sides() -> None:
+    with pytest.raises(Distrusted, match="busy for 2 ms"):
+        expect_drained(1.0, waiting(*[50e-6] * 9), waiting(*[2 * BUSY_S] * 5))
+
+
+def test_pytorch_that_is_slower_beside_a_candidate_than_before_it_is_disturbed() -> None:
+    side = side_of(1e-3, own_share=1, latency_s=0)
+    reference = replace(side, is_tracked=False, usual_call_s=0.6e-3, waits_s=[50e-6])
+    with pytest.raises(
+        Distrusted, match=r"PyTorch takes 1 ms a call beside it, 0\.6 ms before its first call"
+    ) as raised:
+        expect_drained(1.0, reference)
+    assert raised.value.finding.code is ReasonCode.BACKGROUND_WORK
+
+
+@pytest.mark.parametrize(("usual_s", "kind"), [(0.7e-3, DeviceKind.CUDA), (0.1e-3, DeviceKind.CPU)])
+def test_pytorch_in_its_usual_time_or_on_a_cpu_blames_nobody(usual_s: float, kind: DeviceKind) -> None:
+    side = side_of(1e-3, own_share=1, latency_s=0, kind=kind)
+    expect_drained(1.0, replace(side, is_tracked=False, usual_call_s=usual_s, waits_s=[50e-6]))
 
 
 def test_a_gpu_that_usually_works_while_contents_are_renewed_has_work_waiting() -> None:
     side, other = (side_of(1e-3, own_share=1, latency_s=0) for _ in range(2))
     side.slowdowns, other.slowdowns = [1.0, 1.9, 2.1], [1.0]
     with pytest.raises(Distrusted, match=r"1\.9 x as slow as when it is alone: work goes on between calls") as raised:
-        expect_drained([50e-6], slowdown_of(side, other))
+        expect_drained(slowdown_of(side, other), waiting(50e-6))
     assert (raised.value.finding.status, raised.value.finding.code) == (Status.UNTRUSTED, ReasonCode.BACKGROUND_WORK)
     side.slowdowns = [1.0, 1.1, 2.1]
-    expect_drained([50e-6], slowdown_of(other, side))
+    expect_drained(slowdown_of(other, side), waiting(50e-6))
 
 
 @pytest.mark.parametrize(

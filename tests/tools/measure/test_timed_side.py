@@ -6,8 +6,9 @@ from collections.abc import Sequence
 import pytest
 from tests.tools.measure.answering import Answering
 
-from ridgeline.tools.judge.messages import Renew
-from ridgeline.tools.judge.replies import Renewed
+from ridgeline.tools.judge.messages import Idle, Renew
+from ridgeline.tools.judge.replies import Idled, Renewed
+from ridgeline.tools.machine.gpu_state import GpuState
 from ridgeline.tools.measure.block_plan import BlockPlan
 from ridgeline.tools.measure.timed_side import Block, TimedSide, WarmUp
 from ridgeline.tools.runner.wire import LoopTime
@@ -21,10 +22,15 @@ class CountingJudge(Answering):
     def __init__(self) -> None:
         super().__init__(N_SETS)
         self.orders: list[tuple[int, ...]] = []
+        self.order: list[str] = []  # of waits and what else a test notes
 
     def renew(self, request: Renew) -> Renewed:
         self.orders.append(request.order)
         return Renewed(slowdown=0.0)
+
+    def idle(self, _request: Idle) -> Idled:
+        self.order.append("wait")
+        return Idled(seconds=0.5)
 
 
 class RecordingSide:
@@ -49,6 +55,30 @@ def test_a_block_calls_its_sets_in_the_order_in_which_they_were_written() -> Non
     assert judge.orders == [plan.order]
     assert side.loops == [(23, 22, 21, 20, 19, 18, 17), (23,)]
     assert [[b.calls for b in blocks] for blocks in (timed.blocks, timed.singles)] == [[7], [1]]
+
+
+def test_the_judge_waits_for_the_device_before_a_gpu_is_observed() -> None:
+    judge = CountingJudge()
+
+    def observe() -> GpuState:
+        judge.order.append("observe")
+        return GpuState()
+
+    timed = TimedSide(side=RecordingSide(), judge=judge, is_tracked=True, observe=observe)
+    timed.run_block(BlockPlan(order=tuple(range(N_SETS)), calls=2))
+    assert judge.order == ["wait", "observe"]
+
+
+@pytest.mark.parametrize("is_tracked", [True, False])
+def test_only_waits_beside_blocks_that_count_are_noted(is_tracked: bool) -> None:
+    judge = CountingJudge()
+    timed = TimedSide(side=RecordingSide(), judge=judge, is_tracked=is_tracked)
+    for calls in (1, 7, 1):
+        plan = BlockPlan(order=tuple(range(N_SETS)), calls=calls)
+        timed.prepare_block(plan, is_single=calls == 1)
+        timed.run_block(plan, is_single=calls == 1)
+    assert timed.waits_s == [0.5]
+    assert judge.order == ["wait"] * 3
 
 
 @pytest.mark.parametrize(("call_s", "most_s"), [(1.0, 3.0), (1.9, 5.7), (7.0, 14.0), (20.0, 20.0)])
