@@ -42,7 +42,7 @@ class Certificate:
     build: Build | None = None  # made again; see `built`
     verdict: Verdict | None = None
     sanitizer: Verdict | None = None
-    sanitizer_skipped: str = ""  # why this target has no sanitizer build
+    sanitizer_skipped: str = ""  # why no sanitizer could look at the winner, and what one needs
     sanitizers: Sanitizers | None = None  # that examined the winner, or would have
     audit: Audit | None = None
     timings: list[Timing] = field(default_factory=list)
@@ -139,7 +139,7 @@ class Certificate:
         )
 
     def label(self) -> None:
-        """Gather the labels of the verification, the timings, the audit, the winner's own work and other shapes."""
+        """Gather the labels of the verification, the timings, the audit, the sanitizers, own work and other shapes."""
         labels = [*(self.verdict.labels if self.verdict else ())]
         labels += [label for timing in self.timings for label in timing.labels]
         if self.audit is not None and self.audit.passed:
@@ -151,6 +151,8 @@ class Certificate:
             labels.append(Label.VENDOR_LIBRARY)
         if self.other_shapes is not None and self.other_shapes.is_specialised:
             labels.append(Label.SHAPE_SPECIALISED)
+        if self.sanitizer_skipped:
+            labels.append(Label.NOT_SANITIZED)
         self.labels = list(dict.fromkeys(labels))
 
     def to_json(self, failures: Sequence[FailedBefore], outcome: SearchOutcome) -> dict[str, Any]:

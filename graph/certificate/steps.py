@@ -46,6 +46,8 @@ logger = logging.getLogger(__name__)
 
 RETIMINGS = 3
 GPU_SPREAD = 0.03
+SANITIZE = "sanitize"
+"""The one required step that a machine may lack the tools for: it is skipped then, never passed."""
 LONGEST_BASELINES_S = 1800.0
 """Each of up to six compiled modes may take five minutes."""
 
@@ -88,6 +90,9 @@ async def certify_candidate(
         if step.name in certificate.not_done:
             _tell(standing, step, passed=None, detail=certificate.not_done[step.name])
             continue
+        if step.name == SANITIZE and certificate.sanitizer_skipped:
+            _tell(standing, step, passed=None, detail=certificate.sanitizer_skipped, skipped=True)
+            continue
         _tell(standing, step, passed=certificate.passed, detail=certificate.reason or detail)
         if not certificate.passed:
             break
@@ -119,7 +124,9 @@ async def _run(step: CertificateStep, context: SearchContext, certificate: Certi
         certificate.seconds[step.name] = time.monotonic() - started
 
 
-def _tell(standing: Standing, step: CertificateStep, *, passed: bool | None, detail: str = "") -> None:
+def _tell(
+    standing: Standing, step: CertificateStep, *, passed: bool | None, detail: str = "", skipped: bool = False
+) -> None:
     emit(
         {
             "event": "certify",
@@ -127,6 +134,7 @@ def _tell(standing: Standing, step: CertificateStep, *, passed: bool | None, det
             "step": step.name,
             "passed": passed,
             "detail": detail,
+            "skipped": skipped,
         }
     )
 
@@ -153,10 +161,10 @@ async def _verify(context: SearchContext, certificate: Certificate) -> None:
     certificate.finding = failure_of(verdict, "re-verification")
 
 
-async def _sanitize(context: SearchContext, certificate: Certificate) -> None:
+async def _sanitize(context: SearchContext, certificate: Certificate) -> str:
     """Run the winner under the device's sanitizers: compiled into a build of its own, or a tool over the very build.
 
-    Where there is no such build or run, the step is skipped and says why.
+    Where there is no such build or run, the step is skipped and says why. Returns what was left out of one that ran.
     """
     candidate, problem, build = certificate.standing.candidate, context.described, certificate.built
     certificate.sanitizers = problem.device.kind.sanitizers
@@ -164,24 +172,25 @@ async def _sanitize(context: SearchContext, certificate: Certificate) -> None:
         build = await context.engine.submit(CompileTask(problem=problem, candidate=candidate, sanitized=True))
     if _is_unsupported(build):
         certificate.sanitizer_skipped = build.reason
-        return
+        return ""
     if build.status is not Status.OK:
         certificate.finding = Finding(code=build.reason_code, reason=f"sanitizer build: {build.reason}")
-        return
+        return ""
     task = VerifyTask(
         problem=problem,
         candidate=candidate,
         build=build,
         purpose=Purpose.CERTIFY,
-        step="sanitize",
+        step=SANITIZE,
         sanitized=True,
     )
     verdict = await context.engine.submit(task)
     if _is_unsupported(verdict):
         certificate.sanitizer_skipped = verdict.reason
-        return
+        return ""
     certificate.sanitizer = verdict
     certificate.finding = failure_of(verdict, "sanitizers")
+    return verdict.reason if certificate.passed else ""
 
 
 def _is_unsupported(result: Build | Verdict) -> bool:
@@ -294,7 +303,7 @@ async def _other_shapes(context: SearchContext, certificate: Certificate) -> str
 CERTIFICATE_STEPS = (
     CertificateStep(name="build", run=_build),
     CertificateStep(name="verify", run=_verify),
-    CertificateStep(name="sanitize", run=_sanitize),
+    CertificateStep(name=SANITIZE, run=_sanitize),
     CertificateStep(name="time", run=_time),
     CertificateStep(name="baselines", run=_baselines, is_charged_whole=True),
     CertificateStep(name="audit", run=_audit),

@@ -105,8 +105,9 @@ class CertifyEvent(TypedDict):
     event: Literal["certify"]
     candidate_id: str
     step: str
-    passed: bool | None  # None while it runs, and of one that is not done, whose detail says why
+    passed: bool | None  # None while it runs, and of one that is not done or skipped, whose detail says why
     detail: NotRequired[str]
+    skipped: NotRequired[bool]  # this machine lacks what it needs
 
 
 class StoppedEvent(TypedDict):

@@ -11,7 +11,7 @@ from ridgeline.tools.profile.profiler import profile_candidate
 from ridgeline.tools.profile.under_tool import find_tool
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.results import OwnWork
-from ridgeline.tools.sandbox.rules import Confined, Tier
+from ridgeline.tools.sandbox.rules import Confined
 from ridgeline.tools.sandbox.sandbox import Sandbox
 
 from .bench import report
@@ -24,8 +24,8 @@ pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
 def work(sandbox: Sandbox, gpu: Device, runner: Confined, built: Callable[..., Built]) -> Callable[[str], OwnWork]:
     if find_tool("ncu") is None:
         pytest.skip("needs Nsight Compute (ncu)")
-    if sandbox.tier is not Tier.BUBBLEWRAP:
-        pytest.skip("needs sandbox tier A (bubblewrap)")
+    if reason := sandbox.reason_against_own_network():
+        pytest.skip(reason)
 
     def of(name: str) -> OwnWork:
         found = built(name, gpu)

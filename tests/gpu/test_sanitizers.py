@@ -7,7 +7,7 @@ import pytest
 from ridgeline.tools.profile.sanitizer import TOOLS, SanitizerReport, examine
 from ridgeline.tools.profile.under_tool import find_tool
 from ridgeline.tools.records.problem import Device
-from ridgeline.tools.sandbox.rules import Confined, Tier
+from ridgeline.tools.sandbox.rules import Confined
 from ridgeline.tools.sandbox.sandbox import Sandbox
 
 from .bench import report
@@ -22,8 +22,8 @@ def examined(
 ) -> Callable[..., SanitizerReport]:
     if find_tool("compute-sanitizer") is None:
         pytest.skip("needs compute-sanitizer")
-    if sandbox.tier is not Tier.BUBBLEWRAP:
-        pytest.skip("needs sandbox tier A (bubblewrap)")
+    if reason := sandbox.reason_against_own_network():
+        pytest.skip(reason)
 
     def of(name: str, *tools: str) -> SanitizerReport:
         found = examine(

@@ -7,19 +7,23 @@ import os
 import stat
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ridgeline.tools.machine.gpus import device_nodes
+from ridgeline.tools.profile.gpu_counters import count_kernels
+from ridgeline.tools.profile.sanitizer import TOOLS, examine
+from ridgeline.tools.profile.under_tool import find_tool
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.vocabulary import Label
 from ridgeline.tools.sandbox.sandbox import Confined, Tier, reason_against
 
 from .affine import REFERENCE, with_defect
 from .bench import Bench, opened, report
+from .conftest import SIGNATURE, Built
 from .test_judge_on_gpu import DEFECTS, R, S
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
@@ -50,18 +54,27 @@ def tier_b(gpu: Device, bench: Bench, tmp_path_factory: pytest.TempPathFactory) 
     made.evaluator.close()
 
 
+@pytest.fixture
+def watched(tier_b: Bench, gpu: Device, built: Callable[..., Built]) -> Callable[..., Built]:
+    if reason := tier_b.sandbox.reason_against_own_network():
+        pytest.skip(reason)
+    if find_tool("compute-sanitizer") is None:
+        pytest.skip("needs compute-sanitizer")
+    return lambda name: built(name, gpu)
+
+
 @pytest.fixture(scope="module")
 def problem(tier_b):
     return tier_b.problem(REFERENCE)
 
 
 @pytest.fixture(scope="module")
-def built(tier_b, problem):
+def judged(tier_b, problem):
     return tier_b.build(problem, {name: with_defect(name) for name in ("HONEST", "ILLEGAL")})
 
 
-def test_an_honest_kernel_is_verified_and_timed(tier_b, problem, built) -> None:
-    outcome = tier_b.judge(problem, *built["HONEST"])
+def test_an_honest_kernel_is_verified_and_timed(tier_b, problem, judged) -> None:
+    outcome = tier_b.judge(problem, *judged["HONEST"])
     assert outcome.last.status is S.OK, outcome.said()
     assert outcome.verdict is not None and outcome.timing is not None
     assert outcome.verdict.sandbox_tier == "B"
@@ -69,11 +82,35 @@ def test_an_honest_kernel_is_verified_and_timed(tier_b, problem, built) -> None:
     report("tier_b_honest", median_ms=outcome.timing.median_ms, reference_ms=outcome.timing.reference_ms)
 
 
-def test_an_illegal_address_is_told_and_leaves_the_next_kernel_unharmed(tier_b, problem, built) -> None:
-    outcome = tier_b.judge(problem, *built["ILLEGAL"])
+def test_an_illegal_address_is_told_and_leaves_the_next_kernel_unharmed(tier_b, problem, judged) -> None:
+    outcome = tier_b.judge(problem, *judged["ILLEGAL"])
     assert (outcome.last.status, outcome.last.reason_code) == DEFECTS["ILLEGAL"][:2] == (S.RUNTIME_ERROR, R.CUDA_ERROR)
-    after = tier_b.judge(problem, *built["HONEST"], timed=False)
+    after = tier_b.judge(problem, *judged["HONEST"], timed=False)
     assert after.last.status is S.OK, after.said()
+
+
+def test_memcheck_finds_a_planted_write_out_of_bounds(
+    tier_b, gpu: Device, runner: Confined, watched: Callable[..., Built]
+) -> None:
+    library = watched("out_of_bounds").library
+    found = examine(runner, signature=SIGNATURE, library=library, sandbox=tier_b.sandbox, tools=("memcheck",))
+    report("tier_b_memcheck", reason=found.reason, skipped=found.skipped)
+    assert found.reason.startswith("memcheck: Invalid __global__ write of size 4 bytes"), found
+
+
+def test_an_honest_kernel_passes_every_tool(tier_b, runner: Confined, watched: Callable[..., Built]) -> None:
+    found = examine(runner, signature=SIGNATURE, library=watched("honest").library, sandbox=tier_b.sandbox)
+    report("tier_b_sanitizers", clean_tools=found.clean_tools, skipped=found.skipped)
+    assert found.clean_tools == TOOLS, found
+
+
+def test_the_counters_come_back(tier_b, runner: Confined, watched: Callable[..., Built]) -> None:
+    if find_tool("ncu") is None:
+        pytest.skip("needs Nsight Compute (ncu)")
+    library = watched("honest").library
+    launches, reason = count_kernels(runner, signature=SIGNATURE, library=library, sandbox=tier_b.sandbox)
+    report("tier_b_counters", launches=[launch.name for launch in launches], reason=reason)
+    assert launches and launches[0].dram_bytes > 0, reason
 
 
 def test_a_runner_opens_its_gpus_nodes_and_neither_others_nor_the_home_folder(

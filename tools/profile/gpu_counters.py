@@ -105,7 +105,7 @@ def count_kernels(
     tool = find_tool("ncu")
     if tool is None:
         return (), "no hardware counters: Nsight Compute (ncu) is not installed"
-    reason = reason_against(sandbox.tier, runner)
+    reason = reason_against(sandbox, runner)
     if reason or runner is None:
         return (), f"no hardware counters: ncu {reason}"
     wanted = METRICS

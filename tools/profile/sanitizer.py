@@ -26,6 +26,7 @@ from ridgeline.tools.sandbox.sandbox import Sandbox
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 FOUND_EXIT_CODE = 86
 """compute-sanitizer's exit status for findings, as its options set it; the host never exits with it."""
+NOT_INSTALLED = "compute-sanitizer is not installed: install the CUDA toolkit's, or put its folder into PATH"
 MOST_FINDINGS = 8
 _MOST_READ = 200
 """Most findings that are told apart; the lines are a program's own text."""
@@ -92,8 +93,8 @@ def examine(
     """
     found = find_tool("compute-sanitizer")
     if found is None:
-        return SanitizerReport(skipped="compute-sanitizer is not installed (CUDA toolkit)")
-    reason = reason_against(sandbox.tier, runner)
+        return SanitizerReport(skipped=NOT_INSTALLED)
+    reason = reason_against(sandbox, runner)
     if reason or runner is None:
         return SanitizerReport(skipped=f"compute-sanitizer {reason}")
     examinations = []

@@ -2,8 +2,7 @@
 
 The native host's mode `--alone SETUP_FILE` fills inputs of its own with random numbers, calls the candidate three times
 and exits with 0. Nothing is judged or timed there, and no memory of the judge is in reach. Tool and candidate are confined
-together, as a runner is. They talk over sockets, which only tier A can allow: there the two have a network of their
-own without any other process.
+together, as a runner is. They talk over sockets, which reach nobody but the two (docs/sandbox.md).
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ from ridgeline.tools.records.problem import ArgSpec, Signature
 from ridgeline.tools.records.vocabulary import ArgKind, Role
 from ridgeline.tools.runner.start import argument_lines
 from ridgeline.tools.runner.wire import FIRST_REGION, RegionLine, Setup
-from ridgeline.tools.sandbox.rules import Confined, Limits, Tier
+from ridgeline.tools.sandbox.rules import Confined, Limits
+from ridgeline.tools.sandbox.sandbox import Sandbox
 
 CALLS = 3
 """Calls of the candidate in the alone mode."""
-NEEDS_TIER_A = "needs sandbox tier A (bubblewrap), where a tool and what it watches may talk to each other"
 _ALIGNMENT = 256
 _WORKSPACE_BYTES = 4 << 30
 _SETUP = "setup.txt"
@@ -95,11 +94,11 @@ def watched(
     )
 
 
-def reason_against(tier: Tier, runner: Confined | None) -> str:
+def reason_against(sandbox: Sandbox, runner: Confined | None) -> str:
     """Return why no tool can watch a candidate here, or ""."""
     if runner is None:
         return "there is no way to run the candidate alone"
-    return "" if tier is Tier.BUBBLEWRAP else NEEDS_TIER_A
+    return sandbox.reason_against_own_network()
 
 
 def _with_room(limits: Limits) -> Limits:

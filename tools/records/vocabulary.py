@@ -158,6 +158,7 @@ class Label(StrEnum):
     NOT_VARIED = "not_varied"
     PARAMETER_WITHOUT_EFFECT = "parameter_without_effect"
     VENDOR_LIBRARY = "vendor_library"
+    NOT_SANITIZED = "not_sanitized"
 
 
 class PrecisionClass(StrEnum):

@@ -32,6 +32,15 @@ def no_bubblewrap() -> str:
     return f"bubblewrap not installed: {_INSTALL_BUBBLEWRAP}"
 
 
+def own_network_advice(yama: Path = Path("/proc/sys/kernel/yama/ptrace_scope")) -> str:
+    """Return how a tool that watches a candidate gets sockets that reach the candidate alone."""
+    if yama.exists() and yama.read_text().strip() not in ("0", "1"):
+        return "sysctl -w kernel.yama.ptrace_scope=1, or sandbox tier A (bubblewrap)"
+    return (
+        "sandbox tier A (bubblewrap) can, and tier B on Linux 5.14 or newer where nothing else supervises system calls"
+    )
+
+
 def bubblewrap_advice(program: str, settings: Path = Path("/proc/sys")) -> str:
     """Return why bubblewrap fails here, with a remedy, in parentheses; "" when no reason is known."""
     version = _version(_said(program, "--version"))

@@ -99,7 +99,7 @@ def _rules_inside(confined: Confined) -> list[str]:
     writable = ["/tmp", "/dev/shm", *([confined.workdir] if confined.workdir else [])]
     devices = [*_DEV_READ, *_DEV_WRITE, *confined.devices]
     rules = ["--namespaced", *_each("--read", ["/"]), *_each("--write", writable), *_each("--device", devices)]
-    # In tier A the network namespace holds a loopback interface and this command alone; B and C share the machine's.
+    # The network namespace holds a loopback interface and this command alone.
     rules += ["--own-network"] if confined.own_network else []
     return [*rules, *_behaviour(confined, "/tmp")]
 
@@ -108,8 +108,11 @@ def _rules_outside(confined: Confined, readable: list[Path], tier: Tier) -> list
     reads = [*_SYSTEM, *_MACHINE, *_PROC, *(_PROC_OF_DEVICES if confined.devices else ()), *_DEV_READ, *readable]
     writable = [confined.workdir] if confined.workdir else []
     rules = [*_each("--read", reads), *_each("--write", writable), *_each("--device", [*_DEV_WRITE, *confined.devices])]
-    unsafe = ["--unsafe"] if tier is Tier.NONE else []
-    return [*rules, *unsafe, *_behaviour(confined, str(confined.workdir or "/nonexistent"))]
+    if tier is Tier.NONE:
+        rules.append("--unsafe")
+    elif confined.own_network:
+        rules.append("--own-network")  # the machine's, of which the guard lets this command reach its own sockets alone
+    return [*rules, *_behaviour(confined, str(confined.workdir or "/nonexistent"))]
 
 
 def _behaviour(confined: Confined, temporary: str) -> list[str]:

@@ -65,7 +65,7 @@ class Confined:
     devices: tuple[str, ...] = ()
     limits: Limits = Limits()
     allow_processes: bool = False  # a builder: True; a runner: threads only, and no second exec
-    own_network: bool = False  # sockets between its own processes, for a tool that watches a candidate; tier A only
+    own_network: bool = False  # sockets between its own processes, for a tool that watches a candidate
     cpus: tuple[int, ...] = ()  # pinned to these cores when given
 
     def environment(self, temporary: str) -> dict[str, str]:

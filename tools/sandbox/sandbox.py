@@ -22,7 +22,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ridgeline.tools.errors import EngineError, SandboxError
-from ridgeline.tools.sandbox.advice import bubblewrap_advice, landlock_advice, no_bubblewrap
+from ridgeline.tools.sandbox.advice import bubblewrap_advice, landlock_advice, no_bubblewrap, own_network_advice
 from ridgeline.tools.sandbox.argv import confined_argv
 from ridgeline.tools.sandbox.launcher import build_launcher
 from ridgeline.tools.sandbox.process import ExitStatus, SandboxedProcess, Stream, launch
@@ -50,7 +50,7 @@ class Sandbox:
 
     def __init__(self, tier: Tier, *, launcher: Path | None = None) -> None:
         self.tier = tier
-        self._launcher = launcher or build_launcher()
+        self.launcher = launcher or build_launcher()
 
     def argv(self, confined: Confined, *, report_fd: int | None = None) -> list[str]:
         """Return a command line for others to start (ninja): confined and watched, its ending explained on stderr.
@@ -59,7 +59,7 @@ class Sandbox:
         A confined command may end with any of these itself. Whoever starts the command line can pass a file as
         `report_fd`: only the sandbox writes there, and `parse_status` reads it.
         """
-        return confined_argv(self.tier, self._launcher, _resolved(confined), report_fd=report_fd)
+        return confined_argv(self.tier, self.launcher, _resolved(confined), report_fd=report_fd)
 
     def start(
         self,
@@ -84,7 +84,7 @@ class Sandbox:
         with guards:
             # Above every number inside: a renumbered descriptor must not take its place.
             guards_fd = fcntl.fcntl(guards, fcntl.F_DUPFD_CLOEXEC, 100)
-        argv = confined_argv(self.tier, self._launcher, resolved, status_fd=guards_fd, descriptors=numbers)
+        argv = confined_argv(self.tier, self.launcher, resolved, status_fd=guards_fd, descriptors=numbers)
         passed = [*numbers.values()] if numbers else [*pass_fds]
         return launch(argv, ours=ours, guards_fd=guards_fd, pass_fds=passed, stdin=stdin, stdout=stdout, stderr=stderr)
 
@@ -97,6 +97,27 @@ class Sandbox:
             ended = process.wait()
             output.seek(0)
             return ended, output.read().decode(errors="replace")
+
+    def reason_against_own_network(self) -> str:
+        """Return "" where a command's processes can talk to each other and to nobody else, else why not."""
+        return _reason_against_own_network(self.tier, self.launcher)
+
+
+@lru_cache(maxsize=8)
+def _reason_against_own_network(tier: Tier, launcher: Path) -> str:
+    """Try it out: a program calls itself, over the loopback interface and under an abstract name."""
+    if tier is Tier.NONE:
+        return "needs a sandbox"
+    talk = Confined(command=(str(launcher), "talk"), readable=(launcher,), own_network=True, allow_processes=True)
+    try:
+        ended, said = Sandbox(tier, launcher=launcher).run(talk)
+    except EngineError as error:
+        said = str(error)
+    else:
+        if ended.is_success and said == "talked\n":
+            return ""
+        said = said.strip() or ended.message
+    return f"needs sockets of its own, which sandbox tier {tier} cannot give it here ({said}): {own_network_advice()}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -134,6 +134,7 @@ def _sandbox() -> Iterator[Check]:
         remedy=report.advice,
     )
     yield _python_inside(report.tier)
+    yield _tools_inside(report.tier)
 
 
 def _python_inside(tier: Tier) -> Check:
@@ -149,6 +150,22 @@ def _python_inside(tier: Tier) -> Check:
         is_fine=not fault,
         detail=fault or "the sandbox runs it, for interfaces torch and module",
         remedy=python_advice(python_paths()) if fault else "",
+        is_needed=False,
+    )
+
+
+def _tools_inside(tier: Tier) -> Check:
+    """Try what compute-sanitizer and Nsight Compute need of the sandbox; a CPU's problems need neither."""
+    try:
+        reason = Sandbox(tier).reason_against_own_network()
+    except RidgelineError as error:
+        reason = str(error)
+    return Check(
+        item="tools inside",
+        is_fine=not reason,
+        detail=f"a GPU's sanitizer and profiler: {reason}"
+        if reason
+        else "a GPU's sanitizer and profiler can watch a kernel",
         is_needed=False,
     )
 

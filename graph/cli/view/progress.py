@@ -143,8 +143,10 @@ def plain_line(event: Mapping[str, Any], board: Board) -> str:
 
 
 def _step_words(event: Mapping[str, Any]) -> str:
-    """Return a certificate's step and how far it is: what it does, what it found, or why it failed."""
+    """Return a certificate's step and how far it is: what it does, what it found, or why it failed or was skipped."""
     step, detail = event["step"], event.get("detail") or ""
+    if event.get("skipped"):
+        return f"{step} skipped: {detail}"
     if event["passed"] is None and detail:
         return f"{step} not done ({detail})"
     if event["passed"] is None:

@@ -19,7 +19,7 @@ from ridgeline.graph.nodes.certify import certify
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.results import Build, OwnWork
-from ridgeline.tools.records.vocabulary import DeviceKind, Purpose, ReasonCode, Status
+from ridgeline.tools.records.vocabulary import DeviceKind, Label, Purpose, ReasonCode, Status
 
 
 async def certificate_of(search: Search, engine: MemoryEngine | None = None, **settings: Any) -> dict[str, Any]:
@@ -249,6 +249,13 @@ async def test_sanitizer_step_that_an_interface_does_not_have_is_skipped_and_sai
     certificate = search.archive.certificate()
     assert certificate is not None and certificate["sanitizer"]["verdict"] is None
     assert certificate["sanitizer"]["skipped"] == "an extension of torch has no sanitizer build"
+    assert certificate["labels"] == [Label.NOT_SANITIZED]
+    jsonschema.validate(certificate, read_schema("certificate"), cls=jsonschema.Draft202012Validator)
+    told = [(e["passed"], e["skipped"], e["detail"]) for e in search.events_named("certify") if e["step"] == "sanitize"]
+    assert told == [(None, False, ""), (None, True, "an extension of torch has no sanitizer build")]
+    assert build_result(search.archive)["best"]["labels"] == [Label.NOT_SANITIZED]
+    rows = dict(certificate_rows(certificate))
+    assert rows["sanitizers (address,undefined)"] == "skipped: an extension of torch has no sanitizer build"
 
 
 async def test_gpu_winner_is_sanitized_in_its_own_build(search: Search) -> None:
@@ -260,6 +267,20 @@ async def test_gpu_winner_is_sanitized_in_its_own_build(search: Search) -> None:
     certificate = search.archive.certificate()
     assert certificate is not None and certificate["sanitizer"]["build"] == "compute-sanitizer"
     assert certificate["sanitizer"]["verdict"]["status"] == "ok"
+
+
+async def test_sanitizers_of_which_some_were_left_out_name_them(search: Search) -> None:
+    class Partly(MemoryEngine):
+        def _verify(self, task: Any) -> Any:
+            verdict = super()._verify(task)
+            return dataclasses.replace(verdict, reason="without racecheck: timed out") if task.sanitized else verdict
+
+    search.engine = Partly()
+    assert (await search.run(search.context(rounds=1)))["certified"]
+    ends = [e for e in search.events_named("certify") if e["step"] == "sanitize"]
+    assert (ends[-1]["passed"], ends[-1]["detail"]) == (True, "without racecheck: timed out")
+    certificate = search.archive.certificate()
+    assert certificate is not None and certificate["labels"] == []
 
 
 async def test_seed_that_does_not_build_again_costs_only_the_comparison(search: Search) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from ridgeline.tools.profile.sanitizer import (
     FOUND_EXIT_CODE,
+    NOT_INSTALLED,
     Examination,
     SanitizerReport,
     conclude,
@@ -128,7 +129,7 @@ def test_verdict_is_ok_refused_or_runtime_error() -> None:
 def test_without_compute_sanitizer_the_step_is_skipped_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ridgeline.tools.profile.sanitizer.find_tool", lambda _: None)
     report = examine(None, signature=None, library=None, sandbox=None)  # type: ignore[arg-type]  # nothing is run
-    assert report.skipped == "compute-sanitizer is not installed (CUDA toolkit)"
+    assert report.skipped == NOT_INSTALLED
 
 
 def test_each_tool_is_asked_for_by_name() -> None:

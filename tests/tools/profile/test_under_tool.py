@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from ridgeline.tools.profile.under_tool import (
-    NEEDS_TIER_A,
     WatchingTool,
     alone_setup,
     find_tool,
@@ -16,6 +15,7 @@ from ridgeline.tools.profile.under_tool import (
 from ridgeline.tools.records.problem import ArgSpec, Signature
 from ridgeline.tools.records.vocabulary import ArgKind, Role
 from ridgeline.tools.sandbox.rules import Confined, Tier
+from ridgeline.tools.sandbox.sandbox import Sandbox
 
 SIGNATURE = Signature(
     args=(
@@ -58,11 +58,14 @@ def test_watched_candidate_keeps_its_devices_and_gets_a_network_of_its_own(tmp_p
     assert "library /cache/build/kernel.so" in (tmp_path / "setup.txt").read_text()
 
 
-def test_only_tier_a_lets_a_tool_watch() -> None:
+def test_a_tool_watches_in_every_tier_that_gives_it_sockets_of_its_own(each_tier: Tier) -> None:
     runner = Confined(command=("/host",))
-    assert reason_against(Tier.BUBBLEWRAP, runner) == ""
-    assert reason_against(Tier.LANDLOCK, runner) == NEEDS_TIER_A
-    assert "no way to run" in reason_against(Tier.BUBBLEWRAP, None)
+    assert reason_against(Sandbox(each_tier), runner) == ""
+    assert "no way to run" in reason_against(Sandbox(each_tier), None)
+
+
+def test_no_tool_watches_without_a_sandbox(tmp_path: Path) -> None:
+    assert reason_against(Sandbox(Tier.NONE, launcher=tmp_path), Confined(command=("/host",))) == "needs a sandbox"
 
 
 def test_tool_is_found_on_the_path_with_the_folder_it_really_lies_in(

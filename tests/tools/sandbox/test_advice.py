@@ -12,6 +12,7 @@ from ridgeline.tools.sandbox.advice import (
     closed_folders,
     landlock_advice,
     no_bubblewrap,
+    own_network_advice,
     python_advice,
 )
 from ridgeline.tools.sandbox.rules import Tier
@@ -20,6 +21,15 @@ from ridgeline.tools.sandbox.rules import Tier
 @pytest.fixture
 def bwrap(tmp_path: Path) -> Path:
     return tmp_path / "bwrap"
+
+
+@pytest.mark.parametrize(
+    ("scope", "remedy"), [("2", "sysctl -w kernel.yama.ptrace_scope=1"), ("1", "Linux 5.14 or newer")]
+)
+def test_a_tool_without_sockets_of_its_own_is_told_how_it_gets_them(tmp_path: Path, scope: str, remedy: str) -> None:
+    (tmp_path / "ptrace_scope").write_text(f"{scope}\n")
+    assert remedy in own_network_advice(tmp_path / "ptrace_scope")
+    assert "bubblewrap" in own_network_advice(tmp_path / "ptrace_scope")
 
 
 def says(program: Path, version: str) -> str:

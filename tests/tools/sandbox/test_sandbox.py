@@ -6,7 +6,6 @@ import os
 import select
 import shlex
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -397,28 +396,3 @@ def test_bubblewraps_own_words_are_the_reason(open_path: Path, monkeypatch: pyte
     bwrap.chmod(0o755)
     monkeypatch.setenv("PATH", f"{open_path}:{os.environ['PATH']}")
     assert "No permissions to create a new namespace" in reason_against(Tier.BUBBLEWRAP)
-
-
-TALK = """
-import socket, sys, threading
-server = socket.create_server(("127.0.0.1", 0))
-threading.Thread(target=lambda: server.accept()[0].sendall(b"hello"), daemon=True).start()
-print(socket.create_connection(server.getsockname(), timeout=5).recv(5).decode())
-try:
-    socket.create_connection(("127.0.0.1", int(sys.argv[1])), timeout=2)
-    print("outside")
-except OSError as error:
-    print("alone")
-"""
-
-
-def test_a_network_of_its_own_reaches_nobody_outside_and_exists_in_tier_a_only(sandbox: Sandbox) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = str(listener.getsockname()[1])
-        command = (sys.executable, "-c", TALK, port)
-        ended, printed = sandbox.run(Confined(command=command, readable=python_paths(), own_network=True))
-    if sandbox.tier is Tier.BUBBLEWRAP:
-        assert (ended.is_success, printed) == (True, "hello\nalone\n")
-    else:
-        assert not ended.is_success
-        assert "hello" not in printed and "outside" not in printed

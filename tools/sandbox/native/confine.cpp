@@ -13,7 +13,6 @@
 // guards watch each other, both subreapers: when one is killed, the other ends the tree.
 
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -25,7 +24,6 @@
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,16 +31,21 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "confine_enter.h"
+#include "confine_handover.h"
 #include "confine_landlock.h"
 #include "confine_options.h"
+#include "confine_probe.h"
+#include "confine_relay.h"
 #include "confine_report.h"
 #include "confine_seccomp.h"
 #include "confine_tree.h"
+#include "confine_watch.h"
 
 namespace confine {
 
@@ -84,7 +87,10 @@ void pin(const Options& o) {
   if (sched_setaffinity(0, sizeof set, &set) != 0) fail(o, "cannot pin to", "the given cores");
 }
 
-[[noreturn]] void become_command(Options& o, uint64_t processes_of_uid) {
+// Tier B's command with a network of its own.
+bool is_relayed(const Options& o) { return o.own_network && !o.namespaced; }
+
+[[noreturn]] void become_command(Options& o, uint64_t processes_of_uid, int guards_fd) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -105,75 +111,21 @@ void pin(const Options& o) {
   Calls calls;
   calls.uses_devices = o.uses_devices;
   calls.own_network = o.own_network && o.namespaced;
+  calls.is_relayed = is_relayed(o);
   calls.shares_files = !o.namespaced;
   calls.truncates_freely = !o.namespaced && abi < 3;
   calls.only_target = o.namespaced || abi >= 6 ? 0 : getpid();
   calls.shares_memory = !o.threads_only || o.uses_devices;
   calls.program_fd = o.threads_only ? program : -1;
-  if (!forbid_system_calls(calls) && !o.unsafe) fail(o, "cannot apply", "seccomp");
+  int listener = -1;
+  if (!forbid_system_calls(calls, listener) && !o.unsafe) fail(o, "cannot apply", "seccomp");
+  if (is_relayed(o) && !give_descriptor(guards_fd, listener)) fail(o, "cannot hand over", "its sockets");
   if (o.threads_only) syscall(SYS_execveat, program, "", o.command.data(), o.environment.data(), AT_EMPTY_PATH);
   else execve(o.command[0], o.command.data(), o.environment.data());
   fail(o, "cannot execute", o.command[0], kNotExecuted);
 }
 
 // ---- guard: the supervisor ------------------------------------------------------------------------------------------
-
-double now_s() {
-  timespec t{};
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
-
-// Shared memory behind inherited descriptors counts as the parent's, not as the command's.
-uint64_t inherited_bytes() {
-  uint64_t total = 0;
-  for (int fd = 3; fd < 1024; ++fd) {
-    struct stat info;
-    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) total += static_cast<uint64_t>(info.st_size);
-  }
-  return total;
-}
-
-class Watch {
- public:
-  explicit Watch(const Options& o) : o_(o), started_s_(now_s()), inherited_(inherited_bytes()) {}
-
-  void begin(pid_t child) { child_ = child; }
-
-  // "" while all is well, otherwise the name of the limit that was passed.
-  const char* look() {
-    if (o_.wall_s > 0 && now_s() - started_s_ > o_.wall_s) return "wall";
-    const std::vector<pid_t> family = o_.threads_only ? std::vector<pid_t>{child_} : children_of(getpid());
-    const Usage usage = usage_of(family);
-    const uint64_t own_shared = usage.shared_bytes > inherited_ ? usage.shared_bytes - inherited_ : 0;
-    const uint64_t memory = usage.anonymous_bytes + own_shared;
-    if (memory > peak_bytes_) peak_bytes_ = memory;
-    if (o_.memory_bytes != 0 && memory > o_.memory_bytes) return "memory";
-    if (o_.processes != 0 && usage.threads > o_.processes) return "processes";
-    return disk_is_full(family) ? "disk" : "";
-  }
-
-  uint64_t peak_bytes() const { return peak_bytes_; }
-
-  double seconds_left() const { return o_.wall_s > 0 ? std::max(0.0, o_.wall_s - (now_s() - started_s_)) : 3600; }
-
- private:
-  // A walk takes time from the command: at most a tenth of the time since the last walk.
-  bool disk_is_full(const std::vector<pid_t>& family) {
-    const double began_s = now_s();
-    if (o_.workdir.empty() || o_.disk_bytes == 0 || began_s < next_walk_s_) return false;
-    uint64_t entries = 100000;
-    const uint64_t listed = bytes_below(AT_FDCWD, o_.workdir.c_str(), 64, entries);
-    const uint64_t deleted = bytes_deleted_but_open(family);
-    next_walk_s_ = now_s() + 10 * (now_s() - began_s);
-    return listed + deleted > o_.disk_bytes + inherited_;
-  }
-
-  const Options& o_;
-  pid_t child_ = 0;
-  double started_s_, next_walk_s_ = 0;
-  uint64_t inherited_, peak_bytes_ = 0;
-};
 
 struct Ending {
   int wait_status = 0;
@@ -185,14 +137,22 @@ struct Ending {
 // between. A builder is not timed, and its many processes grow faster.
 constexpr int kRunnerTickMs = 100, kBuilderTickMs = 50;
 
+// A connection that could not be made at once is tried again after this time.
+constexpr int kConnectionTickMs = 2;
+
 // Waits for the end of `child`, for a limit, or for the parent (or the other guard) to hang up.
-Ending supervise(const Options& o, pid_t child, int children_fd, int partner_fd, Watch& watch) {
+Ending supervise(const Options& o, pid_t child, int children_fd, int partner_fd, Watch& watch, Relay* relay) {
   Ending ending;
   int tick_ms = 10;
-  for (;;) {
-    pollfd waited[] = {{children_fd, POLLIN, 0}, {o.status_fd, POLLIN, 0}, {partner_fd, POLLIN, 0}};
-    poll(waited, 3, std::min(tick_ms, 1 + static_cast<int>(1000 * watch.seconds_left())));
+  int relay_fd = relay != nullptr ? relay->descriptor() : -1;
+  for (double next_look_s = 0;;) {
+    pollfd waited[] = {
+        {children_fd, POLLIN, 0}, {o.status_fd, POLLIN, 0}, {partner_fd, POLLIN, 0}, {relay_fd, POLLIN, 0}};
+    if (relay != nullptr && relay->has_waiting()) tick_ms = kConnectionTickMs;
+    poll(waited, 4, std::min(tick_ms, 1 + static_cast<int>(1000 * watch.seconds_left())));
     tick_ms = o.threads_only ? kRunnerTickMs : kBuilderTickMs;
+    if (relay != nullptr) relay->serve();
+    if ((waited[3].revents & (POLLHUP | POLLERR)) != 0) relay_fd = -1;  // nobody is left to hand anything over
     signalfd_siginfo drained;
     while (read(children_fd, &drained, sizeof drained) > 0) {
     }
@@ -201,7 +161,10 @@ Ending supervise(const Options& o, pid_t child, int children_fd, int partner_fd,
       if (pid == child) ending.wait_status = status, ending.ended_itself = true;
     if (ending.ended_itself) return ending;
     if (waited[1].revents != 0 || waited[2].revents != 0) ending.limit = "stopped";
-    if (*ending.limit == 0) ending.limit = watch.look();
+    if (*ending.limit == 0 && now_s() >= next_look_s) {
+      ending.limit = watch.look();
+      if (relay != nullptr) next_look_s = now_s() + 1e-3 * kBuilderTickMs;
+    }
     if (*ending.limit != 0) return ending;
   }
 }
@@ -254,6 +217,14 @@ void close_inherited(const std::set<int>& kept) {
     if (fd != STDERR_FILENO && kept.count(fd) == 0) close(fd);
 }
 
+// The guard of a relayed command becomes its user: to read a process of the same user that it started needs neither
+// CAP_SYS_PTRACE, which containers lack, nor a ptrace_scope below 1. The other guard stays who it is.
+void become_peer(Options& o) {
+  drop_to(o);
+  prctl(PR_SET_DUMPABLE, 0);  // which a new user may set back
+  o.uid = o.gid = -1;
+}
+
 [[noreturn]] void guard_tree(Options& o, int partner_fd) {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   prctl(PR_SET_DUMPABLE, 0);
@@ -262,14 +233,19 @@ void close_inherited(const std::set<int>& kept) {
   sigaddset(&children, SIGCHLD);
   sigprocmask(SIG_BLOCK, &children, nullptr);
   const int children_fd = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (is_relayed(o)) become_peer(o);
   Watch watch(o);
   const uint64_t processes_of_uid = processes_of(o);
+  int handed[2] = {-1, -1};
+  if (is_relayed(o) && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, handed) != 0) fail(o, "cannot make", "sockets");
   const pid_t child = fork();
   if (child < 0) fail(o, "cannot", "fork");
-  if (child == 0) become_command(o, processes_of_uid);
+  if (child == 0) become_command(o, processes_of_uid, handed[1]);
   watch.begin(child);
-  close_inherited({o.status_fd, o.report_fd, children_fd, partner_fd});
-  const Ending ending = supervise(o, child, children_fd, partner_fd, watch);
+  close_inherited({o.status_fd, o.report_fd, children_fd, partner_fd, handed[0]});
+  std::optional<Relay> relay;
+  if (is_relayed(o)) relay.emplace(o.workdir, take_descriptor(handed[0]));
+  const Ending ending = supervise(o, child, children_fd, partner_fd, watch, relay ? &*relay : nullptr);
   kill_descendants();
   report_ending(o, ending, watch.peak_bytes());
   std::_Exit(exit_code(ending));
@@ -304,28 +280,11 @@ void close_inherited(const std::set<int>& kept) {
   guard_twice(o);
 }
 
-// ---- probe ----------------------------------------------------------------------------------------------------------
-
-// `confine probe PORT FILE`, run confined: tries what the sandbox must prevent, and prints what succeeded.
-[[noreturn]] void probe(int argc, char** argv) {
-  if (argc != 4) usage("usage:", "confine probe PORT FILE");
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(std::atoi(argv[2])));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  if (fd >= 0 && connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) std::printf("connected ");
-  if (open(argv[3], O_RDONLY) >= 0) std::printf("read ");
-  if (fork() >= 0) std::printf("forked ");
-  std::printf("inside\n");
-  std::fflush(stdout);
-  std::_Exit(0);
-}
-
 }  // namespace confine
 
 int main(int argc, char** argv) {
   if (argc > 1 && std::strcmp(argv[1], "probe") == 0) confine::probe(argc, argv);
+  if (argc > 1 && std::strcmp(argv[1], "talk") == 0) confine::talk();
   confine::Options options = confine::parse(argc, argv);
   if (options.verb == "enter") confine::enter(options);
   if (options.verb == "guard") confine::guard(options);

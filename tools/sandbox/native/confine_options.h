@@ -22,7 +22,7 @@ struct Options {
   bool namespaced = false;             // guard: tier A, inside namespaces of our own
   bool threads_only = false;           // guard: no fork, no second exec
   bool cap_data = false;               // guard: RLIMIT_DATA; off with CUDA and sanitizers, which reserve terabytes
-  bool own_network = false;            // guard: sockets are allowed, in a network namespace of our own
+  bool own_network = false;            // guard: the command's processes may talk to each other, and to nobody else
   bool uses_devices = false;           // guard: a GPU's driver is used, which wants memfd_create
   bool unsafe = false;                 // guard: go on without Landlock or seccomp (tier C)
   double wall_s = 0;

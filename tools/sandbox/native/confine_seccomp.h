@@ -9,6 +9,7 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -32,6 +33,12 @@ constexpr uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
 #error "confine knows the system calls of x86_64 and aarch64 only"
 #endif
 
+// Of Linux 5.0 and 5.19.
+constexpr uint32_t kHandOver = 0x7fc00000u;
+constexpr int kBindToInterface = 62;  // SO_BINDTOIFINDEX of Linux 5.0
+constexpr unsigned kNewListener = 1u << 3, kWaitKillable = 1u << 5;
+
+constexpr int kSetOwnerEx = 15;  // F_SETOWN_EX
 constexpr int kNewestKnownCall = 469;  // file_setattr, Linux 6.17; newer calls get ENOSYS until this file places them
 
 // Calls that some kernel headers of our range do not name yet. The numbers are the same on every architecture.
@@ -58,32 +65,58 @@ class Filter {
   }
 
   // Refuse `call` when (argument & mask) == value; only the low 32 bits, which is all these arguments have.
-  void refuse_if(int call, int argument, uint32_t mask, uint32_t value) {
-    on_argument(call, argument, mask, value, true);
+  void refuse_if(int call, int argument, uint32_t mask, uint32_t value, int error = EPERM) {
+    on_argument(call, argument, mask, value, true, error);
   }
 
   // Refuse `call` unless (argument & mask) == value.
   void refuse_unless(int call, int argument, uint32_t mask, uint32_t value) {
-    on_argument(call, argument, mask, value, false);
+    on_argument(call, argument, mask, value, false, EPERM);
   }
 
-  bool install() {
-    act(SECCOMP_RET_ALLOW);
-    sock_fprog program{static_cast<unsigned short>(code_.size()), code_.data()};
-    return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0;
+  // Let the guard answer `call`.
+  void hand_over(int call) {
+    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(call), 0, 1));
+    act(kHandOver);
+  }
+
+  // Refuse `call` when the pointer is not null: both of its halves.
+  void refuse_pointer(int call, int argument) {
+    refuse_unless(call, argument, ~0u, 0);
+    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(call), 0, 4));
+    load(offsetof(seccomp_data, args) + 8 * static_cast<size_t>(argument) + 4);
+    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0));
+    act(SECCOMP_RET_ERRNO | EPERM);
+    load(offsetof(seccomp_data, nr));
+  }
+
+  bool install() { return put_in_place(0) == 0; }
+
+  // Returns the descriptor that the guard reads the calls from, or -1. A call that the guard has read is not begun again
+  // after a signal, where the kernel knows how (5.19).
+  int install_with_listener() {
+    const int listener = put_in_place(kNewListener | kWaitKillable);
+    return listener >= 0 ? listener : put_in_place(kNewListener);
   }
 
  private:
+  int put_in_place(unsigned flags) {
+    std::vector<sock_filter> whole = code_;
+    whole.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+    sock_fprog program{static_cast<unsigned short>(whole.size()), whole.data()};
+    return static_cast<int>(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program));
+  }
+
   void load(size_t offset) { code_.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<uint32_t>(offset))); }
   void act(uint32_t action) { code_.push_back(BPF_STMT(BPF_RET | BPF_K, action)); }
 
-  void on_argument(int call, int argument, uint32_t mask, uint32_t value, bool refuse_equal) {
+  void on_argument(int call, int argument, uint32_t mask, uint32_t value, bool refuse_equal, int error) {
     code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(call), 0, 5));
     load(offsetof(seccomp_data, args) + 8 * static_cast<size_t>(argument));
     code_.push_back(BPF_STMT(BPF_ALU | BPF_AND | BPF_K, mask));
     const unsigned char refused_equal = refuse_equal ? 0 : 1, refused_other = refuse_equal ? 1 : 0;
     code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, refused_equal, refused_other));
-    act(SECCOMP_RET_ERRNO | EPERM);
+    act(SECCOMP_RET_ERRNO | static_cast<uint32_t>(error));
     load(offsetof(seccomp_data, nr));
   }
 
@@ -101,6 +134,29 @@ inline void refuse_the_network(Filter& filter, bool uses_devices) {
   } else {
     for (int call : {SYS_socket, SYS_bind, SYS_listen}) filter.refuse(call);
   }
+}
+
+// A watching tool and the program under it: the guard makes, names and connects their sockets (confine_relay.h). What
+// else could name an address is refused: a datagram, a connection by MSG_FASTOPEN, a route in IP options, a device. A port
+// is not shared with other processes either: SO_REUSEADDR, which servers insist on, has no effect.
+inline void hand_the_network_over(Filter& filter) {
+  for (int call : {SYS_socket, SYS_bind, SYS_listen, SYS_connect}) filter.hand_over(call);
+  filter.refuse_pointer(SYS_sendto, 4);
+  filter.refuse_unless(SYS_sendto, 3, MSG_FASTOPEN, 0);
+  filter.refuse_unless(SYS_sendmsg, 2, MSG_FASTOPEN, 0);
+  filter.refuse_unless(SYS_sendmmsg, 3, MSG_FASTOPEN, 0);
+  for (const uint32_t type : {SOCK_DGRAM, SOCK_RAW}) filter.refuse_if(SYS_socketpair, 1, 0xf, type);
+  filter.refuse_if(SYS_setsockopt, 1, ~0u, IPPROTO_IP);
+  for (const uint32_t option : {SO_REUSEPORT, SO_BINDTODEVICE, kBindToInterface})
+    filter.refuse_if(SYS_setsockopt, 2, ~0u, option);
+  filter.refuse_if(SYS_setsockopt, 2, ~0u, SO_REUSEADDR, 0);
+}
+
+inline void hand_opens_over(Filter& filter) {
+#if defined(__x86_64__)
+  filter.hand_over(SYS_open);
+#endif
+  filter.hand_over(SYS_openat);
 }
 
 inline void refuse_other_processes(Filter& filter) {
@@ -175,6 +231,7 @@ inline void refuse_truncation_by_name(Filter& filter) {
 struct Calls {
   bool uses_devices = false;
   bool own_network = false;       // tier A: a namespace with a loopback interface and nobody else's abstract sockets
+  bool is_relayed = false;        // tier B: the guard answers the calls that make, name and connect sockets
   bool shares_files = false;      // tier B: the machine's own mounts
   bool truncates_freely = false;  // Landlock older than ABI 3
   bool shares_memory = true;      // false: no anonymous shared memory, which RLIMIT_DATA does not count
@@ -182,10 +239,12 @@ struct Calls {
   int program_fd = -1;            // the one descriptor that may be executed, -1 where processes are allowed
 };
 
-// `program_fd` lies above RLIMIT_NOFILE, so that no later dup can take its place.
-inline bool forbid_system_calls(const Calls& calls) {
+// `program_fd` lies above RLIMIT_NOFILE, so that no later dup can take its place. `listener` is set where the guard
+// answers calls.
+inline bool forbid_system_calls(const Calls& calls, int& listener) {
   Filter filter;
-  if (!calls.own_network) refuse_the_network(filter, calls.uses_devices);
+  if (calls.is_relayed) hand_the_network_over(filter);
+  else if (!calls.own_network) refuse_the_network(filter, calls.uses_devices);
   refuse_other_processes(filter);
   refuse_the_kernel(filter);
   filter.refuse(kClone3, ENOSYS);  // its flags lie behind a pointer; glibc falls back to clone
@@ -200,17 +259,23 @@ inline bool forbid_system_calls(const Calls& calls) {
   if (!calls.shares_memory) filter.refuse_if(SYS_mmap, 3, MAP_SHARED | MAP_ANONYMOUS, MAP_SHARED | MAP_ANONYMOUS);
   if (calls.truncates_freely) refuse_truncation_by_name(filter);
   if (const auto self = static_cast<uint32_t>(calls.only_target); self != 0) {
-    filter.refuse_unless(SYS_kill, 0, ~0u, self);
-    filter.refuse_unless(SYS_tgkill, 0, ~0u, self);
+    for (int call : {SYS_kill, SYS_tgkill})
+      if (calls.is_relayed) filter.hand_over(call);
+      else filter.refuse_unless(call, 0, ~0u, self);
     filter.refuse_unless(SYS_rt_tgsigqueueinfo, 0, ~0u, self);
     filter.refuse(SYS_tkill);
+    for (const uint32_t command : {F_SETOWN, kSetOwnerEx}) filter.refuse_if(SYS_fcntl, 1, ~0u, command);  // of SIGIO
+    for (const uint32_t request : {0x8901u, 0x8902u}) filter.refuse_if(SYS_ioctl, 1, ~0u, request);       // the same
     filter.refuse(SYS_rt_sigqueueinfo);
   }
   if (calls.program_fd >= 0) {
     refuse_new_processes(filter);
     filter.refuse_unless(SYS_execveat, 0, ~0u, static_cast<uint32_t>(calls.program_fd));
   }
-  return filter.install();
+  if (!calls.is_relayed) return filter.install();
+  if (calls.uses_devices) hand_opens_over(filter);  // last: a refusal of truncation comes first
+  listener = filter.install_with_listener();
+  return listener >= 0;
 }
 
 }  // namespace confine

@@ -14,6 +14,7 @@ def test_doctor_finds_the_compiler_and_a_sandbox_tier() -> None:
     findings = {f["item"]: f for f in json.loads(done.stdout)["findings"]}
     assert findings["g++"]["ok"]
     assert findings["sandbox"]["detail"].startswith("tier ")
+    assert findings["tools inside"]["ok"], findings["tools inside"]
     assert findings["Python inside"]["ok"], findings["Python inside"]
 
 

@@ -342,6 +342,10 @@ def certifying(step: str, *, passed: bool | None, detail: str = "") -> dict[str,
             "other_shapes: right at 1 of 3",
         ),
         (certifying("time", passed=False, detail="no gain"), "time FAILED (no gain)"),
+        (
+            certifying("sanitize", passed=None, detail="compute-sanitizer is missing") | {"skipped": True},
+            "sanitize skipped: compute-sanitizer is missing",
+        ),
     ],
 )
 def test_step_of_a_certificate_says_what_it_does_and_found(event: dict[str, Any], told: str) -> None:

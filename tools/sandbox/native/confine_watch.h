@@ -1,0 +1,75 @@
+// What the command's processes use together, and the limit that they pass.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "confine_options.h"
+#include "confine_tree.h"
+
+namespace confine {
+
+inline double now_s() {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+// Shared memory behind inherited descriptors counts as the parent's, not as the command's.
+inline uint64_t inherited_bytes() {
+  uint64_t total = 0;
+  for (int fd = 3; fd < 1024; ++fd) {
+    struct stat info;
+    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) total += static_cast<uint64_t>(info.st_size);
+  }
+  return total;
+}
+
+class Watch {
+ public:
+  explicit Watch(const Options& o) : o_(o), started_s_(now_s()), inherited_(inherited_bytes()) {}
+
+  void begin(pid_t child) { child_ = child; }
+
+  // "" while all is well, otherwise the name of the limit that was passed.
+  const char* look() {
+    if (o_.wall_s > 0 && now_s() - started_s_ > o_.wall_s) return "wall";
+    const std::vector<pid_t> family = o_.threads_only ? std::vector<pid_t>{child_} : children_of(getpid());
+    const Usage usage = usage_of(family);
+    const uint64_t own_shared = usage.shared_bytes > inherited_ ? usage.shared_bytes - inherited_ : 0;
+    const uint64_t memory = usage.anonymous_bytes + own_shared;
+    if (memory > peak_bytes_) peak_bytes_ = memory;
+    if (o_.memory_bytes != 0 && memory > o_.memory_bytes) return "memory";
+    if (o_.processes != 0 && usage.threads > o_.processes) return "processes";
+    return disk_is_full(family) ? "disk" : "";
+  }
+
+  uint64_t peak_bytes() const { return peak_bytes_; }
+
+  double seconds_left() const { return o_.wall_s > 0 ? std::max(0.0, o_.wall_s - (now_s() - started_s_)) : 3600; }
+
+ private:
+  // A walk takes time from the command: at most a tenth of the time since the last walk.
+  bool disk_is_full(const std::vector<pid_t>& family) {
+    const double began_s = now_s();
+    if (o_.workdir.empty() || o_.disk_bytes == 0 || began_s < next_walk_s_) return false;
+    uint64_t entries = 100000;
+    const uint64_t listed = bytes_below(AT_FDCWD, o_.workdir.c_str(), 64, entries);
+    const uint64_t deleted = bytes_deleted_but_open(family);
+    next_walk_s_ = now_s() + 10 * (now_s() - began_s);
+    return listed + deleted > o_.disk_bytes + inherited_;
+  }
+
+  const Options& o_;
+  pid_t child_ = 0;
+  double started_s_, next_walk_s_ = 0;
+  uint64_t inherited_, peak_bytes_ = 0;
+};
+
+}  // namespace confine
