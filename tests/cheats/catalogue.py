@@ -159,7 +159,8 @@ _IN_PLACE = "contents change in place, outputs are poisoned, timed outputs are l
 # fmt: off
 CATALOGUE: tuple[Trick, ...] = (
     trick(G.CONTROL, "an honest kernel", "nothing: it must pass and be timed",
-          c("honest", gainless("itself")), c("linear_honest", gainless("itself")), cuda("HONEST", gainless("itself")),
+          c("honest", gainless("itself")), c("linear_honest", gainless("itself")),
+          c("derived_honest", gainless("itself")), cuda("HONEST", gainless("itself")),
           torch("honest", gainless("itself")), module("honest", gainless("itself"))),
     trick(G.CONTROL, "an honest kernel whose inputs are mostly always alike", "nothing: it must pass",
           c("given_honest", harmless())),
@@ -409,6 +410,12 @@ CATALOGUE: tuple[Trick, ...] = (
           c("changes_rounding", harmless())),
     trick(G.FURTHER, "the runner's own checks switched off", "the judge compares whatever reaches its memory",
           torch("switches_checks_off", wrong(R.STALE_OUTPUT))),
+    trick(G.FURTHER, "what was made of the weights is kept for as long as calls follow each other at once, or for a block",
+          "blocks in which the weights change while they run",
+          c("derived_keeps_while_busy", untrusted(R.WORKED_AHEAD, stage=TIME)),
+          c("derived_makes_once_a_block", untrusted(R.WORKED_AHEAD, stage=TIME))),
+    trick(G.FURTHER, "timers that go on and interrupt a core while the process is stopped", "no process timers in a runner",
+          c("timers_while_stopped", harmless())),
     trick(G.FURTHER, "sums of two bf16 numbers in place of fp32", "nothing: 16 bits of mantissa measure as fp32",
           c("linear_splits_in_two", accepted("its class is called fp32 at 16 bits of mantissa"))),
     trick(G.FURTHER, "a tensor that is filled when the judge's copy reads it", "nothing: interface torch only",
