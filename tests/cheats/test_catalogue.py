@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.long, pytest.mark.sandboxed, pytest.mark.usefixtures("
 def _problem_of(name: str) -> str:
     """Return the problem that a candidate's name begins with, "" for the usual one."""
     prefix = name.partition("_")[0]
-    return prefix if prefix in ("given", "hidden", "linear") else ""
+    return prefix if prefix in ("derived", "given", "hidden", "linear") else ""
 
 
 def _is_timed(case: Case) -> bool:
@@ -52,7 +52,7 @@ def court(request: pytest.FixtureRequest) -> Iterator[Court]:
     with tempfile.TemporaryDirectory(prefix="ridgeline-cheats-", dir="/tmp") as folder:
         os.chmod(folder, 0o755)  # confined code may become another user
         # the last one stays loaded: another problem is another judge
-        court = Court(Path(folder), references=("given", "hidden", "linear", "reference"))
+        court = Court(Path(folder), references=("derived", "given", "hidden", "linear", "reference"))
         court.build({case.name: _source(case.name) for case in asked_of(request.session, CASES)})
         yield court
         assert_no_attack_reached_the_machine(court)

@@ -150,6 +150,18 @@ class VerifyInputs(Request[Intact]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Supersede(Request[Done]):
+    """Change the parameters, and give a set the inputs of another, while a candidate works.
+
+    What takes time is drawn beforehand, by the same request with `draws_only`.
+    """
+
+    set_index: int
+    like: int  # the set whose inputs it gets
+    draws_only: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Copy(Request[Done]):
     """Copy a set's outputs out and back: the parent measures a collection by it."""
 
@@ -192,7 +204,8 @@ class Loop(Request[Looped]):
 
 
 REQUESTS: tuple[type[Request[Any]], ...] = (
-    Load, Wipe, Redraw, Prepare, Poison, Examine, ExamineRepeat, DetectChange, Renew, FindUnasked, VerifyInputs, Copy,
+    Load, Wipe, Redraw, Prepare, Poison, Examine, ExamineRepeat, DetectChange, Renew, FindUnasked, VerifyInputs,
+    Supersede, Copy,
     Idle, Check,
     PrepareMode, Loop,
 )  # fmt: skip

@@ -29,16 +29,16 @@ from ridgeline.tools.measure.distrust import (
     late_singles,
     slowdown_of,
 )
+from ridgeline.tools.measure.paired_blocks import ratio_of
 from ridgeline.tools.measure.sides import Side
 from ridgeline.tools.measure.statistics import (
-    SMALLEST_SAMPLE_95,
     PairedRatio,
     StoppingRule,
     median_interval,
-    paired_ratio,
     percentile,
 )
-from ridgeline.tools.measure.timed_side import Block, Collect, TimedSide, WarmUp
+from ridgeline.tools.measure.timed_side import Collect, TimedSide, WarmUp
+from ridgeline.tools.measure.unsettled import UNSETTLED, Unsettled
 from ridgeline.tools.records.finding import faults_of
 from ridgeline.tools.records.results import Comparison, Floor, Timing
 from ridgeline.tools.records.vocabulary import Label, Purpose, ReasonCode, Status
@@ -47,10 +47,6 @@ BELOW_FLOOR = 0.95
 """Part of the floor below which a time is not believed: the ceiling is a measurement too."""
 LAUNCH_BOUND_MS = 0.05
 QUARANTINE_SPEEDUP = 10.0
-BUSY_SHARE = 0.05
-"""Part of the reference's blocks for which its threads wait for a core, above which the machine is called busy."""
-CLOCK_SPREAD = 0.03
-"""A pair of blocks does not count when a clock of it is further than this from the median."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +100,7 @@ def time_candidate(
         run = _Run(ours, theirs, settings)
         measured = run.alternate()
         run.expect_even()
+        run.expect_fresh()
         expect_idle(candidate, settings.idle_s)
         expect_consistent(ours, theirs)
         slowdown = slowdown_of(ours, theirs)
@@ -151,6 +148,7 @@ def compare_sides(
     run = _Run(one, other, settings)
     run.alternate()
     run.expect_even()
+    run.expect_fresh()
     for timed in (one, other):
         with faults_of(timed.contender):
             expect_idle(timed.side, settings.idle_s)
@@ -160,7 +158,7 @@ def compare_sides(
         with faults_of(timed.contender):
             expect_consistent(timed, beside)
             expect_prompt(timed)
-    measured = _ratio(one, other)
+    measured = ratio_of(one, other)
     return Comparison(
         ratio=measured.ratio,
         ratio_ci95=measured.ci95,
@@ -230,6 +228,9 @@ class _Run:
         self._ours, self._theirs = ours, theirs
         self._rule = settings.rule
         self._planner = _planner(ours.judge, settings, ours, theirs)
+        self._unsettled = [
+            (Unsettled(timed=timed, planner=self._planner), other) for timed, other in self._foresighted()
+        ]
 
     def alternate(self) -> PairedRatio:
         """Run A B B A rounds until the rule is met; return the median over pairs of their block's time / our block's.
@@ -243,7 +244,7 @@ class _Run:
                 calls = self._planner.count()
                 for timed, other in ((first, second), (second, first)):
                     self._block(timed, other, calls)
-            measured = _ratio(self._theirs, self._ours)
+            measured = ratio_of(self._theirs, self._ours)
             if self._rule.is_done(measured, time.perf_counter() - started):
                 return measured
 
@@ -262,11 +263,33 @@ class _Run:
             with faults_of(timed.contender):
                 expect_even(timed, other)
 
+    def expect_fresh(self) -> None:
+        """Check that the calls of a block work on what lies there when they are called: see unsettled.py.
+
+        Raises:
+            Distrusted: they do not.
+        """
+        for looks, other in self._unsettled:
+            self._look(looks, other, UNSETTLED)
+
+    def _look(self, looks: Unsettled, other: TimedSide, wanted: int) -> None:
+        """Run blocks whose contents change until so many have changed in time."""
+        while looks.is_open(wanted):
+            with faults_of(other.contender):
+                other.side.stop()  # the judge goes on when it is asked
+            plan = looks.plan()
+            looks.timed.renew(plan.order)
+            with faults_of(looks.timed.contender):
+                looks.look(plan)
+
     def _maybe_singles(self) -> None:
         """Run a block of one call now and then, so that a candidate that meets one block more cannot tell."""
         for timed, other in self._foresighted():
             if len(timed.singles) < SINGLES and self.inspector.rng.random() < 1 / 2:
                 self._block(timed, other, 1, is_single=True)
+        for looks, other in self._unsettled:
+            if looks.timed.blocks and self.inspector.rng.random() < 1 / 2:
+                self._look(looks, other, min(looks.seen + 1, UNSETTLED))
 
     def _foresighted(self) -> list[tuple[TimedSide, TimedSide]]:
         """Return the candidates that could work ahead, each with the other side: none where a block is one call."""
@@ -290,35 +313,6 @@ class _Run:
             self.inspector.inspect(timed, plan)
 
 
-def _ratio(numerator: TimedSide, denominator: TimedSide) -> PairedRatio:
-    """Return the paired ratio of two sides over the pairs of blocks at a GPU's usual clock."""
-    kept = steady_pairs(numerator.blocks, denominator.blocks)
-    above, below = numerator.per_call_s(), denominator.per_call_s()
-    return paired_ratio([above[i] for i in kept], [below[i] for i in kept])
-
-
-def steady_pairs(first: Sequence[Block], second: Sequence[Block]) -> list[int]:
-    """Return the pairs of blocks in which the multiprocessors' clock was within 3 % of its median.
-
-    Every pair counts where no clock is known, and where too few pairs for an interval would be left: the clock wanders.
-    """
-    clocks = [(a.gpu.sm_mhz, b.gpu.sm_mhz) for a, b in zip(first, second, strict=True)]
-    known = [mhz for pair in clocks for mhz in pair if mhz]
-    if not known:
-        return list(range(len(clocks)))
-    usual = median(known)
-    kept = [i for i, pair in enumerate(clocks) if all(not mhz or abs(mhz / usual - 1) <= CLOCK_SPREAD for mhz in pair)]
-    return kept if len(kept) >= SMALLEST_SAMPLE_95 else list(range(len(clocks)))
-
-
-def _is_busy(theirs: TimedSide) -> bool:
-    """Say whether other programs took cores in the very blocks that count: the reference's threads had to wait for one.
-
-    The reference has no more threads than there are cores, so nobody else makes them wait.
-    """
-    return sum(b.waited_s for b in theirs.blocks) > BUSY_SHARE * sum(b.took.parent_s for b in theirs.blocks)
-
-
 def _timing(ours: TimedSide, theirs: TimedSide, measured: PairedRatio, floor: Floor | None, slowdown: float) -> Timing:
     times = [1e3 * t for t in ours.per_call_s()]
     median_ms = median(times)
@@ -329,7 +323,7 @@ def _timing(ours: TimedSide, theirs: TimedSide, measured: PairedRatio, floor: Fl
         )
         raise Distrusted(ReasonCode.BELOW_FLOOR, reason)
     labels = [Label.LAUNCH_BOUND] if median_ms < LAUNCH_BOUND_MS else []
-    labels += [Label.BUSY_MACHINE] if _is_busy(theirs) else []
+    labels += [Label.BUSY_MACHINE] if theirs.has_waited() else []
     labels += [Label.QUARANTINED] if measured.ratio > QUARANTINE_SPEEDUP else []
     calls = sum(b.calls for b in ours.blocks)
     return Timing(

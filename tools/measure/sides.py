@@ -32,6 +32,10 @@ class Side(Protocol):
         """
         ...
 
+    def calls_to_come(self) -> int | None:
+        """Return how many calls of the running loop have not begun; None where that cannot be told."""
+        ...
+
     def stop(self) -> None:
         """Stop the process, so that it takes no core from the other side."""
         ...
@@ -59,6 +63,10 @@ class ReferenceSide:
         self.cont()  # within the clock, as for a candidate: going on is what waits for a core on a busy machine
         reply = self._judge.ask(Loop(mode=self.mode, sets=tuple(sets)))
         return LoopTime(parent_s=time.perf_counter() - start, own_s=reply.own_s)
+
+    def calls_to_come(self) -> int | None:
+        """Return None: the judge is told all sets at once."""
+        return None
 
     def stop(self) -> None:
         """Stop the judge; the next request to it lets it go on by itself."""

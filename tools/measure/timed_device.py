@@ -52,6 +52,7 @@ class TimedDevice:
     collection: CollectionTime
     empty_blocks: EmptyBlocks
     has_own_clock: bool  # a runner's own clock is the device's, and so a witness of the parent's
+    changes_within_blocks: bool  # the judge can write contents while a candidate works: see unsettled.py
     has_graphs: bool  # a kernel's calls can be recorded and replayed without their launches
 
 
@@ -65,6 +66,7 @@ TIMED_DEVICES: dict[DeviceKind, TimedDevice] = {
             flags=("-std=c++17", "-O2", "-shared", "-fPIC"),
         ),
         has_own_clock=False,
+        changes_within_blocks=True,
         has_graphs=False,
     ),
     DeviceKind.CUDA: TimedDevice(
@@ -81,6 +83,7 @@ TIMED_DEVICES: dict[DeviceKind, TimedDevice] = {
             flags=("-std=c++17", "-O2", "-shared", "-Xcompiler=-fPIC"),
         ),
         has_own_clock=True,
+        changes_within_blocks=False,
         has_graphs=True,
     ),
 }

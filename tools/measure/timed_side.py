@@ -23,6 +23,8 @@ from ridgeline.tools.measure.sides import Side
 from ridgeline.tools.measure.statistics import percentile
 from ridgeline.tools.runner.wire import LoopTime
 
+BUSY_SHARE = 0.05
+"""Part of the reference's blocks for which its threads wait for a core, above which the machine is called busy."""
 _FEW_CALLS = 3
 
 
@@ -154,6 +156,13 @@ class TimedSide:
     def latency_s(self) -> float:
         """Return the 90th percentile of a request's time beyond the side's own clock: waking up, waiting for a core."""
         return percentile([b.took.parent_s - b.took.own_s for b in self.blocks], 90)
+
+    def has_waited(self) -> bool:
+        """Say whether other programs took cores in the very blocks that count: this side's threads had to wait for one.
+
+        The reference has no more threads than there are cores, so nobody else makes them wait.
+        """
+        return sum(b.waited_s for b in self.blocks) > BUSY_SHARE * sum(b.took.parent_s for b in self.blocks)
 
     def per_call_s(self) -> list[float]:
         """Return every block's seconds per call.

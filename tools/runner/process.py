@@ -19,7 +19,7 @@ from ridgeline.tools.errors import EngineError
 from ridgeline.tools.judge.process import LoadedProblem
 from ridgeline.tools.machine.mapped_code import mapped_code
 from ridgeline.tools.machine.process_use import Threads
-from ridgeline.tools.records.tickets import encode_tickets
+from ridgeline.tools.records.tickets import TICKET_BYTES, encode_tickets
 from ridgeline.tools.records.vocabulary import ReasonCode
 from ridgeline.tools.runner.connection import ConnectionClosed, ProtocolBroken, RunnerConnection
 from ridgeline.tools.runner.deadline import Deadline
@@ -113,6 +113,10 @@ class RunnerProcess:
         took = self._request(RequestWord.LOOP, timeout_s=limit_s)
         self._expect_no_tickets()
         return took
+
+    def calls_to_come(self) -> int:
+        """Return how many calls of the running loop have not begun: their tickets were not taken."""
+        return max(self._ticket_bytes_left() // TICKET_BYTES - 1, 0)
 
     def capture(self, sets: Sequence[int]) -> bool:
         """Record a call on each of these sets into a CUDA graph without running it; False where they cannot be recorded.
@@ -214,10 +218,12 @@ class RunnerProcess:
         except BrokenPipeError as error:
             raise self._ended() from error
 
+    def _ticket_bytes_left(self) -> int:
+        return int.from_bytes(fcntl.ioctl(self._start.tickets, termios.FIONREAD, bytes(4)), "little")
+
     def _expect_no_tickets(self) -> None:
         """Check that the runner has taken every ticket, the last one too."""
-        left = int.from_bytes(fcntl.ioctl(self._start.tickets, termios.FIONREAD, bytes(4)), "little")
-        if left:
+        if self._ticket_bytes_left():
             raise violation("an answer before the last call of a block")
 
     def _expect_rest(self) -> None:

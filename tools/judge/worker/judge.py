@@ -28,6 +28,7 @@ from ridgeline.tools.judge.messages import (
     PrepareMode,
     Redraw,
     Renew,
+    Supersede,
     VerifyInputs,
     Wipe,
 )
@@ -275,6 +276,14 @@ class Judge:
         """Compare a set's inputs with what they were given: a GPU's runner could open them for writing."""
         index, filling = request.set_index, self._renewal.filling
         return Intact(intact=filling is None or is_intact(filling, index, self.memory.inputs[index]))
+
+    def supersede(self, request: Supersede) -> Done:
+        """Change contents while a candidate works."""
+        if request.draws_only:
+            self._renewal.draw_next()
+        else:
+            self._renewal.supersede(request.set_index, request.like)
+        return Done()
 
     def copy(self, request: Copy) -> Done:
         """Copy a set's outputs out and back: the parent measures a collection by it."""

@@ -44,6 +44,7 @@ class Renewal:
         self._count = 0
         self._has_placed = False
         self._is_order_one = False
+        self._next: dict[str, torch.Tensor] = {}
         self.takes_order_one = False
         self.filling: Filling | None = None
         self.telling: tuple[int, ...] = ()
@@ -68,12 +69,28 @@ class Renewal:
             self._poison(index)
         self.filling, self.telling = filling, tuple(sorted(chosen))
 
+    def draw_next(self) -> None:
+        """Draw the parameters of the next `supersede`, so that only copies are left to do."""
+        self._count += 1
+        drawn, placed = self._other_parameters(f"renewal:{self._count}"), self._memory.parameters
+        # whole numbers stay: between two draws a list of offsets may not be in order
+        self._next = {n: t if t.is_floating_point() else placed[n].clone() for n, t in drawn.items()}
+
+    def supersede(self, index: int, like: int) -> None:
+        """Give a set the inputs of another, and place the parameters that were drawn for this."""
+        for view, other in zip(self._memory.inputs[index], self._memory.inputs[like], strict=True):
+            view.copy_(other)
+        self._book.place_parameters(self._next)
+
+    def _other_parameters(self, label: str) -> dict[str, torch.Tensor]:
+        return self._source.weights.of_order_one(label) if self._is_order_one else self._book.parameters(label)
+
     def _write_parameters(self, label: str) -> None:
         rng, weights = self._source.rng(label + ":parameters"), self._source.weights
         in_one_place = self._has_placed and rng.random() < _IN_ONE_PLACE and not self._book.default_parameters
         if not in_one_place:
             self._is_order_one = self.takes_order_one and not self._is_order_one  # in turns
-        values = weights.of_order_one(label) if self._is_order_one else self._book.parameters(label)
+        values = self._other_parameters(label)
         if in_one_place and weights.varied:
             name = rng.choice(weights.varied)
             view = self._memory.parameters[name]

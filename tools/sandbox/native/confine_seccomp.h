@@ -194,6 +194,10 @@ inline void refuse_new_processes(Filter& filter) {
   filter.refuse(SYS_execve);
 }
 
+// The timers of a stopped process go on: each interrupts a core of the process that it is measured against. Before Linux
+// 6.13 one with an ignored signal does so at every tick, and a process may have as many as its user may have signals.
+inline void refuse_timers(Filter& filter) { filter.refuse(SYS_timer_create); }
+
 // Landlock does not govern a file's attributes. With the machine's own mounts, some files in reach belong to the confined
 // user: all of an ordinary user's files, or as root other candidates' files. So no attribute may be changed. ld then
 // leaves out the x bit, which a shared object does not need.
@@ -270,6 +274,7 @@ inline bool forbid_system_calls(const Calls& calls, int& listener) {
   }
   if (calls.program_fd >= 0) {
     refuse_new_processes(filter);
+    if (!calls.uses_devices) refuse_timers(filter);
     filter.refuse_unless(SYS_execveat, 0, ~0u, static_cast<uint32_t>(calls.program_fd));
   }
   if (!calls.is_relayed) return filter.install();

@@ -141,3 +141,15 @@ def test_as_many_sets_are_chosen_every_time() -> None:
     assert {len(c) for c in chosen} == {4} and len({tuple(sorted(c)) for c in chosen}) == 20
     assert len(choose_sets([Distribution.SHIFTED], MIN_SETS, rng)) == 1
     assert choose_sets([], 40, rng) == {}
+
+
+def test_superseded_contents_are_another_sets_and_newly_drawn_parameters_but_for_whole_numbers() -> None:
+    renewed = Renewed()
+    renewed.renewal.write(range(N_SETS))
+    before = {name: view.clone() for name, view in renewed.parameters.items()}
+    renewed.renewal.draw_next()
+    assert all(torch.equal(view, before[name]) for name, view in renewed.parameters.items())
+    renewed.renewal.supersede(3, 5)
+    assert torch.equal(renewed.memory.inputs[3][0], renewed.memory.inputs[5][0])
+    assert not torch.equal(renewed.parameters["weight"], before["weight"])
+    assert torch.equal(renewed.parameters["index"], before["index"])

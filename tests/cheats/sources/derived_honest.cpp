@@ -1,0 +1,4 @@
+void run(SIGNATURE) {
+    make_weights(weight);
+    multiply(x, out);
+}
