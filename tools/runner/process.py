@@ -26,7 +26,7 @@ from ridgeline.tools.runner.deadline import Deadline
 from ridgeline.tools.runner.failures import Moment, RunnerFailure, explain_end, explain_failed, last_words, violation
 from ridgeline.tools.runner.left_outputs import LeftOutputs
 from ridgeline.tools.runner.start import RunnerPlan, RunnerStart
-from ridgeline.tools.runner.wire import AnswerWord, LoopTime, RequestWord, done_ns, request_line
+from ridgeline.tools.runner.wire import AnswerWord, LoopTime, RequestWord, done_ns, is_number, request_line
 from ridgeline.tools.sandbox.sandbox import Sandbox
 
 _EXIT_WAIT_S = 5.0
@@ -256,9 +256,10 @@ class RunnerProcess:
                 self._await_import()
             self.mapped_before = mapped_code(self.pid)
             self._send(self._start.setup(self._plan).text())
-            notes = self._expect(AnswerWord.MAPPED)
-            if self._plan.python is not None and not self._plan.uses_gpu:
-                self._left = LeftOutputs(self.pid, int(notes[0]), self._problem)
+            leaves_outputs = self._plan.python is not None and not self._plan.uses_gpu
+            notes = self._expect(AnswerWord.MAPPED, numbers=int(leaves_outputs))
+            if leaves_outputs:
+                self._left = LeftOutputs(self.pid, notes[0], self._problem)
         except RunnerFailure as failure:  # no candidate is loaded yet
             raise EngineError(f"a runner could not be made ready: {failure}") from failure
         words = self._candidates_answer(self._plan.load_timeout_s, ReasonCode.LOAD_TIMEOUT)
@@ -271,17 +272,17 @@ class RunnerProcess:
         else:
             self._expect(AnswerWord.IMPORTED)
 
-    def _expect(self, word: AnswerWord) -> list[str]:
-        """Wait for this word from the runner, and return those that follow it.
+    def _expect(self, word: AnswerWord, *, numbers: int = 0) -> list[int]:
+        """Wait for this word from the runner, and return the numbers that follow it.
 
         Raises:
             RunnerFailure: the runner fails first.
             EngineError: the runner says something else.
         """
-        words = self._answer(self._plan.load_timeout_s, ReasonCode.LOAD_TIMEOUT)
-        if words[0] != word:
-            raise EngineError(f"a runner could not be made ready: it said {' '.join(words)!r}")
-        return words[1:]
+        first, *rest = self._answer(self._plan.load_timeout_s, ReasonCode.LOAD_TIMEOUT)
+        if first != word or len(rest) != numbers or not all(map(is_number, rest)):
+            raise EngineError(f"a runner could not be made ready: it said {' '.join((first, *rest))!r}")
+        return [int(each) for each in rest]
 
     # -------------------------------------------------------------------------------------------------------- answers
 
