@@ -135,8 +135,7 @@ class Caller:
             raise _raised(error) from error
         elapsed_ns = self._device.stop()
         if self._notes is not None:
-            for index in called:
-                self._notes.take(index, self._candidate.outputs(kept[index]))
+            self._notes.take(called, kept, self._candidate.outputs)
         return elapsed_ns
 
     def _call(self, call: Call) -> Any:

@@ -117,7 +117,6 @@ class ModuleCandidate:
             RunFailed: it does not load, its parameters are not the reference's, or it changes torch's state.
         """
         self._module = module
-        self._is_one_tensor = isinstance(module.form, TensorResult) and not module.copied
         self._setup = setup
         _unpack(setup)
         try:
@@ -139,8 +138,6 @@ class ModuleCandidate:
 
     def outputs(self, result: Any) -> list[Any]:
         """Return the output tensors of a result, and of the inputs that the reference writes what became of them."""
-        if self._is_one_tensor and type(result) is torch.Tensor:
-            return [result]
         returned, copies = result if self._module.copied else (result, [])
         after = dict(zip(self._module.copied, copies, strict=True))
         tensors = flat_like(returned, self._module.form)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 
@@ -18,9 +19,15 @@ class Notes:
         self._words = array("Q", bytes(max(1, n_sets * n_outputs) * NOTE_BYTES))
         self.address, _ = self._words.buffer_info()
 
-    def take(self, set_index: int, outputs: Sequence[torch.Tensor]) -> None:
-        """Note where the outputs of a set's last call lie."""
-        words, place = self._words, set_index * self._n_outputs
-        for output in outputs:
-            words[place] = output.data_ptr()
-            place += 1
+    def take(
+        self, sets: Sequence[int], results: Sequence[Any], outputs_of: Callable[[Any], Sequence[torch.Tensor]]
+    ) -> None:
+        """Note where the outputs of these sets' results lie; the parent's clock runs meanwhile."""
+        words, count = self._words, self._n_outputs
+        for index in sets:
+            result = results[index]
+            if count == 1 and type(result) is torch.Tensor:  # nearly every candidate's: a third of the time
+                words[index] = result.data_ptr()
+                continue
+            for place, output in enumerate(outputs_of(result), index * count):
+                words[place] = output.data_ptr()
