@@ -154,6 +154,7 @@ _ATTACKS = "tests/attacks"
 _SECRET = "secret inputs and parameters, new in every trial"
 _NO_GAIN = "timed as what it is: what the library is faster by, nothing over eager PyTorch's own"
 _UNMOVED = (R.WEIGHTS_IGNORED, R.WRONG_VALUES, R.STALE_OUTPUT)
+_READ_OUTSIDE = "on a CPU outputs are read in the memory of the stopped process"
 _IN_PLACE = "contents change in place, outputs are poisoned, timed outputs are looked at"
 
 # fmt: off
@@ -209,8 +210,20 @@ CATALOGUE: tuple[Trick, ...] = (
           module("hundred_calls", ended(S.UNTRUSTED, R.TIMED_OUTPUT_WRONG, stage=TIME))),
     trick(G.TIMING, "as much work as the next one puts off, in time", "nothing: it must pass and be timed",
           module("works_slowly", harmless(stage=TIME))),
-    trick(G.TIMING, "calls put off until their output is collected", "what collecting random outputs costs, beyond copies",
-          module("works_when_collected", untrusted(R.BACKGROUND_WORK, stage=TIME))),
+    trick(G.TIMING, "a part of a larger tensor of its own is returned", "nothing: it must pass and be timed",
+          module("part_of_own_buffer", harmless(stage=TIME))),
+    trick(G.TIMING, "calls put off until their output is collected", _READ_OUTSIDE,
+          module("works_when_collected", untrusted(R.TIMED_OUTPUT_WRONG, stage=TIME))),
+    trick(G.TIMING, "a thread of the first call finishes outputs behind the answer", _READ_OUTSIDE,
+          module("finishes_after_answer", untrusted(R.TIMED_OUTPUT_WRONG, R.BACKGROUND_WORK, stage=TIME))),
+    trick(G.TIMING, "outputs are mapped files that are written later", _READ_OUTSIDE,
+          module("late_file", wrong(R.STALE_OUTPUT, stage=TIME))),
+    trick(G.TIMING, "the last step is a mark on the tensor, once it is timed", _READ_OUTSIDE,
+          module("puts_off_negation", wrong(R.STALE_OUTPUT, stage=TIME))),
+    trick(G.TIMING, "outputs are said to lie where no memory is", "what cannot be read was not made",
+          module("forged_notes", untrusted(R.TIMED_OUTPUT_WRONG, stage=TIME))),
+    trick(G.TIMING, "a tensor on closed pages, filled by a fault handler when it is read", _READ_OUTSIDE,
+          torch("fills_when_read", wrong(R.STALE_OUTPUT, stage=TIME))),
     trick(G.TIMING, "L2 lines set aside for the kernel", "the lines are reset before every block, eager's too",
           cuda("PERSISTS_LINES", gainless("HONEST"))),
     trick(G.TIMING, "a graph replayed on stale data", "another set has other addresses and contents",
@@ -459,8 +472,6 @@ CATALOGUE: tuple[Trick, ...] = (
           c("timers_while_stopped", harmless())),
     trick(G.FURTHER, "sums of two bf16 numbers in place of fp32", "nothing: 16 bits of mantissa measure as fp32",
           c("linear_splits_in_two", accepted("its class is called fp32 at 16 bits of mantissa"))),
-    trick(G.FURTHER, "a tensor that is filled when the judge's copy reads it", "nothing: interface torch only",
-          torch("fills_when_read", accepted("a call of less than 0.3 ms, of a longer one a part, with a fault handler"))),
 )
 # fmt: on
 

@@ -14,16 +14,21 @@ import pytest
 from ridgeline.tools.records.results import Build, Verdict
 from ridgeline.tools.records.vocabulary import Interface, Status
 
-from .catalogue import Case, Form, cases
+from .catalogue import Case, Form, Stage, cases
 from .court import Court, asked_of
 
 CASES = cases(Form.TORCH)
 CONTROLS = [case for case in CASES if case.end.control]
+TIMED = [case for case in CASES if case.end.stage is Stage.TIME and not case.end.control]
 RUNNERS_OWN = {"crash", "view_of_input", "static_buffer", "weights_cached", "input_modified", "broadcast_row",
                "switches_flags", "patched_clock", "exit_in_constructor", "calls_torch"}  # fmt: skip
 """Told by the runner itself, which tests/tools/runner/worker/test_worker.py tries every time; the way through the
 judge is slow."""
-PARAMETERS = [pytest.param(c, marks=[pytest.mark.slow] if c.name in RUNNERS_OWN else [], id=c.name) for c in CASES]
+PARAMETERS = [
+    pytest.param(c, marks=[pytest.mark.slow] if c.name in RUNNERS_OWN else [], id=c.name)
+    for c in CASES
+    if c not in TIMED
+]
 CHOSEN = b"chosen:honest".ljust(64, b"\0")
 pytestmark = [pytest.mark.long, pytest.mark.sandboxed, pytest.mark.usefixtures("warm_judge")]
 SIDES = 2  # importing torch takes a core for two seconds: two candidates at once
@@ -42,14 +47,14 @@ def _opened(library: Path, chosen: Sequence[Case]) -> Iterator[Court]:
 
 @pytest.fixture(scope="module")
 def court(torch_extension: Path) -> Iterator[Court]:
-    with _opened(torch_extension, CONTROLS) as court:
+    with _opened(torch_extension, [*CONTROLS, *TIMED]) as court:
         yield court
 
 
 @pytest.fixture(scope="module")
 def verdicts(torch_extension: Path, request: pytest.FixtureRequest) -> dict[str, Verdict]:
     """Judge all that were asked for at once."""
-    chosen = asked_of(request.session, CASES)
+    chosen = [case for case in asked_of(request.session, CASES) if case not in TIMED]
 
     def judge(side: int) -> list[tuple[str, Verdict]]:
         with _opened(torch_extension, chosen[side::SIDES]) as court:
@@ -88,3 +93,11 @@ def test_judge_gives_the_right_reason(verdicts: dict[str, Verdict], case: Case) 
 def test_an_honest_extension_is_timed(court: Court, case: Case) -> None:
     found = court.timed_honestly(case.name)
     assert found.status is Status.OK, found
+
+
+@pytest.mark.timing
+@pytest.mark.parametrize("case", TIMED, ids=lambda c: c.name)
+def test_an_extension_that_cheats_when_it_is_timed_is_found(court: Court, case: Case) -> None:
+    found = court.judge(case.name, case.end.stage)
+    assert (found.status, found.reason_code in case.end.codes) == (case.end.status, True), found
+    assert found.reason

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -21,18 +20,6 @@ def cpu_seconds(pid: int) -> float:
     """Return user plus system time of all threads of a process; 0.0 when it is gone."""
     fields = _stat_fields(pid)
     return (int(fields[14 - _AFTER_COMMAND]) + int(fields[15 - _AFTER_COMMAND])) / _ticks() if fields else 0.0
-
-
-def processor_s(pid: int) -> float:
-    """Return the nanosecond-exact time on cores of all threads of a process, ended ones too; 0.0 when it is gone."""
-    try:
-        return time.clock_gettime(_clock_of(pid))
-    except OSError:
-        return 0.0
-
-
-def _clock_of(pid: int) -> int:
-    return (~pid << 3) | 2  # clock_getcpuclockid(3), which Python lacks: CPUCLOCK_SCHED of the whole process
 
 
 def page_faults(pid: int) -> int:

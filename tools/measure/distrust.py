@@ -31,6 +31,8 @@ WITNESS_ABSOLUTE_S = 5e-6
 LATENCY_MARGIN = 2.0
 IDLE_TICKS_S = 0.02
 """/proc counts user and system time in ticks of 10 ms: two of them may be rounding."""
+REST_S = 3e-4
+"""Three times as long as a thread of a Python runner spins before it sleeps: see python_env.py."""
 BUSY_S = 1e-3
 """A request of the judge's that does next to nothing takes 24 us on an idle GPU and took up to 0.54 ms; beside another
 process it waits for a time slice of 1 to 2 ms. The median over all blocks decides."""
@@ -106,6 +108,8 @@ class Inspector:
             if not trial.passed:
                 raise wrong_output(trial, index)
         self._expect_unasked(plan.unasked)
+        if timed.collect:
+            _let_rest(timed.side)
 
     def _expect_unasked(self, sets: Sequence[int]) -> None:
         """Check that outputs of sets that no call had are as they were."""
@@ -116,6 +120,16 @@ class Inspector:
                 f"it wrote the output of set {index}, which no call of the timed loop was given: each call works on its own "
                 "arguments alone",
             )
+
+
+def _let_rest(side: Side) -> None:
+    """Let threads that were stopped while they spun go to sleep: they would spin beside the next block's first call.
+
+    Every output has been looked at, and the contents that come next do not exist yet.
+    """
+    side.cont()
+    time.sleep(REST_S)
+    side.stop()
 
 
 def wrong_output(trial: Trial, index: int) -> Distrusted:

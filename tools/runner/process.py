@@ -6,6 +6,7 @@ come. Whatever goes wrong is a RunnerFailure: data about the candidate.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import math
 import os
@@ -24,8 +25,9 @@ from ridgeline.tools.records.vocabulary import ReasonCode
 from ridgeline.tools.runner.connection import ConnectionClosed, ProtocolBroken, RunnerConnection
 from ridgeline.tools.runner.deadline import Deadline
 from ridgeline.tools.runner.failures import Moment, RunnerFailure, explain_end, explain_failed, last_words, violation
+from ridgeline.tools.runner.left_outputs import LeftOutputs, UnreadableMemory
 from ridgeline.tools.runner.start import RunnerPlan, RunnerStart
-from ridgeline.tools.runner.wire import AnswerWord, LoopTime, RequestWord, done_ns, request_line
+from ridgeline.tools.runner.wire import AnswerWord, LoopTime, RequestWord, done_ns, is_number, request_line
 from ridgeline.tools.sandbox.sandbox import Sandbox
 
 _EXIT_WAIT_S = 5.0
@@ -68,6 +70,7 @@ class RunnerProcess:
         self._process = self._start.process
         self._connection = RunnerConnection(self._start.socket, send_timeout_s=plan.load_timeout_s)
         self._threads = Threads(self.pid)
+        self._left: LeftOutputs | None = None  # of a Python runner on a CPU
         self.mapped_before: frozenset[str] | None = None
         """The code that the process had mapped before it was told of its candidate; None: unknown."""
         try:
@@ -143,6 +146,21 @@ class RunnerProcess:
         """
         return self._request(RequestWord.COLLECT, set_index, timeout_s=self._plan.call_timeout_s)
 
+    @property
+    def leaves_outputs(self) -> bool:
+        """Return whether `bring` reads outputs where they lie; otherwise the runner has to be asked for them."""
+        return self._left is not None
+
+    def bring(self, set_index: int) -> None:
+        """Put the output that a set's last call left into the set's memory; the process is stopped and stays so.
+
+        Raises:
+            RunnerFailure: there is none.
+        """
+        if self._left is None:
+            raise EngineError("a runner whose memory is not read was to leave its outputs there")
+        self._left.bring(set_index)
+
     def set_scalars(self, values: Sequence[float]) -> None:
         """Give the candidate's next calls these scalars, in the order of the signature.
 
@@ -181,6 +199,9 @@ class RunnerProcess:
         """End the process with everything that it started."""
         self._start.close()
         self._threads.close()
+        left, self._left = self._left, None
+        if left is not None:
+            left.close()
 
     def __enter__(self) -> RunnerProcess:
         return self
@@ -247,7 +268,11 @@ class RunnerProcess:
                 self._await_import()
             self.mapped_before = mapped_code(self.pid)
             self._send(self._start.setup(self._plan).text())
-            self._expect(AnswerWord.MAPPED)
+            leaves_outputs = self._plan.python is not None and not self._plan.uses_gpu
+            notes = self._expect(AnswerWord.MAPPED, numbers=int(leaves_outputs))
+            if leaves_outputs:
+                with contextlib.suppress(UnreadableMemory):
+                    self._left = LeftOutputs(self.pid, notes[0], self._problem)
         except RunnerFailure as failure:  # no candidate is loaded yet
             raise EngineError(f"a runner could not be made ready: {failure}") from failure
         words = self._candidates_answer(self._plan.load_timeout_s, ReasonCode.LOAD_TIMEOUT)
@@ -260,16 +285,17 @@ class RunnerProcess:
         else:
             self._expect(AnswerWord.IMPORTED)
 
-    def _expect(self, word: AnswerWord) -> None:
-        """Wait for this word from the runner.
+    def _expect(self, word: AnswerWord, *, numbers: int = 0) -> list[int]:
+        """Wait for this word from the runner, and return the numbers that follow it.
 
         Raises:
             RunnerFailure: the runner fails first.
             EngineError: the runner says something else.
         """
-        words = self._answer(self._plan.load_timeout_s, ReasonCode.LOAD_TIMEOUT)
-        if words != [word]:
-            raise EngineError(f"a runner could not be made ready: it said {' '.join(words)!r}")
+        first, *rest = self._answer(self._plan.load_timeout_s, ReasonCode.LOAD_TIMEOUT)
+        if first != word or len(rest) != numbers or not all(map(is_number, rest)):
+            raise EngineError(f"a runner could not be made ready: it said {' '.join((first, *rest))!r}")
+        return [int(each) for each in rest]
 
     # -------------------------------------------------------------------------------------------------------- answers
 

@@ -22,6 +22,8 @@ TICKETS = SOCKET + 1
 """The descriptor of the pipe from which a loop takes its tickets: see records/tickets.py."""
 FIRST_REGION = TICKETS + 1
 """The descriptor of the judge's first region; the others follow it."""
+NOTE_BYTES = 8
+"""The address of one output, as a Python runner on a CPU notes it: see left_outputs.py."""
 LONGEST_LINE_BYTES = 4096
 """The longest line that a runner may send."""
 TRITON_KERNELS = "triton.zip"
@@ -319,6 +321,11 @@ class Fault:
 def request_line(word: RequestWord, nonce: str, *numbers: float) -> str:
     """Return a request with its line end; numbers are written as Python writes them."""
     return " ".join((word, nonce, *(str(number) for number in numbers))) + "\n"
+
+
+def mapped_line(notes: int | None) -> str:
+    """Return what a runner says when it has the judge's memory, and where it will note its outputs' addresses."""
+    return AnswerWord.MAPPED if notes is None else f"{AnswerWord.MAPPED} {notes}"
 
 
 def ready_line(workspace_bytes: int, threads: int) -> str:

@@ -27,6 +27,7 @@ from ridgeline.tools.runner.wire import (
     SetupWord,
     done_ns,
     failed_line,
+    mapped_line,
     ready_line,
     request_line,
 )
@@ -161,6 +162,7 @@ def test_a_setup_without_an_end_a_known_word_or_a_library_is_refused(text: str) 
 
 def test_requests_and_answers_are_those_of_the_documented_protocol() -> None:
     assert request_line(RequestWord.RUN, "ab12", 7) == "run ab12 7\n"
+    assert [mapped_line(None), mapped_line(4096)] == ["mapped", "mapped 4096"]
     assert ready_line(64, 2) == "ready 64 2"
     assert failed_line(RunnerFailureCode.STALE_OUTPUT, "two calls") == "failed stale_output two calls"
     assert done_ns(["done", "ab12", "77"], "ab12") == 77

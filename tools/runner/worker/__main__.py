@@ -25,11 +25,13 @@ from ridgeline.tools.runner.wire import (
     RunnerFailureCode,
     done_line,
     failed_line,
+    mapped_line,
     ready_line,
 )
 from ridgeline.tools.runner.worker.candidates import Call, LoadedCandidate, load_candidate
 from ridgeline.tools.runner.worker.checks import GlobalState, Outputs, check_form, check_storage, equal
 from ridgeline.tools.runner.worker.device import RunFailed
+from ridgeline.tools.runner.worker.notes import Notes
 from ridgeline.tools.runner.worker.setup import MappedSetup, read_setup
 
 _LONGEST_MESSAGE = 300
@@ -60,10 +62,11 @@ def serve(wire: socket.socket) -> None:
     _say(wire, AnswerWord.IMPORTED)
     lines = _lines(wire)
     setup = read_setup(lines)
-    _say(wire, AnswerWord.MAPPED)
+    notes = Notes(setup.n_sets, len(setup.outputs)) if setup.device.is_read_from_outside else None
+    _say(wire, mapped_line(None if notes is None else notes.address))
     state = GlobalState()
     setup.device.watch(setup.watcher, setup.regions)
-    caller = Caller(setup, load_candidate(setup, state), state)
+    caller = Caller(setup, load_candidate(setup, state), state, notes)
     _say(wire, ready_line(0, torch.get_num_threads()))
     with torch.no_grad():
         for line in lines:
@@ -76,12 +79,13 @@ def serve(wire: socket.socket) -> None:
 class Caller:
     """Calls the candidate and looks at what it returns."""
 
-    def __init__(self, setup: MappedSetup, candidate: LoadedCandidate, state: GlobalState) -> None:
+    def __init__(self, setup: MappedSetup, candidate: LoadedCandidate, state: GlobalState, notes: Notes | None) -> None:
         self._setup = setup
         self._outputs = setup.outputs
         self._device = setup.device
         self._candidate = candidate
         self._state = state
+        self._notes = notes
         self._kept: list[Any] = [None] * setup.n_sets  # by set: what the last call on it returned
         self._earlier: tuple[Outputs, Outputs] | None = None  # what the last run returned, and a copy of it
         self._has_room = False
@@ -122,15 +126,20 @@ class Caller:
         """
         bound, kept = self._candidate.calls, self._kept
         self._make_room()
+        called: list[int] = []
         self._device.start()
         try:
             for index in draw_tickets(TICKETS):
                 kept[index] = bound[index]()
+                called.append(index)
         except TicketsLost:
             os._exit(0)  # the parent is gone
         except Exception as error:
             raise _raised(error) from error
-        return self._device.stop()
+        elapsed_ns = self._device.stop()
+        if self._notes is not None:
+            self._notes.take(called, kept, self._candidate.outputs)
+        return elapsed_ns
 
     def _make_room(self) -> None:
         """Touch as much memory as the results of all sets take, once and before the first loop, and free it.

@@ -49,6 +49,7 @@ class RunnerDevice(Protocol):
     """The device that the candidate runs on."""
 
     name: str
+    is_read_from_outside: bool  # outputs lie where the parent can read them once this process is stopped
 
     def map(self, descriptor: int, size_bytes: int, *, read_only: bool) -> MappedRegion:
         """Return the judge's memory that a descriptor opens, and close the descriptor."""
@@ -75,6 +76,7 @@ class CpuDevice:
     """The CPU: memfds, faults told by a signal handler."""
 
     name = "cpu"
+    is_read_from_outside = True
 
     def __init__(self) -> None:
         self._clock = time.perf_counter_ns  # bound before the candidate could patch it
@@ -109,6 +111,7 @@ class CudaDevice:
     """One GPU: exported device memory, events on torch's current stream, every stream drained before a clock stops."""
 
     name = "cuda"
+    is_read_from_outside = False
 
     def __init__(self) -> None:
         """Make this process's context.

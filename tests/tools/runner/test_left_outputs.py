@@ -1,0 +1,96 @@
+"""Outputs read in the memory of a process: every output of a set at its own place, and nothing where nothing can be read."""
+
+from __future__ import annotations
+
+import os
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from tests.tools.conftest import without_tensors
+
+from ridgeline.tools.judge.process import LoadedProblem, SharedRegion
+from ridgeline.tools.judge.replies import Place
+from ridgeline.tools.records.problem import ArgSpec
+from ridgeline.tools.records.vocabulary import ReasonCode, Role
+from ridgeline.tools.runner.failures import RunnerFailure
+from ridgeline.tools.runner.left_outputs import LeftOutputs, UnreadableMemory
+
+ROWS, LARGE = 3, 400_000
+
+
+def place(
+    name: str, role: Role, *, shape: tuple[int, ...], strides: tuple[int, ...], offset: int, stride: int
+) -> Place:
+    spec = ArgSpec(name=name, role=role, shape=shape, strides=strides)
+    return Place(spec=spec, region=int(role is Role.OUTPUT), offset=offset, set_stride=stride)
+
+
+PLACES = (
+    place("x", Role.INPUT, shape=(4,), strides=(1,), offset=0, stride=4096),
+    place("out_0", Role.OUTPUT, shape=(2, ROWS), strides=(1, 2), offset=0, stride=64),
+    place("out_1", Role.OUTPUT, shape=(LARGE,), strides=(1,), offset=4096, stride=2 << 20),
+)
+CHILD = f"""
+import array, signal
+small = [array.array("f", [10 * i + j for j in range({2 * ROWS})]) for i in range(2)]
+large = [array.array("f", range(i, i + {LARGE})) for i in range(2)]
+notes = array.array("Q", [a.buffer_info()[0] for pair in zip(small, large) for a in pair])
+notes.extend([{1 << 62}, notes[1], notes[0], (1 << 64) - 8, 16, notes[1]])
+print(notes.buffer_info()[0], flush=True)
+signal.pause()
+"""
+
+
+@pytest.fixture
+def problem() -> Iterator[LoadedProblem]:
+    descriptor = os.memfd_create("outputs", os.MFD_CLOEXEC)
+    os.ftruncate(descriptor, 16 << 20)
+    region = SharedRegion(fd=descriptor, size_bytes=16 << 20, writable=True)
+    yield replace(without_tensors(), n_sets=5, regions=(region, region), places=PLACES)
+    os.close(descriptor)
+
+
+@pytest.fixture
+def left(problem: LoadedProblem) -> Iterator[LeftOutputs]:
+    with subprocess.Popen([sys.executable, "-c", CHILD], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        left = LeftOutputs(process.pid, int(process.stdout.readline()), problem)
+        yield left
+        left.close()
+        process.kill()
+
+
+def floats(problem: LoadedProblem, offset: int, count: int) -> tuple[float, ...]:
+    return struct.unpack(f"{count}f", os.pread(problem.regions[1].fd, 4 * count, offset))
+
+
+def test_every_output_of_a_set_is_read_whole_into_its_place(left: LeftOutputs, problem: LoadedProblem) -> None:
+    left.bring(1)
+    assert floats(problem, 64, 2 * ROWS) == tuple(range(10, 10 + 2 * ROWS))
+    assert floats(problem, 4096 + (2 << 20), LARGE) == tuple(range(1, 1 + LARGE))
+    assert set(floats(problem, 0, 2 * ROWS)) == {0.0}  # another set's stay as they are
+    left.bring(0)
+    assert floats(problem, 0, 2 * ROWS) == tuple(range(2 * ROWS))
+
+
+@pytest.mark.parametrize("set_index", [2, 3, 4])
+def test_an_output_that_lies_nowhere_is_the_candidates_fault(left: LeftOutputs, set_index: int) -> None:
+    with pytest.raises(RunnerFailure, match=f"the output of set {set_index} lay nowhere") as raised:
+        left.bring(set_index)
+    assert raised.value.finding.code is ReasonCode.TIMED_OUTPUT_WRONG
+
+
+def test_a_process_that_may_not_be_read_is_told(problem: LoadedProblem) -> None:
+    with subprocess.Popen([sys.executable, "-c", CHILD], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        notes = int(process.stdout.readline())
+        with pytest.raises(UnreadableMemory):
+            LeftOutputs(process.pid, notes + (1 << 45), problem)
+        process.kill()
+        process.wait()
+        with pytest.raises(UnreadableMemory):
+            LeftOutputs(process.pid, notes, problem)
