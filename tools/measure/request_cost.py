@@ -27,7 +27,7 @@ from ridgeline.tools.runner.process import RunnerProcess
 from ridgeline.tools.runner.start import RunnerPlan
 from ridgeline.tools.sandbox.sandbox import Sandbox
 
-_FEWEST_SAMPLES = 8
+_FIRST_ONES = 2  # samples that do not count: the runner does things for the first time
 _SAMPLING_S = 1.0
 
 
@@ -63,9 +63,11 @@ def usual_request_s(sandbox: Sandbox, plan: RunnerPlan, judge: JudgeProcess) -> 
         with RunnerProcess(sandbox, plan, judge.problem) as runner:
             ends_at = time.monotonic() + _SAMPLING_S
             costs: list[float] = []
-            while len(costs) < _FEWEST_SAMPLES or (len(costs) < blocks.samples and time.monotonic() < ends_at):
+            while len(costs) < _FIRST_ONES + blocks.fewest_samples or (
+                len(costs) < _FIRST_ONES + blocks.most_samples and time.monotonic() < ends_at
+            ):
                 costs.append(_block_s(runner, judge))
-            return percentile(costs, blocks.percent)
+            return percentile(costs[_FIRST_ONES:], blocks.percent)
     except RunnerFailure as failure:
         raise EngineError(f"the cost of a request could not be measured: {failure}") from failure
 

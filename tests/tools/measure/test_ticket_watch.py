@@ -28,15 +28,11 @@ def watched(monkeypatch: pytest.MonkeyPatch, left: Iterable[int], *, every_s: fl
     for _ in numbers:
         clock.now += every_s
         watch.look()
-    clock.now += every_s
-    watch.end()
     return watch
 
 
 def test_an_honest_loop_takes_one_ticket_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    watch = watched(monkeypatch, [0, *range(100, -1, -1)], every_s=CALL_S)
-    assert not watch.found_many_taken
-    assert not watch.found_none_left_early
+    assert not watched(monkeypatch, [0, *range(100, -1, -1)], every_s=CALL_S).found_many_taken
 
 
 def test_a_look_that_comes_late_leaves_room_for_many(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,12 +41,8 @@ def test_a_look_that_comes_late_leaves_room_for_many(monkeypatch: pytest.MonkeyP
 
 def test_many_tickets_taken_between_two_looks_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     taken = AT_ONCE + 2
-    assert watched(monkeypatch, [100, 100 - taken, 100 - taken], every_s=CALL_S / 8).found_many_taken
+    assert watched(monkeypatch, [100, 100 - taken, 100 - taken], every_s=CALL_S / 100).found_many_taken
 
 
-def test_all_tickets_taken_before_the_first_look_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert watched(monkeypatch, [0] * 100, every_s=2e-4).found_none_left_early
-
-
-def test_a_block_that_was_hardly_looked_at_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not watched(monkeypatch, [0, 0], every_s=CALL_S).found_none_left_early
+def test_calls_that_are_much_shorter_than_the_mean_are_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not watched(monkeypatch, [100, 90, 80], every_s=CALL_S / 5).found_many_taken
