@@ -5,7 +5,7 @@ unexport PYTHONDONTWRITEBYTECODE  # the tests start hundreds of processes
 BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.stamp-runtime
 DEV := $(VENV)/.stamp-dev
-DEMO_FLAGS ?= --bank none --model offline
+DEMO_FLAGS ?= --bank none --model offline --rounds 3
 
 .PHONY: help demo setup test check soak clean
 

@@ -1,0 +1,112 @@
+"""The reference's own operations as a candidate: what is true is a speedup of 1.
+
+    PYTHONPATH=src python benchmarks/own_operations.py [--device cpu|cuda] [--repeats 5]
+
+The candidate is the reference's file as a `module`, so both sides run the same Python and the same operations of
+PyTorch. It is built, verified and timed as a search does. `results/own-operations-KIND.json` holds every timing by size.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+from statistics import median
+from typing import Any
+
+from result import write_result
+
+from ridgeline.tools.engine import BenchmarkTask, CompileTask, DescribeTask, VerifyTask
+from ridgeline.tools.local.engine import LocalEngine
+from ridgeline.tools.machine.devices import detect_device
+from ridgeline.tools.records.problem import Device, Target
+from ridgeline.tools.records.results import Timing
+from ridgeline.tools.records.search import Candidate
+from ridgeline.tools.records.vocabulary import DeviceKind, Interface, Origin, PrecisionClass, Status
+
+SIZES = {
+    DeviceKind.CPU: ((8, 64), (128, 512), (1024, 1024), (3072, 2048)),
+    DeviceKind.CUDA: ((256, 256), (8192, 4096), (16384, 16384), (65536, 32768)),
+}
+"""Some 10 us to 15 ms on 2 cores, and 25 us to 20 ms on an H200."""
+SOURCE = """
+import torch
+from torch import nn
+
+class {name}(nn.Module):
+    def forward(self, x, y):
+        return torch.relu(x * y + x)
+
+def get_inputs():
+    return [torch.randn({rows}, {cols}), torch.randn({rows}, {cols})]
+
+def get_init_inputs():
+    return []
+"""
+
+
+async def measure(engine: LocalEngine, device: Device, rows: int, cols: int, repeats: int) -> dict[str, Any]:
+    """Return the timings of one size and their median speedup."""
+    target = Target(
+        name="own",
+        reference_source=SOURCE.format(name="Model", rows=rows, cols=cols),
+        interface=Interface.MODULE,
+        tolerance=PrecisionClass.FP32,
+        device=device,
+    )
+    problem = target.described(await engine.submit(DescribeTask(problem=target)))
+    kernel = Candidate(
+        id="own",
+        origin=Origin.FILE,
+        round=0,
+        idea_id=None,
+        parent_id=None,
+        source=SOURCE.format(name="ModelNew", rows=rows, cols=cols),
+        language="py",
+        interface=Interface.MODULE,
+    )
+    build = await engine.submit(CompileTask(problem=problem, candidate=kernel))
+    verdict = await engine.submit(VerifyTask(problem=problem, candidate=kernel, build=build))
+    if verdict.status is not Status.OK:
+        raise SystemExit(f"{rows} x {cols} is not accepted: {verdict.reason}")
+    task = BenchmarkTask(problem=problem, candidate=kernel, build=build, verdict=verdict)
+    timings: list[Timing] = [await engine.submit(task) for _ in range(repeats)]
+    accepted = [t for t in timings if t.status is Status.OK]
+    return {
+        "rows": rows,
+        "cols": cols,
+        "accepted": len(accepted),
+        "timed": repeats,
+        "ms": median(t.median_ms or 0.0 for t in accepted) if accepted else None,
+        "speedup": median(t.speedup or 0.0 for t in accepted) if accepted else None,
+        "speedups": [t.speedup for t in accepted],
+        "reasons": sorted({t.reason for t in timings if t.reason}),
+        "labels": sorted({str(label) for t in accepted for label in t.labels}),
+    }
+
+
+async def run(device: Device, repeats: int) -> None:
+    """Measure every size."""
+    engine = LocalEngine()
+    found = []
+    try:
+        for rows, cols in SIZES[device.kind]:
+            found.append(await measure(engine, device, rows, cols, repeats))
+            print(found[-1], flush=True)
+    finally:
+        await engine.aclose()
+    figures = {"load_average": os.getloadavg()[1], "sizes": found}
+    write_result(f"own-operations-{device.kind.value}", figures, device=device)
+
+
+def main() -> None:
+    """Read the arguments."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--repeats", type=int, default=5)
+    arguments = parser.parse_args()
+    asyncio.run(run(detect_device(arguments.device), arguments.repeats))
+
+
+if __name__ == "__main__":
+    main()
