@@ -47,7 +47,7 @@ TIMED_DEVICES: dict[DeviceKind, TimedDevice] = {
     DeviceKind.CUDA: TimedDevice(
         # Samples have two values, by whether the change of process falls into the request (0.1 and 0.36 ms on an H200):
         # below the upper one, half of the blocks would look slower than they are. The difference is what a clock that
-        # lies can gain in a block. Of eight samples the 75th percentile was once far above both.
+        # lies can gain in a block. With eight samples work on a side stream was once not told by its witness.
         empty_blocks=EmptyBlocks(
             fewest_samples=20,
             most_samples=20,
