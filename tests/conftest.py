@@ -104,6 +104,14 @@ def required_tiers() -> list[Tier]:
     return [Tier(letter) for letter in os.environ.get(TIERS, "")]
 
 
+@pytest.fixture
+def open_path() -> Iterator[Path]:
+    """A folder that everyone may pass through: only the sandbox protects what lies in it (pytest's own is closed)."""
+    with tempfile.TemporaryDirectory(prefix="ridgeline-open-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
 @pytest.fixture(scope="session", params=[Tier.BUBBLEWRAP, Tier.LANDLOCK], ids=["A", "B"])
 def each_tier(request: pytest.FixtureRequest) -> Tier:
     """Each tier that works here."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -33,14 +32,6 @@ def attack(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert ended.is_success, printed
     (folder / "attack").chmod(0o755)
     return folder / "attack"
-
-
-@pytest.fixture
-def open_path() -> Iterator[Path]:
-    """A folder that everyone may pass through: only the sandbox protects what lies in it (pytest's own is closed)."""
-    with tempfile.TemporaryDirectory(prefix="ridgeline-open-") as folder:
-        Path(folder).chmod(0o755)
-        yield Path(folder)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.tools.sandbox.talking import was_hit
 
 from ridgeline.tools.sandbox.python import python_paths
 from ridgeline.tools.sandbox.rules import dropped_uid
@@ -22,19 +23,6 @@ from .conftest import SECRET
 pytestmark = pytest.mark.timeout(60)
 F_SEAL_FUTURE_WRITE = 0x10  # linux/fcntl.h; Python has no name for it
 Confine = Callable[..., Confined]
-
-
-def was_hit(listener: socket.socket) -> bool:
-    """Say whether anything arrived: a connection on a stream listener, a datagram on the others."""
-    listener.settimeout(0.1)
-    try:
-        if listener.type != socket.SOCK_DGRAM:
-            listener.accept()[0].close()
-        else:
-            listener.recv(16)
-    except TimeoutError:
-        return False
-    return True
 
 
 # A GPU's driver needs a socket to listen on and more of /proc; any device node makes the sandbox allow for it.

@@ -60,9 +60,10 @@ def court(request: pytest.FixtureRequest) -> Iterator[Court]:
 
 
 def _source(name: str) -> str:
-    return (HERE / "sources" / f"{_problem_of(name) or 'honest'}_work.h").read_text() + (
-        HERE / "sources" / f"{name}.cpp"
-    ).read_text()
+    """Return a case's source with the headers that it shares, as the one file that a candidate is."""
+    sources = HERE / "sources"
+    source = (sources / f"{_problem_of(name) or 'honest'}_work.h").read_text() + (sources / f"{name}.cpp").read_text()
+    return source.replace('#include "host_hook.h"\n', (sources / "host_hook.h").read_text())
 
 
 @pytest.mark.parametrize("case", _parameters(JUDGED))

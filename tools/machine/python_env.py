@@ -52,9 +52,8 @@ def compute_environment(device: Device, *, bound: bool = False) -> dict[str, str
     OpenMP's threads wait as they do for users, spinning from one operation of a model to the next: where they sleep at
     once, each parallel operation takes 40 to 80 us more. They spin for 0.1 ms, which spans the pauses between operations,
     where the usual time is 15 ms: a process that goes on after a stop would spin beside its own request. LLVM's OpenMP
-    counts in ms. A side that is idle is stopped, so nobody spins beside
-    the other. malloc neither maps nor trims: eager torch otherwise page-faults through every temporary of 32 MiB
-    and takes 6 x as long.
+    counts in ms. A side that is idle is stopped, so nobody spins beside the other. malloc neither maps nor trims: eager
+    torch otherwise page-faults through every temporary of 32 MiB and takes 6 x as long.
 
     `bound` is for a Python runner and the judge: OpenMP's threads are bound on a CPU. In a process that
     goes on after a stop, unbound threads share a core for a whole block now and then: a copy of the reference took 1.1

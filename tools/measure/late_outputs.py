@@ -4,10 +4,10 @@ A runner keeps each call's output in its own memory. On a CPU the parent reads i
 code of the candidate runs between the clock's end and the comparison, so there is nothing to measure.
 
 A GPU's memory cannot be read from outside, nor a process's where the kernel refuses it (Yama; root in a container without
-CAP_SYS_PTRACE). There the runner copies outputs when asked, outside of any timed block, and a
-candidate that shares the runner's Python could put its work off until then: for some calls, in part, or for a whole
-block until its first output is asked for. After every block the last call's output and random others are therefore
-collected in a random order, and the time of a block's collections counts for all of its calls.
+CAP_SYS_PTRACE). There the runner copies outputs when asked, outside of any timed block, and a candidate that shares the
+runner's Python could put its work off until then: for some calls, in part, or for a whole block until its first output
+is asked for. After every block the last call's output and random others are therefore collected in a random order, and
+the time of a block's collections counts for all of its calls.
 """
 
 from __future__ import annotations

@@ -61,13 +61,13 @@ def usual_request_s(sandbox: Sandbox, plan: RunnerPlan, judge: JudgeProcess) -> 
     blocks = TIMED_DEVICES[judge.device_kind].empty_blocks
     try:
         with RunnerProcess(sandbox, plan, judge.problem) as runner:
+            for _ in range(_FIRST_ONES):
+                _block_s(runner, judge)
             ends_at = time.monotonic() + _SAMPLING_S
-            costs: list[float] = []
-            while len(costs) < _FIRST_ONES + blocks.fewest_samples or (
-                len(costs) < _FIRST_ONES + blocks.most_samples and time.monotonic() < ends_at
-            ):
+            costs = [_block_s(runner, judge) for _ in range(blocks.fewest_samples)]
+            while len(costs) < blocks.most_samples and time.monotonic() < ends_at:
                 costs.append(_block_s(runner, judge))
-            return percentile(costs[_FIRST_ONES:], blocks.percent)
+            return percentile(costs, blocks.percent)
     except RunnerFailure as failure:
         raise EngineError(f"the cost of a request could not be measured: {failure}") from failure
 

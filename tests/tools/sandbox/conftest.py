@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,14 +22,6 @@ def talkative(each_tier: Tier) -> Sandbox:
 @pytest.fixture
 def workdir(tmp_path: Path) -> Path:
     return claim_workdir(tmp_path / "work")
-
-
-@pytest.fixture
-def open_path() -> Iterator[Path]:
-    """A folder that everyone may pass through: only the sandbox protects what lies in it (pytest's own is closed)."""
-    with tempfile.TemporaryDirectory(prefix="ridgeline-open-") as folder:
-        Path(folder).chmod(0o755)
-        yield Path(folder)
 
 
 @pytest.fixture

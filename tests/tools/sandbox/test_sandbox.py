@@ -8,10 +8,9 @@ import shlex
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,14 +37,6 @@ from ridgeline.tools.sandbox.sandbox import (
 @pytest.fixture
 def sandbox(each_tier: Tier) -> Sandbox:
     return Sandbox(each_tier)
-
-
-@pytest.fixture
-def open_path() -> Iterator[Path]:
-    """A folder that everyone may pass through: only the sandbox protects what lies in it (pytest's own is closed)."""
-    with tempfile.TemporaryDirectory(prefix="ridgeline-open-") as folder:
-        Path(folder).chmod(0o755)
-        yield Path(folder)
 
 
 def shell(script: str, **options: object) -> Confined:
