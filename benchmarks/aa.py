@@ -19,15 +19,16 @@ from statistics import median
 from typing import Any
 
 from form import form_kernel, form_problem
+from kernel import built, described
 from result import merge_result, provenance
 
-from ridgeline.tools.engine import CompareTask, CompileTask, DescribeTask
+from ridgeline.tools.engine import CompareTask
 from ridgeline.tools.local.engine import LocalEngine
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.measure.statistics import percentile
 from ridgeline.tools.records.problem import DescribedTarget, Device
 from ridgeline.tools.records.results import Comparison, FailedComparison
-from ridgeline.tools.records.vocabulary import DeviceKind, Purpose, Status
+from ridgeline.tools.records.vocabulary import DeviceKind, Purpose
 
 DEFAULT = {DeviceKind.CPU: ["affine:16"], DeviceKind.CUDA: ["affine:800", "affine:4000", "padded:800"]}
 
@@ -35,9 +36,7 @@ DEFAULT = {DeviceKind.CPU: ["affine:16"], DeviceKind.CUDA: ["affine:800", "affin
 async def compare_with_itself(engine: LocalEngine, problem: DescribedTarget, repeats: int) -> list[Comparison]:
     """Return the comparisons of the kernel with itself."""
     kernel = form_kernel(problem)
-    build = await engine.submit(CompileTask(problem=problem, candidate=kernel))
-    if build.status is not Status.OK:
-        raise SystemExit(f"the kernel does not build: {build.reason}")
+    build = await built(engine, problem, kernel)
     task = CompareTask(problem=problem, first=kernel, first_build=build, second=kernel, second_build=build)
     task = replace(task, purpose=Purpose.SEARCH)
     return [_figures(await engine.submit(task)) for _ in range(repeats)]
@@ -73,8 +72,7 @@ async def run(device: Device, cases: list[str], repeats: int) -> None:
     engine = LocalEngine()
     try:
         for case in cases:
-            problem = form_problem(case, device)
-            problem = problem.described(await engine.submit(DescribeTask(problem=problem)))
+            problem = await described(engine, form_problem(case, device))
             started = time.perf_counter()
             comparisons = await compare_with_itself(engine, problem, repeats)
             entry = {"measured": provenance(), **figures(comparisons, time.perf_counter() - started)}

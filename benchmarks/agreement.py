@@ -23,17 +23,18 @@ from pathlib import Path
 from typing import Any, Self
 
 from form import form_problem
+from kernel import described, kernel_of
 from result import RESULTS, merge_result, provenance
 
 from ridgeline.problems.spec import load_problem, shipped_problems
-from ridgeline.tools.engine import BenchmarkTask, CompileTask, DescribeTask, Engine, VerifyTask
+from ridgeline.tools.engine import BenchmarkTask, CompileTask, Engine, VerifyTask
 from ridgeline.tools.local.engine import LocalEngine, on_device
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.machine.locks import DeviceLock
 from ridgeline.tools.records.problem import DescribedTarget, Device, Target
 from ridgeline.tools.records.results import Build, Timing
 from ridgeline.tools.records.search import Candidate
-from ridgeline.tools.records.vocabulary import Interface, Origin, PrecisionClass, Status
+from ridgeline.tools.records.vocabulary import Interface, PrecisionClass, Status
 
 HERE = Path(__file__).parent
 TIMERS = HERE / "agreement_timers.py"
@@ -77,18 +78,15 @@ class Prepared:
     build: Build
 
 
-def candidate_of(path: Path) -> Candidate:
+def candidate_of(problem: DescribedTarget, path: Path) -> Candidate:
     """Return a kernel's file as a candidate."""
-    source = path.read_text()
-    return Candidate(
-        id=path.stem, origin=Origin.SEED, round=0, idea_id=None, parent_id=None, source=source, language="cu"
-    )
+    return kernel_of(problem, path.read_text(), name=path.stem)
 
 
 async def prepared(engine: Engine, name: str, path: Path, device: Device) -> Prepared:
     """Return a kernel described, by a judge on the device, and built; the kernel itself has not run."""
-    problem, candidate = problem_of(name, path, device), candidate_of(path)
-    problem = problem.described(await engine.submit(DescribeTask(problem=problem)))
+    problem = await described(engine, problem_of(name, path, device))
+    candidate = candidate_of(problem, path)
     build = await engine.submit(CompileTask(problem=problem, candidate=candidate))
     return Prepared(problem, candidate, build)
 

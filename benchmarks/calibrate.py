@@ -25,10 +25,11 @@ from statistics import median
 from typing import Any
 
 from form import form_kernel, form_problem
+from kernel import built, described
 from result import merge_result, provenance
 from thresholds import PAGE, page
 
-from ridgeline.tools.engine import BenchmarkTask, CompareTask, CompileTask, DescribeTask, VerifyTask
+from ridgeline.tools.engine import BenchmarkTask, CompareTask, VerifyTask
 from ridgeline.tools.judge.messages import Idle
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.local.engine import LocalEngine
@@ -37,7 +38,7 @@ from ridgeline.tools.machine.locks import DeviceLock
 from ridgeline.tools.machine.places import default_cache_dir
 from ridgeline.tools.machine.process_use import cpu_seconds
 from ridgeline.tools.measure.ceilings import measure_ceilings
-from ridgeline.tools.measure.request_cost import empty_plan, nothing_library, usual_request_s
+from ridgeline.tools.measure.request_cost import nothing_library, usual_request_s
 from ridgeline.tools.records.problem import DescribedTarget, Device
 from ridgeline.tools.records.results import Build, FailedComparison, Timing, Verdict
 from ridgeline.tools.records.search import Candidate
@@ -69,13 +70,9 @@ class Bench:
 
     async def kernel(self, case: str) -> tuple[DescribedTarget, Candidate, Build]:
         """Return one of `aa/`'s problems with its kernel, built."""
-        problem = form_problem(case, self.device)
-        problem = problem.described(await self.engine.submit(DescribeTask(problem=problem)))
+        problem = await described(self.engine, form_problem(case, self.device))
         candidate = form_kernel(problem)
-        build = await self.engine.submit(CompileTask(problem=problem, candidate=candidate))
-        if build.status is not Status.OK:
-            raise SystemExit(f"{case} does not build: {build.reason}")
-        return problem, candidate, build
+        return problem, candidate, await built(self.engine, problem, candidate)
 
     async def timings(self, case: str, purpose: Purpose) -> list[Timing]:
         """Return `repeats` timings of a kernel, each in a new process; those that were refused are left out."""
@@ -196,12 +193,12 @@ GPU_ONLY = {"gpu_wait"}
 def _nothing(device: Device) -> Iterator[tuple[Sandbox, Any, JudgeProcess]]:
     """Give the sandbox, the plan of a library that does nothing, and a judge with the affine problem."""
     cache = default_cache_dir()
-    library = nothing_library(cache, device)
+    build = Build(key="nothing", status=Status.OK, library_path=str(nothing_library(cache, device)))
     problem = form_problem(CASES[device.kind][0], device)
     judge = JudgeProcess(problem, os.urandom(16), cache)
     try:
-        build = Build(key="nothing", status=Status.OK, library_path=str(library))
-        yield Sandbox(probe_sandbox().tier), empty_plan(runner_plan(problem, build, cache), cache, device), judge
+        plan = runner_plan(problem.described(judge.problem.description), build, cache)
+        yield Sandbox(probe_sandbox().tier), plan, judge
     finally:
         judge.close()
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kernel import kernel_of
+
 from ridgeline.tools.records.problem import Device, Target
 from ridgeline.tools.records.search import Candidate
-from ridgeline.tools.records.vocabulary import Interface, Origin, PrecisionClass
+from ridgeline.tools.records.vocabulary import Interface, PrecisionClass
 
 FOLDER = Path(__file__).parent / "aa"
 ROW_BYTES = 4096 * 4
@@ -25,12 +27,4 @@ def form_problem(case: str, device: Device) -> Target:
 def form_kernel(problem: Target, *, note: str = "") -> Candidate:
     """Return the form's kernel; one with another note is another source, which is built by itself."""
     source = (FOLDER / f"{problem.name}.{problem.language}").read_text()
-    return Candidate(
-        id=problem.name,
-        origin=Origin.SEED,
-        round=0,
-        idea_id=None,
-        parent_id=None,
-        source=f"{source}// {note}\n" if note else source,
-        language=problem.language,
-    )
+    return kernel_of(problem, f"{source}// {note}\n" if note else source, name=problem.name)

@@ -18,10 +18,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from result import RESULTS, best_of, merge_result, provenance
+from result import RESULTS, end_of, merge_result, provenance
 
 import ridgeline
-from ridgeline.problems.spec import SOURCE_SUFFIX, Budget, shipped_problems
+from ridgeline.problems.kernel_files import SOURCE_SUFFIX
+from ridgeline.problems.spec import Budget, shipped_problems
 from ridgeline.tools.errors import RidgelineError
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.machine.locks import DeviceLock
@@ -140,15 +141,7 @@ def search(path: Path, device_name: str, seconds: float) -> dict[str, Any]:
             kept = RESULTS / "kernels" / f"{path.parent.name}-{report['device']['kind']}{source.suffix}"
             kept.parent.mkdir(parents=True, exist_ok=True)
             kept.write_text(source.read_text())
-    return {
-        "state": result.state,
-        "certified": result.certified,
-        "best": best_of(report),
-        "rounds": report["rounds"],
-        "candidates": report["candidates"],
-        "tuned": report["tuned"],
-        "wall_s": report["wall_s"],
-    }
+    return end_of(result)
 
 
 if __name__ == "__main__":

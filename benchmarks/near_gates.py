@@ -21,15 +21,16 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from kernel import built, described, kernel_of
 from result import merge_result, provenance
 
-from ridgeline.tools.engine import CompileTask, DescribeTask, VerifyTask
+from ridgeline.tools.engine import VerifyTask
 from ridgeline.tools.local.engine import LocalEngine
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.records.problem import DescribedTarget, Device, Target
 from ridgeline.tools.records.results import Verdict
 from ridgeline.tools.records.search import Candidate
-from ridgeline.tools.records.vocabulary import Interface, Origin, PrecisionClass, Purpose, Status
+from ridgeline.tools.records.vocabulary import Interface, PrecisionClass, Purpose
 
 FOLDER = Path(__file__).parent / "near_gates"
 
@@ -52,12 +53,10 @@ class NearGate:
             device=device,
         )
 
-    def candidate(self, name: str) -> Candidate:
-        """Return it as a search's candidate."""
+    def candidate(self, problem: Target) -> Candidate:
+        """Return it as a candidate for its problem."""
         source = "".join((FOLDER / f"{part}.cpp").read_text() for part in self.parts)
-        return Candidate(
-            id=name, origin=Origin.FILE, round=0, idea_id=None, parent_id=None, source=source, language="cpp"
-        )
+        return kernel_of(problem, source, name=problem.name)
 
 
 KERNELS = {
@@ -74,12 +73,9 @@ KERNELS = {
 async def verdicts(name: str, engine: LocalEngine, device: Device, number: int) -> tuple[Verdict, list[Verdict]]:
     """Return a search's verdict on a kernel, and those of as many verifications under secrets of their own."""
     kernel = KERNELS[name]
-    target = kernel.target(name, device)
-    problem = target.described(await engine.submit(DescribeTask(problem=target)))
-    candidate = kernel.candidate(name)
-    build = await engine.submit(CompileTask(problem=problem, candidate=candidate))
-    if build.status is not Status.OK:
-        raise SystemExit(f"{name} does not build: {build.reason}")
+    problem = await described(engine, kernel.target(name, device))
+    candidate = kernel.candidate(problem)
+    build = await built(engine, problem, candidate)
 
     async def verified(problem: DescribedTarget, own_secrets: int, step: str) -> Verdict:
         return await engine.submit(

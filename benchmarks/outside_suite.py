@@ -18,15 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from eager_engine import EagerOnlyEngine
+from kernel import described, kernel_of
 from result import merge_result, provenance
 
 from ridgeline.graph.session.api import evaluate_async
 from ridgeline.graph.session.machine import target_of
 from ridgeline.problems.spec import ProblemSpec, load_problem
-from ridgeline.tools.engine import CompileTask, DescribeTask, Engine
+from ridgeline.tools.engine import CompileTask, Engine
 from ridgeline.tools.machine.devices import detect_device
-from ridgeline.tools.records.search import Candidate
-from ridgeline.tools.records.vocabulary import Interface, Origin
 
 CANDIDATE = "candidate.py"
 REJECTED = frozenset({"wrong", "runtime_error", "timeout", "refused", "degenerate", "untrusted"})
@@ -76,18 +75,9 @@ def lay_out(published: Published, device: str, folder: Path) -> ProblemSpec:
 async def build(engine: Engine, spec: ProblemSpec, published: Published, device: str) -> None:
     """Have a kernel built: nvcc takes a minute for one, and builds beside each other."""
     target = target_of(spec, device)
-    described = target.described(await engine.submit(DescribeTask(problem=target)))
-    candidate = Candidate(
-        id="published",
-        origin=Origin.FILE,
-        round=0,
-        idea_id=None,
-        parent_id=None,
-        source=published.source,
-        language=target.language,
-        interface=Interface.MODULE,
-    )
-    await engine.submit(CompileTask(problem=described, candidate=candidate))
+    problem = await described(engine, target)
+    kernel = kernel_of(problem, published.source, name="published")
+    await engine.submit(CompileTask(problem=problem, candidate=kernel))
 
 
 async def judge_all(chosen: Sequence[Published], device: str, on_entry: Callable[[str, dict[str, Any]], None]) -> None:

@@ -21,14 +21,16 @@ from typing import Any
 from result import write_result
 
 from ridgeline.tools.judge.messages import PrepareMode
-from ridgeline.tools.judge.process import JudgeProcess
+from ridgeline.tools.local.problem_session import ProblemSession
 from ridgeline.tools.machine.devices import detect_device
-from ridgeline.tools.measure.benchmark import TimingSettings, time_alone
-from ridgeline.tools.measure.sides import ReferenceSide
+from ridgeline.tools.measure.benchmark import time_alone
+from ridgeline.tools.measure.sides import Reference, ReferenceSide
 from ridgeline.tools.measure.statistics import StoppingRule
+from ridgeline.tools.measure.timing_settings import TimingSettings
 from ridgeline.tools.records.problem import Device, Target
 from ridgeline.tools.records.reference_mode import ReferenceMode
 from ridgeline.tools.records.vocabulary import DeviceKind, Interface, PrecisionClass
+from ridgeline.tools.sandbox.sandbox import Sandbox, probe_sandbox
 
 SIZES = {
     DeviceKind.CPU: ((8, 64), (128, 512), (1024, 1024), (8192, 1024)),
@@ -121,18 +123,21 @@ def compare(rows: int, cols: int, mode: ReferenceMode, device: Device, repeats: 
         device=device,
     )
     with tempfile.TemporaryDirectory() as folder:
-        judge = JudgeProcess(problem, os.urandom(16), Path(folder))
+        session = ProblemSession(Path(folder), lambda: Sandbox(probe_sandbox().tier))
+        session.open(problem)
+        judge = session.judge
         loop = PlainLoop(source, judge.problem.n_sets, mode.value, device)
         try:
             judge.ask(PrepareMode(mode=mode), timeout_s=300)
+            side = _side(session, problem, mode)
             turns = []
             for _ in range(repeats):
                 loop_ms = 1e3 * loop.call_s()
-                turns.append((time_alone(ReferenceSide(judge, mode), judge, settings=SETTINGS)[0], loop_ms))
+                turns.append((time_alone(side, judge, settings=SETTINGS)[0], loop_ms))
                 judge.stop()  # its threads take no core from the loop
         finally:
             loop.close()
-            judge.close()
+            session.close()
     ratios = [judged / plain for judged, plain in turns]
     return {
         "rows": rows,
@@ -144,6 +149,13 @@ def compare(rows: int, cols: int, mode: ReferenceMode, device: Device, repeats: 
         "ratio": median(ratios),
         "ratios": ratios,
     }
+
+
+def _side(session: ProblemSession, problem: Target, mode: ReferenceMode) -> Reference:
+    """Return the reference as it is timed beside a candidate; a compiled mode in the judge, as for a baseline."""
+    if mode is ReferenceMode.EAGER:
+        return session.reference(problem.described(session.judge.problem.description), mode)
+    return ReferenceSide(session.judge, mode)
 
 
 def main() -> None:

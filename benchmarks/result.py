@@ -10,13 +10,16 @@ import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ridgeline.tools.build.toolchain import installed_version
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.records.keys import JUDGE_VERSION
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.vocabulary import DeviceKind
+
+if TYPE_CHECKING:
+    from ridgeline import SearchResult
 
 RESULTS = Path(__file__).parent / "results"
 SCHEMA_VERSION = 1
@@ -74,6 +77,13 @@ def best_of(report: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return what is kept of the winner of a search's report, None when it has none."""
     best = report["best"]
     return {key: best.get(key) for key in KEPT} if best else None
+
+
+def end_of(result: SearchResult) -> dict[str, Any]:
+    """Return how a search ended: what is kept of its result."""
+    report = result.report
+    counts = {key: report[key] for key in ("rounds", "candidates", "tuned", "wall_s")}
+    return {"state": result.state, "certified": result.certified, "best": best_of(report), **counts}
 
 
 def provenance() -> dict[str, Any]:

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from result import best_of, merge_result
+from result import end_of, merge_result
 
 import ridgeline
 
@@ -34,17 +34,8 @@ def search(name: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         result = ridgeline.search(PROBLEMS / name / "problem.yaml", models=["offline"], run_dir=Path(folder) / "run")
     report = result.report
-    return {
-        "state": result.state,
-        "certified": result.certified,
-        "best": best_of(report),
-        "baselines_ms": {b["name"]: b["median_ms"] for b in report["baselines"]},
-        "floor_ms": report["floor_ms"],
-        "rounds": report["rounds"],
-        "candidates": report["candidates"],
-        "tuned": report["tuned"],
-        "wall_s": report["wall_s"],
-    }
+    baselines_ms = {b["name"]: b["median_ms"] for b in report["baselines"]}
+    return {**end_of(result), "baselines_ms": baselines_ms, "floor_ms": report["floor_ms"]}
 
 
 if __name__ == "__main__":

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ridgeline.tools.measure.benchmark import TimingSettings
 from ridgeline.tools.measure.timed_side import WarmUp
+from ridgeline.tools.measure.timing_settings import TimingSettings
 from ridgeline.tools.records.vocabulary import Purpose
 
 ROOT = Path(__file__).parents[1]

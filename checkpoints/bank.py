@@ -1,7 +1,8 @@
 """The seed bank: elite kernels that outlive their runs and seed later searches.
 
 Kernels are kept by operation family and device architecture. A search judges a kernel of the bank again before use: the
-bank is a source of ideas, never of results.
+bank is a source of ideas, never of results. Searches of other families are shown the best kernels as building blocks, which
+nobody judges.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -21,17 +22,33 @@ from ridgeline.checkpoints.storage_errors import record_errors
 from ridgeline.tools.errors import StorageError
 from ridgeline.tools.machine.places import home_dir
 from ridgeline.tools.records.results import Evaluation
-from ridgeline.tools.records.search import Candidate
+from ridgeline.tools.records.search import Candidate, KernelWork
 from ridgeline.tools.records.vocabulary import Origin, Status
 
-_ADD = """INSERT INTO kernels (id, family, device_arch, problem, record, evaluation)
-VALUES (:id, :family, :device_arch, :problem, :record, :evaluation)
-ON CONFLICT (id, family, device_arch, problem) DO UPDATE SET evaluation = excluded.evaluation
+_ADD = """INSERT INTO kernels (id, family, device_arch, problem, record, evaluation, work)
+VALUES (:id, :family, :device_arch, :problem, :record, :evaluation, :work)
+ON CONFLICT (id, family, device_arch, problem) DO UPDATE SET evaluation = excluded.evaluation, work = excluded.work
 WHERE json_extract(excluded.evaluation, '$.timing.speedup') > speedup"""
 _SEEDS = """SELECT id, record, MAX(speedup) AS speedup FROM (
   SELECT *, ROW_NUMBER() OVER (PARTITION BY problem ORDER BY speedup DESC, id) AS place
   FROM kernels WHERE family = :family AND device_arch = :device_arch)
 GROUP BY id ORDER BY MIN(place), speedup DESC, id LIMIT :limit"""
+
+_OTHERS = """SELECT id, family, problem, record, work, median_ms FROM (
+  SELECT *, ROW_NUMBER() OVER (PARTITION BY family ORDER BY share DESC NULLS LAST, speedup DESC, id) AS place
+  FROM kernels WHERE family NOT IN (:family, 'unknown') AND device_arch = :device_arch)
+WHERE place = 1 ORDER BY share DESC NULLS LAST, speedup DESC, id LIMIT :limit"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BankedBlock:
+    """The best kernel of another family."""
+
+    candidate: Candidate
+    family: str
+    problem: str
+    median_ms: float | None
+    work: KernelWork
 
 
 def bank_id(source: str) -> str:
@@ -77,7 +94,9 @@ class Bank:
 
     def check(self) -> None:
         """Read every kernel; StorageError when one is damaged."""
-        self._decoded(self._database.query("SELECT record FROM kernels"))
+        rows = list(self._database.query("SELECT record, work FROM kernels"))
+        self._decoded(rows)
+        self._works(rows)
 
     def close(self) -> None:
         """Close the file."""
@@ -91,15 +110,24 @@ class Bank:
     ) -> None:
         self.close()
 
-    def add(self, family: str, device_arch: str, problem: str, candidate: Candidate, evaluation: Evaluation) -> str:
+    def add(
+        self,
+        family: str,
+        device_arch: str,
+        problem: str,
+        candidate: Candidate,
+        evaluation: Evaluation,
+        *,
+        work: KernelWork | None = None,
+    ) -> str:
         """Keep an `ok` kernel and return its id; of several evaluations of one source the fastest stays."""
         if evaluation.status is not Status.OK:
             raise ValueError(f"{candidate.id}: only a kernel that is ok belongs in the bank, not {evaluation.status}")
-        kept = replace(
-            candidate, id=bank_id(candidate.source), origin=Origin.BANK, round=0, idea_id=None, parent_id=None
-        )
+        own_id = bank_id(candidate.source)
+        kept = replace(candidate, id=own_id, origin=Origin.BANK, round=0, idea_id=None, parent_id=None, mending=None)
         row: dict[str, Any] = {"id": kept.id, "family": family, "device_arch": device_arch, "problem": problem}
         row |= {"record": to_text(kept.to_json()), "evaluation": to_text(evaluation.to_json())}
+        row["work"] = to_text((work or KernelWork()).to_json())
         with self._database.write() as rows:
             rows.execute(_ADD, row)
         return kept.id
@@ -116,7 +144,32 @@ class Bank:
         found = self._database.query(_SEEDS, {"family": family, "device_arch": device_arch, "limit": limit})
         return self._decoded(found)
 
+    def blocks(self, family: str, device_arch: str, limit: int) -> list[BankedBlock]:
+        """Return up to `limit` kernels of other families on this architecture, the best one of each.
+
+        The best is the nearest to the device's peak; where no share of it is known, the furthest ahead of eager PyTorch.
+
+        Raises:
+            StorageError: a kernel's record is damaged.
+        """
+        rows = list(self._database.query(_OTHERS, {"family": family, "device_arch": device_arch, "limit": limit}))
+        return [
+            BankedBlock(
+                candidate=candidate,
+                family=row["family"],
+                problem=row["problem"],
+                median_ms=row["median_ms"],
+                work=work,
+            )
+            for row, candidate, work in zip(rows, self._decoded(rows), self._works(rows), strict=True)
+        ]
+
     def _decoded(self, rows: Iterable[dict[str, Any]]) -> list[Candidate]:
         values = [self._database.value_of(row["record"]) for row in rows]
         with record_errors(self._database.path):
             return [Candidate.from_json(value) for value in values]
+
+    def _works(self, rows: Iterable[dict[str, Any]]) -> list[KernelWork]:
+        values = [self._database.value_of(row["work"]) for row in rows]
+        with record_errors(self._database.path):
+            return [KernelWork.from_json(value) for value in values]

@@ -26,7 +26,7 @@ from ridgeline.checkpoints.storage_errors import record_errors, storage_errors
 from ridgeline.checkpoints.strict_json import finite
 from ridgeline.tools.errors import RunError
 from ridgeline.tools.records.results import SCHEMA_VERSION, Evaluation
-from ridgeline.tools.records.search import Candidate, Idea
+from ridgeline.tools.records.search import Candidate, Idea, Mending
 
 # table -> (stored columns, primary key, columns and record fields that hold an id of the search)
 _TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
@@ -63,6 +63,9 @@ _TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
         ("call_id", "replayed_sha256"),
         ("call_id",),
     ),
+    "prompts": (("sha256", "text", "stored_at"), ("sha256",), ()),
+    "steering": (("id", "kind", "name", "text", "from_round", "told_at"), ("id",), ("id", "name")),
+    "answers": (("call_id", "number", "body", "arrived_at"), ("call_id", "number"), ("call_id",)),
 }
 _RUN_COLUMNS = ("search_id", "description", "baselines", "certificate", "record", "stored_at")
 
@@ -174,7 +177,11 @@ def _namespaced(
     moved = {c: _with_search(v, searches) if c in columns else v for c, v in row.items()}
     if "record" in row:
         record = value_of(row["record"])
-        moved["record"] = to_text({k: _with_search(v, searches) if k in fields else v for k, v in record.items()})
+        record |= {k: _with_search(v, searches) for k, v in record.items() if k in fields}
+        if mending := record.get("mending"):  # a candidate's, with ids of its own
+            moved_ids = {k: _with_search(mending.get(k), searches) for k in ("failed_id", "sibling_id")}
+            record["mending"] = mending | moved_ids
+        moved["record"] = to_text(record)
     return moved
 
 
@@ -252,6 +259,16 @@ def _candidate_columns(candidate: Candidate, idea: Idea | None, parent: Candidat
         "source": candidate.source,
         "language": candidate.language,
         "interface": candidate.interface.value,
+        "mending": _mending_columns(candidate.mending),
+    }
+
+
+def _mending_columns(mending: Mending | None) -> dict[str, str | None]:
+    return {
+        "by": mending.by.value if mending else None,
+        "failed_id": mending.failed_id if mending else None,
+        "sibling_id": mending.sibling_id if mending else None,
+        "changes": "\n".join(mending.changes) if mending else None,
     }
 
 

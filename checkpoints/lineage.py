@@ -32,8 +32,8 @@ def certificate_of(archive: Archive, candidate_id: str) -> dict[str, Any] | None
 def lineage(archive: Archive, candidate_id: str) -> list[dict[str, Any]]:
     """Return a candidate and its ancestors, the candidate first and its seed last.
 
-    Each entry: id, origin, round, idea_id, idea (its title or None), second_parent_id, tunables, status, speedup,
-    median_ms.
+    Each entry: id, origin, round, idea_id, idea (its title or None), model (the idea's author or None), second_parent_id,
+    tunables, status, speedup, median_ms.
     """
     candidates = {c.id: c for c in archive.candidates()}
     ideas = {i.id: i for i in archive.ideas()}
@@ -44,7 +44,8 @@ def lineage(archive: Archive, candidate_id: str) -> list[dict[str, Any]]:
         idea = ideas.get(candidate.idea_id or "")
         chain.append(
             _describe(archive, candidate)
-            | {"idea": idea.title if idea else None, "second_parent_id": idea.second_parent_id if idea else None}
+            | {"idea": idea.title if idea else None, "model": idea.model if idea else None}
+            | {"second_parent_id": idea.second_parent_id if idea else None}
         )
         current = candidate.parent_id
     return chain
@@ -65,12 +66,16 @@ def _describe(archive: Archive, candidate: Candidate) -> dict[str, Any]:
     }
 
 
+_NOTHING_SPENT = {"tokens": 0, "usd": 0.0, "unpriced_calls": 0}
+
+
 def history(archive: Archive) -> list[dict[str, Any]]:
     """Return one entry per round; round 0, the seeds, has none.
 
     Each entry: round, ideas, candidates (written by a model), ok (of these), tuned, best_id, best_speedup,
-    best_speedup_ci95 and best_median_ms (of the round), best_so_far, tokens, usd and wall_s (of the round; None when it
-    was never stored). Other keys come from `save_round`, whose `wall_s` is the search's total at the end of the round.
+    best_speedup_ci95 and best_median_ms (of the round), best_so_far, tokens, usd, unpriced_calls and wall_s (of
+    the round; None when it was never stored). Other keys come from `save_round`, whose `wall_s` is the search's total at
+    the end of the round.
     """
     stored = {int(entry["round"]): entry for entry in archive.rounds()}
     candidates = archive.candidates()
@@ -82,7 +87,7 @@ def history(archive: Archive) -> list[dict[str, Any]]:
         until_s = stored.get(number, {}).get("wall_s")
         wall_s = None if until_s is None else max(until_s - before_s, 0.0)
         before_s = until_s or before_s
-        derived = _round_entry(archive, number, candidates, ranked) | {"tokens": 0, "usd": 0.0} | spent[number]
+        derived = _round_entry(archive, number, candidates, ranked) | _NOTHING_SPENT | spent[number]
         entries.append(stored.get(number, {}) | derived | {"wall_s": wall_s})
     return entries
 
@@ -116,4 +121,5 @@ def _spent_by_round(archive: Archive) -> dict[int, dict[str, Any]]:
             entry = spent[int(found[1])]
             entry["tokens"] = entry.get("tokens", 0) + call["input_tokens"] + call["output_tokens"]
             entry["usd"] = entry.get("usd", 0.0) + call["usd"]
+            entry["unpriced_calls"] = entry.get("unpriced_calls", 0) + call["unpriced"]
     return spent

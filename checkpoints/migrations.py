@@ -155,6 +155,32 @@ _FAILED_SENDS = """CREATE TABLE failed_sends (
   PRIMARY KEY (call_id, sent)
 )"""
 
+_PROMPTS = f"""CREATE TABLE prompts (
+  sha256 TEXT NOT NULL PRIMARY KEY,
+  text TEXT NOT NULL,
+  stored_at TEXT NOT NULL DEFAULT ({NOW})
+)"""
+_ANSWERS = f"""CREATE TABLE answers (
+  call_id TEXT NOT NULL,
+  number INTEGER NOT NULL,
+  body BLOB NOT NULL,
+  arrived_at TEXT NOT NULL DEFAULT ({NOW}),
+  PRIMARY KEY (call_id, number)
+)"""
+_REPLY_ENDS_ANSWERS = """CREATE TRIGGER reply_ends_answers AFTER UPDATE OF state ON model_calls
+WHEN NEW.state = 'finished' BEGIN
+  DELETE FROM answers WHERE call_id = NEW.call_id;
+END"""
+
+_STEERING = f"""CREATE TABLE steering (
+  id TEXT NOT NULL PRIMARY KEY,
+  kind TEXT NOT NULL,
+  name TEXT NOT NULL,
+  text TEXT NOT NULL,
+  from_round INTEGER NOT NULL,
+  told_at TEXT NOT NULL DEFAULT ({NOW})
+)"""
+
 _ENGINE_FAILURES = """CREATE TABLE engine_failures (
   candidate_id TEXT NOT NULL,
   purpose TEXT NOT NULL,
@@ -240,6 +266,16 @@ ARCHIVE = (
         title="the trials that a reference does not take, each with its name and its reason apart",
         statements=(_NAME_SKIPPED_TRIALS,),
     ),
+    Migration(
+        number=7,
+        title="prompts, and answers of model calls as they arrived",
+        statements=(_PROMPTS, _ANSWERS, _REPLY_ENDS_ANSWERS),
+    ),
+    Migration(
+        number=8,
+        title="what a user tells a search that has begun",
+        statements=(_STEERING,),
+    ),
 )
 
 BANK = (
@@ -262,6 +298,14 @@ BANK = (
                 },
             ),
             "CREATE INDEX kernels_by_family ON kernels (family, device_arch)",
+        ),
+    ),
+    Migration(
+        number=2,
+        title="what a kernel does, and how near to its device's peak",
+        statements=(
+            "ALTER TABLE kernels ADD COLUMN work TEXT NOT NULL DEFAULT '{}'",
+            "ALTER TABLE kernels ADD COLUMN share REAL GENERATED ALWAYS AS (json_extract(work, '$.share')) VIRTUAL",
         ),
     ),
 )

@@ -14,11 +14,11 @@ from pathlib import Path
 from ridgeline.checkpoints.storage_errors import storage_errors
 from ridgeline.tools.errors import RunError, StorageError
 
-_WRITTEN_IN_PLACE = (".lock", "run.log", "suite.json")
+_WRITTEN_IN_PLACE = (".lock", "run.log", "suite.json", "mailbox")
 _DATABASES = ("archive.sqlite", "search.sqlite")
 _COMPANIONS = ("", "-wal", "-shm", "-journal")  # SQLite's
 OPENED = (*_WRITTEN_IN_PLACE, *(name + end for name in _DATABASES for end in _COMPANIONS))
-"""Names of the files that are opened for writing in a run's or a suite's folder."""
+"""Names of what is opened for writing in a run's or a suite's folder; `mailbox` is a folder."""
 
 
 def refuse_links(folder: Path) -> None:

@@ -14,14 +14,14 @@ def fastest_first(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
 
     A CPU's speed drifts by several percent over a search, and the paired speedup does not. So the reference's usual
     time is its median over the search, full and reduced precision apart. The lower end counts because the highest of
-    many noisy figures is the luckiest.
+    many noisy figures is the luckiest. Of equals the first by its id counts, whichever was stored first.
     """
     reference_times: dict[bool, list[float]] = defaultdict(list)
     for evaluation in evaluations:
         if evaluation.timing and evaluation.timing.reference_ms:
             reference_times[_is_reduced(evaluation)].append(evaluation.timing.reference_ms)
     usual_ms = {reduced: statistics.median(times) for reduced, times in reference_times.items()}
-    return sorted(evaluations, key=lambda e: _steady_ms(e, usual_ms))
+    return sorted(evaluations, key=lambda e: (_steady_ms(e, usual_ms), e.candidate_id))
 
 
 def _is_reduced(evaluation: Evaluation) -> bool:

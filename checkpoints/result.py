@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
@@ -25,6 +26,7 @@ from ridgeline.tools.records.vocabulary import LANGUAGES, SEARCHED, Label, Origi
 STATE_WORDS: dict[RunState, str] = {
     RunState.FINISHED: "finished: every round is done",
     RunState.STOPPED: "stopped, and can be resumed",
+    RunState.WAITING: "waiting for answers to its requests, and can be resumed",
     RunState.BUDGET: "finished: the budget is spent",
     RunState.AT_FLOOR: "finished: at the roofline floor, nothing is left to gain",
     RunState.STALLED: "finished: nothing more was gained or proposed",
@@ -93,14 +95,23 @@ def build_result(archive: Archive) -> dict[str, Any]:
             "baselines": baseline_entries(baselines),
             "floor_ms": baselines.floor.floor_ms if baselines else None,
             "tokens": calls["input_tokens"] + calls["output_tokens"],
+            "repair_share": repair_share(calls),
             "usd": calls["usd"],
+            "unpriced_calls": calls["unpriced"],
             "cpu_seconds": costs["cpu_s"],
             "gpu_seconds": costs["gpu_s"],
             "wall_s": run.wall_s,
+            "without": list((run.settings or {}).get("without", ())),
+            "replay": dict(run.replay) if run.replay else None,
             "history": rounds,
         }
     )
     return result
+
+
+def repair_share(calls: Mapping[str, Any]) -> float | None:
+    """Return the share of all input tokens that repairs of kernels took; None before any input was paid."""
+    return calls["repair_input_tokens"] / calls["input_tokens"] if calls["input_tokens"] else None
 
 
 def _device(run: RunRecord, baselines: Baselines | None) -> dict[str, Any] | None:
@@ -243,7 +254,7 @@ def _precision(evaluation: Evaluation) -> str | None:
 def show_run(archive: Archive) -> dict[str, Any]:
     """Return the content of `ridgeline show --json`: rounds, ideas with outcome, lineage of the best, cost."""
     result, run = build_result(archive), archive.run()
-    costs = {k: result[k] for k in ("tokens", "usd", "cpu_seconds", "gpu_seconds", "wall_s")}
+    costs = {k: result[k] for k in ("tokens", "repair_share", "usd", "cpu_seconds", "gpu_seconds", "wall_s")}
     best = result["best"]
     shown: dict[str, Any] = finite(
         {
@@ -252,6 +263,7 @@ def show_run(archive: Archive) -> dict[str, Any]:
             "search_id": run.search_id,
             **{k: result[k] for k in ("problem", "device", "baselines", "floor_ms", "best")},
             "state": run.state.value if run.state else result["state"],  # also "running"
+            **{k: result[k] for k in ("without", "replay")},
             "rounds": result["history"],
             "ideas": [result.to_json() for result in idea_results(archive)],
             "lineage": lineage(archive, best["id"]) if best else [],
@@ -263,7 +275,7 @@ def show_run(archive: Archive) -> dict[str, Any]:
 
 
 def read_schema(name: str) -> dict[str, Any]:
-    """Return a published JSON schema: "result", "certificate", "evaluation", "candidate" or "suite"."""
+    """Return a published JSON schema: "result", "certificate", "evaluation", "candidate", "suite" or "replay"."""
     text = (resources.files("ridgeline.checkpoints") / "schemas" / f"{name}.json").read_text(encoding="utf-8")
     schema: dict[str, Any] = json.loads(text)
     return schema

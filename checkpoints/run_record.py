@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from ridgeline.tools.records.codec import Record
-from ridgeline.tools.records.problem import Device
+from ridgeline.tools.records.problem import Device, DeviceFact
 from ridgeline.tools.records.results import Baselines
+from ridgeline.tools.records.search import BuildingBlock
 from ridgeline.tools.records.vocabulary import RunState
 
 KEYLESS = "offline"
@@ -39,12 +40,16 @@ class RunRecord(Record):
     graph_version: int | str | None = None
     started_at: str | None = None  # UTC, ISO 8601
 
+    replay: Mapping[str, Any] | None = None  # what it replays, as result.json has it
+
     # The progress.
     budget: Mapping[str, Any] | None = None  # of the latest session
     state: RunState | None = None
     stop_reason: str | None = None  # the stop rule that ended the search, in words
     wall_s: float | None = None  # over all sessions
     bank_read: bool | None = None
+    facts: tuple[DeviceFact, ...] | None = None  # the device's table that models are shown
+    blocks: tuple[BuildingBlock, ...] | None = None  # kernels of other operations that ideation is shown
     sandbox_tier: str | None = None
 
     # The certificate's part.

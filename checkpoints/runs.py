@@ -19,7 +19,7 @@ from ridgeline.tools.records.vocabulary import RunState
 
 LOCK_NAME = ".lock"
 _LEFT_BY_A_START = {LOCK_NAME, "run.log"}
-UNFINISHED = {None, RunState.RUNNING, RunState.STOPPED}
+UNFINISHED = {None, RunState.RUNNING, RunState.STOPPED, RunState.WAITING}
 KILLED = "killed, resumable"
 RESUMABLE = UNFINISHED | {RunState.BUDGET}
 
@@ -187,7 +187,7 @@ def _began_at(run_dir: Path) -> str:
 
 
 def newest_unfinished(runs_dir: Path, problem_name: str) -> Path | None:
-    """Return this problem's newest run that can be resumed (stopped, killed, or out of budget) and is not held."""
+    """Return this problem's newest run that can be resumed (stopped, parked, killed, or out of budget) and is not held."""
     for run_dir in reversed(run_folders(runs_dir)):
         known = read_run(run_dir)
         if known is None or is_locked(run_dir):

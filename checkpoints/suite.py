@@ -42,6 +42,7 @@ class RowState(StrEnum):
     FAILED = "failed"  # by a fault of the machine or of Ridgeline
     RUNNING = RunState.RUNNING.value
     STOPPED = RunState.STOPPED.value
+    WAITING = RunState.WAITING.value
     FINISHED = RunState.FINISHED.value
     BUDGET = RunState.BUDGET.value
     AT_FLOOR = RunState.AT_FLOOR.value

@@ -4,7 +4,10 @@
 START → baseline → ideate ──Send × (ideas × implementations)──► implement (subgraph) ──► select ─┬─► tune ─┬─► ideate …
                                                                                                  └────────┴─► certify → END
 implement: write → compile → verify → benchmark → (failed and repairs left? → write with the error) → done
+           compile → (failed? → mend) → compile, where no model is needed
 ```
+
+Where a mailbox's reply is pending, `ideate` and `write` are interrupted, and follow themselves once they have a value.
 """
 
 from __future__ import annotations
@@ -17,21 +20,21 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Send
 
+from ridgeline.graph.models.later_replies import ReplyPending
 from ridgeline.graph.nodes.baseline import baseline
 from ridgeline.graph.nodes.certify import certify
 from ridgeline.graph.nodes.ideate import ideate
 from ridgeline.graph.nodes.implement import benchmark, compile, verify, write  # noqa: A004  # a node's name
+from ridgeline.graph.nodes.mend import mend
 from ridgeline.graph.nodes.select import select
 from ridgeline.graph.nodes.tune import tune
 from ridgeline.graph.search.context import SearchContext
-from ridgeline.graph.state import BranchOutput, BranchState, SearchInput, SearchOutput, SearchState
+from ridgeline.graph.search.interrupts import put_to_host
+from ridgeline.graph.state import BranchOutput, BranchState, Route, SearchInput, SearchOutput, SearchState
 from ridgeline.tools.errors import ModelError
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
-
-GRAPH_VERSION = 1
-"""The version of the checkpoints' format; raise it when a node's name, an edge or the state changes."""
 
 RECURSION_LIMIT = 1_000_000
 """Supersteps. The search's own stop rules end a search; LangGraph's default would end a long one early."""
@@ -46,9 +49,13 @@ NODES: dict[str, Node[SearchState]] = {
     "tune": tune,
     "certify": certify,
 }
+AGAIN: dict[str, dict[str, str]] = {"ideate": {"route": Route.IDEATE_AGAIN.value}, "write": {"stage": "write"}}
+"""The update with which a node that asks models follows itself: LangGraph gives a host's value to one run of a node."""
+
 BRANCH_NODES: dict[str, Node[BranchState]] = {
     "write": write,
     "compile": compile,
+    "mend": mend,
     "verify": verify,
     "benchmark": benchmark,
 }
@@ -76,7 +83,7 @@ def make_graph(config: GraphConfig | None = None) -> CompiledStateGraph[Any, Any
     builder.add_node("implement", _make_branch(config))
     builder.add_edge(START, "baseline")
     builder.add_conditional_edges("baseline", _after_baseline, ["ideate", "certify"])
-    builder.add_conditional_edges("ideate", _fan_out, ["implement", "certify"])
+    builder.add_conditional_edges("ideate", _fan_out, ["implement", "ideate", "certify"])
     builder.add_edge("implement", "select")
     builder.add_conditional_edges("select", _route, ["tune", "ideate", "certify"])
     builder.add_conditional_edges("tune", _route, ["ideate", "certify"])
@@ -101,10 +108,22 @@ def _bound(name: str, node: Node[S], config: GraphConfig) -> Any:
         context = config.context or runtime.context
         if not isinstance(context, SearchContext):
             raise ModelError("ridgeline graph: pass context=SearchContext(...) or make_graph(GraphConfig(context=...))")
-        return await node(state, context)
+        with context.working.node():
+            try:
+                return await node(state, context)
+            except ReplyPending as pending:
+                context.working.interrupted()
+                await put_to_host(context.later.mailbox, pending.request, _task_of(runtime))
+                return AGAIN[name]  # type: ignore[return-value]  # part of either state
 
     run.__name__ = run.__qualname__ = name
     return run
+
+
+def _task_of(runtime: Runtime[SearchContext]) -> str:
+    """Return the id of this run of a node, the same when it is run again after an interrupt."""
+    info = runtime.execution_info
+    return info.task_id if info is not None else ""
 
 
 def _after_baseline(state: SearchState) -> str:
@@ -112,6 +131,8 @@ def _after_baseline(state: SearchState) -> str:
 
 
 def _fan_out(state: SearchState) -> str | list[Send]:
+    if state.get("route") == Route.IDEATE_AGAIN:
+        return "ideate"
     branches = state.get("branches", [])
     if state.get("outcome") or not branches:
         return "certify"

@@ -14,6 +14,9 @@ from typing import Annotated, Any, Literal, TypeAlias, TypedDict
 
 from ridgeline.tools.records.vocabulary import SearchOutcome
 
+GRAPH_VERSION = 1
+"""The version of the checkpoints' format; raise it when a node's name, an edge or the state takes on another meaning."""
+
 KEPT_IDS = 512
 """A guard against growth, not a setting: a round has fewer branches."""
 
@@ -25,14 +28,15 @@ def append_trimmed(left: list[str], right: list[str]) -> list[str]:
 
 
 class Route(StrEnum):
-    """The node that follows `select` or `tune`."""
+    """The node that follows `select` or `tune`; and `ideate` itself, which begins anew after a host's answer."""
 
     IDEATE = "ideate"
+    IDEATE_AGAIN = "ideate_again"
     TUNE = "tune"
     CERTIFY = "certify"
 
 
-Stage: TypeAlias = Literal["write", "compile", "verify", "benchmark", "done"]
+Stage: TypeAlias = Literal["write", "compile", "mend", "verify", "benchmark", "done"]
 """The next step of a branch."""
 
 
@@ -83,7 +87,7 @@ class SearchState(TypedDict, total=False):
     best_sure_speedup: float | None  # the lower end of its interval: what a round has to raise
     stalled_rounds: int
     outcome: str  # a SearchOutcome's value; "" while the search goes on
-    route: str  # a Route's value
+    route: str  # a Route's value; "" once a round is planned
     certified: bool
 
 

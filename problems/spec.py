@@ -14,7 +14,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     BaseModel,
-    ConfigDict,
     Field,
     FiniteFloat,
     PlainValidator,
@@ -26,8 +25,10 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from ridgeline.problems import names
-from ridgeline.problems.files import as_name, read_text, read_yaml
+from ridgeline.problems.files import read_text, read_yaml
+from ridgeline.problems.kernel_files import MODULE_SUFFIX, SOURCE_SUFFIX, matching_kernels, named_kernel
 from ridgeline.problems.mistakes import explain_mistake
+from ridgeline.problems.model_calls import CallSettings, PriceSettings, Section
 from ridgeline.problems.syntax import DTYPE_NAMES, is_finite, parse_reference, substitute_sizes
 from ridgeline.tools.errors import ProblemError
 
@@ -39,6 +40,7 @@ MOST = 1_000_000
 TargetKind = Literal["cpu", "cuda"]
 InterfaceName = Literal["c", "torch", "module"]
 ToleranceClass = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "crfm"]
+SearchPart = Literal["memory", "diagnosis", "recombination", "novelty", "tuning", "blocks"]
 
 Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 Positive = Annotated[FiniteFloat, Field(gt=0)]
@@ -62,19 +64,8 @@ Size = Annotated[
     WithJsonSchema({"anyOf": [{"type": "number"}, {"enum": list(DTYPE_NAMES)}]}),
 ]
 
-SOURCE_SUFFIX: Mapping[str, str] = {"cpu": ".cpp", "cuda": ".cu"}
-"""Suffix of a native source, by target."""
-MODULE_SUFFIX = ".py"
-"""Suffix of a file of interface `module`, for every target."""
-
 FILE_NAME = "problem.yaml"
 SHIPPED_FOLDER = Path(__file__).parent
-
-
-class Section(BaseModel):
-    """A part of a problem file: frozen, nothing unknown, no silent conversions."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 class SearchSettings(Section):
@@ -103,6 +94,9 @@ class SearchSettings(Section):
     stall_rounds: Annotated[int, Field(ge=1)] | None = Field(
         default=3, description="Stop after this many rounds without a gain; null never stops for it."
     )
+    without: list[SearchPart] = Field(
+        default_factory=list, description="Parts that the search leaves out, to measure what each is worth."
+    )
 
 
 class Budget(Section):
@@ -122,15 +116,11 @@ class TargetSettings(Section):
     )
 
 
-class PriceSettings(Section):
-    """The price of one model, in US dollars for a million tokens."""
+class ReferenceKernel(Section):
+    """A kernel of another operation, shown to models for what can be taken from it."""
 
-    input: Annotated[FiniteFloat, Field(ge=0)] = Field(description="Dollars for a million input tokens.")
-    output: Annotated[FiniteFloat, Field(ge=0)] = Field(description="Dollars for a million output tokens.")
-
-    def usd(self, input_tokens: int, output_tokens: int) -> float:
-        """Return the US dollars that a call with these token counts costs."""
-        return (input_tokens * self.input + output_tokens * self.output) / 1e6
+    file: Text = Field(description="A .cpp, .cu or .py in this file's folder.")
+    words: str = Field(default="", description="What it is, how fast, and what can be taken from it.")
 
 
 def _both_targets() -> dict[TargetKind, TargetSettings]:
@@ -158,11 +148,16 @@ class ProblemSpec(Section):
     seeds: list[Text] = Field(
         default_factory=list, description="Globs of kernels to start from, relative to this file and inside its folder."
     )
+    references: list[ReferenceKernel] = Field(
+        default_factory=list,
+        description="Kernels of other operations that models are shown as building blocks; they are never built or judged.",
+    )
     ideas: list[Text] = Field(default_factory=list, description="Your own ideas in plain words, tried in round 1.")
     search: SearchSettings = Field(default_factory=SearchSettings, description="How far the search goes.")
     models: list[Text] = Field(
         default_factory=list, description="Models as `provider:name`, or `offline`; --model overrides."
     )
+    model_calls: CallSettings = Field(default_factory=CallSettings, description="How a model is called.")
     budget: Budget = Field(default_factory=Budget, description="What the search may consume.")
     call_timeout_s: CallTimeout = Field(
         default=30.0,
@@ -213,6 +208,20 @@ class ProblemSpec(Section):
             raise ProblemError(f"{self.given}: seeds: two kernels are called `{twice[0]}{suffix}`; rename one")
         return [(path.stem, read_text(path, f"{self.given}: seeds")) for path in paths]
 
+    def reference_kernels(self, kind: str) -> list[tuple[str, str, str]]:
+        """Return (file, words, source) of each of `references` in this target's language, or in Python.
+
+        Raises:
+            ProblemError: no such target, or a file that is missing, outside the folder, no kernel source or unreadable.
+        """
+        self.target(kind)
+        named = [(each, named_kernel(each.file, self.path)) for each in self.references]
+        return [
+            (each.file, each.words, read_text(path, f"{self.given}: references"))
+            for each, path in named
+            if path.suffix in (SOURCE_SUFFIX[kind], MODULE_SUFFIX)
+        ]
+
     def seed_paths(self) -> list[Path]:
         """Return the files of all seed globs, each once, in the globs' order and sorted within a glob.
 
@@ -221,7 +230,7 @@ class ProblemSpec(Section):
         """
         found: dict[Path, None] = {}
         for glob in self.seeds:
-            for path in _matches(glob, self.path):
+            for path in matching_kernels(glob, self.path):
                 found[path] = None
         return list(found)
 
@@ -247,7 +256,9 @@ class ProblemSpec(Section):
 
 _SECTIONS: dict[str, type[BaseModel]] = {
     "search": SearchSettings,
+    "references": ReferenceKernel,
     "budget": Budget,
+    "model_calls": CallSettings,
     "targets": TargetSettings,
     "prices": PriceSettings,
 }
@@ -269,6 +280,7 @@ def load_problem(path: Path) -> ProblemSpec:
     for kind in spec.targets:
         spec.reference_source(kind)
         spec.seed_sources(kind)
+        spec.reference_kernels(kind)
     return _at(spec, path.absolute(), given=path)  # a run remembers it and may be resumed from another folder
 
 
@@ -306,29 +318,3 @@ def _at(spec: ProblemSpec, path: Path, *, given: Path) -> ProblemSpec:
 def shipped_problems() -> dict[str, Path]:
     """Return the problem.yaml of each problem inside the package, by name."""
     return {path.parent.name: path for path in sorted(SHIPPED_FOLDER.glob(f"*/{FILE_NAME}"))}
-
-
-def _matches(glob: str, problem: Path) -> list[Path]:
-    where = f"{problem}: seeds"
-    folder = problem.parent.resolve()
-    shown = as_name(glob)
-    if Path(glob).is_absolute() or ".." in Path(glob).parts:
-        raise ProblemError(f"{where}: `{shown}` leaves the problem's folder; copy the kernels into it")
-    if not Path(glob).parts:
-        raise ProblemError(f"{where}: `{shown}` is the problem's folder; name the kernels in it, as in `seeds/*.cpp`")
-    try:
-        paths = sorted(path for path in folder.glob(glob) if path.is_file())
-    except RecursionError:
-        raise ProblemError(f"{where}: `{shown}` names too many folders; shorten it") from None
-    except ValueError as error:
-        raise ProblemError(f"{where}: `{shown}` is no glob ({error}); mend it") from None
-    except OSError as error:
-        raise ProblemError(f"{where}: `{shown}` cannot be looked for ({error.strerror}); mend it") from None
-    if not paths:
-        raise ProblemError(f"{where}: `{shown}` matches no file in {problem.parent}; mend the glob or remove it")
-    for path in paths:
-        if not path.resolve().is_relative_to(folder):
-            raise ProblemError(f"{where}: {path.name} is a link out of the problem's folder; copy the kernel into it")
-        if path.suffix not in (*SOURCE_SUFFIX.values(), MODULE_SUFFIX):
-            raise ProblemError(f"{where}: `{shown}` matches {path.name}; a seed is a .cpp, .cu or .py file")
-    return paths

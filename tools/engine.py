@@ -99,6 +99,7 @@ class CompileTask(DescribedTask[Build]):
 
     candidate: Candidate
     sanitized: bool = False  # the certificate's second build, where sanitizers are compiled in
+    profiled: bool = False  # the profile's second build: clocks at its stages, and lines on a CPU
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,6 +183,7 @@ class ProfileTask(CandidateTask[Profile]):
     holds_device_alone: ClassVar[bool] = True
 
     timing: Timing | None = None
+    profile_build: Build | None = None  # with clocks and lines; never timed
 
 
 class Engine(Protocol):

@@ -10,8 +10,10 @@ RidgelineError
 │   ├── DeviceError         no such device, no compiler, a busy GPU
 │   ├── SandboxError        no tier of isolation is available here
 │   └── RunError            a run folder that is locked, damaged, or of another graph version
+│       ├── NotRecorded     a replay is asked for what its recording does not hold
 │       └── StorageError    a read-only or full disk, a damaged database
 ├── NotBegun                a stop was asked for while it waited: not a failure, a search goes on there when it is resumed
+├── OutOfBudget             what the search may use allows no further model call: it ends there, and can be resumed
 └── EngineError             ours or the machine's: a judge that died, a protocol broken; exit code 1
     ├── JudgeCrashed        the trusted process went away; worth one retry
     └── DeviceLostError     the reference lost the judge its GPU (a device-side assert); a new judge leaves that out
@@ -58,12 +60,20 @@ class RunError(InputError):
     """A run folder cannot be used."""
 
 
+class NotRecorded(RunError):
+    """A recording does not hold an answer or a measurement that its replay needs."""
+
+
 class StorageError(RunError):
     """A database or a disk refuses."""
 
 
 class NotBegun(RidgelineError):
     """A stop was asked for while this waited for its turn; nothing of it has run."""
+
+
+class OutOfBudget(RidgelineError):
+    """The budget does not allow a model call, or no longer; the message says which limit it is."""
 
 
 class EngineError(RidgelineError):

@@ -100,6 +100,8 @@ class RememberingEngine:
 
     async def _build(self, task: CompileTask) -> Build:
         build = await self._engine.submit(task)
+        if task.profiled:
+            return build  # the profile alone needs it, and is stored
         await asyncio.to_thread(self._save_build, task.candidate.id, build)
         return build
 
@@ -122,7 +124,7 @@ def _place(task: Task[Any]) -> _Place | None:
     if isinstance(task, CompareTask):
         builds = (task.first_build, task.second_build)
         under = (evaluation_key(build.key, task.problem, task.purpose) for build in builds)
-        key = comparison_key(task.first.id, task.second.id, *under)
+        key = comparison_key(task.first.id, task.second.id, *under, purpose=task.purpose)
         return _Place(table=_TABLES[task.result], key=key, candidate_id=task.first.id)
     if isinstance(task, CandidateTask):
         key = step_key(evaluation_key(task.build.key, task.problem, task.purpose), task.step)

@@ -14,6 +14,7 @@ from typing import Any
 
 from langchain_core.tools import BaseTool, StructuredTool
 
+from ridgeline.tools.build.stages import has_profile_build
 from ridgeline.tools.engine import CompileTask, Engine, MeasurementStore, ProfileTask
 from ridgeline.tools.records.keys import evaluation_key
 from ridgeline.tools.records.problem import DescribedTarget
@@ -96,12 +97,19 @@ class KernelTools:
         if build.status is not Status.OK:
             return await self._take(candidate_id, "compile")
         key = evaluation_key(build.key, self._target, self._purpose)
-        timing = await self._engine.find(Timing, key)
-        profile = await self._engine.submit(
-            ProfileTask(problem=self._target, candidate=candidate, build=build, purpose=self._purpose, timing=timing)
-        )
-        answer = {"candidate_id": candidate_id, "status": "ok", "key": key, **profile.to_json()}
-        return json.dumps(answer), profile
+        profile = await self._engine.find(Profile, key)
+        if profile is None:
+            task = ProfileTask(
+                problem=self._target,
+                candidate=candidate,
+                build=build,
+                purpose=self._purpose,
+                timing=await self._engine.find(Timing, key),
+                profile_build=await self._profile_build(candidate),
+            )
+            profile = await self._engine.submit(task)
+        told = {name: value for name, value in profile.to_json().items() if name != "details"}
+        return json.dumps({"candidate_id": candidate_id, "status": "ok", "key": key, **told}), profile
 
     async def _take(self, candidate_id: str, upto: Step) -> Answer:
         candidate = await self._candidate(candidate_id)
@@ -116,6 +124,12 @@ class KernelTools:
             return await asyncio.to_thread(self._engine.store.candidate, candidate_id)
         except KeyError:
             return None
+
+    async def _profile_build(self, candidate: Candidate) -> Build | None:
+        """Return the build that a profile looks into beside the judged one; None where none tells more."""
+        if not has_profile_build(candidate.source, self._target.device.kind, self._target.interface):
+            return None
+        return await self._engine.submit(CompileTask(problem=self._target, candidate=candidate, profiled=True))
 
     async def _build(self, candidate: Candidate) -> Build:
         """Return the candidate's build, the same for all steps of a session: another compiler makes another build."""

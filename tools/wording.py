@@ -14,6 +14,13 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {plural}"
 
 
+def usd_words(usd: float, unpriced: int) -> str:
+    """Return what calls cost, "$1.20"; `unpriced` of them have no known price, so that their cost is in no sum."""
+    if not unpriced:
+        return f"${usd:.2f}" if usd >= 1 or usd == 0 else f"${usd:.3f}"
+    return f"${usd:.2f} and {counted(unpriced, 'call')} of unknown price" if usd else "price unknown"
+
+
 def margin_words(margin: float | None, trial: str, figure: str) -> str:
     """Return "62 % of the nearest limit (shifted, a row's error)", "" where no margin is known."""
     return "" if margin is None else f"{100 * margin:.2g} % of the nearest limit ({trial}, {figure})"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ridgeline.tools.wording import usd_words
+
 
 def ms_text(value: float | None) -> str:
     """Return a time, in microseconds below 0.1 ms."""
@@ -22,9 +24,9 @@ def seconds_text(value: float | None) -> str:
     return f"{value:.0f} s" if value < 120 else f"{value / 60:.1f} min" if value < 7200 else f"{value / 3600:.1f} h"
 
 
-def usd_text(value: float | None) -> str:
-    """Return an amount of US dollars."""
-    return "—" if value is None else f"${value:.2f}" if value >= 1 or value == 0 else f"${value:.3f}"
+def usd_text(value: float | None, unpriced: int = 0) -> str:
+    """Return an amount of US dollars, and of how many calls the price is unknown."""
+    return "—" if value is None else usd_words(value, unpriced)
 
 
 def count_text(value: int | None) -> str:

@@ -20,7 +20,15 @@ from ridgeline.checkpoints.report.certificate_rows import certificate_rows
 from ridgeline.checkpoints.report.figures import count_text, ms_text, plain_text, ratio_text, seconds_text, usd_text
 from ridgeline.checkpoints.report.plots import Dot, Line, bars, trajectory
 from ridgeline.checkpoints.report.source_colours import colour_source
-from ridgeline.checkpoints.report.wording import RANKING, best_configuration, doubt, name_of_place, seed_words
+from ridgeline.checkpoints.report.wording import (
+    RANKING,
+    author_words,
+    best_configuration,
+    doubt,
+    name_of_place,
+    replay_words,
+    seed_words,
+)
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.tools.records.reference_mode import ReferenceMode
 from ridgeline.tools.records.results import Baselines, Evaluation
@@ -62,6 +70,7 @@ def _context(archive: Archive, result: dict[str, Any]) -> dict[str, Any]:
         "seed_words": seed_words(best, result["state"]).capitalize() if best else "",
         "place": name_of_place(result["state"], certified=is_certified).capitalize(),
         "best_configuration": best_configuration(best or {}),
+        "replay_words": replay_words(result["replay"]),
         "device_name": (result["device"] or {}).get("name", "unknown device"),
         "environment": _environment_rows(archive.run(), result),
         "floor": archive.baselines(),
@@ -70,9 +79,12 @@ def _context(archive: Archive, result: dict[str, Any]) -> dict[str, Any]:
         "chart": Markup(_trajectory(archive, candidates, found, best["speedup"] if is_certified else None)),
         "statuses": Markup(_status_bars(found)),
         "evaluated": sum(1 for e in found.values() if e),
-        "ideas": [result.to_json() for result in idea_results(archive)],
+        "ideas": [r.to_json() | {"by": author_words(r.idea.model)} for r in idea_results(archive)],
         "speedups": {candidate_id: e.speedup for candidate_id, e in found.items() if e},
-        "lineage": list(reversed(lineage(archive, best["id"]))) if best else [],
+        "lineage": [
+            step | {"by": author_words(step["model"]) if step["model"] else ""}
+            for step in reversed(lineage(archive, best["id"]) if best else [])
+        ],
         "source": Markup(colour_source(source)),
         "source_lines": source.count("\n") + 1,
         "certificate": certificate_rows(archive.certificate()),
@@ -166,7 +178,8 @@ def _environment_rows(run: RunRecord, result: dict[str, Any]) -> list[tuple[str,
     device = {f"device {k}": v for k, v in (result["device"] or {}).items() if k in ("name", "kind", "arch", "cores")}
     known = dict(run.settings or {}) | run.to_json()  # an older archive has the strategy among its settings only
     settings = {
-        k.replace("_", " "): known.get(k) for k in ("search_id", "models", "strategy", "rng_seed", "sandbox_tier")
+        k.replace("_", " "): known.get(k)
+        for k in ("search_id", "models", "strategy", "without", "rng_seed", "sandbox_tier")
     }
     rows = device | result["versions"] | settings
     return [(str(key), plain_text(value)) for key, value in rows.items() if value not in (None, "", [])]

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ridgeline.checkpoints.result import STATE_WORDS
+from ridgeline.checkpoints.run_record import KEYLESS
 from ridgeline.tools.records.vocabulary import Label, RunState
 
 Best = dict[str, Any]
@@ -34,8 +35,30 @@ LABEL_WORDS: Mapping[str, str] = {
 }
 """A label in a few words."""
 
-UNENDED = (RunState.RUNNING, RunState.STOPPED, RunState.BUDGET)
+UNENDED = (RunState.RUNNING, RunState.STOPPED, RunState.WAITING, RunState.BUDGET)
 """States in which a search may go on."""
+
+
+AUTHORS: Mapping[str, str] = {"user": "you", KEYLESS: "offline"}
+"""Who an idea came from, where that is no language model."""
+
+
+def author_words(model: str) -> str:
+    """Return by whom an idea came: "you", "offline", or its model's name."""
+    return AUTHORS.get(model, model or "unknown")
+
+
+def replay_words(replay: Mapping[str, Any] | None) -> str:
+    """Return what of a search is replayed, from where; "" of one that replays nothing."""
+    if not replay:
+        return ""
+    answers = f"answers are replayed from {replay['run']}, and nothing was paid"
+    if not replay["times"]:
+        return answers
+    return (
+        f"{answers}; times are replayed: measured on {replay['measured_on']} in a run of {replay['measured_at']}, "
+        "so nothing is certified"
+    )
 
 
 def ending(state: str, reason: str | None) -> str:

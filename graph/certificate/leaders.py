@@ -1,24 +1,29 @@
-"""Leaders: kernels that the search could not tell apart, measured against each other before one is certified.
+"""Leaders: kernels that the search could not tell apart, measured against each other.
 
 Taking the fastest of many noisy timings picks a lucky timing more often than the fastest kernel (the winner's curse).
 So up to LEADERS kernels whose intervals reach the fastest one's are each timed in one alternating run with it, and the
-best of these ratios decides.
+best of these ratios decides. Before one is certified that takes a certificate's time; before a language model is asked
+for ideas it takes a search's, so that the elites it starts from are the fastest indeed.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ridgeline.graph.search.elites import Standing
+from ridgeline.checkpoints.side_by_side import measured_ratios
+from ridgeline.graph.search.budget import charge_comparison, exhausted, spent
+from ridgeline.graph.search.elites import Standing, winners_first
 from ridgeline.graph.search.events import emit
 from ridgeline.graph.search.gathering import gather_or_cancel
 from ridgeline.tools.engine import CompareTask, CompileTask
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.records.results import Build, Comparison, FailedComparison
-from ridgeline.tools.records.vocabulary import Status
+from ridgeline.tools.records.vocabulary import Purpose, Status
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
@@ -62,7 +67,22 @@ class _Built:
     build: Build
 
 
-async def compare_leaders(context: SearchContext, standings: Sequence[Standing]) -> list[Leader]:
+async def compare_for_elites(context: SearchContext, standings: Sequence[Standing]) -> None:
+    """Have the leaders compared as far as the search did not before; the archive then holds who won.
+
+    The keyless model composes structures and reads no kernel: it is spared the time. So is a search whose budget is spent.
+    """
+    if context.is_keyless or len(standings) < 2 or exhausted(context.budget, await spent(context)):
+        return
+    # A winner of an earlier round comes before the kernels that it beat, and so among the few that are compared.
+    ratios = await asyncio.to_thread(measured_ratios, context.archive)
+    ordered = [standings[0], *winners_first(standings[1:], ratios)]
+    await compare_leaders(context, ordered, purpose=Purpose.SEARCH)
+
+
+async def compare_leaders(
+    context: SearchContext, standings: Sequence[Standing], *, purpose: Purpose = Purpose.CERTIFY
+) -> list[Leader]:
     """Return the leaders, the fastest by their common measurement first; one alone is not measured.
 
     A build or a comparison that the engine fails on leaves that kernel out, with a warning; where the fastest cannot be
@@ -78,7 +98,7 @@ async def compare_leaders(context: SearchContext, standings: Sequence[Standing])
     built = [_Built(standing=s, build=b) for s, b in zip(tied, builds, strict=True) if b is not None]
     while built:
         fastest, *others = built
-        leaders, lost = await _against(context, fastest, others)
+        leaders, lost = await _against(context, fastest, others, purpose)
         if fastest not in lost:
             return sorted(leaders, key=lambda leader: -leader.ratio)
         built = [each for each in others if each not in lost]
@@ -111,14 +131,14 @@ async def _build(context: SearchContext, standing: Standing) -> Build | None:
 
 
 async def _against(
-    context: SearchContext, fastest: _Built, others: Sequence[_Built]
+    context: SearchContext, fastest: _Built, others: Sequence[_Built], purpose: Purpose
 ) -> tuple[list[Leader], list[_Built]]:
     """Return the fastest with those that were measured beside it, and those that failed there; no more once it did."""
     leaders, lost = [Leader(standing=fastest.standing)], list[_Built]()
     for other in others:
         if other.build.key == fastest.build.key:
             continue
-        found = await _compared(context, fastest, other)
+        found = await _compared(context, fastest, other, purpose)
         if isinstance(found, Comparison):
             leaders.append(Leader(standing=other.standing, versus_fastest=found))
         elif found is not None and found.at_fault is not None:
@@ -128,7 +148,9 @@ async def _against(
     return leaders, lost
 
 
-async def _compared(context: SearchContext, fastest: _Built, other: _Built) -> Comparison | FailedComparison | None:
+async def _compared(
+    context: SearchContext, fastest: _Built, other: _Built, purpose: Purpose
+) -> Comparison | FailedComparison | None:
     """Return how the alternating run of the two ended, None when the engine failed; but for figures with a warning."""
     first, second = fastest.standing.candidate, other.standing.candidate
     task = CompareTask(
@@ -137,12 +159,17 @@ async def _compared(context: SearchContext, fastest: _Built, other: _Built) -> C
         first_build=fastest.build,
         second=second,
         second_build=other.build,
+        purpose=purpose,
     )
+    started_s = time.monotonic()
     try:
         found = await context.engine.submit(task)
     except EngineError as error:
         _warn(f"{second.id} is not compared with the fastest: {error}")
         return None
+    if purpose is Purpose.SEARCH:  # what a certificate costs is entered as a whole
+        took_s = time.monotonic() - started_s
+        await asyncio.to_thread(charge_comparison, context, first.id, second.id, took_s)
     if isinstance(found, FailedComparison):
         failed = f"{first.id} or {second.id}" if found.at_fault is None else (first, second)[found.at_fault].id
         _warn(f"{failed} failed where {first.id} and {second.id} were compared: {found.reason}")

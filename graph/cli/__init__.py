@@ -19,10 +19,11 @@ from ridgeline.graph.cli.arguments import make_parser
 from ridgeline.tools.errors import InputError, RidgelineError
 from ridgeline.tools.machine.os_errors import is_users_to_mend
 
-EXIT_OK, EXIT_INTERNAL, EXIT_INPUT, EXIT_INTERRUPTED, EXIT_UNREAD = 0, 1, 2, 130, 141
-"""EXIT_UNREAD is 128 + SIGPIPE: what a shell reports of a tool whose reader went away (`ridgeline show … | head`)."""
+EXIT_OK, EXIT_INTERNAL, EXIT_INPUT, EXIT_PARKED, EXIT_INTERRUPTED, EXIT_UNREAD = 0, 1, 2, 75, 130, 141
+"""EXIT_PARKED is EX_TEMPFAIL of sysexits.h, for what goes on later. EXIT_UNREAD is 128 + SIGPIPE: what a shell reports of a
+tool whose reader went away (`ridgeline show … | head`)."""
 
-_MODULES = {"import": "import_problems"}
+_MODULES = {"import": "import_problems", **dict.fromkeys(("idea", "seed", "stop"), "steer")}
 """Commands whose module has another name; `import` is a keyword of Python."""
 
 

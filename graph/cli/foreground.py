@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ridgeline.checkpoints.archive import FILE_NAME, Archive
 from ridgeline.checkpoints.report.wording import ending
 from ridgeline.checkpoints.storage_errors import record_errors
+from ridgeline.graph.cli.estimate import search_estimate, tariffs_of
 from ridgeline.graph.cli.summary import closing_lines, resume_command, resume_line
 from ridgeline.graph.cli.view.board import Board, recall
 from ridgeline.graph.cli.view.progress import LiveView, PlainView, View
@@ -165,6 +166,9 @@ def _announce(console: Console, search: ResolvedSearch) -> None:
     _print(console, f"run folder {search.run_dir}")
     if not search.resume:
         _print(console, "first the reference is described, and eager PyTorch and the roofline floor are timed")
+    if not search.resume and any(tariff.price is not None for tariff in tariffs_of(search)):
+        for line in search_estimate(search):
+            _print(console, line)
     if names == (OFFLINE,) and not (search.is_model_named or search.resume):
         _print(console, "no model was named: the offline model composes kernels itself (--model openai:o3 needs a key)")
 

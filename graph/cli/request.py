@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.bank import own_bank
-from ridgeline.checkpoints.runs import UNFINISHED
-from ridgeline.graph.session.options import SearchRequest
+from ridgeline.checkpoints.journal import Journal
+from ridgeline.checkpoints.runs import UNFINISHED, find_run
+from ridgeline.graph.session.options import RUNS, SearchRequest
 from ridgeline.problems.spec import Budget
+from ridgeline.tools.errors import RunError
 
 if TYPE_CHECKING:
     from ridgeline.graph.session.options import ProblemName, ResolvedSearch
@@ -21,8 +24,11 @@ Words = Mapping[str, Any]
 PROBLEM_SUFFIXES = (".yaml", ".yml")
 """Endings of a problem's file; no kernel ends so."""
 
-SHAPE = ("rounds", "ideas", "implementations", "repairs", "tune_trials", "strategy")
+SHAPE = ("rounds", "ideas", "implementations", "repairs", "tune_trials", "strategy", "without")
 """The options that change the problem's search settings."""
+
+CALLS = {"model_timeout_s": "timeout_s", "model_attempts": "attempts"}
+"""The options that change how models are called, by the names in the problem's `model_calls`."""
 
 
 def request_of(words: Words, *, problem: ProblemName | None, run_dir: Path | None, resume: bool) -> SearchRequest:
@@ -35,16 +41,50 @@ def request_of(words: Words, *, problem: ProblemName | None, run_dir: Path | Non
         settings={name: words[name] for name in SHAPE if words.get(name) is not None},
         budget=Budget(
             usd=words.get("max_usd"),
-            tokens=words.get("max_tokens"),
+            tokens=_tokens(words.get("max_tokens")),
             wall_s=words.get("max_wall_s"),
             gpu_s=words.get("max_gpu_s"),
         ),
+        model_calls={name: words[option] for option, name in CALLS.items() if words.get(option) is not None},
         rng_seed=words.get("rng_seed") or 0,
         resume=resume,
         max_rounds=words.get("rounds"),
         bank=_bank(words.get("bank")),
         allow_unsafe=bool(words.get("unsafe_no_sandbox")),
+        park=bool(words.get("park")),
+        **_replay_of(words),
     )
+
+
+def _tokens(limit: int | str | None) -> int | None:
+    """Return a limit of tokens; of a run's name, as many as that run used.
+
+    Raises:
+        RunError: there is no such run, or it used none.
+    """
+    if limit is None or isinstance(limit, int):
+        return limit
+    run = find_run(RUNS, limit)
+    with Archive.open_read_only(run) as archive:
+        totals = Journal(archive).totals()
+    used = int(totals["input_tokens"]) + int(totals["output_tokens"])
+    if not used:
+        raise RunError(f"--max-tokens: {run} used no token of a model; give a number, or another run")
+    return used
+
+
+def _replay_of(words: Words) -> dict[str, Any]:
+    """Return what the words say of a replay.
+
+    Raises:
+        InputError: there is no such run, or the words ask for another seed than the recorded one.
+    """
+    replay = words.get("replay")
+    if replay is not None and words.get("rng_seed") is not None:
+        raise RunError("--rng-seed: a replay decides by the recorded one; leave it out")
+    path = None if replay is None else Path(replay) if Path(replay).exists() else find_run(RUNS, replay)
+    timings = bool(words.get("replay_timings"))
+    return {"replay": path, "replay_timings": timings, "replay_else": words.get("replay_else") or ""}
 
 
 def _bank(text: str | None) -> Path | None:
@@ -60,7 +100,7 @@ def ignored_lines(words: Words, search: ResolvedSearch) -> list[str]:
     begun = search.begun
     kept = dict(begun.settings or {}) | {"rng_seed": begun.rng_seed, "device": begun.device_name}
     differing = [
-        f"--{name.replace('_', '-')} {words.get(name)} (it has {kept.get(name)})"
+        f"--{name.replace('_', '-')} {_said(words.get(name))} (it has {_said(kept.get(name))})"
         for name in (*SHAPE[1:], "rng_seed", "device")
         if words.get(name) not in (None, kept.get(name))
     ]
@@ -71,10 +111,15 @@ def ignored_lines(words: Words, search: ResolvedSearch) -> list[str]:
     return lines
 
 
+def _said(value: object) -> object:
+    """Return an option's value as a user writes it."""
+    return (",".join(value) or "nothing left out") if isinstance(value, list) else value
+
+
 def _changed_keys(was: Mapping[str, Any], problem: ProblemSpec) -> list[str]:
     """Return a warning for the keys of problem.yaml that changed without an effect on the search."""
     now = problem.model_dump(mode="json")
-    keys = [key for key in ("seeds", "ideas", "search", "models", "budget") if key in was and was[key] != now[key]]
+    keys = [key for key in ("seeds", "search", "models", "budget") if key in was and was[key] != now[key]]
     if not keys:
         return []
     said = "changed in problem.yaml since this search began, which keeps its settings and what it took from there"

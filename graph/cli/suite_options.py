@@ -8,21 +8,22 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ridgeline.graph.cli.request import SHAPE
+from ridgeline.graph.cli.request import CALLS, SHAPE
 from ridgeline.problems.mistakes import explain_mistake
+from ridgeline.problems.model_calls import CallSettings
 from ridgeline.problems.spec import Budget, SearchSettings
 from ridgeline.tools.errors import RunError
 
 LIMITS = {"max_usd": "usd", "max_tokens": "tokens", "max_wall_s": "wall_s", "max_gpu_s": "gpu_s"}
 """Options that are a limit of the budget, by its name there."""
 
-RENEWED = ("model", *LIMITS, "bank", "unsafe_no_sandbox")
+RENEWED = ("model", *CALLS, *LIMITS, "bank", "park", "unsafe_no_sandbox")
 """Options that a resumed suite takes anew, as a resumed search does: a mistyped model need not cost the whole suite."""
 
 OPTIONS = (*SHAPE, "device", "rng_seed", *RENEWED)
 """Options that each search of a suite takes over."""
 
-_WORDS = {"device": str, "bank": str, "rng_seed": int, "unsafe_no_sandbox": bool}
+_WORDS = {"device": str, "bank": str, "rng_seed": int, "park": bool, "unsafe_no_sandbox": bool}
 _IN_WORDS = {str: "text", int: "a whole number", bool: "true or false"}
 
 
@@ -61,6 +62,10 @@ def _mistake(options: Mapping[str, Any]) -> str:
         Budget.model_validate({limit: options[name] for name, limit in LIMITS.items() if name in options})
     except ValidationError as error:
         return f"max_{explain_mistake(error.errors(), Budget, {})}"
+    try:
+        CallSettings.model_validate({name: options[option] for option, name in CALLS.items() if option in options})
+    except ValidationError as error:
+        return f"model_{explain_mistake(error.errors(), CallSettings, {})}"
     models = options.get("model", [])
     if not (isinstance(models, list) and all(isinstance(model, str) for model in models)):
         return f"model must be a list of text, got {models!r}"

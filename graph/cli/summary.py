@@ -18,6 +18,7 @@ from ridgeline.checkpoints.report.wording import (
     ending,
     labels_in_words,
     name_of_place,
+    replay_words,
     seed_words,
 )
 from ridgeline.tools.records.vocabulary import Origin
@@ -39,14 +40,15 @@ def resume_line(archive: Archive) -> str:
     written = len(archive.candidates(origin=Origin.MODEL))
     judged = len(archive.evaluations())
     rounds = archive.rounds()
-    again = calls["in_flight"] + calls["failed"]
+    again, waiting = calls["in_flight"] + calls["failed"], calls["waiting"]
     whose = "offline model reply" if archive.run().is_keyless else "model reply"
     line = (
         f"skipped, because it is stored: {counted(len(rounds), 'finished round')}, "
-        f"{counted(calls['calls'] - again, whose)}, {counted(written, 'written kernel')}, "
+        f"{counted(calls['calls'] - again - waiting, whose)}, {counted(written, 'written kernel')}, "
         f"{counted(judged, 'evaluation')}"
     )
-    return f"{line}; asked again, because the reply never came: {counted(again, 'model call')}" if again else line
+    line += f"; asked again, because the reply never came: {counted(again, 'model call')}" if again else ""
+    return f"{line}; waiting for an answer: {counted(waiting, 'request')}" if waiting else line
 
 
 def resume_command(run_dir: Path) -> str:
@@ -77,6 +79,7 @@ def closing_lines(result: SearchResult) -> list[str]:
     lines = ["", ending(result.state, result.reason)]
     if result.state == "budget" and not result.certified:
         lines.append("no kernel was certified as faster than eager PyTorch yet")
+    lines += [words] if (words := replay_words(report.get("replay"))) else []
     lines += round_lines(report.get("history", []))
     lines += winner_lines(
         report.get("best"),
@@ -87,11 +90,24 @@ def closing_lines(result: SearchResult) -> list[str]:
     )
     lines.append(f"result:  {result.run_dir / 'result.json'}")
     lines.append(f"report:  {result.run_dir / 'report.html'}")
+    if result.state == "waiting":
+        lines.append(f"parked:  {waiting_words(result.waiting, result.run_dir, batched=result.batched)}")
     if result.state == "stopped":
         lines.append(f"resume:  {resume_command(result.run_dir)}")
     if result.state == "budget":
         lines.append(f"go on:   {resume_command(result.run_dir)} with a larger --max-…")
     return lines
+
+
+def waiting_words(count: int, run_dir: Path, *, batched: int = 0) -> str:
+    """Return for how many answers a search waits, where, and how it goes on; `batched` of them in batches."""
+    places = []
+    if count > batched:
+        folder, run = run_dir / "mailbox", shlex.quote(str(run_dir))
+        places.append(f"{counted(count - batched, 'request')} waiting in {folder} (ridgeline mailbox list {run})")
+    if batched:
+        places.append(f"{counted(batched, 'request')} waiting in a batch at the provider")
+    return f"{', '.join(places)}; go on: {resume_command(run_dir)} --park"
 
 
 def round_lines(rounds: Sequence[dict[str, Any]]) -> list[str]:

@@ -2,69 +2,110 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import logging
 import time
 from typing import TYPE_CHECKING, Any
 
-from ridgeline.graph.models.prompts import render_ideation, render_kernel
+from ridgeline.graph.models.answers import advice_of, finish_reason, is_truncated, refusal_of, text_of, usage_of
+from ridgeline.graph.models.call_in_hand import IN_HAND, CallInHand
+from ridgeline.graph.models.failures import ModelUnavailable, NoText, ReplyTooLong
+from ridgeline.graph.models.prices import Tariff
+from ridgeline.graph.models.prompts import render, render_ideation, render_kernel, render_request
 from ridgeline.graph.models.replies import wire_schema
 from ridgeline.graph.models.requests import IdeaList, IdeationRequest, KernelDraft, KernelRequest, Reply, Usage
-from ridgeline.graph.models.retry import ModelUnavailable, RetryPolicy, is_provider_error, status_of, with_retries
+from ridgeline.graph.models.retry import RetryPolicy, is_provider_error, status_of, with_retries
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
+    from ridgeline.graph.models.pacer import Pacer
     from ridgeline.graph.models.prices import Price
 
 logger = logging.getLogger(__name__)
+
+Schema = type[IdeaList | KernelDraft]
 
 
 class LangChainModel:
     """Any LangChain chat model; asks for structured output, and for plain text once a server refuses that."""
 
-    def __init__(self, name: str, chat: BaseChatModel, *, price: Price | None, policy: RetryPolicy) -> None:
-        """Wrap `chat`, whose own retries must be off; `price` None leaves the cost at zero."""
+    def __init__(
+        self,
+        name: str,
+        chat: BaseChatModel,
+        *,
+        price: Price | None,
+        policy: RetryPolicy,
+        pacer: Pacer | None = None,
+        states_schema: bool = False,
+    ) -> None:
+        """Wrap `chat`, whose own retries must be off; models of one provider share its `pacer`.
+
+        With `states_schema` the schema goes into the request's body as it is: on chat completions langchain-openai parses
+        structured output itself, and raises for a reply that is cut off or filtered, without its text.
+        """
         self._name = name
         self._chat = chat
-        self._price = price
         self._policy = policy
+        self._pacer = pacer
+        self._states_schema = states_schema
         self._structured = True
+        self._tariff = Tariff(price=price, max_output_tokens=policy.max_output_tokens)
 
     @property
     def name(self) -> str:
         """Return "provider:model", as the user wrote it."""
         return self._name
 
+    @property
+    def tariff(self) -> Tariff:
+        """Return what is known of a call's cost before it is sent."""
+        return self._tariff
+
     async def propose(self, request: IdeationRequest) -> Reply:
         """Ask for ideas."""
-        return await self._ask(render_ideation(request), IdeaList)
+        return await self._ask(render_ideation(request), IdeaList, request.partial)
 
     async def write(self, request: KernelRequest) -> Reply:
         """Ask for a kernel."""
-        return await self._ask(render_kernel(request), KernelDraft)
+        return await self._ask(render_kernel(request), KernelDraft, request.partial)
 
-    async def _ask(self, prompt: str, schema: type[IdeaList | KernelDraft]) -> Reply:
+    async def _ask(self, prompt: str, schema: Schema, partial: str) -> Reply:
         started = time.monotonic()
         try:
-            message = await with_retries(self._name, lambda: self._invoke(prompt, schema), self._policy)
+            message = await with_retries(
+                self._name, lambda: self._invoke(prompt, schema, partial), self._policy, self._pacer
+            )
+            return self._reply(message, time.monotonic() - started)
         except ModelUnavailable as error:
-            error.usage = self._priced(error.usage.input_tokens, error.usage.output_tokens, time.monotonic() - started)
+            error.usage = self._priced(error.usage, time.monotonic() - started)
             raise
-        return self._reply(message, time.monotonic() - started)
 
-    def _priced(self, tokens_in: int, tokens_out: int, latency_s: float) -> Usage:
-        usd = self._price.usd(tokens_in, tokens_out) if self._price else 0.0
-        return Usage(input_tokens=tokens_in, output_tokens=tokens_out, usd=usd, latency_s=latency_s)
+    async def held_back(self, request: IdeationRequest | KernelRequest) -> tuple[str, dict[str, Any]]:
+        """Return the path and the JSON body of the HTTP request that asks for this; nothing is sent."""
+        made: list[tuple[str, dict[str, Any]]] = []
+        prompt, schema = render_request(request), IdeaList if isinstance(request, IdeationRequest) else KernelDraft
+        token = IN_HAND.set(CallInHand(keep=_keep_none, hold=lambda path, body: made.append((path, json.loads(body)))))
+        try:
+            await self._invoke(prompt, schema, request.partial)
+        except Exception:  # a client wraps HeldBack in an error of its own
+            if not made:
+                raise
+        finally:
+            IN_HAND.reset(token)
+        return made[0]
 
-    async def _invoke(self, prompt: str, schema: type[IdeaList | KernelDraft]) -> Any:
+    def _priced(self, usage: Usage, latency_s: float) -> Usage:
+        return dataclasses.replace(usage, usd=self._tariff.usd(usage) if usage.tokens else 0.0, latency_s=latency_s)
+
+    async def _invoke(self, prompt: str, schema: Schema, partial: str) -> Any:
+        if partial:
+            return await self._chat.ainvoke(_continuation(prompt, partial))
         if self._structured:
             try:
-                structured = self._chat.with_structured_output(
-                    wire_schema(schema), method="json_schema", include_raw=True
-                )
-                answer: Any = await structured.ainvoke(prompt)
-                return answer["raw"]
+                return await self._invoke_structured(prompt, schema)
             except Exception as error:
                 if not _means_no_structured_output(error):
                     raise
@@ -72,14 +113,43 @@ class LangChainModel:
                 self._structured = False
         return await self._chat.ainvoke(prompt)
 
+    async def _invoke_structured(self, prompt: str, schema: Schema) -> Any:
+        wanted = wire_schema(schema)
+        if self._states_schema:
+            stated = {"name": wanted["title"], "schema": wanted, "strict": True}
+            body = {"response_format": {"type": "json_schema", "json_schema": stated}}
+            return await self._chat.bind(extra_body=body).ainvoke(prompt)
+        structured = self._chat.with_structured_output(wanted, method="json_schema", include_raw=True)
+        answer: Any = await structured.ainvoke(prompt)
+        return answer["raw"]
+
     def _reply(self, message: Any, latency_s: float) -> Reply:
-        text = _text_of(message)
-        counts = message.usage_metadata or {}
-        usage = self._priced(int(counts.get("input_tokens", 0)), int(counts.get("output_tokens", 0)), latency_s)
+        """Return the reply; its cost is known whatever it holds.
+
+        Raises:
+            NoText, ReplyTooLong: the reply holds no text, or too much of it.
+        """
+        text, usage = text_of(message), usage_of(message)
+        if len(text) > self._policy.max_reply_chars:
+            error = ReplyTooLong(self._policy.max_reply_chars, received_chars=len(text))
+            error.usage = usage if usage.tokens else error.usage
+            raise error
         if not text.strip():
-            raise ModelUnavailable(f"{self._name} answered with nothing ({_finish_reason(message)})", usage)
-        raw = {"model": message.response_metadata.get("model_name", ""), "finish_reason": _finish_reason(message)}
-        return Reply(text=text, usage=usage, raw=raw)
+            reason = refusal_of(message) or finish_reason(message)
+            raise NoText(f"{self._name} answered with nothing ({reason[:300]})", usage, advice=advice_of(message))
+        raw = {"model": message.response_metadata.get("model_name", ""), "finish_reason": finish_reason(message)}
+        return Reply(text=text, usage=self._priced(usage, latency_s), raw=raw, is_truncated=is_truncated(message))
+
+
+async def _keep_none(body: bytes) -> None:
+    """Keep no answer: none comes."""
+
+
+def _continuation(prompt: str, partial: str) -> list[Any]:
+    """Return the messages that ask for the rest of an answer; without a schema, which would begin a new object."""
+    from langchain_core.messages import AIMessage, HumanMessage
+
+    return [HumanMessage(prompt), AIMessage(partial), HumanMessage(render("continue.md.j2"))]
 
 
 def _means_no_structured_output(error: Exception) -> bool:
@@ -87,15 +157,3 @@ def _means_no_structured_output(error: Exception) -> bool:
         return True
     words = str(error).lower()
     return is_provider_error(error) and status_of(error) in (400, 422) and ("schema" in words or "format" in words)
-
-
-def _text_of(message: Any) -> str:
-    """Return a message's text; providers that answer a schema through a tool call keep the JSON in its arguments."""
-    calls = getattr(message, "tool_calls", None)
-    text = str(message.text)
-    return json.dumps(calls[0]["args"]) if calls and not text.strip() else text
-
-
-def _finish_reason(message: Any) -> str:
-    data = message.response_metadata
-    return str(data.get("finish_reason") or data.get("status") or "no reason given")

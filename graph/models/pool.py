@@ -8,9 +8,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ridgeline.graph.models.prices import Tariff
 from ridgeline.tools.errors import ModelError
 
 if TYPE_CHECKING:
+    from ridgeline.graph.models.batch.model import BatchModel
+    from ridgeline.graph.models.mailbox.model import LaterModel
     from ridgeline.graph.models.requests import KernelModel
 
 EXPLORATION = 0.35
@@ -19,10 +22,11 @@ EXPLORATION = 0.35
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The reward of one attempt of a model; see `reward`."""
+    """The reward of one piece of a model's work, an idea or a branch; see `reward`."""
 
     model: str
     reward: float
+    usd: float | None = None  # what the work cost; None: its price is unknown
 
 
 def reward(speedup: float | None, best_before: float) -> float:
@@ -39,7 +43,7 @@ class ModelPool:
     first session did.
     """
 
-    def __init__(self, models: Sequence[KernelModel]) -> None:
+    def __init__(self, models: Sequence[KernelModel | LaterModel | BatchModel]) -> None:
         """Take at least one model; names are unique."""
         self._models = {model.name: model for model in models}
         self._dropped: set[str] = set()
@@ -62,31 +66,76 @@ class ModelPool:
         self._dropped.add(name)
         return True
 
-    def model(self, name: str) -> KernelModel:
+    def find(self, name: str) -> KernelModel | LaterModel | BatchModel | None:
+        """Return the model of this name, or None."""
+        return self._models.get(name)
+
+    def model(self, name: str) -> KernelModel | LaterModel | BatchModel:
         """Return the model of this name; ModelError when a resumed search is not given it again."""
         if name not in self._models:
             raise ModelError(f"model {name} was part of this search: pass --model {name} again to resume it")
         return self._models[name]
 
+    def tariff(self, name: str) -> Tariff:
+        """Return what is known of the cost of a model's calls: nothing of a model of the user's own that does not say."""
+        return getattr(self.model(name), "tariff", Tariff())
+
+    def unpriced(self) -> list[str]:
+        """Return the models that say what their calls use, and have no known price."""
+        return [
+            name for name in self._models if hasattr(self._models[name], "tariff") and self.tariff(name).price is None
+        ]
+
     def assign(self, count: int, outcomes: Iterable[Outcome], rng_seed: int) -> list[str]:
         """Return the model of each of `count` pieces of work, by UCB1 over `outcomes`; `rng_seed` breaks ties.
 
         Work of the same batch counts as an outcome with the model's mean reward, so that a batch spreads over the pool.
+
+        Where the cost of every model is known, a model counts by its reward for what its work costs: the square of the
+        reward, so that a tie is worth a quarter of a doubling, over its mean cost and the pool's mean cost together. The
+        latter stands for what any work costs besides, time and measurements; so of two models the cheaper one is
+        preferred three times at most, and a free one not without end.
         """
+        outcomes = list(outcomes)
+        costs = _relative_costs(outcomes, self.names)
         pulls = dict.fromkeys(self.names, 0)
         total = dict.fromkeys(self.names, 0.0)
         for outcome in outcomes:
             if outcome.model in pulls:
                 pulls[outcome.model] += 1
-                total[outcome.model] += outcome.reward
+                total[outcome.model] += outcome.reward if costs is None else outcome.reward**2
         means = {name: total[name] / pulls[name] if pulls[name] else 0.5 for name in pulls}
         order = random.Random(rng_seed).sample(self.names, len(pulls))
         chosen: list[str] = []
         for _ in range(count):
-            name = max(order, key=lambda n: means[n] + _bonus(pulls[n], sum(pulls.values())))
+            tried = sum(pulls.values())
+            name = max(order, key=lambda n: (means[n] + _bonus(pulls[n], tried)) / (costs[n] if costs else 1.0))
             pulls[name] += 1
             chosen.append(name)
         return chosen
+
+
+def _relative_costs(outcomes: Sequence[Outcome], names: Sequence[str]) -> dict[str, float] | None:
+    """Return what a piece of each model's work costs, over the pool's mean, and 1 for what any work costs besides.
+
+    None where the costs are unknown, or nothing costs anything.
+    """
+    means = _mean_usd(outcomes, names)
+    pooled = sum(means.values()) / len(means) if means else 0.0
+    return {name: 1.0 + usd / pooled for name, usd in means.items()} if means and pooled > 0 else None
+
+
+def _mean_usd(outcomes: Sequence[Outcome], names: Sequence[str]) -> dict[str, float] | None:
+    """Return each model's mean cost of a piece of work; None while a price is unknown or a model has done nothing."""
+    spent: dict[str, list[float]] = {name: [] for name in names}
+    for outcome in outcomes:
+        if outcome.model in spent:
+            if outcome.usd is None:
+                return None
+            spent[outcome.model].append(outcome.usd)
+    if not all(spent.values()):
+        return None
+    return {name: sum(found) / len(found) for name, found in spent.items()}
 
 
 def _bonus(pulls: int, total: int) -> float:

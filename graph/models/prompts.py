@@ -1,19 +1,31 @@
-"""Prompts from templates: the text lies in prompts/*.md.j2, and a name that a template misses is an error."""
+"""Prompts from templates: the text lies in prompts/*.md.j2, and a name that a template misses is an error.
+
+Every prompt of a search begins with the same bytes, those of `render_prefix`, for which providers charge less once they
+have seen them. What changes seldom stands before what changes often.
+"""
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ridgeline.graph.models.requests import IdeationRequest, KernelRequest
+from ridgeline.graph.models.requests import IdeationRequest, KernelRequest, Subject
+from ridgeline.graph.models.shown_kernels import excerpt, shown_kernels
+from ridgeline.graph.models.told_ideas import told_ideas
+from ridgeline.tools.records.precision import NOMINAL_GATE
 from ridgeline.tools.records.problem import ArgSpec
-from ridgeline.tools.records.vocabulary import ArgKind, Category
+from ridgeline.tools.records.vocabulary import ArgKind, Category, Interface
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 PROMPTS = Path(__file__).parent / "prompts"
+IDEATION_BLOCK_CHARS = 4_000
+"""Most of a building block that a request for ideas shows."""
+WRITE_BLOCK_CHARS = 20_000
+"""Most of a building block that its idea's writer is shown."""
 
 
 @cache
@@ -29,16 +41,23 @@ def _environment() -> Environment:
         autoescape=False,
     )
     environment.filters["argument"] = describe_argument
+    environment.filters["excerpt"] = excerpt
     return environment
 
 
-def describe_argument(arg: ArgSpec) -> str:
-    """Return one argument of `run` in words: `x: input float32 (2048, 768), strides (768, 1)`."""
+def describe_argument(arg: ArgSpec, interface: Interface = Interface.C) -> str:
+    """Return one argument in words: `x: input float32 (2048, 768)`; a module's is named as the reference names it."""
+    name = arg.source or arg.name if interface is Interface.MODULE else arg.name
     if arg.kind is ArgKind.NONE:
-        return f"{arg.name}: None, not passed"
+        return f"{name}: None, not passed"
     if arg.kind is ArgKind.SCALAR:
-        return f"{arg.name}: {arg.role} scalar {arg.dtype}, nominally {arg.value}"
-    return f"{arg.name}: {arg.role} {arg.dtype} {tuple(arg.shape)}, strides {tuple(arg.strides)}"
+        return f"{name}: {arg.role} scalar {arg.dtype}, nominally {arg.value}"
+    strides = "" if arg.strides == _contiguous(arg.shape) else f", strides {tuple(arg.strides)}"
+    return f"{name}: {arg.role} {arg.dtype} {tuple(arg.shape)}{strides}"
+
+
+def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
 
 
 def render(template: str, **values: Any) -> str:
@@ -46,15 +65,34 @@ def render(template: str, **values: Any) -> str:
     return _environment().get_template(template).render(**values)
 
 
+def render_prefix(subject: Subject) -> str:
+    """Return what every prompt of a search begins with: device, problem, contract, what the judge checks."""
+    return render("_prefix.md.j2", subject=subject, gate=NOMINAL_GATE.get(subject.tolerance)) + "\n\n"
+
+
 def render_ideation(request: IdeationRequest) -> str:
     """Return the prompt that asks for ideas."""
-    return render("ideate.md.j2", request=request, subject=request.subject, categories=list(Category))
+    return render_prefix(request.subject) + render(
+        "ideate.md.j2",
+        request=request,
+        subject=request.subject,
+        categories=list(Category),
+        kernels=shown_kernels(request.elites, request.tried),
+        tried=told_ideas(request.tried, request.elites),
+        block_chars=IDEATION_BLOCK_CHARS,
+    )
 
 
 def render_kernel(request: KernelRequest) -> str:
     """Return the prompt that asks for a kernel, or for the repair of one."""
-    template = "repair.md.j2" if request.failure else "write.md.j2"
-    return render(template, request=request, subject=request.subject)
+    parents = [parent for parent in (request.parent, request.second_parent) if parent]
+    return render_prefix(request.subject) + render(
+        "repair.md.j2" if request.failure else "write.md.j2",
+        request=request,
+        subject=request.subject,
+        kernels=shown_kernels(parents),
+        block_chars=WRITE_BLOCK_CHARS,
+    )
 
 
 def render_request(request: IdeationRequest | KernelRequest) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import os
 import re
@@ -10,16 +11,23 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.run_record import KEYLESS
+from ridgeline.graph.models.batch.gemini_batches import GeminiBatches
+from ridgeline.graph.models.batch.model import MOST_CALLS, BatchModel
+from ridgeline.graph.models.batch.openai_batches import OpenAIBatches
 from ridgeline.graph.models.langchain import LangChainModel
-from ridgeline.graph.models.prices import price_of
+from ridgeline.graph.models.mailbox.model import MAILBOX, LaterModel, is_mailbox, make_mailbox
+from ridgeline.graph.models.pacer import Pacer
+from ridgeline.graph.models.prices import BATCH_SUFFIX, price_of
 from ridgeline.graph.models.retry import RetryPolicy, first_line
 from ridgeline.tools.errors import ModelError
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
+    from ridgeline.graph.models.batch.service import BatchService
     from ridgeline.graph.models.requests import KernelModel
-    from ridgeline.problems.spec import PriceSettings
+    from ridgeline.graph.models.wire import KeepingTransport
+    from ridgeline.problems.model_calls import PriceSettings
 
 OFFLINE = KEYLESS
 LOCAL_KEY = "none"
@@ -55,13 +63,18 @@ PACKAGES = {
 have published a package under a misspelt name."""
 
 
+def is_metered(name: str) -> bool:
+    """Say whether room in the budget is reserved for a model's calls: the others use no tokens, or state them later."""
+    return name != OFFLINE and not is_mailbox(name)
+
+
 def make_models(
     names: Sequence[str],
     *,
     prices: Mapping[str, PriceSettings] | None = None,
     needs_prices: bool = False,
     policy: RetryPolicy | None = None,
-) -> list[KernelModel]:
+) -> list[KernelModel | LaterModel | BatchModel]:
     """Return one model for each name, checked before anything starts; without a name the keyless model.
 
     Raises:
@@ -70,9 +83,10 @@ def make_models(
     wanted = list(dict.fromkeys(names)) or [OFFLINE]
     if needs_prices:
         for name in wanted:
-            if name != OFFLINE and price_of(name, prices) is None:
+            if is_metered(name) and price_of(name, prices) is None:
                 raise ModelError(f"{name}: a budget in USD needs its price: add it under `prices:` in problem.yaml")
-    return [make_model(name, prices=prices, policy=policy) for name in wanted]
+    pacers: dict[str, Pacer] = {}
+    return [make_model(name, prices=prices, policy=policy, pacers=pacers) for name in wanted]
 
 
 def make_model(
@@ -81,8 +95,13 @@ def make_model(
     base_url: str | None = None,
     prices: Mapping[str, PriceSettings] | None = None,
     policy: RetryPolicy | None = None,
-) -> KernelModel:
-    """Return the model that `name` means: "offline", "openai:o3", "openai:mine@http://localhost:8000/v1", ….
+    pacers: dict[str, Pacer] | None = None,
+) -> KernelModel | LaterModel | BatchModel:
+    """Return the model that `name` means: "offline", "mailbox", "openai:o3", "openai:mine@http://localhost:8000/v1", ….
+
+    With `?batch` at its end a model is asked through its provider's batches.
+
+    Models of one provider at one address have one key, hence one limit of rate: they share one of `pacers`, which grows.
 
     Raises:
         ModelError: one line; the name has another form, or its package or its key is missing.
@@ -91,20 +110,69 @@ def make_model(
         from ridgeline.graph.offline import OfflineModel
 
         return OfflineModel()
+    if is_mailbox(name):
+        return make_mailbox(name, (prices or {}).get(name))
+    if name.partition(":")[0] == "replay":
+        raise ModelError(f"{name}: name the run whose answers are replayed: --replay RUN, in the place of --model")
     if name == "agent":
-        raise ModelError("agent: not available yet; name a model as provider:name, or offline, which needs no key")
-    bare, _, url = name.partition("@")
+        raise ModelError("agent: an agent of your own answers through --model mailbox, or mailbox:NAME")
+    plain = name.removesuffix(BATCH_SUFFIX)
+    bare, _, url = plain.partition("@")
     provider, colon, model = bare.partition(":")
     if not colon or not provider or not model:
-        meant = _did_you_mean(name, [OFFLINE])
+        meant = _did_you_mean(name, [OFFLINE, MAILBOX])
         raise ModelError(
-            f"model {name!r}: write provider:name, such as openai:o3, or offline, which needs no key{meant}"
+            f"model {name!r}: write provider:name, such as openai:o3, or offline or mailbox, which need no key{meant}"
         )
     policy = policy or RetryPolicy()
     _check_url(name, base_url or url)
+    if plain != name:
+        return _make_batch(name, provider, model, base_url or url, prices=prices, policy=policy)
     maker = _MAKERS.get(provider)
     chat = maker(name, model, base_url or url, policy) if maker else _any_provider(name, provider, model, url, policy)
-    return LangChainModel(name, chat, price=price_of(name, prices), policy=policy)
+    place = f"{provider}@{base_url or url}" if base_url or url else provider
+    pacer = ({} if pacers is None else pacers).setdefault(place, Pacer(place))
+    return _chat_model(name, provider, chat, prices=prices, policy=policy, pacer=pacer)
+
+
+def _chat_model(
+    name: str,
+    provider: str,
+    chat: BaseChatModel,
+    *,
+    prices: Mapping[str, PriceSettings] | None,
+    policy: RetryPolicy,
+    pacer: Pacer | None = None,
+) -> LangChainModel:
+    states_schema = provider == "openai" and not getattr(chat, "use_responses_api", None)
+    price = price_of(name, prices)
+    return LangChainModel(name, chat, price=price, policy=policy, pacer=pacer, states_schema=states_schema)
+
+
+def _make_batch(
+    name: str,
+    provider: str,
+    model: str,
+    base_url: str,
+    *,
+    prices: Mapping[str, PriceSettings] | None,
+    policy: RetryPolicy,
+) -> BatchModel:
+    """Return the model that is asked through its provider's batches.
+
+    Raises:
+        ModelError: the provider has none here, or the key is missing.
+    """
+    if provider not in _MAKERS:
+        plain = name.removesuffix(BATCH_SUFFIX)
+        raise ModelError(f"{name}: {' and '.join(_MAKERS)} alone have ?batch; {plain} asks without a batch")
+    # a batch's answers come in one file; each is read, and limited, by itself
+    whole = dataclasses.replace(policy, max_reply_chars=MOST_CALLS * policy.max_reply_chars)
+    chat: Any = _MAKERS[provider](name, model, base_url, whole)
+    service: BatchService
+    service = OpenAIBatches(chat.root_async_client) if provider == "openai" else GeminiBatches(chat.client, model)
+    asked = _chat_model(name, provider, chat, prices=prices, policy=policy)
+    return BatchModel(name=name, chat=asked, service=service, policy=policy)
 
 
 def _openai(name: str, model: str, base_url: str, policy: RetryPolicy) -> BaseChatModel:
@@ -115,15 +183,15 @@ def _openai(name: str, model: str, base_url: str, policy: RetryPolicy) -> BaseCh
     import httpx
     from langchain_openai import ChatOpenAI
 
-    # langchain-openai caches one async client per process, and a second event loop breaks it. A client of our own that
-    # keeps no connection open belongs to no loop; a call takes seconds, so a new connection costs nothing
-    client = httpx.AsyncClient(limits=httpx.Limits(max_keepalive_connections=0), timeout=policy.timeout_s)
+    # langchain-openai caches one async client per process, and a second event loop breaks it: a client of our own instead
+    client = httpx.AsyncClient(transport=_transport(key, policy), timeout=policy.timeout_s)
     return ChatOpenAI(
         model=model,
         api_key=lambda: key,
         base_url=base_url or OPENAI_URL,
         max_retries=0,
         timeout=policy.timeout_s,
+        max_completion_tokens=policy.max_output_tokens,
         http_async_client=client,
         use_responses_api=bool(REASONING.match(model)) and not base_url,
     )
@@ -164,8 +232,21 @@ def _gemini(name: str, model: str, base_url: str, policy: RetryPolicy) -> BaseCh
     options: dict[str, Any] = {"base_url": base_url} if base_url else {}
     # max_retries=1 is one attempt; 0 means the SDK's default of five
     return ChatGoogleGenerativeAI(
-        model=model, google_api_key=key, max_retries=1, timeout=policy.timeout_s, vertexai=False, **options
+        model=model,
+        google_api_key=key,
+        max_retries=1,
+        timeout=policy.timeout_s,
+        max_output_tokens=policy.max_output_tokens,
+        vertexai=False,
+        client_args={"transport": _transport(key, policy)},
+        **options,
     )
+
+
+def _transport(key: str, policy: RetryPolicy) -> KeepingTransport:
+    from ridgeline.graph.models.wire import KeepingTransport  # httpx takes 0.1 s to import
+
+    return KeepingTransport(secrets=[key], max_reply_chars=policy.max_reply_chars)
 
 
 _MAKERS = {"openai": _openai, "google_genai": _gemini}
@@ -182,6 +263,8 @@ def _any_provider(name: str, provider: str, model: str, base_url: str, policy: R
             raise ModelError(f"{name}: unknown provider {provider!r}{meant or known}") from error
         raise ModelError(f"{name}: this provider needs its packages: pip install langchain {package}") from error
     options: dict[str, Any] = {"base_url": base_url} if base_url else {}
+    if policy.max_output_tokens:
+        options["max_tokens"] = policy.max_output_tokens
     try:
         chat: BaseChatModel = module.init_chat_model(
             model, model_provider=provider, max_retries=0, timeout=policy.timeout_s, **options

@@ -4,22 +4,47 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import ValidationError
 
+from ridgeline.graph.models.edits import UnfitEdit, apply_to_one, holds_edits, read_edits
 from ridgeline.graph.models.requests import IdeaDraft, IdeaList, KernelDraft
 
 FENCE = re.compile(r"```[ \t]*+([\w+#-]*+)[ \t]*+\n(.*?)```", re.DOTALL)
+THOUGHT = re.compile(r"\A\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
+"""Thought that a model writes before its answer; open models do, and it may hold braces and fences of its own."""
+THOUGHT_END = re.compile(r"</think(?:ing)?>\s*+(?=[{`<])")
+ANSWER_STARTS = ("{", "`", "<")
+GAIN = re.compile(r"\s*(?:by |about |~|≈|\+)?\s*(\d+(?:\.\d+)?)\s*(x|×|%|percent)?\s*(faster|more)?\s*", re.IGNORECASE)
 CODE_LANGUAGES = frozenset({"", "c", "c++", "cpp", "cc", "cu", "cuda", "py", "python"})
 
 
 class UnreadableReply(ValueError):
     """A reply does not have the form that was asked for; the message can be sent back to the model."""
 
+    def __init__(self, message: str, *, text: str = "") -> None:
+        """`text` is the whole reply, where that is to go back too."""
+        super().__init__(message)
+        self.text = text
+
+
+class UnmatchedEdits(UnreadableReply):
+    """The edits of a reply fit no source that the request shows; the request is asked again as it was."""
+
+
+def _answer(text: str) -> str:
+    """Return a reply without its thought; where a chat template opens that, the reply holds its end alone."""
+    if text.lstrip().startswith(ANSWER_STARTS):
+        return THOUGHT.sub("", text)
+    end = THOUGHT_END.search(text)
+    return text[end.end() :] if end else text
+
 
 def _objects(text: str) -> list[Any]:
     """Return every JSON value that the text may mean: itself, its fenced blocks, its outermost braces."""
+    text = _answer(text)
     start, end = text.find("{"), text.rfind("}")
     braces = [text[start : end + 1]] if 0 <= start < end else []
     found: list[Any] = []
@@ -67,16 +92,35 @@ def _uncomposed(item: Any) -> Any:
 
 
 def _trimmed(item: Any) -> Any:
-    if isinstance(item, dict) and isinstance(item.get("title"), str):
-        return {**item, "title": item["title"].strip()[:160]}
+    """Return an idea with its title in length, and its gain as the number that the words mean."""
+    if not isinstance(item, dict):
+        return item
+    if isinstance(item.get("title"), str):
+        item = {**item, "title": item["title"].strip()[:160]}
+    if isinstance(item.get("predicted_gain"), str):
+        item = {**item, "predicted_gain": gain_of(item["predicted_gain"])}
+    elif "predicted_gain" in item and item["predicted_gain"] is None:
+        item = {key: value for key, value in item.items() if key != "predicted_gain"}
     return item
 
 
-def read_kernel(text: str) -> KernelDraft:
-    """Return the kernel of a reply: the JSON of a KernelDraft, or exactly one fenced code block.
+def gain_of(words: str) -> float | str:
+    """Return the ratio that "1.5x", "1.5× faster", "50 %" or "50% faster" means; other words as they are."""
+    found = GAIN.fullmatch(words)
+    if found is None:
+        return words
+    number, unit = float(found[1]), (found[2] or "").lower()
+    return 1 + number / 100 if unit in ("%", "percent") else number
+
+
+def read_kernel(text: str, bases: Sequence[str] = ()) -> KernelDraft:
+    """Return the kernel of a reply: the JSON of a KernelDraft, SEARCH/REPLACE blocks, or exactly one fenced code block.
+
+    Edits are of the first of `bases` that all of them match; the draft has the whole source then.
 
     Raises:
-        UnreadableReply: the reply holds neither.
+        UnreadableReply: the reply holds none of these.
+        UnmatchedEdits: edits do not fit any of `bases`.
     """
     problem = "neither a JSON object nor a fenced code block was found"
     for value in _objects(text):
@@ -84,14 +128,31 @@ def read_kernel(text: str) -> KernelDraft:
             draft = KernelDraft.model_validate(value)
         except ValidationError as error:
             problem = _first_problem(error)
-        else:
-            return draft.model_copy(update={"source": _unfenced(draft.source)})
-    blocks = [body for language, body in FENCE.findall(text) if language.lower() in CODE_LANGUAGES]
+            continue
+        if draft.source.strip() or draft.edits:
+            return _edited(draft, bases)
+        problem = "source is empty, and there are no edits"
+    answer = _answer(text)
+    if holds_edits(answer):
+        return _edited(KernelDraft(source=answer), bases)
+    blocks = [body for language, body in FENCE.findall(answer) if language.lower() in CODE_LANGUAGES]
     if len(blocks) == 1 and blocks[0].strip():
         return KernelDraft(source=blocks[0])
     if len(blocks) > 1:
         problem = f"{len(blocks)} code blocks were found where one whole source is wanted"
     raise UnreadableReply(problem)
+
+
+def _edited(draft: KernelDraft, bases: Sequence[str]) -> KernelDraft:
+    """Return a draft with its whole source; blocks may stand in the place of the source too."""
+    try:
+        if holds_edits(draft.source):
+            draft = draft.model_copy(update={"edits": read_edits(draft.source), "source": ""})
+        if draft.source.strip():
+            return draft.model_copy(update={"source": _unfenced(draft.source)})
+        return draft.model_copy(update={"source": apply_to_one(bases, draft.edits)})
+    except UnfitEdit as error:
+        raise UnmatchedEdits(str(error)) from error
 
 
 def _unfenced(source: str) -> str:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from ridgeline.tools.records.codec import Record
-from ridgeline.tools.records.problem import Description, Device
+from ridgeline.tools.records.problem import Description, Device, DeviceFact
 from ridgeline.tools.records.results import Baselines
-from ridgeline.tools.records.vocabulary import Category, Interface, PrecisionClass, ReasonCode
+from ridgeline.tools.records.search import BuildingBlock
+from ridgeline.tools.records.vocabulary import Category, IdeaOutcome, Interface, PrecisionClass, ReasonCode
 
 
 class IdeaDraft(BaseModel):
@@ -25,7 +26,15 @@ class IdeaDraft(BaseModel):
     predicted_gain: float = Field(default=1.1, ge=0.1, le=1000, description="expected speedup over the parent kernel")
     parent_id: str | None = Field(default=None, description="id of the elite kernel this idea starts from")
     second_parent_id: str | None = Field(default=None, description="id of a second elite, when recombining two")
+    plans: tuple[str, ...] = Field(default=(), description="how each implementation realises the idea, one entry each")
+    block: str | None = Field(default=None, description="name of a building block that this idea takes its means from")
     composition: SkipJsonSchema[tuple[str, ...] | None] = None  # the offline model's alone: the names of all structures
+
+    @field_validator("plans", mode="before")
+    @classmethod
+    def _as_plans(cls, given: object) -> object:
+        """Return plans as a list: no plan must not cost the idea."""
+        return [given] if isinstance(given, str) else [] if given is None else given
 
 
 class IdeaList(BaseModel):
@@ -34,18 +43,41 @@ class IdeaList(BaseModel):
     ideas: list[IdeaDraft]
 
 
-class KernelDraft(BaseModel):
-    """One whole kernel source."""
+def _encodable(text: str) -> str:
+    """Return a text that UTF-8 can hold, as every file of a kernel has to be."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("half of a pair of unicode surrogates stands alone") from None
+    return text
 
-    source: str = Field(min_length=1, description="the complete source file")
+
+Code = Annotated[str, AfterValidator(_encodable)]
+
+
+class KernelEdit(BaseModel):
+    """One change of a source that the request shows."""
+
+    search: Code = Field(description="whole lines of that source, as they stand at one place alone")
+    replace: Code = Field(description="the lines that stand there instead; empty: they go")
+
+
+class KernelDraft(BaseModel):
+    """One whole kernel source, or edits of a source that the request shows."""
+
+    source: Code = Field(default="", description="the complete source file; empty when edits are given")
+    edits: tuple[KernelEdit, ...] = Field(
+        default=(), description="in the place of the source: edits of the source that failed, or of the parent's"
+    )
     notes: str = Field(default="", description="one or two sentences on what was done")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriedIdea(Record):
-    """An idea of an earlier round and its result."""
+    """An idea of an earlier round and its result; where the list is long, older ones lack all but the result."""
 
     id: str
+    round: int = 0
     title: str
     mechanism: str
     category: Category
@@ -54,6 +86,14 @@ class TriedIdea(Record):
     best_speedup: float | None  # eager / best implementation; None when every implementation failed
     failure: str = ""  # why every implementation failed
     composition: tuple[str, ...] | None = None  # of an idea of the offline model, the names of all structures
+    predicted_gain: float = 1.0
+    gain: float | None = None  # parent / best implementation, or eager / that where there is no parent
+    ends: tuple[str, ...] = ()  # of its implementations, a line each
+    before: str = ""  # the parent's diagnosis
+    after: str = ""  # that of the best implementation
+    sweep: tuple[str, ...] = ()  # tunable values and their times, a line each
+    outcome: IdeaOutcome | None = None  # None: no implementation was judged
+    tries_left: int = 0  # times that an idea whose implementations failed may be proposed again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,12 +114,13 @@ class Subject(Record):
 
     problem_name: str
     reference_source: str
-    header: str  # the generated problem.h
+    header: str  # what a source has to define, as the generated problem.h declares it
     interface: Interface
     language: str  # "cpp", "cu" or "py"
     tolerance: PrecisionClass
     device: Device
     description: Description
+    facts: tuple[DeviceFact, ...] = ()  # the device's table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,11 +132,16 @@ class IdeationRequest(Record):
     round: int
     count: int
     rng_seed: int
+    implementations: int = 1  # of each idea: as many plans are asked for
     tried: tuple[TriedIdea, ...] = ()
     elites: tuple[Elite, ...] = ()
     user_ideas: tuple[str, ...] = ()
+    blocks: tuple[BuildingBlock, ...] = ()
+    recombine: tuple[str, str] | None = None  # the elites that one of the ideas is to recombine
+    planned: tuple[str, ...] = ()  # ideas of this round that are taken already, other models' among them
     refused: tuple[str, ...] = ()  # titles just refused as duplicates of tried ones
-    unreadable: str = ""  # why the last reply to this request could not be parsed
+    unreadable: str = ""  # why the last reply to this request could not be used
+    partial: str = ""  # what a reply held when its limit of tokens cut it off: the rest is wanted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,11 +153,20 @@ class KernelRequest(Record):
     idea: IdeaDraft
     variation: int  # implementations of one idea differ: 0, 1, …
     rng_seed: int
+    plan: str = ""  # of this implementation, as the idea states it
     parent: Elite | None = None
     second_parent: Elite | None = None
+    block: BuildingBlock | None = None  # the one that the idea takes its means from
     failed_source: str = ""  # set for a repair
     failure: str = ""  # interpreted error of the failed source
     failure_code: ReasonCode = ReasonCode.NONE  # the same for a decision; NONE also where the source was not judged
+    unreadable: str = ""  # why the last reply to this request could not be used
+    partial: str = ""  # what a reply held when its limit of tokens cut it off: the rest is wanted
+
+    @property
+    def bases(self) -> tuple[str, ...]:
+        """Return the sources that edits may be of: the one that failed, the parent's."""
+        return tuple(source for source in (self.failed_source, self.parent.source if self.parent else "") if source)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,9 +174,16 @@ class Usage(Record):
     """The consumption of one call."""
 
     input_tokens: int = 0
-    output_tokens: int = 0
-    usd: float = 0.0
+    output_tokens: int = 0  # thought included
+    usd: float | None = 0.0  # None: the price is unknown
     latency_s: float = 0.0
+    cached_tokens: int = 0  # of the input, read from the provider's cache
+    reasoning_tokens: int = 0  # of the output, thought that is paid and not shown
+
+    @property
+    def tokens(self) -> int:
+        """Return input and output together, as a budget counts them."""
+        return self.input_tokens + self.output_tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +193,7 @@ class Reply(Record):
     text: str  # JSON of an IdeaList or a KernelDraft
     usage: Usage = field(default_factory=Usage)
     raw: dict[str, Any] = field(default_factory=dict)
+    is_truncated: bool = False  # its limit of tokens cut it off
 
 
 class KernelModel(Protocol):

@@ -1,23 +1,32 @@
 """Retries of model calls; the retries of every client below are off.
 
-The SDKs' own retries differ (OpenAI's honours Retry-After, Gemini's ignores it) and would multiply with these.
+The SDKs' own retries differ (OpenAI's honours Retry-After, Gemini's ignores it) and would multiply with these. A request
+that its provider refuses for its rate was not tried: the provider's pacer says when it is sent again.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import math
 import random
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from ridgeline.graph.models.failures import ModelUnavailable
+from ridgeline.graph.models.pacer import Pacer
 from ridgeline.graph.models.requests import Usage
-from ridgeline.tools.errors import EngineError, ModelError, RidgelineError
+from ridgeline.tools.errors import ModelError, RidgelineError
+
+if TYPE_CHECKING:
+    from ridgeline.problems.model_calls import CallSettings
 
 T = TypeVar("T")
 
+RATE_LIMITED = 429
 RETRYABLE_STATUS = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 REFUSED_STATUS = {401: "the key was refused", 402: "payment is required", 403: "access is denied", 404: "no such model"}
 TRANSPORT_ERRORS = frozenset(
@@ -26,28 +35,24 @@ TRANSPORT_ERRORS = frozenset(
 """Class names, so that no HTTP library is imported: each client wraps another library (httpx, httpx2, aiohttp)."""
 
 
-class ModelUnavailable(EngineError):
-    """One call has no usable answer; its branch fails, the other branches go on."""
-
-    def __init__(self, message: str, usage: Usage | None = None) -> None:
-        """`usage` is the call's consumption, which is paid without an answer too."""
-        super().__init__(message)
-        self.usage = usage or Usage()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
     """Exponential backoff with full jitter, unless the server says how long to wait."""
 
     attempts: int = 5
     base_s: float = 1.0
-    cap_s: float = 60.0
+    cap_s: float = 60.0  # of a pause that the server did not ask for
     timeout_s: float = 600.0  # of one attempt; reasoning models think for minutes
+    max_output_tokens: int | None = None  # of a reply, as the provider is told
+    max_reply_chars: int = 400_000
 
-    def delay_s(self, attempt: int, retry_after_s: float | None) -> float:
-        """Return the pause before attempt `attempt` + 1."""
-        if retry_after_s is not None:
-            return min(retry_after_s, self.cap_s)
+    @classmethod
+    def of(cls, settings: CallSettings) -> Self:
+        """Return the policy of a problem's settings."""
+        return cls(**settings.model_dump())
+
+    def delay_s(self, attempt: int) -> float:
+        """Return the pause before attempt `attempt` + 1, where the server names none."""
         return random.uniform(0.5, 1.0) * min(self.cap_s, self.base_s * 2.0**attempt)
 
 
@@ -81,10 +86,8 @@ def retry_after_s(error: BaseException) -> float | None:
 
 
 def _seconds_of(value: str) -> float | None:
-    try:
-        return max(0.0, float(value))
-    except ValueError:
-        pass
+    with contextlib.suppress(ValueError):
+        return max(0.0, float(value)) if math.isfinite(float(value)) else None
     try:
         until = parsedate_to_datetime(value)
     except ValueError:
@@ -135,28 +138,49 @@ def unreadable(model: str, error: BaseException) -> ModelUnavailable:
     return ModelUnavailable(f"{model} gave no usable answer: {type(error).__name__}: {first_line(error)}", usage)
 
 
-async def with_retries(model: str, call: Callable[[], Awaitable[T]], policy: RetryPolicy) -> T:
-    """Return the first answer of `call`.
+async def with_retries(
+    model: str, call: Callable[[], Awaitable[T]], policy: RetryPolicy, pacer: Pacer | None = None
+) -> T:
+    """Return the first answer of `call`, each attempt sent when the provider's pacer says so.
 
     Raises:
         ModelError: the provider refuses this key or model; at once.
-        ModelUnavailable: no answer after `policy.attempts`, this request is rejected, or the client cannot read the
-            answer (cut off, filtered, no JSON).
+        ModelUnavailable: no answer after `policy.attempts`, this request is rejected, the client cannot read the answer
+            (no JSON), or the provider has refused `policy.attempts` requests in a row for their rate.
+        OutOfBudget, NotBegun: the provider asks for a longer wait than the budget has time, or than a stop allows.
     """
-    for attempt in range(policy.attempts):
+    pacer = pacer or Pacer(model)
+    failures, is_refused = 0, False
+    while True:
+        turn = await pacer.turn(gives_up_after=policy.attempts if is_refused else None)
         try:
             async with asyncio.timeout(policy.timeout_s):
-                return await call()
+                answer = await call()
         except Exception as error:
-            if isinstance(error, RidgelineError):
-                raise
-            if not is_provider_error(error):
-                raise unreadable(model, error) from error
-            if refused := refusal(model, error):
-                raise refused from error
-            status = status_of(error)
-            last = attempt == policy.attempts - 1
-            if last or (status is not None and status not in RETRYABLE_STATUS):
+            wait_s = retry_after_s(error)
+            _raise_final(model, error)
+            if status_of(error) == RATE_LIMITED:
+                is_refused = True
+                pacer.refused(turn, wait_s)
+                continue
+            failures += 1
+            if failures >= policy.attempts:
                 raise ModelUnavailable(f"{model} did not answer: {first_line(error)}") from error
-            await asyncio.sleep(policy.delay_s(attempt, retry_after_s(error)))
-    raise AssertionError("a policy has at least one attempt")
+            await pacer.pause(policy.delay_s(failures - 1) if wait_s is None else wait_s)
+        else:
+            pacer.admitted()
+            return answer
+
+
+def _raise_final(model: str, error: Exception) -> None:
+    """Raise what a failed attempt comes to where no further attempt can change it."""
+    for link in _chain(error):
+        if isinstance(link, RidgelineError):  # a client wraps what its transport raises
+            raise link
+    if not is_provider_error(error):
+        raise unreadable(model, error) from error
+    if refused := refusal(model, error):
+        raise refused from error
+    status = status_of(error)
+    if status is not None and status not in RETRYABLE_STATUS:
+        raise ModelUnavailable(f"{model} did not answer: {first_line(error)}") from error

@@ -7,22 +7,22 @@ import dataclasses
 import logging
 from typing import TYPE_CHECKING
 
-from ridgeline.checkpoints.engine_failures import EngineFailure
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.search.compiled import baseline_event, is_pytorch_at_floor
 from ridgeline.graph.search.coverage import ensure_covered
-from ridgeline.graph.search.elites import choose_elites
+from ridgeline.graph.search.device_table import device_table
+from ridgeline.graph.search.elites import ranked_elites
 from ridgeline.graph.search.events import emit
-from ridgeline.graph.search.gathering import gather_or_cancel
-from ridgeline.graph.search.judging import evaluate, judged_standings
+from ridgeline.graph.search.judging import judged_standings
 from ridgeline.graph.search.rounds import PYTORCH_AT_FLOOR, outcome_state, ranking_state, tell_stop
+from ridgeline.graph.search.seeds import judge_seeds
 from ridgeline.tools.build.entry_match import takes_same_types
 from ridgeline.tools.build.interfaces import entry_declaration
 from ridgeline.tools.engine import BaselineTask, DescribeTask
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.records.results import Baselines
 from ridgeline.tools.records.search import Candidate
-from ridgeline.tools.records.vocabulary import Origin, Purpose
+from ridgeline.tools.records.vocabulary import Origin
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
@@ -43,9 +43,10 @@ async def baseline(state: SearchState, context: SearchContext) -> SearchState:
     """
     await _describe(context)
     baselines = await _baselines(context)
-    await _judge_seeds(context)
+    context.facts = await asyncio.to_thread(device_table, context, baselines.floor)
+    await judge_seeds(context, await _seeds(context))
     standings = await judged_standings(context)
-    elites = choose_elites(standings, context.plan(state.get("max_rounds")).elites)
+    elites = await ranked_elites(context, standings, context.plan(state.get("max_rounds")).elites)
     best = standings[0] if standings else None
     stop = PYTORCH_AT_FLOOR if is_pytorch_at_floor(context, baselines) else None
     if stop:
@@ -79,17 +80,12 @@ async def _baselines(context: SearchContext) -> Baselines:
     return found
 
 
-async def _judge_seeds(context: SearchContext) -> None:
-    """Judge seed and bank kernels side by side; the engine decides what really runs at once."""
-    seeds = [
+async def _seeds(context: SearchContext) -> list[Candidate]:
+    """Return the problem's seed kernels and the bank's."""
+    return [
         *await asyncio.to_thread(seed_candidates, context.problem, context.target),
         *await asyncio.to_thread(_bank_candidates, context),
     ]
-    for ended in await gather_or_cancel(*(evaluate(context, seed, Purpose.SEARCH) for seed in seeds)):
-        evaluation = ended.as_evaluation() if isinstance(ended, EngineFailure) else ended
-        if evaluation.speedup is None:
-            message = f"{evaluation.candidate_id}: {evaluation.status}: {evaluation.reason}"
-            emit({"event": "warning", "message": message})
 
 
 def seed_candidates(problem: ProblemSpec, target: Target) -> list[Candidate]:

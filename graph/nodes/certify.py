@@ -13,13 +13,14 @@ from ridgeline.graph.certificate.audit import QUARANTINE_ABOVE
 from ridgeline.graph.certificate.certificate import Certificate, FailedBefore
 from ridgeline.graph.certificate.leaders import Leader, compare_leaders
 from ridgeline.graph.certificate.steps import certify_candidate
+from ridgeline.graph.search.blocks import work_of
 from ridgeline.graph.search.compiled import join_compiled
-from ridgeline.graph.search.elites import Standing, choose_elites, read_standings
+from ridgeline.graph.search.elites import Standing, ranked_elites, read_standings
 from ridgeline.graph.search.events import emit
 from ridgeline.graph.search.judging import judged_standings
 from ridgeline.graph.search.rounds import Stop, tell_stop
 from ridgeline.graph.state import outcome_of
-from ridgeline.tools.errors import EngineError
+from ridgeline.tools.errors import EngineError, NotRecorded
 from ridgeline.tools.records.vocabulary import Purpose, RunState, SearchOutcome
 
 if TYPE_CHECKING:
@@ -58,8 +59,10 @@ async def certify(state: SearchState, context: SearchContext) -> SearchState:
         return stored
     await join_compiled(context)
     standings = await judged_standings(context)
+    if not context.certifies:
+        return await _uncertified(state, context, standings)
     leaders = await compare_leaders(context, standings)
-    elites = choose_elites(standings, context.plan(state.get("max_rounds")).elites)
+    elites = await ranked_elites(context, standings, context.plan(state.get("max_rounds")).elites)
     trials = await _try_in_order(context, leaders, _in_order(leaders, elites, standings))
     if trials.winner is None and (failure := trials.engine_failure):
         raise EngineError(f"{failure.candidate_id}: not certified: {failure.reason}; resume the search to try again")
@@ -74,6 +77,30 @@ async def certify(state: SearchState, context: SearchContext) -> SearchState:
         "outcome": outcome.value,
         "certified": trials.winner is not None,
         "best_id": best.candidate.id if best else None,
+        "best_speedup": best.speedup if best else None,
+    }
+
+
+async def _uncertified(state: SearchState, context: SearchContext, standings: list[Standing]) -> SearchState:
+    """Return the end of a search whose times are replayed: its best kernel, and no certificate.
+
+    Kernels that it could not tell apart are ordered by the recorded comparisons, where these are all there.
+    """
+    emit({"event": "warning", "message": "no certificate: every time is replayed, and nothing was measured again"})
+    try:
+        leaders = await compare_leaders(context, standings)
+    except NotRecorded as missing:
+        emit({"event": "warning", "message": f"{missing.args[0]}: the order of the search's own timings counts"})
+        leaders = []
+    best = next(iter(_in_order(leaders, [], standings)), None)
+    outcome = outcome_of(state)
+    run_state = None if context.writes_files else RunState(outcome)
+    best_id = best.candidate.id if best else None
+    await asyncio.to_thread(context.archive.save_run, RunRecord(state=run_state, best_id=best_id or ""))
+    return {
+        "outcome": outcome.value,
+        "certified": False,
+        "best_id": best_id,
         "best_speedup": best.speedup if best else None,
     }
 
@@ -145,7 +172,8 @@ def _stored(context: SearchContext) -> SearchState | None:
 
 def _bank(context: SearchContext, elites: list[Standing], winner: Standing | None) -> None:
     """Give the bank the winner, and the elites with 1 < speedup <= QUARANTINE_ABOVE."""
-    if context.bank is None:
+    baselines = context.archive.baselines()
+    if context.bank is None or baselines is None:
         return
     for standing in elites:
         if standing is not winner and (standing.speedup <= 1 or standing.speedup > QUARANTINE_ABOVE):
@@ -156,4 +184,5 @@ def _bank(context: SearchContext, elites: list[Standing], winner: Standing | Non
             context.problem.name,
             standing.candidate,
             standing.evaluation,
+            work=work_of(context.described.description, baselines.floor, standing.median_ms),
         )

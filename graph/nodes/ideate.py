@@ -11,16 +11,23 @@ from typing import TYPE_CHECKING
 
 from langgraph.types import Overwrite
 
+from ridgeline.graph.models.failures import ModelUnavailable
+from ridgeline.graph.models.registry import OFFLINE
 from ridgeline.graph.models.requests import IdeaDraft, IdeationRequest, TriedIdea
-from ridgeline.graph.models.retry import ModelUnavailable
+from ridgeline.graph.search.blocks import building_blocks
 from ridgeline.graph.search.compiled import begin_compiled
+from ridgeline.graph.search.digest import digest
+from ridgeline.graph.search.earnings import author_outcomes, writer_outcomes
 from ridgeline.graph.search.elites import read_elites
 from ridgeline.graph.search.events import emit
-from ridgeline.graph.search.memory import model_outcomes, tried_ideas, unwritten_branches
-from ridgeline.graph.search.novelty import is_repeated
+from ridgeline.graph.search.gathering import gather_or_cancel
+from ridgeline.graph.search.memory import tried_ideas, unwritten_branches
+from ridgeline.graph.search.novelty import is_refused, is_repeated
+from ridgeline.graph.search.recombination import pair_to_recombine
 from ridgeline.graph.search.rounds import Stop, outcome_state, tell_stop
+from ridgeline.graph.search.steering import take_up_seeds, told_ideas
 from ridgeline.graph.search.user_ideas import user_drafts
-from ridgeline.tools.errors import ModelError
+from ridgeline.tools.errors import ModelError, OutOfBudget
 from ridgeline.tools.records.search import Idea
 from ridgeline.tools.records.vocabulary import SearchOutcome
 
@@ -33,6 +40,12 @@ logger = logging.getLogger(__name__)
 
 USER = "user"
 
+Authored = tuple[str, IdeaDraft]
+"""An idea behind the name of the model that proposed it."""
+
+Failure = ModelError | ModelUnavailable | OutOfBudget
+"""What a model may answer a request for ideas with in the place of some."""
+
 
 async def ideate(state: SearchState, context: SearchContext) -> SearchState:
     """Store the next round's ideas and return its branches; without any idea the search is stalled.
@@ -44,7 +57,12 @@ async def ideate(state: SearchState, context: SearchContext) -> SearchState:
     if left := await unwritten_branches(context, state):
         return _again(state, plan, left)
     round_ = state.get("round", 0) + 1
-    ideas = await _ideas(context, state, plan, round_)
+    with_seeds = await take_up_seeds(context, plan, round_)
+    state = {**state, **with_seeds}
+    try:
+        ideas = await _ideas(context, state, plan, round_)
+    except OutOfBudget as over:
+        return {**with_seeds, **_over_budget(round_, str(over))}
     await asyncio.to_thread(context.archive.add_ideas, ideas)
     branches = await _branches(context, plan, ideas, round_)
     _announce_round(plan, round_, ideas=len(ideas), branches=len(branches))
@@ -55,10 +73,12 @@ async def ideate(state: SearchState, context: SearchContext) -> SearchState:
     if stop:
         tell_stop(stop)
     return {
+        **with_seeds,
         **outcome_state(stop),
         "round": round_ if ideas else round_ - 1,
         "ideas": [idea.id for idea in ideas],
         "branches": branches,
+        "route": "",
         "finished": Overwrite([]),  # type: ignore[typeddict-item]  # empties a list that otherwise only grows
     }
 
@@ -70,8 +90,23 @@ def _again(state: SearchState, plan: Plan, left: list[BranchPlan]) -> SearchStat
     return {
         "round": round_,
         "branches": left,
+        "route": "",
         "finished": Overwrite([]),  # type: ignore[typeddict-item]  # as in a new round
         **outcome_state(None),
+    }
+
+
+def _over_budget(round_: int, reason: str) -> SearchState:
+    """Return the end of a search whose budget allows no further ideas; a larger one takes the round up anew."""
+    stop = Stop(SearchOutcome.BUDGET, reason)
+    tell_stop(stop)
+    return {
+        **outcome_state(stop),
+        "round": round_ - 1,
+        "ideas": [],
+        "branches": [],
+        "route": "",
+        "finished": Overwrite([]),  # type: ignore[typeddict-item]  # as in a new round
     }
 
 
@@ -80,7 +115,7 @@ def _announce_round(plan: Plan, round_: int, *, ideas: int, branches: int) -> No
         {
             "event": "round_started",
             "round": round_,
-            "max_rounds": plan.rounds,
+            "max_rounds": plan.told_rounds,
             "ideas": ideas,
             "branches": branches,
         }
@@ -92,10 +127,12 @@ async def _ideas(context: SearchContext, state: SearchState, plan: Plan, round_:
     stored = await asyncio.to_thread(context.archive.ideas, round_)
     if stored:
         return stored
-    elites = await read_elites(context, state.get("elites", []))
     tried = await asyncio.to_thread(tried_ideas, context.archive)
+    pair = await _pair_to_recombine(context, plan, tried)
+    elites = await read_elites(context, dict.fromkeys([*state.get("elites", []), *(pair or ())]))
     begun = await asyncio.to_thread(context.archive.ideas)
-    drafts = [(USER, draft) for draft in user_drafts(context.problem.ideas, begun, plan.ideas, elites)]
+    told = await told_ideas(context, round_)
+    drafts = [(USER, draft) for draft in user_drafts(told, begun, plan.ideas, elites)]
     request = IdeationRequest(
         subject=context.subject,
         baselines=await context.told_baselines(round_),
@@ -104,35 +141,47 @@ async def _ideas(context: SearchContext, state: SearchState, plan: Plan, round_:
         rng_seed=context.derived_seed(round_, "ideate"),
         tried=tried if plan.remembers_ideas else (),
         elites=elites,
-        user_ideas=tuple(context.problem.ideas),
+        user_ideas=told,
+        implementations=plan.implementations,
+        blocks=await asyncio.to_thread(building_blocks, context),
+        recombine=pair,
     )
-    known = {elite.candidate_id for elite in elites}
     if request.count > 0:
-        drafts += await _new_drafts(context, request, drafts, known, remembers=plan.remembers_ideas)
+        asked = context.ablation.of_ideas(request)
+        drafts += await _new_drafts(context, asked, drafts, tried if plan.refuses_repeats else None)
+    known = {elite.candidate_id for elite in elites} if plan.recombines else set()
     return [_idea(round_, n, model, draft, known) for n, (model, draft) in enumerate(drafts)]
+
+
+async def _pair_to_recombine(context: SearchContext, plan: Plan, tried: Sequence[TriedIdea]) -> tuple[str, str] | None:
+    """Return the kernels that one of the round's ideas is to join; the offline model ranks such pairs itself."""
+    if not plan.recombines or context.is_keyless:
+        return None
+    return await asyncio.to_thread(pair_to_recombine, context.archive, tried)
 
 
 async def _new_drafts(
     context: SearchContext,
     request: IdeationRequest,
-    taken: Sequence[tuple[str, IdeaDraft]],
-    known: set[str],
-    *,
-    remembers: bool,
-) -> list[tuple[str, IdeaDraft]]:
-    """Return up to `request.count` new ideas; duplicates are refused and asked for once more."""
-    accepted: list[tuple[str, IdeaDraft]] = []
+    taken: Sequence[Authored],
+    tried: Sequence[TriedIdea] | None,
+) -> list[Authored]:
+    """Return up to `request.count` ideas; those that repeat one of `tried`, or one of this round, are asked for once more.
+
+    With None for `tried` nothing is refused.
+    """
+    known = {elite.candidate_id for elite in request.elites}
+    accepted: list[Authored] = []
     refused: list[str] = []
     for attempt in ("", ":more"):
         missing = request.count - len(accepted)
         if missing == 0 or (attempt and not refused):
             break
-        asked = dataclasses.replace(request, count=missing, refused=tuple(refused))
+        asked = dataclasses.replace(_after(request, accepted), count=missing, refused=tuple(refused))
         is_needed = not (attempt and [*taken, *accepted])
         for model, answered in await _ask_pool(context, asked, attempt, is_needed=is_needed):
             draft = _of_known_parent(answered, known)
-            against = request.tried if remembers else ()
-            if _is_new(draft, against, [*taken, *accepted]):
+            if tried is None or _is_new(draft, tried, [*taken, *accepted]):
                 accepted.append((model, draft))
             else:
                 refused.append(draft.title)
@@ -145,21 +194,32 @@ def _of_known_parent(draft: IdeaDraft, known: set[str]) -> IdeaDraft:
     return draft if draft.parent_id in known else draft.model_copy(update={"parent_id": None})
 
 
-def _is_new(draft: IdeaDraft, tried: Sequence[TriedIdea], drafts: Sequence[tuple[str, IdeaDraft]]) -> bool:
-    others = [(idea, idea.parent_id) for idea in tried]
-    return not is_repeated(draft, draft.parent_id, [*others, *((d, d.parent_id) for _, d in drafts)])
+def _is_new(draft: IdeaDraft, tried: Sequence[TriedIdea], drafts: Sequence[Authored]) -> bool:
+    is_of_round = is_repeated(draft, draft.parent_id, [(other, other.parent_id) for _, other in drafts])
+    return not is_of_round and not is_refused(draft, tried)
+
+
+def _after(request: IdeationRequest, drafts: Sequence[Authored]) -> IdeationRequest:
+    """Return the request for further ideas of a round once these are there: whoever answers it sees them."""
+    stated = tuple(f"{draft.title}: {draft.mechanism}" for _, draft in drafts)
+    known = {elite.candidate_id for elite in request.elites}
+    has_joined = any(draft.second_parent_id in known for _, draft in drafts)
+    recombine = None if has_joined else request.recombine
+    return dataclasses.replace(request, planned=(*request.planned, *stated), recombine=recombine)
 
 
 async def _ask_pool(
     context: SearchContext, request: IdeationRequest, attempt: str, *, is_needed: bool
-) -> list[tuple[str, IdeaDraft]]:
+) -> list[Authored]:
     """Share `request.count` ideas among the models and return what they answer, in the pool's order.
+
+    A call that the budget does not allow costs its share; without any idea then, OutOfBudget is raised.
 
     A model that does not answer loses its share. A model that cannot answer this search at all is dropped, and the others
     get its share. When no model answers, a ModelError is raised, unless the answer is not needed.
     """
     try:
-        return await _ask_models(context, request, attempt)
+        return await _ask_models(context, request, attempt, is_needed=is_needed)
     except ModelError as error:
         if is_needed:
             raise
@@ -167,28 +227,37 @@ async def _ask_pool(
         return []
 
 
-async def _ask_models(context: SearchContext, request: IdeationRequest, attempt: str) -> list[tuple[str, IdeaDraft]]:
-    outcomes = await asyncio.to_thread(model_outcomes, context.archive, request.round)
+async def _ask_models(
+    context: SearchContext, request: IdeationRequest, attempt: str, *, is_needed: bool
+) -> list[Authored]:
+    outcomes = await asyncio.to_thread(author_outcomes, context.archive, request.round)
     rng_seed = context.derived_seed(request.round, "ideate", attempt)
     shares = Counter(context.models.assign(request.count, outcomes, rng_seed))
-    asked = {name: dataclasses.replace(request, count=shares[name]) for name in context.models.names if shares[name]}
-    answers = dict(
-        zip(asked, await asyncio.gather(*(_ask_one(context, r, n, attempt) for n, r in asked.items())), strict=True)
-    )
+    named = [name for name in context.models.names if shares[name]]
+    asked = {name: dataclasses.replace(request, count=shares[name], recombine=None) for name in named}
+    joining = next((name for name in named if name != OFFLINE), named[0])  # the offline model ranks such pairs itself
+    asked[joining] = dataclasses.replace(asked[joining], recombine=request.recombine)
+    calls = (_ask_one(context, each, name, attempt) for name, each in asked.items())
+    answers = dict(zip(asked, await gather_or_cancel(*calls), strict=True))
     drafts = [(name, draft) for name, answer in answers.items() if isinstance(answer, list) for draft in answer]
     errors = {name: answer for name, answer in answers.items() if not isinstance(answer, list)}
+    over = [error for error in errors.values() if isinstance(error, OutOfBudget)]
+    if over:
+        if is_needed and not drafts:
+            raise over[0]
+        return drafts
     for name, error in errors.items():
         _expect_others(context, name, error)
     lost = sum(shares[name] for name, error in errors.items() if isinstance(error, ModelError))
     if lost:
-        rest = dataclasses.replace(request, count=lost)
+        rest = dataclasses.replace(_after(request, drafts), count=lost)
         return drafts + await _ask_pool(context, rest, f"{attempt}:instead", is_needed=not drafts)
     if len(errors) == len(asked):
         raise ModelError(f"no model answers, the search can be resumed later: {next(iter(errors.values()))}")
     return drafts
 
 
-def _expect_others(context: SearchContext, name: str, error: ModelError | ModelUnavailable) -> None:
+def _expect_others(context: SearchContext, name: str, error: Failure) -> None:
     """Warn that a model failed; drop a model that can never answer, and raise its error when it was the last one."""
     if isinstance(error, ModelError) and not context.models.drop(name):
         raise error
@@ -198,12 +267,14 @@ def _expect_others(context: SearchContext, name: str, error: ModelError | ModelU
 
 async def _ask_one(
     context: SearchContext, request: IdeationRequest, name: str, attempt: str
-) -> list[IdeaDraft] | ModelError | ModelUnavailable:
+) -> list[IdeaDraft] | Failure:
     part = f"{context.models.place(name)}{attempt}"
-    request = dataclasses.replace(request, rng_seed=context.derived_seed(request.round, "ideate", part))
+    tried = request.tried if name == OFFLINE else digest(request.tried, request.round)
+    rng_seed = context.derived_seed(request.round, "ideate", part)
+    request = dataclasses.replace(request, rng_seed=rng_seed, tried=tried)
     try:
         return await context.journalled_models.propose(f"r{request.round}:ideate:{part}", name, request)
-    except (ModelError, ModelUnavailable) as error:
+    except (ModelError, ModelUnavailable, OutOfBudget) as error:
         return error
 
 
@@ -220,12 +291,14 @@ def _idea(round_: int, number: int, model: str, draft: IdeaDraft, known: set[str
         second_parent_id=second if second in known and second != draft.parent_id else None,
         model=model,
         composition=draft.composition,
+        plans=draft.plans,
+        block=draft.block,
     )
 
 
 async def _branches(context: SearchContext, plan: Plan, ideas: Sequence[Idea], round_: int) -> list[BranchPlan]:
     """Return one branch per (idea, variation); the bandit says which model writes it."""
-    outcomes = await asyncio.to_thread(model_outcomes, context.archive, round_)
+    outcomes = await asyncio.to_thread(writer_outcomes, context.archive, round_)
     pairs = [(idea.id, variation) for idea in ideas for variation in range(plan.implementations)]
     names = context.models.assign(len(pairs), outcomes, context.derived_seed(round_, "branches"))
     return [

@@ -6,14 +6,17 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
+from ridgeline.graph.models.failures import ModelUnavailable
 from ridgeline.graph.models.replies import UnreadableReply
 from ridgeline.graph.models.requests import IdeaDraft, KernelRequest
-from ridgeline.graph.models.retry import ModelUnavailable
+from ridgeline.graph.search.blocks import block_of
+from ridgeline.graph.search.branch import announce, move
 from ridgeline.graph.search.budget import exhausted, spent
 from ridgeline.graph.search.elites import read_elite
 from ridgeline.graph.search.events import emit
 from ridgeline.graph.search.judging import failure_text, run_step, store
-from ridgeline.tools.errors import ModelError, NotBegun
+from ridgeline.graph.search.mending import Try, best_of, mended_words, read_tries
+from ridgeline.tools.errors import ModelError, NotBegun, OutOfBudget
 from ridgeline.tools.records.keys import attempt_id, branch_id
 from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.search import Candidate, Idea
@@ -32,32 +35,57 @@ NEXT: dict[Step, Stage] = {"compile": "verify", "verify": "benchmark", "benchmar
 
 async def write(state: BranchState, context: SearchContext) -> BranchState:
     """Have the model write this attempt's kernel and store it."""
+    branch = branch_id(state["idea_id"], state["variation"])
+    update: BranchState = {}
+    try:
+        update = await _write(state, context)
+        return update
+    finally:
+        if update.get("stage") != "compile":
+            context.sibling_repairs.end(branch)
+
+
+async def _write(state: BranchState, context: SearchContext) -> BranchState:
     attempt = state.get("attempt", 0)
     candidate_id = attempt_id(state["idea_id"], state["variation"], attempt)
     if stage := await asyncio.to_thread(_stage_of_stored, context.archive, candidate_id):
-        return _move(state, candidate_id, stage)
+        return move(state, candidate_id, stage)
     if over := exhausted(context.budget, await spent(context)):
         emit({"event": "warning", "message": f"{candidate_id}: not written: {over}"})
         return {"stage": "done"}
-    _announce(state, candidate_id, "write")
+    announce(state, candidate_id, "write")
     idea = await asyncio.to_thread(context.archive.idea, state["idea_id"])
     request = await _request(context, state, idea, candidate_id)
     try:
         draft = await context.journalled_models.write(f"{candidate_id}:write", state["model"], request)
+    except OutOfBudget as error:
+        emit({"event": "warning", "message": f"{candidate_id}: not written: {error}"})
+        return {"stage": "done"}
+    except NotBegun:
+        return {
+            "stage": "write"
+        }  # the graph drains: a resumed search takes the branch up here, or waits for the reply again
     except (ModelError, ModelUnavailable, UnreadableReply) as error:
         if isinstance(error, ModelError) and not context.models.drop(state["model"]):
             raise
         emit({"event": "warning", "message": f"{candidate_id}: not written: {error}"})
         await _store_unwritten(context, state, idea, candidate_id, f"{state['model']} wrote no kernel: {error}")
-        return _move(state, candidate_id, "done")
+        return move(state, candidate_id, "done")
     candidate = _candidate(context, state, idea, candidate_id, draft.source)
     await asyncio.to_thread(context.archive.add_candidate, candidate)
-    return _move(state, candidate_id, "compile")
+    return move(state, candidate_id, "compile")
 
 
 async def compile(state: BranchState, context: SearchContext) -> BranchState:  # noqa: A001  # a node's name
     """Call compile_kernel."""
-    return await _judge(state, context, "compile")
+    branch = branch_id(state["idea_id"], state["variation"])
+    update: BranchState = {}
+    try:
+        update = await _judge(state, context, "compile")
+        return update
+    finally:
+        is_built = update.get("stage") == NEXT["compile"]
+        context.sibling_repairs.end(branch, state["candidate_id"] if is_built else None)
 
 
 async def verify(state: BranchState, context: SearchContext) -> BranchState:
@@ -71,23 +99,24 @@ async def benchmark(state: BranchState, context: SearchContext) -> BranchState:
 
 
 async def _judge(state: BranchState, context: SearchContext, step: Step) -> BranchState:
-    """Run one step of the current candidate; its failure leads to a repair while attempts are left."""
+    """Run one step of the current candidate; its failure leads to a repair while attempts are left.
+
+    One that does not build is mended first where that costs no call.
+    """
     candidate_id, attempt = state["candidate_id"], state.get("attempt", 0)
-    _announce(state, candidate_id, step)
+    announce(state, candidate_id, step)
     try:
         ended = await run_step(context, step, candidate_id, Purpose.SEARCH)
     except NotBegun:
         return {"stage": step}  # the graph drains: a resumed search takes the branch up here
     if ended is None:
         return {"stage": NEXT[step]}
+    if isinstance(ended, Evaluation) and ended.status is Status.COMPILE_ERROR:
+        return {"stage": "mend"}
     is_repairable = isinstance(ended, Evaluation) and ended.status is not Status.OK
     if is_repairable and attempt < context.settings.repairs:
         return {"stage": "write", "attempt": attempt + 1}
     return {"stage": "done"}
-
-
-def _move(state: BranchState, candidate_id: str, stage: Stage) -> BranchState:
-    return {"candidate_id": candidate_id, "stage": stage, "finished": [candidate_id]}
 
 
 def _stage_of_stored(archive: Archive, candidate_id: str) -> Stage | None:
@@ -101,8 +130,11 @@ def _stage_of_stored(archive: Archive, candidate_id: str) -> Stage | None:
 
 
 async def _request(context: SearchContext, state: BranchState, idea: Idea, candidate_id: str) -> KernelRequest:
-    failed_source, failure, failure_code = await asyncio.to_thread(_failure, context.archive, state)
-    return KernelRequest(
+    failed = await asyncio.to_thread(_failed, context.archive, state)
+    if failed is not None and failed.is_unbuilt:  # its siblings with this error wait for this branch from here on
+        context.sibling_repairs.begin(failed.signature, branch_id(state["idea_id"], state["variation"]))
+    evaluation = failed.evaluation if failed else None
+    request = KernelRequest(
         subject=context.subject,
         baselines=await context.told_baselines(state["round"]),
         idea=IdeaDraft.model_validate(idea.to_json()),
@@ -110,23 +142,27 @@ async def _request(context: SearchContext, state: BranchState, idea: Idea, candi
         rng_seed=context.derived_seed(candidate_id),
         parent=await read_elite(context, idea.parent_id),
         second_parent=await read_elite(context, idea.second_parent_id),
-        failed_source=failed_source,
-        failure=failure,
-        failure_code=failure_code,
+        plan=idea.plans[state["variation"]] if state["variation"] < len(idea.plans) else "",
+        block=await asyncio.to_thread(block_of, context, idea),
+        failed_source=failed.candidate.source if failed else "",
+        failure=_failure_words(failed) if failed else "",
+        failure_code=evaluation.reason_code if evaluation else ReasonCode.NONE,
     )
+    return context.ablation.of_kernel(request)
 
 
-def _failure(archive: Archive, state: BranchState) -> tuple[str, str, ReasonCode]:
-    """Return the source of the attempt before, why it failed and the code of that; nothing at the first attempt."""
+def _failed(archive: Archive, state: BranchState) -> Try | None:
+    """Return what a repair starts from: the attempt before, or what was made of it without a call and is nearer."""
     attempt = state.get("attempt", 0)
     if attempt == 0:
-        return "", "", ReasonCode.NONE
-    previous = attempt_id(state["idea_id"], state["variation"], attempt - 1)
-    evaluation = archive.evaluation(previous)
-    source = archive.candidate(previous).source
-    if evaluation is None:
-        return source, "it was not judged", ReasonCode.NONE
-    return source, failure_text(evaluation), evaluation.reason_code
+        return None
+    return best_of(read_tries(archive, attempt_id(state["idea_id"], state["variation"], attempt - 1)))
+
+
+def _failure_words(failed: Try) -> str:
+    if failed.evaluation is None:
+        return "it was not judged"
+    return "\n\n".join(filter(None, (failure_text(failed.evaluation), mended_words(failed.candidate))))
 
 
 def _candidate(context: SearchContext, state: BranchState, idea: Idea, candidate_id: str, source: str) -> Candidate:
@@ -159,17 +195,3 @@ async def _store_unwritten(
         reason=reason,
     )
     await store(context, evaluation)
-
-
-def _announce(state: BranchState, candidate_id: str, stage: Stage) -> None:
-    emit(
-        {
-            "event": "branch_stage",
-            "branch": branch_id(state["idea_id"], state["variation"]),
-            "idea_id": state["idea_id"],
-            "candidate_id": candidate_id,
-            "stage": stage,
-            "attempt": state.get("attempt", 0),
-            "model": state["model"],
-        }
-    )

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from ridgeline.graph.certificate.leaders import compare_for_elites
 from ridgeline.graph.search.compiled import join_compiled, runs_beside_models
-from ridgeline.graph.search.elites import Standing, choose_elites
+from ridgeline.graph.search.elites import Standing, best_of_ideas, ranked_elites
 from ridgeline.graph.search.judging import judged_standings, profile_elites
 from ridgeline.graph.search.rounds import (
     Stop,
@@ -35,13 +36,17 @@ async def select(state: SearchState, context: SearchContext) -> SearchState:
     if runs_beside_models(context):
         await join_compiled(context)
     standings = await judged_standings(context)
-    elites = choose_elites(standings, plan.elites)
     best = standings[0] if standings else None
+    has_trials = bool(best) and plan.trials(round_) > 0
+    if goes_on := not has_trials and round_ < plan.rounds:
+        await compare_for_elites(context, standings)
+    elites = await ranked_elites(context, standings, plan.elites)
     stalled = 0 if is_progress(best, state) else state.get("stalled_rounds", 0) + 1
-    await profile_elites(context, elites)
+    taught = best_of_ideas(standings, state.get("ideas", [])) if goes_on else []
+    await profile_elites(context, [*elites, *taught])
     entry = await save_summary(context, round_, elites, best)
     stop = await first_stop(context, plan, round_=round_, stalled_rounds=stalled, best=best)
-    route = _route(stop, has_trials=bool(best) and plan.trials(round_) > 0)
+    route = _route(stop, has_trials=has_trials)
     if route is not Route.TUNE:
         tell_round(plan, entry)
     if stop and route is Route.CERTIFY:

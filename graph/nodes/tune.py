@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ridgeline.graph.certificate.leaders import compare_for_elites
 from ridgeline.graph.search.budget import exhausted, spent
-from ridgeline.graph.search.elites import choose_elites
+from ridgeline.graph.search.elites import best_of_ideas, ranked_elites
 from ridgeline.graph.search.events import emit
 from ridgeline.graph.search.gathering import gather_or_cancel
 from ridgeline.graph.search.judging import evaluate, judged_standings, profile_elites
@@ -24,7 +25,16 @@ from ridgeline.graph.search.rounds import (
     tell_round,
     tell_stop,
 )
-from ridgeline.graph.search.tuning import MeasuredPoint, Tunable, next_points, parse_tunables, root_id, with_values
+from ridgeline.graph.search.tuning import (
+    FAR_BEHIND,
+    MeasuredPoint,
+    Tunable,
+    next_points,
+    parse_tunables,
+    root_id,
+    shared_trials,
+    with_values,
+)
 from ridgeline.graph.state import Route
 from ridgeline.tools.errors import NotBegun
 from ridgeline.tools.records.results import Evaluation
@@ -58,9 +68,12 @@ async def tune(state: SearchState, context: SearchContext) -> SearchState:
     plan = context.plan(state.get("max_rounds"))
     await _sweep(context, state, round_, plan.trials(round_))
     standings = await judged_standings(context)
-    elites = choose_elites(standings, plan.elites)
+    if goes_on := round_ < plan.rounds:
+        await compare_for_elites(context, standings)
+    elites = await ranked_elites(context, standings, plan.elites)
     best = standings[0] if standings else None
-    await profile_elites(context, elites)
+    taught = best_of_ideas(standings, state.get("ideas", [])) if goes_on else []
+    await profile_elites(context, [*elites, *taught])
     stalled = 0 if is_progress(best, state) else state.get("stalled_rounds", 0)
     tell_round(plan, await save_summary(context, round_, elites, best))
     stop = await first_stop(context, plan, round_=round_, stalled_rounds=stalled, best=best)
@@ -75,16 +88,16 @@ async def tune(state: SearchState, context: SearchContext) -> SearchState:
 
 
 async def _sweep(context: SearchContext, state: SearchState, round_: int, trials: int) -> None:
-    """Share the round's trials among the elites; the fastest gets the trials that others leave unused, then the next.
+    """Share the round's trials among the elites by promise; the fastest gets what others leave unused, then the next.
 
-    The shares are swept side by side: one kernel's points do not depend on another's, so no device waits for the builds
-    or for the last measurement of a batch while there is another kernel to go on with.
+    An elite that is far behind gets none: see `shared_trials`. The shares are swept side by side: one kernel's points do
+    not depend on another's, so no device waits for the builds or for the last measurement of a batch while there is another
+    kernel to go on with.
     """
-    roots = await asyncio.to_thread(_tunable_roots, context, state.get("elites", []))
+    roots, shares = await asyncio.to_thread(_shared, context, state.get("elites", []), trials)
     turns = asyncio.Semaphore(_at_once(context))
     measured = await asyncio.to_thread(_count_ended, context, round_)
     sweep = _Sweep(round=round_, trials=trials, measured=measured, turns=turns)
-    shares = _shares(trials, len(roots))
     await gather_or_cancel(
         *(_sweep_one(context, root, sweep, share) for root, share in zip(roots, shares, strict=True))
     )
@@ -101,16 +114,24 @@ def _at_once(context: SearchContext) -> int:
     return context.devices + BATCH  # each device times one while the builds for the next run side by side
 
 
-def _shares(trials: int, kernels: int) -> list[int]:
-    """Return how many trials each kernel gets; the first kernels get the remainder, one each."""
-    return [(trials + place) // kernels for place in reversed(range(kernels))]
+def _shared(context: SearchContext, elites: Sequence[str], trials: int) -> tuple[list[Candidate], list[int]]:
+    """Return the kernels behind the elites that declare tunables, each once and in the elites' order, and their trials.
+
+    A kernel's speed is that of its fastest elite. One that is not tunable still says what the others are behind of.
+    """
+    speeds: dict[str, float] = {}
+    for candidate_id in elites:
+        root = root_id(context.archive.candidate(candidate_id))
+        speeds[root] = max(speeds.get(root, 0.0), _speed(context, candidate_id))
+    fastest = max(speeds.values(), default=0.0)
+    roots = [context.archive.candidate(name) for name, speed in speeds.items() if speed > FAR_BEHIND * fastest]
+    tunable = [root for root in roots if parse_tunables(root.source)]
+    return tunable, shared_trials(trials, [speeds[root.id] for root in tunable])
 
 
-def _tunable_roots(context: SearchContext, elites: Sequence[str]) -> list[Candidate]:
-    """Return the kernels behind the elites that declare tunables, fastest first, each once."""
-    ids = dict.fromkeys(root_id(context.archive.candidate(candidate_id)) for candidate_id in elites)
-    roots = [context.archive.candidate(candidate_id) for candidate_id in ids]
-    return [root for root in roots if parse_tunables(root.source)]
+def _speed(context: SearchContext, candidate_id: str) -> float:
+    evaluation = context.archive.evaluation(candidate_id, Purpose.TUNE) or context.archive.evaluation(candidate_id)
+    return (evaluation.sure_speedup if evaluation else None) or 0.0
 
 
 def _tuned(context: SearchContext, round_: int) -> list[Candidate]:

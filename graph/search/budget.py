@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ridgeline.graph.models.allowance import used_words
 from ridgeline.tools.records.vocabulary import DeviceKind
-from ridgeline.tools.wording import counted
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
@@ -25,6 +23,7 @@ class Spent:
     tokens: int
     wall_s: float
     gpu_s: float
+    unpriced_calls: int = 0  # calls whose price is unknown: their cost counts as nothing
 
 
 def charge(context: SearchContext, evaluation: Evaluation, *, on_device_s: float, entry: str = "") -> None:
@@ -45,6 +44,18 @@ def charge(context: SearchContext, evaluation: Evaluation, *, on_device_s: float
     )
 
 
+def charge_comparison(context: SearchContext, first_id: str, second_id: str, took_s: float) -> None:
+    """Enter the time of an alternating run of two kernels once; one that was found in the archive took none."""
+    is_gpu = context.target.device.kind is DeviceKind.CUDA
+    context.archive.charge(
+        f"{first_id}:{second_id}:compare",
+        cpu_s=0.0 if is_gpu else took_s,
+        gpu_s=took_s if is_gpu else 0.0,
+        wall_s=took_s,
+        what="compare",
+    )
+
+
 async def spent(context: SearchContext) -> Spent:
     """Return the consumption by the journal, the ledger and the clock."""
     return await asyncio.to_thread(_spent, context)
@@ -55,29 +66,21 @@ def _spent(context: SearchContext) -> Spent:
     return Spent(
         usd=float(calls["usd"]),
         tokens=int(calls["input_tokens"]) + int(calls["output_tokens"]),
-        wall_s=context.wall_before_s + time.monotonic() - context.started_s,
+        wall_s=context.wall_s,
+        unpriced_calls=int(calls["unpriced"]),
         gpu_s=float(ledger.get("gpu_s", 0.0)),
     )
 
 
 def exhausted(budget: Budget, used: Spent) -> str:
     """Return the first budget that is used up, in words; "" while there is room in all."""
-    for name, words in _AMOUNTS.items():
+    for name in _LIMITS:
         limit = getattr(budget, name)
         amount = getattr(used, name)
         if limit is not None and amount >= limit:
-            return f"{words(amount)} of the {words(limit)} of --max-{name.replace('_', '-')} are used"
+            return used_words(name, amount, limit)
     return ""
 
 
-def _seconds(amount: float) -> str:
-    return f"{amount:,.0f} s" if amount >= 10 else f"{amount:.3g} s"
-
-
-_AMOUNTS: Mapping[str, Callable[[float], str]] = {
-    "usd": lambda amount: f"${amount:,.2f}" if amount >= 0.01 else f"${amount:g}",
-    "tokens": lambda amount: counted(round(amount), "token"),
-    "wall_s": _seconds,
-    "gpu_s": _seconds,
-}
-"""A budget's limits, in the order in which they are looked at, and each one's amount in words."""
+_LIMITS = ("usd", "tokens", "wall_s", "gpu_s")
+"""A budget's limits, in the order in which they are looked at."""

@@ -75,6 +75,27 @@ async def join_compiled(context: SearchContext) -> None:
     emit(baseline_event(baselines))
 
 
+async def finish_compiled(context: SearchContext) -> Baselines | None:
+    """Return PyTorch's times once the modes begun in the background are timed; None where none were begun.
+
+    For a search that has nothing else to do until replies come. A mode that the engine failed on stays pending.
+
+    Raises:
+        NotBegun: a stop was asked for.
+    """
+    begun, context.compiled = context.compiled, None
+    if begun is None:
+        return None
+    context.pauses.end_waits()
+    try:
+        await begun
+    except EngineError as error:
+        logger.warning("PyTorch's compiled configurations: %s: left to the end of the round", error)
+    baselines = await context.baselines()
+    await asyncio.to_thread(_add_gains, context.archive, baselines)
+    return baselines
+
+
 async def end_compiled(context: SearchContext) -> None:
     """Cancel the timing in the background; a resumed search measures the mode at hand again."""
     begun, context.compiled = context.compiled, None

@@ -7,26 +7,34 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ridgeline.graph.models.allowance import Allowance
+from ridgeline.graph.models.batch.batches import Batches
 from ridgeline.graph.models.journalled import JournalledModels
+from ridgeline.graph.models.later_replies import LaterReplies
+from ridgeline.graph.models.mailbox.mailbox import Mailbox
 from ridgeline.graph.models.registry import OFFLINE
 from ridgeline.graph.models.requests import Subject
+from ridgeline.graph.search.ablation import Ablation
 from ridgeline.graph.search.families import family_of
 from ridgeline.graph.search.pauses import Pauses
 from ridgeline.graph.search.plan import Plan, derived_seed, make_plan
-from ridgeline.tools.build.interfaces import problem_header
+from ridgeline.graph.search.sibling_repairs import SiblingRepairs
+from ridgeline.graph.search.working_time import WorkingTime
+from ridgeline.tools.build.interfaces import entry_declaration, problem_header
 from ridgeline.tools.errors import EngineError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from langchain_core.tools import BaseTool
 
     from ridgeline.checkpoints.archive import Archive
     from ridgeline.checkpoints.bank import Bank
     from ridgeline.checkpoints.journal import Journal
+    from ridgeline.graph.models.mailbox.request import WaitingRequest
     from ridgeline.graph.models.pool import ModelPool
     from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings
-    from ridgeline.tools.records.problem import DescribedTarget, Target
+    from ridgeline.tools.records.problem import DescribedTarget, DeviceFact, Target
     from ridgeline.tools.records.results import Baselines
     from ridgeline.tools.records.vocabulary import Purpose
     from ridgeline.tools.remembering import RememberingEngine
@@ -36,13 +44,14 @@ if TYPE_CHECKING:
 class SearchContext:
     """Everything a search needs besides its state.
 
-    The baseline node sets `described_target`, which a resumed search brings along. `toolboxes` and `unjudged` fill,
+    The baseline node sets `described_target` and `facts`, which a resumed search brings along. `toolboxes` and `unjudged` fill,
     `compiled` is begun and joined. Nothing else changes during a search.
     """
 
     problem: ProblemSpec
     target: Target
     described_target: DescribedTarget | None = None  # see `stored_target`
+    facts: tuple[DeviceFact, ...] = ()  # the device's table, as models are shown it; the same on every resume
     archive: Archive
     journal: Journal
     engine: RememberingEngine
@@ -51,19 +60,56 @@ class SearchContext:
     budget: Budget
     bank: Bank | None = None
     rng_seed: int = 0
+    interrupts: bool = False  # a mailbox's pending reply is LangGraph's interrupt; else the search waits for it alive
+    parks: bool = False  # so is a batch's: its session ends once nothing else is left to do
+    is_stopping: Callable[[], bool] = lambda: (
+        False
+    )  # a stop was asked for: no provider and no reply is waited for longer
+    tell_waiting: Callable[[Sequence[WaitingRequest]], None] | None = None  # gets what is waited for alive
+    allowance: Allowance = field(init=False)
+    later: LaterReplies = field(init=False)
     journalled_models: JournalledModels = field(init=False)
+    sibling_repairs: SiblingRepairs = field(init=False)
     started_s: float = field(default_factory=time.monotonic)
     wall_before_s: float = 0.0  # of earlier sessions of the same search
+    working: WorkingTime = field(default_factory=WorkingTime)
     toolboxes: dict[Purpose, list[BaseTool]] = field(default_factory=dict)  # made at their first use
     unjudged: set[tuple[str, Purpose]] = field(default_factory=set)  # candidates that the engine failed on this session
     devices: int = 1  # measurements that the engine makes side by side
     pauses: Pauses = field(default_factory=Pauses)
     compiled: asyncio.Task[None] | None = None  # times PyTorch's compiled configurations while models think
+    certifies: bool = True  # False: its times are replayed, and nothing can be measured again
     writes_files: bool = False  # its session writes the run's files when the graph ends, and then stores how it ended
     cores_in_use: Callable[[], float] | None = None  # cores that other programs use here; None: measured elsewhere
 
     def __post_init__(self) -> None:
-        self.journalled_models = JournalledModels(self.models, self.journal)
+        self.sibling_repairs = SiblingRepairs(is_stopping=self.is_stopping)
+        self.allowance = Allowance(self.journal, self.budget, wall_used_s=lambda: self.wall_s)
+        self.later = LaterReplies(
+            mailbox=Mailbox(self.journal),
+            batches=Batches(self.journal, self.allowance, self.models.find),
+            journal=self.journal,
+            allowance=self.allowance,
+            is_deferred=self.interrupts,
+            is_parking=self.parks,
+            is_stopping=self.is_stopping,
+            is_busy=self._is_busy,
+            tell=self.tell_waiting,
+        )
+        self.journalled_models = JournalledModels(
+            self.models, self.journal, self.allowance, later=self.later, is_stopping=self.is_stopping
+        )
+
+    def _is_busy(self) -> bool:
+        """Say whether the search works beside the replies that it waits for."""
+        is_timing = self.compiled is not None and not self.compiled.done()
+        return bool(self.pauses.steps or is_timing or self.journalled_models.sending)
+
+    @property
+    def wall_s(self) -> float:
+        """Return the seconds that the search took so far, without those in which it only waited for a mailbox."""
+        now_s = time.monotonic()
+        return self.wall_before_s + now_s - self.started_s - self.later.waited_s - self.working.rested_s(now_s)
 
     @property
     def described(self) -> DescribedTarget:
@@ -88,7 +134,12 @@ class SearchContext:
 
     def plan(self, max_rounds: int | None = None) -> Plan:
         """Return the shape of the search."""
-        return make_plan(self.settings, max_rounds)
+        return make_plan(self.settings, max_rounds, is_token_limited=self.budget.tokens is not None)
+
+    @property
+    def ablation(self) -> Ablation:
+        """Return what the search leaves out."""
+        return Ablation.of(self.settings)
 
     def derived_seed(self, *parts: object) -> int:
         """Return the seed of one decision, the same on every resume."""
@@ -108,7 +159,7 @@ class SearchContext:
     @property
     def subject(self) -> Subject:
         """Return the problem as every model request states it."""
-        return subject_of(self.described)
+        return subject_of(self.described, self.facts)
 
     async def told_baselines(self, round_: int) -> Baselines:
         """Return PyTorch's times as the model requests of a round state them.
@@ -125,15 +176,24 @@ def stored_target(archive: Archive, target: Target) -> DescribedTarget | None:
     return None if description is None else target.described(description)
 
 
-def subject_of(target: DescribedTarget) -> Subject:
-    """Return the problem as model requests state it."""
+def subject_of(target: DescribedTarget, facts: tuple[DeviceFact, ...] = ()) -> Subject:
+    """Return the problem as model requests state it.
+
+    Raises:
+        ProblemError: the generated header would not declare it.
+    """
+    signature, kind = target.description.signature, target.device.kind
+    problem_header(
+        signature, kind, target.interface
+    )  # whole, so that a constant it cannot state is told before a model is asked
     return Subject(
         problem_name=target.name,
         reference_source=target.reference_source,
-        header=problem_header(target.description.signature, target.device.kind, target.interface),
+        header=entry_declaration(signature, kind, target.interface),
         interface=target.interface,
         language=target.language,
         tolerance=target.tolerance,
         device=target.device,
         description=target.description,
+        facts=facts,
     )

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ridgeline.checkpoints.diagnoses import read_diagnosis
+from ridgeline.checkpoints.side_by_side import Ratios, measured_ratios
 from ridgeline.graph.models.requests import Elite
+from ridgeline.graph.search.structure import structure_of
 from ridgeline.graph.search.tuning import root_id
-from ridgeline.tools.records.results import Evaluation, Profile
+from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import SEARCHED, Purpose
 
@@ -55,25 +58,89 @@ def read_standings(archive: Archive) -> list[Standing]:
     return [Standing(candidate=archive.candidate(e.candidate_id), evaluation=e) for e in archive.ranking(SEARCHED)]
 
 
-def choose_elites(standings: Sequence[Standing], count: int) -> list[Standing]:
-    """Return `count` kernels, fastest first, no two of one idea unless the second is FAR_AHEAD of the next idea."""
-    chosen: list[Standing] = []
-    held: list[Standing] = []
-    seen: set[str] = set()
+async def ranked_elites(context: SearchContext, standings: Sequence[Standing], count: int) -> list[Standing]:
+    """Return the elites among `standings`, where measured side by side the winners first; see `choose_elites`."""
+    return await asyncio.to_thread(_ranked_elites, context.archive, standings, count)
+
+
+def _ranked_elites(archive: Archive, standings: Sequence[Standing], count: int) -> list[Standing]:
+    return choose_elites(winners_first(standings, measured_ratios(archive)), count)
+
+
+def winners_first(standings: Sequence[Standing], ratios: Ratios) -> list[Standing]:
+    """Return the kernels in their order, but for those that beat one ahead of them side by side: they come before it.
+
+    A timing of its own is a kernel's luck in part; an alternating run of two decides between them.
+    """
+    by_id: dict[str, Standing] = {}
     for standing in standings:
-        if standing.lineage in seen:
-            held.append(standing)
+        by_id.setdefault(standing.candidate.id, standing)
+    beaten_by: dict[str, list[tuple[float, str]]] = {}
+    for (first, second), ratio in ratios.items():
+        if ratio > 1 and second in by_id:
+            beaten_by.setdefault(first, []).append((-ratio, second))
+    ordered: dict[str, Standing] = {}
+    for name, standing in by_id.items():
+        if name not in ordered:
+            for _, winner in sorted(beaten_by.get(name, [])):
+                ordered.setdefault(winner, by_id[winner])
+        ordered.setdefault(name, standing)
+    return list(ordered.values())
+
+
+def choose_elites(standings: Sequence[Standing], count: int) -> list[Standing]:
+    """Return at most `count` kernels in their order, no two of one structure, and of one idea only in two cases.
+
+    A further kernel of an idea is FAR_AHEAD of the next idea's best, or there is no other idea for its place. A place
+    stays empty rather than show a structure twice: what differs in constants is for tuning.
+    """
+    chosen: dict[str, Standing] = {}
+    held: dict[str, Standing] = {}  # further kernels of ideas that have their place
+    lineages: set[str] = set()
+    structure = _Structures()
+    for standing in standings:
+        if len(chosen) >= count:
+            break
+        if (own := structure.of(standing)) in chosen:
             continue
-        ahead = [h for h in held if h.sure_speedup >= FAR_AHEAD * standing.sure_speedup]
-        chosen += ahead
-        held = [h for h in held if h not in ahead]
-        chosen.append(standing)
-        seen.add(standing.lineage)
-    chosen = chosen[:count] + held[: max(0, count - len(chosen))]
-    return sorted(chosen, key=standings.index)
+        if standing.lineage in lineages:
+            held.setdefault(own, standing)
+            continue
+        ahead = {s: h for s, h in held.items() if h.sure_speedup >= FAR_AHEAD * standing.sure_speedup}
+        chosen |= ahead
+        held = {s: h for s, h in held.items() if s not in ahead and s != own}
+        chosen.setdefault(own, standing)
+        lineages.add(standing.lineage)
+    kept = [*chosen.values(), *held.values()][:count]
+    places = {standing.candidate.id: place for place, standing in enumerate(standings)}
+    return sorted(kept, key=lambda standing: places[standing.candidate.id])
 
 
-async def read_elites(context: SearchContext, ids: Sequence[str]) -> tuple[Elite, ...]:
+@dataclass(slots=True)
+class _Structures:
+    """Structures of kernels; the points of a sweep have that of their root and are not read."""
+
+    _known: dict[str, str] = field(default_factory=dict)
+
+    def of(self, standing: Standing) -> str:
+        """Return the fingerprint of a kernel's source."""
+        root = root_id(standing.candidate)
+        if root not in self._known:
+            self._known[root] = structure_of(standing.candidate.source, standing.candidate.language)
+        return self._known[root]
+
+
+def best_of_ideas(standings: Sequence[Standing], ideas: Iterable[str]) -> list[Standing]:
+    """Return the first correct kernel of each of these ideas that has one."""
+    wanted = set(ideas)
+    found: dict[str, Standing] = {}
+    for standing in standings:
+        if standing.candidate.idea_id in wanted:
+            found.setdefault(standing.candidate.idea_id or "", standing)
+    return list(found.values())
+
+
+async def read_elites(context: SearchContext, ids: Iterable[str]) -> tuple[Elite, ...]:
     """Return elites as models see them, with their sources and diagnoses; an id that is no correct kernel is left out."""
     found = [await read_elite(context, candidate_id) for candidate_id in ids]
     return tuple(elite for elite in found if elite)
@@ -93,24 +160,11 @@ def _read_elite(archive: Archive, candidate_id: str) -> Elite | None:
     timing = evaluation.timing if evaluation else None
     if evaluation is None or timing is None or evaluation.speedup is None:
         return None
-    profile = archive.find("profiles", evaluation.key)
     return Elite(
         candidate_id=candidate.id,
         idea_title=archive.idea(candidate.idea_id).title if candidate.idea_id else f"{candidate.origin} kernel",
         source=candidate.source,
         median_ms=timing.median_ms or 0.0,
         speedup=evaluation.speedup,
-        diagnosis=diagnosis(Profile.from_json(dict(profile))) if profile else "",
+        diagnosis=read_diagnosis(archive, evaluation),
     )
-
-
-def diagnosis(profile: Profile) -> str:
-    """Return a profile in a sentence or two."""
-    parts = [f"{profile.bound}-bound"]
-    if profile.fraction_of_floor is not None:
-        parts.append(f"at {profile.fraction_of_floor:.0%} of the floor's rate")
-    if profile.achieved_gbps is not None:
-        parts.append(f"{profile.achieved_gbps:.1f} GB/s")
-    if profile.achieved_gflops:
-        parts.append(f"{profile.achieved_gflops:.1f} GFLOP/s")
-    return ", ".join(parts) + "." + "".join(f" {note}." for note in profile.notes)

@@ -29,7 +29,7 @@ class RoundStarted(TypedDict):
 
     event: Literal["round_started"]
     round: int
-    max_rounds: int
+    max_rounds: int  # 0: as many as the limit of tokens allows
     ideas: int
     branches: int
 
@@ -52,7 +52,7 @@ class BranchStage(TypedDict):
     branch: str  # "r1i0v0"
     idea_id: str
     candidate_id: str
-    stage: str  # write, compile, verify, benchmark
+    stage: str  # write, compile, mend, verify, benchmark
     attempt: int
     model: str
 
@@ -86,6 +86,7 @@ class RoundDone(TypedDict):
     elites: list[str]
     tokens: int
     usd: float
+    unpriced_calls: int  # of unknown price: their cost counts as nothing
 
 
 class TuneEvent(TypedDict):
@@ -128,6 +129,21 @@ class WaitingEvent(TypedDict):
     is_news: bool  # worth a line in a log: no line named this holder within the last minute, nor another just now
 
 
+class MailboxEvent(TypedDict):
+    """Requests of the search wait for answers from outside, or none does any longer."""
+
+    event: Literal["mailbox"]
+    waiting: list[str]  # their ids
+    folder: str
+
+
+class BatchEvent(TypedDict):
+    """Requests of the search wait in batches of their providers, or none does any longer."""
+
+    event: Literal["batch"]
+    waiting: list[str]  # their ids
+
+
 class WarningEvent(TypedDict):
     """A fault that the search survives and a reader should know of."""
 
@@ -147,6 +163,8 @@ SearchEvent = (
     | CertifyEvent
     | StoppedEvent
     | WaitingEvent
+    | MailboxEvent
+    | BatchEvent
     | WarningEvent
 )
 

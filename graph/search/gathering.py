@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from ridgeline.graph.models.later_replies import ReplyPending
 from ridgeline.tools.errors import NotBegun
 
 T = TypeVar("T")
@@ -14,14 +15,14 @@ T = TypeVar("T")
 async def gather_or_cancel(*work: Coroutine[Any, Any, T]) -> list[T]:
     """Return all results, or end all the work before an exception is raised.
 
-    NotBegun waits for the work that had begun: a stop drops only the work that waits for its turn. Any other exception
-    cancels the rest. Otherwise the rest would go on with an engine that is being closed, and kernels would be stored as
-    ones that the engine failed on.
+    NotBegun waits for the work that had begun: a stop drops only the work that waits for its turn. So does a pending
+    reply: the other models' calls are paid for. Any other exception cancels the rest. Otherwise the rest would go on with
+    an engine that is being closed, and kernels would be stored as ones that the engine failed on.
     """
     tasks = [asyncio.ensure_future(each) for each in work]
     try:
         return await asyncio.gather(*tasks)
-    except NotBegun:
+    except (NotBegun, ReplyPending):
         await asyncio.gather(*tasks, return_exceptions=True)
         raise
     except BaseException:

@@ -20,6 +20,7 @@ from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import SEARCHED, Origin, Purpose, Status
 from ridgeline.tools.steps import STEPS, Measured, Step
 from ridgeline.tools.toolbox import make_toolbox
+from ridgeline.tools.wording import counted
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
@@ -29,7 +30,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LOG_SHOWN = 6000
-"""Characters of a compiler's messages that go back to the model; the first errors are repeated in the reason."""
+"""Characters of a compiler's messages that go back to the model: the first, since errors come first in a build's log."""
+REASON_SHOWN = 4000
+"""Characters of a reason that go back: ten times the longest sentence of an error map."""
+TRIALS_SHOWN = 12
 
 
 async def evaluate(context: SearchContext, candidate: Candidate, purpose: Purpose) -> Evaluation | EngineFailure:
@@ -85,12 +89,12 @@ async def retry_engine_failures(context: SearchContext) -> None:
 
 
 async def profile_elites(context: SearchContext, elites: Sequence[Standing]) -> None:
-    """Have the elites profiled before models are asked for ideas.
+    """Have the elites, and the best kernels of a round's ideas, profiled before models are asked for ideas.
 
     The offline model reads the reference's graph alone, and a look by Nsight Compute takes as long as measuring two
     kernels (a search for softmax on an H200 had its GPU measure half of the time).
     """
-    if context.is_keyless:
+    if context.is_keyless or not context.ablation.has("diagnosis"):
         return
     for standing in elites:
         await _profile(context, standing)
@@ -104,12 +108,16 @@ async def store(context: SearchContext, evaluation: Evaluation) -> Evaluation:
 
 
 def failure_text(evaluation: Evaluation) -> str:
-    """Return why a candidate failed, for the model that repairs it."""
+    """Return why a candidate failed, for the model that repairs it.
+
+    The reason of wrong values holds the judge's error map in words: how many are wrong, where, and in what way.
+    """
     log = evaluation.build.log if evaluation.build and evaluation.status is Status.COMPILE_ERROR else ""
-    head = f"{evaluation.status} ({evaluation.reason_code}): {evaluation.reason}"
+    head = f"{evaluation.status} ({evaluation.reason_code}): {evaluation.reason}"[:REASON_SHOWN]
     trials = [t for t in (evaluation.verdict.trials if evaluation.verdict else ()) if not t.passed and not t.skipped]
     lines = [f"- trial {t.name}: {t.nearest.in_words() if t.nearest else f'error {t.rel_error:.3g}'}" for t in trials]
-    return "\n".join([head, *lines, log[-LOG_SHOWN:]]).strip()
+    more = [f"- and {counted(len(trials) - TRIALS_SHOWN, 'further trial')}"] if len(trials) > TRIALS_SHOWN else []
+    return "\n".join([head, *lines[:TRIALS_SHOWN], *more, log[:LOG_SHOWN]]).strip()
 
 
 async def _call_tool(context: SearchContext, tool: str, candidate_id: str, purpose: Purpose) -> Measured | Profile:

@@ -1,12 +1,17 @@
-"""Detection of repeated ideas: two drafts that say the same in other words."""
+"""Detection of repeated ideas: two drafts that say the same in other words, and which of them may be tried again."""
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from ridgeline.graph.models.requests import IdeaDraft
+from ridgeline.graph.models.requests import IdeaDraft, TriedIdea
+from ridgeline.tools.records.vocabulary import IdeaOutcome
+
+MOST_TRIES = 3
+"""Times that one idea is tried in all while its implementations fail: by then three authors' kernels were wrong."""
 
 SAME_TITLE = 0.8
 SAME_MECHANISM = 0.75
@@ -72,6 +77,7 @@ class Stated(Protocol):
         ...
 
 
+@functools.lru_cache(maxsize=2048)
 def words(text: str) -> frozenset[str]:
     """Return the content words of a text, lower case, plurals and punctuation gone; numbers stay."""
     found = re.findall(r"[a-z0-9]+", text.lower())
@@ -84,7 +90,29 @@ def overlap(first: frozenset[str], second: frozenset[str]) -> float:
     return len(first & second) / len(union) if union else 1.0
 
 
-def is_repeated(draft: IdeaDraft, parent_id: str | None, tried: Iterable[tuple[Stated, str | None]]) -> bool:
+def is_refused(draft: IdeaDraft, tried: Sequence[TriedIdea]) -> bool:
+    """Say whether `draft` repeats ideas of earlier rounds that are closed.
+
+    An idea whose implementations all failed says nothing of the idea: it may be tried again, MOST_TRIES times in all.
+    """
+    repeated = [idea for idea in tried if is_repeated(draft, draft.parent_id, [(idea, idea.parent_id)])]
+    return not _are_open(repeated)
+
+
+def tries_left(idea: TriedIdea, tried: Sequence[TriedIdea]) -> int:
+    """Return how often an idea may be proposed again; 0 once an implementation of it was right."""
+    repeated = [other for other in tried if is_repeated(idea, idea.parent_id, [(other, other.parent_id)])]
+    return MOST_TRIES - len(repeated) if _are_open(repeated) else 0
+
+
+def _are_open(repeated: Sequence[TriedIdea]) -> bool:
+    have_failed = all(idea.outcome is IdeaOutcome.IMPLEMENTATION_FAILED for idea in repeated)
+    return have_failed and len(repeated) < MOST_TRIES
+
+
+def is_repeated(
+    draft: IdeaDraft | TriedIdea, parent_id: str | None, tried: Iterable[tuple[Stated, str | None]]
+) -> bool:
     """Say whether `draft` repeats one of `tried` (idea, its parent).
 
     The same words on another parent kernel are another experiment, so only the same title and mechanism together

@@ -6,6 +6,8 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ridgeline.problems.spec import MOST
+
 if TYPE_CHECKING:
     from ridgeline.problems.spec import SearchSettings
 
@@ -15,7 +17,7 @@ class Plan:
     """The shape of one search.
 
     `revision` turns every branch of `branch` into a round of one idea and one implementation, so both write as many
-    candidates and measure as many tuned points.
+    candidates and measure as many tuned points; with a limit of tokens, both use as many tokens.
     """
 
     rounds: int
@@ -23,17 +25,29 @@ class Plan:
     implementations: int
     elites: int
     stall_rounds: int | None
-    remembers_ideas: bool
+    remembers_ideas: bool  # models are told what was tried
+    refuses_repeats: bool  # an idea that was tried is not tried again
+    recombines: bool  # one idea of a round joins two lineages that improved
     trials_per_round: float
+
+    @property
+    def told_rounds(self) -> int:
+        """Return the rounds as viewers are told them: 0 where tokens alone limit the search."""
+        return 0 if self.rounds == MOST else self.rounds
 
     def trials(self, round_: int) -> int:
         """Return how many tuned points round `round_` may measure; fractions add up over the rounds."""
         return int(self.trials_per_round * round_ + 1e-9) - int(self.trials_per_round * (round_ - 1) + 1e-9)
 
 
-def make_plan(settings: SearchSettings, max_rounds: int | None = None) -> Plan:
-    """Return the plan of these settings; `max_rounds` (an extension) counts rounds of `branch`."""
+def make_plan(settings: SearchSettings, max_rounds: int | None = None, *, is_token_limited: bool = False) -> Plan:
+    """Return the plan of these settings; `max_rounds` (an extension) counts rounds of `branch`.
+
+    A `revision` with a limit of tokens goes on until these are used: beside a `branch` that had as many, its rounds say
+    nothing, since a call of either costs another number of tokens.
+    """
     rounds = max_rounds or settings.rounds
+    trials = 0 if "tuning" in settings.without else settings.tune_trials
     if settings.strategy == "branch":
         return Plan(
             rounds=rounds,
@@ -42,17 +56,21 @@ def make_plan(settings: SearchSettings, max_rounds: int | None = None) -> Plan:
             elites=settings.elites,
             stall_rounds=settings.stall_rounds,
             remembers_ideas=True,
-            trials_per_round=settings.tune_trials,
+            refuses_repeats="novelty" not in settings.without,
+            recombines="recombination" not in settings.without,
+            trials_per_round=trials,
         )
     width = settings.ideas * settings.implementations
     return Plan(
-        rounds=rounds * width,
+        rounds=MOST if is_token_limited and max_rounds is None else rounds * width,
         ideas=1,
         implementations=1,
         elites=1,
         stall_rounds=settings.stall_rounds * width if settings.stall_rounds else None,
         remembers_ideas=False,
-        trials_per_round=settings.tune_trials / width,
+        refuses_repeats=False,
+        recombines=False,
+        trials_per_round=trials / width,
     )
 
 

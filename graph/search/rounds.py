@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ridgeline.checkpoints.idea_results import GAIN
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.search.budget import Spent, exhausted, spent
 from ridgeline.graph.search.compiled import is_pytorch_at_floor
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
 STALE_BELOW = 0.95
 """The stored floor is out of date when a kernel takes less than this part of it: the judge's own tolerance."""
-GAIN = 1.01
-"""A round counts as progress from this ratio of its best speedup to the best before: the width of a good interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,7 @@ async def first_stop(
     context: SearchContext, plan: Plan, *, round_: int, stalled_rounds: int, best: Standing | None
 ) -> Stop | None:
     """Return the stop of the first stop rule that holds, or None."""
-    if over := exhausted(context.budget, await spent(context)):
+    if over := exhausted(context.budget, await spent(context)) or context.allowance.ended:
         return Stop(SearchOutcome.BUDGET, over)
     if stop := await _floor_stop(context, best):
         return stop
@@ -107,7 +106,7 @@ def tell_round(plan: Plan, entry: Mapping[str, Any]) -> None:
         {
             "event": "round_done",
             "round": entry["round"],
-            "max_rounds": plan.rounds,
+            "max_rounds": plan.told_rounds,
             "best_id": entry["best_id"],
             "best_speedup": entry["best_speedup"],
             "best_speedup_ci95": entry["best_speedup_ci95"],
@@ -115,6 +114,7 @@ def tell_round(plan: Plan, entry: Mapping[str, Any]) -> None:
             "elites": entry["elites"],
             "tokens": entry["tokens"],
             "usd": entry["usd"],
+            "unpriced_calls": entry["unpriced_calls"],
         }
     )
 
@@ -123,7 +123,8 @@ def _save_entry(
     context: SearchContext, round_: int, elites: Sequence[Standing], best: Standing | None, used: Spent
 ) -> dict[str, Any]:
     entry = _entry(context, round_, elites, best)
-    entry |= {"tokens": used.tokens, "usd": used.usd, "wall_s": used.wall_s, "gpu_s": used.gpu_s}
+    entry |= {"tokens": used.tokens, "usd": used.usd, "unpriced_calls": used.unpriced_calls}
+    entry |= {"wall_s": used.wall_s, "gpu_s": used.gpu_s}
     context.archive.save_round(entry)
     # stored here so that a killed search forgets the time of one round at most
     context.archive.save_run(RunRecord(wall_s=used.wall_s))

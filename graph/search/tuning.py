@@ -22,6 +22,9 @@ RANDOM_SHARE = 0.4
 PATIENCE = 8
 """Trials without a gain of MIN_GAIN after which a kernel's sweep ends."""
 MIN_GAIN = 1.01
+FAR_BEHIND = 0.7
+"""Part of the fastest kernel's speed below which a kernel is not swept: its constants would have to gain 1.43 times to catch
+up, in trials that the kernels ahead of it need. A rule, not a measurement."""
 MAX_VALUES = 32
 MAX_TUNABLES = 32
 _MACRO = re.compile(r"[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+")
@@ -132,6 +135,21 @@ def with_values(source: str, point: Point) -> str:
 def default_point(tunables: Sequence[Tunable]) -> dict[str, str]:
     """Return the values written in the source."""
     return {t.name: t.current for t in tunables}
+
+
+def shared_trials(trials: int, speeds: Sequence[float]) -> list[int]:
+    """Return how many trials each kernel gets, by its speed: in proportion to its promise, none below FAR_BEHIND.
+
+    The promise of a kernel falls from 1 at the fastest one's speed to 0 at FAR_BEHIND of it. The fastest gets what rounding
+    leaves.
+    """
+    fastest = max(speeds, default=0.0)
+    if fastest <= 0:
+        return [0] * len(speeds)
+    promises = [max(0.0, speed / fastest - FAR_BEHIND) / (1 - FAR_BEHIND) for speed in speeds]
+    shares = [int(trials * promise / sum(promises)) for promise in promises]
+    shares[speeds.index(fastest)] += trials - sum(shares)
+    return shares
 
 
 def next_points(

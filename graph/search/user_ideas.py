@@ -1,12 +1,14 @@
-"""The user's own ideas, which the search tries first."""
+"""The user's own ideas, which the search tries first, and what of them it did not come to."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.steering import Steering, SteerKind
 from ridgeline.graph.models.requests import Elite, IdeaDraft
 from ridgeline.tools.records.search import Idea
-from ridgeline.tools.records.vocabulary import Category
+from ridgeline.tools.records.vocabulary import Category, Origin
 
 CATEGORY_WORDS: dict[Category, tuple[str, ...]] = {
     Category.PRECISION: ("precision", "fp16", "bf16", "tf32", "half", "dtype", "quanti"),
@@ -17,18 +19,25 @@ CATEGORY_WORDS: dict[Category, tuple[str, ...]] = {
 }
 
 
+def user_draft(text: str, parent_id: str | None = None) -> IdeaDraft:
+    """Return a user's words as an idea.
+
+    Raises:
+        ValidationError: no idea can be made of them.
+    """
+    return IdeaDraft(title=_title(text), mechanism=mechanism_of(text), category=_category(text), parent_id=parent_id)
+
+
 def user_drafts(texts: Sequence[str], tried: Sequence[Idea], count: int, elites: Sequence[Elite]) -> list[IdeaDraft]:
     """Return at most `count` of the user's ideas that were not tried yet, in the user's order, from the best kernel."""
     done = {idea.mechanism for idea in tried}
     parent_id = elites[0].candidate_id if elites else None
-    fresh = [text for text in texts if _mechanism(text) not in done]
-    return [
-        IdeaDraft(title=_title(text), mechanism=_mechanism(text), category=_category(text), parent_id=parent_id)
-        for text in fresh[:count]
-    ]
+    fresh = [text for text in texts if mechanism_of(text) not in done]
+    return [user_draft(text, parent_id) for text in fresh[:count]]
 
 
-def _mechanism(text: str) -> str:
+def mechanism_of(text: str) -> str:
+    """Return the mechanism of the idea that is made of a user's words: what tells it from others."""
     return text.strip() if len(text.strip()) >= 10 else f"As the user puts it: {text.strip()}"
 
 
@@ -40,3 +49,13 @@ def _title(text: str) -> str:
 def _category(text: str) -> Category:
     lowered = text.lower()
     return next((c for c, found in CATEGORY_WORDS.items() if any(w in lowered for w in found)), Category.COMPUTE)
+
+
+def left_over(archive: Archive) -> list[str]:
+    """Return in words what a search that had begun was told and did not take up."""
+    tried = {idea.mechanism for idea in archive.ideas()}
+    judged = {candidate.id for candidate in archive.candidates(origin=Origin.SEED)}
+    steering = Steering(archive)
+    ideas = (steer for steer in steering.told(SteerKind.IDEA) if mechanism_of(steer.text) not in tried)
+    seeds = (steer for steer in steering.told(SteerKind.SEED) if steer.name not in judged)
+    return [*(f"the idea {_title(steer.text)!r}" for steer in ideas), *(steer.name for steer in seeds)]

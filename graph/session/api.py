@@ -42,6 +42,7 @@ def search(
     budget: Budget | None = None,
     rng_seed: int = 0,
     resume: bool = False,
+    park: bool = False,
     bank: Path | str | None = None,
     on_event: OnEvent | None = None,
 ) -> SearchResult:
@@ -50,6 +51,7 @@ def search(
     `problem` is a problem.yaml, its folder, the name of a shipped problem, or a loaded ProblemSpec. Without `models` the
     problem's are used, else the keyless one. The run folder defaults to `runs/<problem>-<time>-<process>`, with `resume`
     to the problem's newest unfinished run in `runs`. Inside an event loop await `run_search(SearchOptions(...))` instead.
+    With `park` the call returns in state `waiting` where every branch waits for a mailbox or a batch.
 
     Raises:
         InputError: invalid input; one line says how to fix it.
@@ -66,6 +68,7 @@ def search(
         rng_seed=rng_seed,
         resume=resume,
         max_rounds=rounds if resume else None,
+        park=park,
         bank=checked("bank", bank or None),
     )
     checked("on_event", on_event)

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, ConfigDict, Field, InstanceOf, TypeAdapter
 
 from ridgeline.problems.files import as_words
+from ridgeline.problems.model_calls import CallSettings
 from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings
 from ridgeline.tools.errors import InputError
 
@@ -42,9 +43,17 @@ _KINDS: Mapping[str, tuple[Any, str]] = {
         "SearchSettings, or a mapping of single ones",
     ),
     "budget": (InstanceOf[Budget] | None, "a Budget"),
+    "model_calls": (
+        InstanceOf[CallSettings] | InstanceOf[Mapping[str, Any]] | None,
+        "CallSettings, or a mapping of single ones",
+    ),
     "rng_seed": (int, "a whole number"),
     "resume": (bool, "True or False"),
     "max_rounds": (Annotated[int, Field(ge=1)] | None, "a whole number of 1 or more"),
+    "park": (bool, "True or False"),
+    "replay": (Place | None, "a path"),
+    "replay_timings": (bool, "True or False"),
+    "replay_else": (str, "a model's name"),
     "allow_unsafe": (bool, "True or False"),
     "files": (Place | Sequence[Place], "the path of a kernel, or several"),
     **dict.fromkeys(("on_event", "on_line", "on_wait"), (Callable[..., Any] | None, "a function")),

@@ -1,21 +1,27 @@
-"""The record that a search stores of itself when it begins or goes on."""
+"""The record that a search stores of itself when it begins or goes on, and what it has to say first."""
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs import check_graph_version, holds_a_search
 from ridgeline.graph.session.resume import source_sha256
+from ridgeline.graph.state import GRAPH_VERSION
 from ridgeline.tools.errors import DeviceError
 from ridgeline.tools.records.vocabulary import RunState
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
+    from ridgeline.graph.models.pool import ModelPool
+    from ridgeline.graph.search.events import SearchEvent
     from ridgeline.graph.session.options import ResolvedSearch
-    from ridgeline.tools.records.problem import Target
+
+logger = logging.getLogger(__name__)
 
 
 def begin(archive: Archive, search: ResolvedSearch) -> float:
@@ -24,8 +30,6 @@ def begin(archive: Archive, search: ResolvedSearch) -> float:
     Raises:
         RunError: the folder holds a search that the request did not mean, or one of another graph version.
     """
-    from ridgeline.graph.build import GRAPH_VERSION
-
     check_graph_version(archive, GRAPH_VERSION)
     stored = archive.run()
     if not stored.has_begun:
@@ -35,6 +39,15 @@ def begin(archive: Archive, search: ResolvedSearch) -> float:
         raise holds_a_search(search.run_dir)
     archive.save_run(RunRecord(state=RunState.RUNNING, budget=search.budget.model_dump()))
     return stored.wall_s or 0.0
+
+
+def tell_unpriced(models: ModelPool, on_event: Callable[[SearchEvent], None] | None) -> None:
+    """Say once a session which models' cost cannot be counted."""
+    for name in models.unpriced():
+        said = f"price of {name} is unknown: its cost counts as nothing (`prices:` in problem.yaml can state it)"
+        logger.warning("%s", said)
+        if on_event is not None:
+            on_event({"event": "warning", "message": said})
 
 
 def _record(search: ResolvedSearch) -> RunRecord:
@@ -47,9 +60,10 @@ def _record(search: ResolvedSearch) -> RunRecord:
         settings=search.settings.model_dump(mode="json"),
         strategy=search.settings.strategy,
         budget=search.budget.model_dump(),
-        versions=_versions(search.target),
+        versions=_versions(search),
         rng_seed=search.rng_seed,
         models=tuple(search.model_names),
+        replay=search.replay.to_json() if search.replay else None,
         reference_source=search.target.reference_source,
         reference_source_sha256=source_sha256(search.target),
         state=RunState.RUNNING,
@@ -58,10 +72,12 @@ def _record(search: ResolvedSearch) -> RunRecord:
     )
 
 
-def _versions(target: Target) -> dict[str, str]:
-    """Return the compiler's version; none where an engine elsewhere compiles."""
+def _versions(search: ResolvedSearch) -> dict[str, str]:
+    """Return the compiler's version; none where an engine elsewhere compiles, a recording's where its times are replayed."""
+    if search.replay is not None and search.replays_times:
+        return dict(search.replay.recording.run.versions)
     from ridgeline.tools.build.toolchain import find_toolchain
 
     with contextlib.suppress(DeviceError):  # an engine that compiles here says so itself
-        return {"compiler": find_toolchain(target.device.kind).version}
+        return {"compiler": find_toolchain(search.target.device.kind).version}
     return {}

@@ -14,9 +14,10 @@ from ridgeline.tools.errors import BadReferenceError, ProblemError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ridgeline.graph.search.events import SearchEvent
     from ridgeline.problems.spec import ProblemSpec
     from ridgeline.tools.engine import Engine
-    from ridgeline.tools.machine.waits import Listener
+    from ridgeline.tools.machine.waits import Listener, Wait
     from ridgeline.tools.records.problem import Device, Target
 
 _JUDGES_NAME = "reference.py"
@@ -118,3 +119,15 @@ async def open_engine(
         yield engine
     finally:
         await engine.aclose()
+
+
+def on_wait(on_event: Callable[[SearchEvent], None] | None) -> Listener:
+    """Return the listener that tells `on_event` of waits for a device that others hold."""
+
+    def tell(wait: Wait | None) -> None:
+        if on_event is not None:
+            device, holder, is_news = (wait.device, wait.holder, wait.is_news) if wait else ("", "", False)
+            holders = wait.holders if wait else 0
+            on_event({"event": "waiting", "device": device, "holder": holder, "holders": holders, "is_news": is_news})
+
+    return tell

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -24,19 +24,26 @@ from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs import check_vacant, newest_unfinished, refuse_held
 from ridgeline.checkpoints.storage_errors import damaged
 from ridgeline.graph.models.registry import make_models
+from ridgeline.graph.models.retry import RetryPolicy
 from ridgeline.graph.session.arguments import checked
 from ridgeline.graph.session.machine import check_machine, target_of
+from ridgeline.graph.session.replaying import AskedReplay, Replay, read_replay, resumed_replay
 from ridgeline.graph.session.resume import check_same
 from ridgeline.problems.mistakes import explain_mistake
+from ridgeline.problems.model_calls import CallSettings, Section
 from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings, load_problem, shipped_problems
 from ridgeline.tools.errors import ModelError, ProblemError, RunError, StorageError
 
 if TYPE_CHECKING:
+    from ridgeline.graph.models.batch.model import BatchModel
+    from ridgeline.graph.models.mailbox.model import LaterModel
     from ridgeline.graph.models.requests import KernelModel
     from ridgeline.tools.records.problem import Target
 
 RUNS = Path("runs")
-_PLACES = ("run_dir", "runs_dir", "bank")
+_PLACES = ("run_dir", "runs_dir", "bank", "replay")
+
+S = TypeVar("S", SearchSettings, CallSettings)
 
 ProblemName = str | Path | ProblemSpec
 """A problem.yaml, its folder, the name of a shipped problem, or a problem that is loaded already."""
@@ -57,11 +64,16 @@ class SearchRequest:
     models: tuple[str, ...] = ()  # empty: the problem's, else offline
     settings: SearchSettings | Mapping[str, Any] | None = None  # None: the problem's; a mapping replaces single ones
     budget: Budget | None = None  # None: the problem's; limits that are given replace single ones
+    model_calls: CallSettings | Mapping[str, Any] | None = None  # as `settings`; a resumed search takes them anew
     rng_seed: int = 0
     resume: bool = False
     max_rounds: int | None = None  # on a finished search: extend it to this many rounds
     bank: Path | None = None
     allow_unsafe: bool = False
+    park: bool = False  # end in state `waiting` where every branch waits for a mailbox or a batch
+    replay: Path | None = None  # a recorded run, or the file of one: its models' answers are given again
+    replay_timings: bool = False  # … and its measurements: nothing is built or run
+    replay_else: str = ""  # the model that answers calls of a replay that were not recorded
 
     def __post_init__(self) -> None:
         """Check every value, and take a text for a path.
@@ -74,7 +86,9 @@ class SearchRequest:
             if each.name in _PLACES:
                 object.__setattr__(self, each.name, value)
 
-    def resolve(self, *, models: Sequence[KernelModel] | None = None, is_local: bool = True) -> ResolvedSearch:
+    def resolve(
+        self, *, models: Sequence[KernelModel | LaterModel | BatchModel] | None = None, is_local: bool = True
+    ) -> ResolvedSearch:
         """Decide everything about the search, and write nothing.
 
         Args:
@@ -84,40 +98,65 @@ class SearchRequest:
         Raises:
             InputError: the search cannot begin, or the run cannot go on, as asked; one line that says why.
         """
-        problem = find_problem(self.problem) if self.problem is not None else None
+        asked_replay = self._asked_replay()
+        replay = read_replay(asked_replay)
+        problem = find_problem(self.problem) if self.problem is not None else replay.problem() if replay else None
         run_dir = self._run_folder(problem)
         if self.resume:
             refuse_held(run_dir)
         else:
             check_vacant(run_dir)
         begun = _read_run(run_dir) if self.resume else RunRecord()
-        problem = problem or _searched_problem(run_dir, begun)
-        asked = changed_settings(problem, self.settings)
+        replay = replay or resumed_replay(begun, asked_replay)
+        problem = problem or (replay.problem() if replay else _searched_problem(run_dir, begun))
+        asked = replay.settings(self.settings) if replay else changed_settings(problem, self.settings)
         named = self.models or begun.models or tuple(problem.models)
         with _stored_settings(run_dir):
             began_with = SearchSettings.model_validate(begun.settings) if begun.has_begun else None
-            budget = _budget(self.budget, begun.budget or problem.budget.model_dump())
-        whose = "" if self.models or begun.models else f"{problem.given}: models: "
-        made = models if models is not None else _models(problem, named, budget, whose=whose)
-        device = begun.device_name or self.device
+            stated = replay.limits() if replay else problem.budget.model_dump()
+            budget = _budget(self.budget, begun.budget or stated)
+        if models is None:
+            models = self._models(problem, named, budget, replay, is_problems=not (self.models or begun.models))
+        device = begun.device_name or (replay.device(self.device) if replay else self.device)
+        rng_seed = replay.recording.run.rng_seed if replay else self.rng_seed
         search = ResolvedSearch(
             problem=problem,
-            target=target_of(problem, device),
+            target=replay.target(problem, device) if replay else target_of(problem, device),
             run_dir=run_dir,
             device=device,
-            models=tuple(made),
-            is_model_named=bool(named),
+            models=tuple(models),
+            is_model_named=bool(named or replay),
             settings=began_with or asked,
             budget=budget,
-            rng_seed=self.rng_seed if begun.rng_seed is None else begun.rng_seed,
+            rng_seed=rng_seed if begun.rng_seed is None else begun.rng_seed,
             resume=self.resume,
             max_rounds=self.max_rounds,
-            bank=self.bank,
+            bank=None if replay else self.bank,
             allow_unsafe=self.allow_unsafe,
+            park=self.park,
+            replay=replay,
             begun=begun,
         )
-        _check(search, is_local=is_local)
+        _check(search, is_local=is_local and not search.replays_times)
         return search
+
+    def _asked_replay(self) -> AskedReplay:
+        return AskedReplay(
+            path=self.replay,
+            has_times=self.replay_timings,
+            otherwise=self.replay_else,
+            names_models=bool(self.models),
+            resumes=self.resume,
+        )
+
+    def _models(
+        self, problem: ProblemSpec, names: Sequence[str], budget: Budget, replay: Replay | None, *, is_problems: bool
+    ) -> Sequence[KernelModel | LaterModel | BatchModel]:
+        """Return the models of the search; of those that the problem names an error says so."""
+        policy = RetryPolicy.of(changed_calls(problem, self.model_calls))
+        if replay is not None:
+            return replay.models(problem, budget, policy)
+        return _models(problem, names, budget, policy, whose=f"{problem.given}: models: " if is_problems else "")
 
     def _run_folder(self, problem: ProblemSpec | None) -> Path:
         """Return the folder of the search; ProblemError or RunError when the request does not say which."""
@@ -141,7 +180,7 @@ class ResolvedSearch:
     target: Target
     run_dir: Path
     device: str  # as named: "cuda" means every GPU like the first one
-    models: tuple[KernelModel, ...]
+    models: tuple[KernelModel | LaterModel | BatchModel, ...]
     is_model_named: bool  # by the request, the run or the problem; else the keyless one stands in
     settings: SearchSettings
     budget: Budget
@@ -150,7 +189,14 @@ class ResolvedSearch:
     max_rounds: int | None
     bank: Path | None
     allow_unsafe: bool
+    park: bool
+    replay: Replay | None
     begun: RunRecord  # the record of the run that is resumed; empty for a new search
+
+    @property
+    def replays_times(self) -> bool:
+        """Say whether measurements are replayed, so that nothing is built or run."""
+        return self.replay is not None and self.replay.has_times
 
     @property
     def has_begun(self) -> bool:
@@ -183,7 +229,14 @@ def _searched_problem(run_dir: Path, begun: RunRecord) -> ProblemSpec:
     """Return the problem that a run searched; RunError when the run does not say."""
     if not begun.problem_path:
         raise RunError(f"{run_dir}: does not say which problem it searched; name its problem.yaml too")
-    return find_problem(begun.problem_path)
+    if Path(begun.problem_path).exists():
+        return find_problem(begun.problem_path)
+    if begun.problem_name in shipped_problems():  # the run began where Ridgeline is installed elsewhere
+        return find_problem(begun.problem_name)
+    raise RunError(
+        f"{run_dir}: began with {begun.problem_path}, which is not here; name the problem's file: "
+        f"ridgeline run problem.yaml --resume {run_dir}"
+    )
 
 
 def _budget(given: Budget | None, limits: Mapping[str, Any]) -> Budget:
@@ -191,10 +244,12 @@ def _budget(given: Budget | None, limits: Mapping[str, Any]) -> Budget:
     return Budget.model_validate({**limits, **(given.model_dump(exclude_none=True) if given else {})})
 
 
-def _models(problem: ProblemSpec, names: Sequence[str], budget: Budget, *, whose: str) -> Sequence[KernelModel]:
+def _models(
+    problem: ProblemSpec, names: Sequence[str], budget: Budget, policy: RetryPolicy, *, whose: str
+) -> Sequence[KernelModel | LaterModel | BatchModel]:
     """Return the models; an error begins with `whose`, the place in which the names are written."""
     try:
-        return make_models(names, prices=problem.prices, needs_prices=budget.usd is not None)
+        return make_models(names, prices=problem.prices, needs_prices=budget.usd is not None, policy=policy)
     except ModelError as error:
         raise type(error)(f"{whose}{error}") from error
 
@@ -241,12 +296,25 @@ def changed_settings(problem: ProblemSpec, given: SearchSettings | Mapping[str, 
     Raises:
         ProblemError: a setting is out of range.
     """
-    if isinstance(given, SearchSettings):
+    return _changed(problem.search, given)
+
+
+def changed_calls(problem: ProblemSpec, given: CallSettings | Mapping[str, Any] | None) -> CallSettings:
+    """Return how the problem says that models are called, with the given settings in their place.
+
+    Raises:
+        ProblemError: a setting is out of range.
+    """
+    return _changed(problem.model_calls, given)
+
+
+def _changed(stated: S, given: S | Mapping[str, Any] | None) -> S:
+    if isinstance(given, Section):
         return given
     try:
-        return problem.search.model_validate({**problem.search.model_dump(), **(given or {})})
+        return stated.model_validate({**stated.model_dump(), **(given or {})})
     except ValidationError as error:
-        raise ProblemError(explain_mistake(error.errors(), SearchSettings, {})) from None
+        raise ProblemError(explain_mistake(error.errors(), type(stated), {})) from None
 
 
 def default_run_dir(problem: ProblemSpec, runs_dir: Path = RUNS) -> Path:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ridgeline.checkpoints.journal import Journal
+
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
     from ridgeline.tools.records.vocabulary import RunState
@@ -16,13 +18,15 @@ class SearchResult:
     """End of a search; everything that was measured is in `run_dir`."""
 
     run_dir: Path
-    state: RunState  # its search's outcome, or stopped
+    state: RunState  # its search's outcome, or stopped, or waiting
     rounds: int
     best_id: str | None
     best_source: str | None
     best_source_path: Path | None
     speedup: float | None  # eager / best
     certified: bool
+    waiting: int = 0  # requests that wait for an answer
+    batched: int = 0  # of these, those for a batch of their provider
     reason: str = ""  # the stop rule that ended it, in words
     report: dict[str, Any]  # the content of result.json
 
@@ -36,9 +40,12 @@ def write_result(run_dir: Path, archive: Archive, state: RunState) -> SearchResu
     best = report.get("best") or {}
     best_id = best.get("id")
     certificate = archive.certificate()
+    calls = Journal(archive).totals()
     return SearchResult(
         run_dir=run_dir,
         state=state,
+        waiting=calls["waiting"],
+        batched=calls["batched"],
         reason=archive.run().stop_reason or "",
         rounds=int(report.get("rounds", 0)),
         best_id=best_id,

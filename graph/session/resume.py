@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,12 +16,15 @@ from ridgeline.graph.search.rounds import first_stop
 from ridgeline.graph.session.outputs import forget_winner
 from ridgeline.graph.state import Route, outcome_of
 from ridgeline.tools.errors import RunError
-from ridgeline.tools.records.vocabulary import SearchOutcome
+from ridgeline.tools.records.vocabulary import RunState, SearchOutcome
 
 if TYPE_CHECKING:
+    from langgraph.types import StateSnapshot
+
     from ridgeline.checkpoints.archive import Archive
     from ridgeline.checkpoints.run_record import RunRecord
     from ridgeline.graph.search.context import SearchContext
+    from ridgeline.graph.search.events import SearchEvent
     from ridgeline.tools.records.problem import Target
 
 
@@ -86,6 +89,29 @@ async def extension(context: SearchContext, values: Mapping[str, Any], max_round
         best=standings[0] if standings else None,
     )
     return Extension(reason=stop.reason, certifies_again=certifies_again) if stop else Extension(max_rounds=rounds)
+
+
+async def input_of(
+    graph: Any,
+    thread: Any,
+    snapshot: StateSnapshot,
+    context: SearchContext,
+    *,
+    max_rounds: int | None,
+    on_event: Callable[[SearchEvent], None] | None,
+) -> dict[str, int] | RunState | None:
+    """Return the graph's input, None to go on where it was; or the outcome of a search that stays over."""
+    if snapshot.created_at is None:
+        return {"max_rounds": max_rounds} if max_rounds else {}
+    if snapshot.next:
+        return None  # any input would begin the graph anew
+    more = await extension(context, snapshot.values, max_rounds)
+    if more.reason and on_event is not None:
+        left = "nothing is left to do" if more.is_over else "only the certificate is left to do"
+        on_event({"event": "warning", "message": f"{left}: {more.reason}"})
+    if more.is_over:
+        return RunState(outcome_of(snapshot.values))
+    return await begin_again(graph, thread, context.archive.path.parent, context.archive, more)
 
 
 async def begin_again(

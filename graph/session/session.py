@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import shutil
-import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.archive import FILE_NAME, Archive
-from ridgeline.checkpoints.bank import Bank, own_bank
 from ridgeline.checkpoints.journal import Journal
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs import lock_run
@@ -23,26 +20,29 @@ from ridgeline.checkpoints.storage_errors import record_errors
 from ridgeline.graph.models.pool import ModelPool
 from ridgeline.graph.session import machine
 from ridgeline.graph.session.arguments import checked
-from ridgeline.graph.session.beginning import begin
+from ridgeline.graph.session.beginning import begin, tell_unpriced
+from ridgeline.graph.session.opening import is_stopping, local_engine, open_bank
 from ridgeline.graph.session.outputs import SearchResult, write_result
-from ridgeline.graph.session.resume import begin_again, extension
+from ridgeline.graph.session.parking import has_answers, on_requests, take_up
+from ridgeline.graph.session.replaying import tell_replayed
+from ridgeline.graph.session.resume import input_of
 from ridgeline.graph.session.run_log import log_to
+from ridgeline.graph.session.stopping import now_in_utc, obeying_stop
 from ridgeline.graph.state import outcome_of
-from ridgeline.tools.errors import InputError, NotBegun, StorageError
+from ridgeline.tools.errors import InputError, NotBegun
 from ridgeline.tools.records.vocabulary import RunState
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
     from langgraph.runtime import RunControl
 
+    from ridgeline.graph.models.batch.model import BatchModel
+    from ridgeline.graph.models.mailbox.model import LaterModel
     from ridgeline.graph.models.requests import KernelModel
     from ridgeline.graph.search.context import SearchContext
     from ridgeline.graph.search.events import SearchEvent
     from ridgeline.graph.session.options import ResolvedSearch, SearchRequest
     from ridgeline.tools.engine import Engine
-    from ridgeline.tools.machine.waits import Listener, Wait
-
-logger = logging.getLogger(__name__)
 
 THREAD_ID = "search"
 _THREAD: Any = {"configurable": {"thread_id": THREAD_ID}}
@@ -56,9 +56,11 @@ async def run_search(
     on_event: OnEvent | None = None,
     stop: RunControl | None = None,
     engine: Engine | None = None,
-    models: Sequence[KernelModel] | None = None,
+    models: Sequence[KernelModel | LaterModel | BatchModel] | None = None,
 ) -> SearchResult:
     """Run or resume a search to its end, or until `stop.request_drain()`; then it can be resumed exactly there.
+
+    With `options.park` it ends too, in state `waiting`, where every branch waits for a mailbox or a batch.
 
     `engine` and `models` replace what the options would open; an engine that is passed in is not closed.
 
@@ -84,9 +86,13 @@ async def run_resolved(
     With `is_logged` run.log is written. It lies under the folder's lock: the log of a search that holds the folder is
     that search's alone.
     """
+    from langgraph.runtime import RunControl
+
     was_missing = not search.run_dir.exists()
+    control = stop or RunControl()
     with contextlib.ExitStack() as stack:
         stack.enter_context(lock_run(search.run_dir))
+        since = now_in_utc()
         if is_logged:
             stack.enter_context(log_to(search.run_dir / "run.log"))
         # another process may have searched here since: only what begins under this lock is this search's to remove
@@ -94,10 +100,13 @@ async def run_resolved(
         context: SearchContext | None = None
         try:
             stack.enter_context(machine.users_reference(search.problem, search.target.device.kind.value))
-            opened = _open_locked(search, engine=engine, on_event=on_event, stop=stop, writes_files=True)
+            opened = _open_locked(
+                search, engine=engine, on_event=on_event, stop=control, writes_files=True, interrupts=search.park
+            )
             async with opened as context:
-                async with open_saver(search.run_dir / CHECKPOINTS) as saver:
-                    state = await _drive(context, saver, search, on_event, stop)
+                obeying = obeying_stop(context.archive, control, since=since, on_event=on_event)
+                async with open_saver(search.run_dir / CHECKPOINTS) as saver, obeying:
+                    state = await _drive(context, saver, search, on_event, control)
                 return await asyncio.to_thread(_end, search, context.archive, state)
         except InputError:
             if is_new and (context is None or context.described_target is None):
@@ -114,23 +123,25 @@ async def open_context(
     options: SearchRequest,
     *,
     engine: Engine | None = None,
-    models: Sequence[KernelModel] | None = None,
+    models: Sequence[KernelModel | LaterModel | BatchModel] | None = None,
     on_event: OnEvent | None = None,
     stop: RunControl | None = None,
+    interrupts: bool = True,
 ) -> AsyncIterator[SearchContext]:
     """Give the context of a search in its run folder, which is locked; everything opened is closed with the block.
 
     For a host that runs the graph itself, under its own checkpointer: `make_graph(GraphConfig(context=context))`.
     `run_search` does the same with a checkpointer in the run folder. `on_event` gets the engine's own event: another
     process has the device. Once `stop` is asked to drain, steps that wait for their turn are dropped: they raise
-    NotBegun.
+    NotBegun. A mailbox's request is LangGraph's interrupt; without `interrupts` the graph waits for the answer alive.
 
     Raises:
         InputError: as `run_search` does; a mistake leaves nothing half-written.
     """
     checked("on_event", on_event)
     search = await asyncio.to_thread(options.resolve, models=models, is_local=engine is None)
-    async with open_resolved(search, engine=engine, on_event=on_event, stop=stop) as context:
+    opened = open_resolved(search, engine=engine, on_event=on_event, stop=stop, interrupts=interrupts)
+    async with opened as context:
         yield context
 
 
@@ -141,10 +152,12 @@ async def open_resolved(
     engine: Engine | None = None,
     on_event: OnEvent | None = None,
     stop: RunControl | None = None,
+    interrupts: bool = True,
 ) -> AsyncIterator[SearchContext]:
     """Give the context as `open_context` does, once everything about the search is decided."""
     with lock_run(search.run_dir):
-        async with _open_locked(search, engine=engine, on_event=on_event, stop=stop) as context:
+        opened = _open_locked(search, engine=engine, on_event=on_event, stop=stop, interrupts=interrupts)
+        async with opened as context:
             yield context
 
 
@@ -156,6 +169,7 @@ async def _open_locked(
     on_event: OnEvent | None,
     stop: RunControl | None,
     writes_files: bool = False,
+    interrupts: bool,
 ) -> AsyncIterator[SearchContext]:
     """Give the context of a search whose run folder this process holds."""
     from ridgeline.graph.search.compiled import end_compiled
@@ -164,78 +178,43 @@ async def _open_locked(
     from ridgeline.tools.remembering import RememberingEngine
 
     async with contextlib.AsyncExitStack() as stack:
-        is_local = engine is None
+        is_local = engine is None and not search.replays_times
+        if engine is None and search.replay is not None and search.replays_times:
+            engine = search.replay.engine(search.target)
         if engine is None:
-            engine = await stack.enter_async_context(_local_engine(search, on_event, stop))
+            engine = await stack.enter_async_context(local_engine(search, on_event, stop))
         archive = await asyncio.to_thread(Archive.open, search.run_dir / FILE_NAME, create=not search.resume)
         stack.callback(archive.close)
+        if search.replay is not None and not search.has_begun:
+            await asyncio.to_thread(search.replay.hand_over, archive)
         wall_before_s = await asyncio.to_thread(begin, archive, search)
         context = SearchContext(
             problem=search.problem,
             target=search.target,
             described_target=await asyncio.to_thread(stored_target, archive, search.target),
+            facts=(await asyncio.to_thread(archive.run)).facts or (),
             archive=archive,
             journal=Journal(archive),
             engine=RememberingEngine(engine, archive, target=search.target),
             models=ModelPool(search.models),
             settings=search.settings,
             budget=search.budget,
-            bank=_open_bank(search, stack),
+            bank=open_bank(search, stack),
             rng_seed=search.rng_seed,
             wall_before_s=wall_before_s,
-            devices=len(machine.measuring_devices(search.device, search.target.device)),
+            interrupts=interrupts,
+            parks=search.park and writes_files,
+            is_stopping=is_stopping(stop),
+            tell_waiting=on_requests(search.run_dir, on_event),
+            devices=len(machine.measuring_devices(search.device, search.target.device)) if is_local else 1,
+            certifies=not search.replays_times,
             writes_files=writes_files,
             cores_in_use=cores_in_use if is_local else None,
         )
+        tell_unpriced(context.models, on_event)
         stack.push_async_callback(end_compiled, context)
+        await asyncio.to_thread(context.later.mailbox.publish)
         yield context
-
-
-@contextlib.asynccontextmanager
-async def _local_engine(
-    search: ResolvedSearch, on_event: OnEvent | None, stop: RunControl | None
-) -> AsyncIterator[Engine]:
-    """Give the engine of this machine, after a warning when others keep the machine busy."""
-    from ridgeline.tools.machine.load import busy_words
-
-    opened = machine.open_engine(
-        search.device,
-        log=search.run_dir / "run.log",
-        allow_unsafe=search.allow_unsafe,
-        on_wait=_on_wait(on_event),
-        is_stopping=lambda: stop is not None and stop.drain_requested,
-    )
-    async with opened as engine:
-        if on_event is not None and (words := await asyncio.to_thread(busy_words, search.target.device)):
-            on_event({"event": "warning", "message": words})
-        yield engine
-
-
-def _on_wait(on_event: OnEvent | None) -> Listener:
-    def tell(wait: Wait | None) -> None:
-        if on_event is not None:
-            device, holder, is_news = (wait.device, wait.holder, wait.is_news) if wait else ("", "", False)
-            holders = wait.holders if wait else 0
-            on_event({"event": "waiting", "device": device, "holder": holder, "holders": holders, "is_news": is_news})
-
-    return tell
-
-
-def _open_bank(search: ResolvedSearch, stack: contextlib.AsyncExitStack) -> Bank | None:
-    """Return the seed bank; None when the search has none, or when the user's own bank cannot be opened or is damaged."""
-    if search.bank is None:
-        return None
-    try:
-        with contextlib.ExitStack() as opened:
-            bank = opened.enter_context(Bank.open(search.bank))
-            bank.check()
-            stack.push(opened.pop_all())
-    except StorageError as error:
-        if search.bank != own_bank():
-            raise
-        logger.warning("going on without the seed bank: %s", error)
-        return None
-    return bank
 
 
 # ------------------------------------------------------------------------------------------------------ what is driven
@@ -260,9 +239,10 @@ async def _drive(
         state = RunState.STOPPED
         raise
     finally:
-        wall_s = context.wall_before_s + time.monotonic() - context.started_s
         tier = _sandbox_tier(context.archive)
-        context.archive.save_run(RunRecord(state=state, wall_s=wall_s, sandbox_tier=tier))
+        replay = search.replay.to_json(context.archive) if search.replay else None
+        context.archive.save_run(RunRecord(state=state, wall_s=context.wall_s, sandbox_tier=tier, replay=replay))
+        tell_replayed(replay, on_event)
     return state
 
 
@@ -286,33 +266,31 @@ async def _stream(
     on_event: OnEvent | None,
     stop: RunControl | None,
 ) -> RunState:
-    """Stream the graph to its end and return its outcome."""
+    """Stream the graph to its end and return its outcome, or that every branch waits for an answer."""
     from ridgeline.graph.build import make_graph
 
     graph = make_graph()
     graph.checkpointer = saver
+    await take_up(context.later)
     with record_errors(search.run_dir / CHECKPOINTS):
         snapshot = await graph.aget_state(_THREAD)
         if snapshot.created_at is not None and not snapshot.next:
             outcome_of(snapshot.values)  # what a search that is over has to say
-    if snapshot.created_at is None:
-        given: dict[str, int] | None = {"max_rounds": search.max_rounds} if search.max_rounds else {}
-    elif snapshot.next:
-        given = None  # the graph goes on where it was; any input would begin it anew
-    else:
-        more = await extension(context, snapshot.values, search.max_rounds)
-        if more.reason and on_event is not None:
-            left = "nothing is left to do" if more.is_over else "only the certificate is left to do"
-            on_event({"event": "warning", "message": f"{left}: {more.reason}"})
-        if more.is_over:
+    given = await input_of(graph, _THREAD, snapshot, context, max_rounds=search.max_rounds, on_event=on_event)
+    if isinstance(given, RunState):
+        return given
+    while True:
+        async for part in _parts(graph, given, context, stop):
+            if part["type"] == "custom":
+                await _show(part["data"], context.archive, on_event)
+            elif part["type"] == "updates" and not part["ns"] and "select" in part["data"]:
+                await prune(saver, THREAD_ID)
+        snapshot = await graph.aget_state(_THREAD)
+        if not snapshot.interrupts:
             return RunState(outcome_of(snapshot.values))
-        given = await begin_again(graph, _THREAD, search.run_dir, context.archive, more)
-    async for part in _parts(graph, given, context, stop):
-        if part["type"] == "custom":
-            await _show(part["data"], context.archive, on_event)
-        elif part["type"] == "updates" and not part["ns"] and "select" in part["data"]:
-            await prune(saver, THREAD_ID)
-    return RunState(outcome_of((await graph.aget_state(_THREAD)).values))
+        if not await has_answers(context, [asked.value["id"] for asked in snapshot.interrupts], on_event):
+            return RunState.WAITING
+        given = None
 
 
 async def _show(event: SearchEvent, archive: Archive, on_event: OnEvent | None) -> None:

@@ -23,7 +23,7 @@ from ridgeline.tools.records.vocabulary import Interface, PrecisionClass, Status
 from ridgeline.tools.sandbox.sandbox import Sandbox, probe_sandbox
 from tests.candidates import candidate_of
 
-from .catalogue import Case, Stage
+from .trick import Case, Stage
 
 HERE = Path(__file__).parent
 CALL_TIMEOUT_S = 4.0

@@ -11,8 +11,9 @@ import pytest
 
 from ridgeline.tools.records.vocabulary import Interface, Status
 
-from .catalogue import Case, Form, cases
+from .catalogue import cases
 from .court import HERE, Court, gains_nothing
+from .trick import Case, Form
 
 pytestmark = [
     pytest.mark.sandboxed,

@@ -14,8 +14,9 @@ import pytest
 from ridgeline.tools.records.results import Build, Verdict
 from ridgeline.tools.records.vocabulary import Interface, Status
 
-from .catalogue import Case, Form, Stage, cases
+from .catalogue import cases
 from .court import Court, asked_of
+from .trick import Case, Form, Stage
 
 CASES = cases(Form.TORCH)
 CONTROLS = [case for case in CASES if case.end.control]

@@ -8,7 +8,11 @@ from types import SimpleNamespace
 import pytest
 
 from ridgeline.checkpoints.bank import Bank, bank_id
+from ridgeline.checkpoints.database import Database
+from ridgeline.checkpoints.database_kind import Kind
+from ridgeline.checkpoints.migrations import BANK
 from ridgeline.tools.errors import StorageError
+from ridgeline.tools.records.search import KernelWork
 from ridgeline.tools.records.vocabulary import Origin, ReasonCode, Status
 
 
@@ -67,6 +71,44 @@ def test_one_source_good_for_two_problems_is_one_seed(tmp_path: Path, story: Sim
         for problem in "ab":
             bank.add("row-wise", "avx512", problem, story.candidate("k"), story.ok("k", 1.4))
         assert len(bank.seeds("row-wise", "avx512", 9)) == 1
+
+
+def test_blocks_are_the_best_of_each_other_family_nearest_to_the_peak_first(
+    tmp_path: Path, story: SimpleNamespace
+) -> None:
+    kernels = (  # family, name, speedup, share
+        ("matmul", "slow", 9.0, 0.4), ("matmul", "near", 1.2, 0.88), ("attention", "a", 2.0, 0.6),
+        ("rowwise", "r", 5.0, None), ("convolution", "own", 3.0, 0.99), ("unknown", "u", 4.0, 0.95),
+    )  # fmt: skip
+    with Bank.open(tmp_path / "bank.sqlite") as bank:
+        for family, name, speedup, share in kernels:
+            work = KernelWork(arguments="a float32 (8,)", bound="compute", share=share)
+            bank.add(family, "sm_90a", name, story.candidate(name), story.ok(name, speedup), work=work)
+        found = bank.blocks("convolution", "sm_90a", 2)
+        assert [(block.family, block.problem, block.work.share) for block in found] == [
+            ("matmul", "near", 0.88), ("attention", "a", 0.6)
+        ]  # fmt: skip
+        assert [block.family for block in bank.blocks("convolution", "sm_90a", 9)][-1] == "rowwise"
+        assert found[0].median_ms == pytest.approx(1.21 / 1.2)
+        assert bank.blocks("convolution", "avx512", 2) == []
+
+
+def test_a_bank_of_the_first_schema_gives_blocks_whose_work_is_unknown(tmp_path: Path, story: SimpleNamespace) -> None:
+    path = tmp_path / "bank.sqlite"
+    with Bank.open(path) as bank:
+        bank.add("matmul", "sm_90a", "m", story.candidate("m"), story.ok("m", 1.5))
+        row = bank._database.first("SELECT id, record, evaluation FROM kernels")
+    path.unlink()
+    old = Database.open(path, BANK[:1], create=True, what=Kind.BANK)
+    with old.write() as rows:
+        rows.execute(
+            "INSERT INTO kernels (id, family, device_arch, problem, record, evaluation) "
+            "VALUES (:id, 'matmul', 'sm_90a', 'm', :record, :evaluation)", row,
+        )  # fmt: skip
+    old.close()
+    Bank.check_openable(path)
+    with Bank.open(path) as bank:
+        assert [block.work for block in bank.blocks("rowwise", "sm_90a", 2)] == [KernelWork()]
 
 
 def test_a_kernel_that_failed_does_not_enter(tmp_path: Path, story: SimpleNamespace) -> None:

@@ -17,6 +17,8 @@ from ridgeline.checkpoints.result import read_schema
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs import lock_run
 from ridgeline.tools.errors import RunError, StorageError
+from ridgeline.tools.records.search import Mending
+from ridgeline.tools.records.vocabulary import Mender
 
 
 def _rows(path: Path) -> list[str]:
@@ -193,6 +195,20 @@ def test_a_jsonl_line_tells_the_whole_story_of_a_candidate(filled: Archive, tmp_
     assert (line["status"], line["speedup"], line["origin"], line["device_kind"]) == ("ok", 2.18, "model", "cpu")
     assert lines["seed-naive"]["idea"] == {"title": None, "mechanism": None, "category": None}
     assert lines["r1i4v0a0"]["reason_code"] == "compiler_failed"
+
+
+def test_a_mended_kernel_says_of_what_it_was_made_in_a_merged_archive_too(filled: Archive, tmp_path: Path) -> None:
+    mending = Mending(by=Mender.SIBLING, failed_id="r3i1v1a0", changes=("a", "b"), sibling_id="r3i1v0a1")
+    filled.add_candidate(replace(filled.candidate("r3i1v1a0"), id="r3i1v1a0f1", mending=mending))
+    merge_archives(tmp_path / "all.sqlite", [filled.path.parent])
+    validator = jsonschema.Draft202012Validator(read_schema("candidate"))
+    for archive, prefix in ((filled.path.parent, ""), (tmp_path / "all.sqlite", f"{filled.run().search_id}/")):
+        lines = {line["id"]: line for line in map(json.loads, jsonl_lines(archive))}
+        found = lines[f"{prefix}r3i1v1a0f1"]
+        validator.validate(found)
+        ids = {"failed_id": f"{prefix}r3i1v1a0", "sibling_id": f"{prefix}r3i1v0a1"}
+        assert found["mending"] == {"by": "sibling", "changes": "a\nb"} | ids
+        assert set(lines[f"{prefix}r3i1v1a0"]["mending"].values()) == {None}
 
 
 def test_jsonl_loads_as_a_hugging_face_dataset(filled: Archive, tmp_path: Path) -> None:

@@ -59,12 +59,22 @@ def test_totals_count_tokens_cost_and_states(archive: Archive) -> None:
     _begin(journal, "r1i4v0a0:write", waiting=True)
     assert journal.totals() == {
         "calls": 5, "input_tokens": 240, "output_tokens": 60, "usd": pytest.approx(0.008), "in_flight": 1,
-        "waiting": 1, "failed": 1, "repeated": 0,
+        "waiting": 1, "batched": 0, "failed": 1, "repeated": 0, "unpriced": 0, "repair_input_tokens": 0,
     }  # fmt: skip
     waiting = journal.calls("waiting")
     assert [(c["call_id"], c["request"]) for c in waiting] == [("r1i4v0a0:write", {"round": 1})]
     assert journal.calls("failed")[0]["error"] == "429 Too Many Requests"
     assert len(journal.calls()) == 5
+
+
+def test_the_input_of_repairs_is_told_apart(archive: Archive) -> None:
+    journal = Journal(archive)
+    calls = ("r1:ideate:0", "r1i0v0a0:write", "r1i0v0a0:write:again", "r1i0v0a1:write", "r1i0v0a12:write:part2")
+    for call in calls:
+        _begin(journal, call)
+        journal.finish(call, REPLY)
+    totals = journal.totals()
+    assert (totals["repair_input_tokens"], totals["input_tokens"]) == (240, 600)
 
 
 def test_a_call_in_flight_when_the_process_is_killed_is_recorded_and_counted_when_repeated(archive: Archive) -> None:

@@ -25,3 +25,9 @@ def test_ranking_is_not_fooled_by_a_machine_that_was_slow_for_a_while(archive: A
     assert [e.candidate_id for e in archive.ranking()] == ["during-a-slow-minute", "steady"]
     assert [e.candidate_id for e in archive.ranking(limit=1)] == ["during-a-slow-minute"]
     assert archive.ranking(Purpose.TUNE) == []
+
+
+def test_ranking_of_equals_does_not_depend_on_which_was_stored_first(archive: Archive, story: SimpleNamespace) -> None:
+    for name in ("b", "c", "a"):
+        archive.add_evaluation(story.ok(name, 2.0))
+    assert [e.candidate_id for e in archive.ranking()] == ["a", "b", "c"]

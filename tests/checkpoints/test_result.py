@@ -35,7 +35,8 @@ EVALUATE_FIELDS = (
 )  # fmt: skip
 RESULT_FIELDS = (
     "problem", "device", "versions", "state", "rounds", "candidates", "tuned", "best", "baselines", "floor_ms",
-    "tokens", "usd", "cpu_seconds", "gpu_seconds", "wall_s", "history", "schema_version",
+    "tokens", "repair_share", "usd", "unpriced_calls", "cpu_seconds", "gpu_seconds", "wall_s", "history",
+    "schema_version", "without", "replay",
 )  # fmt: skip
 BEST_FIELDS = (
     "id", "idea", "origin", "round", "source_path", "speedup", "speedup_ci95", "speedup_vs_best", "baselines_failed",

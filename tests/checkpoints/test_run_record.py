@@ -12,6 +12,8 @@ from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.result import choose_best
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.tools.errors import StorageError
+from ridgeline.tools.records.problem import DeviceFact
+from ridgeline.tools.records.search import BuildingBlock
 from ridgeline.tools.records.vocabulary import RunState
 
 
@@ -22,6 +24,8 @@ def _whole(story: SimpleNamespace) -> RunRecord:
         reference_source_sha256="ab", versions={"compiler": "g++"}, graph_version=1, started_at="2026-01-01T00:00:00Z",
         budget={"usd": None, "tokens": 7}, state="finished", stop_reason="3 rounds done", wall_s=0.0,
         bank_read=False, sandbox_tier="A",
+        replay={"run": "softmax-1"}, facts=(DeviceFact(name="L2 cache", value="2 MiB a core"),),
+        blocks=(BuildingBlock(name="gemm.cu", words="a matmul", language="cu", source="int gemm;"),),
         baselines_again=story.baselines(), best_id="r1i0v0a0", exported_at="now", exported_from="run",
     )  # fmt: skip
 

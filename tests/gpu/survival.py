@@ -8,9 +8,8 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from langgraph.runtime import RunControl
 
@@ -18,7 +17,7 @@ from ridgeline import SearchOptions, run_search
 from ridgeline.checkpoints.archive import FILE_NAME, Archive
 from ridgeline.graph.models.requests import IdeationRequest, KernelRequest, Reply
 from ridgeline.problems.spec import ProblemSpec, load_problem
-from ridgeline.tools.engine import BaselineTask, CompileTask, DescribeTask, Task
+from ridgeline.tools.engine import CompileTask, DescribeTask
 from ridgeline.tools.local.engine import LocalEngine
 from ridgeline.tools.machine.gpu_state import descendants
 from ridgeline.tools.records.problem import DescribedTarget
@@ -26,8 +25,6 @@ from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.vocabulary import Origin
 from tests.candidates import candidate_of
 from tests.runner_starts import RunnerStart, runner_starts
-
-R = TypeVar("R")
 
 PROBLEM = """name: survival
 reference: reference.py
@@ -66,13 +63,6 @@ class ScriptModel:
 
     async def write(self, request: KernelRequest) -> Reply:
         return Reply(text=json.dumps({"source": next(self._sources)}))
-
-
-class EagerOnlyEngine(LocalEngine):
-    """The local engine without torch.compile, which would take most of a minute and says nothing here."""
-
-    async def submit(self, task: Task[R]) -> R:
-        return await super().submit(replace(task, compile_modes=()) if isinstance(task, BaselineTask) else task)
 
 
 async def build_all(engine: LocalEngine, problem: DescribedTarget, sources: Sequence[str]) -> None:

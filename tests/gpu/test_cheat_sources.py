@@ -12,7 +12,8 @@ from ridgeline.tools.build.interfaces import problem_header
 from ridgeline.tools.records.problem import ArgSpec, Signature
 from ridgeline.tools.records.vocabulary import DeviceKind, Role
 
-from ..cheats.catalogue import Form, Stage, cases  # noqa: TID252  tests are no installed package
+from ..cheats.catalogue import cases  # noqa: TID252  tests are no installed package
+from ..cheats.trick import Form, Stage  # noqa: TID252
 from . import waves
 from .bench import HOPPER
 

@@ -11,8 +11,9 @@ from ridgeline.tools.records.results import Build, Timing, Verdict
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import Status
 
-from ..cheats.catalogue import Case, Form, Stage, cases  # noqa: TID252  tests are no installed package
+from ..cheats.catalogue import cases  # noqa: TID252  tests are no installed package
 from ..cheats.court import gains_nothing  # noqa: TID252  as above
+from ..cheats.trick import Case, Form, Stage  # noqa: TID252
 from . import waves
 from .affine import REFERENCE
 from .bench import report

@@ -28,6 +28,7 @@ void run(const float* x, const float* target, float* out, void*, cudaStream_t st
   cross_entropy<<<4096, 256, 0, stream>>>(x, target, out);
 }
 """
+SIGNED = ("mixed_signs", "few_signs", "opposite_signs")
 LENGTHS = """import torch
 from torch import nn
 class Model(nn.Module):
@@ -51,7 +52,12 @@ void run(const float* x, const int64_t*, float* out, void*, cudaStream_t stream)
 @pytest.mark.parametrize(
     ("reference", "kernel", "left_out"),
     [
-        pytest.param(PROBABILITIES, CROSS_ENTROPY, {"shifted", "row_scaled", "outliers"}, id="probabilities"),
+        pytest.param(
+            PROBABILITIES,
+            CROSS_ENTROPY,
+            {"shifted", "row_scaled", "outliers", *(f"{trial} x" for trial in SIGNED)},
+            id="probabilities",
+        ),
         pytest.param(LENGTHS, DOUBLE, {"not_varied lengths"}, id="lengths"),
     ],
 )

@@ -11,10 +11,11 @@ import pytest
 from ridgeline import SearchOptions
 from ridgeline.tools.local.engine import on_device
 from ridgeline.tools.records.vocabulary import ReasonCode, Status
+from tests.eager_engine import EagerOnlyEngine
 
 from .affine import REFERENCE, with_defect
 from .bench import report
-from .survival import EagerOnlyEngine, Killer, build_all, candidate_id, search, starts, write_problem
+from .survival import Killer, build_all, candidate_id, search, starts, write_problem
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300), pytest.mark.usefixtures("nvcc")]
 

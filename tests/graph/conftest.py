@@ -66,6 +66,7 @@ class Search:
             problem=problem,
             target=target(),
             described_target=stored_target(self.archive, target()),
+            facts=self.archive.run().facts or (),
             archive=self.archive,
             journal=Journal(self.archive),
             engine=RememberingEngine(self.engine, self.archive, target=target()),

@@ -21,7 +21,11 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
     delay_s: float = 0.0
     error: str = "refused"
-    finish_reason: str = "stop"  # of a chat completion
+    finish_reason: str = "stop"  # in the words of a chat completion: "stop", "length", "content_filter"
+    refusal: str = ""  # the words in which the model itself refuses, in the place of a text
+    input_tokens: int = 100
+    output_tokens: int = 20
+    cached_tokens: int = 0  # of the input
 
 
 @dataclass
@@ -36,40 +40,73 @@ class Server:
 Script = Callable[[int, dict[str, Any]], Answer]
 
 
-def _body(path: str, text: str, finish_reason: str) -> dict[str, Any]:
+GEMINI_REASONS = {"stop": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY"}
+RESPONSES_REASONS = {"length": "max_output_tokens", "content_filter": "content_filter"}
+
+
+def _body(path: str, answer: Answer) -> dict[str, Any]:
     if path.endswith("/chat/completions"):
-        message = {"role": "assistant", "content": text}
-        return {
-            "id": "c1",
-            "object": "chat.completion",
-            "created": 1,
-            "model": "served-model",
-            "choices": [{"index": 0, "message": message, "finish_reason": finish_reason}],
-            "usage": {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120},
-        }
+        return _completion(answer)
     if path.endswith("/responses"):
-        content = [{"type": "output_text", "text": text, "annotations": []}]
-        message = {"type": "message", "id": "m1", "role": "assistant", "status": "completed", "content": content}
-        return {
-            "id": "r1",
-            "object": "response",
-            "created_at": 1,
-            "model": "served-model",
-            "status": "completed",
-            "output": [message],
-            "parallel_tool_calls": True,
-            "tool_choice": "auto",
-            "tools": [],
-            "usage": {
-                "input_tokens": 100,
-                "output_tokens": 20,
-                "total_tokens": 120,
-                "input_tokens_details": {"cached_tokens": 0},
-                "output_tokens_details": {"reasoning_tokens": 8},
-            },
-        }
-    candidate = {"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": "STOP", "index": 0}
-    usage = {"promptTokenCount": 100, "candidatesTokenCount": 20, "totalTokenCount": 120}
+        return _response(answer)
+    return _generated(answer)
+
+
+def _completion(answer: Answer) -> dict[str, Any]:
+    message = {"role": "assistant", "content": answer.text or None, "refusal": answer.refusal or None}
+    return {
+        "id": "c1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "served-model",
+        "choices": [{"index": 0, "message": message, "finish_reason": answer.finish_reason}],
+        "usage": {
+            "prompt_tokens": answer.input_tokens,
+            "completion_tokens": answer.output_tokens,
+            "total_tokens": answer.input_tokens + answer.output_tokens,
+            "prompt_tokens_details": {"cached_tokens": answer.cached_tokens},
+            "completion_tokens_details": {"reasoning_tokens": 8},
+        },
+    }
+
+
+def _response(answer: Answer) -> dict[str, Any]:
+    said = {"type": "output_text", "text": answer.text, "annotations": []}
+    content = [{"type": "refusal", "refusal": answer.refusal} if answer.refusal else said]
+    reason = RESPONSES_REASONS.get(answer.finish_reason)
+    status = "incomplete" if reason else "completed"
+    return {
+        "id": "r1",
+        "object": "response",
+        "created_at": 1,
+        "model": "served-model",
+        "status": status,
+        "incomplete_details": {"reason": reason} if reason else None,
+        "output": [{"type": "message", "id": "m1", "role": "assistant", "status": status, "content": content}],
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+        "usage": {
+            "input_tokens": answer.input_tokens,
+            "output_tokens": answer.output_tokens,
+            "total_tokens": answer.input_tokens + answer.output_tokens,
+            "input_tokens_details": {"cached_tokens": answer.cached_tokens},
+            "output_tokens_details": {"reasoning_tokens": 8},
+        },
+    }
+
+
+def _generated(answer: Answer) -> dict[str, Any]:
+    reason = "SAFETY" if answer.refusal else GEMINI_REASONS[answer.finish_reason]
+    content = {"role": "model", "parts": [{"text": answer.text}] if answer.text else []}
+    usage = {
+        "promptTokenCount": answer.input_tokens,
+        "cachedContentTokenCount": answer.cached_tokens,
+        "candidatesTokenCount": answer.output_tokens - 8,
+        "thoughtsTokenCount": 8,
+        "totalTokenCount": answer.input_tokens + answer.output_tokens,
+    }
+    candidate = {"content": content, "finishReason": reason, "index": 0}
     return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "served-model"}
 
 
@@ -100,7 +137,7 @@ def serve(script: Script) -> Iterator[Server]:
                 server.times.append(time.monotonic())
             answer = script(number, request)
             time.sleep(answer.delay_s)
-            body: dict[str, Any] = _body(request["path"], answer.text, answer.finish_reason)
+            body: dict[str, Any] = _body(request["path"], answer)
             if answer.status != 200:
                 body = {"error": {"message": answer.error, "code": answer.status, "status": "ERROR", "type": "e"}}
             data = json.dumps(body).encode()

@@ -1,7 +1,8 @@
 """A deterministic engine in memory, and a problem for it: graph logic without compilers and clocks.
 
 A kernel's source says how it behaves: `speed 1.5` (speedup), `fails compile|verify|fresh secrets|benchmark|compare`,
-`crashes engine`; tunables multiply the speed as `factor NAME VALUE F` lines say.
+`crashes engine`, `needs HEADER`, `lacks NAME` (see `_build_error`); tunables multiply the speed as `factor NAME VALUE F`
+lines say.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from ridgeline.tools.engine import (
 )
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.records.finding import Finding
+from ridgeline.tools.records.fix_it import FixIt
 from ridgeline.tools.records.problem import ArgSpec, Description, Device, Signature, Target
 from ridgeline.tools.records.reference_mode import ReferenceMode
 from ridgeline.tools.records.results import (
@@ -141,6 +143,8 @@ class MemoryEngine:
         if "fails compile" in task.candidate.source:
             reason, code = "expected ';' before '}'", ReasonCode.COMPILER_FAILED
             return Build(key=key, status=Status.COMPILE_ERROR, reason_code=code, reason=reason, log="k.cpp:3: error")
+        if error := _build_error(task.candidate.source):
+            return Build(key=key, status=Status.COMPILE_ERROR, reason_code=ReasonCode.COMPILER_FAILED, **error)
         return Build(key=key, status=Status.OK, library_path="/nowhere.so")
 
     def _verify(self, task: VerifyTask) -> Verdict:
@@ -184,6 +188,18 @@ class MemoryEngine:
             notes=("scalar",),
             own_work=OwnWork(share=1.0, how="it links libc.so.6"),
         )
+
+
+def _build_error(source: str) -> dict[str, Any]:
+    """Return what a compiler says of a source: `needs NAME` lacks a header that a fix-it adds, `lacks NAME` one without."""
+    needs = [n for n in re.findall(r"needs (\w+)", source) if f"#include <{n}>" not in source]
+    lacks = [n for n in re.findall(r"lacks (\w+)", source) if f"has {n}" not in source]
+    if not (needs or lacks):
+        return {}
+    line = next(i for i, text in enumerate(source.splitlines(), 1) if f" {[*needs, *lacks][0]}" in text)
+    fix_its = tuple(FixIt(line=1, column=1, end_column=1, text=f"#include <{name}>\n") for name in needs)
+    reason = f"kernel.cpp:{line}:5: error: '{[*needs, *lacks][0]}' was not declared in this scope"
+    return {"reason": reason, "log": reason, "errors": len(needs) + len(lacks), "fix_its": fix_its}
 
 
 def seed_kernel(speed: float, stem: str = "naive") -> tuple[str, str]:

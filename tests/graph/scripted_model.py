@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 from collections.abc import Callable
 from typing import Any
@@ -43,10 +44,18 @@ def distinct_ideas(request: IdeationRequest) -> dict[str, Any]:
     return {"ideas": ideas}
 
 
+def own_structure(*parts: object) -> str:
+    """Return a line of source whose structure is that of these parts alone: 32 operators in an order of their own."""
+    digest = hashlib.sha256(repr(parts).encode()).digest()
+    return "int run = 1" + "".join(f" {'+-*/%&|^'[byte % 8]} 1" for byte in digest) + ";\n"
+
+
 def faster_each_round(request: KernelRequest) -> dict[str, Any]:
     """Return a kernel a tenth faster than its parent, a little better for later variations."""
     speed = (request.parent.speedup if request.parent else 1.0) * 1.1 + 0.01 * request.variation
-    return {"source": f"// {request.idea.title} {request.variation}\n// speed {speed:.4f}\n", "notes": "faster"}
+    structure = own_structure(request.idea.title, request.variation)
+    source = f"// {request.idea.title} {request.variation}\n// speed {speed:.4f}\n{structure}"
+    return {"source": source, "notes": "faster"}
 
 
 class ScriptedModel:

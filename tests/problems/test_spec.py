@@ -6,9 +6,8 @@ from typing import get_args
 
 import pytest
 
+from ridgeline.problems.kernel_files import MODULE_SUFFIX, SOURCE_SUFFIX
 from ridgeline.problems.spec import (
-    MODULE_SUFFIX,
-    SOURCE_SUFFIX,
     InterfaceName,
     ProblemSpec,
     TargetKind,
@@ -263,7 +262,8 @@ def test_a_number_in_scientific_notation_is_a_number(folder: Path) -> None:
     assert load(folder, MINIMAL + "budget: {usd: 1e3}\n").budget.usd == 1000
 
 
-SHIPPED = {
+SEEDLESS = {"attention_causal", "conv2d_bias_silu"}
+SHIPPED = SEEDLESS | {
     "attention_fp16",
     "attention_fp16_d128",
     "conv2d",
@@ -278,10 +278,10 @@ SHIPPED = {
 
 
 @pytest.mark.parametrize("name", sorted(SHIPPED))
-def test_a_shipped_problem_loads_and_has_a_seed_kernel(name: str) -> None:
+def test_a_shipped_problem_loads_and_most_have_a_seed_kernel(name: str) -> None:
     spec = load_problem(shipped_problems()[name])
     assert spec.name == name
-    assert spec.seed_sources("cpu")
+    assert bool(spec.seed_sources("cpu")) is (name not in SEEDLESS)
 
 
 def test_every_shipped_problem_is_tested_here() -> None:

@@ -23,7 +23,12 @@ from tests.runner_starts import runner_starts
 
 HERE = Path(__file__).parent
 ROUNDS, IDEAS, IMPLEMENTATIONS = 2, 2, 2
-PLANNED = {("certify", "BenchmarkTask"): 3, ("certify", "VerifyTask"): 5, ("certify", "CompareTask"): 2}
+PLANNED = {
+    ("certify", "BenchmarkTask"): 3,
+    ("certify", "VerifyTask"): 5,
+    ("certify", "CompareTask"): 2,
+    ("search", "CompareTask"): 2,
+}
 """How often one candidate's runner starts without any kill, where that is more than once: re-timings; verification,
 sanitizers and three other shapes; comparisons of the fastest with two others."""
 TYPE_OF_EXP = {2: "long double", 10: "float"}

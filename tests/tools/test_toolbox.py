@@ -44,6 +44,7 @@ class CountingEngine:
     def __init__(self, local: LocalEngine) -> None:
         self._local = local
         self.asked: list[str] = []
+        self.profiled: ProfileTask | None = None
 
     async def submit(self, task: Task[Any]) -> Any:
         self.asked.append(type(task).__name__)
@@ -54,6 +55,7 @@ class CountingEngine:
         if isinstance(task, BenchmarkTask):
             return Timing(status=Status.OK, median_ms=0.5, reference_ms=1.0, speedup=2.0, speedup_ci95=(1.9, 2.1))
         assert isinstance(task, ProfileTask)
+        self.profiled = task
         return Profile(bound="memory", fraction_of_floor=0.5, achieved_gbps=10.0, achieved_gflops=None)
 
     def _verdict(self, task: VerifyTask) -> Verdict:
@@ -99,7 +101,21 @@ async def test_a_good_kernel_passes_every_step_and_all_is_stored(
     assert results["profile_kernel"]["bound"] == "memory"
     assert [table for table, _ in store.records] == ["builds", "verdicts", "timings", "profiles"]
     assert store.find("timings", results["benchmark_kernel"]["key"]) is not None
-    assert engine.asked == ["CompileTask", "VerifyTask", "BenchmarkTask", "ProfileTask"]
+    assert engine.asked == ["CompileTask", "VerifyTask", "BenchmarkTask", "CompileTask", "ProfileTask"]
+
+
+async def test_profile_has_a_build_of_its_own_and_tells_no_raw_counters(
+    engine: CountingEngine, store: MemoryStore, make_problem: Callable[..., DescribedTarget]
+) -> None:
+    tools = make_toolbox(RememberingEngine(engine, store), make_problem())
+    told = await call(tools, "profile_kernel", candidate_id="good")
+    assert engine.profiled is not None and engine.profiled.profile_build is not None
+    assert "-g1" in engine.profiled.profile_build.flags
+    assert engine.profiled.profile_build.key != engine.profiled.build.key
+    assert "details" not in told and told["bound"] == "memory"
+    engine.asked.clear()
+    assert await call(tools, "profile_kernel", candidate_id="good") == told
+    assert engine.asked == []  # the stored profile needs no build
 
 
 async def test_nothing_is_measured_twice_even_by_another_toolbox(

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ridgeline.tools.build.cache import BuildCache, unfit
+from ridgeline.tools.build.fix_its import count_errors, read_fix_its, without_fix_its
 from ridgeline.tools.build.interfaces import BUILDS, refuse
 from ridgeline.tools.build.messages import explain_limit, explain_log, plain_log, tells_of_cpu_limit, trim_log
 from ridgeline.tools.build.ninja_batch import STATUS_FD, BuildCommand, BuildOutcome, run_batch
@@ -145,7 +146,8 @@ class Compiler:
     def _finish(self, job: _Job, outcome: BuildOutcome, toolchain: str) -> Build:
         """Return the build of a command that has ended; publish its library to the cache."""
         recipe = job.recipe
-        log = trim_log(plain_log(outcome.log, job.folder))
+        messages = plain_log(outcome.log, job.folder)
+        log = trim_log(without_fix_its(messages))
         build = Build(
             key=recipe.key,
             status=Status.OK,
@@ -162,7 +164,14 @@ class Compiler:
             finding = Finding(code=ReasonCode.COMPILER_FAILED, reason=reason)
         else:
             finding = _failure(outcome, log, recipe, self._device.arch)
-        return replace(build, status=finding.status, reason_code=finding.code, reason=finding.reason)
+        return replace(
+            build,
+            status=finding.status,
+            reason_code=finding.code,
+            reason=finding.reason,
+            errors=count_errors(messages),
+            fix_its=read_fix_its(messages, next(iter(recipe.files))),
+        )
 
 
 def _lay_out(recipe: Recipe, batch: Path, name: str) -> _Job:

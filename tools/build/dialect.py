@@ -27,6 +27,10 @@ class Dialect(Protocol):
         """Return what defines the types of these tensors and the device's own."""
         ...
 
+    def stage_clocks(self) -> str:
+        """Return what defines RIDGELINE_STAGE in a profile's build, with the table of times that the library exports."""
+        ...
+
 
 class CpuDialect:
     """g++'s C++."""
@@ -38,7 +42,10 @@ class CpuDialect:
     error_text = ""
 
     def types(self, dtypes: Collection[str]) -> str:
-        return "\n" + resources.files("ridgeline.tools.build").joinpath("native/half.h").read_text(encoding="utf-8")
+        return "\n" + _native("half.h")
+
+    def stage_clocks(self) -> str:
+        return _native("stages.h") + _native("stage_macro.h")
 
 
 class CudaDialect:
@@ -55,6 +62,13 @@ class CudaDialect:
 
     def types(self, dtypes: Collection[str]) -> str:
         return "#include <cuda_runtime.h>\n" + "".join(text for dtype, text in _HALF.items() if dtype in dtypes)
+
+    def stage_clocks(self) -> str:
+        return _native("stages_cuda.h") + _native("stage_macro.h")
+
+
+def _native(name: str) -> str:
+    return resources.files("ridgeline.tools.build").joinpath("native", name).read_text(encoding="utf-8")
 
 
 DIALECTS: dict[DeviceKind, Dialect] = {DeviceKind.CPU: CpuDialect(), DeviceKind.CUDA: CudaDialect()}

@@ -34,6 +34,8 @@ _SANITIZER_FLAGS = (
     "-fno-omit-frame-pointer",
     *(f"-U{name}" for name in _TELL_TALES),
 )
+_PROFILE_FLAGS = ("-g1",)
+"""Line tables alone: GCC makes the same code with them as without."""
 CPU_LINK_FLAGS = ("-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-z,now", "-Wl,--no-undefined", "-Wl,--build-id=none")
 CUDA_FLAGS = ("-std=c++17", "-O3")
 CUDA_LINK_FLAGS = (
@@ -44,6 +46,7 @@ CUDA_LINK_FLAGS = (
 )
 DIAGNOSTIC_FLAGS = (
     "-fdiagnostics-color=never",
+    "-fdiagnostics-parseable-fixits",  # a line for a program, which no log shows: tools/build/fix_its.py
     "-fmax-errors=20",
     "-ftemplate-backtrace-limit=4",
     "-ftemplate-depth=256",
@@ -146,6 +149,11 @@ def architecture_flags(device: Device) -> tuple[str, ...]:
 def sanitizer_flags(kind: DeviceKind) -> tuple[str, ...]:
     """Return the flags of a slower, checked library that stops at the first finding; none where a tool checks."""
     return _SANITIZER_FLAGS if kind.sanitizers is Sanitizers.COMPILED else ()
+
+
+def profile_flags(kind: DeviceKind) -> tuple[str, ...]:
+    """Return the flags by which a profile finds the source lines of a CPU's loops; none on a GPU, whose ncu is not asked."""
+    return _PROFILE_FLAGS if kind is DeviceKind.CPU else ()
 
 
 def link_flags(kind: DeviceKind, *, is_open: bool = False) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from ridgeline.tools.build.dialect import Dialect
+from ridgeline.tools.build.stages import WITHOUT_CLOCKS
 from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.records.problem import ArgSpec, Signature
 from ridgeline.tools.records.vocabulary import ArgKind, Role
@@ -62,8 +63,8 @@ _LARGEST_EXACT_INT = 2**53  # scalars reach the entry point as doubles
 class Header(Protocol):
     """The texts about a problem that a candidate of one interface gets."""
 
-    def text(self, signature: Signature, dialect: Dialect) -> str:
-        """Return `problem.h`, or what stands for it.
+    def text(self, signature: Signature, dialect: Dialect, *, with_clocks: bool = False) -> str:
+        """Return `problem.h`, or what stands for it; `with_clocks` where RIDGELINE_STAGE is to take times.
 
         Raises:
             ProblemError: an argument's type has no C form, or two arguments would share a constant's name.
@@ -78,9 +79,11 @@ class Header(Protocol):
 class CHeader:
     """Constants, `run`'s prototype, and the entry point that calls it."""
 
-    def text(self, signature: Signature, dialect: Dialect) -> str:
-        prototype, entry = _prototype(signature, dialect), _entry(signature, dialect)
-        return _guarded((_c_includes(signature, dialect), *_shapes(signature), prototype, entry))
+    def text(self, signature: Signature, dialect: Dialect, *, with_clocks: bool = False) -> str:
+        stages = dialect.stage_clocks() if with_clocks else WITHOUT_CLOCKS
+        entry = _entry(signature, dialect, with_clocks=with_clocks)
+        included, shapes = _c_includes(signature, dialect), _shapes(signature)
+        return _guarded((included, *shapes, stages, _prototype(signature, dialect), entry))
 
     def entry(self, signature: Signature, dialect: Dialect) -> str:
         return f'extern "C" void run({", ".join(_run_parameters(signature, dialect))})'
@@ -89,8 +92,9 @@ class CHeader:
 class TorchHeader:
     """Constants, and `forward`'s prototype."""
 
-    def text(self, signature: Signature, dialect: Dialect) -> str:
-        return _guarded((_torch_includes(dialect), *_shapes(signature), forward_prototype(signature) + ";\n"))
+    def text(self, signature: Signature, dialect: Dialect, *, with_clocks: bool = False) -> str:
+        prototype = forward_prototype(signature) + ";\n"
+        return _guarded((_torch_includes(dialect), *_shapes(signature), WITHOUT_CLOCKS, prototype))
 
     def entry(self, signature: Signature, dialect: Dialect) -> str:
         return forward_prototype(signature)
@@ -99,7 +103,7 @@ class TorchHeader:
 class ModuleHeader:
     """Comments of Python: the tensors that a `ModelNew` is given and has to hold and return."""
 
-    def text(self, signature: Signature, dialect: Dialect) -> str:
+    def text(self, signature: Signature, dialect: Dialect, *, with_clocks: bool = False) -> str:
         lines = [f"# {MODULE_ENTRY}: the constructor's and forward's arguments are those of the reference's Model"]
         for arg in signature.args:
             name = arg.source or arg.name
@@ -274,7 +278,7 @@ def _prototype(signature: Signature, dialect: Dialect) -> str:
     )
 
 
-def _entry(signature: Signature, dialect: Dialect) -> str:
+def _entry(signature: Signature, dialect: Dialect, *, with_clocks: bool) -> str:
     """Return the definition of `ridgeline_call`, which unpacks the host's arrays into `run`'s arguments."""
     arguments: list[str] = []
     pointers = scalars = 0
@@ -286,10 +290,12 @@ def _entry(signature: Signature, dialect: Dialect) -> str:
             arguments.append(f"static_cast<{_c_type(arg)}*>(pointers[{pointers}])")
             pointers += 1
     listed = ",\n      ".join((*arguments, "workspace", *dialect.stream_arguments))
+    call = f"  run({listed});\n"
+    if with_clocks:
+        call = f"  ridgeline_stages::begin_call(stream);\n{call}  ridgeline_stages::end_call();\n"
     return (
         "// What the host calls: 0, or the number of the CUDA error that `run` left behind.\n"
         'extern "C" __attribute__((visibility("default"))) int ridgeline_call(\n'
         "    [[maybe_unused]] void* const* pointers, [[maybe_unused]] const double* scalars, void* workspace,\n"
-        f"    [[maybe_unused]] void* stream) {{\n  run({listed});\n  return {dialect.call_result};\n}}\n"
-        + dialect.error_text
+        f"    [[maybe_unused]] void* stream) {{\n{call}  return {dialect.call_result};\n}}\n" + dialect.error_text
     )

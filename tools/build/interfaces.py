@@ -16,6 +16,7 @@ from ridgeline.tools.build.dialect import DIALECTS
 from ridgeline.tools.build.flags import diagnostic_flags, link_flags, refused_flags, requested_flags, sanitizer_flags
 from ridgeline.tools.build.header import CHeader, Header, ModuleHeader, TorchHeader
 from ridgeline.tools.build.recipe import HEADER, OUTPUT, Recipe, recipe_key, source_flags
+from ridgeline.tools.build.stages import stage_names
 from ridgeline.tools.build.toolchain import Toolchain, find_toolchain
 from ridgeline.tools.build.torch_paths import TorchPaths, find_torch_paths
 from ridgeline.tools.engine import CompileTask
@@ -65,20 +66,7 @@ class CBuild:
     async def recipe(self, task: CompileTask, toolchain: Toolchain, cache_dir: Path) -> Recipe:
         kind = task.problem.device.kind
         flags = source_flags(task) + link_flags(kind, is_open=task.sanitized and bool(sanitizer_flags(kind)))
-        source = f"kernel.{task.candidate.language}"
-        files = {source: _with_line_end(task.candidate.source), HEADER: _header(task)}
-        arguments = (*flags, *diagnostic_flags(kind), "-I.", "-include", HEADER, source, "-o", OUTPUT)
-        return Recipe(
-            key=recipe_key(task, toolchain, files, flags),
-            entry=_entry(task),
-            flags=flags,
-            files=files,
-            command=(str(toolchain.compiler), *arguments),
-            readable=toolchain.readable,
-            pool="compile",
-            cpu_s=C_CPU_S,
-            memory_bytes=C_MEMORY_BYTES,
-        )
+        return _one_source(task, toolchain, flags, pool="compile", cpu_s=C_CPU_S, memory_bytes=C_MEMORY_BYTES)
 
 
 class TorchBuild:
@@ -90,24 +78,10 @@ class TorchBuild:
     links_late = True
 
     async def recipe(self, task: CompileTask, toolchain: Toolchain, cache_dir: Path) -> Recipe:
-        kind = task.problem.device.kind
-        paths = await find_torch_paths(cache_dir, kind, toolchain.cuda_home)
-        source = f"kernel.{task.candidate.language}"
-        files = {source: _with_line_end(task.candidate.source) + _binding(), HEADER: _header(task)}
+        paths = await find_torch_paths(cache_dir, task.problem.device.kind, toolchain.cuda_home)
         flags = _torch_flags(task, paths)
-        includes = [word for path in paths.include for word in ("-isystem", path)]
-        libraries = [*(f"-L{path}" for path in paths.library_folders), *(f"-l{name}" for name in paths.libraries)]
-        compiled = ("-I.", *includes, "-include", HEADER, source, "-o", OUTPUT)
-        return Recipe(
-            key=recipe_key(task, toolchain, files, (*flags, paths.version)),
-            entry=_entry(task),
-            flags=flags,
-            files=files,
-            command=(str(toolchain.compiler), *flags, *diagnostic_flags(kind), *compiled, *libraries),
-            readable=(*toolchain.readable, *(Path(path) for path in (*paths.include, *paths.library_folders))),
-            pool="torch",
-            cpu_s=TORCH_CPU_S,
-            memory_bytes=TORCH_MEMORY_BYTES,
+        return _one_source(
+            task, toolchain, flags, pool="torch", cpu_s=TORCH_CPU_S, memory_bytes=TORCH_MEMORY_BYTES, torch=paths
         )
 
 
@@ -149,16 +123,18 @@ BUILDS: dict[Interface, InterfaceBuild] = {
 }
 
 
-def problem_header(signature: Signature, kind: DeviceKind, interface: Interface = Interface.C) -> str:
+def problem_header(
+    signature: Signature, kind: DeviceKind, interface: Interface = Interface.C, *, with_clocks: bool = False
+) -> str:
     """Return the text of `problem.h` for one signature on one kind of device.
 
     Interface `torch` gets the same constants and the prototype of `forward` instead of `run`; interface `module`
-    comments for Python.
+    comments for Python. `with_clocks` where RIDGELINE_STAGE is to take times: in a profile's build of interface `c`.
 
     Raises:
         ProblemError: an argument's type has no C form, or two arguments would share a constant's name.
     """
-    return BUILDS[interface].header.text(signature, DIALECTS[kind])
+    return BUILDS[interface].header.text(signature, DIALECTS[kind], with_clocks=with_clocks)
 
 
 def entry_declaration(signature: Signature, kind: DeviceKind, interface: Interface = Interface.C) -> str:
@@ -200,6 +176,37 @@ def architecture_list(arch: str) -> str:
     return f"{digits[:-1]}.{digits[-1]}{number.removeprefix(digits)}"
 
 
+def _one_source(
+    task: CompileTask,
+    toolchain: Toolchain,
+    flags: tuple[str, ...],
+    *,
+    pool: str,
+    cpu_s: int,
+    memory_bytes: int,
+    torch: TorchPaths | None = None,
+) -> Recipe:
+    """Return how a source with the problem's header in front of it is compiled, and with `torch` linked to it."""
+    source = f"kernel.{task.candidate.language}"
+    files = {source: _with_line_end(task.candidate.source) + (_binding() if torch else ""), HEADER: _header(task)}
+    headers = torch.include if torch else ()
+    folders, libraries = (torch.library_folders, torch.libraries) if torch else ((), ())
+    includes = [word for path in headers for word in ("-isystem", path)]
+    linked = [*(f"-L{path}" for path in folders), *(f"-l{name}" for name in libraries)]
+    compiled = ("-I.", *includes, "-include", HEADER, source, "-o", OUTPUT)
+    return Recipe(
+        key=recipe_key(task, toolchain, files, (*flags, torch.version) if torch else flags),
+        entry=_entry(task),
+        flags=flags,
+        files=files,
+        command=(str(toolchain.compiler), *flags, *diagnostic_flags(task.problem.device.kind), *compiled, *linked),
+        readable=(*toolchain.readable, *(Path(path) for path in (*headers, *folders))),
+        pool=pool,
+        cpu_s=cpu_s,
+        memory_bytes=memory_bytes,
+    )
+
+
 def _torch_flags(task: CompileTask, paths: TorchPaths) -> tuple[str, ...]:
     linked = link_flags(task.problem.device.kind, is_open=True)
     own = (flag for flag in source_flags(task) if not flag.startswith("-std="))  # torch's headers need their own
@@ -233,7 +240,10 @@ def _binding() -> str:
 
 
 def _header(task: CompileTask) -> str:
-    return problem_header(task.problem.description.signature, task.problem.device.kind, task.problem.interface)
+    problem = task.problem
+    with_clocks = task.profiled and bool(stage_names(task.candidate.source))
+    signature = problem.description.signature
+    return problem_header(signature, problem.device.kind, problem.interface, with_clocks=with_clocks)
 
 
 def _entry(task: CompileTask) -> str:

@@ -143,6 +143,16 @@ def explain_unloadable(reason: str, entry: str) -> str:
     return _explain_missing("forward", entry) if _UNLOADABLE in reason else reason
 
 
+def error_signature(code: ReasonCode, reason: str) -> str:
+    """Return what two builds that failed for the same reason have in common: the code and the first error.
+
+    Places and numbers are left out, those in names too. A name stays: an edit that mends one says nothing of another.
+    """
+    where = _PLACE.match(reason)
+    error = reason[where.end() :].lstrip("0123456789:) ") if where else reason
+    return f"{code}: {re.sub(r'[0-9]+', '#', ' '.join(error.split()))}"
+
+
 def _is_undeclared_value(log: str, first: str) -> bool:
     """Say whether the first error is of an undeclared value; a function or a type that is missing is another matter."""
     name = _UNDECLARED.search(first)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ridgeline.tools.build.flags import base_flags, requested_flags, sanitizer_flags
+from ridgeline.tools.build.flags import base_flags, profile_flags, requested_flags, sanitizer_flags
 from ridgeline.tools.build.toolchain import Toolchain
 from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.records.evaluation_limit import LONGEST_BUILD_S
@@ -44,7 +44,8 @@ def source_flags(task: CompileTask) -> tuple[str, ...]:
     """Return base and requested flags; the sanitizers' come last, so that no `// flags:` line undoes them."""
     device = task.problem.device
     sanitizers = sanitizer_flags(device.kind) if task.sanitized else ()
-    return base_flags(device) + requested_flags(task.candidate.source) + sanitizers
+    lines = profile_flags(device.kind) if task.profiled else ()
+    return base_flags(device) + requested_flags(task.candidate.source) + sanitizers + lines
 
 
 def recipe_key(task: CompileTask, toolchain: Toolchain, files: dict[str, str], flags: tuple[str, ...]) -> str:

@@ -129,6 +129,10 @@ class Renew(Request[Renewed]):
     replies = (Renewed,)
 
     order: tuple[int, ...] = ()  # in which the sets are written; empty: as they are numbered
+    wanted: tuple[
+        str, ...
+    ] = ()  # kinds of contents that the block has to have; empty: a secret share of the sets has some
+    calls: int = 0  # of the block, among whose sets the wanted kinds are
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,6 +40,7 @@ from ridgeline.tools.machine.devices import measurement_cores
 from ridgeline.tools.machine.python_env import compute_environment, python_path
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.finding import Finding
+from ridgeline.tools.records.module_contract import ModuleContract
 from ridgeline.tools.records.problem import Description, Device, Target
 from ridgeline.tools.records.vocabulary import DeviceKind
 
@@ -74,6 +75,8 @@ class LoadedProblem:
     trials: tuple[str, ...]
     degenerate: Finding | None  # None when a kernel has work to do
     scalars: tuple[float, ...] = ()  # of the trial `scalars`, in the order of the signature
+    reference_module: ModuleContract | None = None  # how a runner makes and calls the reference; None where none can
+    timed_kinds: tuple[str, ...] = ()  # of contents, each of which every measurement of a candidate has to have
 
 
 class _KilledError(NoRoomError):
@@ -194,6 +197,8 @@ class JudgeProcess:
             trials=loaded.trials,
             degenerate=loaded.degenerate,
             scalars=loaded.scalars,
+            reference_module=loaded.reference_module,
+            timed_kinds=loaded.timed_kinds,
         )
 
     def ask(self, request: Request[R], *, timeout_s: float = 600.0) -> R:

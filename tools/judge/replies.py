@@ -18,6 +18,7 @@ from ridgeline.tools.errors import (
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.error_map import ErrorMap
 from ridgeline.tools.records.finding import Finding
+from ridgeline.tools.records.module_contract import ModuleContract
 from ridgeline.tools.records.problem import ArgSpec, Description
 from ridgeline.tools.records.results import Trial
 from ridgeline.tools.records.vocabulary import PrecisionClass
@@ -98,6 +99,8 @@ class Loaded(Record):
     trials: tuple[str, ...]
     degenerate: Finding | None  # None when a kernel has work to do
     scalars: tuple[float, ...] = ()  # of the trial that has other ones, in the order of the signature
+    reference_module: ModuleContract | None = None  # how a runner makes and calls the reference; None where none can
+    timed_kinds: tuple[str, ...] = ()  # of contents that every measurement of a candidate has to have
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,11 +172,14 @@ class Changed(Record):
 class Renewed(Record):
     """Slowdown of new contents: their time / their time before any candidate was there; 0 on a CPU.
 
-    `telling` are the sets whose contents are those of a trial and not nominal: their outputs tell most.
+    `telling` are the sets whose contents are those of a trial and not nominal: their outputs tell most. `kinds` are their
+    contents' names, in the same order, and `parameter_kind` is that of the parameters, "" for ordinary ones.
     """
 
     slowdown: float
     telling: tuple[int, ...] = ()
+    kinds: tuple[str, ...] = ()
+    parameter_kind: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

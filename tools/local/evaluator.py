@@ -20,11 +20,12 @@ from ridgeline.tools.local.problem_session import ProblemSession
 from ridgeline.tools.machine.mapped_code import mapped_code
 from ridgeline.tools.machine.places import default_cache_dir
 from ridgeline.tools.measure.baselines import measure_baselines, measure_next
-from ridgeline.tools.measure.benchmark import TimingSettings, compare_sides, time_candidate
+from ridgeline.tools.measure.benchmark import compare_sides, time_candidate
 from ridgeline.tools.measure.ceilings import ceilings
 from ridgeline.tools.measure.graph_timing import with_graph_time
 from ridgeline.tools.measure.late_outputs import collector_for
-from ridgeline.tools.measure.sides import ReferenceSide, eager_mode
+from ridgeline.tools.measure.sides import eager_mode
+from ridgeline.tools.measure.timing_settings import TimingSettings
 from ridgeline.tools.measure.verify import verify_candidate
 from ridgeline.tools.profile.profiler import profile_candidate
 from ridgeline.tools.profile.sanitizer import examine
@@ -108,13 +109,16 @@ class Evaluator:
     def _time(self, task: BenchmarkTask, session: ProblemSession, deadline: Deadline) -> Timing:
         judge = session.judge
         session.park()
-        # before the candidate's process exists: it could be at work meanwhile, and have more taken off its time
-        floor, request_s = session.floor(task.problem), session.request_s(task.problem, task.candidate, task.build)
+        reference = session.reference(task.problem, eager_mode(task.problem.device.kind, task.verdict.precision_class))
+        floor, request_s = session.floor(task.problem), 0.0
+        if not (reference.is_apart and task.problem.interface.runs_in_python):  # there eager's own blocks say it
+            # before the candidate's process exists: it could be at work meanwhile, and have more taken off its time
+            request_s = session.request_s(task.problem, task.candidate, task.build)
         try:
             with session.runner(task, deadline) as runner:
                 timing = time_candidate(
                     runner,
-                    ReferenceSide(judge, eager_mode(task.problem.device.kind, task.verdict.precision_class)),
+                    reference,
                     judge,
                     settings=TimingSettings.for_purpose(task.purpose),
                     floor=floor,
@@ -187,6 +191,7 @@ class Evaluator:
     def profile(self, task: ProfileTask) -> Profile:
         """Find out what limits a timed candidate."""
         session = self._session(task.problem)
+        clocked = task.profile_build
         return profile_candidate(
             device=task.problem.device,
             description=session.judge.problem.description,
@@ -196,6 +201,9 @@ class Evaluator:
             sandbox=self._sandbox,
             build_log=task.build.log,
             runner=self._device.alone(task.problem, task.build, self._cache_dir),
+            source=task.candidate.source,
+            profile_build=clocked,
+            clocked=self._device.alone(task.problem, clocked, self._cache_dir) if clocked else None,
         )
 
     def close(self) -> None:

@@ -33,7 +33,10 @@ class MeasuredDevice(Protocol):
         ...
 
     def alone(self, problem: DescribedTarget, build: Build, cache_dir: Path) -> Confined | None:
-        """Return how a candidate is confined when it runs alone under a profiler; None where none can watch it."""
+        """Return how a candidate is confined when it runs alone, under a profiler or with clocks of its own.
+
+        None for a Python runner, which has no mode without a judge.
+        """
         ...
 
     def close(self) -> None:
@@ -53,7 +56,7 @@ class MeasuredCpu:
         return GpuState()
 
     def alone(self, problem: DescribedTarget, build: Build, cache_dir: Path) -> Confined | None:
-        return None
+        return _native_host(problem, build, cache_dir)
 
     def close(self) -> None:
         """Let go of nothing."""
@@ -78,13 +81,16 @@ class MeasuredGpu:
         return self._monitor.sample()
 
     def alone(self, problem: DescribedTarget, build: Build, cache_dir: Path) -> Confined | None:
-        """Return how the native host is confined; None for a Python runner, which has no mode without a judge."""
-        if problem.interface.runs_in_python or not build.library_path:
-            return None
-        return runner_plan(problem, build, cache_dir).confined
+        return _native_host(problem, build, cache_dir)
 
     def close(self) -> None:
         self._monitor.close()
+
+
+def _native_host(problem: DescribedTarget, build: Build, cache_dir: Path) -> Confined | None:
+    if problem.interface.runs_in_python or not build.library_path:
+        return None
+    return runner_plan(problem, build, cache_dir).confined
 
 
 def measured(device: Device) -> MeasuredDevice:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -9,19 +11,25 @@ from typing import TypeVar
 
 from ridgeline.tools.engine import BenchmarkTask, VerifyTask
 from ridgeline.tools.errors import EngineError
-from ridgeline.tools.judge.messages import Wipe
+from ridgeline.tools.judge.messages import Renew, Wipe
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.measure.ceilings import ceilings
 from ridgeline.tools.measure.floor import floor_for
 from ridgeline.tools.measure.request_cost import empty_plan, usual_request_s
+from ridgeline.tools.measure.sides import Reference, ReferenceRunner, ReferenceSide
+from ridgeline.tools.measure.timed_device import TIMED_DEVICES
 from ridgeline.tools.records.problem import DescribedTarget, Target
+from ridgeline.tools.records.reference_mode import ReferenceMode
 from ridgeline.tools.records.results import Build, Comparison, FailedComparison, Floor, Timing, Verdict
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.runner.deadline import Deadline
-from ridgeline.tools.runner.plan import runner_plan
+from ridgeline.tools.runner.failures import RunnerFailure
+from ridgeline.tools.runner.plan import reference_plan, runner_plan
 from ridgeline.tools.runner.pool import RunnerPool
 from ridgeline.tools.runner.process import RunnerProcess
 from ridgeline.tools.sandbox.sandbox import Sandbox
+
+logger = logging.getLogger(__name__)
 
 M = TypeVar("M", bound=Verdict | Timing | Comparison | FailedComparison)
 
@@ -41,6 +49,8 @@ class ProblemSession:
         self._request_s: float | None = None
         self._pool = RunnerPool(cache_dir)
         self._judge: JudgeProcess | None = None
+        self._apart: RunnerProcess | None = None  # holds the reference
+        self._has_tried_apart = False
 
     @property
     def judge(self) -> JudgeProcess:
@@ -65,6 +75,9 @@ class ProblemSession:
     def close(self) -> None:
         """End the judge, and the runners that wait with its memory."""
         self._pool.close()
+        if self._apart is not None:
+            self._apart.close()
+        self._apart, self._has_tried_apart = None, False
         if self._judge is not None:
             self._judge.close()
             self._judge = None
@@ -90,6 +103,34 @@ class ProblemSession:
         if then_next:
             self.start_ahead(task)  # nothing is timed meanwhile
         return runner
+
+    def reference(self, problem: DescribedTarget, mode: ReferenceMode) -> Reference:
+        """Return the reference as a side: on a CPU in a runner of its own, where a runner can make it.
+
+        Raises:
+            EngineError: the sandbox could not be set up.
+        """
+        if not self._has_tried_apart:
+            self._has_tried_apart = True
+            self._apart = self._started_apart(problem)
+        return ReferenceSide(self.judge, mode) if self._apart is None else ReferenceRunner(self._apart)
+
+    def _started_apart(self, problem: DescribedTarget) -> RunnerProcess | None:
+        """Return a runner that holds the reference, stopped; None where it is timed in the judge."""
+        module = self.judge.problem.reference_module
+        if module is None or not TIMED_DEVICES[problem.device.kind].times_reference_apart:
+            return None
+        self.judge.ask(Renew())  # it may refuse the zeros that sets begin with
+        with contextlib.ExitStack() as stack:
+            try:
+                plan = reference_plan(problem, module, self._cache_dir)
+                runner = stack.enter_context(RunnerProcess(self._find_sandbox(), plan, self.judge.problem))
+                runner.loop((0,))
+            except RunnerFailure as failure:
+                logger.warning("the reference does not run in a runner, so the judge times it: %s", failure)
+                return None
+            stack.pop_all()
+            return runner
 
     def start_ahead(self, task: VerifyTask | BenchmarkTask) -> None:
         """Start the runner of the candidate after the task's."""

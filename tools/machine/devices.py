@@ -9,6 +9,7 @@ import hashlib
 import logging
 import os
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 from ridgeline.tools.errors import DeviceError
@@ -20,6 +21,15 @@ logger = logging.getLogger(__name__)
 
 UNLIMITED = 1 << 60
 """cgroup v1 writes 2**63 rounded to a page where version 2 writes "max"."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpuCache:
+    """One cache of data, and the cores that share it."""
+
+    level: int
+    size_bytes: int
+    cores: frozenset[int]
 
 
 X86_64 = ("x86_64", "amd64", "AMD64")
@@ -68,7 +78,7 @@ def _cpu() -> Device:
     machine = os.uname().machine
     if machine not in X86_64:  # the compiler's flags, the ceilings probe and the sandbox's filter are written for it
         raise DeviceError(f"device cpu: this processor is {machine}; kernels are built and measured on x86-64 only")
-    facts = _cpuinfo(Path("/proc/cpuinfo").read_text())
+    facts = cpu_description()
     name = facts.get("model name") or facts.get("Processor") or os.uname().machine
     flags = facts.get("flags") or facts.get("Features") or ""
     model = "-".join(facts[k] for k in ("cpu family", "model", "stepping") if k in facts)
@@ -85,6 +95,11 @@ def _cpu() -> Device:
     )
 
 
+def cpu_description() -> dict[str, str]:
+    """Return what /proc/cpuinfo says of the first processor, by its own names."""
+    return _cpuinfo(Path("/proc/cpuinfo").read_text())
+
+
 def _cpuinfo(text: str) -> dict[str, str]:
     """Return the first processor's facts of /proc/cpuinfo."""
     first = text.split("\n\n", 1)[0]
@@ -94,16 +109,28 @@ def _cpuinfo(text: str) -> dict[str, str]:
 
 def _last_level_cache_bytes(root: Path) -> int:
     """Return the size of the highest-level data cache, summed over its distinct instances among our cores."""
-    instances: dict[tuple[int, str], int] = {}
-    for core in measurement_cores():
-        for index in (root / f"cpu{core}" / "cache").glob("index*"):
-            level, kind, size, shared = (_line(index / n) for n in ("level", "type", "size", "shared_cpu_list"))
-            if level and size and kind != "Instruction":
-                instances[int(level), shared or str(core)] = _parse_size(size)
+    instances = {cache for core in measurement_cores() for cache in cache_instances(root, core)}
     if not instances:
         return 32 << 20  # a container may hide /sys; 32 MiB only decides how many sets rotate
-    top = max(level for level, _ in instances)
-    return sum(size for (level, _), size in instances.items() if level == top)
+    top = max(cache.level for cache in instances)
+    return sum(cache.size_bytes for cache in instances if cache.level == top)
+
+
+def cache_instances(root: Path, core: int) -> tuple[CpuCache, ...]:
+    """Return the caches that hold a core's data, as /sys describes them; none in a container that hides it."""
+    found = []
+    for index in (root / f"cpu{core}" / "cache").glob("index*"):
+        level, kind, size, shared = (_line(index / n) for n in ("level", "type", "size", "shared_cpu_list"))
+        if level and size and kind != "Instruction":
+            cores = _cores(shared) or frozenset({core})
+            found.append(CpuCache(level=int(level), size_bytes=_parse_size(size), cores=cores))
+    return tuple(found)
+
+
+def _cores(listed: str) -> frozenset[int]:
+    """Return the cores of a list such as "0-3,8"."""
+    ranges = (part.partition("-") for part in listed.split(",") if part)
+    return frozenset(core for first, _, last in ranges for core in range(int(first), int(last or first) + 1))
 
 
 def _parse_size(text: str) -> int:

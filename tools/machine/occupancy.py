@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 WARP = 32
 LARGEST_BLOCK = 1024
-_REGISTERS = 64 << 10  # of one multiprocessor, and the allocation unit of a warp, since compute capability 5.0
+REGISTERS = 64 << 10  # of one multiprocessor, and the allocation unit of a warp, since compute capability 5.0
 _REGISTER_UNIT = 256
+REGISTERS_A_THREAD = 255
 _RESERVED_SHARED = 1024  # the system's own, in each block, since 8.0
 LEAST_SHARED_BYTES = 48 << 10  # every architecture gives a block as much, and no more of it is static
 
@@ -93,7 +94,7 @@ def occupancy(limits: Multiprocessor, *, threads: int, registers: int, shared_by
 def register_warps(limits: Multiprocessor, registers: int) -> int:
     """Return how many warps a multiprocessor's registers allow, whatever the block; a multiple of its 4 schedulers."""
     of_a_warp = -(-max(registers, 1) * WARP // _REGISTER_UNIT) * _REGISTER_UNIT
-    return min(_REGISTERS // of_a_warp // 4 * 4, limits.warps)
+    return min(REGISTERS // of_a_warp // 4 * 4, limits.warps)
 
 
 def _shared_blocks(limits: Multiprocessor, shared_bytes: int) -> int:

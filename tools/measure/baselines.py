@@ -26,11 +26,12 @@ from ridgeline.tools.judge.messages import PrepareMode
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.machine.kept_records import read_kept
 from ridgeline.tools.machine.places import is_older, replace_json
-from ridgeline.tools.measure.benchmark import TimingSettings, time_alone, time_relative
+from ridgeline.tools.measure.benchmark import time_alone, time_relative
 from ridgeline.tools.measure.ceilings import ceilings
 from ridgeline.tools.measure.floor import floor_for
 from ridgeline.tools.measure.sides import ReferenceSide
 from ridgeline.tools.measure.statistics import StoppingRule, percentile
+from ridgeline.tools.measure.timing_settings import TimingSettings
 from ridgeline.tools.records.keys import JUDGE_VERSION
 from ridgeline.tools.records.problem import DescribedTarget, Description, Device
 from ridgeline.tools.records.reference_mode import (

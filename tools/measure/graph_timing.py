@@ -14,7 +14,7 @@ from ridgeline.tools.measure.timed_device import TIMED_DEVICES
 from ridgeline.tools.records.results import Timing
 from ridgeline.tools.records.vocabulary import Label, ReasonCode
 from ridgeline.tools.runner.failures import RunnerFailure
-from ridgeline.tools.runner.wire import LoopTime
+from ridgeline.tools.runner.loop_time import LoopTime
 
 logger = logging.getLogger(__name__)
 

@@ -1,7 +1,12 @@
 """The two sides of a measurement, as the parent process sees them (no torch here).
 
-The judge owns their memory: sets of inputs and outputs at different addresses. The candidate's runner and the reference
-in the judge loop over the same sets, so that neither finds its data in the cache.
+The judge owns their memory: sets of inputs and outputs at different addresses. Both sides loop over the same sets, so that
+neither finds its data in the cache.
+
+On a CPU the reference is called in a runner of its own, by the program that calls a candidate. What a request costs,
+how threads wake up after a stop, which pages and caches a process finds cold: all of it is alike then. In the judge,
+which has just written the sets, eager PyTorch was up to a tenth faster than the same operations in a runner. On a GPU,
+and where a runner cannot make the reference, it is called in the judge.
 """
 
 from __future__ import annotations
@@ -10,15 +15,18 @@ import time
 from collections.abc import Sequence
 from typing import Protocol
 
+from ridgeline.tools.errors import JudgeCrashed
 from ridgeline.tools.judge.messages import Loop
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.records.reference_mode import MODES_ON, ReferenceMode
 from ridgeline.tools.records.vocabulary import DeviceKind, PrecisionClass
-from ridgeline.tools.runner.wire import LoopTime
+from ridgeline.tools.runner.failures import RunnerFailure
+from ridgeline.tools.runner.loop_time import LoopTime
+from ridgeline.tools.runner.process import RunnerProcess
 
 
 class Side(Protocol):
-    """One of the two processes that alternate: a candidate's RunnerProcess, or the judge as a ReferenceSide."""
+    """One of the two processes that alternate: a candidate's RunnerProcess, or the reference's."""
 
     @property
     def pid(self) -> int:
@@ -32,8 +40,12 @@ class Side(Protocol):
         """
         ...
 
-    def calls_to_come(self) -> int | None:
-        """Return how many calls of the running loop have not begun; None where that cannot be told."""
+    def calls_begun(self) -> int:
+        """Return how many calls of the running loop have begun, 0 where that cannot be told."""
+        ...
+
+    def glimpse(self, set_index: int, share: float) -> bytes:
+        """Return the part at a share, 0 to 1, of what lies in a set's outputs now, b"" where that cannot be told."""
         ...
 
     def stop(self) -> None:
@@ -44,9 +56,65 @@ class Side(Protocol):
         """Let a stopped process go on."""
         ...
 
+    def rest(self) -> None:
+        """Let threads that were stopped while they spun go to sleep; the process is stopped before and after."""
+        ...
+
+
+class Reference(Side, Protocol):
+    """The reference as a side: trusted."""
+
+    is_apart: bool  # in a runner of its own, whose requests cost what a candidate's in Python cost
+
+
+class ReferenceRunner:
+    """The reference, looping in eager mode in a runner of its own, which is stopped unless it loops."""
+
+    is_apart = True
+
+    def __init__(self, runner: RunnerProcess) -> None:
+        self._runner = runner
+
+    @property
+    def pid(self) -> int:
+        """Return the runner's process id."""
+        return self._runner.pid
+
+    def loop(self, sets: Sequence[int]) -> LoopTime:
+        """Time a call of the reference on each set.
+
+        Raises:
+            JudgeCrashed: its process ended, which no candidate can cause.
+        """
+        try:
+            took = self._runner.loop(sets)
+            self._runner.rest()
+        except RunnerFailure as failure:
+            raise JudgeCrashed(f"the reference's own runner failed: {failure}") from failure
+        return took
+
+    def calls_begun(self) -> int:
+        """Return 0: nobody asks."""
+        return 0
+
+    def glimpse(self, set_index: int, share: float) -> bytes:
+        """Return b"": the reference is trusted."""
+        return b""
+
+    def stop(self) -> None:
+        """Do nothing: it is stopped."""
+
+    def cont(self) -> None:
+        """Do nothing: it goes on when it is to loop."""
+
+    def rest(self) -> None:
+        """Do nothing: it has rested after its loop."""
+
 
 class ReferenceSide:
     """The reference, looping in the judge in one mode."""
+
+    is_apart = False
 
     def __init__(self, judge: JudgeProcess, mode: ReferenceMode = ReferenceMode.EAGER) -> None:
         self._judge = judge
@@ -64,9 +132,13 @@ class ReferenceSide:
         reply = self._judge.ask(Loop(mode=self.mode, sets=tuple(sets)))
         return LoopTime(parent_s=time.perf_counter() - start, own_s=reply.own_s)
 
-    def calls_to_come(self) -> int | None:
-        """Return None: the judge is told all sets at once."""
-        return None
+    def calls_begun(self) -> int:
+        """Return 0: the judge is told all sets at once."""
+        return 0
+
+    def glimpse(self, set_index: int, share: float) -> bytes:
+        """Return b"": the reference is trusted."""
+        return b""
 
     def stop(self) -> None:
         """Stop the judge; the next request to it lets it go on by itself."""
@@ -75,6 +147,9 @@ class ReferenceSide:
     def cont(self) -> None:
         """Let the judge go on."""
         self._judge.cont()
+
+    def rest(self) -> None:
+        """Do nothing: the judge is not stopped while its threads spin."""
 
 
 def eager_mode(kind: DeviceKind, measured: PrecisionClass | None) -> ReferenceMode:

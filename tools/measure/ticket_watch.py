@@ -1,41 +1,62 @@
 """How the tickets of a running block are taken: one when its call is made, by a program that leaves its loop as it is.
 
-The parent looks at the pipe as often as it can. Between two looks an honest loop takes no more tickets than calls fit in
-there, however busy the machine is: a look that comes late leaves room for more.
+Whoever has taken a ticket has returned from the call of the ticket before it, so that call's outputs lie there and stay
+as they are. Somebody who took tickets ahead has outputs yet to make, which then change. That holds however late a look
+comes and however long a process waits for a core: no look can blame an honest loop.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from threading import Event
 
-AT_ONCE = 4
-"""Tickets beyond those whose calls fit between two looks."""
-SHORTEST_CALL = 0.02
-"""Time of a block's shortest call, as part of the fastest block's mean."""
-LEAST_TICKET_S = 2e-7
-"""Time that taking a ticket takes alone: a system call."""
+from ridgeline.tools.measure.sides import Side
+
+LOOKS = 32
+"""Looks at a block, in the mean, where it takes as long as usual. In between the parent sleeps: one that spins takes a core
+from the candidate, which could tell by that what kind of block it is in."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Glimpse:
+    """Part of an output of a call that had returned."""
+
+    set_index: int
+    share: float  # where in the output it lies
+    seen: bytes
+
+
+@dataclass(slots=True, kw_only=True)
 class TicketWatch:
     """Looks at one block. One thread looks, another says when the block has ended."""
 
-    def __init__(self, calls_to_come: Callable[[], int | None], *, call_s: float) -> None:
-        """Watch a block that begins now, whose calls usually take `call_s` seconds or more."""
-        self._calls_to_come = calls_to_come
-        self._least_s = max(SHORTEST_CALL * call_s, LEAST_TICKET_S)
-        self._looked_s = time.perf_counter()
-        self._left = 0
-        self.has_ended = False
-        self.found_many_taken = False
+    side: Side
+    sets: Sequence[int]  # of the block's calls
+    block_s: float  # how long it usually takes
+    ended: Event = field(default_factory=Event)
+    rng: random.Random = field(default_factory=random.SystemRandom)
+    _glimpses: list[_Glimpse] = field(default_factory=list)
 
     def look(self) -> int:
-        """Return how many calls are to come, 0 where that cannot be told."""
-        before_s = time.perf_counter()
-        left = self._calls_to_come()
-        if left is None:
-            return 0
-        fit = (time.perf_counter() - self._looked_s) / self._least_s
-        self.found_many_taken |= self._left - left > AT_ONCE + fit
-        self._left, self._looked_s = left, before_s
-        return left
+        """Return how many calls have begun, and keep a part of what lies in outputs of calls that have returned."""
+        begun = self.side.calls_begun()
+        if begun > 1:
+            before_last = begun - 2
+            for call in {before_last, self.rng.randint(0, before_last)}:
+                share = self.rng.random()
+                seen = self.side.glimpse(self.sets[call], share)
+                self._glimpses.append(_Glimpse(self.sets[call], share, seen))
+        return begun
+
+    def pause(self) -> bool:
+        """Sleep until it is time for another look, and return whether the block goes on."""
+        return not self.ended.wait(self.rng.uniform(0.5, 1.5) * self.block_s / LOOKS)
+
+    def changed_since(self) -> int | None:
+        """Return a set whose output was made after its call should have returned, None for none; the block has ended."""
+        for each in self._glimpses:
+            if self.side.glimpse(each.set_index, each.share) != each.seen:
+                return each.set_index
+        return None

@@ -28,6 +28,7 @@ class TimedDevice:
     empty_blocks: EmptyBlocks
     has_own_clock: bool  # a runner's own clock is the device's, and so a witness of the parent's
     changes_within_blocks: bool  # the judge can write contents while a candidate works: see unsettled.py
+    times_reference_apart: bool  # eager PyTorch runs in a runner of its own, as a candidate does: see sides.py
     has_graphs: bool  # a kernel's calls can be recorded and replayed without their launches
 
 
@@ -42,6 +43,7 @@ TIMED_DEVICES: dict[DeviceKind, TimedDevice] = {
         ),
         has_own_clock=False,
         changes_within_blocks=True,
+        times_reference_apart=True,
         has_graphs=False,
     ),
     DeviceKind.CUDA: TimedDevice(
@@ -57,6 +59,7 @@ TIMED_DEVICES: dict[DeviceKind, TimedDevice] = {
         ),
         has_own_clock=True,
         changes_within_blocks=False,
+        times_reference_apart=False,
         has_graphs=True,
     ),
 }

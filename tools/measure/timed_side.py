@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Protocol
 
 from ridgeline.tools.judge.messages import Idle, Renew
@@ -19,12 +20,15 @@ from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.machine.gpu_state import GpuState
 from ridgeline.tools.machine.process_use import page_faults, waited_s
 from ridgeline.tools.measure.block_plan import BlockPlan
+from ridgeline.tools.measure.coverage import Coverage
 from ridgeline.tools.measure.sides import Side
 from ridgeline.tools.measure.statistics import percentile
-from ridgeline.tools.runner.wire import LoopTime
+from ridgeline.tools.runner.loop_time import LoopTime
 
 BUSY_SHARE = 0.05
 """Part of the reference's blocks for which its threads wait for a core, above which the machine is called busy."""
+WAKING_S = 5e-4
+"""What the threads of a process that goes on after a stop wait for their cores in a block; it does not count."""
 _FEW_CALLS = 3
 
 
@@ -78,19 +82,25 @@ class TimedSide:
     contender: int | None = None  # which one, where two candidates take turns
     collect: Collect | None = None
     request_s: float = 0.0  # the cost of a request, whatever it asks for: see request_cost.py
+    trusted: TimedSide | None = None  # whose requests cost as much as this side's, and whose own clock is believed
     threads: int = 0  # after the warm-up
     usual_call_s: float = 0.0  # after the warm-up
     blocks: list[Block] = field(default_factory=list)
     singles: list[Block] = field(default_factory=list)  # blocks of one call, which do not count: see `expect_even`
     slowdowns: list[float] = field(default_factory=list)  # before each block: see `renew`; 0 on a CPU
     waits_s: list[float] = field(default_factory=list)  # of the judge for a GPU, beside blocks that count; 0 on a CPU
-    telling: tuple[int, ...] = ()  # sets whose contents are a trial's since the last renewal
+    extras: list[Block] = field(default_factory=list)  # blocks of wanted contents, which do not count: see coverage.py
+    coverage: Coverage = field(default_factory=Coverage)
+    telling: dict[int, str] = field(default_factory=dict)  # sets whose contents are a trial's since the last renewal
+    parameter_kind: str = ""  # that of the parameters since then
     observe: Callable[[], GpuState] = GpuState  # a GPU's state now; unknown on a CPU
 
     def warm_up(self, warm_up: WarmUp) -> None:
         """Run the side until it is warm and has touched every set, and note how long a call takes."""
         n_sets = self.judge.problem.n_sets
-        spent = last = self.side.loop((0,)).parent_s
+        first = self.side.loop((0,))
+        # a Python runner makes room for results before its own clock starts
+        spent = last = min(first.parent_s, first.own_s)
         done, chunk = 1, 1
         while not self._is_warm(warm_up, done, spent, n_sets):
             chunk = max(1, min(n_sets, math.ceil(0.05 / max(last / chunk, 1e-7))))
@@ -105,7 +115,7 @@ class TimedSide:
             return True
         return done >= max(warm_up.calls, n_sets) and spent >= warm_up.seconds
 
-    def renew(self, order: tuple[int, ...] = ()) -> float:
+    def renew(self, order: tuple[int, ...] = (), *, wanted: tuple[str, ...] = (), calls: int = 0) -> float:
         """Give every set new contents, poison every output, and return a GPU's slowdown meanwhile: see Judge.renew.
 
         All sets are renewed before every block: sets that kept their contents for a later block could be worked off in
@@ -113,27 +123,33 @@ class TimedSide:
         preceded by a renewal too: writing a gigabyte leaves the caches full of lines that have yet to reach memory, and
         both sides shall meet the caches alike.
         """
-        renewed = self.judge.ask(Renew(order=order))
-        self.telling = renewed.telling
+        renewed = self.judge.ask(Renew(order=order, wanted=wanted, calls=calls))
+        self.telling = dict(zip(renewed.telling, renewed.kinds, strict=True))
+        self.parameter_kind = renewed.parameter_kind
         return renewed.slowdown
 
-    def prepare_block(self, plan: BlockPlan, *, is_single: bool = False) -> None:
-        """Renew all contents; before a block of the reference, wait for the device too: nobody else may be at work."""
-        self.slowdowns.append(self.renew(plan.order))
-        if not self.is_tracked:
-            self._wait_for_device(is_single=is_single)
+    def prepare_block(self, plan: BlockPlan, *, is_single: bool = False, wanted: tuple[str, ...] = ()) -> None:
+        """Renew all contents; before a block of the reference, wait for the device too: nobody else may be at work.
 
-    def _wait_for_device(self, *, is_single: bool) -> None:
+        `wanted` are kinds of contents that the block's calls are to have; how long it takes to write them says nothing.
+        """
+        slowdown = self.renew(plan.order, wanted=wanted, calls=plan.calls)
+        if not wanted:
+            self.slowdowns.append(slowdown)
+        if not self.is_tracked:
+            self._wait_for_device(counts=not is_single)
+
+    def _wait_for_device(self, *, counts: bool) -> None:
         """Note how long the judge waits for the device, for a block that counts.
 
         Blocks of one call, in which work left behind gains nothing, would leave room in the median for others in which it
         does.
         """
         seconds = self.judge.ask(Idle()).seconds
-        if not is_single:
+        if counts:
             self.waits_s.append(seconds)
 
-    def run_block(self, plan: BlockPlan, *, is_single: bool = False) -> None:
+    def run_block(self, plan: BlockPlan, *, is_single: bool = False, is_extra: bool = False) -> None:
         """Time one block; it begins with the coldest set, the one that the renewal wrote first.
 
         After a candidate's block the judge waits for the device at once: observing a GPU takes 1 ms, in which work that was
@@ -143,7 +159,7 @@ class TimedSide:
         took = self.side.loop(plan.sets)
         faults, waited = page_faults(self.side.pid) - faults, waited_s(self.side.pid) - waited
         if self.is_tracked:
-            self._wait_for_device(is_single=is_single)
+            self._wait_for_device(counts=not is_single and not is_extra)
         block = Block(
             calls=plan.calls,
             took=took,
@@ -151,7 +167,7 @@ class TimedSide:
             gpu=self.observe(),
             waited_s=waited,
         )
-        (self.singles if is_single else self.blocks).append(block)
+        (self.singles if is_single else self.extras if is_extra else self.blocks).append(block)
 
     def latency_s(self) -> float:
         """Return the 90th percentile of a request's time beyond the side's own clock: waking up, waiting for a core."""
@@ -162,18 +178,34 @@ class TimedSide:
 
         The reference has no more threads than there are cores, so nobody else makes them wait.
         """
-        return sum(b.waited_s for b in self.blocks) > BUSY_SHARE * sum(b.took.parent_s for b in self.blocks)
+        waited_s = sum(max(0.0, b.waited_s - WAKING_S) for b in self.blocks)
+        return waited_s > BUSY_SHARE * sum(b.took.parent_s for b in self.blocks)
 
     def per_call_s(self) -> list[float]:
         """Return every block's seconds per call.
 
-        Candidate: max(parent's clock - request's cost, own clock). Reference: own clock. Errors favour the reference:
+        A runner's: max(parent's clock - request's cost, own clock). The judge's: own clock. Errors favour the reference:
         a candidate has no say in the cost that is taken off, and its own clock can only make it slower.
         """
-        return [self.call_s(b) for b in self.blocks]
+        request_s = self.usual_request_s()
+        return [self.call_s(block, request_s) for block in self.blocks]
 
-    def call_s(self, block: Block) -> float:
-        """Return one block's seconds per call."""
-        if not self.is_tracked:
+    def call_s(self, block: Block, request_s: float | None = None) -> float:
+        """Return one block's seconds per call; `request_s` is `usual_request_s()`, where the caller has it."""
+        if not self.is_tracked and self.trusted is None:
             return block.own_s
-        return max(block.parent_s - self.request_s / block.calls, block.own_s)
+        return self.waited_for_s(block, request_s)
+
+    def waited_for_s(self, block: Block, request_s: float | None = None) -> float:
+        """Return one block's seconds per call by the parent's clock, the judge's blocks too: a busy machine's waits count."""
+        request_s = self.usual_request_s() if request_s is None else request_s
+        return max(block.parent_s - request_s / block.calls, block.own_s)
+
+    def usual_request_s(self) -> float:
+        """Return the cost of a request: of this measurement's own blocks, where a trusted side's requests cost as much.
+
+        Those blocks leave the caches as the candidate's do. A request for nothing finds its own code still there.
+        """
+        if self.trusted is None or not self.trusted.blocks:
+            return self.request_s
+        return median(b.took.parent_s - b.took.own_s for b in self.trusted.blocks)

@@ -2,8 +2,9 @@
 
 Nothing changes within any other block. So a candidate could make something of the parameters once a block, or work later
 calls off in the first one: both are right as long as nothing changes. Here the judge writes other parameters, and other
-inputs for the last call, while earlier calls run. Where the last call's ticket still lies in the pipe afterwards, its
-output has to be of the new contents, however busy the machine is: one that is not is proof.
+inputs for one of the calls to come, while earlier calls run. Where that call's ticket still lies in the pipe afterwards,
+its output has to be of the new contents, however busy the machine is: one that is not is proof. Which call it is nobody
+can know: a candidate that can tell the last one could be right there alone.
 
 How the tickets are taken is watched meanwhile (ticket_watch.py): a candidate that takes many at once would leave no call
 to come when contents change.
@@ -14,6 +15,7 @@ Such blocks do not count as time.
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -23,18 +25,24 @@ from ridgeline.tools.measure.distrust import Distrusted
 from ridgeline.tools.measure.ticket_watch import TicketWatch
 from ridgeline.tools.measure.timed_device import TIMED_DEVICES
 from ridgeline.tools.measure.timed_side import TimedSide
+from ridgeline.tools.records.results import Trial
 from ridgeline.tools.records.vocabulary import ReasonCode
 
 UNSETTLED = 3
 """Blocks whose contents change in time, in a measurement."""
 UNSETTLED_TRIES = 4
 """Blocks for each of them at most: short ones are over before the judge gets a core."""
-LEAST_UNSETTLED_CALLS = 4
+LEAST_UNSETTLED_CALLS = 2
 LONGEST_UNSETTLED_S = 2.0
+_FEW_CALLS = 4
+"""In a block of fewer calls the change comes after the first one, which then makes what it makes for a while."""
+_PART_OF_FIRST = (0.25, 0.75)
+"""Range of that while, as part of a call."""
 _CALLS_BEFORE = 1 / 8
-"""Part of the calls, in the mean, two at least, that begin before the change: what the first one makes is made by then."""
-TAKEN_AT_ONCE_BLOCKS = 2
-"""Blocks in which many tickets were taken at once that tell."""
+"""Part of the calls, in the mean, two at least of many, that begin before the change: what the first one makes is made by
+then."""
+_LAST_ONES = 1 / 3
+"""Share of the blocks in which the last call is chosen: its ticket is the one that most often still lies there."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,71 +53,111 @@ class Unsettled:
     planner: BlockPlanner
     tries: int = 0
     seen: int = 0  # that changed in time
-    taken_at_once: int = 0  # whose tickets were
     rng: random.Random = field(default_factory=random.SystemRandom)
 
     @property
-    def calls(self) -> int:
-        """Return the calls of such a block; 0 where there is none."""
+    def most_calls(self) -> int:
+        """Return the most calls of such a block; 0 where there is none."""
         least = max(LEAST_UNSETTLED_CALLS, self.planner.most_calls)
         has_room = least < self.planner.n_sets and least * self.timed.usual_call_s <= LONGEST_UNSETTLED_S
         return least if TIMED_DEVICES[self.timed.judge.device_kind].changes_within_blocks and has_room else 0
 
     def is_open(self, wanted: int) -> bool:
         """Say whether there are to be more blocks until so many have changed in time."""
-        return self.seen < wanted and self.tries < UNSETTLED_TRIES * wanted and self.calls > 0
+        return self.seen < wanted and self.tries < UNSETTLED_TRIES * wanted and self.most_calls > 0
 
     def plan(self) -> BlockPlan:
-        """Draw a block."""
-        return self.planner.draw(self.calls)
+        """Draw a block of as many calls as any: their number would tell a candidate what kind of block it is in."""
+        return self.planner.draw(max(LEAST_UNSETTLED_CALLS, self.planner.count()))
 
     def look(self, plan: BlockPlan) -> None:
-        """Run a block that was renewed, change its contents meanwhile and grade the last call's output.
+        """Run a block that was renewed, change its contents meanwhile and grade the output of the call that is to see it.
 
         Raises:
-            Distrusted: the output is not of the contents that lay there when its call began.
+            Distrusted: the output is not of the contents that lay there when its call began, or calls came late.
         """
         self.tries += 1
-        timed, last = self.timed, plan.sets[-1]
-        timed.judge.ask(Supersede(set_index=last, like=plan.unasked[0], draws_only=True))
-        watch = TicketWatch(timed.side.calls_to_come, call_s=min([timed.usual_call_s, *timed.per_call_s()]))
+        timed = self.timed
+        timed.judge.ask(Supersede(set_index=plan.sets[-1], like=plan.unasked[0], draws_only=True))
+        watch = TicketWatch(side=timed.side, sets=plan.sets, block_s=plan.calls * timed.usual_call_s)
         with ThreadPoolExecutor(1) as beside:
             changing = beside.submit(self._change, plan, watch)
             try:
                 timed.side.loop(plan.sets)
             finally:
-                watch.has_ended = True
+                watch.ended.set()
             timed.side.stop()
-            was_in_time = changing.result()
-        self._expect_one_by_one(watch)
-        if timed.collect:
-            timed.collect((last,), plan.sets)
-        if not was_in_time:
-            return
-        self.seen += 1
-        trial = timed.judge.ask(Check(set_index=last))
-        if not trial.passed:
-            reason = (
-                "inputs and parameters changed while a block ran, and the output of a call that began after that is not of "
-                f"the new ones (relative error {trial.rel_error:.3g}, allowed {trial.gate:.3g}): each call computes from what "
-                "it is given, and keeps nothing from call to call"
-            )
-            raise Distrusted(ReasonCode.WORKED_AHEAD, reason)
+            changed, other = changing.result()
+        _expect_returned(watch)
+        self.seen += changed is not None
+        fresh = tuple(dict.fromkeys(index for index in (changed, other) if index is not None))
+        if timed.collect and fresh:
+            timed.collect(fresh, plan.sets)
+        for index in fresh:
+            _expect_fresh(timed.judge.ask(Check(set_index=index)))
 
-    def _expect_one_by_one(self, watch: TicketWatch) -> None:
-        self.taken_at_once += watch.found_many_taken
-        if self.taken_at_once >= TAKEN_AT_ONCE_BLOCKS:
-            reason = "it took the tickets of many calls of a block at once, each of which is to be taken when its call is made"
-            raise Distrusted(ReasonCode.WORKED_AHEAD, reason)
+    def _change(self, plan: BlockPlan, watch: TicketWatch) -> tuple[int | None, int | None]:
+        """Change contents once some calls have begun; return the sets of calls that are to see it, None for none.
 
-    def _change(self, plan: BlockPlan, watch: TicketWatch) -> bool:
-        """Change contents once some calls have begun, and return whether the last call was still to come."""
-        before = max(2, round(plan.calls * self.rng.uniform(0, 2 * _CALLS_BEFORE)))
-        while not 0 < watch.look() <= plan.calls - before:  # 0: its tickets are yet to be written, or all taken
-            if watch.has_ended:
-                return False
-        self.timed.judge.ask(Supersede(set_index=plan.sets[-1], like=plan.unasked[0]))
-        was_in_time = watch.look() > 0
-        while not watch.has_ended:
+        The first one's inputs have changed, and its call alone tells of work on inputs done ahead. The other one is that of
+        some call that began after the change: it tells of parameters, where the first one came too late too.
+        """
+        has_few = plan.calls < _FEW_CALLS
+        before = 1 if has_few else max(2, round(plan.calls * self.rng.uniform(0, 2 * _CALLS_BEFORE)))
+        while (begun := watch.look()) < before:
+            if not watch.pause():
+                return None, None
+        changed = other = None
+        if begun < plan.calls and not (has_few and self._has_ended_early(watch)):
+            call = self._call_to_come(begun, plan.calls)
+            self.timed.judge.ask(Supersede(set_index=plan.sets[call], like=plan.unasked[0]))
+            to_come = plan.sets[watch.look() or plan.calls :]  # 0: the block is over
+            changed = plan.sets[call] if plan.sets[call] in to_come else None
+            other = self._soon(to_come) if to_come else None
+        while watch.pause():
             watch.look()
-        return was_in_time
+        return changed, other
+
+    def _has_ended_early(self, watch: TicketWatch) -> bool:
+        """Let the first call work for a while, and say whether the block was over first."""
+        return watch.ended.wait(self.rng.uniform(*_PART_OF_FIRST) * self.timed.usual_call_s)
+
+    def _soon(self, sets: Sequence[int]) -> int:
+        """Choose a set, sooner ones more often: who keeps something for a few calls keeps it for these."""
+        return sets[min(int(len(sets) ** self.rng.random()), len(sets)) - 1]
+
+    def _call_to_come(self, begun: int, calls: int) -> int:
+        """Choose a call that has not begun, and where there is another not the next one: 0 is a block's first call."""
+        if self.rng.random() < _LAST_ONES:
+            return calls - 1
+        return self.rng.randrange(min(begun + 1, calls - 1), calls)
+
+
+def _expect_fresh(trial: Trial) -> None:
+    """Check the output of a call that began after contents changed.
+
+    Raises:
+        Distrusted: it is not of the new ones.
+    """
+    if not trial.passed:
+        reason = (
+            "inputs and parameters changed while a block ran, and the output of a call that began after that is not of "
+            f"the new ones (relative error {trial.rel_error:.3g}, allowed {trial.gate:.3g}): each call computes from what "
+            "it is given, and keeps nothing from call to call"
+        )
+        raise Distrusted(ReasonCode.WORKED_AHEAD, reason)
+
+
+def _expect_returned(watch: TicketWatch) -> None:
+    """Check that no ticket was taken before the call before it had returned.
+
+    Raises:
+        Distrusted: one was.
+    """
+    late = watch.changed_since()
+    if late is not None:
+        reason = (
+            f"when the next call's ticket had been taken, the output of set {late} was yet to be made: it takes tickets "
+            "ahead, each of which is to be taken when its call is made"
+        )
+        raise Distrusted(ReasonCode.WORKED_AHEAD, reason)

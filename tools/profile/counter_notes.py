@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ridgeline.tools.profile.gpu_counters import (
     ACHIEVED_PCT,
@@ -36,13 +36,10 @@ STALL_SHARE = 0.3
 EXTRA_TRAFFIC = 1.3
 
 
-def counter_notes(launches: Sequence[KernelCounters], *, ceiling_gbps: float, compulsory_bytes: int) -> list[str]:
-    """Return what the counters say of a candidate, kernel by kernel, the most rewarding first."""
+def advice(launches: Sequence[KernelCounters], *, compulsory_bytes: int) -> list[str]:
+    """Return what to change, kernel by kernel, the longest first, and of a call as a whole."""
     kernels = last_launches(launches)
-    notes = []
-    for kernel in kernels[:3]:
-        prefix = f"{kernel.name}: " if len(kernels) > 1 else ""
-        notes += [prefix + note for note in _kernel_notes(kernel, ceiling_gbps)]
+    notes = _of_each(kernels, _advice_notes)
     moved = bytes_of_a_call(launches)
     if moved and compulsory_bytes and moved > EXTRA_TRAFFIC * compulsory_bytes:
         notes.append(
@@ -55,14 +52,23 @@ def counter_notes(launches: Sequence[KernelCounters], *, ceiling_gbps: float, co
     return notes
 
 
-def _kernel_notes(kernel: KernelCounters, ceiling_gbps: float) -> list[str]:
+def rates(launches: Sequence[KernelCounters], *, ceiling_gbps: float) -> list[str]:
+    """Return how busy each kernel keeps memory and arithmetic, and what its warps wait for."""
+    return _of_each(last_launches(launches), lambda k: [*_throughput_notes(k, ceiling_gbps), *_stall_notes(k)])
+
+
+def _of_each(kernels: Sequence[KernelCounters], noted: Callable[[KernelCounters], list[str]]) -> list[str]:
+    """Return the notes of the longest kernels, with their names where there are several."""
+    many = len(kernels) > 1
+    return [f"{kernel.name}: {note}" if many else note for kernel in kernels[:3] for note in noted(kernel)]
+
+
+def _advice_notes(kernel: KernelCounters) -> list[str]:
     return [
         *_coalescing_notes(kernel),
         *_conflict_notes(kernel),
         *_spill_notes(kernel),
         *_occupancy_notes(kernel),
-        *_throughput_notes(kernel, ceiling_gbps),
-        *_stall_notes(kernel),
     ]
 
 

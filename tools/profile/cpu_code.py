@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 
 _FUNCTION = re.compile(r"^[0-9a-f]+ <(.+)>:$")
 _INSTRUCTION = re.compile(r"^\s*([0-9a-f]+):\t(\S+)\s*(.*)$")
+_SOURCE_LINE = re.compile(r"^(?:\S*/)?(\S+):(\d{1,9})(?: \(discriminator \d+\))?$")
+_KERNEL = "kernel.cpp"  # the file name of every candidate: see tools/build/interfaces.py
 _PREFIXES = {"notrack", "lock", "rep", "repz", "bnd", "data16", "cs", "addr32"}
 _ARITHMETIC = re.compile(
     r"^v?(?:fn?m(?:add|sub)(?:addsub)?\d*|add|sub|mul|div|sqrt|max|min|rsqrt14|rcp14)(ps|pd|ss|sd|ph|sh)$"
@@ -37,6 +39,7 @@ class Instruction:
     address: int
     mnemonic: str
     operands: str
+    line: int = 0  # of the candidate's source; 0: of another file, or unknown
 
     @property
     def jump_target(self) -> int | None:
@@ -95,11 +98,20 @@ class LoopFacts:
     spills: int = 0  # vector registers moved to or from the stack, except around calls
     divisions: int = 0
     uses_openmp: bool = False
+    scalar_lines: list[set[int]] = field(
+        default_factory=list
+    )  # of the source, for each loop without a packed operation
+    packed_lines: set[int] = field(default_factory=set)  # of all loops with one
 
     @property
     def widest_bits(self) -> int:
         """Return the widest packed arithmetic in a loop; 0 without any."""
         return max((bits for bits in self.arithmetic if bits >= 128), default=0)
+
+    @property
+    def never_packed(self) -> tuple[int, ...]:
+        """Return the first line of each loop that is scalar and no remainder of a packed one; none without line tables."""
+        return tuple(sorted({min(lines) for lines in self.scalar_lines if lines and not lines & self.packed_lines}))
 
     def share_of(self, bits: int) -> float:
         """Return the part of the loops' floating-point instructions that have this width."""
@@ -108,7 +120,7 @@ class LoopFacts:
 
 
 def read_listing(listing: str) -> LoopFacts:
-    """Return the facts of `objdump -d --no-show-raw-insn` of an x86-64 shared object."""
+    """Return the facts of `objdump -d --no-show-raw-insn` of an x86-64 shared object; with `-l` of its lines too."""
     facts = LoopFacts()
     for name, code in _functions(listing):
         if name.removesuffix("@plt") in _CRT or name.endswith("@plt"):
@@ -121,19 +133,21 @@ def read_listing(listing: str) -> LoopFacts:
 
 
 def _functions(listing: str) -> Iterator[tuple[str, list[Instruction]]]:
-    name, code = "", list[Instruction]()
+    name, code, source_line = "", list[Instruction](), 0
     for line in listing.splitlines():
         if header := _FUNCTION.match(line):
             if code:
                 yield name, code
-            name, code = header[1], []
-        elif instruction := _parse(line):
+            name, code, source_line = header[1], [], 0
+        elif instruction := _parse(line, source_line):
             code.append(instruction)
+        elif place := _SOURCE_LINE.match(line):
+            source_line = int(place[2]) if place[1] == _KERNEL else 0
     if code:
         yield name, code
 
 
-def _parse(line: str) -> Instruction | None:
+def _parse(line: str, source_line: int) -> Instruction | None:
     match = _INSTRUCTION.match(line)
     if match is None:
         return None
@@ -141,7 +155,7 @@ def _parse(line: str) -> Instruction | None:
     while mnemonic in _PREFIXES and operands:
         mnemonic, _, operands = operands.partition(" ")
         operands = operands.strip()
-    return Instruction(int(match[1], 16), mnemonic, operands)
+    return Instruction(int(match[1], 16), mnemonic, operands, source_line)
 
 
 def _innermost_loops(code: list[Instruction]) -> list[list[Instruction]]:
@@ -163,13 +177,23 @@ def _innermost_loops(code: list[Instruction]) -> list[list[Instruction]]:
     return bodies
 
 
+def _lines(loop: list[Instruction]) -> set[int]:
+    """Return the source lines of a loop's floating-point work."""
+    return {i.line for i in loop if i.line and (i.arithmetic_bits or _MATH.match(i.callee))}
+
+
 def _add_loop(facts: LoopFacts, loop: list[Instruction]) -> None:
     widths = [i.arithmetic_bits for i in loop if i.arithmetic_bits]
     calls = [i.callee for i in loop if i.callee]
     math = [c for c in calls if _MATH.match(c) or c.startswith("_ZGV")]
     if widths or math:
+        is_packed = any(w >= 128 for w in widths)
         facts.loops += 1
-        facts.scalar_loops += not any(w >= 128 for w in widths)
+        facts.scalar_loops += not is_packed
+        if is_packed:
+            facts.packed_lines |= _lines(loop)
+        else:
+            facts.scalar_lines.append(_lines(loop))
     for width in widths:
         facts.arithmetic[width] = facts.arithmetic.get(width, 0) + 1
     for name in math:

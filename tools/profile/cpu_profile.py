@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Sequence
 from pathlib import Path
 
 from ridgeline.tools.profile.cpu_code import LoopFacts, read_listing
@@ -15,6 +16,8 @@ from ridgeline.tools.sandbox.sandbox import Sandbox
 from ridgeline.tools.wording import counted
 
 LARGEST_LISTING_BYTES = 32 << 20
+MOST_LINES = 4
+LONGEST_QUOTE = 60
 
 
 def look_into_loops(specimen: Specimen) -> Findings:
@@ -24,21 +27,42 @@ def look_into_loops(specimen: Specimen) -> Findings:
     own_work = cpu_work(links, problem, specimen.timing.came_along if specimen.timing else None)
     if facts is None:
         return Findings(notes=tuple(missing), own_work=own_work)
-    notes = loop_notes(facts, device=specimen.device, is_memory_bound=specimen.is_memory_bound)
+    lines = _scalar_lines(specimen)
+    notes = loop_notes(facts, device=specimen.device, is_memory_bound=specimen.is_memory_bound, scalar_lines=lines)
     return Findings(notes=tuple(notes), details=_details(facts, specimen.timing), own_work=own_work)
 
 
-def _loop_facts(library: Path, sandbox: Sandbox) -> tuple[LoopFacts | None, list[str]]:
+def _scalar_lines(specimen: Specimen) -> tuple[str, ...] | None:
+    """Return the lines of scalar loops as "line 12 (`a += x[i];`)"; None without a build that has line tables."""
+    if specimen.profile_library is None:
+        return None
+    facts, _ = _loop_facts(specimen.profile_library, specimen.sandbox, "-l")
+    if facts is None or not (facts.packed_lines or facts.scalar_lines):
+        return None
+    lines = specimen.source.splitlines()
+    return tuple(f"line {n}{_quoted(lines[n - 1])}" for n in facts.never_packed if n <= len(lines))
+
+
+def _quoted(line: str) -> str:
+    text = " ".join(line.split())
+    short = text if len(text) <= LONGEST_QUOTE else f"{text[:LONGEST_QUOTE]}…"
+    return f" (`{short}`)" if text else ""
+
+
+def _loop_facts(library: Path, sandbox: Sandbox, *options: str) -> tuple[LoopFacts | None, list[str]]:
     """Return the facts of the innermost loops and no note, or None and why they are unknown."""
     if platform.machine() != "x86_64":
         return None, [f"the instruction mix is read on x86-64 only, not on {platform.machine()}"]
-    listing, problem = objdump(library, sandbox, "-d", "--no-show-raw-insn", listing_bytes=LARGEST_LISTING_BYTES)
+    wanted = ("-d", "--no-show-raw-insn", *options)
+    listing, problem = objdump(library, sandbox, *wanted, listing_bytes=LARGEST_LISTING_BYTES)
     return (None, [f"the instruction mix is unknown: {problem}"]) if problem else (read_listing(listing), [])
 
 
-def loop_notes(facts: LoopFacts, *, device: Device, is_memory_bound: bool) -> list[str]:
-    """Return what to change in the code, most rewarding first."""
-    notes = [*_math_notes(facts), *_vector_notes(facts, device)]
+def loop_notes(
+    facts: LoopFacts, *, device: Device, is_memory_bound: bool, scalar_lines: Sequence[str] | None = None
+) -> list[str]:
+    """Return what to change in the code, most rewarding first; `scalar_lines` are where it has scalar loops, None unknown."""
+    notes = [*_math_notes(facts), *_vector_notes(facts), *_scalar_notes(facts, scalar_lines)]
     if not facts.uses_openmp and device.cores > 1:
         notes.append(
             f"no OpenMP region: one of {device.cores} cores is used; share the rows with `#pragma omp parallel for`"
@@ -78,7 +102,28 @@ def _math_notes(facts: LoopFacts) -> list[str]:
     return notes
 
 
-def _vector_notes(facts: LoopFacts, device: Device) -> list[str]:
+def _scalar_notes(facts: LoopFacts, lines: Sequence[str] | None) -> list[str]:
+    if lines is None:
+        if not facts.scalar_loops or not facts.widest_bits:
+            return []
+        return [
+            (
+                f"{facts.scalar_loops} of {facts.loops} floating-point loops are scalar: remainders, or second versions for "
+                "pointers that might overlap (declare pointers __restrict, make row lengths constexpr multiples of 16)"
+            )
+        ]
+    if not lines:
+        return []
+    more = f" and {len(lines) - MOST_LINES} more" if len(lines) > MOST_LINES else ""
+    return [
+        (
+            f"scalar, in no vector version: {', '.join(lines[:MOST_LINES])}{more}; a dependence from one turn to the next, a "
+            "branch, a call or a pointer that might overlap keeps a loop so"
+        )
+    ]
+
+
+def _vector_notes(facts: LoopFacts) -> list[str]:
     if not facts.loops:
         return ["no loop with floating-point arithmetic was found in the compiled code"]
     if not facts.widest_bits:
@@ -91,11 +136,6 @@ def _vector_notes(facts: LoopFacts, device: Device) -> list[str]:
     ]
     if facts.widest_bits < 512 and "avx512" in _cpu_flags():
         notes.append("this processor has 512-bit registers, which the loops do not use")
-    if facts.scalar_loops:
-        notes.append(
-            f"{facts.scalar_loops} of {facts.loops} floating-point loops are scalar: remainders, or second versions for "
-            "pointers that might overlap (declare pointers __restrict, make row lengths constexpr multiples of 16)"
-        )
     if facts.divisions:
         notes.append(
             f"{facts.divisions} division(s) or square root(s) in innermost loops: multiply by a reciprocal computed once"

@@ -33,6 +33,12 @@ DURATION_NS = "gpu__time_duration.sum"
 DRAM_BYTES = ("dram__bytes_read.sum", "dram__bytes_write.sum")
 TENSOR_PCT = "sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_active"
 FMA_PCT = "sm__inst_executed_pipe_fma.avg.pct_of_peak_sustained_active"
+FP32_OPS = {
+    "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum": 2,
+    "smsp__sass_thread_inst_executed_op_fadd_pred_on.sum": 1,
+    "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum": 1,
+}
+"""Instructions of threads, with the operations of each."""
 ACHIEVED_PCT = "sm__warps_active.avg.pct_of_peak_sustained_active"
 POSSIBLE_PCT = "sm__maximum_warps_per_active_cycle_pct"
 L2_HIT_PCT = "lts__t_sector_hit_rate.pct"
@@ -61,6 +67,7 @@ METRICS: tuple[str, ...] = (
     *(pattern.format(op) for pattern in (LOCAL_OF, WAVEFRONTS_OF, CONFLICTS_OF) for op in ("ld", "st")),
     TENSOR_PCT,
     FMA_PCT,
+    *FP32_OPS,
     ACHIEVED_PCT,
     POSSIBLE_PCT,
     L2_HIT_PCT,

@@ -9,7 +9,8 @@ from pathlib import Path
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.machine.architecture import has_wgmma
 from ridgeline.tools.machine.occupancy import LARGEST_BLOCK, WARP, multiprocessor, occupancy, register_warps
-from ridgeline.tools.profile.counter_notes import counter_notes
+from ridgeline.tools.profile.counter_notes import advice, rates
+from ridgeline.tools.profile.executed import executed_work
 from ridgeline.tools.profile.findings import Findings, Specimen
 from ridgeline.tools.profile.gpu_code import (
     TENSOR_OPCODES,
@@ -47,14 +48,20 @@ def look_into_kernels(specimen: Specimen) -> Findings:
     code, missing = read_code(library, build_log=specimen.build_log, arch=specimen.device.arch, sandbox=sandbox)
     launches, reason = count_kernels(specimen.runner, signature=description.signature, library=library, sandbox=sandbox)
     ceiling = specimen.floor.bandwidth_gbps if specimen.floor else 0.0
-    counted = counter_notes(launches, ceiling_gbps=ceiling, compulsory_bytes=description.compulsory_bytes)
     of_code = code_notes(code, device=specimen.device, floor=specimen.floor)
     is_known = bool(code) or not missing or _PTXAS in specimen.build_log  # a library may hold no kernel at all
     own_work = gpu_work(launches, {kernel.name for kernel in code} if is_known else None, reason)
     return Findings(
-        notes=(*counted, *of_code, *missing, *([reason] if reason else [])),
+        notes=(
+            *advice(launches, compulsory_bytes=description.compulsory_bytes),
+            *of_code,
+            *missing,
+            *([reason] if reason else []),
+        ),
+        rates=tuple(rates(launches, ceiling_gbps=ceiling)),
         details=_details(code, launches),
         own_work=with_links(own_work, read_links(library, sandbox)[0]),
+        executed=executed_work(launches),
     )
 
 

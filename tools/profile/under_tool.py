@@ -54,8 +54,8 @@ def find_tool(name: str) -> WatchingTool | None:
     return WatchingTool(path=path, readable=outside)
 
 
-def alone_setup(signature: Signature, library: Path) -> str:
-    """Return the setup text of the runner's wire for one set of tensors, each a region of its own."""
+def alone_setup(signature: Signature, library: Path, *, n_sets: int = 1) -> str:
+    """Return the setup text of the runner's wire for sets of tensors, each a region of its own."""
     tensors = [arg for arg in signature.args if arg.kind is ArgKind.TENSOR]
     places = {arg.name: Place(spec=arg, region=i, offset=0, set_stride=0) for i, arg in enumerate(tensors)}
     regions = tuple(
@@ -64,7 +64,7 @@ def alone_setup(signature: Signature, library: Path) -> str:
     )
     setup = Setup(
         library=str(library),
-        n_sets=1,
+        n_sets=n_sets,
         regions=regions,
         arguments=argument_lines(signature, places),
         workspace_bytes=_WORKSPACE_BYTES,

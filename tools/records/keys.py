@@ -10,7 +10,7 @@ from ridgeline.tools.records.vocabulary import (
     Purpose,
 )
 
-JUDGE_VERSION = 5
+JUDGE_VERSION = 7
 """Part of every evaluation's key: raise it whenever the judge would decide or time a kernel differently."""
 
 _COMPARED_PREFIX = 16
@@ -25,6 +25,11 @@ def branch_id(idea_id: str, variation: int) -> str:
 def attempt_id(idea_id: str, variation: int, attempt: int) -> str:
     """Return the candidate id of one attempt at an implementation: "r2i3v0a1"."""
     return f"{branch_id(idea_id, variation)}a{attempt}"
+
+
+def mended_id(attempt: str, number: int) -> str:
+    """Return the candidate id of what was made of an attempt without a call, counted from 1: "r2i3v0a1f1"."""
+    return f"{attempt}f{number}"
 
 
 def problem_key(problem: DescribedTarget) -> str:
@@ -56,15 +61,22 @@ def step_key(evaluation_key: str, step: str) -> str:
     return f"{evaluation_key}:{step}" if step else evaluation_key
 
 
-def comparison_key(first_id: str, second_id: str, *evaluation_keys: str) -> str:
+def comparison_key(first_id: str, second_id: str, *evaluation_keys: str, purpose: Purpose = Purpose.CERTIFY) -> str:
     """Return the key of a comparison, whose `ratio` is first_ms / second_ms.
 
     `evaluation_keys` name the two builds and the judge of the measurement.
     """
-    return f"{first_id}:{second_id}:{'+'.join(key[:_COMPARED_PREFIX] for key in evaluation_keys)}"
+    parts = [first_id, second_id, "+".join(key[:_COMPARED_PREFIX] for key in evaluation_keys)]
+    return ":".join(parts if purpose is Purpose.CERTIFY else [*parts, purpose])
 
 
 def compared_ids(key: str) -> tuple[str, str]:
     """Return the ids of the two candidates in a comparison's key."""
     first, second, *_ = key.split(":")
     return first, second
+
+
+def compared_purpose(key: str) -> Purpose:
+    """Return the purpose of a comparison, by its key."""
+    _, _, _, *purpose = key.split(":")
+    return Purpose(purpose[0]) if purpose else Purpose.CERTIFY

@@ -29,6 +29,14 @@ class Device(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceFact(Record):
+    """One line of a device's table: `L2 cache: 60 MiB`."""
+
+    name: str
+    value: str  # with its unit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ArgSpec(Record):
     """One argument of `run`, as the reference describes it."""
 

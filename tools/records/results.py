@@ -12,6 +12,7 @@ from typing import Self
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.error_map import LimitUse
 from ridgeline.tools.records.finding import Finding
+from ridgeline.tools.records.fix_it import FixIt
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.reference_mode import EAGER_MODES, ReferenceMode
 from ridgeline.tools.records.vocabulary import (
@@ -95,6 +96,8 @@ class Build(Record):
     flags: tuple[str, ...] = ()
     toolchain: str = ""
     log: str = ""  # compiler's messages, trimmed
+    errors: int = 0  # in all of them
+    fix_its: tuple[FixIt, ...] = ()  # what the compiler itself would change in the source
     build_s: float = 0.0
     cached: bool = False
 
@@ -229,16 +232,27 @@ class OwnWork(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StageTime(Record):
+    """The time that a kernel spends in one of the stages that its source names, without stages inside it."""
+
+    name: str
+    ms: float  # a call; of a CPU's threads the mean
+    share: float  # of all named stages, 0 to 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Profile(Record):
     """The limits of a kernel, for a person or a model to act on."""
 
-    bound: str  # "memory" or "compute"
+    bound: str  # "memory", "compute" or, where its own work was counted, "latency"
     fraction_of_floor: float | None  # floor / median
     achieved_gbps: float | None
     achieved_gflops: float | None
     notes: tuple[str, ...] = ()  # "vectorised with 512-bit registers", "calls expf: not vectorised"
     details: dict[str, float] = field(default_factory=dict)
     own_work: OwnWork | None = None
+    paragraph: str = ""  # all of this, interpreted
+    stages: tuple[StageTime, ...] = ()  # in the order of the source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.vocabulary import (
     Category,
     Interface,
+    Mender,
     Origin,
 )
 
@@ -26,13 +27,25 @@ class Idea(Record):
     second_parent_id: str | None = None  # set when the idea recombines two kernels
     model: str = ""  # "openai:o3", "offline", "user"
     composition: tuple[str, ...] | None = None  # of an idea of the offline model, the names of all structures
+    plans: tuple[str, ...] = ()  # how each implementation realises it, as its model states it
+    block: str | None = None  # the name of a building block that it takes its means from
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mending(Record):
+    """How a model's kernel that did not build became another candidate without a call."""
+
+    by: Mender
+    failed_id: str  # the candidate that did not build
+    changes: tuple[str, ...]  # in words, a line each
+    sibling_id: str | None = None  # the repaired candidate of another branch, whose edit this is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate(Record):
     """One native source that claims to do the reference's work."""
 
-    id: str  # "r2i3v0a1": round, idea, variation, attempt; "seed-naive", "bank-1f3c…", "r2i3v0a1t7"
+    id: str  # "r2i3v0a1": round, idea, variation, attempt; "r2i3v0a1f1", "r2i3v0a1t7", "seed-naive", "bank-1f3c…"
     origin: Origin
     round: int
     idea_id: str | None
@@ -44,3 +57,23 @@ class Candidate(Record):
     interface: Interface = Interface.C
     model: str = ""
     tunables: dict[str, str] = field(default_factory=dict)  # values chosen by tune
+    mending: Mending | None = None  # None: its maker wrote it as it is
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildingBlock(Record):
+    """A kernel of another operator, shown for what can be taken from it; it is not judged."""
+
+    name: str
+    words: str  # what it is and how fast: "the fastest matmul known on this device, 88 % of its arithmetic peak"
+    language: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelWork(Record):
+    """What a kernel of the bank does, and how near to its device's peak."""
+
+    arguments: str = ""  # "a float16 (4096, 4096), b float16 (4096, 4096) -> out float16 (4096, 4096)"
+    bound: str = ""  # "memory" or "compute"
+    share: float | None = None  # of the device's peak for what bounds it, 0 to 1; None: unknown

@@ -22,6 +22,8 @@ ERRORS: Mapping[str, type[RidgelineError]] = {
     "RunError": errors.RunError,
     "StorageError": errors.StorageError,
     "NotBegun": errors.NotBegun,
+    "OutOfBudget": errors.OutOfBudget,
+    "NotRecorded": errors.NotRecorded,
     "EngineError": errors.EngineError,
     "JudgeCrashed": errors.JudgeCrashed,
     "DeviceLostError": errors.DeviceLostError,

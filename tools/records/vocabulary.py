@@ -219,6 +219,7 @@ class RunState(StrEnum):
 
     RUNNING = "running"
     STOPPED = "stopped"
+    WAITING = "waiting"  # parked: every branch waits for an answer from its mailbox
     FINISHED = SearchOutcome.FINISHED.value
     BUDGET = SearchOutcome.BUDGET.value
     AT_FLOOR = SearchOutcome.AT_FLOOR.value
@@ -247,8 +248,23 @@ class Origin(StrEnum):
     FILE = "file"
 
 
+class Mender(StrEnum):
+    """What made a kernel of one that did not build, without asking a model."""
+
+    FIX_ITS = "fix_its"  # the compiler's own
+    SIBLING = "sibling"  # the edit that repaired the same error in another branch of the round
+
+
 LANGUAGES = tuple(dict.fromkeys(interface.language(kind) for interface in Interface for kind in DeviceKind))
 """The languages of a candidate's source: "cpp", "cu", "py"."""
 
 TORCH_MODULE = "ridgeline_candidate"
 """The Python name of a torch extension, which its build defines and its runner imports."""
+
+
+class IdeaOutcome(StrEnum):
+    """What a search learned of an idea."""
+
+    IMPROVED = "improved"  # an implementation was faster than its parent
+    REFUTED = "refuted"  # implementations were right, and none was faster
+    IMPLEMENTATION_FAILED = "implementation failed"  # none was right: another try may be

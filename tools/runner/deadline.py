@@ -1,4 +1,4 @@
-"""A candidate's account of time: what is left of the longest that one step may wait for it."""
+"""How long a candidate may take: for one loop, and for all that one step asks of it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,14 @@ from contextlib import contextmanager
 
 from ridgeline.tools.records.vocabulary import ReasonCode
 from ridgeline.tools.runner.failures import RunnerFailure
+
+_FEW_CALLS = 3  # of a slow kernel in one loop, at most; one of many calls lasts milliseconds
+_MANY_CALLS_S = 10.0
+
+
+def loop_limit_s(calls: int, call_timeout_s: float) -> float:
+    """Return how long a loop may take: as many times the longest call as it has calls, where these are few."""
+    return min(max(2, calls) * call_timeout_s, max(_FEW_CALLS * call_timeout_s, _MANY_CALLS_S))
 
 
 class Deadline:

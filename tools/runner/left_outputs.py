@@ -1,6 +1,6 @@
 """The outputs that a stopped Python runner left in its own memory, read from outside (no torch here).
 
-A runner notes where each call's outputs lie before it answers. Whatever is noted, an output counts as what lies there
+A runner notes where each call's outputs lie when the call has returned. Whatever is noted, an output counts as what lies there
 when the process has been stopped: no code of a candidate runs between its last call and the judge's look. The runner's
 memory is opened before the candidate is loaded, so no candidate can refuse it.
 """
@@ -8,14 +8,11 @@ memory is opened before the candidate is loaded, so no candidate can refuse it.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ridgeline.tools.judge.process import LoadedProblem
-from ridgeline.tools.judge.replies import Place
-from ridgeline.tools.records.dtypes import spanned_bytes
-from ridgeline.tools.records.vocabulary import ReasonCode, Role
+from ridgeline.tools.records.vocabulary import ReasonCode
 from ridgeline.tools.runner.failures import RunnerFailure
+from ridgeline.tools.runner.output_homes import OutputHome, OutputHomes
 from ridgeline.tools.runner.wire import NOTE_BYTES
 
 _CHUNK_BYTES = 1 << 20
@@ -24,24 +21,6 @@ _HIGHEST_ADDRESS = (1 << 63) - 1  # the kernel counts bytes of a file in an int6
 
 class UnreadableMemory(Exception):
     """The kernel does not let this user read a runner's memory: Yama, or root in a container without CAP_SYS_PTRACE."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Home:
-    """The place of one output in the judge's memory."""
-
-    fd: int
-    place: Place
-
-    @property
-    def size_bytes(self) -> int:
-        """Return how many bytes the output spans: here and, as its strides are the reference's, in the runner."""
-        spec = self.place.spec
-        return spanned_bytes(spec.shape, spec.strides, spec.dtype)
-
-    def offset(self, set_index: int) -> int:
-        """Return where the output of a set begins."""
-        return self.place.offset + set_index * self.place.set_stride
 
 
 class LeftOutputs:
@@ -53,8 +32,7 @@ class LeftOutputs:
         Raises:
             UnreadableMemory: the kernel does not let this user read it.
         """
-        places = [place for place in problem.places if place.spec.role is Role.OUTPUT]
-        self._homes: Sequence[_Home] = [_Home(problem.regions[place.region].fd, place) for place in places]
+        self._outputs = OutputHomes.of(problem)
         self._notes = notes
         self._buffer = memoryview(bytearray(_CHUNK_BYTES))
         try:
@@ -71,15 +49,32 @@ class LeftOutputs:
         Raises:
             RunnerFailure: nothing lies where the runner noted an output.
         """
-        for number, home in enumerate(self._homes):
-            place = self._notes + (set_index * len(self._homes) + number) * NOTE_BYTES
+        for number, home in enumerate(self._outputs.homes):
+            place = self._note_of(set_index, number)
             if not (self._has_read(place, NOTE_BYTES) and self._has_copied(home, set_index)):
                 reason = (
                     f"when its call had returned, the output of set {set_index} lay nowhere in its process's memory"
                 )
                 raise RunnerFailure(ReasonCode.TIMED_OUTPUT_WRONG, reason)
 
-    def _has_copied(self, home: _Home, set_index: int) -> bool:
+    def glimpse(self, set_index: int, share: float) -> bytes:
+        """Return the part that lies at a share, 0 to 1, of what a set's last call left, as it is now; b"" for nothing there.
+
+        The process may run meanwhile.
+        """
+        part = self._outputs.part_at(share)
+        try:
+            note = os.pread(self._memory, NOTE_BYTES, self._note_of(set_index, part.number))
+            address = int.from_bytes(note, "little") + part.first
+            return os.pread(self._memory, part.count, address) if address + part.count <= _HIGHEST_ADDRESS else b""
+        except OSError:
+            return b""
+
+    def _note_of(self, set_index: int, number: int) -> int:
+        """Return the address of the note of one output."""
+        return self._notes + (set_index * len(self._outputs.homes) + number) * NOTE_BYTES
+
+    def _has_copied(self, home: OutputHome, set_index: int) -> bool:
         """Copy what lies at the address that the buffer begins with, and say whether all of it could be read."""
         address = int.from_bytes(self._buffer[:NOTE_BYTES], "little")
         for done in range(0, home.size_bytes, _CHUNK_BYTES):

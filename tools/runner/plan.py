@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Protocol
 
 from ridgeline.tools.errors import EngineError
+from ridgeline.tools.judge.hang_limit import reference_limit_s
 from ridgeline.tools.machine.devices import measurement_cores
 from ridgeline.tools.machine.python_env import compute_environment, python_path
-from ridgeline.tools.records.module_contract import ModuleSetup
+from ridgeline.tools.records.module_contract import ModuleContract, ModuleSetup
 from ridgeline.tools.records.problem import DescribedTarget, Target
 from ridgeline.tools.records.results import Build
 from ridgeline.tools.records.search import Candidate
@@ -58,7 +59,7 @@ class TorchRunner:
     may_use_triton = False
 
     def plan(self, built: BuiltCandidate) -> RunnerPlan:
-        return _python_plan(built, module=None)
+        return _candidate_plan(built, module=None)
 
 
 class ModuleRunner:
@@ -68,7 +69,7 @@ class ModuleRunner:
     may_use_triton = True
 
     def plan(self, built: BuiltCandidate) -> RunnerPlan:
-        return _python_plan(built, module=module_setup(built.problem, built.candidate))
+        return _candidate_plan(built, module=module_setup(built.problem, built.candidate))
 
 
 RUNNERS: dict[Interface, InterfaceRunner] = {
@@ -109,10 +110,30 @@ def runner_plan(
     return RUNNERS[problem.interface].plan(built)
 
 
-def _python_plan(built: BuiltCandidate, *, module: ModuleSetup | None) -> RunnerPlan:
-    problem, library = built.problem, built.library
+def reference_plan(problem: DescribedTarget, module: ModuleContract, cache_dir: Path) -> RunnerPlan:
+    """Return the plan for a runner that holds the reference, as it would hold a module that a candidate wrote.
+
+    Raises:
+        DeviceError: the fault watcher cannot be built.
+    """
+    setup = module.setup(f"{problem.reference_source}\n\nModelNew = Model\n", _tensor_names(problem))
+    plan = _python_plan(problem, cache_dir, files=(), module=setup)
+    return replace(plan, call_timeout_s=reference_limit_s(problem.call_timeout_s))
+
+
+def _candidate_plan(built: BuiltCandidate, *, module: ModuleSetup | None) -> RunnerPlan:
+    library = built.library
+    files = ((library, library.name), *(((built.kernels, TRITON_KERNELS),) if built.kernels else ()))
+    plan = _python_plan(built.problem, built.cache_dir, files=files, module=module)
+    return replace(plan, library=Path(library.name))
+
+
+def _python_plan(
+    problem: DescribedTarget, cache_dir: Path, *, files: tuple[tuple[Path, str], ...], module: ModuleSetup | None
+) -> RunnerPlan:
+    """Return the plan of a Python runner, into whose own folder `files` are copied."""
     device = DEVICE_PLANS[problem.device.kind]
-    watcher = fault_watcher(built.cache_dir)
+    watcher = fault_watcher(cache_dir)
     confined = Confined(
         command=python_command("runner.worker"),
         readable=(*package_paths(), watcher, *device.driver_folders()),
@@ -122,13 +143,13 @@ def _python_plan(built: BuiltCandidate, *, module: ModuleSetup | None) -> Runner
         cpus=measurement_cores(),
     )
     python = PythonPlan(
-        starts_in=built.cache_dir / "tmp",
-        files=((library, library.name), *(((built.kernels, TRITON_KERNELS),) if built.kernels else ())),
+        starts_in=cache_dir / "tmp",
+        files=files,
         setup=PythonSetup(device=problem.device.kind, watcher=str(watcher), module=module),
     )
     return RunnerPlan(
         confined=confined,
-        library=Path(library.name),
+        library=Path("reference"),
         python=python,
         uses_gpu=device.uses_gpu,
         workspace_bytes=0,
@@ -165,8 +186,12 @@ def module_setup(problem: DescribedTarget, candidate: Candidate | None) -> Modul
     description = problem.description
     if candidate is None or description.module is None:
         raise EngineError("a module was to be run before its problem was described")
-    tensors = [arg.source for arg in description.signature.args if arg.kind is ArgKind.TENSOR]
-    return description.module.setup(candidate.source, tensors)
+    return description.module.setup(candidate.source, _tensor_names(problem))
+
+
+def _tensor_names(problem: DescribedTarget) -> list[str]:
+    """Return the reference's names of the pointers, in the order of the signature."""
+    return [arg.source for arg in problem.description.signature.args if arg.kind is ArgKind.TENSOR]
 
 
 def _python_limits(problem: DescribedTarget) -> Limits:

@@ -7,11 +7,8 @@ come. Whatever goes wrong is a RunnerFailure: data about the candidate.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import math
-import os
 import secrets
-import termios
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,24 +17,22 @@ from ridgeline.tools.errors import EngineError
 from ridgeline.tools.judge.process import LoadedProblem
 from ridgeline.tools.machine.mapped_code import mapped_code
 from ridgeline.tools.machine.process_use import Threads
-from ridgeline.tools.records.tickets import TICKET_BYTES, encode_tickets
 from ridgeline.tools.records.vocabulary import ReasonCode
 from ridgeline.tools.runner.connection import ConnectionClosed, ProtocolBroken, RunnerConnection
-from ridgeline.tools.runner.deadline import Deadline
+from ridgeline.tools.runner.deadline import Deadline, loop_limit_s
 from ridgeline.tools.runner.failures import Moment, RunnerFailure, explain_end, explain_failed, last_words, violation
 from ridgeline.tools.runner.left_outputs import LeftOutputs, UnreadableMemory
+from ridgeline.tools.runner.loop_time import LoopTime
+from ridgeline.tools.runner.output_homes import OutputHomes
+from ridgeline.tools.runner.resting import await_rest
 from ridgeline.tools.runner.start import RunnerPlan, RunnerStart
-from ridgeline.tools.runner.wire import AnswerWord, LoopTime, RequestWord, done_ns, is_number, request_line
+from ridgeline.tools.runner.ticket_pipe import TicketPipe
+from ridgeline.tools.runner.wire import AnswerWord, RequestWord, done_ns, is_number, request_line
 from ridgeline.tools.sandbox.sandbox import Sandbox
 
+REST_S = 3e-4
+"""Three times as long as a thread of a Python runner spins before it sleeps: see python_env.py."""
 _EXIT_WAIT_S = 5.0
-_FEW_CALLS = 3  # of a slow kernel in one loop, at most; one of many calls lasts milliseconds
-_MANY_CALLS_S = 10.0
-
-
-def loop_limit_s(calls: int, call_timeout_s: float) -> float:
-    """Return how long a loop may take: as many times the longest call as it has calls, where these are few."""
-    return min(max(2, calls) * call_timeout_s, max(_FEW_CALLS * call_timeout_s, _MANY_CALLS_S))
 
 
 class RunnerProcess:
@@ -68,9 +63,12 @@ class RunnerProcess:
         started = time.perf_counter()
         self._start = ahead or RunnerStart(sandbox, plan, problem)
         self._process = self._start.process
+        self._tickets = TicketPipe(self._start.tickets)
         self._connection = RunnerConnection(self._start.socket, send_timeout_s=plan.load_timeout_s)
         self._threads = Threads(self.pid)
-        self._left: LeftOutputs | None = None  # of a Python runner on a CPU
+        self._outputs: LeftOutputs | OutputHomes | None = None  # which the parent can read: on a CPU
+        if plan.python is None and not plan.uses_gpu:
+            self._outputs = OutputHomes.of(problem)
         self.mapped_before: frozenset[str] | None = None
         """The code that the process had mapped before it was told of its candidate; None: unknown."""
         try:
@@ -114,12 +112,16 @@ class RunnerProcess:
         self._write_tickets(sets)
         limit_s = loop_limit_s(len(sets), self._plan.call_timeout_s)
         took = self._request(RequestWord.LOOP, timeout_s=limit_s)
-        self._expect_no_tickets()
+        self._tickets.expect_empty()
         return took
 
-    def calls_to_come(self) -> int:
-        """Return how many calls of the running loop have not begun: their tickets were not taken."""
-        return max(self._ticket_bytes_left() // TICKET_BYTES - 1, 0)
+    def calls_begun(self) -> int:
+        """Return how many calls of the running loop have begun: their tickets were taken. 0 before and after a loop."""
+        return self._tickets.calls_begun()
+
+    def glimpse(self, set_index: int, share: float) -> bytes:
+        """Return the part at a share, 0 to 1, of what lies in a set's outputs now, b"" where the parent cannot read them."""
+        return self._outputs.glimpse(set_index, share) if self._outputs else b""
 
     def capture(self, sets: Sequence[int]) -> bool:
         """Record a call on each of these sets into a CUDA graph without running it; False where they cannot be recorded.
@@ -149,7 +151,7 @@ class RunnerProcess:
     @property
     def leaves_outputs(self) -> bool:
         """Return whether `bring` reads outputs where they lie; otherwise the runner has to be asked for them."""
-        return self._left is not None
+        return isinstance(self._outputs, LeftOutputs)
 
     def bring(self, set_index: int) -> None:
         """Put the output that a set's last call left into the set's memory; the process is stopped and stays so.
@@ -157,9 +159,9 @@ class RunnerProcess:
         Raises:
             RunnerFailure: there is none.
         """
-        if self._left is None:
+        if not isinstance(self._outputs, LeftOutputs):
             raise EngineError("a runner whose memory is not read was to leave its outputs there")
-        self._left.bring(set_index)
+        self._outputs.bring(set_index)
 
     def set_scalars(self, values: Sequence[float]) -> None:
         """Give the candidate's next calls these scalars, in the order of the signature.
@@ -195,13 +197,23 @@ class RunnerProcess:
         """Let the process go on."""
         self._process.cont()
 
+    def rest(self) -> None:
+        """Let threads that were stopped while they spun go to sleep: they would spin beside the next block's first call.
+
+        Raises:
+            RunnerFailure: as `stop` does.
+        """
+        self.cont()
+        time.sleep(REST_S)
+        self.stop()
+
     def close(self) -> None:
         """End the process with everything that it started."""
         self._start.close()
         self._threads.close()
-        left, self._left = self._left, None
-        if left is not None:
-            left.close()
+        if isinstance(self._outputs, LeftOutputs):
+            self._outputs.close()
+        self._outputs = None
 
     def __enter__(self) -> RunnerProcess:
         return self
@@ -235,30 +247,13 @@ class RunnerProcess:
     def _write_tickets(self, sets: Sequence[int]) -> None:
         """Put a block's tickets into the pipe; the process is stopped."""
         try:
-            os.write(self._start.tickets, encode_tickets(sets))  # 64 KiB fit
+            self._tickets.write(sets)
         except BrokenPipeError as error:
             raise self._ended() from error
 
-    def _ticket_bytes_left(self) -> int:
-        return int.from_bytes(fcntl.ioctl(self._start.tickets, termios.FIONREAD, bytes(4)), "little")
-
-    def _expect_no_tickets(self) -> None:
-        """Check that the runner has taken every ticket, the last one too."""
-        if self._ticket_bytes_left():
-            raise violation("an answer before the last call of a block")
-
     def _expect_rest(self) -> None:
-        until = time.monotonic() + min(self._plan.call_timeout_s, self._deadline.left_s)
         with self._deadline.charged():
-            self._await_rest(until)
-
-    def _await_rest(self, until: float) -> None:
-        while not self._threads.are_at_rest():
-            os.sched_yield()  # a thread may need this very core to stop: 0.2 ms, and up to 4 ms without the yield
-            if time.monotonic() > until:
-                self._process.kill()
-                reason = "a thread went on in a system call after the answer: finish all work before returning"
-                raise RunnerFailure(ReasonCode.BACKGROUND_WORK, reason)
+            await_rest(self._threads, self._process, min(self._plan.call_timeout_s, self._deadline.left_s))
 
     # -------------------------------------------------------------------------------------------------------- loading
 
@@ -272,7 +267,7 @@ class RunnerProcess:
             notes = self._expect(AnswerWord.MAPPED, numbers=int(leaves_outputs))
             if leaves_outputs:
                 with contextlib.suppress(UnreadableMemory):
-                    self._left = LeftOutputs(self.pid, notes[0], self._problem)
+                    self._outputs = LeftOutputs(self.pid, notes[0], self._problem)
         except RunnerFailure as failure:  # no candidate is loaded yet
             raise EngineError(f"a runner could not be made ready: {failure}") from failure
         words = self._candidates_answer(self._plan.load_timeout_s, ReasonCode.LOAD_TIMEOUT)

@@ -282,14 +282,6 @@ def _python_setup(single: Mapping[str, str]) -> PythonSetup | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoopTime:
-    """Duration of one loop: by the parent's clock around the request, and by the side's own clock."""
-
-    parent_s: float
-    own_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
     """A fatal signal in a runner, as its handler tells it."""
 

@@ -8,23 +8,30 @@ import sys
 from pathlib import Path
 
 from ridgeline.checkpoints.runs import find_run
+from ridgeline.graph.cli import EXIT_PARKED
 from ridgeline.graph.cli.arguments import NEWEST
 from ridgeline.graph.cli.console import make_console
+from ridgeline.graph.cli.estimate import search_estimate
 from ridgeline.graph.cli.foreground import run_shown
 from ridgeline.graph.cli.request import PROBLEM_SUFFIXES, ignored_lines, request_of
 from ridgeline.graph.session.options import RUNS, SearchRequest
 from ridgeline.tools.errors import ProblemError
+from ridgeline.tools.records.vocabulary import RunState
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Run the search and return 0, or 129, 130 or 143 after a signal."""
+    """Run the search and return 0; 75 when it is parked or was told to stop; 129, 130 or 143 after a signal."""
     search = _request(args).resolve()
+    if args.estimate:
+        sys.stdout.writelines(f"{line}\n" for line in search_estimate(search))
+        return 0
     console = make_console(stderr=args.json)
     result, stop = run_shown(console, search, warnings=ignored_lines(vars(args), search), is_plain=args.plain)
     if result is not None and args.json:
         sys.stdout.write(json.dumps(result.report) + "\n")
-    was_stopped = result is None or result.state == "stopped"
-    return (stop.exit_code() if was_stopped else None) or 0
+    if result is not None and result.state not in (RunState.STOPPED, RunState.WAITING):
+        return 0
+    return stop.exit_code() or EXIT_PARKED
 
 
 def _request(args: argparse.Namespace) -> SearchRequest:
@@ -36,6 +43,8 @@ def _request(args: argparse.Namespace) -> SearchRequest:
     run_dir = Path(args.run_dir) if args.run_dir else None
     if is_resumed and (named := word or run_dir):
         run_dir = find_run(run_dir.parent if run_dir else RUNS, named)
+    elif args.replay is not None:
+        pass  # its recording holds the problem
     elif problem is None and is_resumed:
         raise ProblemError("run: --resume needs to know of what: ridgeline run problem.yaml --resume, or --resume RUN")
     elif problem is None:

@@ -13,44 +13,81 @@ from rich.table import Table
 from rich.text import Text
 
 from ridgeline.checkpoints.archive import FILE_NAME, Archive
-from ridgeline.checkpoints.report.wording import ending
+from ridgeline.checkpoints.report.wording import author_words, ending, replay_words
 from ridgeline.checkpoints.result import show_run
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs import find_run, matching_runs, read_run, run_folders, state_now
 from ridgeline.graph.cli.console import make_console
-from ridgeline.graph.cli.summary import round_lines, winner_lines
+from ridgeline.graph.cli.profile_lines import profile_lines, stored_profile
+from ridgeline.graph.cli.summary import round_lines, waiting_words, winner_lines
+from ridgeline.graph.search.user_ideas import left_over
 from ridgeline.graph.session.options import RUNS
-from ridgeline.tools.wording import counted
+from ridgeline.tools.errors import InputError
+from ridgeline.tools.records.results import Profile
+from ridgeline.tools.wording import counted, usd_words
 
 WIDE = 100
 """Columns from which on a row holds a title of some 40 letters beside category, model and an error."""
+WIDER = 120
+"""Columns from which on a row holds the predicted gain and the measured one too."""
 
 
 def execute(args: argparse.Namespace) -> int:
     """Print rounds, ideas, the lineage of the best and the cost, or without a run the list of runs; JSON with `--json`."""
     console = make_console()
+    if args.profile and args.run is None:
+        raise InputError("--profile needs the run: ridgeline show RUN --profile ID")
     if args.run is None:
         return _list_runs(console, as_json=args.json)
     matches = [] if (Path(args.run) / FILE_NAME).is_file() else matching_runs(RUNS, args.run)
     run = matches[-1] if matches else find_run(RUNS, args.run)
     with Archive.open_read_only(run) as archive:
+        if args.profile:
+            return _print_profile(console, stored_profile(archive, args.profile), args)
         shown = show_run(archive)
         record = archive.run()
+        told_in_vain = left_over(archive)
     if args.json:
         sys.stdout.write(json.dumps(shown, indent=2) + "\n")
         return 0
     if len(matches) > 1:
         told = f"the newest of the {len(matches)} runs called {args.run}…; ridgeline show lists all"
         console.print(told, markup=False, soft_wrap=True)
-    state = state_in_words(run, record)
-    console.print(f"{shown['problem']} ({shown['run']}): {state}", markup=False, soft_wrap=True)
+    for line in _state_lines(shown, run, record):
+        console.print(line, markup=False, soft_wrap=True)
     _print_winner(console, shown, run)
     _print_baselines(console, shown)
     for line in round_lines(shown["rounds"]):
         console.print(line, markup=False)
     _print_ideas(console, shown["ideas"])
+    for left in told_in_vain:
+        console.print(f"not taken up yet: {left}", markup=False, soft_wrap=True)
     _print_lineage(console, shown["lineage"])
     _print_cost(console, shown["cost"], is_keyless=record.is_keyless)
+    return 0
+
+
+def _state_lines(shown: dict[str, Any], run: Path, record: RunRecord) -> list[str]:
+    """Return what kind of search it is, how far it has come and whom it waits for."""
+    lines = [f"{shown['problem']} ({shown['run']}): {state_in_words(run, record)}"]
+    if shown["without"]:
+        lines.append(f"without {', '.join(shown['without'])}")
+    if words := replay_words(shown["replay"]):
+        lines.append(words)
+    calls = shown["cost"]["model_calls"]
+    if calls["waiting"]:
+        where = "mailbox" if calls["waiting"] > calls["batched"] else "batch"
+        lines.append(f"{where}: {waiting_words(calls['waiting'], run, batched=calls['batched'])}")
+    return lines
+
+
+def _print_profile(console: Console, profile: Profile, args: argparse.Namespace) -> int:
+    if args.json:
+        told = {name: value for name, value in profile.to_json().items() if args.counters or name != "details"}
+        sys.stdout.write(json.dumps(told, indent=2) + "\n")
+        return 0
+    for line in profile_lines(profile, with_counters=args.counters):
+        console.print(line, markup=False, soft_wrap=True)
     return 0
 
 
@@ -100,14 +137,16 @@ def _print_baselines(console: Console, shown: dict[str, Any]) -> None:
 
 
 def _print_ideas(console: Console, ideas: list[dict[str, Any]]) -> None:
-    """Print one row an idea; where the terminal is narrow its title has the place of category and model."""
-    is_wide = console.width >= WIDE
-    table = Table("idea", "title", *(("category", "model") if is_wide else ()), "best", box=None, pad_edge=False)
+    """Print one row an idea; where the terminal is narrow its title has the place of category and gains."""
+    is_wide, is_wider = console.width >= WIDE, console.width >= WIDER
+    columns = ["by", *(("category",) if is_wide else ()), *(("predicted", "gain") if is_wider else ())]
+    table = Table("idea", "title", *columns, "best", box=None, pad_edge=False)
     for idea in ideas:
         failure = idea["failure"][:60] if is_wide else idea["failure"].partition(" ")[0]
         outcome = f"{idea['best_speedup']:.2f}x" if idea["best_speedup"] else failure or "not judged"
-        about = (idea["category"], idea["model"]) if is_wide else ()
-        table.add_row(idea["id"], Text(idea["title"]), *about, Text(outcome))
+        about = (Text(author_words(idea["model"])), *((idea["category"],) if is_wide else ()))
+        gains = (f"{idea['predicted_gain']:.2f}x", f"{idea['gain']:.2f}x" if idea["gain"] else "") if is_wider else ()
+        table.add_row(idea["id"], Text(idea["title"]), *about, *gains, Text(outcome))
     console.print(table)
 
 
@@ -117,15 +156,20 @@ def _print_lineage(console: Console, lineage: list[dict[str, Any]]) -> None:
     console.print("lineage of the best, newest first:")
     for step in lineage:
         speedup = f"{step['speedup']:.2f}x" if step.get("speedup") else "-"
-        console.print(f"  {step['id']:<16} {speedup:>7}  {step.get('idea') or step['origin']}", markup=False)
+        console.print(f"  {step['id']:<16} {speedup:>7}  {_source(step)}", markup=False)
+
+
+def _source(step: dict[str, Any]) -> str:
+    """Return where a kernel comes from: its idea and by whom that came, or what else it is."""
+    return f"{step['idea']} (by {author_words(step['model'] or '')})" if step.get("idea") else str(step["origin"])
 
 
 def _print_cost(console: Console, cost: dict[str, Any], *, is_keyless: bool) -> None:
-    calls = cost["model_calls"]["calls"]
+    calls, usd = cost["model_calls"]["calls"], usd_words(cost["usd"], cost["model_calls"]["unpriced"])
     asked = (
         f"no language model ({counted(calls, 'answer')} of the offline one)"
         if is_keyless
-        else f"{counted(calls, 'model call')}, {counted(cost['tokens'], 'token')}, ${cost['usd']:.2f}"
+        else f"{counted(calls, 'model call')}, {counted(cost['tokens'], 'token')}{_repair_words(cost)}, {usd}"
     )
     on_gpu = f" and {cost['gpu_seconds']:.0f} s on the GPU" if cost["gpu_seconds"] else ""
     console.print(
@@ -134,3 +178,8 @@ def _print_cost(console: Console, cost: dict[str, Any], *, is_keyless: bool) -> 
         markup=False,
         soft_wrap=True,
     )
+
+
+def _repair_words(cost: dict[str, Any]) -> str:
+    """Return " (repairs 12 % of the input)", "" where no repair took any."""
+    return f" (repairs {100 * share:.0f} % of the input)" if (share := cost["repair_share"]) else ""

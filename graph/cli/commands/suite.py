@@ -16,6 +16,7 @@ from rich.text import Text
 
 from ridgeline.checkpoints.runs import refuse_held
 from ridgeline.checkpoints.suite import DONE, FAST_P, FILE_NAME, Row, RowState, Suite, find_suite, read_suite, scores
+from ridgeline.graph.cli import EXIT_PARKED
 from ridgeline.graph.cli.arguments import NEWEST
 from ridgeline.graph.cli.console import make_console
 from ridgeline.graph.cli.foreground import Stop, run_shown
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Run the suite; 0 also with refused problems, 1 when a search failed by no fault of its problem's."""
+    """Run the suite; 0 also with refused problems, 75 with a parked search, 1 when one failed by no fault of its problem's."""
     console = make_console(stderr=args.json)
     folder, suite = _planned(args, console)
     _check(folder, suite)
@@ -63,7 +64,9 @@ def execute(args: argparse.Namespace) -> int:
 def _exit_code(ended: Suite, stop: Stop) -> int:
     if ended.state != "finished" and (code := stop.exit_code()) is not None:
         return code
-    return 1 if any(row.state is RowState.FAILED for row in ended.rows) else 0
+    if any(row.state is RowState.FAILED for row in ended.rows):
+        return 1
+    return EXIT_PARKED if any(row.state is RowState.WAITING for row in ended.rows) else 0
 
 
 def _request(suite: Suite, row: Row, run_dir: Path, *, is_begun: bool) -> SearchRequest:

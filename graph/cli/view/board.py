@@ -60,8 +60,11 @@ class Board:
     verdicts: dict[str, bool] = field(default_factory=dict)  # is_correct by candidate
     tokens: int = 0
     usd: float = 0.0
+    unpriced: int = 0  # calls whose price is unknown
     warnings: list[str] = field(default_factory=list)
     waiting_for: tuple[str, str, int] | None = None  # the device, what holds it, and how many processes that are
+    requests: tuple[int, str] | None = None  # how many wait for an answer, and in which folder
+    batched: int = 0  # requests that wait in batches
     stopping: str = ""  # a stop was asked for, and how to hasten it; empty once the search has stopped
 
     def __post_init__(self) -> None:
@@ -77,9 +80,14 @@ class Board:
         """Return the seconds since the search's process began."""
         return self.clock() - self.began_at
 
+    @property
+    def place(self) -> str:
+        """Return the round that the search is in, and of how many where that is known."""
+        return f"round {self.round} of {self.max_rounds}" if self.max_rounds else f"round {self.round}"
+
     def left_s(self) -> float | None:
         """Return a guess at the seconds left, by the mean of the finished rounds; None before the first one is over."""
-        if not self.round_s:
+        if not self.round_s or not self.max_rounds:
             return None
         usual_s = sum(self.round_s) / len(self.round_s)
         todo = self.max_rounds - self.rounds_over
@@ -113,7 +121,7 @@ class Board:
     def _on_round_started(self, event: Mapping[str, Any]) -> None:
         self.round, self.max_rounds = event["round"], event["max_rounds"]
         self.branches.clear()
-        self.phase = f"round {self.round} of {self.max_rounds}"
+        self.phase = self.place
         self.round_at = self.clock()
 
     def _on_idea(self, event: Mapping[str, Any]) -> None:
@@ -139,7 +147,7 @@ class Board:
             self._set_best(event["candidate_id"], event["speedup"], event["speedup_ci95"], event["median_ms"])
 
     def _on_round_done(self, event: Mapping[str, Any]) -> None:
-        self.tokens, self.usd = event["tokens"], event["usd"]
+        self.tokens, self.usd, self.unpriced = event["tokens"], event["usd"], event.get("unpriced_calls", 0)
         self.round_s.append(self.clock() - self.round_at)
         self.rounds_over, self.round_at = event["round"], self.clock()
         if event["best_speedup"] is not None:
@@ -148,7 +156,7 @@ class Board:
             self.history[event["round"]] = event["best_speedup"]
 
     def _on_tune(self, event: Mapping[str, Any]) -> None:
-        self.phase = f"round {self.round} of {self.max_rounds}: tuning, {event['trial']} of {event['trials']}"
+        self.phase = f"{self.place}: tuning, {event['trial']} of {event['trials']}"
 
     def _on_certify(self, event: Mapping[str, Any]) -> None:
         self.phase = f"certifying {event['candidate_id']}: {event['step']}"
@@ -161,6 +169,12 @@ class Board:
 
     def _on_waiting(self, event: Mapping[str, Any]) -> None:
         self.waiting_for = (event["device"], event["holder"], event["holders"]) if event["holder"] else None
+
+    def _on_mailbox(self, event: Mapping[str, Any]) -> None:
+        self.requests = (len(event["waiting"]), event["folder"]) if event["waiting"] else None
+
+    def _on_batch(self, event: Mapping[str, Any]) -> None:
+        self.batched = len(event["waiting"])
 
     def _on_warning(self, event: Mapping[str, Any]) -> None:
         self.warnings.append(event["message"])
@@ -184,6 +198,7 @@ def recall(board: Board, archive: Archive) -> None:
     """Fill the board of a resumed search from its archive; this session's events go on from there."""
     totals, rounds = Journal(archive).totals(), archive.rounds()
     board.tokens, board.usd = int(totals["input_tokens"]) + int(totals["output_tokens"]), float(totals["usd"])
+    board.unpriced = int(totals["unpriced"])
     board.ideas = {idea.id: idea.title for idea in archive.ideas()}
     board.idea_by_candidate = {c.id: c.idea_id for c in archive.candidates() if c.idea_id}
     for found in archive.evaluations():

@@ -23,10 +23,17 @@ from rich.text import Text
 from ridgeline.graph.cli.view.board import Board, Branch, describe_outcome, describe_stop
 from ridgeline.tools.machine.waits import describe_wait
 from ridgeline.tools.records.reference_mode import ReferenceMode
-from ridgeline.tools.wording import counted, ratio_words
+from ridgeline.tools.wording import counted, ratio_words, usd_words
 
 BARS = "▁▂▃▄▅▆▇█"
-STAGE_WORDS = {"write": "writing", "compile": "compiling", "verify": "verifying", "benchmark": "timing", "done": "done"}
+STAGE_WORDS = {
+    "write": "writing",
+    "compile": "compiling",
+    "mend": "mending",
+    "verify": "verifying",
+    "benchmark": "timing",
+    "done": "done",
+}
 CERTIFY_WORDS = {
     "sanitize": "built and run once more under memory checks",
     "time": "timed three times, each in a new process",
@@ -126,7 +133,8 @@ def plain_line(event: Mapping[str, Any], board: Board) -> str:
             return f"PyTorch: {format_baselines(board)}; floor {event['floor_ms']:.3f} ms ({event['bound']}-bound)"
         case "round_started":
             work = f"{counted(event['ideas'], 'idea')}, {counted(event['branches'], 'branch')}"
-            return f"round {event['round']}/{event['max_rounds']}: {work}"
+            of = f"/{event['max_rounds']}" if event["max_rounds"] else ""
+            return f"round {event['round']}{of}: {work}"
         case "idea":
             return f"  idea {event['idea_id']}: {event['title']}  [{event['category']}; {event['model']}]"
         case "candidate_done":
@@ -161,6 +169,10 @@ def _waiting_line(event: Mapping[str, Any], board: Board) -> str:
     """Return one line on a pause of the search, or ""."""
     if event["event"] == "timing_pytorch":
         return board.phase
+    if event["event"] == "mailbox":
+        return format_requests(board)
+    if event["event"] == "batch":
+        return format_batched(board)
     is_told = event["event"] == "waiting" and event["is_news"]
     return describe_wait(*board.waiting_for) if is_told and board.waiting_for else ""
 
@@ -198,6 +210,10 @@ def _summary(board: Board) -> Table:
     if board.waiting_for:
         label, _, rest = describe_wait(*board.waiting_for).partition(" ")
         table.add_row(label, Text(rest, style="yellow", no_wrap=True, overflow="ellipsis"))
+    if board.requests:
+        table.add_row("mailbox", Text(format_requests(board), style="yellow", no_wrap=True, overflow="ellipsis"))
+    if board.batched:
+        table.add_row("batch", Text(format_batched(board), style="yellow", no_wrap=True, overflow="ellipsis"))
     if board.stopping:
         table.add_row("stopping", Text(board.stopping, style="yellow"))
     if board.warnings:
@@ -274,9 +290,22 @@ def _sparkline(values: list[float]) -> str:
     return "".join(BARS[round((v - low) / ((high - low) or 1) * (len(BARS) - 1))] for v in values[-24:])
 
 
+def format_requests(board: Board) -> str:
+    """Return how many requests wait for an answer, and where; "" without any."""
+    if board.requests is None:
+        return ""
+    count, folder = board.requests
+    return f"{counted(count, 'request')} waiting for an answer in {folder}"
+
+
+def format_batched(board: Board) -> str:
+    """Return how many requests wait in batches; "" without any."""
+    return f"{counted(board.batched, 'request')} waiting in a batch at the provider" if board.batched else ""
+
+
 def format_cost(board: Board) -> str:
     """Return tokens and dollars when a paid model took part."""
-    return f"; {counted(board.tokens, 'token')}, ${board.usd:.2f}" if board.tokens else ""
+    return f"; {counted(board.tokens, 'token')}, {usd_words(board.usd, board.unpriced)}" if board.tokens else ""
 
 
 def format_left(board: Board) -> str:

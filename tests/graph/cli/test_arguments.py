@@ -6,7 +6,8 @@ import argparse
 
 import pytest
 
-from ridgeline.graph.cli.arguments import MOST, NEWEST, make_parser
+from ridgeline.graph.cli.arguments import NEWEST, make_parser
+from ridgeline.graph.cli.values import MOST
 from ridgeline.problems.spec import ProblemSpec, SearchSettings
 from ridgeline.tools.build.interfaces import C_CPU_S
 from ridgeline.tools.build.recipe import WALL_PER_CPU

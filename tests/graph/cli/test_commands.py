@@ -197,9 +197,10 @@ def test_what_a_resumed_search_does_not_take_from_a_changed_problem_is_named() -
     was = problem.model_dump(mode="json")
     assert _changed_keys(was, problem) == []
     assert _changed_keys({}, problem) == []
-    changed = problem.model_copy(update={"ideas": [], "models": ["offline"]})
+    changed = problem.model_copy(update={"seeds": ["*.cpp"], "models": ["offline"]})
     (line,) = _changed_keys(was, changed)
-    assert line.startswith("warning: ideas, models changed in problem.yaml")
+    assert line.startswith("warning: seeds, models changed in problem.yaml")
+    assert _changed_keys(was, problem.model_copy(update={"ideas": ["be faster"]})) == [], "new ideas are tried"
 
 
 SQUARE = """

@@ -14,7 +14,7 @@ def test_every_option_of_a_search_reaches_its_request() -> None:
     words = (
         "run softmax --rounds 3 --ideas 2 --implementations 4 --repairs 0 --tune-trials 0 --strategy revision --model a:b "
         "--model c:d --device cuda:1 --bank none --max-usd 1 --max-tokens 2 --max-wall-s 3 --max-gpu-s 4 --rng-seed 5 "
-        "--unsafe-no-sandbox"
+        "--unsafe-no-sandbox --model-timeout-s 90 --model-attempts 2"
     )
     args = make_parser().parse_args(words.split())
     asked = request_of(vars(args), problem=args.problem, run_dir=None, resume=False)
@@ -24,6 +24,7 @@ def test_every_option_of_a_search_reaches_its_request() -> None:
     assert (asked.problem, asked.models, asked.device, asked.bank) == ("softmax", ("a:b", "c:d"), "cuda:1", None)
     assert asked.budget is not None
     assert (asked.budget.usd, asked.budget.tokens, asked.budget.wall_s, asked.budget.gpu_s) == (1, 2, 3, 4)
+    assert asked.model_calls == {"timeout_s": 90, "attempts": 2}
     assert (asked.rng_seed, asked.max_rounds, asked.allow_unsafe) == (5, 3, True)
 
 

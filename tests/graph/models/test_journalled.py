@@ -12,10 +12,10 @@ from tests.graph.scripted_model import ScriptedModel, distinct_ideas, faster_eac
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.journal import Journal
+from ridgeline.graph.models.failures import ModelUnavailable
 from ridgeline.graph.models.journalled import JournalledModels
 from ridgeline.graph.models.pool import ModelPool
 from ridgeline.graph.models.requests import IdeationRequest, Usage
-from ridgeline.graph.models.retry import ModelUnavailable
 from ridgeline.tools.records.vocabulary import Origin
 
 

@@ -6,19 +6,38 @@ from dataclasses import replace
 
 import pytest
 from jinja2 import UndefinedError
-from tests.graph.requests_made import DESCRIPTION, IDEA, ideation, kernel, subject
+from tests.graph.requests_made import DESCRIPTION, ELITE, IDEA, TRIED, ideation, kernel, subject
 
-from ridgeline.graph.models.prompts import render, render_ideation, render_kernel
-from ridgeline.tools.build.interfaces import problem_header
-from ridgeline.tools.records.vocabulary import Category, DeviceKind, Interface
+from ridgeline.graph.models.prompts import describe_argument, render, render_ideation, render_kernel, render_prefix
+from ridgeline.tools.build.interfaces import entry_declaration, problem_header
+from ridgeline.tools.records.problem import ArgSpec, DeviceFact, Signature
+from ridgeline.tools.records.search import BuildingBlock
+from ridgeline.tools.records.vocabulary import ArgKind, Category, DeviceKind, IdeaOutcome, Interface, Role
+
+BLOCK = BuildingBlock(
+    name="gemm.cpp", words="a product at 88 % of the peak", language="cpp", source="int gemm;\n" * 999
+)
 
 
 def test_ideation_names_floor_baselines_tried_ideas_elites_and_categories() -> None:
     text = render_ideation(ideation(user_ideas=("use registers",), refused=("Unroll",), unreadable="no JSON"))
-    for part in ("0.1000 ms", "- eager (fp32): 10.0000 ms", "Unroll by four", "1.300× eager", "`seed-naive`"):
+    for part in ("0.1000 ms", "eager (fp32) 10.0000 ms", "Unroll by four", "1.300× eager", "`seed-naive`"):
         assert part in text
     for part in ("use registers", "were just refused", "no JSON", *Category):
         assert part in text
+
+
+def test_ideation_sees_the_contract_that_its_ideas_must_obey() -> None:
+    text = render_ideation(ideation())
+    for part in ("-march=native", "workspace_bytes", "// tune: BLOCK = 64 | 128 | 256", "## What the judge checks"):
+        assert part in text
+
+
+def test_ideation_asks_for_a_recombination_and_shows_what_is_taken_in_the_round() -> None:
+    text = render_ideation(ideation(recombine=("r1i0v0a0", "r1i1v0a0"), planned=("Tile twice: halves the traffic",)))
+    assert "recombine `r1i0v0a0` and `r1i1v0a0`" in text
+    assert "- Tile twice: halves the traffic" in text
+    assert "recombine `" not in render_ideation(ideation()) and "Taken already" not in render_ideation(ideation())
 
 
 def test_kernel_prompt_carries_contract_header_and_tune_syntax() -> None:
@@ -27,9 +46,35 @@ def test_kernel_prompt_carries_contract_header_and_tune_syntax() -> None:
         assert part in text
 
 
-def test_later_variations_are_told_to_differ() -> None:
+def test_every_kind_of_request_begins_with_the_same_bytes() -> None:
+    failed = kernel(failure="wrong", failed_source="int broken;")
+    prompts = [render_ideation(ideation(round=1)), render_ideation(ideation(round=3, tried=(), blocks=(BLOCK,)))]
+    prompts += [render_kernel(each) for each in (kernel(), kernel(variation=1, plan="by columns"), failed)]
+    prefix = render_prefix(subject())
+    assert all(prompt.startswith(prefix) for prompt in prompts)
+    assert "## What the judge checks" in prefix
+
+
+def test_a_repair_begins_as_the_first_attempt_did() -> None:
+    first, repair = render_kernel(kernel()), render_kernel(kernel(failure="wrong", failed_source="int broken;"))
+    assert repair.startswith(first[: first.index("Write it now.")].rstrip())
+
+
+def test_without_a_plan_later_variations_are_told_to_differ() -> None:
     assert "implementation 2" in render_kernel(kernel(variation=1))
     assert "implementation" not in render_kernel(kernel()).partition("## The idea")[2]
+
+
+def test_a_plan_takes_the_place_of_that_advice() -> None:
+    text = render_kernel(kernel(variation=1, plan="Blocks of 64 rows."))
+    assert "The plan of this implementation: Blocks of 64 rows." in text
+    assert "implementation 2" not in text
+
+
+def test_ideation_asks_for_a_plan_for_each_implementation() -> None:
+    assert "state 3 `plans`" in render_ideation(ideation(implementations=3))
+    assert '"plans": ["…", "…", "…"]' in render_ideation(ideation(implementations=3))
+    assert "state" not in render_ideation(ideation(implementations=1)).partition("Answer with one JSON")[2]
 
 
 def test_repair_shows_the_failure_and_the_source_that_failed() -> None:
@@ -38,14 +83,110 @@ def test_repair_shows_the_failure_and_the_source_that_failed() -> None:
     assert "int broken;" in text
 
 
+def test_relatives_are_told_as_differences_with_the_sweep_of_their_idea() -> None:
+    source = "".join(f"line({n});\n" for n in range(40))
+    first = replace(ELITE, candidate_id="r1i0v0a0", source=source)
+    second = replace(ELITE, candidate_id="r1i1v0a0", source=source.replace("line(7)", "line(70)"))
+    other = replace(ELITE, candidate_id="seed-other", source="".join(f"other({n});\n" for n in range(40)))
+    swept = replace(TRIED, id="r1i1", sweep=("BLOCK = 64: 1.2 ms",))
+    text = render_ideation(ideation(elites=(first, second, other), tried=(swept,)))
+    assert text.count("line(30);") == 1
+    assert "`r1i0v0a0` with these changes:" in text and "-line(7);\n+line(70);" in text
+    assert "other(39);" in text
+    assert text.count("swept: BLOCK = 64: 1.2 ms") == 1
+    assert "swept" in text.partition("`r1i1v0a0`: ")[2]
+
+
+def test_a_recombination_shows_a_related_second_parent_as_a_difference() -> None:
+    source = "".join(f"line({n});\n" for n in range(40))
+    second = replace(ELITE, candidate_id="r1i1v0a0", source=source + "last();\n")
+    text = render_kernel(kernel(parent=replace(ELITE, source=source), second_parent=second))
+    assert text.count("line(30);") == 1 and "+last();" in text
+
+
+def test_a_tried_idea_tells_prediction_result_ends_and_diagnoses() -> None:
+    told = replace(
+        TRIED, gain=0.9, predicted_gain=1.5, ends=("v1: did not compile",), before="waits for L2", after="spills",
+        sweep=("BLOCK = 64: 1.2 ms",), outcome=IdeaOutcome.REFUTED,
+    )  # fmt: skip
+    text = render_ideation(ideation(tried=(told,), elites=()))
+    for part in ("gain predicted 1.50×, measured 0.90×; refuted", "v1: did not compile", "before: waits for L2"):
+        assert part in text
+    assert "after: spills" in text and "swept: BLOCK = 64: 1.2 ms" in text
+
+
+def test_an_idea_of_which_only_the_result_is_known_is_one_line() -> None:
+    told = replace(TRIED, mechanism=f"Fewer branches in the loop. {'And a long reason. ' * 20}")
+    text = render_ideation(ideation(tried=(told,), elites=()))
+    assert "- `r1i0` Unroll by four [from scratch]: Fewer branches in the loop. → 1.300× eager (r1i0v0a0)\n" in text
+    assert "long reason" not in text
+
+
+def test_one_diagnosis_is_told_once() -> None:
+    best = replace(ELITE, candidate_id="r1i0v0a0", diagnosis="waits for memory")
+    one = replace(TRIED, id="r1i0", before="spills registers", after="waits for memory")
+    two = replace(TRIED, id="r1i1", before="spills registers", after="")
+    text = render_ideation(ideation(tried=(one, two), elites=(best,)))
+    assert text.count("waits for memory") == text.count("spills registers") == 1
+
+
+def test_building_blocks_are_shown_to_ideation_cut_and_to_the_writer_of_an_idea_that_names_one() -> None:
+    text = render_ideation(ideation(blocks=(BLOCK,)))
+    assert "### `gemm.cpp`: a product at 88 % of the peak" in text
+    assert 300 < text.count("int gemm;") < 450 and " more lines\n" in text
+    assert render_kernel(kernel(block=BLOCK)).count("int gemm;") == 999
+    assert "gemm" not in render_kernel(kernel()) and "## Building blocks" not in render_ideation(ideation())
+
+
+def test_the_devices_table_is_part_of_the_problem() -> None:
+    given = replace(subject(), facts=(DeviceFact(name="L2 cache", value="2 MiB a core"),))
+    assert "- L2 cache: 2 MiB a core\n" in render_prefix(given)
+
+
 def test_name_that_a_template_misses_is_an_error() -> None:
     with pytest.raises(UndefinedError):
         render("write.md.j2", subject=ideation().subject)
 
 
 def test_a_module_is_asked_for_in_python_with_the_references_names() -> None:
-    header = problem_header(DESCRIPTION.signature, DeviceKind.CPU, Interface.MODULE)
-    text = render_kernel(kernel(subject=replace(subject(), interface=Interface.MODULE, language="py", header=header)))
-    for part in ("One whole Python (.py) source file", "It defines `ModelNew`", "load_inline", "# class ModelNew"):
+    weight = ArgSpec(name="ln_weight", role=Role.PARAMETER, shape=(8,), strides=(1,), source="ln.weight")
+    described = replace(DESCRIPTION, signature=Signature(args=(*DESCRIPTION.signature.args, weight)))
+    given = replace(subject(), interface=Interface.MODULE, language="py", description=described)
+    text = render_kernel(kernel(subject=given))
+    for part in (
+        "One whole Python (.py) file",
+        "defines `ModelNew`",
+        "load_inline",
+        "- ln.weight: parameter float32 (8,)",
+    ):
         assert part in text
-    assert "It defines `run`" not in text
+    assert "`run`" not in text and "RIDGELINE_STAGE" not in text
+
+
+def test_strides_are_told_where_a_tensor_is_not_contiguous() -> None:
+    across = ArgSpec(name="x", role=Role.INPUT, shape=(4, 8), strides=(1, 4))
+    assert describe_argument(across) == "x: input float32 (4, 8), strides (1, 4)"
+    assert describe_argument(replace(across, strides=(8, 1))) == "x: input float32 (4, 8)"
+
+
+@pytest.mark.parametrize(("kind", "dtype"), [(DeviceKind.CPU, "float32"), (DeviceKind.CUDA, "float16")])
+def test_what_is_shown_of_the_header_is_in_the_one_that_is_compiled(kind: DeviceKind, dtype: str) -> None:
+    signature = Signature(
+        args=(
+            ArgSpec(name="x", role=Role.INPUT, dtype=dtype, shape=(4, 8), strides=(8, 1)),
+            ArgSpec(name="eps", role=Role.INPUT, kind=ArgKind.SCALAR, dtype="float64", value=1e-5),
+            ArgSpec(name="out", role=Role.OUTPUT, dtype=dtype, shape=(4, 8), strides=(8, 1)),
+        )
+    )
+    language = "cpp" if kind is DeviceKind.CPU else "cu"
+    given = replace(
+        subject(), language=language, header=entry_declaration(signature, kind),
+        description=replace(DESCRIPTION, signature=signature), device=replace(subject().device, kind=kind),
+    )  # fmt: skip
+    shown, compiled = render_prefix(given), " ".join(problem_header(signature, kind).split())
+    for name in ("X_NDIM", "X_SHAPE_0", "X_STRIDE_0", "X_NUMEL", "EPS_VALUE", "RIDGELINE_ALIGNED(pointer)"):
+        assert name in shown and name in compiled
+    parameters = shown.partition('extern "C" void run(')[2].partition(");")[0]
+    assert f"void run( {parameters});" in compiled
+    types = [word for word in ("fp16", "bf16") if f"struct {word} " in compiled or f"using {word} " in compiled]
+    assert types == [word for word in ("fp16", "bf16") if f"`{word}`" in shown] != []

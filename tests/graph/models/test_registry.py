@@ -14,11 +14,12 @@ import pytest
 from tests.graph.loopback import Answer, Server, serve
 from tests.graph.requests_made import ideation, kernel
 
+from ridgeline.graph.models.failures import ModelUnavailable
 from ridgeline.graph.models.registry import make_model, make_models
 from ridgeline.graph.models.replies import read_ideas, read_kernel
 from ridgeline.graph.models.requests import KernelModel
-from ridgeline.graph.models.retry import ModelUnavailable, RetryPolicy, retry_after_s, with_retries
-from ridgeline.problems.spec import PriceSettings
+from ridgeline.graph.models.retry import RetryPolicy, retry_after_s, with_retries
+from ridgeline.problems.model_calls import PriceSettings
 from ridgeline.tools.errors import ModelError
 
 IDEAS = json.dumps(
@@ -75,7 +76,7 @@ async def test_the_request_carries_the_json_schema(provider: str) -> None:
         if provider == "openai"
         else config.get("responseJsonSchema") or config["responseSchema"]
     )
-    assert set(schema["properties"]) == {"source", "notes"}
+    assert set(schema["properties"]) == {"source", "edits", "notes"}
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -242,17 +243,6 @@ async def test_an_empty_reply_carries_what_it_cost() -> None:
     assert caught.value.usage.usd == pytest.approx(300 / 1e6)
 
 
-@pytest.mark.parametrize("finish_reason", ["length", "content_filter"])
-async def test_an_answer_that_the_client_refuses_is_a_failed_call_with_its_cost(finish_reason: str) -> None:
-    script = Answer('{"source": "void', finish_reason=finish_reason)
-    with serve(lambda n, request: script) as server, pytest.raises(ModelUnavailable, match="test-model") as caught:
-        await model_at("openai", server).write(kernel())
-    assert len(server.requests) == 1
-    if finish_reason == "length":  # the client's other exception does not carry the completion
-        assert caught.value.usage.output_tokens == 20
-        assert caught.value.usage.usd == pytest.approx(300 / 1e6)
-
-
 async def test_a_body_that_is_no_json_is_a_failed_call() -> None:
     def broken() -> None:
         json.loads("<html>")
@@ -264,6 +254,18 @@ async def test_a_body_that_is_no_json_is_a_failed_call() -> None:
         await with_retries("proxied", call, FAST)
 
 
-def test_agent_is_said_to_be_not_available_yet() -> None:
-    with pytest.raises(ModelError, match="^agent: not available yet"):
+def test_agent_is_said_to_answer_through_the_mailbox() -> None:
+    with pytest.raises(ModelError, match="^agent: .*--model mailbox"):
         make_model("agent")
+
+
+@pytest.mark.parametrize("name", ["mailbox", "mailbox:claude", "mailbox:me-2.1_x"])
+def test_mailboxes_need_no_key_and_no_price_also_with_a_budget_in_usd(name: str) -> None:
+    (model,) = make_models([name], needs_prices=True)
+    assert model.name == name
+
+
+@pytest.mark.parametrize("name", ["mailbox:", "mailbox:a b", "mailbox:../x", "mailbox:x@http://localhost:1/v1"])
+def test_mailbox_of_another_name_gets_one_line(name: str) -> None:
+    with pytest.raises(ModelError, match="write mailbox, or mailbox:NAME"):
+        make_model(name)

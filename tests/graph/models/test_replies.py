@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ridgeline.graph.models.replies import UnreadableReply, read_ideas, read_kernel, wire_schema
+from ridgeline.graph.models.replies import UnmatchedEdits, UnreadableReply, read_ideas, read_kernel, wire_schema
 from ridgeline.graph.models.requests import IdeaList, KernelDraft
 
 IDEA = {"title": "Fuse both passes", "mechanism": "read each row only once", "category": "memory_access"}
@@ -103,3 +103,97 @@ def test_a_reply_is_read_in_time_by_its_length(piece: str) -> None:
             with pytest.raises(UnreadableReply):
                 read(reply)
     assert time.process_time() - started < 10.0
+
+
+@pytest.mark.parametrize(
+    ("words", "gain"),
+    [
+        ("1.5x", 1.5),
+        ("1.5×", 1.5),
+        ("2", 2.0),
+        ("50 %", 1.5),
+        ("50% faster", 1.5),
+        ("+20%", 1.2),
+        ("~1.3x faster", 1.3),
+    ],
+)
+def test_a_gain_in_words_is_read(words: str, gain: float) -> None:
+    (idea,) = read_ideas(json.dumps({"ideas": [IDEA | {"predicted_gain": words}]}))
+    assert idea.predicted_gain == pytest.approx(gain)
+
+
+def test_a_gain_that_is_null_is_none_stated() -> None:
+    assert read_ideas(json.dumps({"ideas": [IDEA | {"predicted_gain": None}]}))[0].predicted_gain == 1.1
+
+
+def test_a_gain_that_no_number_can_be_read_of_is_named() -> None:
+    with pytest.raises(UnreadableReply, match="predicted_gain"):
+        read_ideas(json.dumps({"ideas": [IDEA | {"predicted_gain": "a lot"}]}))
+
+
+@pytest.mark.parametrize("thought", ["plain", '{"ideas": []} or {', "```cpp\nvoid old() {}\n```"])
+def test_thought_before_the_answer_is_skipped(thought: str) -> None:
+    before = f"<think>\n{thought}\n</think>\n"
+    assert read_ideas(before + json.dumps({"ideas": [IDEA]}))[0].title == "Fuse both passes"
+    assert read_kernel(before + '{"source": "void run() {}"}').source == "void run() {}"
+    assert read_kernel(before + "```cpp\nvoid run() {}\n```").source == "void run() {}\n"
+
+
+@pytest.mark.parametrize(("stated", "plans"), [(None, ()), ("by rows", ("by rows",)), (["a", "b"], ("a", "b"))])
+def test_plans_in_another_form_do_not_cost_the_idea(stated: object, plans: tuple[str, ...]) -> None:
+    idea = {"title": "Unroll", "mechanism": "fewer branches", "category": "control_flow_and_loops", "plans": stated}
+    assert read_ideas(json.dumps({"ideas": [idea]}))[0].plans == plans
+
+
+@pytest.mark.parametrize("thought", ["plain", "a brace { and a fence ```", 'so {"ideas": []} it is'])
+def test_thought_whose_beginning_the_chat_template_wrote_is_skipped(thought: str) -> None:
+    assert read_kernel(f'{thought}\n</think>\n\n{{"source": "void run() {{}}"}}').source == "void run() {}"
+    assert read_kernel(f"{thought}\n</think>\n```cpp\nvoid run() {{}}\n```").source == "void run() {}\n"
+
+
+def test_an_answer_that_names_the_end_of_thought_is_whole() -> None:
+    source = 'void run() { puts("</think>{"); }'
+    assert read_kernel(json.dumps({"source": source})).source == source
+
+
+BASE = "int a();\nint b();\n"
+EDITED = "int a();\nint c();\n"
+BLOCK = "<<<<<<< SEARCH\nint b();\n=======\nint c();\n>>>>>>> REPLACE\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps({"source": "", "edits": [{"search": "int b();\n", "replace": "int c();\n"}], "notes": ""}),
+        json.dumps({"edits": [{"search": "int b();", "replace": "int c();"}]}),
+        json.dumps({"source": BLOCK, "notes": "blocks in the place of the source"}),
+        BLOCK,
+        f"<think>{{</think>One line changes:\n\n```cpp\n{BLOCK}```\n",
+        BLOCK.replace("\n", "\r\n"),
+        json.dumps({"source": EDITED, "edits": []}),
+        json.dumps({"source": EDITED, "edits": [{"search": "nothing", "replace": "that counts"}]}),
+    ],
+)
+def test_edits_of_a_shown_source_are_as_good_as_the_whole_file(text: str) -> None:
+    assert read_kernel(text, ["void failed();\n", BASE]).source == EDITED
+
+
+@pytest.mark.parametrize(
+    ("text", "bases", "says"),
+    [
+        (BLOCK, [], "no source to edit"),
+        (BLOCK, ["int b();\nint b();\n"], "block 1 .* matches 2 places"),
+        (BLOCK + BLOCK.replace("int b", "int x"), [BASE], "block 2 .* matches nowhere"),
+        (BLOCK.replace("=======\n", ""), [BASE], "block 1 has no line ======="),
+        (json.dumps({"source": "", "edits": [{"search": "", "replace": "x"}]}), [BASE], "searches for nothing"),
+    ],
+)
+def test_edits_that_fit_no_shown_source_are_refused_by_their_number(text: str, bases: list[str], says: str) -> None:
+    with pytest.raises(UnmatchedEdits, match=says):
+        read_kernel(text, bases)
+
+
+def test_a_reply_without_source_and_edits_says_so() -> None:
+    for text in ("{}", '{"source": "", "edits": []}'):
+        with pytest.raises(UnreadableReply, match="source is empty, and there are no edits"):
+            read_kernel(text, [BASE])

@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import pytest
 from tests.graph.conftest import Search
 from tests.graph.memory_engine import MemoryEngine
 
 from ridgeline.checkpoints.bank import Bank
 from ridgeline.checkpoints.run_record import RunRecord
+from ridgeline.graph.search import device_table
 from ridgeline.tools.records.vocabulary import Origin
 
 
@@ -36,3 +38,15 @@ async def test_bank_is_read_again_when_the_search_was_killed_before_all_its_kern
         await search.run(again)
     assert {seed.id for seed in seeds} <= {c.id for c in search.archive.candidates(origin=Origin.BANK)}
     assert search.archive.run().bank_read is True
+
+
+async def test_every_request_shows_the_devices_table_that_the_search_began_with(
+    search: Search, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await search.run(search.context(rounds=1))
+    shown = search.model.proposals[0].subject.facts
+    assert {"instruction set", "compiler"} <= {fact.name for fact in shown}
+    monkeypatch.setattr(device_table, "device_facts", lambda *_, **__: ())  # another machine, or another measurement
+    await search.run(search.context(rounds=2))
+    assert len(search.model.proposals) > 1
+    assert {request.subject.facts for request in (*search.model.proposals, *search.model.writes)} == {shown}

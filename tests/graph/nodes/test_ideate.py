@@ -9,8 +9,8 @@ import pytest
 from tests.graph.conftest import Search
 from tests.graph.scripted_model import ScriptedModel, distinct_ideas
 
+from ridgeline.graph.models.failures import ModelUnavailable
 from ridgeline.graph.models.requests import IdeationRequest, KernelRequest
-from ridgeline.graph.models.retry import ModelUnavailable
 from ridgeline.tools.errors import ModelError
 
 
@@ -130,3 +130,19 @@ async def test_models_share_the_work_by_a_seeded_bandit(search: Search) -> None:
     await search.run(search.context(good, bad, rounds=4, ideas=3, implementations=2, repairs=0))
     assert good.proposals and bad.proposals
     assert len(good.writes) > len(bad.writes) > 0
+
+
+async def test_plans_of_an_idea_go_to_its_implementations(search: Search) -> None:
+    def ideas(request: IdeationRequest) -> dict[str, Any]:
+        plans = ["by rows", "by columns"]
+        return {"ideas": [idea | {"plans": plans} for idea in distinct_ideas(request)["ideas"]]}
+
+    search.model = ScriptedModel(ideas=ideas)
+    await search.run(search.context(rounds=1, ideas=1, implementations=3))
+    assert search.model.proposals[0].implementations == 3
+    assert search.archive.ideas()[0].plans == ("by rows", "by columns")
+    assert {request.variation: request.plan for request in search.model.writes} == {
+        0: "by rows",
+        1: "by columns",
+        2: "",
+    }

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.graph.conftest import Search
 from tests.graph.memory_engine import MemoryEngine
-from tests.graph.scripted_model import ScriptedModel
+from tests.graph.scripted_model import ScriptedModel, own_structure
 from tests.graph.search.test_judging import in_a_node
 
 from ridgeline.checkpoints.archive import Archive
@@ -127,17 +127,18 @@ class Meeting(MemoryEngine):
         return await super().submit(task)
 
 
+def all_tunable(request: Any) -> dict[str, Any]:
+    structure = own_structure(request.idea.title, request.variation)
+    return {"source": TUNED.format(title=f"{request.idea.title} {request.variation}") + structure}
+
+
 @pytest.mark.parametrize(("budget", "trials"), [(Budget(), 4), (Budget(wall_s=3600), 16)])
 async def test_kernels_are_tuned_side_by_side(search: Search, budget: Budget, trials: int) -> None:
     search.engine = Meeting()
-    search.model = ScriptedModel(kernel=lambda r: {"source": TUNED.format(title=f"{r.idea.title} {r.variation}")})
+    search.model = ScriptedModel(kernel=all_tunable)
     await search.run(search.context(rounds=1, ideas=1, implementations=2, tune_trials=trials, budget=budget))
     assert len(search.engine.roots) == 2
     assert len(search.archive.candidates(origin=Origin.TUNE)) == trials
-
-
-def all_tunable(request: Any) -> dict[str, Any]:
-    return {"source": TUNED.format(title=f"{request.idea.title} {request.variation}")}
 
 
 class Hours(MemoryEngine):
@@ -229,3 +230,19 @@ async def test_interrupted_sweep_measures_the_points_of_one_that_was_not(
     points = {c.id: c.tunables for c in search.archive.candidates(origin=Origin.TUNE)}
     assert points == expected
     assert len(search.archive.evaluations(purpose=Purpose.TUNE)) == len(points) == 18
+
+
+async def test_kernel_far_behind_the_fastest_gets_no_trials(search: Search) -> None:
+    def kernel(request: Any) -> dict[str, Any]:
+        source = all_tunable(request)["source"]
+        return {"source": source.replace("speed 1.5", "speed 3.0") if request.variation else source}
+
+    search.model = ScriptedModel(kernel=kernel)
+    await search.run(search.context(rounds=1, ideas=1, implementations=2, tune_trials=8))
+    assert {root_id(point) for point in search.archive.candidates(origin=Origin.TUNE)} == {"r1i0v1a0"}
+
+
+async def test_kernels_far_behind_one_that_is_not_tunable_get_none(search: Search) -> None:
+    search.model = ScriptedModel(kernel=lambda r: {"source": "// speed 3.0\n"} if r.variation else all_tunable(r))
+    await search.run(search.context(rounds=1, ideas=1, implementations=2, tune_trials=8))
+    assert search.archive.candidates(origin=Origin.TUNE) == []

@@ -1,70 +1,23 @@
-"""The pure decisions: novelty, the bandit, elites, plans, prices, families."""
+"""The pure decisions: the bandit, plans, prices, families."""
 
 from __future__ import annotations
 
 import dataclasses
 
 import pytest
-from tests.candidates import candidate_of
 from tests.graph.memory_engine import DESCRIPTION
 from tests.graph.requests_made import ELITE
 from tests.graph.scripted_model import ScriptedModel
 
 from ridgeline.graph.models.pool import ModelPool, Outcome, reward
 from ridgeline.graph.models.prices import price_of
-from ridgeline.graph.models.requests import IdeaDraft
-from ridgeline.graph.search.elites import Standing, choose_elites
 from ridgeline.graph.search.families import family_of
-from ridgeline.graph.search.novelty import is_repeated
 from ridgeline.graph.search.plan import make_plan
 from ridgeline.graph.search.user_ideas import user_drafts
-from ridgeline.problems.spec import PriceSettings, SearchSettings
+from ridgeline.problems.model_calls import PriceSettings
+from ridgeline.problems.spec import SearchSettings
 from ridgeline.tools.errors import ModelError
-from ridgeline.tools.records.results import Evaluation, Timing
-from ridgeline.tools.records.vocabulary import Category, Origin, Purpose, Status
-
-
-def draft(title: str, mechanism: str, composition: tuple[str, ...] | None = None) -> IdeaDraft:
-    return IdeaDraft(title=title, mechanism=mechanism, category=Category.COMPUTE, composition=composition)
-
-
-TRIED = draft("Use streaming stores for the output", "bypass the cache so that inputs stay in it")
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        draft("use Streaming Stores, for outputs", "something else entirely happens here"),
-        draft("Another title", "Bypass the caches, so that the inputs stay in them"),
-    ],
-)
-def test_same_idea_in_other_words_is_repeated(other: IdeaDraft) -> None:
-    assert is_repeated(other, "p", [(TRIED, "p")])
-
-
-def test_related_idea_is_new() -> None:
-    other = draft("Use streaming loads for the input", "read with non-temporal hints and prefetch the next row")
-    assert not is_repeated(other, "p", [(TRIED, "p")])
-
-
-def test_same_title_on_another_parent_is_another_experiment() -> None:
-    other = draft(TRIED.title, "combine with the two-row blocking of that kernel to halve store traffic")
-    assert not is_repeated(other, "q", [(TRIED, "p")])
-    assert is_repeated(TRIED, "q", [(TRIED, "p")])
-
-
-def test_compositions_are_compared_by_themselves() -> None:
-    title, text = "Combine buffer, prefetch (on streaming)", "keeps the row, reads ahead, and stores past the cache"
-    tried = draft(title, text, ("buffer", "prefetch", "streaming"))
-    assert not is_repeated(draft(title, text, ("buffer", "streaming")), "p", [(tried, "p")])
-    assert not is_repeated(draft(title, text, ()), "p", [(tried, "p")])
-    assert is_repeated(draft("Another title", "and other words", tried.composition), "q", [(tried, "p")])
-
-
-def test_a_sentence_that_names_a_composition_is_none() -> None:
-    text = "keeps the row, reads ahead, and stores past the cache. Composition: {}."
-    tried = draft("Combine buffer, prefetch", text.format("buffer, prefetch"), ("buffer", "prefetch"))
-    assert is_repeated(draft("Combine buffer, prefetch", text.format("all")), "p", [(tried, "p")])
+from ridgeline.tools.records.vocabulary import Category
 
 
 def pool(*names: str) -> ModelPool:
@@ -100,36 +53,6 @@ def test_reward_measures_the_gain_over_the_best_before() -> None:
 def test_resumed_search_without_its_model_says_which_to_pass() -> None:
     with pytest.raises(ModelError, match="--model openai:o3"):
         pool("a").model("openai:o3")
-
-
-def standing(candidate_id: str, idea_id: str | None, speedup: float) -> Standing:
-    candidate = candidate_of("", name=candidate_id, origin=Origin.MODEL, round=1, idea_id=idea_id)
-    timing = Timing(status=Status.OK, median_ms=10 / speedup, speedup=speedup)
-    return Standing(
-        candidate=candidate,
-        evaluation=Evaluation(
-            key=candidate_id, candidate_id=candidate_id, purpose=Purpose.SEARCH, status=Status.OK, timing=timing
-        ),
-    )
-
-
-def chosen(standings: list[Standing], count: int) -> list[str]:
-    return [s.candidate.id for s in choose_elites(standings, count)]
-
-
-def test_elites_are_of_different_ideas() -> None:
-    standings = [standing("a0", "a", 2.0), standing("a1", "a", 1.99), standing("b0", "b", 1.9)]
-    assert chosen(standings, 2) == ["a0", "b0"]
-
-
-def test_second_kernel_of_an_idea_stays_when_it_is_far_ahead() -> None:
-    standings = [standing("a0", "a", 3.0), standing("a1", "a", 2.9), standing("b0", "b", 1.5)]
-    assert chosen(standings, 2) == ["a0", "a1"]
-
-
-def test_places_left_over_go_to_the_next_fastest() -> None:
-    standings = [standing("a0", "a", 2.0), standing("a1", "a", 1.99), standing("b0", "b", 1.9)]
-    assert chosen(standings, 3) == ["a0", "a1", "b0"]
 
 
 @pytest.mark.parametrize("trials", [0, 5, 24])

@@ -12,11 +12,13 @@ from tests.graph.conftest import Search
 from tests.graph.memory_engine import MemoryEngine
 from tests.graph.scripted_model import ScriptedModel
 
-from ridgeline.graph.search.judging import retry_engine_failures, run_step
-from ridgeline.graph.search.memory import model_outcomes, tried_ideas
+from ridgeline.graph.search.earnings import author_outcomes, writer_outcomes
+from ridgeline.graph.search.judging import failure_text, retry_engine_failures, run_step
+from ridgeline.graph.search.memory import tried_ideas
 from ridgeline.tools.errors import EngineError, StorageError
-from ridgeline.tools.records.results import Evaluation
-from ridgeline.tools.records.vocabulary import Purpose, Status
+from ridgeline.tools.records.error_map import LimitUse, Measure
+from ridgeline.tools.records.results import Build, Evaluation, Trial, Verdict
+from ridgeline.tools.records.vocabulary import Purpose, ReasonCode, Status
 
 
 async def in_a_node(function: Any, *given: Any) -> Any:
@@ -49,7 +51,7 @@ async def test_engine_failure_is_no_verdict_on_an_idea_and_is_measured_again_in_
     search.engine = FailsOnce()
     await search.run(search.context(rounds=1, ideas=2, implementations=1))
     assert tried_ideas(search.archive) == ()
-    assert model_outcomes(search.archive, 2) == []
+    assert author_outcomes(search.archive, 2) == writer_outcomes(search.archive, 2) == []
     assert search.archive.evaluation("r1i0v0a0") is None
     failed = {failure.candidate_id for failure in search.archive.engine_failures()}
     assert failed == {"seed-naive", "r1i0v0a0", "r1i1v0a0"}
@@ -58,7 +60,7 @@ async def test_engine_failure_is_no_verdict_on_an_idea_and_is_measured_again_in_
     evaluation = search.archive.evaluation("r1i0v0a0")
     assert evaluation is not None and evaluation.status is Status.OK
     assert [idea.id for idea in tried_ideas(search.archive)] == ["r1i0", "r1i1"]
-    assert len(model_outcomes(search.archive, 2)) == 2
+    assert len(author_outcomes(search.archive, 2)) == len(writer_outcomes(search.archive, 2)) == 2
     assert search.archive.ledger_totals()["cpu_s"] >= evaluation.total_s * 3
 
 
@@ -115,3 +117,30 @@ async def test_kernels_beside_one_that_ends_the_search_are_not_stored_as_the_eng
     search.engine.ended.set()
     await asyncio.sleep(0.05)
     assert search.archive.evaluations() == [] == search.archive.engine_failures()
+
+
+def test_a_repair_is_told_the_whole_error_map_and_no_more_than_fits() -> None:
+    reason = "shifted: values of out differ; 3.1 % are wrong, at the last 3 of 767 on axis 1; a scale?"
+    nearest = LimitUse(measure=Measure.ROW, figure=3e-4, limit=4e-5)
+    trials = tuple(Trial(name=f"trial_{n}", rel_error=1.0, gate=0.1, passed=False, nearest=nearest) for n in range(99))
+    code = ReasonCode.WRONG_VALUES
+    verdict = Verdict(status=Status.WRONG, reason_code=code, reason=reason, trials=trials)
+    evaluation = Evaluation(
+        key="k", candidate_id="c", purpose=Purpose.SEARCH, status=Status.WRONG, reason_code=code, reason=reason,
+        verdict=verdict,
+    )  # fmt: skip
+    text = failure_text(evaluation)
+    assert reason in text and "a row's error 0.0003, gate 4e-05 (7.5 x)" in text
+    assert "and 87 further trials" in text and len(text) < 2000
+    endless = dataclasses.replace(evaluation, reason="x" * 10**6)
+    assert len(failure_text(endless)) < 6000
+
+
+def test_a_repair_is_told_the_first_of_a_compilers_messages() -> None:
+    build = Build(key="k", status=Status.COMPILE_ERROR, log="the first error\n" + "more\n" * 10_000)
+    code = ReasonCode.COMPILER_FAILED
+    evaluation = Evaluation(
+        key="k", candidate_id="c", purpose=Purpose.SEARCH, status=Status.COMPILE_ERROR, reason_code=code,
+        reason="no", build=build,
+    )  # fmt: skip
+    assert "the first error" in failure_text(evaluation) and len(failure_text(evaluation)) < 7000

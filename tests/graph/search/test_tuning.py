@@ -14,6 +14,7 @@ from ridgeline.graph.search.tuning import (
     next_points,
     parse_tunables,
     root_id,
+    shared_trials,
     with_values,
 )
 from ridgeline.tools.records.search import Candidate
@@ -94,6 +95,23 @@ def test_sweep_ends_after_trials_without_gain() -> None:
         MeasuredPoint(point={"BLOCK": b, "UNROLL": u, "CHUNK": "1 << 9"}, speedup=0.9) for b, u in values[:PATIENCE]
     ]
     assert next_points(tunables, trials, 1.0, rng_seed=1, planned=30, count=4) == []
+
+
+@pytest.mark.parametrize(
+    ("trials", "speeds", "shares"),
+    [
+        (8, [2.0, 1.0], [8, 0]),
+        (9, [2.0, 2.0], [5, 4]),
+        (12, [2.0, 1.7], [8, 4]),
+        (5, [1.0, 0.95, 0.9], [3, 1, 1]),
+        (4, [], []),
+        (0, [2.0], [0]),
+    ],
+)
+def test_trials_are_shared_by_promise_and_none_go_to_a_kernel_far_behind(
+    trials: int, speeds: list[float], shares: list[int]
+) -> None:
+    assert shared_trials(trials, speeds) == shares
 
 
 def candidate(candidate_id: str, origin: Origin, parent_id: str | None) -> Candidate:

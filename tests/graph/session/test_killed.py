@@ -44,7 +44,7 @@ print(asyncio.run(run_search(options, engine=engine, models=[model])).state)
 """
 
 
-def _reply(request: dict[str, Any]) -> str:
+def reply_to(request: dict[str, Any]) -> str:
     """Answer a prompt: as many ideas as it asks for, or a kernel whose speed depends on the idea's words."""
     prompt = request["prompt"]
     if "Write one complete kernel" in prompt:
@@ -65,7 +65,7 @@ def test_killed_search_resumes_with_no_reply_asked_twice_and_no_evaluation_run_t
     arrived: dict[str, int] = {}
     judged: set[tuple[str, str]] = set()
 
-    with serve(lambda n, request: Answer(_reply(request), delay_s=0.05)) as server:
+    with serve(lambda n, request: Answer(reply_to(request), delay_s=0.05)) as server:
         for kill, wanted in enumerate((4, 13)):
             command = [sys.executable, "-c", child, str(tmp_path), server.url, "resume" if kill else "new"]
             process = subprocess.Popen(command, env=environment)

@@ -114,6 +114,19 @@ def test_a_resumed_suite_repeats_no_search_that_ended_and_tries_a_refused_one_ag
     assert [row.speedup for row in ended.rows] == [2.0, 2.0, 2.0]
 
 
+def test_a_parked_search_is_a_row_that_waits_and_a_resumed_suite_goes_on_with_it(
+    problems: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "suite"
+    parks = Searches({"kb1_9_a": Ended(result=result(1.1, "waiting"))})
+    ended = run_suite(folder, new_suite(folder, [str(problems)], {"park": True}), parks, ignore)
+    assert [row.state for row in ended.rows] == ["waiting", "finished", "finished"]
+    assert (ended.state, read_suite(folder)) == ("stopped", ended)
+    again = Searches()
+    assert run_suite(folder, None, again, ignore).state == "finished"
+    assert [name for name, _ in again.asked] == ["kb1_9_a"]
+
+
 def test_what_concerns_every_search_ends_the_suite_and_leaves_it_resumable(problems: Path, tmp_path: Path) -> None:
     folder = tmp_path / "suite"
     refuses = Searches({"kb1_10_b": ModelError("the key was refused")})

@@ -6,42 +6,30 @@ import asyncio
 import contextlib
 import os
 import re
-import shutil
 import subprocess
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.folders import nest_folders
+from tests.live_processes import processes_naming
+from tests.tools.build.tasks import MakeProblem, MakeTask, needs_nvcc
 
 from ridgeline.tools.build.compiler import Compiler
 from ridgeline.tools.build.flags import refused_flags, requested_flags
 from ridgeline.tools.build.interfaces import BUILDS, CBuild
 from ridgeline.tools.build.ninja_batch import BuildOutcome
 from ridgeline.tools.build.recipe import Recipe
-from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.errors import EngineError, StorageError
-from ridgeline.tools.records.keys import evaluation_key, problem_key
-from ridgeline.tools.records.problem import DescribedTarget
-from ridgeline.tools.records.vocabulary import DeviceKind, Interface, Purpose, ReasonCode, Status
+from ridgeline.tools.records.vocabulary import DeviceKind, Interface, ReasonCode, Status
 from ridgeline.tools.sandbox.sandbox import Sandbox
 
 pytestmark = pytest.mark.sandboxed
-
-MakeTask = Callable[..., CompileTask]
-MakeProblem = Callable[..., DescribedTarget]
-needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
 EMPTY_RUN = "void run(const float*, float*, void*) {}\n"
 SPIN = "constexpr int spin(int n) { for (long i = 0; i < 250000; i++) n ^= i; return n; }\n"
 SLOW = SPIN + "".join(f"constexpr int v{i} = spin({i});\n" for i in range(400))  # keeps g++ busy for a minute
-
-
-@pytest.fixture
-def compiler(tmp_path: Path, sandbox: Sandbox, make_problem: MakeProblem) -> Compiler:
-    return Compiler(sandbox, tmp_path / "cache", make_problem().device)
 
 
 def dynamic_symbols(library: str | None) -> set[str]:
@@ -320,66 +308,6 @@ def names_below(pid: int) -> set[str]:
     return found
 
 
-def processes_naming(path: str) -> list[str]:
-    """Return the command lines of live processes that name `path`."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            try:
-                command = (entry / "cmdline").read_bytes().decode(errors="replace")
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-            if path in command:
-                found.append(command)
-    return found
-
-
-RIGHT = 'extern "C" void run(const float* __restrict__ x, float* __restrict__ out, void* workspace)'
-OTHER_SIGNATURES = {
-    "": (ReasonCode.LINK_FAILED, "defines no `run`"),
-    "void walk(const float* x, float* out, void*) {}": (ReasonCode.LINK_FAILED, "defines no `run`"),
-    "void run(const float* x, float* out, int n) {}": (ReasonCode.LINK_FAILED, "defines no `run`"),
-    "void run(float* x, float* out, void*) {}": (ReasonCode.LINK_FAILED, "defines no `run`"),
-    'extern "C" void run(const float* x, float* out, int n) {}': (ReasonCode.COMPILER_FAILED, "conflicting"),
-    "int run(const float* x, float* out, void*) { return 0; }": (ReasonCode.COMPILER_FAILED, "ambiguating"),
-    "static void run(const float* x, float* out, void*) {}": (ReasonCode.COMPILER_FAILED, "and later"),
-}
-ITS_OWN_FAULT = """
-int own(int);
-float own(int);
-void run(const float* x, float* out, void*) {}
-"""
-
-
-async def test_a_run_of_another_signature_is_answered_with_the_right_one(
-    compiler: Compiler, make_task: MakeTask
-) -> None:
-    builds = await compiler.compile_batch([make_task(source) for source in OTHER_SIGNATURES])
-    for build, (reason_code, words) in zip(builds, OTHER_SIGNATURES.values(), strict=True):
-        assert (build.status, build.reason_code) == (Status.COMPILE_ERROR, reason_code)
-        assert words in build.reason
-        assert build.reason.endswith(f"it has to be `{RIGHT}`")
-    (own,) = await compiler.compile_batch([make_task(ITS_OWN_FAULT)])
-    assert "ambiguating" in own.reason
-    assert "it has to be" not in own.reason
-
-
-@needs_nvcc
-async def test_a_cuda_run_of_another_signature_is_answered_with_the_right_one(
-    tmp_path: Path, sandbox: Sandbox, make_task: MakeTask, make_problem: MakeProblem
-) -> None:
-    problem = make_problem(kind=DeviceKind.CUDA)
-    sources = (
-        "void run(const float* x, float* out, void*) {}",
-        'extern "C" void run(const float* x, float* out, void*) {}',
-        'extern "C" int run(const float* x, float* out, void*, cudaStream_t) { return 0; }',
-    )
-    compiler = Compiler(sandbox, tmp_path / "cache", problem.device)
-    for build in await compiler.compile_batch([make_task(source, problem) for source in sources]):
-        assert build.status is Status.COMPILE_ERROR
-        assert build.reason.endswith(f"it has to be `{RIGHT.removesuffix(')')}, cudaStream_t stream)`")
-
-
 @needs_nvcc
 async def test_cuda_goes_through_the_same_path(
     tmp_path: Path, sandbox: Sandbox, make_task: MakeTask, make_problem: MakeProblem
@@ -416,18 +344,3 @@ async def test_a_torch_extension_builds_with_the_appended_binding(
     assert "PyInit_ridgeline_candidate" in dynamic_symbols(build.library_path)
     (other,) = await compiler.compile_batch([make_task(source.replace("x)", "x, double)", 1), problem)])
     assert other.reason.endswith("it has to be `torch::Tensor forward(torch::Tensor x)`")
-
-
-def test_an_evaluations_key_changes_with_purpose_problem_and_device(make_problem: MakeProblem) -> None:
-    problem = make_problem()
-    faster = replace(problem, device=replace(problem.device, name="another"))
-    looser = replace(problem, tolerance="bf16")
-    keys = {
-        evaluation_key("build", problem, Purpose.SEARCH),
-        evaluation_key("build", problem, Purpose.CERTIFY),
-        evaluation_key("other", problem, Purpose.SEARCH),
-        evaluation_key("build", faster, Purpose.SEARCH),
-        evaluation_key("build", looser, Purpose.SEARCH),
-    }
-    assert len(keys) == 5
-    assert problem_key(problem) == problem_key(replace(problem, name="renamed"))

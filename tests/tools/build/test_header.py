@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -233,3 +234,48 @@ int main() {
         command = ["g++", "-std=c++20", *flags, "-march=native", "-include", "problem.h", "main.cpp", "-o", "main"]
         subprocess.run(command, cwd=tmp_path, check=True)
         assert subprocess.run([tmp_path / "main"], check=False).returncode == 0
+
+
+STAGED_CUDA = """
+template <int N> __global__ void work(const float* x, float* out) {
+  RIDGELINE_STAGE(load);
+  float sum = x[threadIdx.x];
+  RIDGELINE_STAGE("add up")
+  for (int k = 0; k < N; ++k) {
+    RIDGELINE_STAGE(inner);
+    if (sum > 1e30f) return;
+    sum += x[k];
+  }
+  out[threadIdx.x] = sum;
+}
+void run(const float* x, float* out, void*, cudaStream_t stream) {
+  RIDGELINE_STAGE(first);
+  work<8><<<1, 16, 0, stream>>>(x, out);
+  RIDGELINE_STAGE(second);
+  work<64><<<1, 16, 0, stream>>>(x, out);
+}
+"""
+
+
+@needs_nvcc
+def test_stages_of_cuda_are_clocks_in_a_profile_and_nothing_in_a_judged_build(tmp_path: Path) -> None:
+    signature = Signature(args=(tensor("x", (64,)), tensor("out", (16,), Role.OUTPUT)))
+
+    def code(name: str, source: str, *, with_clocks: bool = False) -> bytes:
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "problem.h").write_text(problem_header(signature, DeviceKind.CUDA, with_clocks=with_clocks))
+        (folder / "kernel.cu").write_text(source)
+        command = ["nvcc", "-std=c++17", "-O3", "-arch=sm_90a", "-include", "problem.h", "kernel.cu"]
+        subprocess.run([*command, "-cubin", "-o", "kernel.cubin"], check=True, cwd=folder)
+        subprocess.run([*command, "-c", "-o", "kernel.o"], check=True, cwd=folder)  # the host's part too
+        return (folder / "kernel.cubin").read_bytes()
+
+    without = re.sub(r"RIDGELINE_STAGE\([^)]*\);?", "", STAGED_CUDA)
+    assert code("judged", STAGED_CUDA) == code("without", without)
+    assert b"g_cycles" in code("clocked", STAGED_CUDA, with_clocks=True)
+
+
+def test_header_of_a_torch_extension_has_stages_that_are_nothing() -> None:
+    signature = Signature(args=(tensor("x", (16,)), tensor("out", (16,), Role.OUTPUT)))
+    assert "#define RIDGELINE_STAGE(name)\n" in problem_header(signature, DeviceKind.CPU, Interface.TORCH)

@@ -18,7 +18,7 @@ import pytest
 from tests.candidates import candidate_of
 
 from ridgeline.tools.build.compiler import Compiler
-from ridgeline.tools.engine import BenchmarkTask, CompareTask, CompileTask, DescribeTask, VerifyTask
+from ridgeline.tools.engine import BenchmarkTask, CompareTask, CompileTask, DescribeTask, ProfileTask, VerifyTask
 from ridgeline.tools.local.__main__ import _TASKS, answer
 from ridgeline.tools.local.evaluator import Evaluator
 from ridgeline.tools.machine.devices import detect_device
@@ -196,6 +196,11 @@ class Judged:
         assert build.status is Status.OK, build.log
         return candidate, build
 
+    def profiled(self, candidate: Candidate) -> Build:
+        task = CompileTask(problem=self.problem, candidate=candidate, profiled=True)
+        [build] = asyncio.run(self.compiler.compile_batch([task]))
+        return build
+
     def compare(self, first: tuple[Candidate, Build], second: tuple[Candidate, Build]) -> Comparison | FailedComparison:
         task = CompareTask(
             problem=self.problem, first=first[0], first_build=first[1], second=second[0], second_build=second[1]
@@ -270,3 +275,21 @@ def test_a_kernel_that_takes_too_long_in_all_ends_within_the_deadline_as_its_own
     assert (timing.status, timing.reason_code) == (Status.TIMEOUT, ReasonCode.EVALUATION_DEADLINE), timing.reason
     honest = judged.built("honest", HONEST)
     assert judged.evaluator.verify(replace(task, candidate=honest[0], build=honest[1])).status is Status.OK
+
+
+STAGED = """
+void run(const float* x, float* out, void*) {
+  RIDGELINE_STAGE(compare);
+  for (int i = 0; i < 4096; ++i) out[i] = x[i] > 0 ? x[i] : 0;
+}
+"""
+
+
+@needs_gxx
+def test_profile_by_the_evaluator_has_the_stages_of_a_build_that_is_never_judged(judged: Judged) -> None:
+    candidate, build = judged.built("staged", STAGED)
+    task = ProfileTask(problem=judged.problem, candidate=candidate, build=build)
+    assert judged.evaluator.profile(task).stages == ()
+    found = judged.evaluator.profile(replace(task, profile_build=judged.profiled(candidate)))
+    assert [(stage.name, stage.share) for stage in found.stages] == [("compare", 1.0)]
+    assert "Its stages: compare 100%" in found.paragraph

@@ -13,10 +13,14 @@ class Answering:
     """Answers each request by the method of its operation's name."""
 
     device_kind = DeviceKind.CPU
+    pid = -1  # no process
 
     def __init__(self, n_sets: int) -> None:
         self.n_sets = n_sets
-        self.problem = SimpleNamespace(n_sets=n_sets)
+        self.problem = SimpleNamespace(n_sets=n_sets, timed_kinds=())
 
     def ask(self, request: Request[Any]) -> Any:
         return getattr(self, operation(type(request)))(request)
+
+    def stop(self) -> None:
+        """Take no core from anybody: there is no process."""

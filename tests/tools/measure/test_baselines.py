@@ -23,9 +23,9 @@ from ridgeline.tools.measure.baselines import (
     measure_next,
     modes_of,
 )
-from ridgeline.tools.measure.benchmark import TimingSettings
 from ridgeline.tools.measure.statistics import StoppingRule
 from ridgeline.tools.measure.timed_side import WarmUp
+from ridgeline.tools.measure.timing_settings import TimingSettings
 from ridgeline.tools.records.problem import ArgSpec, Description, Signature, Target
 from ridgeline.tools.records.reference_mode import COMPILED_MODES, ReferenceMode
 from ridgeline.tools.records.results import Baseline

@@ -6,150 +6,24 @@ Only ratios within one run are asserted.
 
 import os
 import shutil
-import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 
-import numpy as np
 import pytest
-from tests.tools.measure.answering import Answering
+from tests.tools.measure.process_side import N_SETS, SETTINGS, FileJudge
 
-from ridgeline.tools.judge.messages import Check, FindUnasked, Idle, Renew, Supersede, VerifyInputs
-from ridgeline.tools.judge.replies import Done, Idled, Intact, Renewed, Unasked
-from ridgeline.tools.machine.gpu_state import GpuState
 from ridgeline.tools.measure.benchmark import (
-    TimingSettings,
-    compare_sides,
     time_alone,
     time_candidate,
 )
 from ridgeline.tools.measure.block_plan import BlockPlanner
-from ridgeline.tools.measure.distrust import SINGLES, Distrusted
-from ridgeline.tools.measure.paired_blocks import steady_pairs
 from ridgeline.tools.measure.statistics import StoppingRule
-from ridgeline.tools.measure.timed_side import Block, TimedSide, WarmUp
-from ridgeline.tools.records.results import Floor, Trial
+from ridgeline.tools.measure.timed_side import TimedSide
+from ridgeline.tools.measure.timing_settings import TimingSettings
+from ridgeline.tools.records.results import Floor
 from ridgeline.tools.records.vocabulary import Label, Purpose, ReasonCode, Status
-from ridgeline.tools.runner.wire import LoopTime
 
 pytestmark = [pytest.mark.timing, pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")]
-
-N_SETS, ELEMENTS = 24, 1 << 16
-SETTINGS = TimingSettings(
-    rule=StoppingRule(smallest=8, largest=12, time_s=1.0),
-    warm_up=WarmUp(calls=10, seconds=0.03),
-    block_s=0.006,
-    idle_s=0.1,
-    checks=2,
-    rng_seed=7,
-)
-
-
-class ProcessSide:
-    """A side that is a process: one line asks for a loop, one line answers."""
-
-    def __init__(self, command: list[str]) -> None:
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.pid = self.process.pid
-        self.stops = 0
-        self.stopped = False
-
-    def loop(self, sets: Sequence[int]) -> LoopTime:
-        assert self.process.stdin and self.process.stdout
-        start = time.perf_counter()
-        self.cont()
-        self.process.stdin.write(f"loop {len(sets)} {' '.join(map(str, sets))}\n")
-        self.process.stdin.flush()
-        answer = self.process.stdout.readline().split()
-        self.stop()
-        return LoopTime(parent_s=time.perf_counter() - start, own_s=int(answer[1]) / 1e9)
-
-    def calls_to_come(self) -> int | None:
-        return None
-
-    def stop(self) -> None:
-        self.stops += 1
-        self.stopped = True
-        os.kill(self.pid, signal.SIGSTOP)
-
-    def cont(self) -> None:
-        self.stopped = False
-        os.kill(self.pid, signal.SIGCONT)
-
-    def close(self) -> None:
-        self.process.kill()
-        self.process.communicate()
-
-
-class FileJudge(Answering):
-    """A judge of sets of (x, out) in one shared file; refilled and compared by numpy."""
-
-    def __init__(self, path: Path, n_sets: int = N_SETS, elements: int = ELEMENTS) -> None:
-        super().__init__(n_sets)
-        self.memory = np.memmap(path, dtype=np.float32, mode="w+", shape=(n_sets, 2, elements))
-        self.rng = np.random.default_rng(0)
-        self.refills = 0
-        self.checked: list[int] = []
-
-    def renew(self, _request: Renew) -> Renewed:
-        self.refills += 1
-        fresh = self.rng.standard_normal(self.memory.shape[2], dtype=np.float32)
-        for i in range(self.n_sets):
-            self.memory[i, 0] = np.roll(fresh, i) + self.refills
-            self.memory[i, 1] = np.nan
-        return Renewed(slowdown=0.0)
-
-    def find_unasked(self, request: FindUnasked) -> Unasked:
-        return Unasked(written=tuple(i for i in request.sets if not np.isnan(self.memory[i, 1]).all()))
-
-    def verify_inputs(self, _request: VerifyInputs) -> Intact:
-        return Intact(intact=True)
-
-    def supersede(self, request: Supersede) -> Done:
-        if not request.draws_only:
-            self.memory[request.set_index, 0] = self.memory[request.like, 0]
-        return Done()
-
-    def idle(self, _request: Idle) -> Idled:
-        return Idled(seconds=0.0)
-
-    def check(self, request: Check) -> Trial:
-        self.checked.append(request.set_index)
-        x, out = self.memory[request.set_index]
-        expected = 3 * x + 1
-        with np.errstate(invalid="ignore"):
-            error = float(np.linalg.norm(out - expected) / np.linalg.norm(expected - expected.mean()))
-        return Trial(name="timed", rel_error=error, gate=1e-5, passed=error < 1e-5)
-
-
-@pytest.fixture(scope="session")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    source = Path(__file__).parent / "native" / "side.cpp"
-    out = tmp_path_factory.mktemp("side") / "side"
-    subprocess.run(["g++", "-O2", "-pthread", "-o", str(out), str(source)], check=True)
-    return out
-
-
-@pytest.fixture
-def judge(tmp_path: Path) -> FileJudge:
-    return FileJudge(tmp_path / "sets")
-
-
-@pytest.fixture
-def start(program: Path, judge: FileJudge) -> Iterator[Callable[..., ProcessSide]]:
-    sides: list[ProcessSide] = []
-
-    def start_side(mode: str = "honest", *, work: int = 4, of: FileJudge = judge) -> ProcessSide:
-        shape = [str(of.memory.filename), str(of.n_sets), str(of.memory.shape[2])]
-        sides.append(ProcessSide([str(program), *shape, str(work), mode]))
-        return sides[-1]
-
-    yield start_side
-    for side in sides:
-        side.close()
 
 
 def test_kernel_doing_a_tenth_of_the_work_measures_as_faster(start, judge) -> None:
@@ -262,112 +136,6 @@ def test_sides_take_turns_and_the_reference_is_running_at_the_end(start, judge) 
     assert not reference.stopped
 
 
-class Collecting:
-    """Collects by a function, and complains as it is told to."""
-
-    def __init__(self, collect: Callable[[Sequence[int], Sequence[int]], None], says: str = "") -> None:
-        self.collect, self.says = collect, says
-
-    def __call__(self, chosen: Sequence[int], sets: Sequence[int]) -> None:
-        self.collect(chosen, sets)
-
-    def complaint(self, call_s: float) -> str:
-        assert call_s > 0
-        return self.says
-
-
-def test_collect_is_called_once_a_block_with_the_checked_sets(start, judge) -> None:
-    collected: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
-    collect = Collecting(lambda *block: collected.append(block))
-    timing = time_candidate(start(), start(), judge, settings=SETTINGS, floor=None, collect=collect)
-    brought = iter([index for chosen, _ in collected for index in chosen])
-    assert all(index in brought for index in judge.checked), (
-        "in this order; a block that changed too late is not checked"
-    )
-    assert len(collected) >= timing.samples + SINGLES
-    assert all(set(chosen) <= set(sets) for chosen, sets in collected)
-
-
-def test_comparison_of_two_candidates_says_which_is_faster(start, judge) -> None:
-    comparison = compare_sides(start(work=24), start(work=4), judge, settings=SETTINGS)
-    assert comparison.ratio > 1.5
-    assert comparison.ratio_ci95[0] > 1
-    assert comparison.first_ms > comparison.second_ms
-
-
-class KeepingSide:
-    """A side whose outputs are its own until they are collected, as a runner of torch tensors keeps them."""
-
-    def __init__(self, side: ProcessSide, judge: FileJudge) -> None:
-        self.side, self.judge = side, judge
-        self.kept: dict[int, np.ndarray] = {}
-
-    def __getattr__(self, name: str):
-        return getattr(self.side, name)
-
-    def loop(self, sets: Sequence[int]) -> LoopTime:
-        time_ = self.side.loop(sets)
-        for index in sets:
-            self.kept[index] = self.judge.memory[index, 1].copy()
-        self.judge.memory[:, 1] = np.nan
-        return time_
-
-    def collect(self, says: str = "") -> Collecting:
-        return Collecting(self._collect, says)
-
-    def _collect(self, chosen: Sequence[int], _sets: Sequence[int]) -> None:
-        for index in chosen:
-            self.judge.memory[index, 1] = self.kept[index]
-
-
-def test_comparison_collects_each_sides_own_outputs(start, judge) -> None:
-    first, second = (KeepingSide(start(work=8), judge) for _ in range(2))
-    comparison = compare_sides(first, second, judge, settings=SETTINGS, collects=(first.collect(), second.collect()))
-    assert comparison.blocks >= 8
-    with pytest.raises(Distrusted, match="wrong"):
-        compare_sides(first, second, judge, settings=SETTINGS, collects=(first.collect(), None))
-
-
-LATE = "collecting an output took longer than a copy"
-
-
-def test_timing_in_which_work_was_left_until_collection_does_not_count(start, judge) -> None:
-    side = KeepingSide(start(work=8), judge)
-    timing = time_candidate(side, start(work=8), judge, settings=SETTINGS, floor=None, collect=side.collect(LATE))
-    assert (timing.status, timing.reason_code, timing.reason) == (
-        Status.UNTRUSTED,
-        ReasonCode.BACKGROUND_WORK,
-        LATE,
-    )
-    assert timing.benchmark_s > 0
-
-
-@pytest.mark.parametrize("late", [0, 1])
-def test_comparison_refuses_either_side_that_left_work_until_collection(start, judge, late: int) -> None:
-    sides = [KeepingSide(start(work=8), judge) for _ in range(2)]
-    collects = [side.collect(LATE if index == late else "") for index, side in enumerate(sides)]
-    with pytest.raises(Distrusted, match=LATE):
-        compare_sides(*sides, judge, settings=SETTINGS, collects=collects)
-
-
-def test_comparison_refuses_a_side_that_works_between_calls(start, judge) -> None:
-    with pytest.raises(Distrusted, match="work goes on after a call has returned"):
-        compare_sides(start(), start("spins"), judge, settings=SETTINGS)
-
-
-def test_comparison_observes_every_block_of_both_sides(start, judge) -> None:
-    looks: list[int] = []
-    comparison = compare_sides(
-        start(), start(), judge, settings=SETTINGS, observe=lambda: looks.append(0) or GpuState()
-    )
-    assert len(looks) >= 2 * (comparison.blocks + SINGLES)
-
-
-def test_comparison_refuses_a_side_whose_timed_output_is_wrong(start, judge) -> None:
-    with pytest.raises(Distrusted, match="wrong"):
-        compare_sides(start("skips_later"), start(), judge, settings=SETTINGS)
-
-
 def test_baseline_alone_reports_ordered_percentiles(start, judge) -> None:
     median_ms, p10, p90, samples = time_alone(start(), judge, settings=SETTINGS)
     assert 0 < p10 <= median_ms <= p90
@@ -377,27 +145,6 @@ def test_baseline_alone_reports_ordered_percentiles(start, judge) -> None:
 def test_every_purpose_has_settings_that_make_five_rounds() -> None:
     for purpose in Purpose:
         assert TimingSettings.for_purpose(purpose).rule.smallest >= 10
-
-
-def blocks_at(*clocks: float | None) -> list[Block]:
-    """Return blocks of equal length at these clocks of the multiprocessors; None: the driver did not say."""
-    took = LoopTime(parent_s=1e-3, own_s=1e-3)
-    return [Block(calls=1, took=took, page_faults=0, gpu=GpuState(sm_mhz=mhz)) for mhz in clocks]
-
-
-def test_pairs_without_clocks_all_count() -> None:
-    assert steady_pairs(blocks_at(*[None] * 4), blocks_at(*[None] * 4)) == [0, 1, 2, 3]
-
-
-def test_a_pair_with_either_block_at_another_clock_does_not_count() -> None:
-    first = blocks_at(1980, 1980, 1500, 1980, 1980, 1980, 1980, 1980, 1980)
-    second = blocks_at(1980, 1980, 1980, 1980, 2100, 1980, None, 1980, 1930)
-    assert steady_pairs(first, second) == [0, 1, 3, 5, 6, 7, 8]
-
-
-def test_where_too_few_pairs_would_be_left_all_count() -> None:
-    wandering = blocks_at(1000, 1200, 1400, 1600, 1800, 1980, 1980)
-    assert steady_pairs(wandering, wandering) == list(range(7))
 
 
 def test_a_machine_whose_every_core_is_taken_is_called_busy(start, judge) -> None:

@@ -9,6 +9,7 @@ from tests.tools.measure.answering import Answering
 
 from ridgeline.tools.measure.distrust import (
     BUSY_S,
+    SINGLES,
     Distrusted,
     Inspector,
     expect_consistent,
@@ -20,7 +21,7 @@ from ridgeline.tools.measure.distrust import (
 from ridgeline.tools.measure.timed_side import Block, TimedSide
 from ridgeline.tools.records.results import Trial
 from ridgeline.tools.records.vocabulary import DeviceKind, ReasonCode, Status
-from ridgeline.tools.runner.wire import LoopTime
+from ridgeline.tools.runner.loop_time import LoopTime
 
 
 def side_of(per_call_s: float, *, own_share: float, latency_s: float, kind: DeviceKind = DeviceKind.CUDA) -> TimedSide:
@@ -125,11 +126,12 @@ def singles_of(call_ms: float, *single_ms: float) -> TimedSide:
     return timed
 
 
-def test_blocks_of_one_call_that_take_as_long_as_many_calls_show_work_done_ahead() -> None:
+@pytest.mark.parametrize("theirs_ms", [0.7, 2.0])  # the reference's are late themselves where its threads wake slowly
+def test_blocks_of_one_call_that_take_as_long_as_many_calls_show_work_done_ahead(theirs_ms: float) -> None:
     with pytest.raises(
         Distrusted, match="the only call of a block takes 12 ms, a call of a long block 0.3 ms"
     ) as raised:
-        expect_even(singles_of(0.3, *[12.0] * 10), singles_of(0.6, *[0.7] * 10))
+        expect_even(singles_of(0.3, *[12.0] * 10), singles_of(0.6, *[theirs_ms] * 10))
     assert raised.value.finding.code is ReasonCode.WORKED_AHEAD
 
 
@@ -139,6 +141,7 @@ def test_blocks_of_one_call_that_take_as_long_as_many_calls_show_work_done_ahead
         ([0.6] * 10, [0.7] * 10),  # what going on after a stop costs
         ([0.6] * 6 + [9.0] * 4, [0.7] * 10),  # a busy machine now and then
         ([9.0] * 10, [0.7] * 4 + [9.0] * 6),  # a busy machine, on both sides
+        ([2.4] * 10, [2.0] * 10),  # one on which going on after a stop takes long
     ],
 )
 def test_a_stop_and_a_busy_machine_are_no_work_done_ahead(ours: list[float], theirs: list[float]) -> None:
@@ -147,6 +150,29 @@ def test_a_stop_and_a_busy_machine_are_no_work_done_ahead(ours: list[float], the
 
 def test_a_set_with_the_contents_of_a_trial_is_checked_where_the_block_used_one() -> None:
     inspector = Inspector(judge=Answering(n_sets=30), checks=1, rng_seed=1)  # type: ignore[arg-type]
-    assert inspector.with_telling((4,), (2, 9), (7, 4, 2)) == (4, 2)
-    assert inspector.with_telling((4,), (9,), (7, 4, 2)) == (4,)
-    assert inspector.with_telling((2,), (2,), (7, 4, 2)) == (2,)
+    timed = TimedSide(side=None, judge=inspector.judge, is_tracked=True)  # type: ignore[arg-type]  # no block is run
+    for telling, chosen, expected in (((2, 9), (4,), (4, 2)), ((9,), (4,), (4,)), ((2,), (2,), (2,))):
+        timed.telling = dict.fromkeys(telling, "outliers")
+        assert inspector.with_telling(chosen, timed, (7, 4, 2)) == expected
+
+
+def test_the_kind_of_contents_that_was_graded_least_is_checked_and_after_an_extra_block_every_one() -> None:
+    inspector = Inspector(judge=Answering(n_sets=30), checks=1, rng_seed=1)  # type: ignore[arg-type]
+    timed = TimedSide(side=None, judge=inspector.judge, is_tracked=True)  # type: ignore[arg-type]  # no block is run
+    timed.telling = {7: "shifted", 2: "outliers"}
+    timed.coverage.note((7,), timed.telling, "")
+    assert inspector.with_telling((4,), timed, (7, 4, 2)) == (4, 2)
+    assert inspector.with_telling((4,), timed, (7, 4, 2), all_of_them=True) == (4, 7, 2)
+
+
+def test_blocks_of_the_judges_are_late_by_the_clock_that_a_candidates_are_late_by() -> None:
+    late = Block(calls=1, took=LoopTime(parent_s=6e-3, own_s=1e-3), page_faults=0)
+    usual = Block(calls=10, took=LoopTime(parent_s=11e-3, own_s=10e-3), page_faults=0)
+    candidate, reference = (
+        TimedSide(side=None, judge=Answering(n_sets=30), is_tracked=tracked, blocks=[usual], singles=[late] * SINGLES)
+        for tracked in (True, False)
+    )
+    expect_even(candidate, reference)  # a busy machine, which both sides met
+    reference.singles = [replace(late, took=LoopTime(parent_s=1.1e-3, own_s=1e-3))] * SINGLES
+    with pytest.raises(Distrusted, match="done ahead"):
+        expect_even(candidate, reference)

@@ -11,7 +11,7 @@ from ridgeline.tools.measure.graph_timing import CALLS, REPLAYS, time_graph, wit
 from ridgeline.tools.records.results import Timing, Trial
 from ridgeline.tools.records.vocabulary import DeviceKind, Label, ReasonCode, Status
 from ridgeline.tools.runner.failures import RunnerFailure
-from ridgeline.tools.runner.wire import LoopTime
+from ridgeline.tools.runner.loop_time import LoopTime
 
 
 class NumberJudge(Answering):

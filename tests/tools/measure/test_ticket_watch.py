@@ -1,48 +1,79 @@
-"""How tickets are taken, with a pipe whose fill is a list of numbers and a clock that a test moves."""
+"""How tickets are taken, with a side whose calls a test makes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import pytest
 
-from ridgeline.tools.measure import ticket_watch
-from ridgeline.tools.measure.ticket_watch import AT_ONCE, TicketWatch
+from ridgeline.tools.measure.ticket_watch import TicketWatch
 
-CALL_S = 100e-6
+SETS = (5, 2, 7, 0)
 
 
-class Clock:
+class Stepping:
+    """A side that takes tickets and makes outputs when it is told to."""
+
     def __init__(self) -> None:
-        self.now = 0.0
+        self.begun = 0
+        self.outputs = dict.fromkeys(SETS, b"poison")
 
-    def perf_counter(self) -> float:
-        return self.now
+    def calls_begun(self) -> int:
+        return self.begun
+
+    def glimpse(self, set_index: int, _share: float) -> bytes:
+        return self.outputs[set_index]
+
+    def make(self, *calls: int) -> None:
+        self.outputs |= {SETS[call]: b"made" for call in calls}
 
 
-def watched(monkeypatch: pytest.MonkeyPatch, left: Iterable[int], *, every_s: float) -> TicketWatch:
-    """Return the watch of a block that was looked at as often as there are numbers."""
-    clock, numbers = Clock(), list(left)
-    monkeypatch.setattr(ticket_watch, "time", clock)
-    watch = TicketWatch(iter(numbers).__next__, call_s=CALL_S)
-    for _ in numbers:
-        clock.now += every_s
+def watched(sets: Sequence[int] = SETS) -> tuple[Stepping, TicketWatch]:
+    side = Stepping()
+    return side, TicketWatch(side=side, sets=sets, block_s=0.032)  # type: ignore[arg-type]
+
+
+def test_a_loop_that_takes_each_ticket_when_its_call_is_made_changes_no_output_later() -> None:
+    side, watch = watched()
+    for call in range(len(SETS)):
+        side.begun = call + 1
+        assert watch.look() == call + 1
+        side.make(call)
         watch.look()
-    return watch
+    assert watch.changed_since() is None
 
 
-def test_an_honest_loop_takes_one_ticket_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not watched(monkeypatch, [0, *range(100, -1, -1)], every_s=CALL_S).found_many_taken
+@pytest.mark.parametrize("looks", [1, 8])
+def test_a_look_that_comes_only_at_the_end_tells_nothing_of_a_loop_that_was_honest(looks: int) -> None:
+    side, watch = watched()
+    side.make(0, 1, 2)
+    side.begun = len(SETS)
+    for _ in range(looks):
+        watch.look()
+    side.make(3)  # the last call was under way
+    assert watch.changed_since() is None
 
 
-def test_a_look_that_comes_late_leaves_room_for_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not watched(monkeypatch, [100, 60, 20, 0], every_s=40 * CALL_S).found_many_taken
+@pytest.mark.parametrize("taken", [2, 3, 4])
+def test_tickets_taken_ahead_are_found_by_one_look(taken: int) -> None:
+    side, watch = watched()
+    side.begun = taken
+    watch.look()
+    side.begun = len(SETS)
+    side.make(*range(len(SETS)))
+    assert watch.changed_since() in SETS[: taken - 1]
 
 
-def test_many_tickets_taken_between_two_looks_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    taken = AT_ONCE + 2
-    assert watched(monkeypatch, [100, 100 - taken, 100 - taken], every_s=CALL_S / 100).found_many_taken
+def test_before_the_second_call_nothing_has_returned() -> None:
+    side, watch = watched()
+    for side.begun in (0, 1):
+        watch.look()
+    side.make(0)
+    assert watch.changed_since() is None
 
 
-def test_calls_that_are_much_shorter_than_the_mean_are_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not watched(monkeypatch, [100, 90, 80], every_s=CALL_S / 5).found_many_taken
+def test_pauses_end_with_the_block() -> None:
+    _, watch = watched()
+    assert watch.pause()
+    watch.ended.set()
+    assert not watch.pause()

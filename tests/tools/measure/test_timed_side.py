@@ -11,7 +11,7 @@ from ridgeline.tools.judge.replies import Idled, Renewed
 from ridgeline.tools.machine.gpu_state import GpuState
 from ridgeline.tools.measure.block_plan import BlockPlan
 from ridgeline.tools.measure.timed_side import Block, TimedSide, WarmUp
-from ridgeline.tools.runner.wire import LoopTime
+from ridgeline.tools.runner.loop_time import LoopTime
 
 N_SETS = 24
 
@@ -126,3 +126,44 @@ def test_a_candidate_never_counts_below_its_own_clock() -> None:
 
 def test_nothing_is_taken_off_the_trusted_reference() -> None:
     assert side_with(0.030, is_tracked=False, request_s=1.0).per_call_s() == pytest.approx([0.5e-3] * 6)
+
+
+def block(parent_s: float, own_s: float) -> Block:
+    return Block(calls=10, took=LoopTime(parent_s=parent_s, own_s=own_s), page_faults=0)
+
+
+def test_a_request_costs_what_it_costs_a_trusted_runner_in_the_same_measurement() -> None:
+    trusted = side_with(0.0, is_tracked=False)
+    trusted.trusted = trusted
+    trusted.blocks = [block(0.0110, 0.0102), block(0.0111, 0.0101), block(0.0112, 0.0100)]
+    honest = side_with(0.0, is_tracked=True, request_s=0.5)
+    honest.trusted = trusted
+    honest.blocks = [block(0.0110, 0.0099)]
+    assert honest.per_call_s() == pytest.approx([1.0e-3])  # 1 ms of its 1.1 are not the request's
+    assert trusted.per_call_s() == pytest.approx([1.02e-3, 1.01e-3, 1.02e-3])
+
+
+def test_before_the_trusted_runners_first_block_a_request_costs_what_was_measured_for_the_problem() -> None:
+    side = side_with(0.030 + 60e-6, is_tracked=True, request_s=60e-6)
+    side.trusted = TimedSide(side=None, judge=CountingJudge(), is_tracked=False)
+    assert side.per_call_s() == pytest.approx([1e-3] * 6)
+
+
+def test_making_room_before_the_first_loop_is_no_warm_up() -> None:
+    class MakingRoom(RecordingSide):
+        def loop(self, sets: Sequence[int]) -> LoopTime:
+            super().loop(sets)
+            return LoopTime(parent_s=0.5 if len(self.loops) == 1 else 1e-3, own_s=1e-3)
+
+    side = MakingRoom()
+    TimedSide(side=side, judge=CountingJudge(), is_tracked=True).warm_up(WarmUp(calls=10, seconds=0.2))
+    assert len(side.loops) > 100  # of a millisecond each
+
+
+@pytest.mark.parametrize(("waited_ms", "is_busy"), [(0.4, False), (2.0, True)])
+def test_waking_up_after_a_stop_makes_no_machine_busy(waited_ms: float, is_busy: bool) -> None:
+    side = side_with(0.012, is_tracked=False)
+    side.blocks = [
+        Block(calls=1, took=LoopTime(parent_s=0.012, own_s=0.012), page_faults=0, waited_s=waited_ms / 1e3)
+    ] * 6
+    assert side.has_waited() is is_busy

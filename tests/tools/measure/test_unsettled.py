@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable, Sequence
 
@@ -10,13 +11,13 @@ from tests.tools.measure.answering import Answering
 
 from ridgeline.tools.judge.messages import Check, Supersede
 from ridgeline.tools.judge.replies import Done
-from ridgeline.tools.measure.block_plan import BlockPlanner
+from ridgeline.tools.measure.block_plan import BlockPlan, BlockPlanner
 from ridgeline.tools.measure.distrust import Distrusted
 from ridgeline.tools.measure.timed_side import TimedSide
 from ridgeline.tools.measure.unsettled import UNSETTLED, UNSETTLED_TRIES, Unsettled
 from ridgeline.tools.records.results import Trial
 from ridgeline.tools.records.vocabulary import DeviceKind, ReasonCode
-from ridgeline.tools.runner.wire import LoopTime
+from ridgeline.tools.runner.loop_time import LoopTime
 
 N_SETS, CALLS, CALL_S = 24, 10, 2e-3
 
@@ -30,6 +31,7 @@ class Memory(Answering):
         self.outputs = [0.0] * N_SETS
         self.parameter = 1.0
         self.delay_s = 0.0
+        self.graded: list[int] = []
 
     def supersede(self, request: Supersede) -> Done:
         if not request.draws_only:
@@ -39,6 +41,7 @@ class Memory(Answering):
         return Done()
 
     def check(self, request: Check) -> Trial:
+        self.graded.append(request.set_index)
         expected = 2 * self.inputs[request.set_index] + self.parameter
         error = abs(self.outputs[request.set_index] - expected)
         return Trial(name="timed", rel_error=error, gate=0.0, passed=error == 0)
@@ -53,22 +56,28 @@ class Looping:
         self, memory: Memory, call: Callable[[int], None], prepare: Callable[[Sequence[int]], None] = lambda _: None
     ) -> None:
         self.memory, self.call, self.prepare = memory, call, prepare
-        self.to_come = 0
+        self.begun = 0
 
     def loop(self, sets: Sequence[int]) -> LoopTime:
         self.prepare(sets)
         for done, index in enumerate(sets):
-            self.to_come = len(sets) - done - 1
-            self.call(index)
+            self.begun = done + 1
             time.sleep(CALL_S)
+            self.call(index)
+        self.begun = 0
         return LoopTime(parent_s=CALL_S * len(sets), own_s=CALL_S * len(sets))
 
-    def calls_to_come(self) -> int:
-        return self.to_come
+    def calls_begun(self) -> int:
+        return self.begun
+
+    def glimpse(self, set_index: int, _share: float) -> bytes:
+        return str(self.memory.outputs[set_index]).encode()
 
     def stop(self) -> None: ...
 
     def cont(self) -> None: ...
+
+    def rest(self) -> None: ...
 
 
 def blocks_of(memory: Memory, side: Looping, *, calls: int = CALLS) -> Unsettled:
@@ -77,9 +86,14 @@ def blocks_of(memory: Memory, side: Looping, *, calls: int = CALLS) -> Unsettled
     return Unsettled(timed=timed, planner=BlockPlanner(n_sets=N_SETS, most_calls=calls))
 
 
-def run_all(blocks: Unsettled) -> None:
+def run_all(blocks: Unsettled) -> list[BlockPlan]:
+    """Run blocks until there is none to come, and return them."""
+    plans = []
     while blocks.is_open(UNSETTLED):
-        blocks.look(blocks.plan())
+        blocks.timed.judge.outputs[:] = [-1.0] * N_SETS  # type: ignore[attr-defined]  # as a renewal poisons them
+        plans.append(blocks.plan())
+        blocks.look(plans[-1])
+    return plans
 
 
 def honest(memory: Memory) -> Looping:
@@ -131,26 +145,72 @@ def test_tickets_taken_all_at_once_are_found() -> None:
     side = honest(memory)
 
     def take_all(sets: Sequence[int]) -> LoopTime:
-        side.to_come = len(sets)
-        time.sleep(2 * CALL_S)
-        side.to_come = 0
+        side.begun = len(sets)
         for index in sets:
-            side.call(index)
             time.sleep(CALL_S)
+            side.call(index)
+        side.begun = 0
         return LoopTime(parent_s=CALL_S * len(sets), own_s=CALL_S * len(sets))
 
     side.loop = take_all  # type: ignore[method-assign]
-    with pytest.raises(Distrusted, match="at once") as fault:
+    with pytest.raises(Distrusted, match="takes tickets ahead") as fault:
         run_all(blocks_of(memory, side))
     assert fault.value.finding.code is ReasonCode.WORKED_AHEAD
 
 
-def test_short_blocks_are_lengthened_and_slow_ones_left_out() -> None:
+def test_any_call_that_began_after_the_change_may_be_graded() -> None:
+    memory = Memory()
+    from_the_end = set()
+    for _ in range(40):
+        blocks = blocks_of(memory, honest(memory))
+        plan = blocks.plan()
+        blocks.look(plan)
+        from_the_end |= {plan.calls - plan.sets.index(index) for index in memory.graded}
+        memory.graded.clear()
+    assert {1} < from_the_end  # the last one, and others
+
+
+def test_parameters_kept_until_the_last_call_are_found() -> None:
+    memory, kept, last = Memory(), [0.0], [0]
+
+    def begin(sets: Sequence[int]) -> None:
+        kept[0], last[0] = memory.parameter, sets[-1]
+
+    def call(index: int) -> None:
+        memory.outputs[index] = 2 * memory.inputs[index] + (memory.parameter if index == last[0] else kept[0])
+
+    blocks = blocks_of(memory, Looping(memory, call, begin))
+    blocks.rng = random.Random(0)  # one that chooses other calls than the last
+    with pytest.raises(Distrusted, match="keeps nothing from call to call"):
+        run_all(blocks)
+
+
+def test_slow_blocks_are_left_out() -> None:
     memory = Memory()
     blocks = blocks_of(memory, honest(memory), calls=2)
-    assert blocks.calls == 4
-    blocks.timed.usual_call_s = 1.0
-    assert blocks.calls == 0
+    assert blocks.most_calls == 2
+    blocks.timed.usual_call_s = 1.1
+    assert blocks.most_calls == 0
+
+
+@pytest.mark.parametrize("calls", [2, 3, CALLS])
+def test_the_number_of_calls_tells_nothing(calls: int) -> None:
+    memory = Memory()
+    blocks = blocks_of(memory, honest(memory), calls=calls)
+    usual = {max(2, blocks.planner.count()) for _ in range(500)}
+    assert {blocks.plan().calls for _ in range(500)} == usual
+
+
+@pytest.mark.parametrize("calls", [2, 3])
+def test_parameters_kept_for_two_calls_are_found(calls: int) -> None:
+    memory, kept = Memory(), [0.0]
+
+    def call(index: int) -> None:
+        memory.outputs[index] = 2 * memory.inputs[index] + kept[0]
+
+    side = Looping(memory, call, lambda _: kept.__setitem__(0, memory.parameter))
+    with pytest.raises(Distrusted, match="keeps nothing from call to call"):
+        run_all(blocks_of(memory, side, calls=calls))
 
 
 def test_a_gpu_has_no_such_blocks() -> None:

@@ -1,6 +1,6 @@
 """The sentences that Nsight Compute's counters become."""
 
-from ridgeline.tools.profile.counter_notes import counter_notes
+from ridgeline.tools.profile.counter_notes import advice, rates
 from ridgeline.tools.profile.gpu_counters import (
     ACHIEVED_PCT,
     DURATION_NS,
@@ -20,7 +20,7 @@ PAGE = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
 
 
 def _notes(*launches: KernelCounters, ceiling: float = 4300.0, compulsory: int = 8 << 20) -> str:
-    return "\n".join(counter_notes(launches, ceiling_gbps=ceiling, compulsory_bytes=compulsory))
+    return "\n".join([*advice(launches, compulsory_bytes=compulsory), *rates(launches, ceiling_gbps=ceiling)])
 
 
 def _kernel(name: str = "k", **metrics: float) -> KernelCounters:

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from ridgeline.tools.build.flags import profile_flags
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.profile.cpu_code import LoopFacts, read_listing
 from ridgeline.tools.profile.cpu_profile import loop_notes
+from ridgeline.tools.records.vocabulary import DeviceKind
 
 pytestmark = [
     pytest.mark.skipif(
@@ -26,6 +28,9 @@ SOURCES = {
     " _mm256_stream_ps(out + i, _mm256_mul_ps(_mm256_loadu_ps(x + i), _mm256_loadu_ps(x + i))); }",
     "scalar": "void run(const float* x, float* out) { float a = 0; for (int i = 0; i < 4096; ++i)"
     " { a = a / (x[i] + a); out[i] = a; } }",
+    "both": "void run(const float* __restrict__ x, float* __restrict__ out) {\n"
+    "for (int i = 0; i < 4095; ++i)\n out[i] = 2 * x[i] + x[i] * x[i];\n"
+    "float a = 0;\nfor (int i = 0; i < 4096; ++i) {\n  a = a / (x[i] + a);\n  out[i] += a;\n}\n}",
     "threads": "void run(const float* x, float* out) {\n#pragma omp parallel for\n"
     "for (int i = 0; i < 4096; ++i) out[i] = x[i] * x[i]; }",
     "gather": "#include <immintrin.h>\nvoid run(const float* x, const int* k, float* out) {"
@@ -89,3 +94,28 @@ def test_openmp_region_is_found_and_its_absence_named(tmp_path: Path) -> None:
 
 def test_gathers_are_counted(tmp_path: Path) -> None:
     assert facts_of(tmp_path, "gather").gathers > 0
+
+
+def test_scalar_loop_is_told_by_its_line_and_a_remainder_is_not(tmp_path: Path) -> None:
+    source, library = tmp_path / "kernel.cpp", tmp_path / "kernel.so"
+    source.write_text(f'extern "C" {SOURCES["both"]}')
+    subprocess.run(["g++", *FLAGS, "-g1", "-o", str(library), str(source)], check=True)
+    command = ["objdump", "-d", "-l", "--no-show-raw-insn", "-w", str(library)]
+    facts = read_listing(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    assert facts.never_packed == (6,)
+    assert 3 in facts.packed_lines
+    notes = loop_notes(facts, device=detect_device("cpu"), is_memory_bound=True, scalar_lines=["line 6 (`a = …`)"])
+    assert any("scalar, in no vector version: line 6 (`a = …`)" in note for note in notes)
+    none = loop_notes(facts, device=detect_device("cpu"), is_memory_bound=True, scalar_lines=[])
+    assert not any("scalar" in note for note in none)
+
+
+def test_line_tables_leave_the_code_as_it_is(tmp_path: Path) -> None:
+    def code(*options: str) -> str:
+        source, library = tmp_path / "kernel.cpp", tmp_path / "kernel.so"
+        source.write_text(f'extern "C" {SOURCES["both"]}')
+        subprocess.run(["g++", *FLAGS, *options, "-o", str(library), str(source)], check=True)
+        command = ["objdump", "-d", "-j", ".text", str(library)]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    assert code(*profile_flags(DeviceKind.CPU)) == code()

@@ -1,5 +1,6 @@
 """The profiler on real shared objects, built here from trusted sources and looked at without loading them."""
 
+import asyncio
 import platform
 import shutil
 import subprocess
@@ -7,13 +8,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.candidates import candidate_of
+from tests.descriptions import description_of
 
+from ridgeline.tools.build.compiler import Compiler
+from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.errors import SandboxError
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.profile.profiler import profile_candidate
-from ridgeline.tools.records.problem import ArgSpec, Description, Signature
-from ridgeline.tools.records.results import Floor, Profile, Timing
-from ridgeline.tools.records.vocabulary import DeviceKind, Role, Status
+from ridgeline.tools.records.problem import ArgSpec, DescribedTarget, Description, Signature
+from ridgeline.tools.records.results import Build, Floor, Profile, Timing
+from ridgeline.tools.records.vocabulary import DeviceKind, Interface, PrecisionClass, ReasonCode, Role, Status
+from ridgeline.tools.runner.plan import runner_plan
 from ridgeline.tools.sandbox.sandbox import Sandbox, probe_sandbox
 
 pytestmark = [
@@ -24,6 +30,30 @@ pytestmark = [
     ),
 ]
 
+STAGED = """size_t workspace_bytes() { return 1 << 16; }
+void run(const float* __restrict__ x, float* __restrict__ out, void* workspace) {
+  RIDGELINE_STAGE(scan);
+  float a = 0;
+  for (int i = 0; i < 4096; ++i) {
+    a = a / (x[i] + a);
+    out[i] = a;
+  }
+  RIDGELINE_STAGE(clear);
+  __builtin_memset(workspace, 0, 1 << 16);
+  RIDGELINE_STAGE(scale);
+#pragma omp parallel for
+  for (int i = 0; i < 4096; ++i) out[i] = out[i] * 2 + x[i];
+}
+"""
+STAGED_DESCRIPTION = description_of(
+    Signature(
+        args=(
+            ArgSpec(name="x", role=Role.INPUT, shape=(4096,), strides=(1,)),
+            ArgSpec(name="out", role=Role.OUTPUT, shape=(4096,), strides=(1,)),
+        )
+    ),
+    compulsory_bytes=32768,
+)
 FLAGS = ("-O3", "-march=x86-64-v3", "-ffast-math", "-fno-finite-math-only", "-shared", "-fPIC")
 SOURCE = """extern "C" void run(const float* x, float* out) {
     for (int i = 0; i < 4096; ++i) out[i] = 2 * x[i] + x[i] * x[i];
@@ -94,3 +124,55 @@ def test_allocation_in_every_call_is_named() -> None:
     )
     assert any("300 page faults" in note for note in profile.notes)
     assert "no shared object to look at" in profile.notes
+
+
+def test_paragraph_holds_the_time_the_stages_and_the_line_of_a_scalar_loop(open_path: Path, sandbox: Sandbox) -> None:
+    device = detect_device("cpu")
+    problem = DescribedTarget(
+        name="t",
+        reference_source="",
+        interface=Interface.C,
+        tolerance=PrecisionClass.FP32,
+        device=device,
+        description=STAGED_DESCRIPTION,
+    )
+    candidate = candidate_of(STAGED)
+    compiler = Compiler(sandbox, open_path, device)
+    tasks = [CompileTask(problem=problem, candidate=candidate, profiled=profiled) for profiled in (False, True)]
+    with asyncio.Runner() as loop:
+        judged, clocked = loop.run(compiler.compile_batch(tasks))
+    assert judged.status is clocked.status is Status.OK, clocked.log
+    profile = profile_candidate(
+        device=device,
+        description=STAGED_DESCRIPTION,
+        floor=replace(FLOOR, floor_ms=0.001),
+        timing=replace(TIMING, median_ms=0.02),
+        library=Path(judged.library_path or ""),
+        sandbox=sandbox,
+        source=STAGED,
+        profile_build=clocked,
+        clocked=runner_plan(problem, clocked, open_path).confined,
+    )
+    assert [stage.name for stage in profile.stages] == ["scan", "clear", "scale"]
+    assert "20 x the memory floor" in profile.paragraph
+    assert "Its stages: " in profile.paragraph
+    assert "line 6 (`a = a / (x[i] + a);`);" in profile.paragraph  # and no line beside a clock, which is scalar itself
+    assert "scalar_loops" in profile.details and "scalar_loops" not in profile.paragraph
+
+
+def test_build_with_clocks_that_fails_is_a_note(tmp_path: Path, sandbox: Sandbox) -> None:
+    failed = Build(
+        key="", status=Status.COMPILE_ERROR, reason_code=ReasonCode.COMPILER_FAILED, reason="jump to case label"
+    )
+    profile = profile_candidate(
+        device=detect_device("cpu"),
+        description=DESCRIPTION,
+        floor=FLOOR,
+        timing=TIMING,
+        library=build(tmp_path),
+        sandbox=sandbox,
+        source="RIDGELINE_STAGE(a);",
+        profile_build=failed,
+    )
+    assert profile.stages == ()
+    assert "The stages are unknown: the build with clocks failed (jump to case label)." in profile.paragraph

@@ -12,8 +12,10 @@ from ridgeline.tools.records.keys import (
     attempt_id,
     branch_id,
     compared_ids,
+    compared_purpose,
     comparison_key,
     evaluation_key,
+    problem_key,
     step_key,
 )
 from ridgeline.tools.records.vocabulary import Purpose
@@ -49,11 +51,29 @@ def test_evaluation_key_changes_with_the_judge_and_the_problem(monkeypatch: pyte
     assert len(known) == 3
 
 
+def test_an_evaluations_key_changes_with_build_purpose_device_and_tolerance() -> None:
+    faster = dataclasses.replace(PROBLEM, device=dataclasses.replace(PROBLEM.device, name="another"))
+    looser = dataclasses.replace(PROBLEM, tolerance="bf16")
+    known = {
+        evaluation_key("build", PROBLEM, Purpose.SEARCH),
+        evaluation_key("build", PROBLEM, Purpose.CERTIFY),
+        evaluation_key("other", PROBLEM, Purpose.SEARCH),
+        evaluation_key("build", faster, Purpose.SEARCH),
+        evaluation_key("build", looser, Purpose.SEARCH),
+    }
+    assert len(known) == 5
+    assert problem_key(PROBLEM) == problem_key(dataclasses.replace(PROBLEM, name="renamed"))
+
+
 def test_comparison_key_names_both_candidates_and_both_builds() -> None:
     under = [evaluation_key(build, PROBLEM, Purpose.CERTIFY) for build in ("build-1", "build-2")]
     key = comparison_key("r1i0v0a0", "seed-naive", *under)
     assert key == "r1i0v0a0:seed-naive:db65e4cc84ffac51+e79c5b048713e94d"
     assert compared_ids(key) == ("r1i0v0a0", "seed-naive")
+    assert compared_purpose(key) is Purpose.CERTIFY
+    of_a_search = comparison_key("r1i0v0a0", "seed-naive", *under, purpose=Purpose.SEARCH)
+    assert compared_ids(of_a_search) == ("r1i0v0a0", "seed-naive")
+    assert compared_purpose(of_a_search) is Purpose.SEARCH
 
 
 def test_ids_name_idea_variation_and_attempt() -> None:

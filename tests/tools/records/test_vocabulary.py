@@ -64,4 +64,4 @@ def test_languages_are_those_of_every_interface_on_every_device() -> None:
 
 
 def test_a_runs_state_is_its_searchs_outcome_or_that_it_is_not_over() -> None:
-    assert set(RunState) == {RunState.RUNNING, RunState.STOPPED, *map(RunState, SearchOutcome)}
+    assert set(RunState) == {RunState.RUNNING, RunState.STOPPED, RunState.WAITING, *map(RunState, SearchOutcome)}

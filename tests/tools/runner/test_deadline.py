@@ -7,8 +7,7 @@ import pytest
 
 from ridgeline.tools.records.evaluation_limit import evaluation_limit_s, timing_limit_s, verify_limit_s
 from ridgeline.tools.records.vocabulary import Purpose, ReasonCode, Status
-from ridgeline.tools.runner.deadline import Deadline
-from ridgeline.tools.runner.process import loop_limit_s
+from ridgeline.tools.runner.deadline import Deadline, loop_limit_s
 
 
 def test_only_what_is_charged_is_taken_off_and_nothing_below_zero() -> None:

@@ -18,6 +18,7 @@ from ridgeline.tools.records.problem import ArgSpec
 from ridgeline.tools.records.vocabulary import ReasonCode, Role
 from ridgeline.tools.runner.failures import RunnerFailure
 from ridgeline.tools.runner.left_outputs import LeftOutputs, UnreadableMemory
+from ridgeline.tools.runner.output_homes import GLIMPSE_BYTES, OutputHomes
 
 ROWS, LARGE = 3, 400_000
 
@@ -77,6 +78,22 @@ def test_every_output_of_a_set_is_read_whole_into_its_place(left: LeftOutputs, p
     assert floats(problem, 0, 2 * ROWS) == tuple(range(2 * ROWS))
 
 
+def test_a_glimpse_is_a_part_of_what_lies_in_an_output_now(left: LeftOutputs) -> None:
+    small, large = (
+        struct.pack(f"{2 * ROWS}f", *range(10, 10 + 2 * ROWS)),
+        struct.pack(f"{LARGE}f", *range(1, 1 + LARGE)),
+    )
+    assert left.glimpse(1, 0.0) == left.glimpse(1, 0.49) == small
+    found = {share: left.glimpse(1, share) for share in (0.5, 0.7, 0.99)}
+    assert all(len(part) == GLIMPSE_BYTES and part in large for part in found.values())
+    assert len(set(found.values())) == 3
+
+
+@pytest.mark.parametrize(("set_index", "share"), [(2, 0.0), (3, 0.9), (4, 0.0)])
+def test_a_glimpse_of_nothing_is_empty(left: LeftOutputs, set_index: int, share: float) -> None:
+    assert left.glimpse(set_index, share) == b""
+
+
 @pytest.mark.parametrize("set_index", [2, 3, 4])
 def test_an_output_that_lies_nowhere_is_the_candidates_fault(left: LeftOutputs, set_index: int) -> None:
     with pytest.raises(RunnerFailure, match=f"the output of set {set_index} lay nowhere") as raised:
@@ -94,3 +111,12 @@ def test_a_process_that_may_not_be_read_is_told(problem: LoadedProblem) -> None:
         process.wait()
         with pytest.raises(UnreadableMemory):
             LeftOutputs(process.pid, notes, problem)
+
+
+def test_outputs_in_the_judges_memory_are_glimpsed_there(problem: LoadedProblem) -> None:
+    values = struct.pack(f"{2 * ROWS}f", *range(2 * ROWS))
+    os.pwrite(problem.regions[1].fd, values, 2 * 64)
+    homes = OutputHomes.of(problem)
+    assert homes.glimpse(2, 0.3) == values
+    assert homes.glimpse(1, 0.3) == bytes(len(values))
+    assert homes.glimpse(1, 1.0) == bytes(GLIMPSE_BYTES)

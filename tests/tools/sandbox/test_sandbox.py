@@ -16,9 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from ridgeline.tools.errors import EngineError, SandboxError, StorageError
+from ridgeline.tools.errors import EngineError, SandboxError
 from ridgeline.tools.sandbox import sandbox as sandbox_module
-from ridgeline.tools.sandbox.launcher import build_launcher
 from ridgeline.tools.sandbox.process import ExitStatus, Limit, parse_status
 from ridgeline.tools.sandbox.python import python_paths
 from ridgeline.tools.sandbox.rules import CONFINED_UID, dropped_uid
@@ -311,46 +310,6 @@ def test_another_system_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) 
         assert "\n" not in str(caught.value)
     finally:
         sandbox_module._probe.cache_clear()
-
-
-def test_the_launcher_is_built_once_and_not_taken_from_others(tmp_path: Path) -> None:
-    first = build_launcher(tmp_path / "cache")
-    stamp = first.stat().st_mtime_ns
-    assert build_launcher(tmp_path / "cache").stat().st_mtime_ns == stamp
-    first.chmod(0o777)  # somebody else could have written it
-    assert build_launcher(tmp_path / "cache").stat().st_mode & 0o022 == 0
-
-
-@pytest.mark.parametrize("kept", [0, 100, -1000])
-def test_a_launcher_that_was_cut_is_built_again(tmp_path: Path, kept: int) -> None:
-    launcher = build_launcher(tmp_path / "cache")
-    whole = launcher.stat().st_size
-    os.truncate(launcher, kept % whole)
-    assert build_launcher(tmp_path / "cache").stat().st_size == whole
-
-
-def test_a_cache_that_cannot_hold_the_launcher_is_told_and_no_tier_blamed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("RIDGELINE_CACHE_DIR", str(tmp_path / "file" / "cache"))
-    with pytest.raises(StorageError, match=r"file/cache/sandbox: the sandbox's launcher .* set RIDGELINE_CACHE_DIR"):
-        reason_against(Tier.LANDLOCK)
-
-
-def test_a_machine_without_a_compiler_is_told_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(SandboxError, match=r"apt-get install g\+\+"):
-        build_launcher(tmp_path / "cache")
-
-
-def test_a_compiler_that_hangs_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "g++").write_text("#!/bin/sh\nexec /bin/sleep 5\n")
-    (tmp_path / "g++").chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("ridgeline.tools.sandbox.launcher._BUILD_LIMIT_S", 0.1)
-    with pytest.raises(SandboxError, match="did not build the sandbox's launcher"):
-        build_launcher(tmp_path / "cache")
 
 
 def test_a_full_disk_is_named_and_nothing_that_a_tier_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

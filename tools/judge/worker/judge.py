@@ -52,19 +52,22 @@ from ridgeline.tools.judge.replies import (
 from ridgeline.tools.judge.set_count import stay_in_cache
 from ridgeline.tools.judge.worker.description import describe
 from ridgeline.tools.judge.worker.device import device_of, use_tf32
-from ridgeline.tools.judge.worker.grading.case import NOMINAL, ORDER_ONE
+from ridgeline.tools.judge.worker.grading.case import NOMINAL, part_of
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
 from ridgeline.tools.judge.worker.grading.domain import Domain
 from ridgeline.tools.judge.worker.grading.effects import Effects
 from ridgeline.tools.judge.worker.grading.examiner import Examiner
+from ridgeline.tools.judge.worker.inputs.distributions import Distribution
 from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.timed_sets import is_intact
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.modes import ReferenceModes
 from ridgeline.tools.judge.worker.reference import Reference
-from ridgeline.tools.judge.worker.renewal import Renewal, distributions_in_usual_time
+from ridgeline.tools.judge.worker.renewal import Renewal
+from ridgeline.tools.judge.worker.timed_kinds import find_timed_kinds
 from ridgeline.tools.judge.worker.usable import check_usable
 from ridgeline.tools.judge.worker.user_code import one_line
+from ridgeline.tools.records.module_contract import ModuleContract
 from ridgeline.tools.records.precision import accepted_classes
 from ridgeline.tools.records.problem import SkippedTrial
 from ridgeline.tools.records.results import Trial
@@ -106,7 +109,7 @@ class Judge:
         accepted_classes(request.tolerance, tuple(s.dtype for s in signature.with_role(Role.OUTPUT)))
         described = describe(self.reference, self.reference.draw_inputs(0), request.reference_source)
         has_model = request.interface.has_model
-        contract = self.reference.contract() if has_model else None  # before `bind` replaces the first values
+        self._contract = self._reference_module(is_needed=has_model)  # before `bind` replaces the first values
         randomized = self.reference.loaded_names() if has_model else None
         self._secrets = SecretSource(self.reference, bytes.fromhex(request.secret), randomized)
         self._cache_bytes = request.cache_bytes
@@ -136,16 +139,28 @@ class Judge:
         self._is_redrawn = False
         self._has_had_runners = False
         self._usual_renewal_s = self._fastest_renewal_s() if device.works_while_stopped else math.inf
-        self.description = dataclasses.replace(described, module=contract, skipped_trials=self._skipped_trials())
+        self.description = dataclasses.replace(
+            described, module=self._contract if has_model else None, skipped_trials=self._skipped_trials()
+        )
+
+    def _reference_module(self, *, is_needed: bool) -> ModuleContract | None:
+        """Return how a runner makes and calls the reference; None where that cannot be told and nobody needs it."""
+        try:
+            return self.reference.contract()
+        except BadReferenceError:
+            if is_needed:
+                raise
+            return None
 
     def _settled_renewal(self) -> Renewal:
         renewal = Renewal(
             self._book, self._secrets, self.memory, poison=lambda index: self._examiner.poison(index, nan=True)
         )
-        renewal.takes_order_one = ORDER_ONE in self._domain.names
-        self._secrets.distributions = distributions_in_usual_time(
-            self._domain.names, self.reference, self._secrets, self.memory
-        )
+        signed = {kind: self._book.signed.get(part_of(kind, Role.INPUT), ()) for kind in Distribution}
+        self._secrets.inputs_of_signs = {
+            kind: frozenset(c for c in chosen if isinstance(c, int)) for kind, chosen in signed.items()
+        }
+        renewal.kinds = find_timed_kinds(self._domain.names, self._book, self.reference, self._secrets, self.memory)
         return renewal
 
     def _skipped_trials(self) -> tuple[SkippedTrial, ...]:
@@ -171,6 +186,8 @@ class Judge:
             trials=self._domain.names,
             scalars=tuple(map(float, self._book.scalars)),
             degenerate=self._examiner.degenerate,
+            reference_module=self._contract,
+            timed_kinds=self._renewal.kinds.names,
         )
 
     # ------------------------------------------------------------------------------------------------------ operations
@@ -236,8 +253,13 @@ class Judge:
         slowdown = (seconds - scatter) / seconds before any candidate was there. A GPU that did other work meanwhile has a
         large one; a CPU has 0.
         """
-        slowdown = max(self._renew(request.order) - _RENEWAL_SCATTER_S, 0.0) / self._usual_renewal_s
-        return Renewed(slowdown=slowdown, telling=self._renewal.telling)
+        seconds = self._renew(request.order, request.wanted, request.calls)
+        return Renewed(
+            slowdown=max(seconds - _RENEWAL_SCATTER_S, 0.0) / self._usual_renewal_s,
+            telling=tuple(self._renewal.telling),
+            kinds=tuple(self._renewal.telling.values()),
+            parameter_kind=self._renewal.parameter_kind,
+        )
 
     def _fastest_renewal_s(self) -> float:
         """Return the seconds that a renewal takes on a GPU that nobody else uses."""
@@ -246,18 +268,18 @@ class Judge:
         self._device.give_back()
         return max(fastest_s, 1e-6)
 
-    def _renew(self, order: Sequence[int] = ()) -> float:
+    def _renew(self, order: Sequence[int] = (), wanted: Sequence[str] = (), calls: int = 0) -> float:
         """Write new contents and return how many seconds that took."""
         self._renewal.filling = None  # frees the last draws before there are new ones
         self._book.let_go()
         self._device.reset_persisting_lines()
         watch = self._device.stopwatch()
         watch.start()
-        self._write_new_contents(order or range(self.memory.n_sets))
+        self._write_new_contents(order or range(self.memory.n_sets), wanted, calls)
         return watch.seconds()
 
-    def _write_new_contents(self, order: Sequence[int]) -> None:
-        self._renewal.write(order)
+    def _write_new_contents(self, order: Sequence[int], wanted: Sequence[str], calls: int) -> None:
+        self._renewal.write(order, wanted, calls)
         if stay_in_cache(self.memory.n_sets, self.memory.set_bytes, cache_bytes=self._cache_bytes):
             self._device.evict_cache(self._cache_bytes)
         if self._device.seals_inputs:

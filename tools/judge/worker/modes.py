@@ -16,6 +16,7 @@ from ridgeline.tools.judge.worker.device import use_tf32
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.user_code import one_line
+from ridgeline.tools.modelnew.held_results import HeldResults
 from ridgeline.tools.records.reference_mode import ReferenceMode
 from ridgeline.tools.records.tickets import draw_tickets, encode_tickets
 
@@ -28,7 +29,7 @@ class ReferenceModes:
         self._memory = memory
         self._compiled: dict[ReferenceMode, Callable[..., Any]] = {}
         self._arguments = [reference.arguments(inputs) for inputs in memory.inputs]
-        self._results: list[Any] = [None] * memory.n_sets
+        self._held: HeldResults | None = None  # by loops
         self._drawn, self._tickets = os.pipe()
 
     def prepare(self, mode: ReferenceMode, inputs: Tensors) -> Tensors:
@@ -49,21 +50,25 @@ class ReferenceModes:
     def loop(self, mode: ReferenceMode, sets: Sequence[int]) -> float:
         """Call the reference on each set and return the seconds that took, by this process's or the device's clock.
 
-        Each set's result is held until the set comes again, so that outputs rotate through memory as a kernel's do. Sets
-        are drawn as tickets, as a runner draws them, so that a ticket costs both sides alike.
+        Results are held and sets are drawn as tickets as in a runner, so that they cost both sides alike.
         """
-        call, arguments, results = self._call(mode), self._arguments, self._results
+        call, arguments = self._call(mode), self._arguments
+        if self._held is None:
+            makes_room = not self._memory.device.frees_for_runner
+            self._held = HeldResults(self._memory.outputs[0], self._memory.n_sets, makes_room=makes_room)
         os.write(self._tickets, encode_tickets(sets))
         watch = self._memory.device.stopwatch()
         with _set_for(mode):
             watch.start()
+            results = self._held.begin()
             for index in draw_tickets(self._drawn):
                 results[index] = call(*arguments[index])
             return watch.seconds()
 
     def forget_results(self) -> None:
         """Free the results that the last loop left."""
-        self._results = [None] * self._memory.n_sets
+        if self._held is not None:
+            self._held.forget()
 
     def _call(self, mode: ReferenceMode) -> Callable[..., Any]:
         if not mode.compile_mode:

@@ -7,10 +7,12 @@
 // The source serves both kinds of device: `host_cpu.h` and `host_cuda.h` each define a `Device`.
 //
 // `host --alone FILE` reads the set-up from a file, makes inputs of its own and calls the candidate three times, for a
-// profiler or a sanitizer around the host.
+// profiler or a sanitizer around the host. `host --stages FILE` calls a profile's build for half a second instead, and
+// prints what its stages took.
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 
@@ -26,10 +28,13 @@ namespace {
 using namespace host;
 
 constexpr int kCallsAlone = 3;
+constexpr int kMostStageCalls = 2000;
+constexpr int64_t kStagesNs = 500'000'000;
 
 using Call = int (*)(void *const *pointers, const double *scalars, void *workspace, void *stream);
 using ErrorText = const char *(*)(int error);
 using WorkspaceBytes = size_t (*)();
+using StageTable = void (*)(int calls);
 using Sets = std::vector<std::vector<void *>>;  // [set][argument]
 
 class Candidate {
@@ -40,6 +45,7 @@ class Candidate {
         call_ = reinterpret_cast<Call>(dlsym(library, "ridgeline_call"));
         if (call_ == nullptr) fail(wire::failure::kLoadFailed, "the library does not export ridgeline_call");
         error_text_ = reinterpret_cast<ErrorText>(dlsym(library, "ridgeline_error"));
+        stage_table_ = reinterpret_cast<StageTable>(dlsym(library, "ridgeline_stage_table"));
         auto bytes = reinterpret_cast<WorkspaceBytes>(dlsym(library, "workspace_bytes"));
         workspace_bytes_ = bytes == nullptr ? 0 : bytes();
         if (workspace_bytes_ > setup.max_workspace)
@@ -48,6 +54,8 @@ class Candidate {
     }
 
     size_t workspace_bytes() const { return workspace_bytes_; }
+
+    StageTable stage_table() const { return stage_table_; }  // nullptr in a build without clocks
 
     void call(const std::vector<void *> &pointers, const std::vector<double> &scalars, void *workspace,
               void *stream) const {
@@ -61,6 +69,7 @@ class Candidate {
    private:
     Call call_ = nullptr;
     ErrorText error_text_ = nullptr;
+    StageTable stage_table_ = nullptr;
     size_t workspace_bytes_ = 0;
 };
 
@@ -188,28 +197,72 @@ std::vector<void *> own_tensors(Device &device, const Setup &setup) {
     return pointers;
 }
 
-int run_alone(const char *path) {
+class Alone {
+   public:
+    explicit Alone(const Setup &setup) : setup_(setup), device_(opened()), sets_(own_sets()), candidate_(setup) {
+        workspace_ = device_.allocate(candidate_.workspace_bytes());
+    }
+
+    int watched() {
+        for (int i = 0; i < kCallsAlone; ++i) call(0);
+        return 0;
+    }
+
+    // The calls rotate over all sets, as those that are timed do: "calls N NS", then what the candidate says.
+    int stages() {
+        const StageTable table = candidate_.stage_table();
+        if (table == nullptr) return 3;
+        for (int i = 0; i < kCallsAlone; ++i) call(i % sets_.size());
+        table(0);
+        int calls = 0;
+        int64_t taken_ns = 0;
+        while (calls < kCallsAlone || (calls < kMostStageCalls && taken_ns < kStagesNs))
+            taken_ns += call(calls++ % sets_.size());
+        printf("calls %d %lld\n", calls, static_cast<long long>(taken_ns));
+        table(calls);
+        return 0;
+    }
+
+   private:
+    static Device opened() {
+        Device device;
+        device.open();
+        return device;
+    }
+
+    Sets own_sets() {
+        Sets sets;
+        for (size_t set = 0; set < setup_.sets; ++set) sets.push_back(own_tensors(device_, setup_));
+        return sets;
+    }
+
+    int64_t call(size_t set) {
+        device_.start();
+        candidate_.call(sets_[set], setup_.scalars, workspace_, device_.stream());
+        return device_.stop();
+    }
+
+    const Setup &setup_;
+    Device device_;
+    Sets sets_;
+    Candidate candidate_;
+    void *workspace_ = nullptr;
+};
+
+int run_alone(const char *path, bool with_stages) {
     const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return 2;
     Lines lines(fd);
     const Setup setup = read_setup(lines);
-    Device device;
-    device.open();
-    const auto pointers = own_tensors(device, setup);
-    const Candidate candidate(setup);
-    void *workspace = device.allocate(candidate.workspace_bytes());
-    for (int i = 0; i < kCallsAlone; ++i) {
-        device.start();
-        candidate.call(pointers, setup.scalars, workspace, device.stream());
-        device.stop();
-    }
-    return 0;
+    Alone alone(setup);
+    return with_stages ? alone.stages() : alone.watched();
 }
 
 }  // namespace
 
 int main(int count, char **words) {
-    if (count == 3 && strcmp(words[1], "--alone") == 0) return run_alone(words[2]);
+    if (count == 3 && strcmp(words[1], "--alone") == 0) return run_alone(words[2], false);
+    if (count == 3 && strcmp(words[1], "--stages") == 0) return run_alone(words[2], true);
     Lines lines(wire::kSocket);
     const Setup setup = read_setup(lines);
     Device device;

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from ridgeline.tools.modelnew.held_results import HeldResults
 from ridgeline.tools.records.tickets import TicketsLost, draw_tickets
 from ridgeline.tools.runner.wire import (
     SOCKET,
@@ -35,7 +36,6 @@ from ridgeline.tools.runner.worker.notes import Notes
 from ridgeline.tools.runner.worker.setup import MappedSetup, read_setup
 
 _LONGEST_MESSAGE = 300
-_TEMPORARIES = 8  # results' worth of memory for what a call makes and frees
 _TORCHS_CUDA_ERROR = "CUDA error"  # what torch calls any error of the runtime
 _CHANGED_EARLIER = "a call changed the tensor that an earlier call had returned"
 
@@ -86,9 +86,8 @@ class Caller:
         self._candidate = candidate
         self._state = state
         self._notes = notes
-        self._kept: list[Any] = [None] * setup.n_sets  # by set: what the last call on it returned
+        self._held: HeldResults | None = None  # by loops
         self._earlier: tuple[Outputs, Outputs] | None = None  # what the last run returned, and a copy of it
-        self._has_room = False
 
     def answer(self, verb: str, words: Sequence[str]) -> int:
         """Carry out one request and return its nanoseconds."""
@@ -97,7 +96,7 @@ class Caller:
         if verb == RequestWord.LOOP:
             return self._loop()
         if verb == RequestWord.COLLECT:
-            self._write(int(words[0]), self._checked(self._kept[int(words[0])]))
+            self._write(int(words[0]), self._checked(self._held_results()[int(words[0])]))
             return 0
         if verb == RequestWord.SCALARS:
             self._candidate.take_scalars([float(word) for word in words])
@@ -120,39 +119,31 @@ class Caller:
         return elapsed_ns
 
     def _loop(self) -> int:
-        """Call on the sets of the block's tickets; hold each result until its set comes again, as the judge holds eager's.
+        """Call on the sets of the block's tickets, and hold the results.
 
         Neither this process nor the candidate knows which set comes next and which results will be looked at.
         """
-        bound, kept = self._candidate.calls, self._kept
-        self._make_room()
-        called: list[int] = []
+        bound, held = self._candidate.calls, self._held_results()
         self._device.start()
+        kept = held.begin()
         try:
             for index in draw_tickets(TICKETS):
-                kept[index] = bound[index]()
-                called.append(index)
+                kept[index] = result = bound[index]()
+                if self._notes is not None:  # before the next ticket is taken: see ticket_watch.py
+                    self._notes.take(index, result, self._candidate.outputs)
         except TicketsLost:
             os._exit(0)  # the parent is gone
+        except RunFailed:
+            raise
         except Exception as error:
             raise _raised(error) from error
-        elapsed_ns = self._device.stop()
-        if self._notes is not None:
-            self._notes.take(called, kept, self._candidate.outputs)
-        return elapsed_ns
+        return self._device.stop()
 
-    def _make_room(self) -> None:
-        """Touch as much memory as the results of all sets take, once and before the first loop, and free it.
-
-        The allocators keep it. Else results of 32 MiB fault their pages in within timed blocks, long after the warm-up,
-        whenever a small allocation has taken a piece of what an earlier result left. The judge's own memory has grown
-        before eager's blocks in the same way.
-        """
-        if self._has_room:
-            return
-        self._has_room = True
-        held = [torch.zeros_like(views[0]) for views in self._outputs for _ in range(self._setup.n_sets + _TEMPORARIES)]
-        del held
+    def _held_results(self) -> HeldResults:
+        """Return what holds the results of loops; before the first one its memory is touched, outside of this clock."""
+        if self._held is None:
+            self._held = HeldResults([views[0] for views in self._outputs], self._setup.n_sets)
+        return self._held
 
     def _call(self, call: Call) -> Any:
         try:

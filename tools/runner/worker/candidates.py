@@ -235,8 +235,10 @@ def load_candidate(setup: MappedSetup, state: GlobalState) -> LoadedCandidate:
 
 
 def _unpack(setup: MappedSetup) -> None:
-    """Give the file what its builder made, in this runner's own folder."""
+    """Give the file what its builder made, in this runner's own folder; the reference has no builder."""
     library = Path(setup.library)
+    if not library.is_file():
+        return
     Loader(library, library.parent / "extensions").install()
     kernels = library.parent / "triton"
     use_cache(kernels)

@@ -1,4 +1,4 @@
-"""The notes of where outputs lie, from which the parent reads them once this process is stopped: see left_outputs.py."""
+"""The notes of where outputs lie, by which the parent reads them while a block runs and after it: see left_outputs.py."""
 
 from __future__ import annotations
 
@@ -19,15 +19,10 @@ class Notes:
         self._words = array("Q", bytes(max(1, n_sets * n_outputs) * NOTE_BYTES))
         self.address, _ = self._words.buffer_info()
 
-    def take(
-        self, sets: Sequence[int], results: Sequence[Any], outputs_of: Callable[[Any], Sequence[torch.Tensor]]
-    ) -> None:
-        """Note where the outputs of these sets' results lie; the parent's clock runs meanwhile."""
-        words, count = self._words, self._n_outputs
-        for index in sets:
-            result = results[index]
-            if count == 1 and type(result) is torch.Tensor:  # nearly every candidate's: a third of the time
-                words[index] = result.data_ptr()
-                continue
-            for place, output in enumerate(outputs_of(result), index * count):
-                words[place] = output.data_ptr()
+    def take(self, index: int, result: Any, outputs_of: Callable[[Any], Sequence[torch.Tensor]]) -> None:
+        """Note where the outputs of a result on a set lie; the parent's clock runs meanwhile."""
+        if self._n_outputs == 1 and type(result) is torch.Tensor:  # nearly every candidate's: a third of the time
+            self._words[index] = result.data_ptr()
+            return
+        for place, output in enumerate(outputs_of(result), index * self._n_outputs):
+            self._words[place] = output.data_ptr()

@@ -38,7 +38,8 @@ constexpr uint32_t kHandOver = 0x7fc00000u;
 constexpr int kBindToInterface = 62;  // SO_BINDTOIFINDEX of Linux 5.0
 constexpr unsigned kNewListener = 1u << 3, kWaitKillable = 1u << 5;
 
-constexpr int kSetOwnerEx = 15;  // F_SETOWN_EX
+// F_SETSIG, F_SETOWN_EX, F_SETLEASE, F_NOTIFY and, of Linux 6.19, F_SETDELEG
+constexpr int kSetSignal = 10, kSetOwnerEx = 15, kSetLease = 1024, kNotify = 1026, kSetDelegation = 1040;
 constexpr int kNewestKnownCall = 469;  // file_setattr, Linux 6.17; newer calls get ENOSYS until this file places them
 
 // Calls that some kernel headers of our range do not name yet. The numbers are the same on every architecture.
@@ -194,9 +195,26 @@ inline void refuse_new_processes(Filter& filter) {
   filter.refuse(SYS_execve);
 }
 
-// The timers of a stopped process go on: each interrupts a core of the process that it is measured against. Before Linux
-// 6.13 one with an ignored signal does so at every tick, and a process may have as many as its user may have signals.
-inline void refuse_timers(Filter& filter) { filter.refuse(SYS_timer_create); }
+// What a stopped process asked for goes on without it, and interrupts a core of the process that it is measured against.
+// Before Linux 6.13 a process timer with an ignored signal does so at every tick, and a process may have as many as its
+// user may have signals. A descriptor's timer may wake hundreds of epolls each time. Files are read on.
+// Who watches a file learns when its parent looked at it, and so which of its calls are timed.
+inline void refuse_work_while_stopped(Filter& filter) {
+  for (int call : {SYS_timer_create, SYS_timerfd_create, SYS_setitimer, SYS_io_setup, SYS_inotify_init1,
+                   SYS_inotify_add_watch})
+    filter.refuse(call);
+#if defined(__x86_64__)
+  for (int call : {SYS_alarm, SYS_inotify_init}) filter.refuse(call);
+#endif
+}
+
+// The signal of a descriptor's event may be SIGCONT: a stopped process goes on when its parent reads a file below its
+// /proc/PID. A folder's events and a lease need no F_SETOWN.
+inline void refuse_signals_of_descriptors(Filter& filter) {
+  for (const uint32_t command : {F_SETOWN, kSetOwnerEx, kSetSignal, kSetLease, kNotify, kSetDelegation})
+    filter.refuse_if(SYS_fcntl, 1, ~0u, command);
+  for (const uint32_t request : {0x8901u, 0x8902u}) filter.refuse_if(SYS_ioctl, 1, ~0u, request);  // FIOSETOWN, SIOCSPGRP
+}
 
 // Landlock does not govern a file's attributes. With the machine's own mounts, some files in reach belong to the confined
 // user: all of an ordinary user's files, or as root other candidates' files. So no attribute may be changed. ld then
@@ -274,7 +292,8 @@ inline bool forbid_system_calls(const Calls& calls, int& listener) {
   }
   if (calls.program_fd >= 0) {
     refuse_new_processes(filter);
-    if (!calls.uses_devices) refuse_timers(filter);
+    refuse_signals_of_descriptors(filter);
+    if (!calls.uses_devices) refuse_work_while_stopped(filter);
     filter.refuse_unless(SYS_execveat, 0, ~0u, static_cast<uint32_t>(calls.program_fd));
   }
   if (!calls.is_relayed) return filter.install();

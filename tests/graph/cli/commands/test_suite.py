@@ -108,6 +108,7 @@ SOUND = {
     "repairs": ["0"],
     "tune_trials": ["0"],
     "unsafe_no_sandbox": ["True"],
+    "park": ["True"],
 }
 
 

@@ -4,32 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import io
-import os
-import pty
 import re
-import termios
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
+from tests.graph.cli.view.boards import Clock, make_board
 from tests.graph.conftest import Search
 from tests.graph.scripted_model import ScriptedModel
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.cli.view.board import Board, recall
-from ridgeline.graph.cli.view.progress import Drawing, LiveView, PlainView, quiet_terminal
-
-
-class Clock:
-    """A clock that a test sets."""
-
-    now_s = 0.0
-
-    def __call__(self) -> float:
-        return self.now_s
+from ridgeline.graph.cli.view.progress import Drawing, PlainView
 
 
 def tunable(request: Any) -> dict[str, Any]:
@@ -37,10 +25,6 @@ def tunable(request: Any) -> dict[str, Any]:
     speed = (request.parent.speedup if request.parent else 1.0) * 1.1
     source = "constexpr int UNROLL = 1;  // tune: UNROLL = 1 | 2\n// factor UNROLL 2 1.5\n"
     return {"source": f"// {request.idea.title}{request.variation}\n// speed {speed:.3f}\n{source}", "notes": ""}
-
-
-def make_board(clock: Clock | None = None) -> Board:
-    return Board(problem="toy", device="cpu", models=("scripted",), clock=clock or Clock())
 
 
 def drawn(board: Board, *, width: int = 80, height: int = 24) -> list[str]:
@@ -278,47 +262,34 @@ def test_plain_lines_tell_a_wait_when_it_is_news() -> None:
     assert line.endswith("waiting for cpu: pid 12 (sh) holds it")
 
 
+def test_requests_that_wait_for_an_answer_are_told_and_stand_on_the_board_until_they_are_answered() -> None:
+    text, board = io.StringIO(), make_board()
+    view = PlainView(board, Console(file=text, width=200))
+    view.show({"event": "mailbox", "waiting": ["r1:ideate:0"], "folder": "runs/x/mailbox"})
+    assert "1 request waiting for an answer in runs/x/mailbox" in "\n".join(drawn(board))
+    view.show({"event": "mailbox", "waiting": [], "folder": "runs/x/mailbox"})
+    [line] = text.getvalue().splitlines()
+    assert line.endswith("1 request waiting for an answer in runs/x/mailbox")
+    assert "waiting for an answer" not in "\n".join(drawn(board))
+
+
+def test_requests_in_a_batch_are_told_and_stand_on_the_board_until_they_are_answered() -> None:
+    text, board = io.StringIO(), make_board()
+    view = PlainView(board, Console(file=text, width=200))
+    view.show({"event": "batch", "waiting": ["r1i0v0a0:write", "r1i1v0a0:write"]})
+    assert "2 requests waiting in a batch at the provider" in "\n".join(drawn(board))
+    view.show({"event": "batch", "waiting": []})
+    [line] = text.getvalue().splitlines()
+    assert line.endswith("2 requests waiting in a batch at the provider")
+    assert "in a batch" not in "\n".join(drawn(board))
+
+
 def test_one_kernel_is_not_called_kernels() -> None:
     board, text = make_board(), io.StringIO()
     PlainView(board, Console(file=text, width=200)).show(round_started(1))
     assert "1 idea, 1 branch\n" in text.getvalue()
     board.apply(done("r1i0v0", 1.2))
     assert "1 kernel, 1 correct" in "\n".join(drawn(board))
-
-
-@pytest.fixture
-def terminal() -> Iterator[io.TextIOWrapper]:
-    """Return a stream on a terminal that echoes; what is drawn is thrown away."""
-    master, slave = pty.openpty()
-    with os.fdopen(slave, "w") as stream, os.fdopen(master, "rb"):
-        yield stream
-
-
-def echoes(stream: io.TextIOWrapper) -> bool:
-    return bool(termios.tcgetattr(stream.fileno())[3] & termios.ECHO)
-
-
-def test_live_view_echoes_no_keys_and_restores_the_terminal(
-    terminal: io.TextIOWrapper, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "tcgetpgrp", lambda _: os.getpgrp())  # as for the terminal that a shell gave us
-    before = termios.tcgetattr(terminal.fileno())
-    view = LiveView(make_board(), Console(file=terminal, force_terminal=True, width=80, height=24))
-    assert not echoes(terminal)
-    view.close()
-    view.close()
-    assert termios.tcgetattr(terminal.fileno()) == before
-    with pytest.raises(ZeroDivisionError), quiet_terminal(terminal):
-        raise ZeroDivisionError
-    assert termios.tcgetattr(terminal.fileno()) == before
-
-
-def test_live_view_in_the_background_leaves_the_terminal_alone(
-    terminal: io.TextIOWrapper, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "tcgetpgrp", lambda _: os.getpgrp() + 1)
-    with quiet_terminal(terminal):
-        assert echoes(terminal)
 
 
 def test_a_kernel_s_line_has_its_interval_and_both_times_of_its_run() -> None:

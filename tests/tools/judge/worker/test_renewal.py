@@ -17,7 +17,8 @@ from ridgeline.tools.judge.worker.inputs.source import SecretSource
 from ridgeline.tools.judge.worker.inputs.structure import is_binary, order_of
 from ridgeline.tools.judge.worker.inputs.timed_sets import is_intact
 from ridgeline.tools.judge.worker.reference import Reference
-from ridgeline.tools.judge.worker.renewal import Renewal, distributions_in_usual_time
+from ridgeline.tools.judge.worker.renewal import Renewal
+from ridgeline.tools.judge.worker.timed_kinds import ParameterKind, TimedKinds, find_timed_kinds
 
 SOURCE = """
 import time
@@ -58,7 +59,11 @@ class Renewed:
         sets = tuple(tuple(t.clone() for t in self.reference.draw_inputs(0)) for _ in range(n_sets))
         self.memory: Any = SimpleNamespace(parameters=self.parameters, inputs=sets, n_sets=n_sets, device=Cpu())
         book = CaseBook(self.reference, self.source, self.memory, budget_bytes=1 << 20)
+        self.book = book
         self.renewal = Renewal(book, self.source, self.memory, poison=lambda index: None)
+
+    def find_kinds(self, *names: str) -> TimedKinds:
+        return find_timed_kinds(names, self.book, self.reference, self.source, self.memory)
 
     def changed(self) -> dict[str, int]:
         """Renew, and return how many rows of each parameter changed, elements where there are no rows."""
@@ -87,7 +92,7 @@ def test_a_trial_between_two_blocks_is_followed_by_a_whole_change() -> None:
 
 def test_small_parameters_are_of_order_one_in_turns() -> None:
     renewed = Renewed()
-    renewed.renewal.takes_order_one = True
+    renewed.renewal.kinds = TimedKinds(parameters=(ParameterKind.ORDER_ONE,))
     sizes = set()
     for _ in range(12):
         renewed.changed()
@@ -97,7 +102,7 @@ def test_small_parameters_are_of_order_one_in_turns() -> None:
 
 def test_a_share_of_the_sets_has_the_contents_of_trials() -> None:
     renewed = Renewed()
-    renewed.source.distributions = (Distribution.OUTLIERS,)
+    renewed.renewal.kinds = TimedKinds(inputs=(Distribution.OUTLIERS,))
     renewed.changed()
     large = {i for i, (x,) in enumerate(renewed.memory.inputs) if float(x.abs().max()) > 88.8}
     telling, filling = renewed.renewal.telling, renewed.renewal.filling
@@ -117,7 +122,8 @@ def test_structure_stays_in_every_distribution(kind: Distribution) -> None:
         "torch.randint(9, (16,))",
     ]
     renewed = Renewed(", ".join(inputs))
-    renewed.source.distributions = (kind,)
+    renewed.renewal.kinds = TimedKinds(inputs=(kind,))
+    renewed.source.inputs_of_signs = {kind: frozenset(range(4))}
     renewed.changed()
     for index in renewed.renewal.telling:
         x, lower, symmetric, rising, mask, infinite, whole = renewed.memory.inputs[index]
@@ -127,12 +133,11 @@ def test_structure_stays_in_every_distribution(kind: Distribution) -> None:
         assert torch.equal(infinite, torch.full((16, 16), -torch.inf).triu(1)) and int(whole.min()) >= 0
 
 
-def test_a_distribution_on_which_the_reference_is_slow_is_not_timed() -> None:
+def test_a_distribution_on_which_the_reference_is_slow_is_for_blocks_that_do_not_count() -> None:
     renewed = Renewed(work="time.sleep(0.02 if bool((x.abs() > 60).any()) else 0.002)")
-    found = distributions_in_usual_time(
-        ["nominal_0", "outliers", "integers"], renewed.reference, renewed.source, renewed.memory
-    )
-    assert Distribution.OUTLIERS not in found and Distribution.SHIFTED not in found
+    found = renewed.find_kinds("nominal_0", "outliers", "integers")
+    assert found.slow_inputs == (Distribution.OUTLIERS,) and Distribution.SHIFTED not in found.inputs
+    assert "outliers" in found.names
 
 
 def test_as_many_sets_are_chosen_every_time() -> None:
@@ -153,3 +158,51 @@ def test_superseded_contents_are_another_sets_and_newly_drawn_parameters_but_for
     assert torch.equal(renewed.memory.inputs[3][0], renewed.memory.inputs[5][0])
     assert not torch.equal(renewed.parameters["weight"], before["weight"])
     assert torch.equal(renewed.parameters["index"], before["index"])
+
+
+def test_superseded_parameters_differ_wholly_and_in_one_place_of_each_in_turns() -> None:
+    renewed = Renewed()
+    renewed.renewal.write(range(N_SETS))
+    shares = []
+    for _ in range(4):
+        before = {name: renewed.parameters[name].clone() for name in ("weight", "scale")}
+        renewed.renewal.draw_next()
+        renewed.renewal.supersede(3, 5)
+        shares.append([float((renewed.parameters[name] != old).float().mean()) for name, old in before.items()])
+    assert all(0 < share <= 1 / 16 for each in shares[::2] for share in each)
+    assert all(share == 1 for each in shares[1::2] for share in each)
+
+
+def test_wanted_kinds_are_among_the_sets_that_are_called_and_for_one_block() -> None:
+    renewed = Renewed("torch.rand(32, 16)")
+    slow = (Distribution.OUTLIERS, Distribution.MIXED_SIGNS)
+    renewed.source.inputs_of_signs = {Distribution.MIXED_SIGNS: frozenset({0})}
+    renewed.renewal.kinds = TimedKinds(slow_inputs=slow)
+    order = tuple(reversed(range(N_SETS)))
+    for calls in (1, 2, 7):
+        renewed.renewal.write(order, slow, calls)
+        telling = renewed.renewal.telling
+        assert len(telling) == min(calls, 2) and set(telling) <= set(order[:calls])
+        for index, kind in telling.items():
+            (x,) = renewed.memory.inputs[index]
+            assert float(x.max()) > 88.8 if kind is Distribution.OUTLIERS else float(x.min()) < 0
+    renewed.renewal.write(order)
+    assert not renewed.renewal.telling and all(float(x.min()) >= 0 for (x,) in renewed.memory.inputs)
+
+
+def test_wanted_parameters_are_placed_for_one_block() -> None:
+    renewed = Renewed()
+    renewed.renewal.kinds = TimedKinds(slow_parameters=(ParameterKind.ORDER_ONE,))
+    for _ in range(5):
+        renewed.renewal.write(range(N_SETS), ("parameter:order_one", "outliers"), 3)
+        assert renewed.renewal.parameter_kind == "parameter:order_one" and not renewed.renewal.telling
+        assert float(renewed.parameters["scale"].abs().median()) > 0.1
+        renewed.renewal.write(range(N_SETS))
+        assert renewed.renewal.parameter_kind == ""
+        assert float(renewed.parameters["scale"].abs().median()) < 1e-4
+
+
+def test_parameters_of_other_signs_have_no_distribution_beside_them_but_their_trials() -> None:
+    kinds = TimedKinds(inputs=(Distribution.OUTLIERS, Distribution.MIXED_SIGNS))
+    assert kinds.beside(ParameterKind.MIXED_SIGNS) == [Distribution.MIXED_SIGNS]
+    assert kinds.beside(ParameterKind.ORDER_ONE) == list(kinds.inputs)

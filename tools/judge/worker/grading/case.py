@@ -11,19 +11,33 @@ from ridgeline.tools.judge.worker.call_form import Tensors
 from ridgeline.tools.judge.worker.grading.compare import Expected, compare, expect
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.precision import Errors
-from ridgeline.tools.records.vocabulary import PrecisionClass
+from ridgeline.tools.records.vocabulary import PrecisionClass, Role
 
 NOMINAL = ("nominal_0", "nominal_1")
 TWEAKED = ("tweaked_0", "tweaked_1")
-TRANSFORMED = (*TWEAKED, "shifted", "row_scaled", "integers", "outliers")
+MIXTURE = "mixture"
+"""The trial whose inputs are made as those of the timed sets are."""
+TRANSFORMED = (*TWEAKED, "shifted", "row_scaled", "integers", "outliers", MIXTURE)
 ORDER_ONE = "order_one"
 """The trial in which parameters that are small, or zero, are of order one; only where there are such."""
 ALONE = "alone"
 """A trial `alone_NAME` differs from its base in one argument; `alone_1`, `alone_2`, … in a share of many arguments."""
 SCALARS = "scalars"
 """The trial in which floating-point scalars have other values; only where there are such."""
+SIGNED = ("mixed_signs", "few_signs", "opposite_signs")
+"""The trials in which arguments of one sign have other signs; only where there are such."""
 GIVEN = NOMINAL[1]
 """The trial whose inputs are all as `get_inputs` gives them, those too that it always gives alike."""
+
+
+def part_of(trial: str, role: Role) -> str:
+    """Return the name of that part of a trial of signs that changes inputs alone, or parameters alone."""
+    return f"{trial}:{role}"
+
+
+def trial_of(part: str) -> str:
+    """Return the trial that a part belongs to."""
+    return part.partition(":")[0]
 
 
 @dataclass(slots=True)
@@ -81,6 +95,11 @@ def fits_type(outputs: Tensors, expected: tuple[Expected, ...]) -> bool:
         return False  # float64 holds the values and not their squares: every error would be none
     pairs = [(o, e) for o, e in zip(outputs, expected, strict=True) if o.is_floating_point()]
     return all(bool((torch.isfinite(o) | ~_is_finite(e)).all()) for o, e in pairs)
+
+
+def non_finite_of(case: Case) -> Tensors:
+    """Return where each expected output is NaN or infinite; one word for an output that nowhere is."""
+    return tuple(~_is_finite(e) for e in case.expected)
 
 
 def are_finite(outputs: Tensors) -> bool:

@@ -11,6 +11,7 @@ from ridgeline.tools.judge.worker.call_form import Scalar, Tensors
 from ridgeline.tools.judge.worker.device import use_tf32
 from ridgeline.tools.judge.worker.grading.case import (
     GIVEN,
+    MIXTURE,
     NOMINAL,
     ORDER_ONE,
     SCALARS,
@@ -20,6 +21,7 @@ from ridgeline.tools.judge.worker.grading.case import (
     exact_of,
     expected_of,
     fits_type,
+    trial_of,
 )
 from ridgeline.tools.judge.worker.grading.class_errors import rounding_errors, worst_of
 from ridgeline.tools.judge.worker.inputs.source import Argument, SecretSource
@@ -59,6 +61,9 @@ class CaseBook:
         self.default_parameters = False
         self.alone: Mapping[str, tuple[Argument, ...]] = {}  # what each `alone` trial changes of `alone_base`
         self.alone_base = NOMINAL[1]
+        self.signed: dict[
+            str, frozenset[Argument]
+        ] = {}  # whose signs change, by trial or by part of one: see `signs.py`
         self.scalars: tuple[Scalar, ...] = ()  # of the trial that has other ones
         self._reference = reference
         self._source = source
@@ -132,6 +137,12 @@ class CaseBook:
             return weights.of_order_one(name)
         return self.parameters(NOMINAL[1] if name in TWEAKED else name)
 
+    def parameters_with_signs(self, name: str, label: str) -> dict[str, torch.Tensor]:
+        """Return the parameters of a trial of signs, or of a part of one: of order one where there is such a trial."""
+        is_order_one = self.alone_base == ORDER_ONE
+        values = self._source.weights.of_order_one(label) if is_order_one else self.parameters(label)
+        return self._source.parameters_with_signs(values, trial_of(name), self.signed[name], label)
+
     def _scalars_of(self, name: str) -> contextlib.AbstractContextManager[None]:
         return self._reference.with_scalars(self.scalars if name == SCALARS else self._reference.scalars)
 
@@ -141,6 +152,9 @@ class CaseBook:
         """Return a trial's inputs and parameters."""
         if name in self.alone:
             return self.with_others(self.alone_base, self.alone[name], name)
+        if name in self.signed:
+            inputs = self._source.inputs_with_signs(self._source.nominal(name), trial_of(name), self.signed[name], name)
+            return inputs, self.parameters_with_signs(name, name)
         draws: dict[str, Callable[[str], Tensors]] = {
             TWEAKED[0]: lambda label: self._source.tweaked(NOMINAL[1], label),
             TWEAKED[1]: lambda label: self._source.tweaked(NOMINAL[1], label, with_one_run),
@@ -148,6 +162,7 @@ class CaseBook:
             "row_scaled": self._source.row_scaled,
             "integers": self._source.integers,
             "outliers": self._source.outliers,
+            MIXTURE: lambda label: self._source.mixture(label, self._memory.inputs[0], self._memory.n_sets),
             GIVEN: self._source.given,
         }
         return draws.get(name, self._source.nominal)(name), self._parameters_of(name)

@@ -11,7 +11,7 @@ from typing import TypeVar
 import torch
 
 from ridgeline.tools.errors import DeviceLostError, ProblemError
-from ridgeline.tools.judge.worker.call_form import Tensors
+from ridgeline.tools.judge.worker.call_form import Scalar, Tensors
 from ridgeline.tools.judge.worker.grading.case import (
     ALONE,
     GIVEN,
@@ -21,12 +21,15 @@ from ridgeline.tools.judge.worker.grading.case import (
     TRANSFORMED,
     TWEAKED,
     are_finite,
+    non_finite_of,
 )
 from ridgeline.tools.judge.worker.grading.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.reads import is_read
+from ridgeline.tools.judge.worker.grading.scalars import taken_scalars
+from ridgeline.tools.judge.worker.grading.signs import LOST, OUTSIDE, SignTrials, objection_to_signs
 from ridgeline.tools.judge.worker.inputs.source import Argument, SecretSource
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
-from ridgeline.tools.modelnew.tensor_bits import equal_bits
 from ridgeline.tools.records.vocabulary import ArgKind, Role
 
 T = TypeVar("T")
@@ -42,9 +45,7 @@ _TOGETHER, _TOGETHER_AGAIN = "other inputs", "other inputs, each accepted alone"
 _MOST_ALONE = 6
 """Trials in which an argument alone changes; more arguments than that share them. Blocks change any single one."""
 _CONSTANT = "its values are a mask or indices, and are always these"
-_TOGETHER_SCALARS = "other scalars"
 _SCALAR_KEPT = "it is a whole number or a flag, part of a module's form, or the reference takes no other value"
-_LOST = "the reference's kernels fail on the GPU with these values (a device-side assert?)"
 
 
 class Domain:
@@ -83,19 +84,23 @@ class Domain:
         self._memory = memory
         self._left_out = left_out
         self._names = {a.source: a.name for a in reference.signature.with_role(Role.PARAMETER, Role.BUFFER)}
+        self._buffers = frozenset(a.source for a in reference.signature.with_role(Role.BUFFER))
         self.skipped: dict[str, str] = {}
         self.not_varied: dict[str, str] = {}
         self._settle_parameters()
         given = book.case(GIVEN)
         self._shapes = tuple(tuple(e.values.shape) for e in given.expected)
         self._is_given_finite, self._fits_as_given = given.is_finite, given.fits
+        self._non_finite_as_given = non_finite_of(given)
         del given  # the largest cases are not kept
         book.let_go()
         self._settle_inputs()
         self._settle_mixtures()
         transformed = [n for n in TRANSFORMED if self._takes_trial(n)]
+        ordered = self._tweaks_first(transformed)
+        signed = self._settle_signs()
         scalars = [SCALARS] if self._settle_scalars(varies=varies_scalars) else []
-        self.names = (*NOMINAL, *self._tweaks_first(transformed), *scalars)
+        self.names = (*NOMINAL, *ordered, *signed, *scalars)
 
     # ----------------------------------------------------------------------------------------------------- parameters
 
@@ -110,7 +115,7 @@ class Domain:
             self._settle_whole_numbers()
         elif is_lost:
             book.default_parameters = True
-            self.skipped[_RANDOM_PARAMETERS] = _LOST
+            self.skipped[_RANDOM_PARAMETERS] = LOST
         if not book.default_parameters:
             for name in weights.kept:
                 if self._is_read(name):
@@ -162,18 +167,7 @@ class Domain:
             return True
         with self._book.parameters_kept():
             view = self._memory.parameters[name]
-            return self._tried(what, lambda: self._shows(view))
-
-    def _shows(self, view: torch.Tensor) -> bool:
-        """Return whether other values in a parameter's place show in any bit of the output, or are refused."""
-        inputs = self._source.given(GIVEN)
-        before = tuple(o.clone() for o in self._reference.run(inputs))
-        view.copy_((view == 0).to(view.dtype))
-        try:
-            after = self._reference.run(inputs)
-        except ProblemError:
-            return True
-        return not all(equal_bits(a, b) for a, b in zip(before, after, strict=True))
+            return self._tried(what, lambda: is_read(view, self._reference, self._source.given(GIVEN)))
 
     # --------------------------------------------------------------------------------------------------------- inputs
 
@@ -199,7 +193,7 @@ class Domain:
         ways = 0
         while index in self._source.varied:
             what = f"other {self._reference.input_names[index]}, way {ways}"
-            objections = [_LOST]
+            objections = [LOST]
             if what not in self._left_out:
                 with self._source.varying_only(index):
                     objections = self._tried(what, self._objections)
@@ -255,27 +249,37 @@ class Domain:
         alone = [n for n in book.alone if self._takes_trial(n)]
         return (*tweaked, *first, *alone, *rest)
 
+    # ---------------------------------------------------------------------------------------------------------- signs
+
+    def _settle_signs(self) -> tuple[str, ...]:
+        """Find out which arguments of one sign may have others, name those that may not, and return the trials.
+
+        A buffer outside the reference's domain is a variance and the like, which nobody gives another sign.
+        """
+        trials = SignTrials(self._book, self._source, self._sign_objection)
+        names = trials.settle()
+        for trial, refused in trials.refused.items():
+            named = {c: why for c, why in refused.items() if c not in self._buffers or why != OUTSIDE}
+            self.skipped |= {f"{trial} {self.name_of(argument)}": why for argument, why in named.items()}
+        return names
+
+    def _sign_objection(self, name: str) -> str:
+        what = f"{name} of {', '.join(sorted(self.name_of(c) for c in self._book.signed[name]))}"
+        return LOST if what in self._left_out else self._tried(what, lambda: self.objection(name))
+
     # -------------------------------------------------------------------------------------------------------- scalars
 
     def _settle_scalars(self, *, varies: bool) -> bool:
         """Find out which scalars may have other values, name the others, and return whether any may."""
-        given, book = self._reference.scalars, self._book
-        wanted = [self._source.other_scalar(i, s) if varies else s for i, s in enumerate(given)]
-        book.scalars = tuple(wanted)
-        if wanted != given and self._refuses_scalars(_TOGETHER_SCALARS):
-            for i, other in enumerate(wanted):
-                book.scalars = (*given[:i], other, *given[i + 1 :])
-                if other != given[i] and self._refuses_scalars(f"other {self.scalar_names[i]}"):
-                    wanted[i] = given[i]
-            book.scalars = tuple(wanted)
-            if wanted != given and self._refuses_scalars(_TOGETHER_SCALARS):
-                book.scalars = tuple(given)
-        for name, was, other in zip(self.scalar_names, given, book.scalars, strict=True):
-            if repr(was) == repr(other):  # NaN too
-                self.not_varied[name] = _SCALAR_KEPT
-        return book.scalars != tuple(given)
+        given, names = tuple(self._reference.scalars), self.scalar_names
+        wanted = tuple(self._source.other_scalar(i, s) if varies else s for i, s in enumerate(given))
+        self._book.scalars = taken_scalars(given, wanted, names, self._refuses_scalars)
+        kept = [n for n, was, now in zip(names, given, self._book.scalars, strict=True) if repr(was) == repr(now)]
+        self.not_varied |= dict.fromkeys(kept, _SCALAR_KEPT)
+        return self._book.scalars != given
 
-    def _refuses_scalars(self, what: str) -> bool:
+    def _refuses_scalars(self, scalars: tuple[Scalar, ...], what: str) -> bool:
+        self._book.scalars = scalars
         self._book.forget(SCALARS)
         return what in self._left_out or bool(self._tried(what, lambda: self.objection(SCALARS)))
 
@@ -299,7 +303,7 @@ class Domain:
         return self._reference.input_names[argument] if isinstance(argument, int) else self._names[argument]
 
     def _takes_trial(self, name: str) -> bool:
-        objection = _LOST if name in self._left_out else self._tried(name, lambda: self.objection(name))
+        objection = LOST if name in self._left_out else self._tried(name, lambda: self.objection(name))
         if objection:
             self.skipped[name] = objection
         return not objection
@@ -315,11 +319,18 @@ class Domain:
             return "its output has another shape"
         if self._is_given_finite and not case.is_finite:
             self._book.forget(name)
-            return "outside the reference's domain: its output is not finite"
+            return OUTSIDE
         if self._fits_as_given and not case.fits:
             self._book.forget(name)
             return "its output is beyond the range of the output's type"
-        return ""
+        objection = (
+            objection_to_signs(self._reference, self._book, case, self._non_finite_as_given)
+            if name in self._book.signed
+            else ""
+        )
+        if objection:
+            self._book.forget(name)
+        return objection
 
     def _tried(self, what: str, attempt: Callable[[], T]) -> T:
         """Return what an attempt gives.

@@ -1,8 +1,8 @@
 """The distributions of verification's trials, for a secret share of the timed sets.
 
 A kernel must not tell a timed call from a verifying one by its contents, nor leave out in it what only the trials need.
-So a few sets of every renewal are shifted, scaled by rows, made of whole numbers or given outliers, in place and in one
-pass: the time that a GPU takes to renew all sets must not depend on which it is.
+So a few sets of every renewal are shifted, scaled by rows, made of whole numbers, given outliers or other signs, in place
+and in one pass: the time that a GPU takes to renew all sets must not depend on which it is.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import torch
 
 from ridgeline.tools.judge.set_count import MIN_SETS
 from ridgeline.tools.judge.worker.call_form import Tensors
+from ridgeline.tools.judge.worker.inputs.signs import SIGNS
 from ridgeline.tools.judge.worker.inputs.structure import has_structural_zeros, in_order, is_binary, is_symmetric
 from ridgeline.tools.judge.worker.inputs.timed_sets import Filling
 from ridgeline.tools.judge.worker.inputs.transforms import outlier_values, row_scales, whole_range
@@ -34,6 +35,9 @@ class Distribution(StrEnum):
     ROW_SCALED = "row_scaled"
     INTEGERS = "integers"
     OUTLIERS = "outliers"
+    MIXED_SIGNS = "mixed_signs"
+    FEW_SIGNS = "few_signs"
+    OPPOSITE_SIGNS = "opposite_signs"
 
 
 _WEIGHTS = {Distribution.OUTLIERS: 2}
@@ -78,19 +82,33 @@ class Distributed:
     chosen: Mapping[int, Distribution]  # by set
     traits: tuple[Traits, ...]
     generator: Callable[[str], torch.Generator]
+    with_signs: Mapping[Distribution, frozenset[int]]  # the inputs whose signs change, by the distributions of signs
 
     def write(self, index: int, views: Tensors) -> None:
         """Fill the views of one set."""
         self.filling.write(index, views)
         if index in self.chosen:
+            to = self.chosen[index]
             for i, (view, traits) in enumerate(zip(views, self.traits, strict=True)):
-                if not traits.is_left:
-                    self._change(view, traits, self.chosen[index], self.generator(f"{index}:{i}"))
+                if self._is_changed(i, traits, to):
+                    self._change(view, traits, to, self.generator(f"{index}:{i}"))
+
+    def _is_changed(self, index: int, traits: Traits, to: Distribution) -> bool:
+        return index in self.with_signs.get(to, ()) if to in SIGNS else not traits.is_left
 
     def _change(self, view: torch.Tensor, traits: Traits, to: Distribution, generator: torch.Generator) -> None:
-        _CHANGES[to](view, traits, generator)
+        if to in SIGNS:
+            view.copy_(SIGNS[to](view, generator))
+        else:
+            _CHANGES[to](view, traits, generator)
         if traits.order:
             view.copy_(in_order(view, traits.order))
+
+
+def place_kinds(kinds: Sequence[Distribution], calls: int, rng: random.Random) -> dict[int, Distribution]:
+    """Return which of a block's calls get these distributions: one each, as many as there are calls."""
+    count = min(len(kinds), calls)
+    return dict(zip(rng.sample(range(calls), count), kinds[:count], strict=True))
 
 
 def choose_sets(kinds: Sequence[Distribution], n_sets: int, rng: random.Random) -> dict[int, Distribution]:

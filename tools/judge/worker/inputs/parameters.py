@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 
 import torch
 
+from ridgeline.tools.judge.worker.inputs.signs import have_one_sign
 from ridgeline.tools.judge.worker.inputs.structure import are_distinct, is_binary, order_of
 from ridgeline.tools.judge.worker.inputs.transforms import random_index, with_one_slice
 from ridgeline.tools.judge.worker.inputs.variation import Way, lowered, ways_to_vary
@@ -76,6 +77,14 @@ class ParameterSource:
     def vary_whole(self, *, only: str | None = None, none: bool = False) -> None:
         """Change whole numbers everywhere from now on, in one tensor only, or nowhere."""
         self._only, self.keeps_whole = only, none
+
+    @property
+    def of_one_sign(self) -> tuple[str, ...]:
+        """Return the names of the tensors whose random values all have the sign of the default ones."""
+        draws = (self.defaults, self.random("sign 0"), self.random("sign 1"))
+        return tuple(
+            n for n in self._arguments if n in self._floating and have_one_sign([values[n] for values in draws])
+        )
 
     # ---------------------------------------------------------------------------------------------------------- values
 

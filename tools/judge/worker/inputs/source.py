@@ -20,8 +20,9 @@ import torch
 
 from ridgeline.tools.judge.worker.call_form import Scalar, Tensors
 from ridgeline.tools.judge.worker.device import device_of
-from ridgeline.tools.judge.worker.inputs.distributions import Distributed, Distribution, Traits, choose_sets
+from ridgeline.tools.judge.worker.inputs.distributions import Distributed, Distribution, Traits
 from ridgeline.tools.judge.worker.inputs.parameters import SMALL, ParameterSource
+from ridgeline.tools.judge.worker.inputs.signs import SIGNS, have_one_sign
 from ridgeline.tools.judge.worker.inputs.structure import are_distinct, in_order, order_of
 from ridgeline.tools.judge.worker.inputs.timed_sets import (
     OFFSETS,
@@ -75,8 +76,8 @@ class SecretSource:
         self._draws_each: bool | None = None
         self._largest = max(t.numel() for t in first)
         self._traits = tuple(Traits.of(t, order) for t, order in zip(first, self._orders, strict=True))
-        self.distributions: tuple[Distribution, ...] = ()
-        """Those that a secret share of the timed sets has; none until it is known which the reference takes."""
+        self.inputs_of_signs: Mapping[Distribution, frozenset[int]] = {}
+        """The inputs that get other signs in a timed set; none until it is known which the reference takes."""
 
     def draw_from(self, secret: bytes) -> None:
         """Draw from another secret from now on; the mixtures' weights stay, which are as secret and cost a renewal's time."""
@@ -198,7 +199,35 @@ class SecretSource:
         is_left = {i: self._whole[i] or i in self._refused for i in range(len(self._orders))}
         return tuple(t if is_left[i] else in_order(transform(t, generator), order) for i, (t, order) in pairs)
 
+    # ----------------------------------------------------------------------------------------------------------- signs
+
+    @property
+    def of_one_sign(self) -> tuple[Argument, ...]:
+        """Return the arguments whose values all have one sign in every draw."""
+        pairs = zip(self.nominal("sign 0"), self.nominal("sign 1"), strict=True)
+        inputs = tuple(i for i, pair in enumerate(pairs) if i not in self._refused and have_one_sign(pair))
+        return (*inputs, *self.weights.of_one_sign)
+
+    def inputs_with_signs(self, inputs: Tensors, trial: str, chosen: frozenset[Argument], label: str) -> Tensors:
+        """Return inputs with the chosen ones' signs as the trial has them."""
+        generator, change = self._generator(label + ":signs"), SIGNS[trial]
+        pairs = enumerate(zip(inputs, self._orders, strict=True))
+        return tuple(in_order(change(t, generator), order) if i in chosen else t for i, (t, order) in pairs)
+
+    def parameters_with_signs(
+        self, values: Mapping[str, torch.Tensor], trial: str, chosen: frozenset[Argument], label: str
+    ) -> dict[str, torch.Tensor]:
+        """Return parameters and buffers with the chosen ones' signs as the trial has them."""
+        generator, change = self._generator(label + ":parameter signs"), SIGNS[trial]
+        return {n: change(t, generator) if n in chosen else t for n, t in values.items()}
+
     # ------------------------------------------------------------------------------------------------------ timed sets
+
+    def mixture(self, label: str, like: Tensors, n_sets: int) -> Tensors:
+        """Return the inputs of one timed set, as `fill` makes them."""
+        views = tuple(torch.empty_like(view) for view in like)
+        self.fill(label, n_sets).write(self.rng(label + ":set").randrange(n_sets), views)
+        return views
 
     def fill(self, label: str, n_sets: int) -> Filling:
         """Return contents for every set: its own draw where that is cheap or needed, else a mixture of two fresh draws."""
@@ -212,11 +241,9 @@ class SecretSource:
         """Return a filling whose chosen sets have another distribution."""
         left = [replace(t, is_left=t.is_left or i in self._refused) for i, t in enumerate(self._traits)]
         generator = functools.partial(self._labelled_generator, label)
-        return Distributed(filling=filling, chosen=chosen, traits=tuple(left), generator=generator)
-
-    def choose_sets(self, label: str, n_sets: int) -> dict[int, Distribution]:
-        """Return the secret share of the sets that has the distribution of a trial, by their place in a block."""
-        return choose_sets(self.distributions, n_sets, self.rng(label + ":sets"))
+        return Distributed(
+            filling=filling, chosen=chosen, traits=tuple(left), generator=generator, with_signs=self.inputs_of_signs
+        )
 
     def rng(self, label: str) -> random.Random:
         """Return the generator of secret decisions that belongs to a label."""

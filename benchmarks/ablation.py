@@ -1,0 +1,188 @@
+"""What each part of a search is worth: its best kernel so far by tokens, with all parts, without each, and as revision.
+
+    PYTHONPATH=src python benchmarks/ablation.py RECORDING … [--only full,memory,revision] [--else MODEL] [--name ablation]
+
+Each recording (a run folder, or a file of `ridgeline export --replay`) is searched again once for each variant, by its
+recorded answers and times: nothing is built or run. All variants may use as many tokens as the recorded search did. The
+figures are functions of the archive, in the order of the calls' ids, so they are the same in every run.
+
+A variant asks other questions than the recorded search. One that asks a call that was not recorded ends there, which its
+row says, unless `--else` names a model for such calls, whose kernels then need recorded times too, or `--measure`, which
+builds and times kernels here. `asked alike` says which share of its calls asked what the recorded ones did; the answers to
+the others were made with the part that is left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import re
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+from result import write_result
+
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.journal import Journal
+from ridgeline.checkpoints.recording_file import read_recording
+from ridgeline.graph.session.options import SearchRequest
+from ridgeline.graph.session.session import run_search
+from ridgeline.problems.spec import Budget, SearchPart
+from ridgeline.tools.errors import RidgelineError
+from ridgeline.tools.records.vocabulary import Origin, Purpose
+
+FULL, REVISION = "full", "revision"
+VARIANTS = (FULL, *get_args(SearchPart), REVISION)
+SHARES = (0.25, 0.5, 0.75, 1.0)
+_CALL = re.compile(r"r(?P<round>\d+)(?:i(?P<idea>\d+)v(?P<variation>\d+)a(?P<attempt>\d+))?:(?P<what>\w+)(?P<rest>.*)")
+
+Curve = list[tuple[int, float]]
+"""Tokens used and the best speedup so far, wherever one of the two changed."""
+
+
+def main() -> None:
+    """Search each recording in each variant, print the table and write the figures."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("recordings", nargs="+", type=Path)
+    parser.add_argument("--only", help="variants with commas between (default all)")
+    parser.add_argument("--else", dest="otherwise", default="", metavar="MODEL", help="answers what was not recorded")
+    parser.add_argument("--measure", action="store_true", help="build and time kernels here; recorded times otherwise")
+    parser.add_argument("--name", default="ablation", help="writes benchmarks/results/NAME.json")
+    arguments = parser.parse_args()
+    variants = arguments.only.split(",") if arguments.only else list(VARIANTS)
+    if unknown := [variant for variant in variants if variant not in VARIANTS]:
+        parser.error(f"--only: there is no variant {unknown[0]}; known are {', '.join(VARIANTS)}")
+    figures = {}
+    for path in arguments.recordings:
+        entry = measure(path, variants, otherwise=arguments.otherwise, is_measured=arguments.measure)
+        figures[entry["run"]] = entry
+        print(f"{entry['run']}: {entry['problem']}, {entry['tokens']:,} tokens, {entry['measured_on']}")
+        print(table(entry["variants"]), flush=True)
+    device = read_recording(arguments.recordings[0]).run.device
+    print(write_result(arguments.name, figures, device=None if arguments.measure else device))
+
+
+def measure(path: Path, variants: Sequence[str], *, otherwise: str = "", is_measured: bool = False) -> dict[str, Any]:
+    """Return the entry of one recording: what it is, and each variant's figures."""
+    recording = read_recording(path)
+    tokens = sum(call.usage["input_tokens"] + call.usage["output_tokens"] for call in recording.calls)
+    found = {}
+    for variant in variants:
+        with tempfile.TemporaryDirectory(prefix="ablation-") as folder:
+            request = SearchRequest(
+                replay=path,
+                replay_timings=not is_measured,
+                replay_else=otherwise,
+                run_dir=Path(folder) / "run",
+                settings=settings_of(variant),
+                budget=Budget(tokens=tokens) if variant == REVISION and tokens else None,
+            )
+            found[variant] = search(request, tokens)
+    run = recording.run
+    return {
+        "run": run.name,
+        "problem": run.problem["name"],
+        "models": list(run.models),
+        "measured_on": "this machine" if is_measured else run.device.name,
+        "measured_at": None if is_measured else run.started_at,
+        "tokens": tokens,
+        "variants": found,
+    }
+
+
+def settings_of(variant: str) -> dict[str, Any]:
+    """Return the settings by which a variant differs from the recorded search."""
+    if variant == FULL:
+        return {}
+    return {"strategy": "revision"} if variant == REVISION else {"without": [variant]}
+
+
+def search(request: SearchRequest, tokens: int) -> dict[str, Any]:
+    """Return the figures of one variant at equal tokens, and how its search ended."""
+    run_dir = request.run_dir
+    assert run_dir is not None
+    try:
+        ended = str(asyncio.run(run_search(request)).state)
+    except RidgelineError as error:  # what was not recorded ends a variant; what was found until then counts
+        ended = str(error).replace(f"{request.replay}: ", "")
+    if not (run_dir / "archive.sqlite").is_file():
+        return {"ended": ended, "tokens": 0, "asked_alike": None, "best_at": [None] * len(SHARES), "curve": []}
+    with Archive.open_read_only(run_dir) as archive:
+        curve = best_by_tokens(archive)
+        replay = archive.run().replay or {}
+    calls, other = replay.get("calls", 0), replay.get("other_questions", 0) + replay.get("not_recorded", 0)
+    return {
+        "ended": ended,
+        "tokens": curve[-1][0] if curve else 0,
+        "asked_alike": (calls - other) / calls if calls else None,
+        "best_at": [best_at(curve, share * tokens) for share in SHARES],
+        "curve": curve,
+    }
+
+
+def best_by_tokens(archive: Archive) -> Curve:
+    """Return the best speedup so far by tokens: seeds cost none, a round's tuning comes after its calls.
+
+    Calls count in the order of their ids, so that branches side by side have one order.
+    """
+    candidates = archive.candidates()
+    speedups = {
+        e.candidate_id: e.speedup
+        for purpose in (Purpose.SEARCH, Purpose.TUNE)
+        for e in archive.evaluations(purpose=purpose)
+    }
+    tuned: dict[int, list[float | None]] = {}
+    for candidate in candidates:
+        if candidate.origin is Origin.TUNE or (candidate.origin is Origin.SEED and candidate.round):
+            tuned.setdefault(candidate.round, []).append(speedups.get(candidate.id))
+    given = [speedups.get(c.id) for c in candidates if c.round == 0]
+    curve = _grown([], 0, given)
+    calls = sorted((place, call) for call in Journal(archive).calls() if (place := _place(call["call_id"])) is not None)
+    used = 0
+    for number, (place, call) in enumerate(calls):
+        used += int(call["input_tokens"]) + int(call["output_tokens"])
+        kernel = call["call_id"].partition(":")[0] if ":write" in call["call_id"] else ""
+        is_last = number + 1 == len(calls) or calls[number + 1][0][0] != place[0]
+        after = tuned.get(place[0], []) if is_last else []
+        curve = _grown(curve, used, [speedups.get(kernel), *after])
+    return curve
+
+
+def _grown(curve: Curve, tokens: int, speedups: Iterable[float | None]) -> Curve:
+    """Return the curve with its next point."""
+    best = max([speedup for speedup in speedups if speedup], default=0.0)
+    return [*curve, (tokens, max(best, curve[-1][1] if curve else 0.0))]
+
+
+def _place(call_id: str) -> tuple[int, ...] | None:
+    """Return a call's place in its search: round, ideas before kernels, idea, variation, attempt, further parts."""
+    found = _CALL.fullmatch(call_id)
+    if found is None:
+        return None
+    kernel = [int(found[name] or 0) for name in ("idea", "variation", "attempt")]
+    return (int(found["round"]), int(found["what"] == "write"), *kernel, len(found["rest"]))
+
+
+def best_at(curve: Sequence[tuple[int, float]], tokens: float) -> float | None:
+    """Return the best speedup that a search had for so many tokens; None before its first kernel passed."""
+    return max((best for used, best in curve if used <= tokens), default=0.0) or None
+
+
+def table(variants: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return one row a variant: its best so far at shares of the recorded tokens."""
+    rows = [["variant", "tokens", "asked alike", *(f"{share:.0%}" for share in SHARES), "ended"]]
+    for name, entry in variants.items():
+        label = name if name in (FULL, REVISION) else f"without {name}"
+        alike = "-" if entry["asked_alike"] is None else f"{entry['asked_alike']:.0%}"
+        best = ["-" if speedup is None else f"{speedup:.2f}x" for speedup in entry["best_at"]]
+        rows.append([label, f"{entry['tokens']:,}", alike, *best, entry["ended"]])
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""A recording as one file that travels: JSON lines, the first of which says what the file is.
+
+Each line is an object with `what`; see schemas/replay.json. A whole run folder, and an exported archive, are read too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ridgeline.checkpoints.archive import FILE_NAME, Archive
+from ridgeline.checkpoints.database_kind import is_database
+from ridgeline.checkpoints.own_files import replace_file
+from ridgeline.checkpoints.recording import RecordedCall, RecordedRun, Recording, record
+from ridgeline.checkpoints.steering import Steer
+from ridgeline.checkpoints.storage_errors import storage_errors
+from ridgeline.checkpoints.strict_json import finite
+from ridgeline.tools.errors import RunError
+from ridgeline.tools.records.codec import Record
+from ridgeline.tools.records.recorded import RecordedMeasurement
+from ridgeline.tools.records.search import Candidate
+
+SCHEMA_VERSION = 1
+FORMAT = "ridgeline-replay"
+_KINDS: Mapping[str, type[Record]] = {
+    "run": RecordedRun,
+    "call": RecordedCall,
+    "measurement": RecordedMeasurement,
+    "given": Candidate,
+    "told": Steer,
+}
+"""The record of each kind of line."""
+
+
+def read_recording(path: Path) -> Recording:
+    """Return the recording that a replay file, a run folder or an exported archive holds.
+
+    Raises:
+        RunError: there is none, it is damaged or of a newer schema, or its search did not come far enough.
+    """
+    if (path / FILE_NAME).is_file() or (path.is_file() and is_database(path)):
+        with Archive.open_read_only(path) as archive:
+            return record(archive)
+    if not path.is_file():
+        raise RunError(
+            f"{path}: no such recording; name a run's folder, or a file that ridgeline export --replay wrote"
+        )
+    with storage_errors(path):
+        content = path.read_bytes()
+    try:
+        lines = content.decode().splitlines()
+    except UnicodeDecodeError:
+        lines = []
+    return _recording(path, [_read(path, number, line) for number, line in enumerate(lines, start=1) if line.strip()])
+
+
+def write_recording(run: Path, file: Path) -> Recording:
+    """Write the recording of a run to `file`, as a whole or not at all, and return it.
+
+    Raises:
+        RunError: the run holds nothing to replay, or `file` holds a database.
+    """
+    recording = read_recording(run)
+    if file.is_file() and is_database(file):
+        raise RunError(f"{file}: holds a database, not a recording; name another file")
+    lines = (json.dumps(finite(line), ensure_ascii=False, allow_nan=False) for line in _lines(recording))
+    replace_file(file, "".join(f"{line}\n" for line in lines), is_users=True)
+    return recording
+
+
+def _lines(recording: Recording) -> Iterable[dict[str, Any]]:
+    yield {"format": FORMAT, "schema_version": SCHEMA_VERSION, "what": "run", "record": recording.run.to_json()}
+    parts: dict[str, tuple[Record, ...]] = {
+        "call": recording.calls,
+        "measurement": recording.measurements,
+        "given": recording.given,
+        "told": recording.told,
+    }
+    for what, records in parts.items():
+        for each in records:
+            yield {"what": what, "record": each.to_json()}
+
+
+def _read(path: Path, number: int, line: str) -> tuple[str, Record]:
+    """Return the kind and the record of one line."""
+    where = f"{path}: line {number}"
+    try:
+        data = json.loads(line)
+    except (ValueError, RecursionError):
+        data = None
+    if not isinstance(data, dict) or data.get("what") not in _KINDS or (number == 1) != (data.get("format") == FORMAT):
+        raise RunError(f"{where}: is no recording's; name a run's folder, or a file of ridgeline export --replay")
+    if number == 1 and data.get("schema_version") != SCHEMA_VERSION:
+        raise RunError(
+            f"{where}: has schema {data.get('schema_version')}, this Ridgeline reads {SCHEMA_VERSION}; "
+            "upgrade with: pip install --upgrade ridgeline"
+        )
+    what = str(data["what"])
+    try:
+        return what, _KINDS[what].from_json(data["record"])
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise RunError(f"{where}: is damaged ({' '.join(str(error).split())[:120]}); export the run again") from None
+
+
+def _recording(path: Path, lines: list[tuple[str, Record]]) -> Recording:
+    runs = [each for _, each in lines if isinstance(each, RecordedRun)]
+    if len(runs) != 1:
+        raise RunError(f"{path}: is no recording; name a run's folder, or a file of ridgeline export --replay")
+    return Recording(
+        run=runs[0],
+        calls=tuple(each for _, each in lines if isinstance(each, RecordedCall)),
+        measurements=tuple(each for _, each in lines if isinstance(each, RecordedMeasurement)),
+        given=tuple(each for _, each in lines if isinstance(each, Candidate)),
+        told=tuple(each for _, each in lines if isinstance(each, Steer)),
+    )

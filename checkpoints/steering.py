@@ -1,0 +1,103 @@
+"""What a user tells a search that has begun: ideas, seed kernels, to stop. Another process writes it, the search reads it.
+
+Ideas and seeds stay: a search finds out by its own ideas and candidates which of them it took up, so a search that is
+killed between the two takes each up once. A stop is gone once it is obeyed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.tools.errors import RunError
+from ridgeline.tools.records.codec import Record
+
+SEED_PREFIX = "seed-"
+
+
+class SteerKind(StrEnum):
+    """The kinds of what a search is told."""
+
+    IDEA = "idea"
+    SEED = "seed"
+    STOP = "stop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steer(Record):
+    """One thing that a search is told."""
+
+    id: str  # "idea-1"
+    kind: SteerKind
+    name: str = ""  # of a seed: its candidate's id
+    text: str = ""  # an idea's words, a seed's source
+    from_round: int = 0  # of a replay: the round in which the recorded search took it up
+
+
+class Steering:
+    """What one search is told, in its archive's file."""
+
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+        self._database = archive.database
+
+    def add_idea(self, text: str, *, from_round: int = 0) -> Steer:
+        """Store an idea, which enters with the next round's.
+
+        Raises:
+            RunError: the search was told the same before.
+        """
+        return self._add(SteerKind.IDEA, "", text, from_round)
+
+    def add_seed(self, stem: str, source: str, *, from_round: int = 0) -> Steer:
+        """Store a seed kernel under an id of its own, which is judged when the next round begins.
+
+        Raises:
+            RunError: the search has the same source as a seed already.
+        """
+        taken = {candidate.id: candidate.source for candidate in self._archive.candidates()}
+        taken |= {steer.name: steer.text for steer in self.told(SteerKind.SEED)}
+        for name, known in taken.items():
+            if known == source and name.startswith(SEED_PREFIX):
+                raise RunError(f"{self._archive.path.parent}: has this kernel already, as {name}")
+        first = f"{SEED_PREFIX}{stem}"
+        names = (first, *(f"{first}-{number}" for number in range(2, len(taken) + 3)))
+        return self._add(SteerKind.SEED, next(name for name in names if name not in taken), source, from_round)
+
+    def add_stop(self) -> Steer:
+        """Store that the search is to stop."""
+        return self._add(SteerKind.STOP, "", "", 0)
+
+    def told(self, kind: SteerKind, *, upto_round: int | None = None) -> list[Steer]:
+        """Return what the search is told of one kind, oldest first; with `upto_round` what counts by that round."""
+        found = self._database.query(
+            "SELECT id, kind, name, text, from_round FROM steering WHERE kind = :kind "
+            "AND (:round IS NULL OR from_round <= :round) ORDER BY rowid",
+            {"kind": kind.value, "round": upto_round},
+        )
+        return [Steer.from_json(row) for row in found]
+
+    def copy(self, told: Iterable[Steer]) -> None:
+        """Store what another search was told as it was told it."""
+        with self._database.write() as rows:
+            rows.table("steering").upsert_all((steer.to_json() for steer in told), pk="id")
+
+    def take_stop(self, *, before: str | None = None) -> bool:
+        """Drop the stops (those stored before this time, UTC and ISO 8601) and say whether there was one."""
+        with self._database.write() as rows:
+            dropped = rows.execute(
+                "DELETE FROM steering WHERE kind = 'stop' AND (:before IS NULL OR told_at < :before)",
+                {"before": before},
+            )
+            return bool(dropped.rowcount)
+
+    def _add(self, kind: SteerKind, name: str, text: str, from_round: int) -> Steer:
+        with self._database.write() as rows:
+            told = self.told(kind)
+            if kind is SteerKind.IDEA and any(steer.text == text for steer in told):
+                raise RunError(f"{self._archive.path.parent}: was told this idea before")
+            steer = Steer(id=f"{kind}-{len(told) + 1}", kind=kind, name=name, text=text, from_round=from_round)
+            rows.table("steering").insert(steer.to_json())
+        return steer

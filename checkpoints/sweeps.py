@@ -1,0 +1,44 @@
+"""The sweep of a kernel's tunable values, as a short table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.ranking import fastest_first
+from ridgeline.tools.records.results import Evaluation
+from ridgeline.tools.records.search import Candidate
+from ridgeline.tools.records.vocabulary import Origin, Purpose
+from ridgeline.tools.wording import counted
+
+ROWS = 5
+"""Points that are listed: the best ones say where the optimum lies, a line more how the others ended."""
+
+
+def sweep_rows(archive: Archive, root: str | None, candidates: Sequence[Candidate]) -> tuple[str, ...]:
+    """Return the fastest points of the kernel `root`, fastest first, beside the values as written; () without a sweep."""
+    points = {c.id: c for c in candidates if c.origin is Origin.TUNE and c.parent_id == root}
+    found = (archive.evaluation(candidate_id, Purpose.TUNE) for candidate_id in points)
+    ended = [evaluation for evaluation in found if evaluation and evaluation.candidate_id in points]
+    if not ended:
+        return ()
+    right = fastest_first([evaluation for evaluation in ended if evaluation.speedup is not None])
+    rows = [f"{_values(points[e.candidate_id])}: {_figures(e)}" for e in right[:ROWS]]
+    written = archive.evaluation(root or "")
+    if written is not None and written.speedup is not None:
+        rows.append(f"as written: {_figures(written)}")
+    if (rest := len(right) - ROWS) > 0:
+        rows.append(counted(rest, "slower point"))
+    if failed := len(ended) - len(right):
+        rows.append(f"{counted(failed, 'point')} failed")
+    return tuple(rows)
+
+
+def _values(point: Candidate) -> str:
+    return " ".join(f"{name}={value}" for name, value in point.tunables.items())
+
+
+def _figures(evaluation: Evaluation) -> str:
+    median_ms = evaluation.timing.median_ms if evaluation.timing else None
+    time = f"{median_ms:.4g} ms, " if median_ms is not None else ""
+    return f"{time}{evaluation.speedup:.3f}x eager"

@@ -1,0 +1,111 @@
+"""`ridgeline idea`, `seed` and `stop`: what a search that has begun is told, also while it runs in another process.
+
+Each is one transaction of the run's archive. A search takes an idea or a seed up when its next round begins; one that is
+stopped does so once it is resumed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.own_files import refuse_links
+from ridgeline.checkpoints.run_record import RunRecord
+from ridgeline.checkpoints.runs import RESUMABLE, check_graph_version, find_run, is_locked
+from ridgeline.checkpoints.steering import Steer, Steering
+from ridgeline.checkpoints.storage_errors import record_errors
+from ridgeline.graph.cli.summary import resume_command
+from ridgeline.graph.search.judged_files import read_sources
+from ridgeline.graph.search.user_ideas import user_draft
+from ridgeline.graph.session.options import RUNS
+from ridgeline.graph.state import GRAPH_VERSION
+from ridgeline.tools.errors import InputError, RunError
+from ridgeline.tools.records.vocabulary import Interface
+
+MOST_CHARS = 20_000
+"""Of an idea: a model reads it in every later prompt."""
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Tell the search; a refusal is an InputError of one line, and leaves the run as it is."""
+    run = find_run(RUNS, args.run)
+    with Archive.open_read_only(run) as archive:
+        record = archive.run()
+        if record.graph_version is not None:
+            check_graph_version(archive, GRAPH_VERSION)
+    if not record.has_begun:
+        raise RunError(f"{run}: its search has not begun yet; try again in a moment")
+    told, words = _TELLING[args.command](args, run, record)
+    if args.json:
+        said = {"id": told.id, "name": told.name or None, "running": is_locked(run)}
+        sys.stdout.write(f"{json.dumps(said)}\n")
+    else:
+        sys.stdout.write(f"{words}\n")
+    return 0
+
+
+def _idea(args: argparse.Namespace, run: Path, record: RunRecord) -> tuple[Steer, str]:
+    _refuse_ended(run, record)
+    text = args.text.strip()
+    if len(text) > MOST_CHARS:
+        raise InputError(f"idea: has {len(text):,} characters, {MOST_CHARS:,} at most; say it in fewer words")
+    try:
+        draft = user_draft(text)
+    except ValueError as error:  # pydantic's own is one
+        raise InputError(f"idea: cannot be read as one: {' '.join(str(error).split())}") from None
+    with _opened(run) as archive:
+        if any(idea.mechanism == draft.mechanism for idea in archive.ideas()):
+            raise RunError(f"{run}: has tried this idea already")
+        told = Steering(archive).add_idea(text)
+    return told, f"{told.id} {_when(run)}"
+
+
+def _seed(args: argparse.Namespace, run: Path, record: RunRecord) -> tuple[Steer, str]:
+    _refuse_ended(run, record)
+    if record.device is None or record.problem is None:
+        raise RunError(f"{run}: does not say on which device it searches; start anew")
+    with record_errors(run):
+        language = Interface(record.problem["interface"]).language(record.device.kind)
+    ((file, source),) = read_sources([Path(args.file)], language)
+    if not source.strip():
+        raise InputError(f"{file}: is empty; name a kernel's source")
+    with _opened(run) as archive:
+        told = Steering(archive).add_seed(file.stem, source)
+    return told, f"{told.name} {_when(run)}"
+
+
+def _stop(args: argparse.Namespace, run: Path, record: RunRecord) -> tuple[Steer, str]:
+    if not is_locked(run):
+        raise RunError(f"{run}: no process searches in it now; there is nothing to stop")
+    with _opened(run) as archive:
+        told = Steering(archive).add_stop()
+    return told, f"{run}: stops after the steps in flight; resume:  {resume_command(run)}"
+
+
+_TELLING: dict[str, Callable[[argparse.Namespace, Path, RunRecord], tuple[Steer, str]]] = {
+    "idea": _idea,
+    "seed": _seed,
+    "stop": _stop,
+}
+
+
+def _refuse_ended(run: Path, record: RunRecord) -> None:
+    """Refuse to tell a search that is over."""
+    if record.state not in RESUMABLE:
+        raise RunError(f"{run}: its search is over; extend it first: {resume_command(run)} --rounds N")
+
+
+def _opened(run: Path) -> Archive:
+    """Return the run's archive, to write in it."""
+    refuse_links(run)
+    return Archive.open(run, create=False)
+
+
+def _when(run: Path) -> str:
+    """Return in words when the search takes up what it is told."""
+    is_running = is_locked(run)
+    return "enters with the next round" if is_running else f"enters once the search goes on:  {resume_command(run)}"

@@ -1,0 +1,46 @@
+"""The estimate of a search's model calls, as the command line prints it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ridgeline.graph.models.estimate import Shape, estimate, estimate_lines
+from ridgeline.graph.models.mailbox.model import is_mailbox
+from ridgeline.graph.search.plan import make_plan
+
+if TYPE_CHECKING:
+    from ridgeline.graph.models.prices import Tariff
+    from ridgeline.graph.session.options import ResolvedSearch
+
+
+MAILBOX_COST = "an answer from a mailbox costs what it states"
+
+
+def tariffs_of(search: ResolvedSearch) -> list[Tariff]:
+    """Return what is known of the cost of the models that state it; the offline model and mailboxes state none."""
+    return [model.tariff for model in search.models if hasattr(model, "tariff")]
+
+
+def search_estimate(search: ResolvedSearch) -> list[str]:
+    """Return the lines of the estimate; one that says so where no call costs anything.
+
+    What a mailbox's answers will state nobody knows: of these requests the number is told.
+    """
+    tariffs, has_mailbox = tariffs_of(search), any(is_mailbox(name) for name in search.model_names)
+    if not (tariffs or has_mailbox):
+        return ["estimate of all rounds: no call of a language model, no tokens"]
+    plan = make_plan(search.settings, search.max_rounds)
+    shape = Shape(
+        rounds=plan.rounds,
+        ideas=plan.ideas,
+        implementations=plan.implementations,
+        repairs=search.settings.repairs,
+        elites=plan.elites,
+        remembers_ideas=plan.remembers_ideas,
+        reference_chars=len(search.target.reference_source),
+    )
+    if not tariffs:
+        low, high = estimate(shape)
+        return [f"estimate of all rounds: {low.calls:,} to {high.calls:,} requests; {MAILBOX_COST}"]
+    lines = estimate_lines(shape, tariffs, search.budget)
+    return [*lines, f"a part of these calls goes to a mailbox: {MAILBOX_COST}"] if has_mailbox else lines

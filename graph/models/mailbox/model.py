@@ -1,0 +1,39 @@
+"""The mailbox as a model: what answers is outside, minutes or days later, and the journal keeps the request until then."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ridgeline.tools.errors import ModelError
+
+if TYPE_CHECKING:
+    from ridgeline.problems.model_calls import PriceSettings
+
+MAILBOX = "mailbox"
+_NAME = re.compile(r"mailbox(:[A-Za-z0-9][A-Za-z0-9._-]*)?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaterModel:
+    """A model whose replies come later, each through the run's mailbox."""
+
+    name: str  # "mailbox", or "mailbox:NAME" for one of several in a pool
+    price: PriceSettings | None = None  # of the tokens that an answer states
+
+
+def is_mailbox(name: str) -> bool:
+    """Say whether a model's name means a mailbox."""
+    return name.partition(":")[0] == MAILBOX
+
+
+def make_mailbox(name: str, price: PriceSettings | None) -> LaterModel:
+    """Return the mailbox of this name.
+
+    Raises:
+        ModelError: the name has another form.
+    """
+    if not _NAME.fullmatch(name):
+        raise ModelError(f"model {name!r}: write mailbox, or mailbox:NAME with letters, digits, '.', '_' and '-'")
+    return LaterModel(name=name, price=price)

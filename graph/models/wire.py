@@ -1,0 +1,83 @@
+"""The HTTP transport of the clients that are made here: keeps a paid answer as it arrives, limits it, and hides the key.
+
+An answer is on disk before the provider's client reads it. One that an earlier session kept is given to the client in
+the place of a request, so that whatever the client makes of an answer, a resumed search makes the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import httpx
+
+from ridgeline.graph.models.call_in_hand import IN_HAND, HeldBack
+from ridgeline.graph.models.failures import ReplyTooLong
+
+ESCAPED = 6
+"""Bytes of JSON that one character may take, as in \\u00e9."""
+OVERHEAD_BYTES = 1 << 20
+"""Room for what is not the reply's text: usage, safety ratings, summaries and signatures of thought."""
+HIDDEN = b"[key]"
+SHORTEST_SECRET = 8
+"""A shorter key, such as that of a local server, could be part of any word."""
+
+
+class KeepingTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
+    """Sends a request through a client of its own, which honours proxies and certificates as httpx does.
+
+    It is a BaseTransport only because Google's client makes a synchronous client of the same options, and never uses it.
+    """
+
+    def __init__(self, *, secrets: Sequence[str], max_reply_chars: int) -> None:
+        """Hide `secrets` in what a server answers; refuse answers that cannot be of `max_reply_chars`."""
+        # A client that keeps no connection open belongs to no event loop; a call takes seconds, a new connection nothing.
+        self._client = httpx.AsyncClient(limits=httpx.Limits(max_keepalive_connections=0), timeout=None)  # noqa: S113  # each request brings its own
+        self._secrets = [secret.encode() for secret in secrets if len(secret) >= SHORTEST_SECRET]
+        self._max_reply_chars = max_reply_chars
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Return a request's answer, whole, or the one that is kept already.
+
+        Raises:
+            HeldBack: the request is for a batch.
+        """
+        call = IN_HAND.get()
+        if call is not None and (kept := call.take_kept()) is not None:
+            return httpx.Response(200, headers={"content-type": "application/json"}, content=kept, request=request)
+        if call is not None and call.hold is not None:
+            call.hold(request.url.path, await request.aread())
+            raise HeldBack
+        response = await self._client.send(request, stream=True)
+        try:
+            body = self._hidden(await self._read(response))
+        finally:
+            await response.aclose()
+        if call is not None and response.is_success:
+            await call.keep(body)
+        return httpx.Response(response.status_code, headers=_of_plain_body(response), content=body, request=request)
+
+    async def _read(self, response: httpx.Response) -> bytes:
+        most = ESCAPED * self._max_reply_chars + OVERHEAD_BYTES
+        pieces: list[bytes] = []
+        read = 0
+        async for piece in response.aiter_bytes():
+            read += len(piece)
+            if read > most:
+                raise ReplyTooLong(self._max_reply_chars, received_chars=read)
+            pieces.append(piece)
+        return b"".join(pieces)
+
+    def _hidden(self, body: bytes) -> bytes:
+        for secret in self._secrets:
+            body = body.replace(secret, HIDDEN)
+        return body
+
+    async def aclose(self) -> None:
+        """Close the client."""
+        await self._client.aclose()
+
+
+def _of_plain_body(response: httpx.Response) -> list[tuple[str, str]]:
+    """Return an answer's headers without those of a body in transfer: this body is decoded and whole."""
+    gone = {"content-encoding", "content-length", "transfer-encoding"}
+    return [(name, value) for name, value in response.headers.multi_items() if name.lower() not in gone]

@@ -1,0 +1,76 @@
+"""After a build that failed: what can be mended without a model; else the branch goes on to the repair."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from ridgeline.graph.search.branch import announce, move
+from ridgeline.graph.search.budget import exhausted, spent
+from ridgeline.graph.search.mending import (
+    Try,
+    best_of,
+    find_repaired,
+    is_from_sibling,
+    read_tries,
+    with_edit_of,
+    with_fix_its,
+)
+from ridgeline.tools.errors import NotBegun
+from ridgeline.tools.records.keys import attempt_id, branch_id
+
+if TYPE_CHECKING:
+    from ridgeline.graph.search.context import SearchContext
+    from ridgeline.graph.state import BranchState
+    from ridgeline.tools.records.search import Candidate
+
+logger = logging.getLogger(__name__)
+
+
+async def mend(state: BranchState, context: SearchContext) -> BranchState:
+    """Store what the compiler's fix-its or a sibling's edit make of the kernel; without either, ask for its repair."""
+    attempt = state.get("attempt", 0)
+    announce(state, state["candidate_id"], "mend")
+    written = attempt_id(state["idea_id"], state["variation"], attempt)
+    tries = await asyncio.to_thread(read_tries, context.archive, written)
+    last = tries[-1]
+    if last.candidate.id != state["candidate_id"]:  # an earlier session stored it and was ended
+        return move(state, last.candidate.id, "compile")
+    has_repairs = attempt < context.settings.repairs
+    repair: BranchState = {"stage": "write", "attempt": attempt + 1} if has_repairs else {"stage": "done"}
+    asked = f"{attempt_id(state['idea_id'], state['variation'], attempt + 1)}:write"
+    if await asyncio.to_thread(context.journal.call, asked) or exhausted(context.budget, await spent(context)):
+        return repair
+    try:
+        mended = with_fix_its(tries) or await _as_siblings(state, context, tries, has_repairs=has_repairs)
+    except NotBegun:
+        return {"stage": "mend"}  # the graph drains: a resumed search takes the branch up here
+    if mended is None:
+        return repair
+    logger.info("%s: made of %s without a call", mended.id, last.candidate.id)
+    await asyncio.to_thread(context.archive.add_candidate, mended)
+    return move(state, mended.id, "compile")
+
+
+async def _as_siblings(
+    state: BranchState, context: SearchContext, tries: list[Try], *, has_repairs: bool
+) -> Candidate | None:
+    """Return the kernel with the edit that mended the same error in another branch of the round, once in an attempt.
+
+    The first branch with an error has its model repair it, and the others wait for that.
+    """
+    if is_from_sibling(tries):
+        return None
+    signature, branch = best_of(tries).signature, branch_id(state["idea_id"], state["variation"])
+    repairs = context.sibling_repairs
+    repaired_id = repairs.repaired(signature) or await asyncio.to_thread(
+        find_repaired, context.archive, signature, state["round"], branch
+    )
+    repaired_id = repaired_id or repairs.repaired(signature)  # which it may have become meanwhile
+    if repaired_id is None and has_repairs and repairs.begin(signature, branch):
+        return None
+    repaired_id = repaired_id or await repairs.outcome(signature)
+    if repaired_id is None:
+        return None
+    return await asyncio.to_thread(with_edit_of, context.archive, tries, repaired_id)

@@ -1,0 +1,50 @@
+"""The parts that a search leaves out (`search.without`), to measure what each is worth."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ridgeline.graph.models.requests import Elite, IdeationRequest, KernelRequest
+
+if TYPE_CHECKING:
+    from ridgeline.problems.spec import SearchPart, SearchSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ablation:
+    """What of a search is left out; without anything, nothing changes."""
+
+    without: frozenset[SearchPart] = frozenset()
+
+    @classmethod
+    def of(cls, settings: SearchSettings) -> Ablation:
+        """Return what these settings leave out."""
+        return cls(without=frozenset(settings.without))
+
+    def has(self, part: SearchPart) -> bool:
+        """Say whether the search has this part."""
+        return part not in self.without
+
+    def of_ideas(self, request: IdeationRequest) -> IdeationRequest:
+        """Return a request for ideas that tells nothing of what is left out."""
+        tried = request.tried if self.has("memory") else ()
+        if not self.has("diagnosis"):
+            tried = tuple(dataclasses.replace(idea, before="", after="") for idea in tried)
+        return dataclasses.replace(
+            request,
+            tried=tried,
+            elites=tuple(elite for each in request.elites if (elite := self._told(each))),
+            blocks=request.blocks if self.has("blocks") else (),
+        )
+
+    def of_kernel(self, request: KernelRequest) -> KernelRequest:
+        """Return a request for a kernel that tells nothing of what is left out."""
+        second = request.second_parent if self.has("recombination") else None
+        return dataclasses.replace(request, parent=self._told(request.parent), second_parent=self._told(second))
+
+    def _told(self, elite: Elite | None) -> Elite | None:
+        if elite is None or self.has("diagnosis"):
+            return elite
+        return dataclasses.replace(elite, diagnosis="")

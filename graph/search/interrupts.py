@@ -1,0 +1,28 @@
+"""A mailbox's request as LangGraph's interrupt: whoever runs the graph answers it, at once or in another process."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from langgraph.types import interrupt
+
+if TYPE_CHECKING:
+    from ridgeline.graph.models.mailbox.mailbox import Mailbox
+    from ridgeline.graph.models.mailbox.request import WaitingRequest
+
+
+async def put_to_host(mailbox: Mailbox, pending: WaitingRequest, task: str) -> None:
+    """Interrupt the graph with a request, and store the value that its host resumes with.
+
+    Returns when the node is to begin anew: with the answer in the journal, with the reason for which the value was refused,
+    or because the request was answered in another way meanwhile. One run of a node, a task, puts one request.
+
+    Raises:
+        GraphInterrupt: the host has given no value yet.
+    """
+    request = await asyncio.to_thread(mailbox.marked, pending, task)
+    if request is None:
+        return
+    value = interrupt(request.to_json())
+    await asyncio.to_thread(mailbox.answer_value, request, value)

@@ -1,0 +1,69 @@
+"""A search whose branches all wait for answers that come later: what is left to do, and whether it goes on at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from ridgeline.graph.models.mailbox.folder import NAME, SETTLED_S
+from ridgeline.graph.models.prices import is_batch
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ridgeline.graph.models.later_replies import LaterReplies
+    from ridgeline.graph.models.mailbox.request import WaitingRequest
+    from ridgeline.graph.search.context import SearchContext
+    from ridgeline.graph.search.events import SearchEvent
+
+SETTLING_LOOKS = 6
+"""Looks at a mailbox's folder, half of SETTLED_S apart, in which a file that is being written may become whole."""
+
+
+async def has_answers(
+    context: SearchContext, asked: Sequence[str], on_event: Callable[[SearchEvent], None] | None
+) -> bool:
+    """Say whether one of these requests has its answer, once nothing else is left to do.
+
+    Raises:
+        NotBegun: a stop was asked for while PyTorch was timed.
+        ModelError: a batch's provider refuses this key or model.
+    """
+    from ridgeline.graph.search.compiled import baseline_event, finish_compiled
+
+    await context.later.batches.look(is_quiet=True, at_once=True)  # a batch is under way while PyTorch is timed
+    baselines = await finish_compiled(context)
+    if baselines is not None and on_event is not None:
+        on_event(baseline_event(baselines))
+    await take_up(context.later)
+    return not set(asked) <= set(await asyncio.to_thread(context.journal.ids, "waiting"))
+
+
+async def take_up(later: LaterReplies) -> None:
+    """Take up the answers in the mailbox's folder and at providers; a file that is being written is waited for a moment."""
+    for looks in range(SETTLING_LOOKS):
+        if not await later.take_up(at_once=looks == 0):
+            return
+        await asyncio.sleep(SETTLED_S / 2)
+
+
+def on_requests(
+    run_dir: Path, on_event: Callable[[SearchEvent], None] | None
+) -> Callable[[Sequence[WaitingRequest]], None] | None:
+    """Return what tells the viewers of the requests that wait in the run's mailbox, and in batches."""
+    if on_event is None:
+        return None
+    folder = str(run_dir / NAME)
+    told: dict[str, list[str]] = {"mailbox": [], "batch": []}
+
+    def tell(requests: Sequence[WaitingRequest]) -> None:
+        batched = [request.id for request in requests if is_batch(request.model)]
+        mailed = [request.id for request in requests if request.id not in batched]
+        if batched != told["batch"]:
+            on_event({"event": "batch", "waiting": batched})
+        if mailed != told["mailbox"]:
+            on_event({"event": "mailbox", "waiting": mailed, "folder": folder})
+        told.update(batch=batched, mailbox=mailed)
+
+    return tell

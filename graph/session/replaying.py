@@ -1,0 +1,227 @@
+"""A search that replays another one: its request, its models' answers and, where asked for, its measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import PrivateAttr, ValidationError
+
+from ridgeline.checkpoints.journal import Journal
+from ridgeline.checkpoints.recording import RecordedRun, Recording, question_of
+from ridgeline.checkpoints.recording_file import read_recording
+from ridgeline.checkpoints.steering import Steering
+from ridgeline.graph.models.registry import make_models
+from ridgeline.graph.models.replayed import Answers, make_replayed
+from ridgeline.graph.session.machine import target_of
+from ridgeline.problems.mistakes import explain_mistake
+from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings
+from ridgeline.tools.errors import ModelError, RunError
+from ridgeline.tools.records.vocabulary import Origin
+from ridgeline.tools.wording import counted
+
+if TYPE_CHECKING:
+    from ridgeline.checkpoints.archive import Archive
+    from ridgeline.checkpoints.run_record import RunRecord
+    from ridgeline.graph.models.replayed import ReplayedModel
+    from ridgeline.graph.models.retry import RetryPolicy
+    from ridgeline.graph.search.events import SearchEvent
+    from ridgeline.tools.engine import Engine
+    from ridgeline.tools.records.problem import Target
+
+CLOCKS = ("wall_s", "gpu_s")
+"""Limits of a budget that a replay does not take over: its clock is another one."""
+
+
+class RecordedProblem(ProblemSpec):
+    """A problem as a recording holds it: its reference and its seeds are read from there, not from files."""
+
+    _run: RecordedRun = PrivateAttr()
+    _seeds: tuple[tuple[str, str], ...] = PrivateAttr()
+
+    def reference_source(self, kind: str) -> str:
+        """Return the recorded reference, sizes included; ProblemError for another kind of device."""
+        self.target(kind)
+        return self._run.reference_source
+
+    def seed_sources(self, kind: str) -> list[tuple[str, str]]:
+        """Return the recorded seeds."""
+        return list(self._seeds)
+
+    @classmethod
+    def of(cls, recording: Recording, path: Path) -> RecordedProblem:
+        """Return the problem of a recording that was read from `path`.
+
+        Raises:
+            RunError: this version reads no such problem.
+        """
+        try:
+            problem = cls.model_validate(recording.run.problem)
+        except ValidationError as error:
+            mistake = explain_mistake(error.errors(), ProblemSpec, {})
+            raise RunError(f"{path}: its problem cannot be read: {mistake}") from None
+        problem._path = problem._given = path  # noqa: SLF001  # as `load_problem` sets them
+        problem._run = recording.run  # noqa: SLF001
+        seeds = (each for each in recording.given if each.origin is Origin.SEED)
+        problem._seeds = tuple((each.id.removeprefix("seed-"), each.source) for each in seeds)  # noqa: SLF001
+        return problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay:
+    """What a search replays."""
+
+    path: Path
+    recording: Recording
+    has_times: bool  # measurements are replayed too
+    otherwise: str  # the model that answers what was not recorded; "": none
+    answers: Answers = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "answers", Answers(self.recording, where=str(self.path)))
+
+    def problem(self) -> ProblemSpec:
+        """Return the recorded problem."""
+        return RecordedProblem.of(self.recording, self.path)
+
+    def device(self, asked: str) -> str:
+        """Return the device of the replay: the asked one where it is of the recorded kind."""
+        kind = self.recording.run.device.kind.value
+        return asked if asked.partition(":")[0] == kind and not self.has_times else self.recording.run.device_name
+
+    def target(self, problem: ProblemSpec, device: str) -> Target:
+        """Return the problem on the recorded device, which need not be here, or on this machine's.
+
+        Raises:
+            RunError: its reference is not the recorded one.
+        """
+        from ridgeline.tools.local.engine import on_device
+
+        found = on_device(problem, self.recording.run.device) if self.has_times else target_of(problem, device)
+        if found.reference_source != self.recording.run.reference_source:
+            raise RunError(
+                f"{self.path}: recorded another reference, or other sizes, than {problem.given} has; leave the problem out"
+            )
+        return found
+
+    def settings(self, given: SearchSettings | Mapping[str, Any] | None) -> SearchSettings:
+        """Return the recorded settings with the given ones in the place of single ones.
+
+        Raises:
+            RunError: a setting is out of range.
+        """
+        if isinstance(given, SearchSettings):
+            return given
+        try:
+            return SearchSettings.model_validate({**self.recording.run.settings, **(given or {})})
+        except ValidationError as error:
+            raise RunError(explain_mistake(error.errors(), SearchSettings, {})) from None
+
+    def limits(self) -> dict[str, Any]:
+        """Return the recorded budget without its clocks."""
+        return {name: limit for name, limit in self.recording.run.budget.items() if name not in CLOCKS}
+
+    def models(self, problem: ProblemSpec, budget: Budget, policy: RetryPolicy) -> list[ReplayedModel]:
+        """Return the recorded models; ModelError where the model for other calls cannot be made."""
+        named = [self.otherwise] if self.otherwise else []
+        needs_prices = budget.usd is not None
+        made = make_models(named, prices=problem.prices, needs_prices=needs_prices, policy=policy) if named else [None]
+        return make_replayed(self.recording.run.models, self.answers, made[0])
+
+    def engine(self, target: Target) -> Engine:
+        """Return the engine that measures nothing."""
+        from ridgeline.tools.replaying import RecordedReference, ReplayingEngine
+
+        run = self.recording.run
+        reference = RecordedReference(target=target, description=run.description, baselines=run.baselines)
+        return ReplayingEngine(reference, self.recording.measurements, where=str(self.path))
+
+    def hand_over(self, archive: Archive) -> None:
+        """Store what the recorded search was given beside its problem: the bank's kernels, and what it was told."""
+        archive.add_candidates(each for each in self.recording.given if each.origin is Origin.BANK)
+        Steering(archive).copy(self.recording.told)
+
+    def to_json(self, archive: Archive | None = None) -> dict[str, Any]:
+        """Return result.json's `replay`, the counts by what `archive` holds of the replay's calls."""
+        run = self.recording.run
+        return {
+            "from": str(self.path.absolute()),
+            "run": run.name,
+            "times": self.has_times,
+            "measured_on": run.device.name if self.has_times else None,
+            "measured_at": run.started_at if self.has_times else None,
+            "otherwise": self.otherwise or None,
+            **(self._counts(archive) if archive else {}),
+        }
+
+    def _counts(self, archive: Archive) -> dict[str, int]:
+        """Return how many calls there were, and of these: with another prompt, about something else, not recorded."""
+        counts = {"calls": 0, "other_prompts": 0, "other_questions": 0, "not_recorded": 0}
+        for call in Journal(archive).calls():
+            question = question_of(call["request"])
+            found = self.answers.find(call["call_id"], question)
+            counts["calls"] += 1
+            counts["not_recorded"] += found is None
+            counts["other_prompts"] += found is not None and found.prompt_sha256 != call["prompt_sha256"]
+            counts["other_questions"] += found is not None and found.question not in (None, question)
+        return counts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedReplay:
+    """What a request says of a replay."""
+
+    path: Path | None
+    has_times: bool
+    otherwise: str
+    names_models: bool  # the request names models of its own
+    resumes: bool
+
+
+def read_replay(asked: AskedReplay) -> Replay | None:
+    """Return what a new search is to replay; None where it replays nothing.
+
+    Raises:
+        InputError: the request contradicts itself, or there is no such recording.
+    """
+    if asked.path is None:
+        if (asked.has_times or asked.otherwise) and not asked.resumes:
+            raise RunError("--replay-timings and --replay-else belong to a replay: name its run with --replay RUN")
+        return None
+    if asked.names_models:
+        raise ModelError(
+            "--model: a replay has the models of its run; --replay-else names one for calls that were not recorded"
+        )
+    if asked.resumes:
+        raise RunError("--replay: a replay that has begun goes on with what it replays; leave --replay out")
+    return _read(asked.path, has_times=asked.has_times, otherwise=asked.otherwise)
+
+
+def resumed_replay(begun: RunRecord, asked: AskedReplay) -> Replay | None:
+    """Return what a search that goes on replays; the model for other calls may be named anew."""
+    if begun.replay is None:
+        return None
+    stored = begun.replay
+    otherwise = asked.otherwise or str(stored.get("otherwise") or "")
+    return _read(Path(stored["from"]), has_times=bool(stored.get("times")), otherwise=otherwise)
+
+
+def _read(path: Path, *, has_times: bool, otherwise: str) -> Replay:
+    return Replay(path=path, recording=read_recording(path), has_times=has_times, otherwise=otherwise)
+
+
+def tell_replayed(replay: Mapping[str, Any] | None, on_event: Callable[[SearchEvent], None] | None) -> None:
+    """Say once how far the questions of a replay were the recorded ones."""
+    if replay is None or on_event is None:
+        return
+    calls = counted(replay["calls"], "call")
+    said = {
+        "other_prompts": "had another prompt than the recorded one",
+        "other_questions": "asked something else than the recorded one, and got its answer all the same",
+        "not_recorded": "had no recorded answer",
+    }
+    found = [f"{replay[name]} {words}" for name, words in said.items() if replay[name]]
+    if found:
+        on_event({"event": "warning", "message": f"replay: of {calls} {'; '.join(found)}"})

@@ -1,0 +1,91 @@
+"""What each part of a search is worth, over a recording."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.graph.memory_engine import MemoryEngine
+from tests.graph.scripted_model import ScriptedModel, faster_each_round
+from tests.graph.session.test_session import options
+
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.recording_file import write_recording
+from ridgeline.graph.session.session import run_search
+
+pytestmark = pytest.mark.long
+
+
+def kernel(request: Any) -> Any:
+    tunable = "#define N 1  // tune: N = 1 | 2 | 4\n// factor N 4 1.3\n"
+    return {"source": f"{tunable}{faster_each_round(request)['source']}"}
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("recorded")
+    asked = options(folder, search={"tune_trials": 8})
+    with ThreadPoolExecutor(1) as executor:
+        work = run_search(asked, engine=MemoryEngine(), models=[ScriptedModel(kernel=kernel)])
+        executor.submit(asyncio.run, work).result()
+    write_recording(folder / "run", folder / "toy.jsonl")
+    return folder / "toy.jsonl"
+
+
+def test_variants_are_compared_at_equal_tokens_and_alike_in_every_run(recording: Path) -> None:
+    ablation = import_module("ablation")
+    variants = ["full", "memory", "tuning", "revision"]
+    entry = ablation.measure(recording, variants)
+    assert entry == ablation.measure(recording, variants)
+    full, without_memory, without_tuning, revision = (entry["variants"][name] for name in variants)
+    assert (full["ended"], full["tokens"], full["asked_alike"]) == ("finished", entry["tokens"], 1.0)
+    best = [speedup for _, speedup in full["curve"]]
+    assert best == sorted(best)
+    assert best[0] == 1.2  # the seed, before a token was used
+    assert full["best_at"][-1] == best[-1]
+    assert without_tuning["best_at"][-1] < full["best_at"][-1]
+    assert without_memory["asked_alike"] < 1
+    assert revision["tokens"] <= entry["tokens"]
+    assert revision["ended"] != "finished"  # its rounds do not end it: tokens do, or the recording
+
+
+def test_the_table_has_a_row_for_each_variant(recording: Path) -> None:
+    ablation = import_module("ablation")
+    rows = ablation.table(ablation.measure(recording, ["full", "novelty"])["variants"]).splitlines()
+    assert [row.split("  ")[0] for row in rows] == ["variant", "full", "without novelty"]
+    assert rows[1].endswith("finished")
+
+
+def test_figures_are_written_with_what_is_needed_to_repeat_them(
+    recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ablation = import_module("ablation")
+    monkeypatch.setattr(import_module("result"), "RESULTS", tmp_path)
+    monkeypatch.setattr("sys.argv", ["ablation.py", str(recording), "--only", "full"])
+    ablation.main()
+    written = json.loads((tmp_path / "ablation.json").read_text())
+    assert list(written["figures"]) == ["run"]
+    assert written["command"].startswith("python ablation.py")
+    assert "full" in capsys.readouterr().out
+    monkeypatch.setattr("sys.argv", ["ablation.py", str(recording), "--only", "memry"])
+    with pytest.raises(SystemExit):
+        ablation.main()
+
+
+def test_the_best_so_far_counts_calls_in_the_order_of_their_ids(tmp_path: Path) -> None:
+    from ridgeline.checkpoints.journal import Journal
+
+    ablation = import_module("ablation")
+    with Archive.open(tmp_path / "archive.sqlite") as archive:
+        journal = Journal(archive)
+        for call_id in ("r10:ideate:0", "r2:ideate:0", "r2i0v0a0:write", "r1i0v1a0:write", "r1:ideate:0"):
+            journal.begin(call_id, model="m", prompt_sha256="0", request={})
+            journal.finish(call_id, {"text": "", "input_tokens": len(call_id), "output_tokens": 0, "usd": 0.0})
+        assert [tokens for tokens, _ in ablation.best_by_tokens(archive)] == [0, 11, 25, 36, 50, 62]
+    assert ablation.best_at([(0, 0.0), (10, 1.5), (20, 2.0)], 15) == 1.5
+    assert ablation.best_at([(0, 0.0), (10, 1.5)], 5) is None

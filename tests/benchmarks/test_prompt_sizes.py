@@ -1,0 +1,83 @@
+"""The prompts of a simulated search: as snapshots for people to read, within their sizes, and cacheable.
+
+After a change to a template run `PYTHONPATH=.:src:benchmarks .venv/bin/python tests/benchmarks/test_prompt_sizes.py` and
+read the difference.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ridgeline.graph.models.prompts import render_prefix, render_request
+
+SNAPSHOTS = Path(__file__).parent / "prompt_snapshots"
+CASES = ("cpu_fp32", "cuda_half")
+
+
+def given(name: str) -> Any:
+    return import_module("prompt_scenario").scenario(name)
+
+
+def sizes() -> Any:
+    return import_module("prompt_sizes")
+
+
+def snapshots(name: str) -> dict[str, str]:
+    """Return the prompts that are kept as files, by name."""
+    scenario = given(name)
+    requests = {
+        "ideate_round_3": scenario.ideation(3),
+        "write_first": scenario.kernel(1, 0, 0),
+        "repair": scenario.repair(2, 1),
+    }
+    return {f"{name}_{kind}.txt": render_request(request) for kind, request in requests.items()}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_prompts_are_as_the_snapshots_have_them(name: str) -> None:
+    for file, text in snapshots(name).items():
+        assert (SNAPSHOTS / file).read_text(encoding="utf-8") == text, f"{file}: {__doc__}"
+
+
+@pytest.mark.parametrize("name", ["cpu_fp32", "cpu_convolution", "cuda_half"])
+def test_a_first_write_has_at_most_1500_tokens(name: str) -> None:
+    assert sizes().tokens(render_request(given(name).kernel(1, 0, 0))) <= 1500
+
+
+@pytest.mark.parametrize(("name", "most"), [("cpu_fp32", 5500), ("cpu_convolution", 5500), ("cuda_half", 6000)])
+def test_ideation_of_the_third_round_holds_one_copy_of_a_source(name: str, most: int) -> None:
+    """The CUDA kernel alone has 2,200 tokens."""
+    text = render_request(given(name).ideation(3))
+    assert sizes().tokens(text) <= most
+    assert text.count("```cpp") + text.count("```cu") == 1
+    assert text.count("```diff") == 3
+
+
+@pytest.mark.parametrize("name", ["cpu_fp32", "cpu_convolution", "cuda_half"])
+def test_every_prompt_of_a_search_begins_with_the_same_bytes(name: str) -> None:
+    scenario = given(name)
+    prompts = [render_request(request) for request in scenario.requests()]
+    prefix = render_prefix(scenario.subject)
+    assert len(prompts) == 30 and all(prompt.startswith(prefix) for prompt in prompts)
+
+
+def test_three_quarters_of_a_search_s_input_can_be_cached() -> None:
+    shares = [sizes().cacheable(list(given(name).requests())) for name in ("cpu_fp32", "cpu_convolution", "cuda_half")]
+    assert min(shares) >= 0.74 and sum(shares) / len(shares) >= 0.75
+
+
+def test_an_fp32_problem_is_shown_no_half_types_and_its_shapes_once() -> None:
+    text = render_request(given("cpu_fp32").kernel(1, 0, 0)).partition("Arguments of")[2]
+    assert "struct fp16" not in text and "float16" not in text
+    assert text.count("2048") == 3 and text.count("768") == 6  # x, residual and out; three parameters
+
+
+if __name__ == "__main__":
+    SNAPSHOTS.mkdir(exist_ok=True)
+    for case in CASES:
+        for path, content in snapshots(case).items():
+            (SNAPSHOTS / path).write_text(content, encoding="utf-8")

@@ -1,0 +1,140 @@
+"""What a way to cheat is: its group, its forms, and how the judge must end each of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ridgeline.tools.records.vocabulary import Label, ReasonCode, Status
+
+R, S = ReasonCode, Status
+
+
+class Form(StrEnum):
+    """The form in which a trick is tried."""
+
+    C = "c"
+    CUDA = "c on CUDA"
+    TORCH = "torch"
+    MODULE = "module"
+
+
+class Stage(StrEnum):
+    """How far a candidate is taken before it must have ended."""
+
+    BUILD = "build"
+    VERIFY = "verification"
+    TIME = "timing"
+    CERTIFY = "certification"
+
+
+class Group(StrEnum):
+    """What a trick tampers with."""
+
+    CONTROL = "Honest controls, and ordinary mistakes"
+    TIMING = "Timing"
+    REPLAY = "Replay"
+    WRONG = "Wrong but passing"
+    TAMPERING = "Tampering"
+    NO_KERNEL = "Not a kernel"
+    MACHINE = "Attacks on the machine"
+    FURTHER = "Aimed at this judge"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """How the judge must end a case; any of the codes will do."""
+
+    status: S
+    codes: tuple[R, ...] = (R.NONE,)
+    stage: Stage = Stage.VERIFY
+    control: str = ""  # timed: it must not be faster than this one
+    gap: str = ""  # accepted today: what it gains
+    label: Label | None = None  # that its result must have
+
+    def words(self) -> str:
+        """Return the end as a table's cell."""
+        if self.gap:
+            return f"**accepted**: {self.gap}"
+        if self.label:
+            return f"labelled `{self.label}`"
+        if self.control:
+            return "no gain" if self.control != "itself" else "timed"
+        if self.status is S.OK:
+            return "no effect"
+        return f"`{self.status}`: " + " or ".join(f"`{code}`" for code in self.codes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One test candidate."""
+
+    form: Form
+    name: str
+    end: End
+    where: str = ""  # the test that tries it, when it is not one beside this table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trick:
+    """One way to cheat, in all its forms."""
+
+    group: Group
+    words: str
+    caught_by: str
+    cases: tuple[Case, ...]
+
+
+VERIFY, TIME, BUILD, CERTIFY = Stage.VERIFY, Stage.TIME, Stage.BUILD, Stage.CERTIFY
+
+
+def wrong(*codes: R, stage: Stage = VERIFY) -> End:
+    return End(status=S.WRONG, codes=codes, stage=stage)
+
+
+def fails(*codes: R, stage: Stage = VERIFY) -> End:
+    return End(status=S.RUNTIME_ERROR, codes=codes, stage=stage)
+
+
+def untrusted(*codes: R, stage: Stage = VERIFY) -> End:
+    return End(status=S.UNTRUSTED, codes=codes, stage=stage)
+
+
+def ended(status: S, *codes: R, stage: Stage = VERIFY) -> End:
+    return End(status=status, codes=codes, stage=stage)
+
+
+def harmless(stage: Stage = VERIFY) -> End:
+    return End(status=S.OK, stage=stage)
+
+
+def gainless(control: str = "honest") -> End:
+    return End(status=S.OK, stage=TIME, control=control)
+
+
+def labelled(label: Label) -> End:
+    return End(status=S.OK, stage=TIME, label=label)
+
+
+def accepted(gain: str, stage: Stage = VERIFY) -> End:
+    return End(status=S.OK, stage=stage, gap=gain)
+
+
+def c(name: str, end: End, where: str = "") -> Case:
+    return Case(form=Form.C, name=name, end=end, where=where)
+
+
+def cuda(name: str, end: End, where: str = "") -> Case:
+    return Case(form=Form.CUDA, name=name, end=end, where=where)
+
+
+def torch(name: str, end: End, where: str = "") -> Case:
+    return Case(form=Form.TORCH, name=name, end=end, where=where)
+
+
+def module(name: str, end: End) -> Case:
+    return Case(form=Form.MODULE, name=name, end=end)
+
+
+def trick(group: Group, words: str, caught_by: str, *cases: Case) -> Trick:
+    return Trick(group=group, words=words, caught_by=caught_by, cases=cases)

@@ -1,0 +1,34 @@
+"""Honest controls, and ordinary mistakes."""
+
+from __future__ import annotations
+
+from tests.cheats.trick import Group, R, Trick, c, cuda, fails, gainless, harmless, module, torch, trick
+from tests.cheats.tricks.words import AFFINE
+
+G = Group
+
+# fmt: off
+TRICKS: tuple[Trick, ...] = (
+    trick(G.CONTROL, "an honest kernel", "nothing: it must pass and be timed",
+          c("honest", gainless("itself")), c("linear_honest", gainless("itself")), c("derived_honest", gainless("itself")),
+          cuda("HONEST", gainless("itself")),
+          torch("honest", gainless("itself")), module("honest", gainless("itself")),
+          cuda("waves_honest", gainless("itself")), cuda("small_honest", gainless("itself"))),
+    trick(G.CONTROL, "an honest kernel in two launches, the second begun early, that uses its workspace again",
+          "nothing: it must pass and be timed", cuda("waves_in_stages", gainless("itself"))),
+    trick(G.CONTROL, "an honest kernel whose launches are a CUDA graph of its own, given each call's pointers",
+          "nothing: it must pass and be timed", cuda("waves_in_a_graph", gainless("itself"))),
+    trick(G.CONTROL, "an honest kernel whose inputs are mostly always alike", "nothing: it must pass",
+          c("given_honest", harmless())),
+    trick(G.CONTROL, "an honest kernel of a branch behind a scale of 1e-6, with index and scalar", "nothing: it must pass",
+          c("hidden_honest", harmless())),
+    trick(G.CONTROL, "an honest kernel whose input and gain are always positive", "nothing: it must pass and be timed",
+          c("pooled_honest", gainless("itself"))),
+    trick(G.CONTROL, "an honest kernel of a reference that is slow on the contents of a trial",
+          "nothing: it must pass and be timed", c("loaded_honest", gainless("itself"))),
+    trick(G.CONTROL, "a null pointer", "the host explains the fault",
+          c("crash", fails(R.CRASHED)), torch("crash", fails(R.CRASHED)), cuda("ILLEGAL", fails(R.CUDA_ERROR), AFFINE)),
+    trick(G.CONTROL, "it reads far past the end of an input", "unreadable memory around every region",
+          c("overrun", fails(R.CRASHED))),
+)
+# fmt: on

@@ -1,0 +1,80 @@
+"""Ways to bend a time."""
+
+from __future__ import annotations
+
+from tests.cheats.trick import (
+    TIME,
+    Group,
+    R,
+    S,
+    Trick,
+    c,
+    cuda,
+    ended,
+    gainless,
+    harmless,
+    module,
+    torch,
+    trick,
+    untrusted,
+    wrong,
+)
+from tests.cheats.tricks.words import AFFINE
+
+G = Group
+_READ_OUTSIDE = "on a CPU outputs are read in the memory of the stopped process"
+
+# fmt: off
+TRICKS: tuple[Trick, ...] = (
+    trick(G.TIMING, "work on a side stream", "every stream is waited for; events on the given stream disagree",
+          cuda("SIDE_STREAM", untrusted(R.WITNESS_DISAGREES, stage=TIME), AFFINE)),
+    trick(G.TIMING, "a background thread does the work", "the process is stopped at its answer; outputs that go on changing",
+          c("background_thread", untrusted(R.BACKGROUND_WORK)),
+          cuda("BACKGROUND_LAUNCH", untrusted(R.BACKGROUND_WORK)),
+          torch("background_thread", wrong(R.WEIGHTS_IGNORED, R.STALE_OUTPUT, R.WRONG_VALUES)),
+          module("background_thread", wrong(R.WEIGHTS_IGNORED, R.STALE_OUTPUT, R.WRONG_VALUES))),
+    trick(G.TIMING, "a thread keeps a core busy between calls", "processor time while there is nothing to do",
+          c("background_spin", untrusted(R.BACKGROUND_WORK))),
+    trick(G.TIMING, "a thread starts when the first calls were checked", "threads are counted after every trial",
+          c("late_thread", untrusted(R.NEW_THREAD))),
+    trick(G.TIMING, "a lazy tensor: it is computed when it is read", "only plain tensors: no subclass, no lazy negation",
+          torch("lazy_negation", wrong(R.NOT_A_TENSOR)), module("lazy_subclass", wrong(R.NOT_A_TENSOR))),
+    trick(G.TIMING, "clocks or `synchronize` patched, also through an alias", "the parent's clock is the score",
+          torch("patched_clock", wrong(R.STATE_CHANGED)), module("patched_clock", wrong(R.STATE_CHANGED)),
+          module("patched_clock_alias", gainless())),
+    trick(G.TIMING, "a hook on the host's clock or event timer", "the parent's clock is the score",
+          c("slow_clock", gainless()),
+          cuda("HOOKED_EVENTS", untrusted(R.WITNESS_DISAGREES, stage=TIME))),
+    trick(G.TIMING, "one call does the work of many, the others return at once", "a third of the sets is never asked for",
+          c("works_ahead", untrusted(R.WORKED_AHEAD, stage=TIME)), cuda("WORKS_AHEAD", gainless("HONEST"))),
+    trick(G.TIMING, "one call does the work of many in private, the others copy", "blocks of a single call",
+          c("works_ahead_privately", untrusted(R.WORKED_AHEAD, stage=TIME)),
+          module("works_in_first_call", untrusted(R.WORKED_AHEAD, stage=TIME))),
+    trick(G.TIMING, "slow in warm-up, to bend how blocks are shaped", "warm-up only sets how long blocks are",
+          c("dawdles_in_warm_up", gainless())),
+    trick(G.TIMING, "right in warm-up, skipping when timed", "timed outputs are looked at",
+          c("hundred_calls", untrusted(R.TIMED_OUTPUT_WRONG, stage=TIME)),
+          cuda("SKIPS_WHEN_TIMED", untrusted(R.TIMED_OUTPUT_WRONG, stage=TIME)),
+          module("hundred_calls", ended(S.UNTRUSTED, R.TIMED_OUTPUT_WRONG, stage=TIME))),
+    trick(G.TIMING, "as much work as the next one puts off, in time", "nothing: it must pass and be timed",
+          module("works_slowly", harmless(stage=TIME))),
+    trick(G.TIMING, "a part of a larger tensor of its own is returned", "nothing: it must pass and be timed",
+          module("part_of_own_buffer", harmless(stage=TIME))),
+    trick(G.TIMING, "calls put off until their output is collected", _READ_OUTSIDE,
+          module("works_when_collected", untrusted(R.TIMED_OUTPUT_WRONG, stage=TIME))),
+    trick(G.TIMING, "a thread of the first call finishes outputs behind the answer", _READ_OUTSIDE,
+          module("finishes_after_answer", untrusted(R.TIMED_OUTPUT_WRONG, R.BACKGROUND_WORK, stage=TIME))),
+    trick(G.TIMING, "outputs are mapped files that are written later", _READ_OUTSIDE,
+          module("late_file", wrong(R.STALE_OUTPUT, stage=TIME))),
+    trick(G.TIMING, "the last step is a mark on the tensor, once it is timed", _READ_OUTSIDE,
+          module("puts_off_negation", wrong(R.STALE_OUTPUT, stage=TIME))),
+    trick(G.TIMING, "outputs are said to lie where no memory is", "what cannot be read was not made",
+          module("forged_notes", untrusted(R.TIMED_OUTPUT_WRONG, stage=TIME))),
+    trick(G.TIMING, "a tensor on closed pages, filled by a fault handler when it is read", _READ_OUTSIDE,
+          torch("fills_when_read", wrong(R.STALE_OUTPUT, stage=TIME))),
+    trick(G.TIMING, "L2 lines set aside for the kernel", "the lines are reset before every block, eager's too",
+          cuda("PERSISTS_LINES", gainless("HONEST"))),
+    trick(G.TIMING, "a graph replayed on stale data", "another set has other addresses and contents",
+          cuda("STALE_GRAPH", wrong(R.OUTPUT_NOT_WRITTEN, R.STALE_OUTPUT))),
+)
+# fmt: on

@@ -1,0 +1,10 @@
+"""Words and ends that tricks of several groups share."""
+
+from __future__ import annotations
+
+from tests.cheats.trick import R
+
+AFFINE = "tests/gpu/test_judge_on_gpu.py"
+SECRET = "secret inputs and parameters, new in every trial"
+UNMOVED = (R.WEIGHTS_IGNORED, R.WRONG_VALUES, R.STALE_OUTPUT)
+IN_PLACE = "contents change in place, outputs are poisoned, timed outputs are looked at"

@@ -1,0 +1,92 @@
+"""The cost of calls: cached tokens at their own price, thought counted, an unknown price said and not shown as nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.graph.conftest import write_problem
+from tests.graph.loopback import Answer, serve
+from tests.graph.memory_engine import MemoryEngine
+from tests.graph.models.asked import FAST, KERNEL, PROTOCOLS, asked, model_of
+from tests.graph.requests_made import kernel
+from tests.graph.session.test_killed import reply_to
+from tests.graph.session.test_session import SETTINGS
+
+from ridgeline.checkpoints.report.figures import usd_text
+from ridgeline.graph.models.prices import Tariff, price_of
+from ridgeline.graph.models.registry import make_model
+from ridgeline.graph.models.requests import Usage
+from ridgeline.graph.session.options import SearchRequest
+from ridgeline.graph.session.session import run_search
+from ridgeline.problems.model_calls import PriceSettings
+
+pytestmark = pytest.mark.usefixtures("keys")
+ANSWER = Answer(KERNEL, input_tokens=1000, output_tokens=50, cached_tokens=800)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_cached_tokens_cost_their_own_price_and_thought_is_counted(
+    protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serve(lambda n, request: ANSWER) as server:
+        monkeypatch.setattr("ridgeline.graph.models.registry.OPENAI_URL", f"{server.url}/v1")
+        model = model_of(protocol, server)
+        reply = await model.write(kernel())
+        with asked(tmp_path, model) as given:
+            await given.models.write("r1i0v0a0:write", model.name, kernel())
+            stored = given.journal.stored("r1i0v0a0:write")
+    usage = reply.usage
+    assert (usage.input_tokens, usage.cached_tokens, usage.output_tokens, usage.reasoning_tokens) == (1000, 800, 50, 8)
+    assert usage.usd == pytest.approx((200 * 1.0 + 800 * 0.5 + 50 * 10.0) / 1e6)
+    assert stored is not None and (stored["cached_tokens"], stored["reasoning_tokens"]) == (800, 8)
+
+
+@pytest.mark.parametrize("model", ["openai:o3", "google_genai:gemini-2.5-pro"])
+def test_list_prices_know_cached_tokens(model: str) -> None:
+    price = price_of(model)
+    assert price is not None
+    assert price.usd(1000, 0, 900) < 0.5 * price.usd(1000, 0)
+
+
+def test_a_stated_price_without_one_for_cached_tokens_takes_them_as_others() -> None:
+    assert PriceSettings(input=2.0, output=8.0).usd(1000, 0, 900) == pytest.approx(0.002)
+
+
+def test_more_cached_tokens_than_input_are_a_server_s_mistake() -> None:
+    tariff = Tariff(price=PriceSettings(input=2.0, output=8.0, cached_input=1.0))
+    assert tariff.usd(Usage(input_tokens=100, cached_tokens=500)) == pytest.approx(100 / 1e6)
+
+
+async def test_an_unknown_price_is_said_once_and_shown_as_unknown(tmp_path: Path) -> None:
+    problem = write_problem(tmp_path / "problem", search=SETTINGS | {"rounds": 2})
+    events: list[dict[str, object]] = []
+    with serve(lambda n, request: Answer(reply_to(request))) as server:
+        model = make_model(f"openai:loop@{server.url}/v1", policy=FAST)
+        request = SearchRequest(problem=problem, run_dir=tmp_path / "run")
+        result = await run_search(request, engine=MemoryEngine(), models=[model], on_event=events.append)  # type: ignore[arg-type]
+    said = [str(e["message"]) for e in events if e["event"] == "warning" and "price" in str(e["message"])]
+    assert len(said) == 1 and f"price of {model.name} is unknown: its cost counts as nothing" in said[0]
+    assert result.report["unpriced_calls"] == 10
+    assert [e["unpriced_calls"] for e in events if e["event"] == "round_done"] == [5, 10]
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "price unknown" in page and "$0.00" not in page
+
+
+def test_unknown_prices_in_words() -> None:
+    assert [usd_text(0.0), usd_text(1.2), usd_text(0.031)] == ["$0.00", "$1.20", "$0.031"]
+    assert [usd_text(0.0, 3), usd_text(1.2, 1)] == ["price unknown", "$1.20 and 1 call of unknown price"]
+
+
+def test_a_batch_costs_half_the_models_price_and_an_unknown_one_stays_unknown() -> None:
+    listed, batched = price_of("openai:gpt-4o"), price_of("openai:gpt-4o?batch")
+    assert listed is not None and batched is not None
+    assert batched.usd(1000, 100, 500) == pytest.approx(listed.usd(1000, 100, 500) / 2)
+    assert price_of("openai:gpt-4o@http://localhost:1/v1?batch") is None
+    assert price_of("openai:no-such-model?batch") is None
+    stated = {"openai:mine": PriceSettings(input=2.0, output=8.0)}
+    mine = price_of("openai:mine@http://localhost:1/v1?batch", stated)
+    assert mine is not None and mine.usd(1_000_000, 0) == pytest.approx(1.0)
+    stated["openai:mine?batch"] = PriceSettings(input=1.5, output=8.0)
+    mine = price_of("openai:mine@http://localhost:1/v1?batch", stated)
+    assert mine is not None and mine.usd(1_000_000, 0) == pytest.approx(1.5)

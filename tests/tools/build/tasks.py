@@ -1,0 +1,15 @@
+"""What makes the tasks of a compiler's tests, and what some of them need."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+
+import pytest
+
+from ridgeline.tools.engine import CompileTask
+from ridgeline.tools.records.problem import DescribedTarget
+
+MakeTask = Callable[..., CompileTask]
+MakeProblem = Callable[..., DescribedTarget]
+needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")

@@ -1,0 +1,149 @@
+"""Which arguments of one sign a reference takes with other signs: found out by running it.
+
+Variances, probabilities and what a logarithm is taken of give NaN, and stay as they are. So does what would leave the
+output to rounding: a sum of positive numbers in a denominator may become next to nothing once their signs are mixed, and
+honest kernels would differ there by the order of their sums.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from ridgeline.tools.judge.worker.call_form import Tensors
+from ridgeline.tools.judge.worker.grading.case import NOMINAL, SIGNED, Case, non_finite_of, part_of
+from ridgeline.tools.judge.worker.grading.cases import CaseBook
+from ridgeline.tools.judge.worker.grading.class_errors import rounding_errors
+from ridgeline.tools.judge.worker.inputs.source import Argument, SecretSource
+from ridgeline.tools.judge.worker.reference import Reference
+from ridgeline.tools.records.precision import Errors, gate_for
+from ridgeline.tools.records.vocabulary import PrecisionClass, Role
+
+_LIMIT_S = 3.0
+"""Time for one trial's arguments; what is refused together after it is not looked at one by one."""
+_ROOM = 10.0
+"""Operands rounded to tf32 may move a trial's output by this x tf32's nominal gates: more is rounding made large."""
+_WORSE = 4.0
+"""... or by this x what they move a nominal trial's by: an output that is rounding anyhow stays as good as it was."""
+_UNTRIED = "refused together with others, and not looked at alone for want of time"
+_ILL_CONDITIONED = "its output would be left to rounding"
+
+OUTSIDE = "outside the reference's domain: its output is not finite"
+LOST = "the reference's kernels fail on the GPU with these values (a device-side assert?)"
+
+Objection = Callable[[str], str]
+"""Returns why the reference gives nothing for a trial to be compared with, "" when it does."""
+
+
+class SignTrials:
+    """Finds the arguments of each trial of signs, and notes them in the case book."""
+
+    def __init__(
+        self, book: CaseBook, source: SecretSource, objection: Objection, *, limit_s: float = _LIMIT_S
+    ) -> None:
+        """Look at nothing yet."""
+        self._book = book
+        self._objection = objection
+        self._limit_s = limit_s
+        found = source.of_one_sign
+        self._candidates = tuple(c for c in found if isinstance(c, int) or not book.default_parameters)
+        self.refused: dict[str, dict[Argument, str]] = {}
+        """The arguments that stay as they are, by trial, with the reason."""
+
+    def settle(self) -> tuple[str, ...]:
+        """Return the trials in which some argument has other signs."""
+        if not self._candidates:
+            return ()
+        return tuple(trial for trial in SIGNED if self._settle_trial(trial))
+
+    def _settle_trial(self, trial: str) -> bool:
+        lost = {c: LOST for each in self.refused.values() for c, why in each.items() if why == LOST}
+        refused = self.refused[trial] = lost  # another judge for each of them is enough
+        candidates = tuple(c for c in self._candidates if c not in lost)
+        taken = self._taken(trial, candidates, frozenset(), refused, time.perf_counter() + self._limit_s)
+        self._note(trial, taken)
+        for role, part in _parts(taken).items():
+            name = part_of(trial, role)
+            self._note(name, part)
+            if part != taken and part and self._objection(name):
+                self._note(name, frozenset())
+            self._book.forget(name)  # only timed sets have it
+        return bool(taken)
+
+    def _taken(
+        self,
+        trial: str,
+        candidates: Sequence[Argument],
+        taken: frozenset[Argument],
+        refused: dict[Argument, str],
+        until_s: float,
+    ) -> frozenset[Argument]:
+        """Return `taken` and those of the candidates that the reference takes beside them, halving what it refuses."""
+        if not candidates:
+            return taken
+        self._note(trial, taken.union(candidates))
+        objection = self._objection(trial)
+        if not objection:
+            return taken.union(candidates)
+        if len(candidates) == 1 or time.perf_counter() > until_s:
+            refused |= dict.fromkeys(candidates, objection if len(candidates) == 1 else _UNTRIED)
+            return taken
+        middle = len(candidates) // 2
+        for half in (candidates[:middle], candidates[middle:]):
+            taken = self._taken(trial, half, taken, refused, until_s)
+        return taken
+
+    def _note(self, name: str, chosen: frozenset[Argument]) -> None:
+        if self._book.signed.get(name) == chosen:
+            return
+        self._book.forget(name)
+        self._book.signed.pop(name, None)
+        if chosen:
+            self._book.signed[name] = chosen
+
+
+def _parts(chosen: frozenset[Argument]) -> Mapping[Role, frozenset[Argument]]:
+    return {
+        Role.INPUT: frozenset(c for c in chosen if isinstance(c, int)),
+        Role.PARAMETER: frozenset(c for c in chosen if isinstance(c, str)),
+    }
+
+
+def objection_to_signs(reference: Reference, book: CaseBook, case: Case, non_finite_as_given: Tensors) -> str:
+    """Return why a case of other signs is refused: what gives no number, or hardly a digit of one; "" when it is not."""
+    pairs = zip(non_finite_of(case), non_finite_as_given, strict=True)
+    if any(bool((found & ~given).any()) for found, given in pairs):
+        return OUTSIDE
+    return _ILL_CONDITIONED if _is_left_to_rounding(reference, book, case) else ""
+
+
+def _is_left_to_rounding(reference: Reference, book: CaseBook, case: Case) -> bool:
+    """Return whether a case's output moves far by what rounds its operands, and much further than a nominal one's."""
+    found = (rounding_errors(reference, case, PrecisionClass.TF32), case.own.get(PrecisionClass.FP32))
+    if any(errors is None for errors in found):
+        return True
+    limits = (_room(PrecisionClass.TF32, _ROOM), _room(PrecisionClass.FP32, 1.0))
+    if all(_is_within(e, limit, 1.0) for e, limit in zip(found, limits, strict=True)):
+        return False
+    usual = book.case(NOMINAL[0])
+    usuals = (rounding_errors(reference, usual, PrecisionClass.TF32), usual.own.get(PrecisionClass.FP32))
+    return not all(
+        _is_within(e, limit, 1.0) or _is_within(e, nominal, _WORSE)
+        for e, limit, nominal in zip(found, limits, usuals, strict=True)
+    )
+
+
+def _room(precision: PrecisionClass, factor: float) -> Errors:
+    gate = gate_for(precision, Errors(overall=0.0))
+    return Errors(overall=factor * gate.overall, worst_row=factor * gate.row, worst_element=factor * gate.element)
+
+
+def _is_within(errors: Errors | None, limit: Errors | None, factor: float) -> bool:
+    if errors is None or limit is None:
+        return False
+    pairs = (
+        (errors.overall, limit.overall),
+        (errors.worst_row, limit.worst_row),
+        (errors.worst_element, limit.worst_element),
+    )
+    return all(figure <= factor * most for figure, most in pairs)

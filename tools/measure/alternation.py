@@ -1,0 +1,164 @@
+"""The alternating run of two sides: A B B A blocks, and beside them blocks that do not count, each for one suspicion.
+
+A block of one call shows work that was done ahead, one whose contents change what is kept within a block, an extra one the
+kinds of contents that no other block had. They come now and then, so that a candidate cannot tell them from the others.
+"""
+
+from __future__ import annotations
+
+import time
+
+from ridgeline.tools.errors import EngineError
+from ridgeline.tools.judge.process import JudgeProcess
+from ridgeline.tools.machine.process_use import thread_count
+from ridgeline.tools.measure.block_plan import BlockPlanner, most_calls
+from ridgeline.tools.measure.coverage import Coverage
+from ridgeline.tools.measure.distrust import SINGLES, Inspector, expect_even, expect_idle, has_late_singles
+from ridgeline.tools.measure.paired_blocks import ratio_of
+from ridgeline.tools.measure.statistics import PairedRatio
+from ridgeline.tools.measure.timed_side import TimedSide
+from ridgeline.tools.measure.timing_settings import TimingSettings
+from ridgeline.tools.measure.unsettled import UNSETTLED, Unsettled
+from ridgeline.tools.records.finding import faults_of
+
+_COVERED_SHARE = 1 / 4
+"""Share of the pairs of blocks before which kinds of contents that are due are asked for; at the end all of them are."""
+
+
+def planner_of(judge: JudgeProcess, block_s: float, *sides: TimedSide) -> BlockPlanner:
+    """Return who draws the blocks of warm sides."""
+    n_sets = judge.problem.n_sets
+    most = most_calls([timed.usual_call_s for timed in sides], n_sets, block_s=block_s)
+    return BlockPlanner(n_sets=n_sets, most_calls=most)
+
+
+def warm_up(ours: TimedSide, theirs: TimedSide, settings: TimingSettings) -> None:
+    """Warm each side with the other stopped, count its threads, and watch the candidates idle."""
+    ours.renew()  # a reference may refuse the zeros that sets begin with
+    for timed, other in ((theirs, ours), (ours, theirs)):
+        with faults_of(other.contender):
+            other.side.stop()
+        with faults_of(timed.contender):
+            timed.warm_up(settings.warm_up)
+            timed.threads = thread_count(timed.side.pid)
+            if timed.is_tracked:
+                expect_idle(timed.side, settings.idle_s)
+            timed.side.stop()
+
+
+class AlternatingRun:
+    """The alternating run of two warm sides."""
+
+    def __init__(self, ours: TimedSide, theirs: TimedSide, settings: TimingSettings) -> None:
+        self.inspector = Inspector(judge=ours.judge, checks=settings.checks, rng_seed=settings.rng_seed)
+        self._ours, self._theirs = ours, theirs
+        self._rule = settings.rule
+        self._planner = planner_of(ours.judge, settings.block_s, ours, theirs)
+        for timed, _ in self._tracked():
+            timed.coverage = Coverage(
+                kinds=ours.judge.problem.timed_kinds, least=settings.checks if self._planner.most_calls > 1 else 1
+            )
+        self._unsettled = [
+            (Unsettled(timed=timed, planner=self._planner), other) for timed, other in self._foresighted()
+        ]
+
+    def alternate(self) -> PairedRatio:
+        """Run A B B A rounds until the rule is met; return the median over pairs of their block's time / our block's.
+
+        The two pairs of a round have opposite orders, so that a steady drift of the machine cancels in the median.
+        """
+        started = time.perf_counter()
+        while True:
+            for first, second in ((self._ours, self._theirs), (self._theirs, self._ours)):
+                self._maybe_uncounted()
+                calls = self._planner.count()
+                for timed, other in ((first, second), (second, first)):
+                    self._block(timed, other, calls)
+            measured = ratio_of(self._theirs, self._ours)
+            if self._rule.is_done(measured, time.perf_counter() - started):
+                return measured
+
+    def expect_even(self) -> None:
+        """Check that neither side works ahead (see distrust.py), or raise Distrusted."""
+        for timed, other in self._foresighted():
+            while len(timed.singles) < SINGLES:
+                self._block(timed, other, 1, is_single=True)
+            if not has_late_singles(timed):
+                continue
+            for side in (timed, other):  # a busy machine makes blocks late on both sides
+                side.singles.clear()
+            for _ in range(2 * SINGLES):
+                self._block(timed, other, 1, is_single=True)
+                self._block(other, timed, 1, is_single=True)
+            with faults_of(timed.contender):
+                expect_even(timed, other)
+
+    def expect_every_kind(self) -> None:
+        """Grade outputs on the kinds of contents that no other block had, or too few of them: see coverage.py."""
+        for timed, other in self._tracked():
+            while timed.coverage.due():
+                self._cover(timed, other)
+
+    def _cover(self, timed: TimedSide, other: TimedSide) -> None:
+        """Run a block of kinds of contents that are due; it does not count."""
+        before = timed.coverage.due()
+        graded = timed.coverage.count(before)
+        self._block(timed, other, self._planner.count(), is_extra=True)
+        if timed.coverage.count(before) == graded:
+            raise EngineError("the judge gives no set the contents that it was asked for")
+
+    def expect_fresh(self) -> None:
+        """Check that the calls of a block work on what lies there when they are called: see unsettled.py.
+
+        Raises:
+            Distrusted: they do not.
+        """
+        for looks, other in self._unsettled:
+            self._look(looks, other, UNSETTLED)
+
+    def _look(self, looks: Unsettled, other: TimedSide, wanted: int) -> None:
+        """Run blocks whose contents change until so many have changed in time."""
+        while looks.is_open(wanted):
+            with faults_of(other.contender):
+                other.side.stop()  # the judge goes on when it is asked
+            plan = looks.plan()
+            looks.timed.renew(plan.order)
+            with faults_of(looks.timed.contender):
+                looks.look(plan)
+
+    def _maybe_uncounted(self) -> None:
+        """Run blocks that do not count now and then, so that a candidate cannot tell which block it is in."""
+        for timed, other in self._foresighted():
+            if len(timed.singles) < SINGLES and self.inspector.rng.random() < 1 / 2:
+                self._block(timed, other, 1, is_single=True)
+        for timed, other in self._tracked():
+            if timed.blocks and timed.coverage.due() and self.inspector.rng.random() < _COVERED_SHARE:
+                self._cover(timed, other)
+        for looks, other in self._unsettled:
+            if looks.timed.blocks and self.inspector.rng.random() < 1 / 2:
+                self._look(looks, other, min(looks.seen + 1, UNSETTLED))
+
+    def _tracked(self) -> list[tuple[TimedSide, TimedSide]]:
+        """Return the candidates, each with the other side."""
+        sides = ((self._ours, self._theirs), (self._theirs, self._ours))
+        return [(timed, other) for timed, other in sides if timed.is_tracked]
+
+    def _foresighted(self) -> list[tuple[TimedSide, TimedSide]]:
+        """Return the candidates that could work ahead, each with the other side: none where a block is one call."""
+        return self._tracked() if self._planner.most_calls > 1 else []
+
+    def _block(
+        self, timed: TimedSide, other: TimedSide, calls: int, *, is_single: bool = False, is_extra: bool = False
+    ) -> None:
+        plan = self._planner.draw(calls)
+        timed.prepare_block(plan, is_single=is_single, wanted=timed.coverage.due() if is_extra else ())
+        with faults_of(other.contender):
+            other.side.stop()
+        if timed.side.pid != timed.judge.pid:
+            timed.judge.stop()  # it goes on when it is asked
+        with faults_of(timed.contender):
+            timed.run_block(plan, is_single=is_single, is_extra=is_extra)
+            timed.side.stop()
+            if not timed.is_tracked:
+                return
+            self.inspector.inspect(timed, plan, is_extra=is_extra)

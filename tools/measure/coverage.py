@@ -1,0 +1,42 @@
+"""Which kinds of contents one candidate's timed outputs were graded on, and which are still to come.
+
+Chance decides which kinds the blocks that count have, and how many of their calls there are depends on the load of the
+machine. A kind that comes to nobody's eyes is one that a kernel could leave work out of. So what a measurement has not met
+is asked for, in blocks that do not count.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True, kw_only=True)
+class Coverage:
+    """How often outputs of each kind were graded."""
+
+    kinds: tuple[str, ...] = ()
+    least: int = 1  # graded outputs of each kind, in a measurement
+    graded: Counter[str] = field(default_factory=Counter)
+
+    def due(self) -> tuple[str, ...]:
+        """Return the kinds that were graded too rarely, the rarest first."""
+        missing = [kind for kind in self.kinds if self.graded[kind] < self.least]
+        return tuple(sorted(missing, key=lambda kind: self.graded[kind]))
+
+    def count(self, kinds: Sequence[str]) -> int:
+        """Return how many outputs of these kinds were graded."""
+        return sum(self.graded[kind] for kind in kinds)
+
+    def rarest(self, used: Mapping[int, str], rng: random.Random) -> int:
+        """Return a set whose kind was graded least among the sets used, by set."""
+        fewest = min(self.graded[kind] for kind in used.values())
+        return rng.choice([index for index, kind in used.items() if self.graded[kind] == fewest])
+
+    def note(self, chosen: Sequence[int], telling: Mapping[int, str], parameter_kind: str) -> None:
+        """Count the outputs of a block that were graded: by their own contents, and by the block's parameters."""
+        self.graded.update(telling[index] for index in chosen if index in telling)
+        if parameter_kind:
+            self.graded[parameter_kind] += len(chosen)

@@ -1,0 +1,72 @@
+"""The work that a GPU candidate does in one call by the hardware's count, whatever the reference would do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ridgeline.tools.profile.gpu_counters import (
+    DURATION_NS,
+    FMA_PCT,
+    FP32_OPS,
+    STALL_OF,
+    STALLS,
+    TENSOR_PCT,
+    KernelCounters,
+    bytes_of_a_call,
+    launches_of_a_call,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutedWork:
+    """One call's work; the kernels' times are Nsight Compute's."""
+
+    duration_ns: float
+    dram_bytes: float
+    tensor_busy: float  # of the tensor pipe's peak while the kernels run, 0 to 1
+    fp32_busy: float
+    fp32_operations: float | None  # None where tensor cores do a part, or the counters are missing
+    waits_for: str  # what warps of the longest kernel wait for most, "" unknown
+
+    @property
+    def gbps(self) -> float:
+        """Return the rate at which the kernels move bytes through the GPU's memory."""
+        return self.dram_bytes / self.duration_ns
+
+
+def executed_work(launches: Sequence[KernelCounters]) -> ExecutedWork | None:
+    """Return the work of one call, None where not every launch of it was seen."""
+    moved = bytes_of_a_call(launches)
+    call = launches_of_a_call(launches)
+    duration_ns = math.fsum(launch.get(DURATION_NS) for launch in call)
+    if moved is None or not duration_ns:
+        return None
+    tensor_busy = _busy(call, TENSOR_PCT)
+    return ExecutedWork(
+        duration_ns=duration_ns,
+        dram_bytes=moved,
+        tensor_busy=tensor_busy,
+        fp32_busy=_busy(call, FMA_PCT),
+        fp32_operations=None if tensor_busy > 0 else _fp32_operations(call),
+        waits_for=_longest_wait(max(call, key=lambda launch: launch.get(DURATION_NS))),
+    )
+
+
+def _busy(call: Sequence[KernelCounters], pct: str) -> float:
+    """Return a pipe's share of its peak over all kernels of a call, each for as long as it takes."""
+    whole = math.fsum(launch.get(DURATION_NS) for launch in call)
+    return math.fsum(launch.get(pct) * launch.get(DURATION_NS) for launch in call) / whole / 100
+
+
+def _fp32_operations(call: Sequence[KernelCounters]) -> float | None:
+    if not all(metric in launch.metrics for launch in call for metric in FP32_OPS):
+        return None
+    return math.fsum(launch.get(metric) * each for launch in call for metric, each in FP32_OPS.items())
+
+
+def _longest_wait(kernel: KernelCounters) -> str:
+    waits = {reason: kernel.get(STALL_OF.format(reason)) for reason in STALLS}
+    longest = max(waits, key=lambda reason: waits[reason])
+    return STALLS[longest] if waits[longest] > 0 else ""

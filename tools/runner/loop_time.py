@@ -1,0 +1,13 @@
+"""How long a side of a measurement took for a loop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopTime:
+    """Duration of one loop: by the parent's clock around the request, and by the side's own clock."""
+
+    parent_s: float
+    own_s: float

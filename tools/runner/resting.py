@@ -1,0 +1,26 @@
+"""The wait until no thread of a stopped process runs any more."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from ridgeline.tools.machine.process_use import Threads
+from ridgeline.tools.records.vocabulary import ReasonCode
+from ridgeline.tools.runner.failures import RunnerFailure
+from ridgeline.tools.sandbox.sandbox import SandboxedProcess
+
+
+def await_rest(threads: Threads, process: SandboxedProcess, limit_s: float) -> None:
+    """Wait until every thread of a process that was told to stop rests.
+
+    Raises:
+        RunnerFailure: a thread stays in the kernel for longer; the process is killed.
+    """
+    until = time.monotonic() + limit_s
+    while not threads.are_at_rest():
+        os.sched_yield()  # a thread may need this very core to stop: 0.2 ms, and up to 4 ms without the yield
+        if time.monotonic() > until:
+            process.kill()
+            reason = "a thread went on in a system call after the answer: finish all work before returning"
+            raise RunnerFailure(ReasonCode.BACKGROUND_WORK, reason)
