@@ -18,10 +18,10 @@ from ridgeline.checkpoints.storage_errors import record_errors
 from ridgeline.tools.errors import RunError
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.keys import compared_ids, compared_purpose
-from ridgeline.tools.records.problem import Description, Device
+from ridgeline.tools.records.problem import Description, Device, DeviceFact
 from ridgeline.tools.records.recorded import FAILURE, RecordedMeasurement, source_hash
 from ridgeline.tools.records.results import Baselines, Evaluation
-from ridgeline.tools.records.search import Candidate, Idea
+from ridgeline.tools.records.search import BuildingBlock, Candidate, Idea
 from ridgeline.tools.records.vocabulary import SEARCHED, Origin
 
 _WRITE = re.compile(r"(?P<idea>r\d+i\d+)v(?P<variation>\d+)(?P<attempt>a\d+:write.*)")
@@ -46,6 +46,8 @@ class RecordedRun(Record):
     versions: dict[str, str]
     description: Description
     baselines: Baselines
+    facts: tuple[DeviceFact, ...] = ()  # the device's table that its models were shown; empty in older recordings
+    blocks: tuple[BuildingBlock, ...] = ()  # kernels of other operations that they were shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +113,8 @@ def _run(archive: Archive) -> RecordedRun:
         versions=dict(run.versions or {}),
         description=description,
         baselines=replace(baselines, pending=()),
+        facts=run.facts or (),
+        blocks=run.blocks or (),
     )
 
 

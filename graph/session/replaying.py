@@ -12,6 +12,7 @@ from pydantic import PrivateAttr, ValidationError
 from ridgeline.checkpoints.journal import Journal
 from ridgeline.checkpoints.recording import RecordedRun, Recording, question_of
 from ridgeline.checkpoints.recording_file import read_recording
+from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.steering import Steering
 from ridgeline.graph.models.registry import make_models
 from ridgeline.graph.models.replayed import Answers, make_replayed
@@ -24,7 +25,6 @@ from ridgeline.tools.wording import counted
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
-    from ridgeline.checkpoints.run_record import RunRecord
     from ridgeline.graph.models.replayed import ReplayedModel
     from ridgeline.graph.models.retry import RetryPolicy
     from ridgeline.graph.search.events import SearchEvent
@@ -36,7 +36,7 @@ CLOCKS = ("wall_s", "gpu_s")
 
 
 class RecordedProblem(ProblemSpec):
-    """A problem as a recording holds it: its reference and its seeds are read from there, not from files."""
+    """A problem as a recording holds it: reference, seeds and building blocks are read from there, not from files."""
 
     _run: RecordedRun = PrivateAttr()
     _seeds: tuple[tuple[str, str], ...] = PrivateAttr()
@@ -49,6 +49,11 @@ class RecordedProblem(ProblemSpec):
     def seed_sources(self, kind: str) -> list[tuple[str, str]]:
         """Return the recorded seeds."""
         return list(self._seeds)
+
+    def reference_kernels(self, kind: str) -> list[tuple[str, str, str]]:
+        """Return none: the recorded building blocks are what models are shown of `references`."""
+        self.target(kind)
+        return []
 
     @classmethod
     def of(cls, recording: Recording, path: Path) -> RecordedProblem:
@@ -139,7 +144,13 @@ class Replay:
         return ReplayingEngine(reference, self.recording.measurements, where=str(self.path))
 
     def hand_over(self, archive: Archive) -> None:
-        """Store what the recorded search was given beside its problem: the bank's kernels, and what it was told."""
+        """Store what the recorded search was given beside its problem.
+
+        That is the bank's kernels, what it was told, and what its models were shown: building blocks and the device's
+        table, which an older recording lacks and this machine's then stands for.
+        """
+        run = self.recording.run
+        archive.save_run(RunRecord(blocks=run.blocks, facts=run.facts or None))
         archive.add_candidates(each for each in self.recording.given if each.origin is Origin.BANK)
         Steering(archive).copy(self.recording.told)
 
