@@ -42,7 +42,12 @@ class Ablation:
     def of_kernel(self, request: KernelRequest) -> KernelRequest:
         """Return a request for a kernel that tells nothing of what is left out."""
         second = request.second_parent if self.has("recombination") else None
-        return dataclasses.replace(request, parent=self._told(request.parent), second_parent=self._told(second))
+        return dataclasses.replace(
+            request,
+            parent=self._told(request.parent),
+            second_parent=self._told(second),
+            block=request.block if self.has("blocks") else None,
+        )
 
     def _told(self, elite: Elite | None) -> Elite | None:
         if elite is None or self.has("diagnosis"):

@@ -26,7 +26,9 @@ _PEAKS = {"compute": "arithmetic peak", "memory": "memory bandwidth"}
 
 
 def building_blocks(context: SearchContext) -> tuple[BuildingBlock, ...]:
-    """Return the blocks of this search, chosen and stored at the first call."""
+    """Return the blocks of this search, chosen and stored at the first call; none, and no file read, without this part."""
+    if not context.ablation.has("blocks"):
+        return ()
     stored = context.archive.run().blocks
     if stored is not None or context.is_keyless:
         return stored or ()

@@ -13,11 +13,12 @@ from tests.graph.memory_engine import DESCRIPTION
 from tests.graph.scripted_model import ScriptedModel, distinct_ideas
 
 from ridgeline.checkpoints.bank import Bank
+from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.models.requests import IdeationRequest
 from ridgeline.graph.search.blocks import work_of
 from ridgeline.problems.spec import load_problem
 from ridgeline.tools.records.results import Floor
-from ridgeline.tools.records.search import KernelWork
+from ridgeline.tools.records.search import BuildingBlock, KernelWork
 
 FLOOR = Floor(floor_ms=0.1, compute_floor_ms=0.8, bound="compute", bandwidth_gbps=4000.0, gflops=7e5, unit="fp16")
 
@@ -51,6 +52,30 @@ async def test_the_problems_references_are_shown_and_the_one_that_an_idea_names_
     ]
     assert sorted(request.block.name if request.block else "" for request in search.model.writes) == ["", "gemm.cpp"]
     assert all("gemm" not in candidate.source for candidate in search.archive.candidates())
+
+
+async def test_a_search_without_blocks_reads_none_and_shows_none_to_its_writers(search: Search) -> None:
+    def ideas(request: IdeationRequest) -> dict[str, Any]:
+        return {"ideas": [idea | {"block": "gemm.cpp"} for idea in distinct_ideas(request)["ideas"]]}
+
+    search.model = ScriptedModel(ideas=ideas)
+    context = search.context(rounds=1, ideas=2, implementations=1, without=["blocks"])
+    with_references(search, context)
+    for file in context.problem.path.parent.glob("gemm.*"):
+        file.unlink()
+    await search.run(context)
+    assert search.archive.run().blocks is None
+    assert [request.blocks for request in search.model.proposals] == [()]
+    assert [request.block for request in search.model.writes] == [None, None]
+
+
+async def test_blocks_that_a_recording_handed_over_are_left_out_of_a_writers_request(search: Search) -> None:
+    context = search.context(rounds=1, ideas=1, implementations=1, without=["blocks"])
+    stored = BuildingBlock(name="gemm.cpp", words="a product", language="cpp", source="// gemm")
+    search.archive.save_run(RunRecord(blocks=(stored,)))
+    search.model._ideas = lambda request: {"ideas": [distinct_ideas(request)["ideas"][0] | {"block": "gemm.cpp"}]}
+    await search.run(context)
+    assert [request.block for request in search.model.writes] == [None]
 
 
 async def test_the_banks_best_kernel_of_another_family_is_shown_in_words_and_stays(
