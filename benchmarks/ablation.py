@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import re
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -31,12 +30,12 @@ from ridgeline.graph.session.options import SearchRequest
 from ridgeline.graph.session.session import run_search
 from ridgeline.problems.spec import Budget, SearchPart
 from ridgeline.tools.errors import RidgelineError
+from ridgeline.tools.records.keys import CallId, attempt_id
 from ridgeline.tools.records.vocabulary import Origin, Purpose
 
 FULL, REVISION = "full", "revision"
 VARIANTS = (FULL, *get_args(SearchPart), REVISION)
 SHARES = (0.25, 0.5, 0.75, 1.0)
-_CALL = re.compile(r"r(?P<round>\d+)(?:i(?P<idea>\d+)v(?P<variation>\d+)a(?P<attempt>\d+))?:(?P<what>\w+)(?P<rest>.*)")
 
 Curve = list[tuple[int, float]]
 """Tokens used and the best speedup so far, wherever one of the two changed."""
@@ -125,6 +124,8 @@ def search(request: SearchRequest, tokens: int) -> dict[str, Any]:
 def best_by_tokens(archive: Archive) -> Curve:
     """Return the best speedup so far by tokens: seeds cost none, a round's tuning comes after its calls.
 
+    What was made of a kernel without a call, by fix-its or a sibling's edit, comes with the kernel's own call.
+
     Calls count in the order of their ids, so that branches side by side have one order.
     """
     candidates = archive.candidates()
@@ -134,19 +135,24 @@ def best_by_tokens(archive: Archive) -> Curve:
         for e in archive.evaluations(purpose=purpose)
     }
     tuned: dict[int, list[float | None]] = {}
+    written: dict[str, list[float | None]] = {}
     for candidate in candidates:
+        if candidate.origin is Origin.MODEL and candidate.idea_id:
+            attempt = attempt_id(candidate.idea_id, candidate.variation, candidate.attempt)
+            written.setdefault(attempt, []).append(speedups.get(candidate.id))
         if candidate.origin is Origin.TUNE or (candidate.origin is Origin.SEED and candidate.round):
             tuned.setdefault(candidate.round, []).append(speedups.get(candidate.id))
     given = [speedups.get(c.id) for c in candidates if c.round == 0]
     curve = _grown([], 0, given)
-    calls = sorted((place, call) for call in Journal(archive).calls() if (place := _place(call["call_id"])) is not None)
+    read = ((CallId.read(call["call_id"]), call) for call in Journal(archive).calls())
+    calls = sorted(((call_id, call) for call_id, call in read if call_id), key=lambda each: each[0].order)
     used = 0
-    for number, (place, call) in enumerate(calls):
+    for number, (call_id, call) in enumerate(calls):
         used += int(call["input_tokens"]) + int(call["output_tokens"])
-        kernel = call["call_id"].partition(":")[0] if ":write" in call["call_id"] else ""
-        is_last = number + 1 == len(calls) or calls[number + 1][0][0] != place[0]
-        after = tuned.get(place[0], []) if is_last else []
-        curve = _grown(curve, used, [speedups.get(kernel), *after])
+        kernels = [] if call_id.asks_for_ideas else written.get(call_id.candidate_id, [])
+        is_last = number + 1 == len(calls) or calls[number + 1][0].round != call_id.round
+        after = tuned.get(call_id.round, []) if is_last else []
+        curve = _grown(curve, used, [*kernels, *after])
     return curve
 
 
@@ -154,15 +160,6 @@ def _grown(curve: Curve, tokens: int, speedups: Iterable[float | None]) -> Curve
     """Return the curve with its next point."""
     best = max([speedup for speedup in speedups if speedup], default=0.0)
     return [*curve, (tokens, max(best, curve[-1][1] if curve else 0.0))]
-
-
-def _place(call_id: str) -> tuple[int, ...] | None:
-    """Return a call's place in its search: round, ideas before kernels, idea, variation, attempt, further parts."""
-    found = _CALL.fullmatch(call_id)
-    if found is None:
-        return None
-    kernel = [int(found[name] or 0) for name in ("idea", "variation", "attempt")]
-    return (int(found["round"]), int(found["what"] == "write"), *kernel, len(found["rest"]))
 
 
 def best_at(curve: Sequence[tuple[int, float]], tokens: float) -> float | None:

@@ -14,6 +14,7 @@ from typing import Any
 from ridgeline.graph.models.requests import Elite, IdeaDraft, IdeationRequest, KernelRequest, Subject, TriedIdea
 from ridgeline.graph.search.context import subject_of
 from ridgeline.problems.spec import load_problem, shipped_problems
+from ridgeline.tools.records.keys import attempt_id, idea_id
 from ridgeline.tools.records.problem import ArgSpec, DescribedTarget, Description, Device, DeviceFact, Signature
 from ridgeline.tools.records.reference_mode import ReferenceMode
 from ridgeline.tools.records.results import Baseline, Baselines, Floor
@@ -151,7 +152,7 @@ class Scenario:
         for past in range(1, round_):
             lines = _changed(lines, past, 0)
         return Elite(
-            candidate_id=f"r{round_}i{number}v0a0", idea_title=TITLES[number],
+            candidate_id=attempt_id(idea_id(round_, number), 0, 0), idea_title=TITLES[number],
             source="\n".join(_changed(lines, round_, number)) + "\n", median_ms=1.6 - 0.3 * round_ - 0.02 * number,
             speedup=1.1 + 0.3 * round_, diagnosis=DIAGNOSIS.replace("31", str(30 * round_ + number)),
         )  # fmt: skip
@@ -176,8 +177,8 @@ class Scenario:
                 "sweep": ("BLOCK = 64: 1.42 ms, 128: 1.31 ms, 256: 1.50 ms",),
             }
         return TriedIdea(
-            id=f"r{round_}i{number}", title=TITLES[number], mechanism=MECHANISM, category=list(Category)[number],
-            parent_id=self.elites(round_)[0].candidate_id, best_candidate_id=f"r{round_}i{number}v0a0",
+            id=idea_id(round_, number), title=TITLES[number], mechanism=MECHANISM, category=list(Category)[number],
+            parent_id=self.elites(round_)[0].candidate_id, best_candidate_id=attempt_id(idea_id(round_, number), 0, 0),
             best_speedup=1.1 + 0.3 * round_, predicted_gain=1.3, gain=1.2, **told,
         )  # fmt: skip
 

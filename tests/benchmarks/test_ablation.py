@@ -77,6 +77,21 @@ def test_figures_are_written_with_what_is_needed_to_repeat_them(
         ablation.main()
 
 
+def test_kernels_that_a_compilers_fix_it_made_right_enter_the_curve(tmp_path: Path) -> None:
+    def needs_a_header(request: Any) -> Any:
+        return {"source": f"// needs cmath\n{faster_each_round(request)['source']}"}
+
+    ablation = import_module("ablation")
+    asked = options(tmp_path, search={"rounds": 1})
+    asyncio.run(run_search(asked, engine=MemoryEngine(), models=[ScriptedModel(kernel=needs_a_header)]))
+    with Archive.open_read_only(tmp_path / "run") as archive:
+        best = archive.run().best_id
+        curve = ablation.best_by_tokens(archive)
+    assert best is not None and best.endswith("f1")
+    assert curve[0][1] == 1.2  # the seed's
+    assert curve[-1][1] > 1.2
+
+
 def test_the_best_so_far_counts_calls_in_the_order_of_their_ids(tmp_path: Path) -> None:
     from ridgeline.checkpoints.journal import Journal
 
