@@ -15,6 +15,7 @@ from typing import Any
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.database import to_text
 from ridgeline.checkpoints.migrations import NOW
+from ridgeline.tools.records.keys import REPAIRS_GLOB
 
 _BEGIN = """INSERT INTO model_calls (call_id, state, model, prompt_sha256, request)
 VALUES (:call_id, :state, :model, :prompt_sha256, :request)
@@ -45,7 +46,7 @@ FROM model_calls WHERE (:state IS NULL OR state = :state) AND (:call_id IS NULL 
   AND (:task IS NULL OR json_extract(request, '$.asked_in') = :task) ORDER BY rowid"""
 _TOTALS = f"""SELECT COUNT(*) AS calls, COALESCE(SUM(input_tokens), 0) AS input_tokens,
   COALESCE(SUM(output_tokens), 0) AS output_tokens, COALESCE(SUM(usd), 0.0) AS usd,
-  COALESCE(SUM(input_tokens) FILTER (WHERE call_id GLOB '*a[1-9]*:write*'), 0) AS repair_input_tokens,
+  COALESCE(SUM(input_tokens) FILTER (WHERE call_id GLOB '{REPAIRS_GLOB}'), 0) AS repair_input_tokens,
   COUNT(*) FILTER (WHERE state = 'in_flight') AS in_flight, COUNT(*) FILTER (WHERE state = 'waiting') AS waiting,
   COUNT(*) FILTER (WHERE state = 'waiting' AND model LIKE '%?batch') AS batched,
   COUNT(*) FILTER (WHERE state = 'failed') AS failed, COALESCE(SUM(sent - 1), 0) AS repeated,

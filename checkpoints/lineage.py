@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from typing import Any
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.journal import Journal
+from ridgeline.tools.records.keys import CallId
 from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import SEARCHED, Origin, Purpose
-
-_CALL_ROUND = re.compile(r"r(\d+)[:i]")
 
 
 def finding(archive: Archive, candidate_id: str) -> Evaluation | None:
@@ -117,8 +115,8 @@ def _round_entry(
 def _spent_by_round(archive: Archive) -> dict[int, dict[str, Any]]:
     spent: dict[int, dict[str, Any]] = defaultdict(dict)
     for call in Journal(archive).calls():
-        if found := _CALL_ROUND.match(call["call_id"]):
-            entry = spent[int(found[1])]
+        if call_id := CallId.read(call["call_id"]):
+            entry = spent[call_id.round]
             entry["tokens"] = entry.get("tokens", 0) + call["input_tokens"] + call["output_tokens"]
             entry["usd"] = entry.get("usd", 0.0) + call["usd"]
             entry["unpriced_calls"] = entry.get("unpriced_calls", 0) + call["unpriced"]

@@ -6,7 +6,6 @@ wording is no part of that, so it may change from one version to the next.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,14 +16,13 @@ from ridgeline.checkpoints.steering import Steer, Steering, SteerKind
 from ridgeline.checkpoints.storage_errors import record_errors
 from ridgeline.tools.errors import RunError
 from ridgeline.tools.records.codec import Record
-from ridgeline.tools.records.keys import compared_ids, compared_purpose
+from ridgeline.tools.records.keys import CallId, compared_ids, compared_purpose
 from ridgeline.tools.records.problem import Description, Device, DeviceFact
 from ridgeline.tools.records.recorded import FAILURE, RecordedMeasurement, source_hash
 from ridgeline.tools.records.results import Baselines, Evaluation
 from ridgeline.tools.records.search import BuildingBlock, Candidate, Idea
 from ridgeline.tools.records.vocabulary import SEARCHED, Origin
 
-_WRITE = re.compile(r"(?P<idea>r\d+i\d+)v(?P<variation>\d+)(?P<attempt>a\d+:write.*)")
 _GIVEN = (Origin.SEED, Origin.BANK)
 
 
@@ -128,9 +126,9 @@ def _calls(archive: Archive, ideas: Mapping[str, Idea]) -> Iterable[RecordedCall
             continue
         reply = journal.stored(call["call_id"])
         request = call["request"]
-        named = _WRITE.fullmatch(call["call_id"])
-        if named and "idea" not in request and named["idea"] in ideas:
-            request = {**request, "idea": ideas[named["idea"]].to_json(), "variation": int(named["variation"])}
+        asked = CallId.read(call["call_id"])
+        if asked and not asked.asks_for_ideas and "idea" not in request and asked.idea_id in ideas:
+            request = {**request, "idea": ideas[asked.idea_id].to_json(), "variation": asked.variation}
         yield RecordedCall(
             call_id=call["call_id"],
             model=call["model"],
@@ -182,10 +180,10 @@ def _id_of(elite: Mapping[str, Any] | None) -> str:
 
 def place_of(call_id: str, question: Mapping[str, Any] | None) -> tuple[str, int, str] | None:
     """Return by what the call for a kernel is found where its idea has another number: idea, variation and attempt."""
-    named = _WRITE.fullmatch(call_id)
-    if named is None or not question or "idea" not in question:
+    asked = CallId.read(call_id)
+    if asked is None or asked.asks_for_ideas or not question or "idea" not in question:
         return None
-    return (str(question["idea"]), int(named["variation"]), named["attempt"])
+    return (str(question["idea"]), asked.variation, f"{asked.attempt}{asked.further}")
 
 
 # ----------------------------------------------------------------------------------------------------- what was measured

@@ -28,6 +28,7 @@ from ridgeline.graph.models.replies import UnmatchedEdits, UnreadableReply, read
 from ridgeline.graph.models.requests import IdeaDraft, IdeationRequest, KernelDraft, KernelRequest, Reply, Usage
 from ridgeline.graph.models.retry import unreadable
 from ridgeline.tools.errors import OutOfBudget, RidgelineError, RunError
+from ridgeline.tools.records.keys import again_id, part_id
 from ridgeline.tools.records.vocabulary import ReasonCode
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ class JournalledModels:
             logger.warning("%s: no usable reply of %s: %s", call_id, model_name, error)
             again = dataclasses.replace(request, unreadable=_advice(error))
         try:
-            return await self._read(_second(call_id), model_name, again, read)
+            return await self._read(again_id(call_id), model_name, again, read)
         except UnreadableReply as error:
             logger.warning("%s: unreadable again: %s", call_id, error)
             return []
@@ -125,7 +126,7 @@ class JournalledModels:
         except (UnreadableReply, NoText) as error:
             logger.warning("%s: no usable reply of %s: %s", call_id, model_name, error)
             again = _asked_again(request, error)
-        return await self._read(_second(call_id), model_name, again, read)
+        return await self._read(again_id(call_id), model_name, again, read)
 
     async def _read(
         self, call_id: str, model_name: str, request: IdeationRequest | KernelRequest, read: Callable[[str], T]
@@ -149,7 +150,7 @@ class JournalledModels:
                     break
             try:
                 rest = await self._reply(
-                    f"{call_id}:part{part}", model_name, dataclasses.replace(request, partial=reply.text)
+                    part_id(call_id, part), model_name, dataclasses.replace(request, partial=reply.text)
                 )
             except ModelUnavailable as error:  # a provider that takes no conversation, or goes on with nothing
                 logger.warning("%s: %s did not go on: %s", call_id, model_name, error)
@@ -290,11 +291,6 @@ class JournalledModels:
             # A model is a user's or a provider's code and may raise anything: one failed call must not end the search.
             logger.exception("%s raised", model.name)
             raise unreadable(model.name, error) from error
-
-
-def _second(call_id: str) -> str:
-    """Return the id of the call that repeats one whose reply could not be used."""
-    return f"{call_id}:again"
 
 
 def _advice(error: UnreadableReply | NoText) -> str:

@@ -12,6 +12,7 @@ from ridgeline.graph.models.failures import ModelUnavailable, NoText
 from ridgeline.graph.models.mailbox.model import LaterModel
 from ridgeline.graph.models.requests import IdeationRequest, KernelModel, KernelRequest, Reply, Usage
 from ridgeline.tools.errors import ModelError, NotRecorded
+from ridgeline.tools.records.keys import again_id
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +43,7 @@ class Answers:
 
     def is_asked_again(self, call_id: str) -> bool:
         """Say whether the recorded search asked this call once more, after a reply without a text."""
-        return f"{call_id}:again" in self._calls
+        return again_id(call_id) in self._calls
 
 
 class ReplayedModel:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ridgeline.graph.models.requests import Elite, TriedIdea
+from ridgeline.tools.records.keys import is_of_idea
 
 CONTEXT_LINES = 1
 """Unchanged lines around each change of a diff."""
@@ -47,7 +48,7 @@ def shown_kernels(elites: Sequence[Elite], tried: Sequence[TriedIdea] = ()) -> l
 
 def is_of(elite: Elite, idea: TriedIdea) -> bool:
     """Say whether a kernel implements an idea: "r2i3v0a1t7" is of "r2i3"."""
-    return elite.candidate_id.startswith(f"{idea.id}v")
+    return is_of_idea(elite.candidate_id, idea.id)
 
 
 @lru_cache(maxsize=64)

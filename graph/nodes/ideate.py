@@ -28,6 +28,7 @@ from ridgeline.graph.search.rounds import Stop, outcome_state, tell_stop
 from ridgeline.graph.search.steering import take_up_seeds, told_ideas
 from ridgeline.graph.search.user_ideas import user_drafts
 from ridgeline.tools.errors import ModelError, OutOfBudget
+from ridgeline.tools.records.keys import CallId, idea_id
 from ridgeline.tools.records.search import Idea
 from ridgeline.tools.records.vocabulary import SearchOutcome
 
@@ -268,12 +269,12 @@ def _expect_others(context: SearchContext, name: str, error: Failure) -> None:
 async def _ask_one(
     context: SearchContext, request: IdeationRequest, name: str, attempt: str
 ) -> list[IdeaDraft] | Failure:
-    part = f"{context.models.place(name)}{attempt}"
+    call = CallId(round=request.round, place=context.models.place(name), further=attempt)
     tried = request.tried if name == OFFLINE else digest(request.tried, request.round)
-    rng_seed = context.derived_seed(request.round, "ideate", part)
+    rng_seed = context.derived_seed(request.round, "ideate", f"{call.place}{attempt}")
     request = dataclasses.replace(request, rng_seed=rng_seed, tried=tried)
     try:
-        return await context.journalled_models.propose(f"r{request.round}:ideate:{part}", name, request)
+        return await context.journalled_models.propose(str(call), name, request)
     except (ModelError, ModelUnavailable, OutOfBudget) as error:
         return error
 
@@ -281,7 +282,7 @@ async def _ask_one(
 def _idea(round_: int, number: int, model: str, draft: IdeaDraft, known: set[str]) -> Idea:
     second = draft.second_parent_id
     return Idea(
-        id=f"r{round_}i{number}",
+        id=idea_id(round_, number),
         round=round_,
         title=draft.title,
         mechanism=draft.mechanism,

@@ -17,7 +17,7 @@ from ridgeline.graph.search.events import emit
 from ridgeline.graph.search.judging import failure_text, run_step, store
 from ridgeline.graph.search.mending import Try, best_of, mended_words, read_tries
 from ridgeline.tools.errors import ModelError, NotBegun, OutOfBudget
-from ridgeline.tools.records.keys import attempt_id, branch_id
+from ridgeline.tools.records.keys import attempt_id, branch_id, write_id
 from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.search import Candidate, Idea
 from ridgeline.tools.records.vocabulary import Origin, Purpose, ReasonCode, Status
@@ -57,7 +57,7 @@ async def _write(state: BranchState, context: SearchContext) -> BranchState:
     idea = await asyncio.to_thread(context.archive.idea, state["idea_id"])
     request = await _request(context, state, idea, candidate_id)
     try:
-        draft = await context.journalled_models.write(f"{candidate_id}:write", state["model"], request)
+        draft = await context.journalled_models.write(write_id(candidate_id), state["model"], request)
     except OutOfBudget as error:
         emit({"event": "warning", "message": f"{candidate_id}: not written: {error}"})
         return {"stage": "done"}

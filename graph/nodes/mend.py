@@ -18,7 +18,7 @@ from ridgeline.graph.search.mending import (
     with_fix_its,
 )
 from ridgeline.tools.errors import NotBegun
-from ridgeline.tools.records.keys import attempt_id, branch_id
+from ridgeline.tools.records.keys import attempt_id, branch_id, write_id
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
@@ -39,7 +39,7 @@ async def mend(state: BranchState, context: SearchContext) -> BranchState:
         return move(state, last.candidate.id, "compile")
     has_repairs = attempt < context.settings.repairs
     repair: BranchState = {"stage": "write", "attempt": attempt + 1} if has_repairs else {"stage": "done"}
-    asked = f"{attempt_id(state['idea_id'], state['variation'], attempt + 1)}:write"
+    asked = write_id(attempt_id(state["idea_id"], state["variation"], attempt + 1))
     if await asyncio.to_thread(context.journal.call, asked) or exhausted(context.budget, await spent(context)):
         return repair
     try:

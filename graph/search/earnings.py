@@ -5,22 +5,18 @@ Both are functions of the archive's finished rounds alone, so that a resumed rou
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.journal import Journal
 from ridgeline.graph.models.pool import Outcome, reward
-from ridgeline.tools.records.keys import branch_id
+from ridgeline.tools.records.keys import CallId, branch_id
 from ridgeline.tools.records.vocabulary import Origin, Purpose
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
     from ridgeline.tools.records.search import Candidate
-
-_BRANCH = re.compile(r"(r\d+i\d+v\d+)a\d+:write")
-_ASK = re.compile(r"r(\d+):ideate:")
 
 Judged = list[tuple["Candidate", float | None]]
 """Candidates with their speedup, None where they failed; those that the engine failed on earned nothing and cost nothing."""
@@ -54,7 +50,7 @@ def writer_outcomes(archive: Archive, before_round: int) -> list[Outcome]:
     judged = _judged(archive, before_round)
     earned = _best_rewards(judged, _branch_of)
     writers = {_branch_of(candidate): candidate.model for candidate, _ in judged if candidate.idea_id}
-    paid = _paid(archive, lambda call: found[1] if (found := _BRANCH.match(call["call_id"])) else None)
+    paid = _paid(archive, _branch_written)
     return [Outcome(model=writers[branch], reward=earned[branch], usd=paid.get(branch, 0.0)) for branch in earned]
 
 
@@ -85,8 +81,14 @@ def _best_rewards(judged: Judged, unit_of: Callable[[Candidate], str]) -> dict[s
 
 def _asked_by(call: Mapping[str, Any]) -> tuple[int, str] | None:
     """Return the round and the model of a call for ideas."""
-    found = _ASK.match(call["call_id"])
-    return (int(found[1]), str(call["model"])) if found else None
+    call_id = CallId.read(call["call_id"])
+    return (call_id.round, str(call["model"])) if call_id and call_id.asks_for_ideas else None
+
+
+def _branch_written(call: Mapping[str, Any]) -> str | None:
+    """Return the branch of a call for a kernel."""
+    call_id = CallId.read(call["call_id"])
+    return call_id.branch_id if call_id and not call_id.asks_for_ideas else None
 
 
 def _paid(archive: Archive, unit_of: Callable[[Mapping[str, Any]], Any]) -> dict[Any, float | None]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+from dataclasses import dataclass
+from typing import Self
 
 from ridgeline.tools.records.problem import DescribedTarget
 from ridgeline.tools.records.vocabulary import (
@@ -15,6 +18,89 @@ JUDGE_VERSION = 7
 
 _COMPARED_PREFIX = 16
 """Characters of each evaluation's key in a comparison's key: 64 bits tell the builds of one search apart."""
+
+
+REPAIRS_GLOB = "*a[1-9]*:write*"
+"""SQLite's pattern of the calls that ask for a repair."""
+
+_CALL = re.compile(
+    r"r(?P<round>\d+)(?:i(?P<idea>\d+)v(?P<variation>\d+)a(?P<attempt>\d+):write|:ideate:(?P<place>\d+))(?P<further>(?::.*)?)"
+)
+_MADE_OF = re.compile(r"(r\d+i\d+v\d+a\d+)(?:f\d+)?(?:t\d+)?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallId:
+    """A model call's id in its parts: "r2:ideate:0:more" asks for ideas, "r2i3v0a1:write:again" for a kernel."""
+
+    round: int
+    place: int | None = None  # of the model that is asked for ideas; None: the call asks for a kernel
+    idea: int = 0  # of the round; this and the next two of a call for a kernel alone
+    variation: int = 0
+    attempt: int = 0  # 0; a repair counts from 1
+    further: str = ""  # ":more", ":instead", ":again", ":part2", or several of them: see `again_id`, `part_id`
+
+    @classmethod
+    def read(cls, text: str) -> Self | None:
+        """Return the parts of an id; None for a text that is no id of a search's call."""
+        found = _CALL.fullmatch(text)
+        if found is None:
+            return None
+        numbers = {name: int(value) for name, value in found.groupdict().items() if value and name != "further"}
+        return cls(**numbers, further=found["further"])
+
+    def __str__(self) -> str:
+        """Return the id."""
+        asked = f"{self.candidate_id}:write" if self.place is None else f"r{self.round}:ideate:{self.place}"
+        return f"{asked}{self.further}"
+
+    @property
+    def asks_for_ideas(self) -> bool:
+        """Say whether the call asks for ideas; else for a kernel."""
+        return self.place is not None
+
+    @property
+    def idea_id(self) -> str:
+        """Return the id of the kernel's idea."""
+        return idea_id(self.round, self.idea)
+
+    @property
+    def branch_id(self) -> str:
+        """Return the id of the kernel's branch."""
+        return branch_id(self.idea_id, self.variation)
+
+    @property
+    def candidate_id(self) -> str:
+        """Return the id of the kernel."""
+        return attempt_id(self.idea_id, self.variation, self.attempt)
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """Return by what calls are sorted: a round's ideas before its kernels, then as numbered."""
+        last = len(self.further)
+        if self.place is not None:
+            return (self.round, 0, self.place, 0, 0, last)
+        return (self.round, 1, self.idea, self.variation, self.attempt, last)
+
+
+def again_id(call_id: str) -> str:
+    """Return the id of the call that repeats one whose reply could not be used."""
+    return f"{call_id}:again"
+
+
+def part_id(call_id: str, part: int) -> str:
+    """Return the id of the call for a further part of a reply that was cut off, counted from 2."""
+    return f"{call_id}:part{part}"
+
+
+def write_id(candidate_id: str) -> str:
+    """Return the id of the call for a kernel."""
+    return f"{candidate_id}:write"
+
+
+def idea_id(round_: int, number: int) -> str:
+    """Return the id of an idea: "r2i3"."""
+    return f"r{round_}i{number}"
 
 
 def branch_id(idea_id: str, variation: int) -> str:
@@ -30,6 +116,17 @@ def attempt_id(idea_id: str, variation: int, attempt: int) -> str:
 def mended_id(attempt: str, number: int) -> str:
     """Return the candidate id of what was made of an attempt without a call, counted from 1: "r2i3v0a1f1"."""
     return f"{attempt}f{number}"
+
+
+def is_of_idea(candidate_id: str, idea_id: str) -> bool:
+    """Say whether a candidate implements an idea: "r2i3v0a1t7" is of "r2i3", "r2i31v0a0" is not."""
+    return candidate_id.startswith(f"{idea_id}v")
+
+
+def attempt_of(candidate_id: str) -> str | None:
+    """Return the attempt that a candidate was made of, tuned or mended; None for one that no model's idea led to."""
+    found = _MADE_OF.fullmatch(candidate_id)
+    return found[1] if found else None
 
 
 def problem_key(problem: DescribedTarget) -> str:

@@ -9,14 +9,21 @@ from tests.graph.memory_engine import DESCRIPTION, target
 
 from ridgeline.tools.records import keys
 from ridgeline.tools.records.keys import (
+    CallId,
+    again_id,
     attempt_id,
+    attempt_of,
     branch_id,
     compared_ids,
     compared_purpose,
     comparison_key,
     evaluation_key,
+    idea_id,
+    is_of_idea,
+    part_id,
     problem_key,
     step_key,
+    write_id,
 )
 from ridgeline.tools.records.vocabulary import Purpose
 
@@ -74,6 +81,55 @@ def test_comparison_key_names_both_candidates_and_both_builds() -> None:
     of_a_search = comparison_key("r1i0v0a0", "seed-naive", *under, purpose=Purpose.SEARCH)
     assert compared_ids(of_a_search) == ("r1i0v0a0", "seed-naive")
     assert compared_purpose(of_a_search) is Purpose.SEARCH
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("r2:ideate:0", CallId(round=2, place=0)),
+        ("r12:ideate:1:more:instead", CallId(round=12, place=1, further=":more:instead")),
+        ("r2i13v0a1:write", CallId(round=2, idea=13, variation=0, attempt=1)),
+        ("r2i3v1a0:write:again:part2", CallId(round=2, idea=3, variation=1, further=":again:part2")),
+    ],
+)
+def test_a_calls_id_and_its_parts_are_one(text: str, parts: CallId) -> None:
+    assert CallId.read(text) == parts
+    assert str(parts) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["", "seed-naive", "r2i3v0a1", "r2:ideate", "r2i3:write", "xr2:ideate:0", "r2:ideate:0x"]
+)
+def test_what_is_no_calls_id_has_no_parts(text: str) -> None:
+    assert CallId.read(text) is None
+
+
+def test_a_kernels_call_names_idea_branch_and_candidate() -> None:
+    call = CallId.read("r2i3v1a2:write")
+    assert call is not None
+    assert (call.idea_id, call.branch_id, call.candidate_id) == ("r2i3", "r2i3v1", "r2i3v1a2")
+    assert (write_id(call.candidate_id), again_id("x"), part_id("x", 2)) == (str(call), "x:again", "x:part2")
+    assert idea_id(2, 3) == "r2i3"
+
+
+def test_calls_are_ordered_as_a_search_asks_them() -> None:
+    ordered = ["r1:ideate:0", "r1:ideate:1", "r1i0v0a0:write", "r1i0v0a0:write:again", "r1i0v0a1:write"]
+    ordered += ["r1i2v0a0:write", "r1i10v0a0:write", "r2:ideate:0", "r10:ideate:0"]
+    read = [call for text in reversed(ordered) if (call := CallId.read(text))]
+    assert [str(call) for call in sorted(read, key=lambda call: call.order)] == ordered
+
+
+@pytest.mark.parametrize(
+    ("candidate_id", "attempt"),
+    [
+        *[(name, "r2i3v0a1") for name in ("r2i3v0a1", "r2i3v0a1f1", "r2i3v0a1f1t7", "r2i3v0a1t7")],
+        *[(name, None) for name in ("seed-r1i0v0a0", "seed-float4", "bank-1f")],
+    ],
+)
+def test_a_candidates_attempt_is_in_its_id(candidate_id: str, attempt: str | None) -> None:
+    assert attempt_of(candidate_id) == attempt
+    assert is_of_idea(candidate_id, "r2i3") is (attempt is not None)
+    assert not is_of_idea(candidate_id, "r2i")
 
 
 def test_ids_name_idea_variation_and_attempt() -> None:
