@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ridgeline.graph.models.estimate import Shape, estimate, estimate_lines
 from ridgeline.graph.models.mailbox.model import is_mailbox
+from ridgeline.graph.search.ablation import Ablation
 from ridgeline.graph.search.plan import make_plan
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def search_estimate(search: ResolvedSearch) -> list[str]:
         implementations=plan.implementations,
         repairs=search.settings.repairs,
         elites=plan.elites,
-        remembers_ideas=plan.remembers_ideas,
+        remembers_ideas=Ablation.of(search.settings).has("memory"),
         reference_chars=len(search.target.reference_source),
     )
     if not tariffs:

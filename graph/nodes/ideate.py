@@ -129,7 +129,7 @@ async def _ideas(context: SearchContext, state: SearchState, plan: Plan, round_:
     if stored:
         return stored
     tried = await asyncio.to_thread(tried_ideas, context.archive)
-    pair = await _pair_to_recombine(context, plan, tried)
+    pair = await _pair_to_recombine(context, tried)
     elites = await read_elites(context, dict.fromkeys([*state.get("elites", []), *(pair or ())]))
     begun = await asyncio.to_thread(context.archive.ideas)
     told = await told_ideas(context, round_)
@@ -140,7 +140,7 @@ async def _ideas(context: SearchContext, state: SearchState, plan: Plan, round_:
         round=round_,
         count=plan.ideas - len(drafts),
         rng_seed=context.derived_seed(round_, "ideate"),
-        tried=tried if plan.remembers_ideas else (),
+        tried=tried,
         elites=elites,
         user_ideas=told,
         implementations=plan.implementations,
@@ -149,14 +149,14 @@ async def _ideas(context: SearchContext, state: SearchState, plan: Plan, round_:
     )
     if request.count > 0:
         asked = context.ablation.of_ideas(request)
-        drafts += await _new_drafts(context, asked, drafts, tried if plan.refuses_repeats else None)
-    known = {elite.candidate_id for elite in elites} if plan.recombines else set()
+        drafts += await _new_drafts(context, asked, drafts, tried if context.ablation.has("novelty") else None)
+    known = {elite.candidate_id for elite in elites} if context.ablation.has("recombination") else set()
     return [_idea(round_, n, model, draft, known) for n, (model, draft) in enumerate(drafts)]
 
 
-async def _pair_to_recombine(context: SearchContext, plan: Plan, tried: Sequence[TriedIdea]) -> tuple[str, str] | None:
+async def _pair_to_recombine(context: SearchContext, tried: Sequence[TriedIdea]) -> tuple[str, str] | None:
     """Return the kernels that one of the round's ideas is to join; the offline model ranks such pairs itself."""
-    if not plan.recombines or context.is_keyless:
+    if not context.ablation.has("recombination") or context.is_keyless:
         return None
     return await asyncio.to_thread(pair_to_recombine, context.archive, tried)
 

@@ -1,4 +1,4 @@
-"""The parts that a search leaves out (`search.without`), to measure what each is worth."""
+"""The parts that a search has: all but those that it leaves out (`search.without`), and that its strategy is without."""
 
 from __future__ import annotations
 
@@ -7,9 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ridgeline.graph.models.requests import Elite, IdeationRequest, KernelRequest
+from ridgeline.problems.spec import SearchPart
 
 if TYPE_CHECKING:
-    from ridgeline.problems.spec import SearchPart, SearchSettings
+    from ridgeline.problems.spec import SearchSettings
+
+
+REVISION_IS_WITHOUT: tuple[SearchPart, ...] = ("memory", "novelty", "recombination")
+"""One lineage has nothing to recombine, and each idea answers the kernel before it, whatever was tried earlier."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,8 +25,9 @@ class Ablation:
 
     @classmethod
     def of(cls, settings: SearchSettings) -> Ablation:
-        """Return what these settings leave out."""
-        return cls(without=frozenset(settings.without))
+        """Return what these settings leave out, their strategy included."""
+        own = REVISION_IS_WITHOUT if settings.strategy == "revision" else ()
+        return cls(without=frozenset((*settings.without, *own)))
 
     def has(self, part: SearchPart) -> bool:
         """Say whether the search has this part."""

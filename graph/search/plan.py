@@ -6,6 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ridgeline.graph.search.ablation import Ablation
 from ridgeline.problems.spec import MOST
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The shape of one search.
+    """The shape of one search; which parts it has is `Ablation`'s.
 
     `revision` turns every branch of `branch` into a round of one idea and one implementation, so both write as many
     candidates and measure as many tuned points; with a limit of tokens, both use as many tokens.
@@ -25,9 +26,6 @@ class Plan:
     implementations: int
     elites: int
     stall_rounds: int | None
-    remembers_ideas: bool  # models are told what was tried
-    refuses_repeats: bool  # an idea that was tried is not tried again
-    recombines: bool  # one idea of a round joins two lineages that improved
     trials_per_round: float
 
     @property
@@ -47,7 +45,7 @@ def make_plan(settings: SearchSettings, max_rounds: int | None = None, *, is_tok
     nothing, since a call of either costs another number of tokens.
     """
     rounds = max_rounds or settings.rounds
-    trials = 0 if "tuning" in settings.without else settings.tune_trials
+    trials = settings.tune_trials if Ablation.of(settings).has("tuning") else 0
     if settings.strategy == "branch":
         return Plan(
             rounds=rounds,
@@ -55,9 +53,6 @@ def make_plan(settings: SearchSettings, max_rounds: int | None = None, *, is_tok
             implementations=settings.implementations,
             elites=settings.elites,
             stall_rounds=settings.stall_rounds,
-            remembers_ideas=True,
-            refuses_repeats="novelty" not in settings.without,
-            recombines="recombination" not in settings.without,
             trials_per_round=trials,
         )
     width = settings.ideas * settings.implementations
@@ -67,9 +62,6 @@ def make_plan(settings: SearchSettings, max_rounds: int | None = None, *, is_tok
         implementations=1,
         elites=1,
         stall_rounds=settings.stall_rounds * width if settings.stall_rounds else None,
-        remembers_ideas=False,
-        refuses_repeats=False,
-        recombines=False,
         trials_per_round=trials / width,
     )
 

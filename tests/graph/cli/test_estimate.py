@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,21 @@ def test_estimate_alone_sends_nothing_and_makes_no_run_folder(
     assert "estimate of all rounds: 18 to 52 model calls" in capsys.readouterr().out
     assert not server.requests
     assert sorted(path.name for path in tmp_path.iterdir()) == ["problem"]
+
+
+def test_a_search_that_tells_of_no_tried_idea_costs_less(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    write_problem(tmp_path / "problem")
+    tokens = []
+    for without in ([], ["--without", "memory"]):
+        assert main(["run", "problem", "--model", "openai:o3", "--estimate", *without]) == 0
+        tokens.append(re.findall(r"([\d,.]+)", capsys.readouterr().out.partition("tokens")[0]))
+    whole, forgetful = tokens
+    assert whole[:2] == forgetful[:2]  # as many calls
+    assert whole != forgetful
 
 
 def test_a_mailbox_s_requests_are_counted_without_a_price(

@@ -118,6 +118,12 @@ async def test_search_without_blocks_shows_no_kernel_of_another_operator(search:
     assert (told.blocks, told.tried[0].before, told.tried[0].after) == ((block,), "", "")
 
 
+def test_the_parts_that_a_strategy_is_without_are_left_out_as_named_ones_are() -> None:
+    settings = SearchSettings(strategy="revision", without=["tuning"])
+    assert Ablation.of(settings).without == {"memory", "novelty", "recombination", "tuning"}
+    assert Ablation.of(settings.model_copy(update={"strategy": "branch"})).without == {"tuning"}
+
+
 def test_unknown_part_is_one_line_that_names_the_near_one(tmp_path: Any) -> None:
     with pytest.raises(ProblemError, match=r"search\.without\.0: must be one of memory, .*; did you mean memory\?"):
         write_problem(tmp_path, search={"without": ["memry"]})
