@@ -5,45 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ridgeline.checkpoints.recording import RecordedCall, Recording, place_of, question_of
+from ridgeline.checkpoints.recording import question_of
 from ridgeline.graph.models.batch.model import BatchModel
 from ridgeline.graph.models.call_in_hand import IN_HAND
 from ridgeline.graph.models.failures import ModelUnavailable, NoText
 from ridgeline.graph.models.mailbox.model import LaterModel
 from ridgeline.graph.models.requests import IdeationRequest, KernelModel, KernelRequest, Reply, Usage
 from ridgeline.tools.errors import ModelError, NotRecorded
-from ridgeline.tools.records.keys import again_id
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ridgeline.graph.models.recorded import Answers
+
 REPLAY = "replay"
-
-
-class Answers:
-    """The recorded answers of one search, found by call."""
-
-    def __init__(self, recording: Recording, *, where: str) -> None:
-        """`where` names the recording in messages."""
-        self.where = where
-        self._calls = {call.call_id: call for call in recording.calls}
-        placed = ((place_of(call.call_id, call.question), call) for call in recording.calls)
-        self._by_place = {place: call for place, call in placed if place is not None}
-
-    def find(self, call_id: str, question: Mapping[str, Any] | None) -> RecordedCall | None:
-        """Return the recorded call that this one repeats, or None.
-
-        One for a kernel is the one for the same idea, variation and attempt, whatever the idea's number is now.
-        """
-        found = self._calls.get(call_id)
-        place = place_of(call_id, question)
-        if place is not None and (found is None or place_of(call_id, found.question) != place):
-            found = self._by_place.get(place)
-        return found
-
-    def is_asked_again(self, call_id: str) -> bool:
-        """Say whether the recorded search asked this call once more, after a reply without a text."""
-        return again_id(call_id) in self._calls
 
 
 class ReplayedModel:

@@ -14,8 +14,9 @@ from ridgeline.checkpoints.recording import RecordedRun, Recording, question_of
 from ridgeline.checkpoints.recording_file import read_recording
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.steering import Steering
+from ridgeline.graph.models.recorded import Answers
 from ridgeline.graph.models.registry import make_models
-from ridgeline.graph.models.replayed import Answers, make_replayed
+from ridgeline.graph.models.replayed import make_replayed
 from ridgeline.graph.session.machine import target_of
 from ridgeline.problems.mistakes import explain_mistake
 from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings

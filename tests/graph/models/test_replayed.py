@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
 
 from ridgeline.checkpoints.recording import idea_key, place_of, question_of
+from ridgeline.graph.models.recorded import Answers
 from ridgeline.graph.models.registry import make_model
-from ridgeline.graph.models.replayed import Answers
 from ridgeline.tools.errors import ModelError
 
 
@@ -44,6 +45,23 @@ def test_a_kernel_is_found_by_its_idea_whatever_number_that_has() -> None:
     assert answers.find("r1i0v1a0:write", asked("first")) is None
     assert answers.find("r1i0v0a1:write", asked("first")) is None
     assert answers.find("r9:ideate:0", None) is None
+
+
+def test_a_kernel_whose_idea_was_not_recorded_is_found_by_its_call() -> None:
+    older = dataclasses.replace(call("r1i0v0a0:write", "first"), question=None)
+    answers = Answers(Recorded(older, call("r1i1v0a0:write", "second")), where="run")  # type: ignore[arg-type]
+    assert answers.find("r1i0v0a0:write", asked("first")) == older
+    assert answers.find("r1i0v0a1:write", asked("first")) is None
+    found = answers.find("r1i0v0a0:write", asked("second"))
+    assert found is not None
+    assert found.call_id == "r1i1v0a0:write"
+
+
+def test_of_an_idea_that_was_tried_twice_the_round_s_own_kernel_is_found() -> None:
+    calls = [call(f"r{round_}i0v0a0:write", "same") for round_ in (1, 2, 3)]
+    answers = Answers(Recorded(*calls), where="run")  # type: ignore[arg-type]
+    for round_, expected in ((1, calls[0]), (2, calls[1]), (3, calls[2]), (4, calls[0])):
+        assert answers.find(f"r{round_}i7v0a0:write", asked("same")) == expected
 
 
 def test_a_call_for_ideas_has_no_idea_to_be_found_by() -> None:
