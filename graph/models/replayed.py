@@ -16,6 +16,8 @@ from ridgeline.tools.errors import ModelError, NotRecorded
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ridgeline.graph.models.pool import AnyModel
+
 REPLAY = "replay"
 
 
@@ -95,9 +97,7 @@ class ReplayedModel:
         )
 
 
-def make_replayed(
-    names: Sequence[str], answers: Answers, otherwise: KernelModel | LaterModel | BatchModel | None
-) -> list[ReplayedModel]:
+def make_replayed(names: Sequence[str], answers: Answers, otherwise: AnyModel | None) -> list[ReplayedModel]:
     """Return a model for each recorded name.
 
     Raises:

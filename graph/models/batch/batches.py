@@ -19,13 +19,12 @@ from typing import TYPE_CHECKING
 
 from ridgeline.checkpoints.batched_calls import BatchedCalls, PlacedBatch
 from ridgeline.checkpoints.kept_texts import KeptTexts
-from ridgeline.graph.models.allowance import Unsent
+from ridgeline.graph.models.allowance import Unsent, purpose_of
 from ridgeline.graph.models.batch.faults import batch_fault, is_certain
 from ridgeline.graph.models.batch.model import MOST_CALLS, BatchModel
 from ridgeline.graph.models.batch.service import Line, Result, Seen, Stage
 from ridgeline.graph.models.failures import ModelUnavailable
 from ridgeline.graph.models.mailbox.request import WaitingRequest, seconds_since, stored_request
-from ridgeline.graph.models.requests import IdeationRequest
 from ridgeline.graph.models.retry import RATE_LIMITED, RETRYABLE_STATUS, first_line, retry_after_s, status_of
 from ridgeline.tools.errors import ModelError, RidgelineError, RunError
 from ridgeline.tools.wording import counted
@@ -33,7 +32,7 @@ from ridgeline.tools.wording import counted
 if TYPE_CHECKING:
     from ridgeline.checkpoints.journal import Journal
     from ridgeline.graph.models.allowance import Allowance
-    from ridgeline.graph.models.requests import KernelRequest
+    from ridgeline.graph.models.requests import IdeationRequest, KernelRequest
 
 logger = logging.getLogger(__name__)
 
@@ -283,8 +282,7 @@ async def _line(asked: _Asked) -> Line:
 
 
 def _unsent(asked: _Asked) -> Unsent:
-    purpose = "ideate" if isinstance(asked.request, IdeationRequest) else "write"
-    return Unsent(id=asked.call_id, purpose=purpose, prompt=asked.prompt)  # type: ignore[arg-type]
+    return Unsent(id=asked.call_id, purpose=purpose_of(asked.request), prompt=asked.prompt)
 
 
 def _unanswered(seen: Seen) -> Result:
