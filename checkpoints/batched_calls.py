@@ -18,6 +18,8 @@ _PLACE = """UPDATE model_calls SET request = json_set(request, '$.batch', json(:
 WHERE call_id = :call_id AND state = 'waiting'"""
 _NAME = """UPDATE model_calls SET request = json_set(request, '$.batch.id', :batch_id)
 WHERE state = 'waiting' AND json_extract(request, '$.batch.tag') = :tag"""
+_TRIED = """UPDATE model_calls SET request = json_set(request, '$.batch.tried_at', :tried_at)
+WHERE state = 'waiting' AND json_extract(request, '$.batch.tag') = :tag"""
 _RELEASE = """UPDATE model_calls SET sent = sent + :again, request = json_set(json_remove(request, '$.batch'),
   '$.tries', COALESCE(json_extract(request, '$.tries'), 0) + 1) WHERE call_id = :call_id AND state = 'waiting'"""
 _WITHDRAW = "DELETE FROM model_calls WHERE call_id = :call_id AND state = 'waiting'"
@@ -33,14 +35,18 @@ FROM model_calls WHERE state = 'waiting' AND json_extract(request, '$.batch') IS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacedBatch:
-    """The calls of one batch that still wait for their answers."""
+    """The calls of one batch that still wait for their answers.
+
+    `tries` counts, for each of these calls, the batches before this one that were not made or ended without its answer.
+    """
 
     tag: str  # ours
     id: str | None  # its provider's; None: it may never have been made
     model: str
     placed_at: str  # UTC, ISO 8601
+    tried_at: str | None  # when the attempt to make it ended in an error; None: it is made, under way, or was cut off
     lines: Mapping[str, int]  # of each call
-    tries: Mapping[str, int]  # batches that ended without each call's answer, before this one
+    tries: Mapping[str, int]
 
 
 class BatchedCalls:
@@ -59,6 +65,10 @@ class BatchedCalls:
     def name(self, tag: str, batch_id: str) -> None:
         """Store the provider's id of a batch."""
         self._each(_NAME, [{"tag": tag, "batch_id": batch_id}])
+
+    def tried(self, tag: str, tried_at: str) -> None:
+        """Store when the attempt to make a batch ended without the provider's word on it."""
+        self._each(_TRIED, [{"tag": tag, "tried_at": tried_at}])
 
     def release(self, call_ids: Sequence[str], *, were_sent: bool) -> None:
         """Take calls out of their batch, to be asked in another one; `were_sent` counts them as sent once more."""
@@ -94,6 +104,7 @@ def _batch(rows: Sequence[Mapping[str, Any]]) -> PlacedBatch:
         id=first["batch"]["id"],
         model=first["model"],
         placed_at=first["batch"]["placed_at"],
+        tried_at=first["batch"].get("tried_at"),
         lines={row["call_id"]: row["batch"]["line"] for row in rows},
         tries={row["call_id"]: row["tries"] or 0 for row in rows},
     )

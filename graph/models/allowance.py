@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Literal
 
 from ridgeline.checkpoints.batched_calls import BatchedCalls
 from ridgeline.graph.models.prices import Tariff
-from ridgeline.graph.models.requests import Usage
+from ridgeline.graph.models.requests import IdeationRequest, Usage
 from ridgeline.problems.spec import Budget
 from ridgeline.tools.errors import OutOfBudget
 from ridgeline.tools.wording import counted
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.journal import Journal
+    from ridgeline.graph.models.requests import KernelRequest
 
 Purpose = Literal["ideate", "write"]
 """The part of a call's id that says what the call is for."""
@@ -60,6 +61,11 @@ class Admission:
     refused: dict[str, OutOfBudget] = field(default_factory=dict)
 
 
+def purpose_of(request: IdeationRequest | KernelRequest) -> Purpose:
+    """Return what a request's call is for."""
+    return "ideate" if isinstance(request, IdeationRequest) else "write"
+
+
 def prompt_tokens(prompt: str) -> int:
     """Return the tokens that a prompt has at most, by its length."""
     return math.ceil(len(prompt) / CHARACTERS_PER_TOKEN)
@@ -74,9 +80,8 @@ class Allowance:
         """Take `wall_used_s`, which says what the search has used of its time over all its sessions."""
         self._journal = journal
         self._batched = BatchedCalls(journal)
-        self.awaits_batches: Callable[[], bool] = lambda: (
-            False
-        )  # a batch that is looked for now may end, and leave room
+        # a batch that is looked for now may end, and leave room
+        self.awaits_batches: Callable[[], bool] = lambda: False
         self._budget = budget or Budget()
         self._wall_used_s = wall_used_s
         self._changed = asyncio.Condition()

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from ridgeline.checkpoints.kept_texts import KeptTexts
-from ridgeline.graph.models.allowance import Allowance, Purpose
+from ridgeline.graph.models.allowance import Allowance, purpose_of
 from ridgeline.graph.models.batch.batches import Batches
 from ridgeline.graph.models.batch.model import BatchModel
 from ridgeline.graph.models.call_in_hand import IN_HAND, CallInHand
@@ -235,10 +235,8 @@ class JournalledModels:
         if not is_metered(model_name):
             yield
             return
-        purpose: Purpose = "ideate" if isinstance(request, IdeationRequest) else "write"
-        async with self._allowance.reserved(
-            model_name, self._pool.tariff(model_name), purpose, f"{prompt}{request.partial}"
-        ):
+        tariff, sent = self._pool.tariff(model_name), f"{prompt}{request.partial}"
+        async with self._allowance.reserved(model_name, tariff, purpose_of(request), sent):
             yield
 
     async def _answer(

@@ -123,7 +123,8 @@ class LaterReplies:
                 if not (was_busy or is_busy):
                     self.waited_s += time.monotonic() - began
                 if at_batches is not None and at_batches.done():
-                    at_batches = at_batches.result()
+                    at_batches.result()  # raises what ended the look
+                    at_batches = None
                 if at_batches is None and self._awaits_batches():
                     at_batches = asyncio.create_task(self.batches.look(is_quiet=not is_busy))
                 await self._look()

@@ -6,7 +6,7 @@ import math
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from ridgeline.graph.models.prices import Tariff
 from ridgeline.tools.errors import ModelError
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from ridgeline.graph.models.batch.model import BatchModel
     from ridgeline.graph.models.mailbox.model import LaterModel
     from ridgeline.graph.models.requests import KernelModel
+
+AnyModel: TypeAlias = "KernelModel | LaterModel | BatchModel"
+"""A model of a search: one that answers when it is asked, or one whose replies come through the mailbox or in batches."""
 
 EXPLORATION = 0.35
 """Weight of UCB1's bonus: rewards here spread over about a third of [0, 1], where UCB1's sqrt(2) assumes all of it."""
@@ -43,7 +46,7 @@ class ModelPool:
     first session did.
     """
 
-    def __init__(self, models: Sequence[KernelModel | LaterModel | BatchModel]) -> None:
+    def __init__(self, models: Sequence[AnyModel]) -> None:
         """Take at least one model; names are unique."""
         self._models = {model.name: model for model in models}
         self._dropped: set[str] = set()
@@ -66,11 +69,11 @@ class ModelPool:
         self._dropped.add(name)
         return True
 
-    def find(self, name: str) -> KernelModel | LaterModel | BatchModel | None:
+    def find(self, name: str) -> AnyModel | None:
         """Return the model of this name, or None."""
         return self._models.get(name)
 
-    def model(self, name: str) -> KernelModel | LaterModel | BatchModel:
+    def model(self, name: str) -> AnyModel:
         """Return the model of this name; ModelError when a resumed search is not given it again."""
         if name not in self._models:
             raise ModelError(f"model {name} was part of this search: pass --model {name} again to resume it")

@@ -15,7 +15,7 @@ from ridgeline.graph.models.batch.gemini_batches import GeminiBatches
 from ridgeline.graph.models.batch.model import MOST_CALLS, BatchModel
 from ridgeline.graph.models.batch.openai_batches import OpenAIBatches
 from ridgeline.graph.models.langchain import LangChainModel
-from ridgeline.graph.models.mailbox.model import MAILBOX, LaterModel, is_mailbox, make_mailbox
+from ridgeline.graph.models.mailbox.model import MAILBOX, is_mailbox, make_mailbox
 from ridgeline.graph.models.pacer import Pacer
 from ridgeline.graph.models.prices import BATCH_SUFFIX, price_of
 from ridgeline.graph.models.retry import RetryPolicy, first_line
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
     from ridgeline.graph.models.batch.service import BatchService
-    from ridgeline.graph.models.requests import KernelModel
+    from ridgeline.graph.models.pool import AnyModel
     from ridgeline.graph.models.wire import KeepingTransport
     from ridgeline.problems.model_calls import PriceSettings
 
@@ -74,7 +74,7 @@ def make_models(
     prices: Mapping[str, PriceSettings] | None = None,
     needs_prices: bool = False,
     policy: RetryPolicy | None = None,
-) -> list[KernelModel | LaterModel | BatchModel]:
+) -> list[AnyModel]:
     """Return one model for each name, checked before anything starts; without a name the keyless model.
 
     Raises:
@@ -96,7 +96,7 @@ def make_model(
     prices: Mapping[str, PriceSettings] | None = None,
     policy: RetryPolicy | None = None,
     pacers: dict[str, Pacer] | None = None,
-) -> KernelModel | LaterModel | BatchModel:
+) -> AnyModel:
     """Return the model that `name` means: "offline", "mailbox", "openai:o3", "openai:mine@http://localhost:8000/v1", ….
 
     With `?batch` at its end a model is asked through its provider's batches.

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ridgeline.graph.models.recorded import Answers
+    from ridgeline.graph.models.pool import AnyModel
 
 REPLAY = "replay"
 
@@ -71,9 +72,7 @@ class ReplayedModel:
         )
 
 
-def make_replayed(
-    names: Sequence[str], answers: Answers, otherwise: KernelModel | LaterModel | BatchModel | None
-) -> list[ReplayedModel]:
+def make_replayed(names: Sequence[str], answers: Answers, otherwise: AnyModel | None) -> list[ReplayedModel]:
     """Return a model for each recorded name.
 
     Raises:

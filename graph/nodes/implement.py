@@ -132,7 +132,8 @@ def _stage_of_stored(archive: Archive, candidate_id: str) -> Stage | None:
 async def _request(context: SearchContext, state: BranchState, idea: Idea, candidate_id: str) -> KernelRequest:
     failed = await asyncio.to_thread(_failed, context.archive, state)
     if failed is not None and failed.is_unbuilt:  # its siblings with this error wait for this branch from here on
-        context.sibling_repairs.begin(failed.signature, branch_id(state["idea_id"], state["variation"]))
+        branch = branch_id(state["idea_id"], state["variation"])
+        context.sibling_repairs.begin(failed.signature, branch, state["model"])
     evaluation = failed.evaluation if failed else None
     request = KernelRequest(
         subject=context.subject,

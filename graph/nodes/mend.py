@@ -58,19 +58,20 @@ async def _as_siblings(
 ) -> Candidate | None:
     """Return the kernel with the edit that mended the same error in another branch of the round, once in an attempt.
 
-    The first branch with an error has its model repair it, and the others wait for that.
+    The first branch with an error has its model repair it, and the others wait for that, unless it takes hours.
     """
     if is_from_sibling(tries):
         return None
-    signature, branch = best_of(tries).signature, branch_id(state["idea_id"], state["variation"])
+    signature, model = best_of(tries).signature, state["model"]
+    branch = branch_id(state["idea_id"], state["variation"])
     repairs = context.sibling_repairs
     repaired_id = repairs.repaired(signature) or await asyncio.to_thread(
         find_repaired, context.archive, signature, state["round"], branch
     )
     repaired_id = repaired_id or repairs.repaired(signature)  # which it may have become meanwhile
-    if repaired_id is None and has_repairs and repairs.begin(signature, branch):
+    if repaired_id is None and has_repairs and repairs.begin(signature, branch, model):
         return None
-    repaired_id = repaired_id or await repairs.outcome(signature)
+    repaired_id = repaired_id or await repairs.outcome(signature, model)
     if repaired_id is None:
         return None
     return await asyncio.to_thread(with_edit_of, context.archive, tries, repaired_id)

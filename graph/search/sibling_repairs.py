@@ -8,16 +8,20 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from ridgeline.graph.models.mailbox.model import is_mailbox
+from ridgeline.graph.models.prices import is_batch
 from ridgeline.tools.errors import NotBegun
 
 MOST_WAIT_S = 900.0
-"""A model's reply with one retry at the usual time limit of a call; an answer from a mailbox may take a day."""
+"""A model's reply with one retry at the usual time limit of a call. Who answers a mailbox within this time answers once;
+for a person who takes hours the other branches' requests come a little later."""
 LOOK_EVERY_S = 0.25
 
 
 @dataclass(slots=True, kw_only=True)
 class _Repair:
     signature: str
+    model: str
     is_over: asyncio.Event = field(default_factory=asyncio.Event)
     repaired_id: str | None = None
 
@@ -38,12 +42,12 @@ class SiblingRepairs:
         """Return the candidate that built after it had this error, None before there is one."""
         return self._repaired.get(signature)
 
-    def begin(self, signature: str, branch: str) -> bool:
-        """Have a branch's model repair an error, unless another branch's does; say whether it is this one's turn."""
-        first = self._find(signature)
-        if first is None:
-            self._under_way[branch] = _Repair(signature=signature)
-        return first is None or self._under_way.get(branch) is first
+    def begin(self, signature: str, branch: str, model: str) -> bool:
+        """Have a branch's model repair an error, unless the branch waits for another's; say whether it is this one's turn."""
+        first, own = self._find(signature, model), self._under_way.get(branch)
+        if first is None and (own is None or own.signature != signature):
+            self._under_way[branch] = _Repair(signature=signature, model=model)
+        return first is None or first is own
 
     def end(self, branch: str, repaired_id: str | None = None) -> None:
         """Let those go on that wait for a branch's repair: `repaired_id` is what was built of it, None for nothing."""
@@ -55,13 +59,15 @@ class SiblingRepairs:
         repair.repaired_id = repaired_id
         repair.is_over.set()
 
-    async def outcome(self, signature: str) -> str | None:
-        """Return what the repair that is under way became; None where it failed, or takes too long, or none is.
+    async def outcome(self, signature: str, model: str) -> str | None:
+        """Return what the repair became that a branch of this model waits for.
+
+        None where it failed, or takes too long, or none is under way.
 
         Raises:
             NotBegun: a stop was asked for meanwhile.
         """
-        repair = self._find(signature)
+        repair = self._find(signature, model)
         if repair is None:
             return None
         until_s = time.monotonic() + self.most_wait_s
@@ -72,5 +78,16 @@ class SiblingRepairs:
                 await asyncio.wait_for(repair.is_over.wait(), LOOK_EVERY_S)
         return repair.repaired_id
 
-    def _find(self, signature: str) -> _Repair | None:
-        return next((repair for repair in self._under_way.values() if repair.signature == signature), None)
+    def _find(self, signature: str, model: str) -> _Repair | None:
+        """Return the first repair of an error for which a branch of this model waits."""
+        found = (repair for repair in self._under_way.values() if repair.signature == signature)
+        return next((repair for repair in found if _is_awaited(repair.model, model)), None)
+
+
+def _is_awaited(asked: str, model: str) -> bool:
+    """Say whether a branch of `model` waits for what is asked of another model.
+
+    A batch takes hours, and requests made together are one batch. A mailbox may take a day: a model that answers at once
+    does not wait for it.
+    """
+    return not is_batch(asked) and (is_mailbox(model) or not is_mailbox(asked))

@@ -35,9 +35,7 @@ from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings, load_pr
 from ridgeline.tools.errors import ModelError, ProblemError, RunError, StorageError
 
 if TYPE_CHECKING:
-    from ridgeline.graph.models.batch.model import BatchModel
-    from ridgeline.graph.models.mailbox.model import LaterModel
-    from ridgeline.graph.models.requests import KernelModel
+    from ridgeline.graph.models.pool import AnyModel
     from ridgeline.tools.records.problem import Target
 
 RUNS = Path("runs")
@@ -86,9 +84,7 @@ class SearchRequest:
             if each.name in _PLACES:
                 object.__setattr__(self, each.name, value)
 
-    def resolve(
-        self, *, models: Sequence[KernelModel | LaterModel | BatchModel] | None = None, is_local: bool = True
-    ) -> ResolvedSearch:
+    def resolve(self, *, models: Sequence[AnyModel] | None = None, is_local: bool = True) -> ResolvedSearch:
         """Decide everything about the search, and write nothing.
 
         Args:
@@ -151,7 +147,7 @@ class SearchRequest:
 
     def _models(
         self, problem: ProblemSpec, names: Sequence[str], budget: Budget, replay: Replay | None, *, is_problems: bool
-    ) -> Sequence[KernelModel | LaterModel | BatchModel]:
+    ) -> Sequence[AnyModel]:
         """Return the models of the search; of those that the problem names an error says so."""
         policy = RetryPolicy.of(changed_calls(problem, self.model_calls))
         if replay is not None:
@@ -180,7 +176,7 @@ class ResolvedSearch:
     target: Target
     run_dir: Path
     device: str  # as named: "cuda" means every GPU like the first one
-    models: tuple[KernelModel | LaterModel | BatchModel, ...]
+    models: tuple[AnyModel, ...]
     is_model_named: bool  # by the request, the run or the problem; else the keyless one stands in
     settings: SearchSettings
     budget: Budget
@@ -246,7 +242,7 @@ def _budget(given: Budget | None, limits: Mapping[str, Any]) -> Budget:
 
 def _models(
     problem: ProblemSpec, names: Sequence[str], budget: Budget, policy: RetryPolicy, *, whose: str
-) -> Sequence[KernelModel | LaterModel | BatchModel]:
+) -> Sequence[AnyModel]:
     """Return the models; an error begins with `whose`, the place in which the names are written."""
     try:
         return make_models(names, prices=problem.prices, needs_prices=budget.usd is not None, policy=policy)

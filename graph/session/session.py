@@ -36,9 +36,7 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
     from langgraph.runtime import RunControl
 
-    from ridgeline.graph.models.batch.model import BatchModel
-    from ridgeline.graph.models.mailbox.model import LaterModel
-    from ridgeline.graph.models.requests import KernelModel
+    from ridgeline.graph.models.pool import AnyModel
     from ridgeline.graph.search.context import SearchContext
     from ridgeline.graph.search.events import SearchEvent
     from ridgeline.graph.session.options import ResolvedSearch, SearchRequest
@@ -56,7 +54,7 @@ async def run_search(
     on_event: OnEvent | None = None,
     stop: RunControl | None = None,
     engine: Engine | None = None,
-    models: Sequence[KernelModel | LaterModel | BatchModel] | None = None,
+    models: Sequence[AnyModel] | None = None,
 ) -> SearchResult:
     """Run or resume a search to its end, or until `stop.request_drain()`; then it can be resumed exactly there.
 
@@ -123,7 +121,7 @@ async def open_context(
     options: SearchRequest,
     *,
     engine: Engine | None = None,
-    models: Sequence[KernelModel | LaterModel | BatchModel] | None = None,
+    models: Sequence[AnyModel] | None = None,
     on_event: OnEvent | None = None,
     stop: RunControl | None = None,
     interrupts: bool = True,

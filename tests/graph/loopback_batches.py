@@ -24,6 +24,10 @@ GEMINI_STATES = {
 }
 
 
+class LostAnswer(Exception):
+    """Raised by `on_created`: the connection closes without an answer."""
+
+
 @dataclass
 class Held:
     """One batch at the provider."""
@@ -199,15 +203,15 @@ def serve_batches(script: Script) -> Iterator[BatchServer]:
             self._answer("GET", b"")
 
         def _answer(self, method: str, body: bytes) -> None:
-            status, data = provider.handle(method, self.path.partition("?")[0], self.headers, body)
             try:
+                status, data = provider.handle(method, self.path.partition("?")[0], self.headers, body)
                 self.send_response(status)
                 self.send_header("content-type", "application/json")
                 self.send_header("content-length", str(len(data)))
                 self.end_headers()
                 self.wfile.write(data)
-            except (BrokenPipeError, ConnectionResetError):
-                self.close_connection = True  # the client was killed
+            except (BrokenPipeError, ConnectionResetError, LostAnswer):
+                self.close_connection = True  # the client was killed, or is to learn nothing
 
         def log_message(self, *_: Any) -> None:
             pass

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ridgeline.tools.machine.architecture import has_async_copies, has_clusters, has_reduced_products, has_wgmma
-from ridgeline.tools.machine.devices import cache_instances, cpu_description, measurement_cores
+from ridgeline.tools.machine.devices import cache_instances, cpu_description, cpu_flags, measurement_cores
 from ridgeline.tools.machine.occupancy import (
     LARGEST_BLOCK,
     REGISTERS,
@@ -60,7 +60,7 @@ def device_facts(device: Device, *, floor: Floor | None = None, compiler: str = 
 
 def _of_cpu(device: Device) -> Iterator[tuple[str, str]]:
     facts = cpu_description()
-    flags = set(facts.get("flags", "").split())
+    flags = set(cpu_flags())
     threads, cores = (facts.get(name, "") for name in ("siblings", "cpu cores"))
     if threads.isdigit() and cores.isdigit() and int(cores):
         yield "hardware threads", f"{int(threads) // int(cores)} a core"

@@ -80,9 +80,8 @@ def _cpu() -> Device:
         raise DeviceError(f"device cpu: this processor is {machine}; kernels are built and measured on x86-64 only")
     facts = cpu_description()
     name = facts.get("model name") or facts.get("Processor") or os.uname().machine
-    flags = facts.get("flags") or facts.get("Features") or ""
     model = "-".join(facts[k] for k in ("cpu family", "model", "stepping") if k in facts)
-    digest = hashlib.sha256(" ".join(sorted(flags.split())).encode()).hexdigest()[:12]
+    digest = hashlib.sha256(" ".join(sorted(cpu_flags())).encode()).hexdigest()[:12]
     slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
     return Device(
         kind=DeviceKind.CPU,
@@ -98,6 +97,12 @@ def _cpu() -> Device:
 def cpu_description() -> dict[str, str]:
     """Return what /proc/cpuinfo says of the first processor, by its own names."""
     return _cpuinfo(Path("/proc/cpuinfo").read_text())
+
+
+def cpu_flags() -> tuple[str, ...]:
+    """Return the first processor's features by their names in /proc/cpuinfo."""
+    facts = cpu_description()
+    return tuple((facts.get("flags") or facts.get("Features") or "").split())
 
 
 def _cpuinfo(text: str) -> dict[str, str]:

@@ -56,15 +56,15 @@ class Unsettled:
     rng: random.Random = field(default_factory=random.SystemRandom)
 
     @property
-    def most_calls(self) -> int:
-        """Return the most calls of such a block; 0 where there is none."""
-        least = max(LEAST_UNSETTLED_CALLS, self.planner.most_calls)
-        has_room = least < self.planner.n_sets and least * self.timed.usual_call_s <= LONGEST_UNSETTLED_S
-        return least if TIMED_DEVICES[self.timed.judge.device_kind].changes_within_blocks and has_room else 0
+    def has_room(self) -> bool:
+        """Say whether there can be such a block: a set is left over, it is short enough, and the device lets it change."""
+        calls = max(LEAST_UNSETTLED_CALLS, self.planner.most_calls)
+        fits = calls < self.planner.n_sets and calls * self.timed.usual_call_s <= LONGEST_UNSETTLED_S
+        return fits and TIMED_DEVICES[self.timed.judge.device_kind].changes_within_blocks
 
     def is_open(self, wanted: int) -> bool:
         """Say whether there are to be more blocks until so many have changed in time."""
-        return self.seen < wanted and self.tries < UNSETTLED_TRIES * wanted and self.most_calls > 0
+        return self.seen < wanted and self.tries < UNSETTLED_TRIES * wanted and self.has_room
 
     def plan(self) -> BlockPlan:
         """Draw a block of as many calls as any: their number would tell a candidate what kind of block it is in."""

@@ -6,6 +6,7 @@ import platform
 from collections.abc import Sequence
 from pathlib import Path
 
+from ridgeline.tools.machine.devices import cpu_flags
 from ridgeline.tools.profile.cpu_code import LoopFacts, read_listing
 from ridgeline.tools.profile.findings import Findings, Specimen
 from ridgeline.tools.profile.objdump import objdump
@@ -134,7 +135,7 @@ def _vector_notes(facts: LoopFacts) -> list[str]:
     notes = [
         f"vectorised with {facts.widest_bits}-bit registers ({share:.0%} of the loops' floating-point instructions)"
     ]
-    if facts.widest_bits < 512 and "avx512" in _cpu_flags():
+    if facts.widest_bits < 512 and "avx512f" in cpu_flags():
         notes.append("this processor has 512-bit registers, which the loops do not use")
     if facts.divisions:
         notes.append(
@@ -145,10 +146,6 @@ def _vector_notes(facts: LoopFacts) -> list[str]:
 
 def _names(counts: dict[str, int]) -> str:
     return ", ".join(sorted(counts))
-
-
-def _cpu_flags() -> str:
-    return Path("/proc/cpuinfo").read_text().split("\n\n", 1)[0]
 
 
 def _details(facts: LoopFacts, timing: Timing | None) -> dict[str, float]:

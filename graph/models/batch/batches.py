@@ -1,8 +1,8 @@
 """The batches of one search: its requests gathered, sent once, looked for with growing pauses, and taken up.
 
 Before a batch is made its calls bear its tag, after it its provider's id. A process that is killed in between leaves a tag
-without an id; whoever resumes asks the provider for the batch of that tag, and makes another one only where the provider
-has had SEEN_AFTER_S to show it and does not.
+without an id, and so does an attempt that timed out. The provider is asked for the batch of that tag, and another one is
+made only where SEEN_AFTER_S after the attempt's end the provider still shows none.
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ from typing import TYPE_CHECKING
 
 from ridgeline.checkpoints.batched_calls import BatchedCalls, PlacedBatch
 from ridgeline.checkpoints.kept_texts import KeptTexts
-from ridgeline.graph.models.allowance import Unsent
+from ridgeline.graph.models.allowance import Unsent, purpose_of
 from ridgeline.graph.models.batch.faults import batch_fault, is_certain
 from ridgeline.graph.models.batch.model import MOST_CALLS, BatchModel
 from ridgeline.graph.models.batch.service import Line, Result, Seen, Stage
 from ridgeline.graph.models.failures import ModelUnavailable
 from ridgeline.graph.models.mailbox.request import WaitingRequest, seconds_since, stored_request
-from ridgeline.graph.models.requests import IdeationRequest
 from ridgeline.graph.models.retry import RATE_LIMITED, RETRYABLE_STATUS, first_line, retry_after_s, status_of
 from ridgeline.tools.errors import ModelError, RidgelineError, RunError
 from ridgeline.tools.wording import counted
@@ -33,7 +32,7 @@ from ridgeline.tools.wording import counted
 if TYPE_CHECKING:
     from ridgeline.checkpoints.journal import Journal
     from ridgeline.graph.models.allowance import Allowance
-    from ridgeline.graph.models.requests import KernelRequest
+    from ridgeline.graph.models.requests import IdeationRequest, KernelRequest
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +43,7 @@ SETTLED_S = 0.4
 LIMIT_S = 60.0
 """Longest time of one exchange with a provider; files of answers are small."""
 SEEN_AFTER_S = 20.0
-"""A batch that was made is in its provider's list after this time."""
+"""A batch is in its provider's list this long after the attempt to make it ended, also where no answer to that came."""
 SKEW = timedelta(days=1)
 """Most that the clocks of this machine and of a provider differ."""
 
@@ -160,13 +159,13 @@ class Batches:
         await self._take_up(batch, model, seen)
 
     async def _found(self, batch: PlacedBatch, model: BatchModel) -> str | None:
-        """Return the id of a batch that may have been made before a process was killed; None as long as there is none."""
-        since = datetime.fromisoformat(batch.placed_at)
-        batch_id = await model.service.find(batch.tag, since - SKEW)
+        """Return the id of a batch whose creation was cut off or had no answer; None as long as the provider shows none."""
+        is_shown = _is_shown(batch)  # before the list is asked for: while it is on its way a batch may appear
+        batch_id = await model.service.find(batch.tag, datetime.fromisoformat(batch.placed_at) - SKEW)
         if batch_id:
             logger.info("%s: the batch of %s was made before", model.name, counted(len(batch.lines), "request"))
             await asyncio.to_thread(self._calls.name, batch.tag, batch_id)
-        elif seconds_since(batch.placed_at) >= SEEN_AFTER_S:
+        elif is_shown:
             logger.warning("%s: a batch was not made: its requests are asked again", model.name)
             await asyncio.to_thread(self._calls.release, list(batch.lines), were_sent=False)
         return batch_id
@@ -252,12 +251,23 @@ class Batches:
             return
         logger.warning("%s: no batch was made yet: %s", model.name, first_line(error))
         if status_of(error) != RATE_LIMITED:
+            await asyncio.to_thread(self._calls.tried, tag, datetime.now(UTC).isoformat())
             self._pause(tag, model)
             return
         await asyncio.to_thread(self._calls.release, call_ids, were_sent=False)
         if self._pause(model.name, model, retry_after_s(error)) >= model.policy.attempts:
             for call_id in call_ids:
                 await self._end(call_id, ModelUnavailable(f"{model.name} did not answer: {first_line(error)}"))
+
+
+def _is_shown(batch: PlacedBatch) -> bool:
+    """Say whether the provider's list has a batch for certain, if it was made.
+
+    An attempt that a kill cut off had LIMIT_S at most.
+    """
+    if batch.tried_at is None:
+        return seconds_since(batch.placed_at) >= LIMIT_S + SEEN_AFTER_S
+    return seconds_since(batch.tried_at) >= SEEN_AFTER_S
 
 
 def _is_gathered(unsent: Sequence[_Asked], *, is_quiet: bool) -> bool:
@@ -272,8 +282,7 @@ async def _line(asked: _Asked) -> Line:
 
 
 def _unsent(asked: _Asked) -> Unsent:
-    purpose = "ideate" if isinstance(asked.request, IdeationRequest) else "write"
-    return Unsent(id=asked.call_id, purpose=purpose, prompt=asked.prompt)  # type: ignore[arg-type]
+    return Unsent(id=asked.call_id, purpose=purpose_of(asked.request), prompt=asked.prompt)
 
 
 def _unanswered(seen: Seen) -> Result:

@@ -102,6 +102,13 @@ async def test_the_same_error_in_four_branches_is_repaired_by_one_call(search: S
     assert cost["repair_share"] == pytest.approx(1 / 6), "one call of six, for ideas, kernels and the repair"
 
 
+async def test_the_same_error_in_branches_of_a_batch_is_repaired_by_each_in_one_batch(search: Search) -> None:
+    search.model = ScriptedModel("scripted?batch", kernel=repairs_once, delay_s=0.05)
+    await search.run(search.context(rounds=1, ideas=1, implementations=2, repairs=1))
+    assert ids(search) == ["r1i0v0a0", "r1i0v0a1", "r1i0v1a0", "r1i0v1a1"]
+    assert all(c.mending is None for c in search.archive.candidates(origin=Origin.MODEL))
+
+
 @pytest.mark.parametrize("cut", [0, 1, 2])
 async def test_a_resumed_search_goes_the_same_way_and_repeats_no_call(search: Search, cut: int) -> None:
     search.model = ScriptedModel(kernel=repairs_once, delay_s=0.02)

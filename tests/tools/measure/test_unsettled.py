@@ -188,9 +188,9 @@ def test_parameters_kept_until_the_last_call_are_found() -> None:
 def test_slow_blocks_are_left_out() -> None:
     memory = Memory()
     blocks = blocks_of(memory, honest(memory), calls=2)
-    assert blocks.most_calls == 2
+    assert blocks.has_room and blocks.is_open(1)
     blocks.timed.usual_call_s = 1.1
-    assert blocks.most_calls == 0
+    assert not blocks.has_room and not blocks.is_open(1)
 
 
 @pytest.mark.parametrize("calls", [2, 3, CALLS])

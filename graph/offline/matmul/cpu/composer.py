@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 from ridgeline.graph.models.requests import Subject
 from ridgeline.graph.offline.composer import Composition, header_line
 from ridgeline.graph.offline.matmul.cpu.source import write_source
 from ridgeline.graph.offline.matmul.cpu.structures import STRUCTURES, Structure
 from ridgeline.graph.offline.matmul.kernel import MAX_WORKSPACE_BYTES, Kernel
 from ridgeline.graph.offline.matmul.read import read_contraction
-
-CPU_FLAGS = Path("/proc/cpuinfo")
+from ridgeline.tools.machine.devices import cpu_flags
 
 
 class MatmulCpu:
@@ -78,6 +74,6 @@ class MatmulCpu:
 def has_bf16_products() -> bool:
     """Tell whether this machine's processor multiplies pairs of bf16; without /proc, no."""
     try:
-        return re.search(r"\bavx512_bf16\b", CPU_FLAGS.read_text(encoding="utf-8")) is not None
+        return "avx512_bf16" in cpu_flags()
     except OSError:
         return False

@@ -8,12 +8,13 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.graph.loopback import Answer
-from tests.graph.loopback_batches import BatchServer, serve_batches
+from tests.graph.loopback_batches import BatchServer, Held, LostAnswer, serve_batches
 from tests.graph.models.asked import FAST, IDEAS, KERNEL
 from tests.graph.requests_made import ideation, kernel
 
@@ -57,7 +58,19 @@ class Session:
         for call_id in call_ids:
             with pytest.raises(ReplyPending):
                 await self.write(call_id)
+        await self.look()
+
+    async def look(self) -> None:
         await self.batches.look(is_quiet=True, at_once=True)
+
+    def place_earlier(self, *, seconds: float) -> None:
+        """Let every batch have been placed so long ago."""
+        placed_at = (datetime.now(UTC) - timedelta(seconds=seconds)).isoformat()
+        with self.journal.archive.database.write() as rows:
+            rows.execute(
+                "UPDATE model_calls SET request = json_set(request, '$.batch.placed_at', :placed_at)",
+                {"placed_at": placed_at},
+            )
 
 
 @contextmanager
@@ -127,10 +140,10 @@ async def test_a_later_session_takes_up_what_a_parked_one_sent_and_asks_nothing_
             assert [batch.id for batch in search.calls.batches()] == [
                 "batches/batch0" if provider == "google_genai" else "batch0"
             ]
-            await search.batches.look(is_quiet=True, at_once=True)
+            await search.look()
             assert search.journal.totals()["batched"] == 2
         with session(tmp_path, server, provider, parks=True) as search:
-            await search.batches.look(is_quiet=True, at_once=True)
+            await search.look()
             assert await search.write("r1i0v0a0:write")
         with session(tmp_path, server, provider, parks=True) as search:  # killed before it read the second answer
             assert await search.write("r1i1v0a0:write")
@@ -149,7 +162,7 @@ async def test_a_batch_whose_id_was_never_stored_is_found_by_its_tag(provider: s
             with search.journal.archive.database.write() as rows:
                 rows.execute("UPDATE model_calls SET request = json_set(request, '$.batch.id', NULL)")
         with session(tmp_path, server, provider, parks=True) as search:
-            await search.batches.look(is_quiet=True, at_once=True)
+            await search.look()
             assert await search.write("r1i0v0a0:write")
     assert server.asked == ["r1i0v0a0:write"]
 
@@ -165,12 +178,74 @@ async def test_a_batch_that_was_never_made_is_made_once_its_provider_had_time_to
         with session(tmp_path, server, parks=True) as search:
             await search.parked("r1i0v0a0:write")
             lost[0] = False
-            await search.batches.look(is_quiet=True, at_once=True)
+            await search.look()
             assert server.batches == [], "it may still appear"
             monkeypatch.setattr(batches_module, "SEEN_AFTER_S", 0.0)
-            await search.batches.look(is_quiet=True, at_once=True)
+            await search.look()
             assert server.asked == ["r1i0v0a0:write"]
             assert search.journal.totals()["repeated"] == 0
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_a_batch_that_is_taken_in_after_a_long_upload_ended_without_an_answer_is_found(
+    provider: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches_module, "SEEN_AFTER_S", 300.0)  # more than a busy machine takes here
+    late: list[Held] = []
+
+    def take_in_late(batch: Held) -> None:
+        late.append(batch)
+        server.batches.remove(batch)
+        raise LostAnswer
+
+    with (
+        serve_batches(lambda n, line: Answer(KERNEL)) as server,
+        session(tmp_path, server, provider, parks=True) as search,
+    ):
+        server.on_created = take_in_late
+        await search.parked("r1i0v0a0:write")
+        search.place_earlier(seconds=600)
+        server.on_created = lambda batch: None
+        await search.look()
+        assert server.batches == [], "its upload took long, and the attempt has just ended: it may still appear"
+        server.batches += late
+        await search.look()
+        assert await search.write("r1i0v0a0:write")
+    assert server.asked == ["r1i0v0a0:write"]
+
+
+async def test_a_batch_whose_creation_a_kill_cut_off_may_appear_until_that_would_have_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches_module, "LIMIT_S", 300.0)  # more than a busy machine takes here
+    with serve_batches(lambda n, line: Answer(KERNEL)) as server, session(tmp_path, server, parks=True) as search:
+        with pytest.raises(ReplyPending):
+            await search.write("r1i0v0a0:write")
+        search.calls.place("cut off", datetime.now(UTC).isoformat(), {"r1i0v0a0:write": {"tokens": 1, "usd": 0.0}})
+        search.place_earlier(seconds=40)
+        await search.look()
+        assert server.batches == []
+        search.place_earlier(seconds=400)
+        await search.look()
+        assert server.asked == ["r1i0v0a0:write"]
+
+
+async def test_a_batch_that_appears_while_the_list_is_on_its_way_is_not_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow_list(method: str, path: str) -> None:
+        if (method, path) == ("GET", "/v1/batches"):
+            monkeypatch.setattr(batches_module, "SEEN_AFTER_S", 0.0)  # as if that time had passed meanwhile
+
+    monkeypatch.setattr(batches_module, "SEEN_AFTER_S", 300.0)  # more than a busy machine takes here
+    with serve_batches(lambda n, line: Answer(KERNEL)) as server, session(tmp_path, server, parks=True) as search:
+        server.refuses = lambda method, path: Answer(status=504) if method == "POST" else None
+        await search.parked("r1i0v0a0:write")
+        server.refuses = slow_list
+        await search.look()
+        assert server.batches == []
+        await search.look()
+        assert server.asked == ["r1i0v0a0:write"]
 
 
 async def test_single_failed_requests_are_asked_again_or_told_and_the_others_are_kept(tmp_path: Path) -> None:
@@ -246,17 +321,17 @@ async def test_a_batch_holds_room_in_the_budget_in_every_session_until_its_answe
             assert len(server.asked) == 2, "the third may use 32,000 tokens beside the two"
             assert search.journal.totals()["batched"] == 3
         with session(tmp_path, server, parks=True, budget=Budget(tokens=80_000)) as search:
-            await search.batches.look(is_quiet=True, at_once=True)
+            await search.look()
             assert await search.write("r1i0v0a0:write")
             assert await search.write("r1i1v0a0:write")
             await search.parked("r1i2v0a0:write")
         assert server.asked == [f"r1i{n}v0a0:write" for n in range(3)]
         with session(tmp_path, server, parks=True, budget=Budget(tokens=6_000)) as search:
-            await search.batches.look(is_quiet=True, at_once=True)
+            await search.look()
             assert await search.write("r1i2v0a0:write"), "what is paid is taken up"
             with pytest.raises(ReplyPending):
                 await search.write("r1i3v0a0:write")
-            await search.batches.look(is_quiet=True, at_once=True)
+            await search.look()
             with pytest.raises(OutOfBudget, match="--max-tokens"):
                 await search.write("r1i3v0a0:write")
             assert search.journal.call("r1i3v0a0:write") is None, "it was never sent"
