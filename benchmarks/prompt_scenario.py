@@ -151,8 +151,9 @@ class Scenario:
         lines = self.seed_source.splitlines()
         for past in range(1, round_):
             lines = _changed(lines, past, 0)
+        swept = {"idea_id": idea_id(round_, number), "sweep": ("BLOCK = 64: 1.42 ms, 128: 1.31 ms, 256: 1.50 ms",)}
         return Elite(
-            candidate_id=attempt_id(idea_id(round_, number), 0, 0), idea_title=TITLES[number],
+            **_known(Elite, swept), candidate_id=attempt_id(idea_id(round_, number), 0, 0), idea_title=TITLES[number],
             source="\n".join(_changed(lines, round_, number)) + "\n", median_ms=1.6 - 0.3 * round_ - 0.02 * number,
             speedup=1.1 + 0.3 * round_, diagnosis=DIAGNOSIS.replace("31", str(30 * round_ + number)),
         )  # fmt: skip
@@ -169,17 +170,21 @@ class Scenario:
 
     def _tried(self, round_: int, number: int, *, is_last: bool) -> TriedIdea:
         told: dict[str, Any] = {}
+        best = self.relative(round_, number)
         if is_last:
             told = {
                 "before": self.elites(round_)[0].diagnosis,
-                "after": self.relative(round_, number).diagnosis,
-                "ends": ("v0: ok, 1.31× eager", "v1: wrong (wrong_values): the last row of each block differs"),
-                "sweep": ("BLOCK = 64: 1.42 ms, 128: 1.31 ms, 256: 1.50 ms",),
+                "after": best.diagnosis,
+                "ends": (
+                    f"{best.candidate_id}: ok, {best.speedup:.3f}x eager",
+                    f"{attempt_id(idea_id(round_, number), 1, 0)}: wrong (wrong_values): the last row of each block differs",
+                ),
+                "sweep": best.sweep,
             }
         return TriedIdea(
             id=idea_id(round_, number), title=TITLES[number], mechanism=MECHANISM, category=list(Category)[number],
-            parent_id=self.elites(round_)[0].candidate_id, best_candidate_id=attempt_id(idea_id(round_, number), 0, 0),
-            best_speedup=1.1 + 0.3 * round_, predicted_gain=1.3, gain=1.2, **told,
+            parent_id=self.elites(round_)[0].candidate_id, best_candidate_id=best.candidate_id,
+            best_speedup=best.speedup, predicted_gain=1.3, gain=1.2, **told,
         )  # fmt: skip
 
     def ideation(self, round_: int) -> IdeationRequest:

@@ -16,10 +16,13 @@ ROWS = 5
 
 
 def sweep_rows(archive: Archive, root: str | None, candidates: Sequence[Candidate]) -> tuple[str, ...]:
-    """Return the fastest points of the kernel `root`, fastest first, beside the values as written; () without a sweep."""
+    """Return the fastest of the points of the kernel `root` among `candidates`, then the values as written.
+
+    A line each, fastest first; () without a sweep.
+    """
     points = {c.id: c for c in candidates if c.origin is Origin.TUNE and c.parent_id == root}
     found = (archive.evaluation(candidate_id, Purpose.TUNE) for candidate_id in points)
-    ended = [evaluation for evaluation in found if evaluation and evaluation.candidate_id in points]
+    ended = [evaluation for evaluation in found if evaluation]
     if not ended:
         return ()
     right = fastest_first([evaluation for evaluation in ended if evaluation.speedup is not None])

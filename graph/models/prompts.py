@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ridgeline.graph.models.requests import IdeationRequest, KernelRequest, Subject
 from ridgeline.graph.models.shown_kernels import excerpt, shown_kernels
 from ridgeline.graph.models.told_ideas import told_ideas
+from ridgeline.tools.machine.architecture import has_clusters
 from ridgeline.tools.records.precision import NOMINAL_GATE
 from ridgeline.tools.records.problem import ArgSpec
 from ridgeline.tools.records.vocabulary import ArgKind, Category, Interface
@@ -42,6 +43,7 @@ def _environment() -> Environment:
     )
     environment.filters["argument"] = describe_argument
     environment.filters["excerpt"] = excerpt
+    environment.tests["tensor_mapped"] = has_clusters
     return environment
 
 
@@ -77,7 +79,7 @@ def render_ideation(request: IdeationRequest) -> str:
         request=request,
         subject=request.subject,
         categories=list(Category),
-        kernels=shown_kernels(request.elites, request.tried),
+        kernels=shown_kernels(request.elites),
         tried=told_ideas(request.tried, request.elites),
         block_chars=IDEATION_BLOCK_CHARS,
     )

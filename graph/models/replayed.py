@@ -16,8 +16,8 @@ from ridgeline.tools.errors import ModelError, NotRecorded
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ridgeline.graph.models.recorded import Answers
     from ridgeline.graph.models.pool import AnyModel
+    from ridgeline.graph.models.recorded import Answers
 
 REPLAY = "replay"
 

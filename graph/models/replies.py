@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +18,11 @@ THOUGHT = re.compile(r"\A\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
 """Thought that a model writes before its answer; open models do, and it may hold braces and fences of its own."""
 THOUGHT_END = re.compile(r"</think(?:ing)?>\s*+(?=[{`<])")
 ANSWER_STARTS = ("{", "`", "<")
-GAIN = re.compile(r"\s*(?:by |about |~|≈|\+)?\s*(\d+(?:\.\d+)?)\s*(x|×|%|percent)?\s*(faster|more)?\s*", re.IGNORECASE)
+_RATIO = r"(\d+(?:\.\d+)?)\s*(x|×|%|percent)?"
+GAIN = re.compile(
+    rf"\s*(?:by |about |between |~|≈|\+)?\s*{_RATIO}(?:\s*(?:-|–|—|to|and)\s*\+?{_RATIO})?\s*(?:faster|more)?\s*",
+    re.IGNORECASE,
+)
 CODE_LANGUAGES = frozenset({"", "c", "c++", "cpp", "cc", "cu", "cuda", "py", "python"})
 
 
@@ -105,12 +110,20 @@ def _trimmed(item: Any) -> Any:
 
 
 def gain_of(words: str) -> float | str:
-    """Return the ratio that "1.5x", "1.5× faster", "50 %" or "50% faster" means; other words as they are."""
+    """Return the ratio that "1.5x", "1.5× faster", "50 %" or "50% faster" means; other words as they are.
+
+    Of a range ("1.3-1.5x", "10 to 20%") it is the geometric mean of the ends, the middle of two ratios.
+    """
     found = GAIN.fullmatch(words)
     if found is None:
         return words
-    number, unit = float(found[1]), (found[2] or "").lower()
-    return 1 + number / 100 if unit in ("%", "percent") else number
+    low, low_unit, high, high_unit = found.groups()
+    first = _ratio(low, low_unit or high_unit)
+    return first if high is None else math.sqrt(first * _ratio(high, high_unit or low_unit))
+
+
+def _ratio(number: str, unit: str | None) -> float:
+    return 1 + float(number) / 100 if unit and unit.lower() in ("%", "percent") else float(number)
 
 
 def read_kernel(text: str, bases: Sequence[str] = ()) -> KernelDraft:

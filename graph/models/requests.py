@@ -91,7 +91,7 @@ class TriedIdea(Record):
     ends: tuple[str, ...] = ()  # of its implementations, a line each
     before: str = ""  # the parent's diagnosis
     after: str = ""  # that of the best implementation
-    sweep: tuple[str, ...] = ()  # tunable values and their times, a line each
+    sweep: tuple[str, ...] = ()  # of the best kernel's tunable values with their times, a line each
     outcome: IdeaOutcome | None = None  # None: no implementation was judged
     tries_left: int = 0  # times that an idea whose implementations failed may be proposed again
 
@@ -106,6 +106,8 @@ class Elite(Record):
     median_ms: float
     speedup: float
     diagnosis: str = ""
+    idea_id: str | None = None  # None: a seed, or a kernel of the bank
+    sweep: tuple[str, ...] = ()  # of this kernel's tunable values, or of those of the kernel it was tuned from
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

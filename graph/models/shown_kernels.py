@@ -7,11 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ridgeline.graph.models.requests import Elite, TriedIdea
-from ridgeline.tools.records.keys import is_of_idea
+from ridgeline.graph.models.requests import Elite
 
-CONTEXT_LINES = 1
-"""Unchanged lines around each change of a diff."""
 MOST_OF_SOURCE = 0.75
 """A diff longer than this share of its kernel is harder to read than the kernel: that one is shown whole."""
 
@@ -26,41 +23,47 @@ class ShownKernel:
     elite: Elite
     text: str  # the source, or the diff
     base_id: str = ""  # the kernel that the diff starts from; "": `text` is the whole source
-    sweep: tuple[str, ...] = ()  # tunable values and their times, a line each
 
 
-def shown_kernels(elites: Sequence[Elite], tried: Sequence[TriedIdea] = ()) -> list[ShownKernel]:
-    """Return the kernels in their order, each with the sweep of its idea.
+def shown_kernels(elites: Sequence[Elite]) -> list[ShownKernel]:
+    """Return the kernels in their order.
 
     A kernel that is alike to one before it, as relatives are, is the shortest diff against such a one.
     """
     shown: list[ShownKernel] = []
     for elite in elites:
-        sweep = next((idea.sweep for idea in tried if is_of(elite, idea)), ())
         diffs = [(difference(base.elite.source, elite.source), base) for base in shown if not base.base_id]
         text, base = min(diffs, key=lambda each: len(each[0]), default=(elite.source, None))
         if base is None or len(text) > MOST_OF_SOURCE * len(elite.source):
-            shown.append(ShownKernel(elite=elite, text=elite.source, sweep=sweep))
+            shown.append(ShownKernel(elite=elite, text=elite.source))
         else:
-            shown.append(ShownKernel(elite=elite, text=text, base_id=base.elite.candidate_id, sweep=sweep))
+            shown.append(ShownKernel(elite=elite, text=text, base_id=base.elite.candidate_id))
     return shown
-
-
-def is_of(elite: Elite, idea: TriedIdea) -> bool:
-    """Say whether a kernel implements an idea: "r2i3v0a1t7" is of "r2i3"."""
-    return is_of_idea(elite.candidate_id, idea.id)
 
 
 @lru_cache(maxsize=64)
 def difference(base: str, source: str) -> str:
-    """Return the unified diff from one source to another, without its two lines of file names.
+    """Return the changes from one source to another: `@@ N @@`, the line N before a change, lines that go, lines that come.
 
+    This is a unified diff but for the lines after a change, which say nothing of where it stands that those before do not.
     Of a source of more than MOST_LINES lines it is the source itself.
     """
     if max(base.count("\n"), source.count("\n")) > MOST_LINES:
         return source
-    lines = difflib.unified_diff(base.splitlines(), source.splitlines(), n=CONTEXT_LINES, lineterm="")
-    return "\n".join(list(lines)[2:]) or "(the same source)"
+    old, new = base.splitlines(), source.splitlines()
+    lines: list[str] = []
+    shown = -1  # lines of `base` that are shown or gone by now
+    for kind, start, end, new_start, new_end in difflib.SequenceMatcher(None, old, new).get_opcodes():
+        if kind == "equal":
+            continue
+        before = max(0, start - 1)
+        if before != shown:
+            lines.append(f"@@ {before + 1} @@")
+        lines += [f" {line}" for line in old[before:start]]
+        lines += [f"-{line}" for line in old[start:end]]
+        lines += [f"+{line}" for line in new[new_start:new_end]]
+        shown = end
+    return "\n".join(lines) or "(the same source)"
 
 
 def excerpt(source: str, most_chars: int) -> str:

@@ -1,4 +1,4 @@
-"""Ideas that were tried, as a prompt tells them: what an elite beside them says already is named, not repeated."""
+"""Ideas that were tried, as a prompt tells them: what an elite beside them says already is not repeated."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ridgeline.graph.models.requests import Elite, TriedIdea
-from ridgeline.graph.models.shown_kernels import is_of
 
-DIGEST_CHARS = 120
-"""Most of a mechanism in a digest: the first sentence of most."""
+MOST_SHOWN = 100
+"""Characters of a mechanism or a failure in brief: the first sentence of most."""
+_CUT = " …"
 _SENTENCE = re.compile(r"(?<=[.!?;])\s")
 
 
@@ -19,39 +19,44 @@ class ToldIdea:
     """One tried idea of a prompt."""
 
     idea: TriedIdea
-    mechanism: str
-    is_digest: bool = False
+    mechanism: str = ""
+    failure: str = ""
     before: str = ""
     after: str = ""
+    ends: tuple[str, ...] = ()
     sweep: tuple[str, ...] = ()
 
 
 def told_ideas(tried: Sequence[TriedIdea], elites: Sequence[Elite]) -> list[ToldIdea]:
     """Return the ideas in their order.
 
-    One of which only the result is known, as of the older ones, is a digest, and so is one whose kernel is shown. A
-    diagnosis is told once, and a sweep with its idea's kernel where that is shown.
+    One of which only the result is known, as of the older ones, is told in brief. Of one whose kernel is shown the title
+    says enough. A diagnosis is told once, and a sweep with the kernel that was tuned where that is shown.
     """
-    known = {elite.diagnosis for elite in elites}
-    return [_told(idea, known, elites) for idea in tried]
+    diagnoses = {elite.diagnosis for elite in elites}
+    return [_told(idea, diagnoses, elites) for idea in tried]
 
 
 def _told(idea: TriedIdea, known: set[str], elites: Sequence[Elite]) -> ToldIdea:
-    if not (idea.ends or idea.before or idea.after):
-        return ToldIdea(idea=idea, mechanism=digest(idea.mechanism), is_digest=True)
+    """Return an idea without the `known` diagnoses, to which its own are added."""
+    has_kernel = any(elite.idea_id == idea.id for elite in elites)
+    is_brief = not (idea.ends or idea.before or idea.after)
     before, after = ("" if text in known else text for text in (idea.before, idea.after))
     known |= {idea.before, idea.after}
-    has_kernel = any(is_of(elite, idea) for elite in elites)
     return ToldIdea(
         idea=idea,
-        mechanism=digest(idea.mechanism) if has_kernel else idea.mechanism,
+        mechanism="" if has_kernel else in_brief(idea.mechanism) if is_brief else idea.mechanism,
+        failure="" if idea.ends else idea.failure,
         before=before,
         after=after,
-        sweep=() if has_kernel else idea.sweep,
+        ends=tuple(end for end in idea.ends if end.partition(":")[0] != idea.best_candidate_id),
+        sweep=() if any(elite.sweep == idea.sweep for elite in elites) else idea.sweep,
     )
 
 
-def digest(mechanism: str) -> str:
-    """Return the first sentence of a mechanism, cut where it is long."""
-    sentence = _SENTENCE.split(mechanism.strip(), maxsplit=1)[0]
-    return sentence if len(sentence) <= DIGEST_CHARS else sentence[:DIGEST_CHARS].rsplit(maxsplit=1)[0] + " …"
+def in_brief(text: str) -> str:
+    """Return the first sentence of a text, cut between words where it is longer than MOST_SHOWN characters."""
+    sentence = _SENTENCE.split(text.strip(), maxsplit=1)[0]
+    if len(sentence) <= MOST_SHOWN:
+        return sentence
+    return sentence[: MOST_SHOWN - len(_CUT)].rsplit(maxsplit=1)[0] + _CUT

@@ -6,21 +6,20 @@ import dataclasses
 from collections.abc import Sequence
 
 from ridgeline.graph.models.requests import TriedIdea
+from ridgeline.graph.models.told_ideas import in_brief
 from ridgeline.tools.records.vocabulary import IdeaOutcome
 
 DIGEST_CHARS = 8_000
 """Characters of all tried ideas in a prompt, about 2,200 tokens; only their titles may exceed it."""
 FRESH_ROUNDS = 2
 """Rounds whose ideas are told whole: what they taught is what the next ideas build on."""
-SHOWN = 120
-"""Characters of a mechanism or a failure in a compact entry."""
 
 
 def digest(tried: Sequence[TriedIdea], round_: int, limit: int = DIGEST_CHARS) -> tuple[TriedIdea, ...]:
     """Return all ideas for the models of round `round_`, shortened where together they exceed `limit` characters.
 
     Ideas of the last rounds, those that improved and those that may be tried again stay whole; the others keep their
-    result and the beginning of their mechanism. Where that is too long still, the oldest are shortened first, at last to
+    result and their mechanism in brief. Where that is too long still, the oldest are shortened first, at last to
     their titles. No idea is left out, since none should be repeated.
     """
     if _size(tried) <= limit:
@@ -43,16 +42,12 @@ def _stays_whole(idea: TriedIdea, round_: int) -> bool:
 
 def _compact(idea: TriedIdea) -> TriedIdea:
     return dataclasses.replace(
-        idea, mechanism=_begun(idea.mechanism), failure=_begun(idea.failure), ends=(), before="", after="", sweep=()
+        idea, mechanism=in_brief(idea.mechanism), failure=in_brief(idea.failure), ends=(), before="", after="", sweep=()
     )
 
 
 def _titled(idea: TriedIdea) -> TriedIdea:
     return dataclasses.replace(_compact(idea), mechanism="", failure="")
-
-
-def _begun(text: str) -> str:
-    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
 
 
 def _size(ideas: Sequence[TriedIdea]) -> int:

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 from ridgeline.checkpoints.diagnoses import read_diagnosis
 from ridgeline.checkpoints.side_by_side import Ratios, measured_ratios
+from ridgeline.checkpoints.sweeps import sweep_rows
 from ridgeline.graph.models.requests import Elite
 from ridgeline.graph.search.structure import structure_of
 from ridgeline.graph.search.tuning import root_id
 from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.search import Candidate
-from ridgeline.tools.records.vocabulary import SEARCHED, Purpose
+from ridgeline.tools.records.vocabulary import SEARCHED, Origin, Purpose
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
@@ -167,4 +168,8 @@ def _read_elite(archive: Archive, candidate_id: str) -> Elite | None:
         median_ms=timing.median_ms or 0.0,
         speedup=evaluation.speedup,
         diagnosis=read_diagnosis(archive, evaluation),
+        idea_id=candidate.idea_id,
+        sweep=sweep_rows(
+            archive, root_id(candidate), archive.candidates(idea_id=candidate.idea_id, origin=Origin.TUNE)
+        ),
     )

@@ -118,11 +118,6 @@ def mended_id(attempt: str, number: int) -> str:
     return f"{attempt}f{number}"
 
 
-def is_of_idea(candidate_id: str, idea_id: str) -> bool:
-    """Say whether a candidate implements an idea: "r2i3v0a1t7" is of "r2i3", "r2i31v0a0" is not."""
-    return candidate_id.startswith(f"{idea_id}v")
-
-
 def attempt_of(candidate_id: str) -> str | None:
     """Return the attempt that a candidate was made of, tuned or mended; None for one that no model's idea led to."""
     found = _MADE_OF.fullmatch(candidate_id)

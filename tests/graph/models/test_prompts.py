@@ -86,15 +86,61 @@ def test_repair_shows_the_failure_and_the_source_that_failed() -> None:
 def test_relatives_are_told_as_differences_with_the_sweep_of_their_idea() -> None:
     source = "".join(f"line({n});\n" for n in range(40))
     first = replace(ELITE, candidate_id="r1i0v0a0", source=source)
-    second = replace(ELITE, candidate_id="r1i1v0a0", source=source.replace("line(7)", "line(70)"))
+    sweep = ("BLOCK=64: 1.2 ms", "BLOCK=32: 1.3 ms")
+    second = replace(first, candidate_id="r1i1v0a0t1", source=source.replace("line(7)", "line(70)"), sweep=sweep)
+    second = replace(second, idea_id="r1i1")
     other = replace(ELITE, candidate_id="seed-other", source="".join(f"other({n});\n" for n in range(40)))
-    swept = replace(TRIED, id="r1i1", sweep=("BLOCK = 64: 1.2 ms",))
+    swept = replace(TRIED, id="r1i1", sweep=sweep)
     text = render_ideation(ideation(elites=(first, second, other), tried=(swept,)))
     assert text.count("line(30);") == 1
-    assert "`r1i0v0a0` with these changes:" in text and "-line(7);\n+line(70);" in text
+    assert "Changes from `r1i0v0a0`:" in text and "@@ 7 @@\n line(6);\n-line(7);\n+line(70);\n```" in text
     assert "other(39);" in text
-    assert text.count("swept: BLOCK = 64: 1.2 ms") == 1
-    assert "swept" in text.partition("`r1i1v0a0`: ")[2]
+    assert text.count("BLOCK=64: 1.2 ms; BLOCK=32: 1.3 ms") == 1
+    assert "Swept" in text.partition("`r1i1v0a0t1`: ")[2].partition("other(39);")[0]
+
+
+def test_a_sweep_is_told_with_the_kernel_that_was_tuned_and_not_with_another_of_its_idea() -> None:
+    other = replace(ELITE, candidate_id="r1i1v1a0", idea_id="r1i1", source="other();")
+    swept = replace(TRIED, id="r1i1", best_candidate_id="r1i1v0a0t3", sweep=("BLOCK=64: 1.2 ms",))
+    text = render_ideation(ideation(elites=(other,), tried=(swept,)))
+    assert "Swept" not in text.partition("`r1i1v1a0`: ")[2]
+    assert "  - swept: BLOCK=64: 1.2 ms\n" in text
+    tuned = replace(other, candidate_id="r1i1v0a0t3", source="tuned();", sweep=swept.sweep)
+    text = render_ideation(ideation(elites=(other, tuned), tried=(swept,)))
+    assert text.count("BLOCK=64: 1.2 ms") == 1
+    assert "Swept: BLOCK=64: 1.2 ms" in text.partition("`r1i1v0a0t3`: ")[2]
+
+
+def test_an_idea_that_is_open_is_told_as_one_that_may_be_proposed_again() -> None:
+    failed = {"best_candidate_id": None, "best_speedup": None, "outcome": IdeaOutcome.IMPLEMENTATION_FAILED}
+    closed = replace(TRIED, failure="wrong (wrong_values): row 3 differs", **failed)
+    text = render_ideation(ideation(tried=(closed, replace(closed, id="r1i1", tries_left=1)), elites=()))
+    assert "do not repeat these, except where it says so" in text
+    assert "failed: wrong (wrong_values): row 3 differs; implementation failed\n" in text
+    assert (
+        "failed: wrong (wrong_values): row 3 differs; implementation failed; still open: may be proposed again once"
+        in text
+    )
+    text = render_ideation(ideation(tried=(replace(closed, tries_left=2),), elites=()))
+    assert "may be proposed again (2 times at most)\n" in text
+
+
+def test_a_reason_that_an_implementation_s_end_says_is_not_said_twice() -> None:
+    failed = {"best_candidate_id": None, "best_speedup": None, "outcome": IdeaOutcome.IMPLEMENTATION_FAILED}
+    told = replace(
+        TRIED, failure="wrong (wrong_values): row 3", ends=("r1i0v0a0: wrong (wrong_values): row 3",), **failed
+    )
+    assert render_ideation(ideation(tried=(told,), elites=())).count("wrong (wrong_values): row 3") == 1
+
+
+def test_an_idea_whose_kernel_is_shown_is_told_by_its_title_and_its_other_implementations_ends() -> None:
+    ends = ("r1i0v0a0: ok, 1.300x eager", "r1i0v1a0: wrong (wrong_values): row 3")
+    told = replace(TRIED, mechanism="fewer branches in each loop", ends=ends)
+    shown = replace(ELITE, candidate_id="r1i0v0a0", idea_id="r1i0")
+    text = render_ideation(ideation(tried=(told,), elites=(shown,)))
+    assert "- `r1i0` Unroll by four [from scratch] → 1.300× eager (r1i0v0a0)\n  - r1i0v1a0: wrong" in text
+    assert "r1i0v0a0: ok" not in text
+    assert "fewer branches in each loop" in render_ideation(ideation(tried=(told,), elites=()))
 
 
 def test_a_recombination_shows_a_related_second_parent_as_a_difference() -> None:
@@ -110,7 +156,7 @@ def test_a_tried_idea_tells_prediction_result_ends_and_diagnoses() -> None:
         sweep=("BLOCK = 64: 1.2 ms",), outcome=IdeaOutcome.REFUTED,
     )  # fmt: skip
     text = render_ideation(ideation(tried=(told,), elites=()))
-    for part in ("gain predicted 1.50×, measured 0.90×; refuted", "v1: did not compile", "before: waits for L2"):
+    for part in ("gain 0.90×, predicted 1.50×; refuted", "v1: did not compile", "before: waits for L2"):
         assert part in text
     assert "after: spills" in text and "swept: BLOCK = 64: 1.2 ms" in text
 
@@ -141,6 +187,13 @@ def test_building_blocks_are_shown_to_ideation_cut_and_to_the_writer_of_an_idea_
 def test_the_devices_table_is_part_of_the_problem() -> None:
     given = replace(subject(), facts=(DeviceFact(name="L2 cache", value="2 MiB a core"),))
     assert "- L2 cache: 2 MiB a core\n" in render_prefix(given)
+
+
+@pytest.mark.parametrize(("arch", "is_told"), [("sm_90a", True), ("sm_100a", True), ("sm_80", False)])
+def test_a_gpu_that_copies_tiles_is_told_where_their_maps_come_from(arch: str, is_told: bool) -> None:
+    device = replace(subject().device, kind=DeviceKind.CUDA, arch=arch)
+    text = render_prefix(replace(subject(), language="cu", device=device))
+    assert ("cuTensorMapEncodeTiled" in text) == is_told
 
 
 def test_name_that_a_template_misses_is_an_error() -> None:

@@ -115,6 +115,12 @@ def test_a_reply_is_read_in_time_by_its_length(piece: str) -> None:
         ("50% faster", 1.5),
         ("+20%", 1.2),
         ("~1.3x faster", 1.3),
+        ("1.2-1.8x", (1.2 * 1.8) ** 0.5),
+        ("1.2x – 1.8× faster", (1.2 * 1.8) ** 0.5),
+        ("between 1.2 and 1.8", (1.2 * 1.8) ** 0.5),
+        ("10-20%", (1.1 * 1.2) ** 0.5),
+        ("+10% to +20 percent", (1.1 * 1.2) ** 0.5),
+        ("10%-20", (1.1 * 1.2) ** 0.5),
     ],
 )
 def test_a_gain_in_words_is_read(words: str, gain: float) -> None:

@@ -10,7 +10,7 @@ from tests.graph.conftest import Search
 from tests.graph.scripted_model import ScriptedModel, distinct_ideas, own_structure
 
 from ridgeline.graph.models.requests import IdeationRequest, KernelRequest
-from ridgeline.graph.search.digest import SHOWN
+from ridgeline.graph.models.told_ideas import MOST_SHOWN, in_brief
 from ridgeline.tools.records.vocabulary import IdeaOutcome
 
 
@@ -72,7 +72,7 @@ async def test_a_long_memory_is_told_as_a_digest_and_still_refuses_what_was_trie
     search.model = ScriptedModel(ideas=ideas, kernel=slower)
     await search.run(search.context(rounds=5, ideas=1, implementations=1))
     told = search.model.proposals[-1].tried
-    assert len(told[0].mechanism) == SHOWN and len(told[-1].mechanism) > 10 * SHOWN
+    assert told[0].mechanism == in_brief(first["mechanism"]) and len(told[-1].mechanism) > 10 * MOST_SHOWN
     assert search.model.proposals[-1].refused == ("another title for it",)
 
 
@@ -112,3 +112,24 @@ def alike(request: KernelRequest) -> dict[str, Any]:
 async def test_one_lineage_is_asked_to_recombine_nothing(search: Search) -> None:
     await search.run(search.context(rounds=3, ideas=2, implementations=1, strategy="revision"))
     assert all(request.recombine is None for request in search.model.proposals)
+
+
+def tunable(request: KernelRequest) -> dict[str, Any]:
+    """Return a kernel of its own structure whose implementations declare different names."""
+    structure = own_structure(f"{request.idea.title}{request.variation}")
+    name = f"BLOCK_{request.variation}"
+    return {
+        "source": f"#define {name} 1  // tune: {name} = 1 | 2 | 4\n// factor {name} 4 1.1\n// speed 1.5\n{structure}"
+    }
+
+
+async def test_models_are_told_the_sweep_of_each_kernel_with_that_kernel(search: Search) -> None:
+    search.model = ScriptedModel(kernel=tunable)
+    await search.run(search.context(rounds=2, ideas=1, implementations=2, tune_trials=6))
+    elites = [elite for elite in search.model.proposals[1].elites if elite.idea_id]
+    assert [elite.idea_id for elite in elites] == ["r1i0", "r1i0"]
+    for elite in elites:
+        variation = search.archive.candidate(elite.candidate_id).variation
+        assert elite.sweep and all(row.startswith((f"BLOCK_{variation}=", "as written")) for row in elite.sweep)
+    (idea,) = search.model.proposals[1].tried
+    assert idea.sweep in [elite.sweep for elite in elites]

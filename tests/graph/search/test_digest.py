@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 
-from tests.graph.requests_made import TRIED
+from tests.graph.requests_made import TRIED, ideation
 
+from ridgeline.graph.models.prompts import render_ideation
 from ridgeline.graph.models.requests import TriedIdea
-from ridgeline.graph.search.digest import SHOWN, digest
+from ridgeline.graph.models.told_ideas import MOST_SHOWN, in_brief
+from ridgeline.graph.search.digest import digest
 from ridgeline.tools.records.vocabulary import IdeaOutcome
 
 LONG = "a mechanism in many words, "
@@ -41,7 +43,7 @@ def test_long_list_keeps_the_last_rounds_what_improved_and_what_is_open_whole() 
     assert [idea == whole for idea, whole in zip(told, IDEAS, strict=True)] == [False, True, True, False, True, True]
     short = told[0]
     assert (short.title, short.outcome, short.best_speedup) == (TRIED.title, IdeaOutcome.REFUTED, TRIED.best_speedup)
-    assert len(short.mechanism) == SHOWN
+    assert short.mechanism == in_brief(IDEAS[0].mechanism) != IDEAS[0].mechanism
     assert (short.ends, short.before, short.after, short.sweep) == ((), "", "", ())
 
 
@@ -56,3 +58,18 @@ def test_no_title_is_left_out_however_short_the_limit() -> None:
     told = digest(IDEAS, 7, limit=10)
     assert [(idea.id, idea.title) for idea in told] == [(idea.id, idea.title) for idea in IDEAS]
     assert not any(idea.mechanism for idea in told)
+
+
+def test_a_text_in_brief_is_its_first_sentence_or_the_words_that_fit_and_the_same_in_brief_again() -> None:
+    assert in_brief("One pass. Another reason.") == "One pass."
+    for text in (LONG * 20, "x" * 500, "word " * 19 + "words and more"):
+        brief = in_brief(text)
+        assert len(brief) <= MOST_SHOWN and brief.endswith(" …")
+        assert text.startswith(brief.removesuffix(" …"))
+        assert in_brief(brief) == brief
+
+
+def test_a_prompt_tells_a_digest_as_it_is() -> None:
+    (told, *_) = digest(IDEAS, 7, limit=2000)
+    text = render_ideation(ideation(tried=(told,), elites=()))
+    assert f": {told.mechanism} →" in text

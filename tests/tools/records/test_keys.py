@@ -19,7 +19,6 @@ from ridgeline.tools.records.keys import (
     comparison_key,
     evaluation_key,
     idea_id,
-    is_of_idea,
     part_id,
     problem_key,
     step_key,
@@ -128,8 +127,6 @@ def test_calls_are_ordered_as_a_search_asks_them() -> None:
 )
 def test_a_candidates_attempt_is_in_its_id(candidate_id: str, attempt: str | None) -> None:
     assert attempt_of(candidate_id) == attempt
-    assert is_of_idea(candidate_id, "r2i3") is (attempt is not None)
-    assert not is_of_idea(candidate_id, "r2i")
 
 
 def test_ids_name_idea_variation_and_attempt() -> None:
