@@ -17,6 +17,14 @@ _COMPARED_PREFIX = 16
 """Characters of each evaluation's key in a comparison's key: 64 bits tell the builds of one search apart."""
 
 
+SEED_PREFIX = "seed-"
+
+
+def seed_id(stem: str) -> str:
+    """Return the candidate id of a seed kernel by its file's name: "seed-naive"."""
+    return f"{SEED_PREFIX}{stem}"
+
+
 def branch_id(idea_id: str, variation: int) -> str:
     """Return the id of one implementation of an idea: "r2i3v0"."""
     return f"{idea_id}v{variation}"
