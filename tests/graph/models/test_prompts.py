@@ -216,6 +216,32 @@ def test_a_module_is_asked_for_in_python_with_the_references_names() -> None:
     assert "`run`" not in text and "RIDGELINE_STAGE" not in text
 
 
+def test_a_torch_source_for_a_gpu_is_asked_for_in_cuda_on_torchs_own_stream() -> None:
+    device = replace(subject().device, kind=DeviceKind.CUDA, arch="sm_90a")
+    text = render_prefix(replace(subject(), interface=Interface.TORCH, language="cu", device=device))
+    for part in ("One whole CUDA C++ (.cu) file", "c10::cuda::getCurrentCUDAStream()", "Outputs are new memory"):
+        assert part in text
+    for part in ("(.cpp)", "the given stream", "allocate nothing", "poisoned", "-std="):
+        assert part not in text
+    assert "(name in upper case).\n\nBuilt for" in text
+
+
+def test_a_module_on_a_cpu_keeps_infinities_as_the_other_interfaces_do() -> None:
+    given = replace(subject(), interface=Interface.MODULE, language="py")
+    for interface in (subject(), given):
+        assert "-fno-finite-math-only" in render_prefix(interface)
+
+
+def test_a_predicted_gain_has_two_digits() -> None:
+    text = render_kernel(kernel(idea=IDEA.model_copy(update={"predicted_gain": (1.2 * 1.8) ** 0.5}), parent=None))
+    assert "expected 1.47×." in text
+
+
+def test_a_kernel_that_starts_from_none_is_not_told_to_keep_what_makes_it_fast() -> None:
+    assert "Keep what makes" in render_kernel(kernel())
+    assert "Keep what makes" not in render_kernel(kernel(parent=None))
+
+
 def test_strides_are_told_where_a_tensor_is_not_contiguous() -> None:
     across = ArgSpec(name="x", role=Role.INPUT, shape=(4, 8), strides=(1, 4))
     assert describe_argument(across) == "x: input float32 (4, 8), strides (1, 4)"
