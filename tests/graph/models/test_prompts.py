@@ -125,6 +125,11 @@ def test_an_idea_that_is_open_is_told_as_one_that_may_be_proposed_again() -> Non
     assert "may be proposed again (2 times at most)\n" in text
 
 
+def test_an_idea_of_which_no_kernel_was_judged_is_not_told_as_one_that_failed() -> None:
+    told = replace(TRIED, best_candidate_id=None, best_speedup=None)
+    assert "Unroll by four [from scratch]: fewer branches → not judged\n" in render_ideation(ideation(tried=(told,)))
+
+
 def test_a_reason_that_an_implementation_s_end_says_is_not_said_twice() -> None:
     failed = {"best_candidate_id": None, "best_speedup": None, "outcome": IdeaOutcome.IMPLEMENTATION_FAILED}
     told = replace(
