@@ -12,7 +12,7 @@ from typing import Any
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.journal import Journal
-from ridgeline.checkpoints.steering import Steer, Steering, SteerKind
+from ridgeline.checkpoints.steering import USER, Steer, Steering, SteerKind, mechanism_of
 from ridgeline.checkpoints.storage_errors import record_errors
 from ridgeline.tools.errors import RunError
 from ridgeline.tools.records.codec import Record
@@ -227,10 +227,10 @@ def _steps(archive: Archive, evaluation: Evaluation, source: str) -> Iterable[Re
 
 def _told(archive: Archive, candidates: Mapping[str, Candidate], ideas: Iterable[Idea]) -> Iterable[Steer]:
     """Yield what the search took up, each with the round in which it did."""
-    rounds = {idea.mechanism: idea.round for idea in ideas}
+    rounds = {idea.mechanism: idea.round for idea in ideas if idea.model == USER}
     steering = Steering(archive)
     for steer in steering.told(SteerKind.IDEA):
-        taken = next((round_ for mechanism, round_ in rounds.items() if mechanism.endswith(steer.text)), None)
+        taken = rounds.get(mechanism_of(steer.text))
         if taken is not None:
             yield replace(steer, from_round=taken)
     for steer in steering.told(SteerKind.SEED):

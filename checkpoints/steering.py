@@ -9,12 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
+
+import sqlite_utils
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.tools.errors import RunError
 from ridgeline.tools.records.codec import Record
+from ridgeline.tools.records.keys import SEED_PREFIX, seed_id
 
-SEED_PREFIX = "seed-"
+USER = "user"
+"""The author of an idea that the user stated, in the place of a model."""
+_LEAST_CHARS = 10
+"""Of a mechanism that `IdeaDraft` takes."""
 
 
 class SteerKind(StrEnum):
@@ -36,6 +43,11 @@ class Steer(Record):
     from_round: int = 0  # of a replay: the round in which the recorded search took it up
 
 
+def mechanism_of(text: str) -> str:
+    """Return the mechanism of the idea that is made of a user's words: what tells it from the user's other ideas."""
+    return text.strip() if len(text.strip()) >= _LEAST_CHARS else f"As the user puts it: {text.strip()}"
+
+
 class Steering:
     """What one search is told, in its archive's file."""
 
@@ -49,7 +61,10 @@ class Steering:
         Raises:
             RunError: the search was told the same before.
         """
-        return self._add(SteerKind.IDEA, "", text, from_round)
+        with self._database.write() as rows:
+            if any(steer.text == text for steer in self.told(SteerKind.IDEA)):
+                raise RunError(f"{self._archive.path.parent}: was told this idea before")
+            return self._add(rows, SteerKind.IDEA, text=text, from_round=from_round)
 
     def add_seed(self, stem: str, source: str, *, from_round: int = 0) -> Steer:
         """Store a seed kernel under an id of its own, which is judged when the next round begins.
@@ -57,18 +72,21 @@ class Steering:
         Raises:
             RunError: the search has the same source as a seed already.
         """
-        taken = {candidate.id: candidate.source for candidate in self._archive.candidates()}
-        taken |= {steer.name: steer.text for steer in self.told(SteerKind.SEED)}
-        for name, known in taken.items():
-            if known == source and name.startswith(SEED_PREFIX):
-                raise RunError(f"{self._archive.path.parent}: has this kernel already, as {name}")
-        first = f"{SEED_PREFIX}{stem}"
-        names = (first, *(f"{first}-{number}" for number in range(2, len(taken) + 3)))
-        return self._add(SteerKind.SEED, next(name for name in names if name not in taken), source, from_round)
+        with self._database.write() as rows:  # two processes that choose a name at once would choose the same
+            taken = {candidate.id: candidate.source for candidate in self._archive.candidates()}
+            taken |= {steer.name: steer.text for steer in self.told(SteerKind.SEED)}
+            for name, known in taken.items():
+                if known == source and name.startswith(SEED_PREFIX):
+                    raise RunError(f"{self._archive.path.parent}: has this kernel already, as {name}")
+            first = seed_id(stem)
+            names = (first, *(f"{first}-{number}" for number in range(2, len(taken) + 3)))
+            free = next(name for name in names if name not in taken)
+            return self._add(rows, SteerKind.SEED, name=free, text=source, from_round=from_round)
 
     def add_stop(self) -> Steer:
         """Store that the search is to stop."""
-        return self._add(SteerKind.STOP, "", "", 0)
+        with self._database.write() as rows:
+            return self._add(rows, SteerKind.STOP)
 
     def told(self, kind: SteerKind, *, upto_round: int | None = None) -> list[Steer]:
         """Return what the search is told of one kind, oldest first; with `upto_round` what counts by that round."""
@@ -93,11 +111,8 @@ class Steering:
             )
             return bool(dropped.rowcount)
 
-    def _add(self, kind: SteerKind, name: str, text: str, from_round: int) -> Steer:
-        with self._database.write() as rows:
-            told = self.told(kind)
-            if kind is SteerKind.IDEA and any(steer.text == text for steer in told):
-                raise RunError(f"{self._archive.path.parent}: was told this idea before")
-            steer = Steer(id=f"{kind}-{len(told) + 1}", kind=kind, name=name, text=text, from_round=from_round)
-            rows.table("steering").insert(steer.to_json())
+    def _add(self, rows: sqlite_utils.Database, kind: SteerKind, **fields: Any) -> Steer:
+        """Store one thing inside the write transaction of its caller."""
+        steer = Steer(id=f"{kind}-{len(self.told(kind)) + 1}", kind=kind, **fields)
+        rows.table("steering").insert(steer.to_json())
         return steer

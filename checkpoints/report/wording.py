@@ -7,6 +7,7 @@ from typing import Any
 
 from ridgeline.checkpoints.result import STATE_WORDS
 from ridgeline.checkpoints.run_record import KEYLESS
+from ridgeline.checkpoints.steering import USER
 from ridgeline.tools.records.vocabulary import Label, RunState
 
 Best = dict[str, Any]
@@ -39,7 +40,7 @@ UNENDED = (RunState.RUNNING, RunState.STOPPED, RunState.WAITING, RunState.BUDGET
 """States in which a search may go on."""
 
 
-AUTHORS: Mapping[str, str] = {"user": "you", KEYLESS: "offline"}
+AUTHORS: Mapping[str, str] = {USER: "you", KEYLESS: "offline"}
 """Who an idea came from, where that is no language model."""
 
 

@@ -33,16 +33,19 @@ def told_ideas(tried: Sequence[TriedIdea], elites: Sequence[Elite]) -> list[Told
     One of which only the result is known, as of the older ones, is told in brief. Of one whose kernel is shown the title
     says enough. A diagnosis is told once, and a sweep with the kernel that was tuned where that is shown.
     """
-    diagnoses = {elite.diagnosis for elite in elites}
-    return [_told(idea, diagnoses, elites) for idea in tried]
+    told: list[ToldIdea] = []
+    diagnoses = frozenset(elite.diagnosis for elite in elites)
+    for idea in tried:
+        told.append(_told(idea, diagnoses, elites))
+        diagnoses |= {idea.before, idea.after}
+    return told
 
 
-def _told(idea: TriedIdea, known: set[str], elites: Sequence[Elite]) -> ToldIdea:
-    """Return an idea without the `known` diagnoses, to which its own are added."""
+def _told(idea: TriedIdea, known: frozenset[str], elites: Sequence[Elite]) -> ToldIdea:
+    """Return an idea without the diagnoses that are `known` already."""
     has_kernel = any(elite.idea_id == idea.id for elite in elites)
     is_brief = not (idea.ends or idea.before or idea.after)
     before, after = ("" if text in known else text for text in (idea.before, idea.after))
-    known |= {idea.before, idea.after}
     return ToldIdea(
         idea=idea,
         mechanism="" if has_kernel else in_brief(idea.mechanism) if is_brief else idea.mechanism,

@@ -15,7 +15,7 @@ from ridgeline.graph.search.elites import ranked_elites
 from ridgeline.graph.search.events import emit
 from ridgeline.graph.search.judging import judged_standings
 from ridgeline.graph.search.rounds import PYTORCH_AT_FLOOR, outcome_state, ranking_state, tell_stop
-from ridgeline.graph.search.seeds import judge_seeds
+from ridgeline.graph.search.seeds import judge_seeds, seed_candidates
 from ridgeline.tools.build.entry_match import takes_same_types
 from ridgeline.tools.build.interfaces import entry_declaration
 from ridgeline.tools.engine import BaselineTask, DescribeTask
@@ -27,8 +27,6 @@ from ridgeline.tools.records.vocabulary import Origin
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
     from ridgeline.graph.state import SearchState
-    from ridgeline.problems.spec import ProblemSpec
-    from ridgeline.tools.records.problem import Target
 
 logger = logging.getLogger(__name__)
 
@@ -85,23 +83,6 @@ async def _seeds(context: SearchContext) -> list[Candidate]:
     return [
         *await asyncio.to_thread(seed_candidates, context.problem, context.target),
         *await asyncio.to_thread(_bank_candidates, context),
-    ]
-
-
-def seed_candidates(problem: ProblemSpec, target: Target) -> list[Candidate]:
-    """Return the candidates of a problem's seed kernels for the target's device."""
-    return [
-        Candidate(
-            id=f"seed-{stem}",
-            origin=Origin.SEED,
-            round=0,
-            idea_id=None,
-            parent_id=None,
-            source=source,
-            language=target.language,
-            interface=target.interface,
-        )
-        for stem, source in problem.seed_sources(target.device.kind.value)
     ]
 
 

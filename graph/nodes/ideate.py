@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from langgraph.types import Overwrite
 
+from ridgeline.checkpoints.steering import USER
 from ridgeline.graph.models.failures import ModelUnavailable
 from ridgeline.graph.models.registry import OFFLINE
 from ridgeline.graph.models.requests import IdeaDraft, IdeationRequest, TriedIdea
@@ -25,8 +26,8 @@ from ridgeline.graph.search.memory import tried_ideas, unwritten_branches
 from ridgeline.graph.search.novelty import is_refused, is_repeated
 from ridgeline.graph.search.recombination import pair_to_recombine
 from ridgeline.graph.search.rounds import Stop, outcome_state, tell_stop
-from ridgeline.graph.search.steering import take_up_seeds, told_ideas
-from ridgeline.graph.search.user_ideas import user_drafts
+from ridgeline.graph.search.seeds import take_up_seeds
+from ridgeline.graph.search.user_ideas import user_drafts, users_ideas
 from ridgeline.tools.errors import ModelError, OutOfBudget
 from ridgeline.tools.records.keys import CallId, idea_id
 from ridgeline.tools.records.search import Idea
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
     from ridgeline.graph.state import BranchPlan, SearchState
 
 logger = logging.getLogger(__name__)
-
-USER = "user"
 
 Authored = tuple[str, IdeaDraft]
 """An idea behind the name of the model that proposed it."""
@@ -132,7 +131,7 @@ async def _ideas(context: SearchContext, state: SearchState, plan: Plan, round_:
     pair = await _pair_to_recombine(context, tried)
     elites = await read_elites(context, dict.fromkeys([*state.get("elites", []), *(pair or ())]))
     begun = await asyncio.to_thread(context.archive.ideas)
-    told = await told_ideas(context, round_)
+    told = await users_ideas(context, round_)
     drafts = [(USER, draft) for draft in user_drafts(told, begun, plan.ideas, elites)]
     request = IdeationRequest(
         subject=context.subject,

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from ridgeline.graph.search.branch import announce, move
+from ridgeline.graph.search.branch import announce, branch_of, move
 from ridgeline.graph.search.budget import exhausted, spent
 from ridgeline.graph.search.mending import (
     Try,
@@ -18,7 +18,7 @@ from ridgeline.graph.search.mending import (
     with_fix_its,
 )
 from ridgeline.tools.errors import NotBegun
-from ridgeline.tools.records.keys import attempt_id, branch_id, write_id
+from ridgeline.tools.records.keys import attempt_id, write_id
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
@@ -62,8 +62,7 @@ async def _as_siblings(
     """
     if is_from_sibling(tries):
         return None
-    signature, model = best_of(tries).signature, state["model"]
-    branch = branch_id(state["idea_id"], state["variation"])
+    signature, branch, model = best_of(tries).signature, branch_of(state), state["model"]
     repairs = context.sibling_repairs
     repaired_id = repairs.repaired(signature) or await asyncio.to_thread(
         find_repaired, context.archive, signature, state["round"], branch

@@ -9,6 +9,17 @@ from ridgeline.tools.records.keys import branch_id
 
 if TYPE_CHECKING:
     from ridgeline.graph.state import BranchState, Stage
+    from ridgeline.tools.records.search import Candidate
+
+
+def branch_of(state: BranchState) -> str:
+    """Return the id of the branch in this state."""
+    return branch_id(state["idea_id"], state["variation"])
+
+
+def branch_of_candidate(candidate: Candidate) -> str:
+    """Return the id of the branch that a candidate was written in; of one without an idea it names no branch."""
+    return branch_id(candidate.idea_id or "", candidate.variation)
 
 
 def move(state: BranchState, candidate_id: str, stage: Stage) -> BranchState:
@@ -21,7 +32,7 @@ def announce(state: BranchState, candidate_id: str, stage: Stage) -> None:
     emit(
         {
             "event": "branch_stage",
-            "branch": branch_id(state["idea_id"], state["variation"]),
+            "branch": branch_of(state),
             "idea_id": state["idea_id"],
             "candidate_id": candidate_id,
             "stage": stage,

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.journal import Journal
 from ridgeline.graph.models.pool import Outcome, reward
-from ridgeline.tools.records.keys import CallId, branch_id
+from ridgeline.graph.search.branch import branch_of_candidate
+from ridgeline.tools.records.keys import CallId
 from ridgeline.tools.records.vocabulary import Origin, Purpose
 
 if TYPE_CHECKING:
@@ -48,8 +49,8 @@ def writer_outcomes(archive: Archive, before_round: int) -> list[Outcome]:
     A branch costs all calls for its attempts, the repairs too.
     """
     judged = _judged(archive, before_round)
-    earned = _best_rewards(judged, _branch_of)
-    writers = {_branch_of(candidate): candidate.model for candidate, _ in judged if candidate.idea_id}
+    earned = _best_rewards(judged, branch_of_candidate)
+    writers = {branch_of_candidate(candidate): candidate.model for candidate, _ in judged if candidate.idea_id}
     paid = _paid(archive, _branch_written)
     return [Outcome(model=writers[branch], reward=earned[branch], usd=paid.get(branch, 0.0)) for branch in earned]
 
@@ -59,10 +60,6 @@ def _judged(archive: Archive, before_round: int) -> Judged:
     return [
         (c, evaluations[c.id].speedup) for c in archive.candidates() if c.id in evaluations and c.round < before_round
     ]
-
-
-def _branch_of(candidate: Candidate) -> str:
-    return branch_id(candidate.idea_id or "", candidate.variation)
 
 
 def _best_rewards(judged: Judged, unit_of: Callable[[Candidate], str]) -> dict[str, float]:

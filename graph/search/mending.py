@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ridgeline.graph.models.edits import UnfitEdit, apply_edits, edits_between
+from ridgeline.graph.search.branch import branch_of_candidate
 from ridgeline.tools.build.fix_its import apply_fix_its
 from ridgeline.tools.build.messages import error_signature
-from ridgeline.tools.records.keys import attempt_id, branch_id, mended_id
+from ridgeline.tools.records.keys import attempt_id, mended_id
 from ridgeline.tools.records.search import Candidate, Mending
 from ridgeline.tools.records.vocabulary import Mender, Origin, Status
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 MOST_FIX_IT_PASSES = 2
 """A compiler that lacks a header sees no further than that: the second pass mends what only then comes to light."""
-MOST_EDITS = 8
+MOST_SIBLING_EDITS = 8
 """Changes of a sibling's repair that are tried elsewhere; more of them are a kernel of its own."""
 _LINE_SHOWN = 80
 
@@ -96,7 +97,7 @@ def with_edit_of(archive: Archive, tries: Sequence[Try], repaired_id: str) -> Ca
     before = best_of(read_tries(archive, attempt_id(repaired.idea_id, repaired.variation, repaired.attempt - 1)))
     edits = edits_between(before.candidate.source, repaired.source)
     base = best_of(tries)
-    if not 0 < len(edits) <= MOST_EDITS:
+    if not 0 < len(edits) <= MOST_SIBLING_EDITS:
         return None
     try:
         source = apply_edits(base.candidate.source, edits)
@@ -114,7 +115,7 @@ def is_from_sibling(tries: Sequence[Try]) -> bool:
 def find_repaired(archive: Archive, signature: str, round_: int, branch: str) -> str | None:
     """Return the first candidate of another branch of the round that had this error before its repair and then built."""
     for candidate in archive.candidates(round=round_, origin=Origin.MODEL):
-        own = branch_id(candidate.idea_id or "", candidate.variation)
+        own = branch_of_candidate(candidate)
         if not candidate.idea_id or candidate.attempt < 1 or candidate.mending or own == branch:
             continue
         evaluation = archive.evaluation(candidate.id)

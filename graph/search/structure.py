@@ -42,6 +42,8 @@ _PYTHON_KEYWORDS = _KEYWORDS.union(keyword.kwlist)
 _DEFINING = frozenset({"class", "def", "define", "enum", "namespace", "struct", "typename", "union", "using"})
 """Words before a name that the source defines."""
 _MARK = "0"
+_LONGEST_HEAD = 256
+"""Tokens of a function's parameters that are looked at: what is longer counts as a call."""
 
 _Token = tuple[str, str]
 """The kind of a token, a group of the expressions above, and its text."""
@@ -115,7 +117,3 @@ def _is_definition(tokens: Sequence[_Token], place: int, before: _Token) -> bool
             rest = [token[1] for token in tokens[following + 1 : following + 3]]
             return rest[:1] == ["{"] or rest in (["const", "{"], ["noexcept", "{"])
     return False
-
-
-_LONGEST_HEAD = 256
-"""Tokens of a function's parameters that are looked at: what is longer counts as a call."""

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.steering import Steering, SteerKind
+from ridgeline.checkpoints.steering import Steering, SteerKind, mechanism_of
 from ridgeline.graph.models.requests import Elite, IdeaDraft
 from ridgeline.tools.records.search import Idea
 from ridgeline.tools.records.vocabulary import Category, Origin
+
+if TYPE_CHECKING:
+    from ridgeline.graph.search.context import SearchContext
 
 CATEGORY_WORDS: dict[Category, tuple[str, ...]] = {
     Category.PRECISION: ("precision", "fp16", "bf16", "tf32", "half", "dtype", "quanti"),
@@ -17,6 +22,12 @@ CATEGORY_WORDS: dict[Category, tuple[str, ...]] = {
     Category.PARALLELISM: ("thread", "parallel", "occupancy", "warp", "block", "core"),
     Category.CONTROL_FLOW: ("loop", "unroll", "branch", "fuse", "pass", "tile", "tiling"),
 }
+
+
+async def users_ideas(context: SearchContext, round_: int) -> tuple[str, ...]:
+    """Return the user's words: those told since the search began, then those of the problem's file."""
+    told = await asyncio.to_thread(Steering(context.archive).told, SteerKind.IDEA, upto_round=round_)
+    return (*(steer.text for steer in told), *context.problem.ideas)
 
 
 def user_draft(text: str, parent_id: str | None = None) -> IdeaDraft:
@@ -34,11 +45,6 @@ def user_drafts(texts: Sequence[str], tried: Sequence[Idea], count: int, elites:
     parent_id = elites[0].candidate_id if elites else None
     fresh = [text for text in texts if mechanism_of(text) not in done]
     return [user_draft(text, parent_id) for text in fresh[:count]]
-
-
-def mechanism_of(text: str) -> str:
-    """Return the mechanism of the idea that is made of a user's words: what tells it from others."""
-    return text.strip() if len(text.strip()) >= 10 else f"As the user puts it: {text.strip()}"
 
 
 def _title(text: str) -> str:

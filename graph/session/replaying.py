@@ -21,6 +21,7 @@ from ridgeline.graph.session.machine import target_of
 from ridgeline.problems.mistakes import explain_mistake
 from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings
 from ridgeline.tools.errors import ModelError, RunError
+from ridgeline.tools.records.keys import SEED_PREFIX
 from ridgeline.tools.records.vocabulary import Origin
 from ridgeline.tools.wording import counted
 
@@ -71,7 +72,7 @@ class RecordedProblem(ProblemSpec):
         problem._path = problem._given = path  # noqa: SLF001  # as `load_problem` sets them
         problem._run = recording.run  # noqa: SLF001
         seeds = (each for each in recording.given if each.origin is Origin.SEED)
-        problem._seeds = tuple((each.id.removeprefix("seed-"), each.source) for each in seeds)  # noqa: SLF001
+        problem._seeds = tuple((each.id.removeprefix(SEED_PREFIX), each.source) for each in seeds)  # noqa: SLF001
         return problem
 
 

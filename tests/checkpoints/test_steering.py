@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.steering import Steering, SteerKind
+from ridgeline.checkpoints.recording import record
+from ridgeline.checkpoints.steering import USER, Steering, SteerKind
 from ridgeline.tools.errors import RunError
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import Origin
@@ -30,6 +36,45 @@ def test_a_seed_gets_an_id_that_no_candidate_has(archive: Archive) -> None:
     for source, name in (("// a", "seed-fast"), ("// 1", "seed-fast-2")):
         with pytest.raises(RunError, match=f"has this kernel already, as {name}"):
             steering.add_seed("again", source)
+
+
+def test_two_seeds_that_are_told_at_once_get_two_names(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second process tells its seed between the first one's reading of the names and its writing."""
+    with Archive.open(archive.path.parent, create=False) as other:
+        second = threading.Thread(target=lambda: Steering(other).add_seed("fast", "// 2"))
+        query = archive.database.query
+
+        def interrupted(sql: str, *given: Any) -> list[dict[str, Any]]:
+            found = query(sql, *given)
+            if "FROM steering" in sql and second.ident is None:
+                second.start()
+                second.join(timeout=0.5)  # it has told its seed by then, or waits for the first one to end
+            return found
+
+        monkeypatch.setattr(archive.database, "query", interrupted)
+        Steering(archive).add_seed("fast", "// 1")
+        second.join()
+    told = Steering(archive).told(SteerKind.SEED)
+    assert sorted((steer.name, steer.id) for steer in told) == [("seed-fast", "seed-1"), ("seed-fast-2", "seed-2")]
+
+
+def test_a_recording_has_an_idea_in_the_round_in_which_the_users_own_was_tried(
+    filled: Archive, story: SimpleNamespace
+) -> None:
+    steering = Steering(filled)
+    told = [steering.add_idea(text) for text in ("loops", "hold the row", "hold the row in registers")]
+    told.append(steering.add_idea("never taken up"))
+    stated = (
+        (1, "Unroll the loops", ""),
+        (2, "As the user puts it: loops", USER),
+        (3, "to hold the row in registers", ""),
+    )
+    stated += ((4, "hold the row in registers", USER), (5, "hold the row", USER))
+    for round_, mechanism, model in stated:
+        idea = replace(story.idea(round_, 9, f"Idea {round_}", None), mechanism=mechanism, model=model)
+        filled.add_ideas([idea])
+    found = {steer.id: steer.from_round for steer in record(filled).told}
+    assert found == {told[0].id: 2, told[1].id: 5, told[2].id: 4}
 
 
 def test_a_stop_is_gone_once_it_is_obeyed(archive: Archive) -> None:

@@ -42,19 +42,23 @@ _GLOBAL: Mapping[str, str] = {
     "cstring": "memcmp memcpy memmove memset strcmp strlen",
 }
 """Names that a C++ header declares outside of std as well."""
-_HOST: Mapping[str, str] = {"immintrin.h": "_mm __m128 __m256 __m512 __mmask", "omp.h": "omp_"}
+_HOST: Mapping[str, str] = {
+    "immintrin.h": "_mm __mmask __m128 __m128d __m128i __m128h __m128bh __m256 __m256d __m256i __m256h __m256bh "
+    "__m512 __m512d __m512i __m512h __m512bh",
+    "omp.h": "omp_",
+}
 _CUDA: Mapping[str, str] = {
-    "cuda_fp8.h": "__nv_fp8",
+    "cuda_fp8.h": "__nv_fp8 __nv_fp8x",
     "cuda_bf16.h": "__nv_bfloat nv_bfloat __bfloat __float2bfloat __float22bfloat",
     "cuda_fp16.h": "__half half2 __float2half __float22half __hadd __hfma __hmul __hsub",
     "cuda_pipeline.h": "__pipeline_",
-    "cooperative_groups.h": "cooperative_groups",
-    "mma.h": "nvcuda wmma",
+    "cooperative_groups.h": "cooperative_groups::",
+    "mma.h": "nvcuda:: wmma::",
     "cuda/barrier": "cuda::barrier",
     "cuda/pipeline": "cuda::pipeline",
-    "cub/cub.cuh": "cub",
+    "cub/cub.cuh": "cub::",
 }
-"""Beginnings of names by their header, of host and of GPU code."""
+"""Beginnings of names by their header, of host and of GPU code; one that ends in `::` is a namespace."""
 
 
 def _by_name(table: Mapping[str, str]) -> dict[str, str]:
@@ -74,4 +78,12 @@ def header_of(name: str, language: str) -> str:
     if name == "half" and language == "cu":
         return "cuda_fp16.h"
     beginnings = _BEGINNINGS.get(language, {})
-    return next((header for beginning, header in beginnings.items() if name.startswith(beginning)), "")
+    return next((header for beginning, header in beginnings.items() if _begins(name, beginning)), "")
+
+
+def _begins(name: str, beginning: str) -> bool:
+    """Say whether a name begins with one of the table, no letter after it: `cubic_root` is not of namespace `cub`."""
+    if beginning.endswith("::"):
+        return f"{name}::".startswith(beginning)
+    rest = name.removeprefix(beginning)
+    return name.startswith(beginning) and (beginning.endswith("_") or not rest[:1].isalpha())

@@ -20,6 +20,8 @@ _COMPARED_PREFIX = 16
 """Characters of each evaluation's key in a comparison's key: 64 bits tell the builds of one search apart."""
 
 
+SEED_PREFIX = "seed-"
+
 REPAIRS_GLOB = "*a[1-9]*:write*"
 """SQLite's pattern of the calls that ask for a repair."""
 
@@ -101,6 +103,11 @@ def write_id(candidate_id: str) -> str:
 def idea_id(round_: int, number: int) -> str:
     """Return the id of an idea: "r2i3"."""
     return f"r{round_}i{number}"
+
+
+def seed_id(stem: str) -> str:
+    """Return the candidate id of a seed kernel by its file's name: "seed-naive"."""
+    return f"{SEED_PREFIX}{stem}"
 
 
 def branch_id(idea_id: str, variation: int) -> str:

@@ -125,6 +125,11 @@ def test_an_idea_that_is_open_is_told_as_one_that_may_be_proposed_again() -> Non
     assert "may be proposed again (2 times at most)\n" in text
 
 
+def test_an_idea_of_which_no_kernel_was_judged_is_not_told_as_one_that_failed() -> None:
+    told = replace(TRIED, best_candidate_id=None, best_speedup=None)
+    assert "Unroll by four [from scratch]: fewer branches → not judged\n" in render_ideation(ideation(tried=(told,)))
+
+
 def test_a_reason_that_an_implementation_s_end_says_is_not_said_twice() -> None:
     failed = {"best_candidate_id": None, "best_speedup": None, "outcome": IdeaOutcome.IMPLEMENTATION_FAILED}
     told = replace(
@@ -214,6 +219,32 @@ def test_a_module_is_asked_for_in_python_with_the_references_names() -> None:
     ):
         assert part in text
     assert "`run`" not in text and "RIDGELINE_STAGE" not in text
+
+
+def test_a_torch_source_for_a_gpu_is_asked_for_in_cuda_on_torchs_own_stream() -> None:
+    device = replace(subject().device, kind=DeviceKind.CUDA, arch="sm_90a")
+    text = render_prefix(replace(subject(), interface=Interface.TORCH, language="cu", device=device))
+    for part in ("One whole CUDA C++ (.cu) file", "c10::cuda::getCurrentCUDAStream()", "Outputs are new memory"):
+        assert part in text
+    for part in ("(.cpp)", "the given stream", "allocate nothing", "poisoned", "-std="):
+        assert part not in text
+    assert "(name in upper case).\n\nBuilt for" in text
+
+
+def test_a_module_on_a_cpu_keeps_infinities_as_the_other_interfaces_do() -> None:
+    given = replace(subject(), interface=Interface.MODULE, language="py")
+    for interface in (subject(), given):
+        assert "-fno-finite-math-only" in render_prefix(interface)
+
+
+def test_a_predicted_gain_has_two_digits() -> None:
+    text = render_kernel(kernel(idea=IDEA.model_copy(update={"predicted_gain": (1.2 * 1.8) ** 0.5}), parent=None))
+    assert "expected 1.47×." in text
+
+
+def test_a_kernel_that_starts_from_none_is_not_told_to_keep_what_makes_it_fast() -> None:
+    assert "Keep what makes" in render_kernel(kernel())
+    assert "Keep what makes" not in render_kernel(kernel(parent=None))
 
 
 def test_strides_are_told_where_a_tensor_is_not_contiguous() -> None:
