@@ -27,11 +27,11 @@ from ridgeline.graph.certificate.audit import (
 )
 from ridgeline.graph.certificate.certificate import Certificate
 from ridgeline.graph.certificate.circumstances import circumstances
-from ridgeline.graph.certificate.leaders import Leader
 from ridgeline.graph.certificate.other_shapes import try_other_shapes
 from ridgeline.graph.search.budget import charge
 from ridgeline.graph.search.elites import Standing, read_standings
 from ridgeline.graph.search.events import emit
+from ridgeline.graph.search.leaders import Leader
 from ridgeline.tools.engine import BaselineTask, BenchmarkTask, CompareTask, CompileTask, ProfileTask, VerifyTask
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.records.finding import Finding

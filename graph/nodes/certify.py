@@ -11,13 +11,13 @@ from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.certificate.again import is_to_be_given_again
 from ridgeline.graph.certificate.audit import QUARANTINE_ABOVE
 from ridgeline.graph.certificate.certificate import Certificate, FailedBefore
-from ridgeline.graph.certificate.leaders import Leader, compare_leaders
 from ridgeline.graph.certificate.steps import certify_candidate
 from ridgeline.graph.search.blocks import work_of
 from ridgeline.graph.search.compiled import join_compiled
 from ridgeline.graph.search.elites import Standing, ranked_elites, read_standings
 from ridgeline.graph.search.events import emit
 from ridgeline.graph.search.judging import judged_standings
+from ridgeline.graph.search.leaders import Leader, compare_leaders
 from ridgeline.graph.search.rounds import Stop, tell_stop
 from ridgeline.graph.state import outcome_of
 from ridgeline.tools.errors import EngineError, NotRecorded

@@ -10,21 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ridgeline.graph.certificate.leaders import compare_for_elites
 from ridgeline.graph.search.budget import exhausted, spent
-from ridgeline.graph.search.elites import best_of_ideas, ranked_elites
+from ridgeline.graph.search.closing import close_round
 from ridgeline.graph.search.events import emit
 from ridgeline.graph.search.gathering import gather_or_cancel
-from ridgeline.graph.search.judging import evaluate, judged_standings, profile_elites
-from ridgeline.graph.search.rounds import (
-    first_stop,
-    is_progress,
-    outcome_state,
-    ranking_state,
-    save_summary,
-    tell_round,
-    tell_stop,
-)
+from ridgeline.graph.search.judging import evaluate
 from ridgeline.graph.search.tuning import (
     FAR_BEHIND,
     MeasuredPoint,
@@ -35,7 +25,6 @@ from ridgeline.graph.search.tuning import (
     shared_trials,
     with_values,
 )
-from ridgeline.graph.state import Route
 from ridgeline.tools.errors import NotBegun
 from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.search import Candidate
@@ -67,24 +56,7 @@ async def tune(state: SearchState, context: SearchContext) -> SearchState:
     round_ = state.get("round", 0)
     plan = context.plan(state.get("max_rounds"))
     await _sweep(context, state, round_, plan.trials(round_))
-    standings = await judged_standings(context)
-    if goes_on := round_ < plan.rounds:
-        await compare_for_elites(context, standings)
-    elites = await ranked_elites(context, standings, plan.elites)
-    best = standings[0] if standings else None
-    taught = best_of_ideas(standings, state.get("ideas", [])) if goes_on else []
-    await profile_elites(context, [*elites, *taught])
-    stalled = 0 if is_progress(best, state) else state.get("stalled_rounds", 0)
-    tell_round(plan, await save_summary(context, round_, elites, best))
-    stop = await first_stop(context, plan, round_=round_, stalled_rounds=stalled, best=best)
-    if stop:
-        tell_stop(stop)
-    return {
-        **ranking_state(elites, best),
-        **outcome_state(stop),
-        "stalled_rounds": stalled,
-        "route": (Route.CERTIFY if stop else Route.IDEATE).value,
-    }
+    return await close_round(context, plan, state, stalled_rounds=state.get("stalled_rounds", 0))
 
 
 async def _sweep(context: SearchContext, state: SearchState, round_: int, trials: int) -> None:

@@ -1,19 +1,16 @@
-"""The end of a round: its summary, its progress, and whether the search goes on."""
+"""Whether a search goes on after a round, and the part of its state that says so."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ridgeline.checkpoints.idea_results import GAIN
-from ridgeline.checkpoints.run_record import RunRecord
-from ridgeline.graph.search.budget import Spent, exhausted, spent
+from ridgeline.graph.search.budget import exhausted, spent
 from ridgeline.graph.search.compiled import is_pytorch_at_floor
 from ridgeline.graph.search.elites import Standing
 from ridgeline.graph.search.events import emit
-from ridgeline.tools.records.vocabulary import Origin, Purpose, SearchOutcome
+from ridgeline.tools.records.vocabulary import SearchOutcome
 from ridgeline.tools.wording import counted
 
 if TYPE_CHECKING:
@@ -44,11 +41,6 @@ def ranking_state(elites: Sequence[Standing], best: Standing | None) -> SearchSt
         "best_speedup": best.speedup if best else None,
         "best_sure_speedup": best.sure_speedup if best else None,
     }
-
-
-def is_progress(best: Standing | None, state: SearchState) -> bool:
-    """Say whether sure_speedup(best) > GAIN * sure_speedup(best before)."""
-    return best is not None and best.sure_speedup > GAIN * (state.get("best_sure_speedup") or 0.0)
 
 
 def outcome_state(stop: Stop | None) -> SearchState:
@@ -90,61 +82,3 @@ async def _floor_stop(context: SearchContext, best: Standing | None) -> Stop | N
         return None
     reason = f"{best.candidate.id} takes {best.median_ms:.4g} ms, the floor is {floor_ms:.4g} ms"
     return Stop(SearchOutcome.AT_FLOOR, reason)
-
-
-async def save_summary(
-    context: SearchContext, round_: int, elites: Sequence[Standing], best: Standing | None
-) -> dict[str, Any]:
-    """Store and return the round's history entry; called again after tuning, it replaces the entry."""
-    used = await spent(context)
-    return await asyncio.to_thread(_save_entry, context, round_, elites, best, used)
-
-
-def tell_round(plan: Plan, entry: Mapping[str, Any]) -> None:
-    """Tell the viewers that a round is over: once a round, after its tuning."""
-    emit(
-        {
-            "event": "round_done",
-            "round": entry["round"],
-            "max_rounds": plan.told_rounds,
-            "best_id": entry["best_id"],
-            "best_speedup": entry["best_speedup"],
-            "best_speedup_ci95": entry["best_speedup_ci95"],
-            "best_median_ms": entry["best_median_ms"],
-            "elites": entry["elites"],
-            "tokens": entry["tokens"],
-            "usd": entry["usd"],
-            "unpriced_calls": entry["unpriced_calls"],
-        }
-    )
-
-
-def _save_entry(
-    context: SearchContext, round_: int, elites: Sequence[Standing], best: Standing | None, used: Spent
-) -> dict[str, Any]:
-    entry = _entry(context, round_, elites, best)
-    entry |= {"tokens": used.tokens, "usd": used.usd, "unpriced_calls": used.unpriced_calls}
-    entry |= {"wall_s": used.wall_s, "gpu_s": used.gpu_s}
-    context.archive.save_round(entry)
-    # stored here so that a killed search forgets the time of one round at most
-    context.archive.save_run(RunRecord(wall_s=used.wall_s))
-    return entry
-
-
-def _entry(context: SearchContext, round_: int, elites: Sequence[Standing], best: Standing | None) -> dict[str, Any]:
-    candidates = context.archive.candidates(round=round_)
-    written = [c for c in candidates if c.origin is Origin.MODEL]
-    judged = [context.archive.evaluation(c.id) for c in written]
-    own = {c.id for c in candidates}
-    return {
-        "round": round_,
-        "ideas": [idea.id for idea in context.archive.ideas(round_)],
-        "candidates": len(written),
-        "ok": sum(1 for e in judged if e is not None and e.speedup is not None),
-        "tuned": sum(1 for e in context.archive.evaluations(purpose=Purpose.TUNE) if e.candidate_id in own),
-        "best_id": best.candidate.id if best else None,
-        "best_speedup": best.speedup if best else None,
-        "best_speedup_ci95": best.evaluation.speedup_interval if best else None,
-        "best_median_ms": best.median_ms if best else None,
-        "elites": [s.candidate.id for s in elites],
-    }

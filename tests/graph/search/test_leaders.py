@@ -9,8 +9,8 @@ from tests.graph.conftest import Search
 from tests.graph.memory_engine import MemoryEngine
 from tests.graph.scripted_model import ScriptedModel
 
-from ridgeline.graph.certificate.leaders import LEADERS, within_noise
 from ridgeline.graph.search.elites import Standing
+from ridgeline.graph.search.leaders import LEADERS, within_noise
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.records.results import Comparison, Evaluation, Timing
 from ridgeline.tools.records.vocabulary import Origin, Purpose, Status
