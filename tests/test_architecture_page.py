@@ -48,6 +48,12 @@ def test_no_line_is_about_a_folder_that_is_gone() -> None:
     assert [folder for folder in lines_of_folders() if not (ROOT / folder).is_dir()] == []
 
 
+def test_every_module_of_nodes_has_its_row() -> None:
+    section = PAGE.partition("\n## The graph of a search\n")[2].partition("\n## ")[0]
+    modules = {module.stem for module in (ROOT / "graph" / "nodes").glob("*.py")} - {"__init__"}
+    assert set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) == modules
+
+
 @pytest.mark.parametrize("order", orders())
 def test_the_page_gives_every_order_that_a_contract_holds(order: str) -> None:
     assert order in " ".join(PAGE.split())
