@@ -13,6 +13,7 @@ from ridgeline.graph.search.coverage import ensure_covered
 from ridgeline.graph.search.device_table import device_table
 from ridgeline.graph.search.elites import ranked_elites
 from ridgeline.graph.search.events import emit
+from ridgeline.graph.search.given_kernels import given_kernel
 from ridgeline.graph.search.judging import judged_standings
 from ridgeline.graph.search.rounds import PYTORCH_AT_FLOOR, outcome_state, ranking_state, tell_stop
 from ridgeline.graph.search.seeds import judge_seeds
@@ -91,16 +92,7 @@ async def _seeds(context: SearchContext) -> list[Candidate]:
 def seed_candidates(problem: ProblemSpec, target: Target) -> list[Candidate]:
     """Return the candidates of a problem's seed kernels for the target's device."""
     return [
-        Candidate(
-            id=f"seed-{stem}",
-            origin=Origin.SEED,
-            round=0,
-            idea_id=None,
-            parent_id=None,
-            source=source,
-            language=target.language,
-            interface=target.interface,
-        )
+        given_kernel(f"seed-{stem}", source, target, origin=Origin.SEED)
         for stem, source in problem.seed_sources(target.device.kind.value)
     ]
 

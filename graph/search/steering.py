@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING
 
 from ridgeline.checkpoints.steering import Steering, SteerKind
 from ridgeline.graph.search.elites import choose_elites
+from ridgeline.graph.search.given_kernels import given_kernel
 from ridgeline.graph.search.judging import judged_standings
 from ridgeline.graph.search.rounds import ranking_state
 from ridgeline.graph.search.seeds import judge_seeds
-from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import Origin
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
     from ridgeline.graph.search.plan import Plan
     from ridgeline.graph.state import SearchState
+    from ridgeline.tools.records.search import Candidate
 
 
 async def told_ideas(context: SearchContext, round_: int) -> tuple[str, ...]:
@@ -44,16 +45,7 @@ def _store_new(context: SearchContext, round_: int) -> list[Candidate]:
     known = {candidate.id for candidate in archive.candidates(origin=Origin.SEED)}
     told = Steering(archive).told(SteerKind.SEED, upto_round=round_)
     archive.add_candidates(
-        Candidate(
-            id=steer.name,
-            origin=Origin.SEED,
-            round=round_,
-            idea_id=None,
-            parent_id=None,
-            source=steer.text,
-            language=context.target.language,
-            interface=context.target.interface,
-        )
+        given_kernel(steer.name, steer.text, context.target, origin=Origin.SEED, round_=round_)
         for steer in told
         if steer.name not in known
     )
