@@ -95,18 +95,42 @@ async def run_audit(
     return audit
 
 
-async def _verify(context: SearchContext, audit: Audit, candidate: Candidate, build: Build, before: Verdict) -> None:
+async def verify_anew(
+    context: SearchContext, candidate: Candidate, build: Build, *, step: str, extra_trials: int
+) -> Verdict:
+    """Return a verification under secrets of its own, with so many further nominal trials."""
     task = VerifyTask(
         problem=context.described,
         candidate=candidate,
         build=build,
         purpose=Purpose.CERTIFY,
-        step="audit verify",
-        extra_trials=AUDIT_TRIALS,
+        step=step,
+        extra_trials=extra_trials,
         own_secrets=OWN_SECRETS,
         timeout_s=LONGEST_VERIFICATION_S,
     )
-    audit.verdict = verdict = await context.engine.submit(task)
+    return await context.engine.submit(task)
+
+
+async def time_anew(
+    context: SearchContext, candidate: Candidate, build: Build, verdict: Verdict | None, *, step: str
+) -> Timing:
+    """Return a timing in a new process of a kernel that was verified."""
+    assert verdict is not None  # noqa: S101  # its verification ran before, or the certificate had ended
+    task = BenchmarkTask(
+        problem=context.described,
+        candidate=candidate,
+        build=build,
+        verdict=verdict,
+        purpose=Purpose.CERTIFY,
+        step=step,
+    )
+    return await context.engine.submit(task)
+
+
+async def _verify(context: SearchContext, audit: Audit, candidate: Candidate, build: Build, before: Verdict) -> None:
+    verdict = await verify_anew(context, candidate, build, step="audit verify", extra_trials=AUDIT_TRIALS)
+    audit.verdict = verdict
     audit.finding = failure_of(verdict, "audit")
     if audit.passed and verdict.precision_class != before.precision_class:
         classes = f"{verdict.precision_class} precision, {before.precision_class} in the verification before"
@@ -114,16 +138,8 @@ async def _verify(context: SearchContext, audit: Audit, candidate: Candidate, bu
 
 
 async def _time(context: SearchContext, audit: Audit, candidate: Candidate, build: Build) -> None:
-    assert audit.verdict is not None  # noqa: S101  # _verify ran before
-    task = BenchmarkTask(
-        problem=context.described,
-        candidate=candidate,
-        build=build,
-        verdict=audit.verdict,
-        purpose=Purpose.CERTIFY,
-        step=f"audit time {len(audit.timings)}",
-    )
-    timing = await context.engine.submit(task)
+    step = f"audit time {len(audit.timings)}"
+    timing = await time_anew(context, candidate, build, audit.verdict, step=step)
     audit.timings.append(timing)
     audit.finding = failure_of(timing, "audit")
 

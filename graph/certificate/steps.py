@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 from ridgeline.checkpoints.engine_failures import EngineFailure
 from ridgeline.graph.certificate.audit import (
     EXTRA_TRIALS,
-    LONGEST_VERIFICATION_S,
-    OWN_SECRETS,
     failure_of,
     needs_audit,
     run_audit,
+    time_anew,
+    verify_anew,
 )
 from ridgeline.graph.certificate.certificate import Certificate
 from ridgeline.graph.certificate.circumstances import circumstances
@@ -32,7 +32,7 @@ from ridgeline.graph.search.budget import charge
 from ridgeline.graph.search.elites import Standing, read_standings
 from ridgeline.graph.search.events import emit
 from ridgeline.graph.search.leaders import Leader
-from ridgeline.tools.engine import BaselineTask, BenchmarkTask, CompareTask, CompileTask, ProfileTask, VerifyTask
+from ridgeline.tools.engine import BaselineTask, CompareTask, CompileTask, ProfileTask, VerifyTask
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.keys import evaluation_key
@@ -147,17 +147,9 @@ async def _build(context: SearchContext, certificate: Certificate) -> None:
 
 
 async def _verify(context: SearchContext, certificate: Certificate) -> None:
-    task = VerifyTask(
-        problem=context.described,
-        candidate=certificate.standing.candidate,
-        build=certificate.built,
-        purpose=Purpose.CERTIFY,
-        step="verify",
-        extra_trials=EXTRA_TRIALS,
-        own_secrets=OWN_SECRETS,
-        timeout_s=LONGEST_VERIFICATION_S,
-    )
-    certificate.verdict = verdict = await context.engine.submit(task)
+    candidate, build = certificate.standing.candidate, certificate.built
+    verdict = await verify_anew(context, candidate, build, step="verify", extra_trials=EXTRA_TRIALS)
+    certificate.verdict = verdict
     certificate.finding = failure_of(verdict, "re-verification")
 
 
@@ -199,17 +191,9 @@ def _is_unsupported(result: Build | Verdict) -> bool:
 
 async def _time(context: SearchContext, certificate: Certificate) -> None:
     """Time the winner RETIMINGS times, each in a new process; every timing must show the gain."""
-    assert certificate.verdict is not None  # noqa: S101  # _verify ran before
+    candidate, build = certificate.standing.candidate, certificate.built
     for number in range(RETIMINGS):
-        task = BenchmarkTask(
-            problem=context.described,
-            candidate=certificate.standing.candidate,
-            build=certificate.built,
-            verdict=certificate.verdict,
-            purpose=Purpose.CERTIFY,
-            step=f"time {number}",
-        )
-        timing = await context.engine.submit(task)
+        timing = await time_anew(context, candidate, build, certificate.verdict, step=f"time {number}")
         certificate.timings.append(timing)
         certificate.finding = failure_of(timing, "re-timing")
         if not certificate.passed:

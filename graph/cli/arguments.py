@@ -64,13 +64,14 @@ def make_parser() -> argparse.ArgumentParser:
 _Commands = argparse._SubParsersAction  # noqa: SLF001 - argparse gives this type no public name
 
 
+def _search_command(commands: _Commands[Parser], name: str, summary: str) -> Parser:
+    """Return the parser of a command that searches, whose help ends with the exit codes."""
+    formatter = argparse.RawDescriptionHelpFormatter
+    return commands.add_parser(name, help=summary, epilog=EXIT_CODES, formatter_class=formatter)
+
+
 def _add_run(commands: _Commands[Parser]) -> None:
-    run = commands.add_parser(
-        "run",
-        help="search for a faster kernel, or go on with a search",
-        epilog=EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    run = _search_command(commands, "run", "search for a faster kernel, or go on with a search")
     run.add_argument(
         "problem", type=word, nargs="?", help="a problem.yaml or its folder, or the name of a shipped problem"
     )
@@ -92,12 +93,7 @@ def _add_showing(run: argparse.ArgumentParser, file_name: str) -> None:
 
 
 def _add_suite(commands: _Commands[Parser]) -> None:
-    suite = commands.add_parser(
-        "suite",
-        help="search several problems, one after the other",
-        epilog=EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    suite = _search_command(commands, "suite", "search several problems, one after the other")
     suite.add_argument(
         "problems", type=word, nargs="*", metavar="PROBLEM", help="problem.yaml, shipped name, or folder of problems"
     )

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ridgeline.graph.search.budget import exhausted, spent
+from ridgeline.graph.search.closing import close_round
 from ridgeline.graph.search.events import emit
 from ridgeline.graph.search.gathering import gather_or_cancel
 from ridgeline.graph.search.judging import evaluate
-from ridgeline.graph.search.rounds import close_round
 from ridgeline.graph.search.tuning import (
     FAR_BEHIND,
     MeasuredPoint,

@@ -12,17 +12,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.result import evaluation_line
+from ridgeline.graph.search.given_kernels import given_kernel
 from ridgeline.problems.files import read_text
 from ridgeline.tools.engine import BaselineTask, CompileTask, DescribeTask
 from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.records.results import Baselines, Build, Evaluation
-from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import Origin, Purpose, Status
 from ridgeline.tools.steps import take_steps
 
 if TYPE_CHECKING:
     from ridgeline.tools.engine import Engine
     from ridgeline.tools.records.problem import DescribedTarget, Target
+    from ridgeline.tools.records.search import Candidate
 
 _GIVEN_NAME = re.compile(r"\b(kernel\.(cpp|cu)|candidate\.py)\b")
 
@@ -59,7 +60,7 @@ async def evaluate_files(
     All are compiled first: PyTorch is timed, which takes half a minute, only once there is a kernel to compare it with.
     """
     described = target.described(await engine.submit(DescribeTask(problem=target)))
-    candidates = [_candidate(file, source, described) for file, source in sources]
+    candidates = [given_kernel(f"file-{file.stem}", source, described, origin=Origin.FILE) for file, source in sources]
     built = await asyncio.gather(*(_compile(engine, described, candidate) for candidate in candidates))
     baselines: Baselines | None = None
     for (file, _), candidate, compiled in zip(sources, candidates, built, strict=True):
@@ -87,19 +88,6 @@ async def _compile(engine: Engine, problem: DescribedTarget, candidate: Candidat
     started = time.monotonic()
     build = await engine.submit(CompileTask(problem=problem, candidate=candidate))
     return _Compiled(build=build, took_s=time.monotonic() - started)
-
-
-def _candidate(file: Path, source: str, target: DescribedTarget) -> Candidate:
-    return Candidate(
-        id=f"file-{file.stem}",
-        origin=Origin.FILE,
-        round=0,
-        idea_id=None,
-        parent_id=None,
-        source=source,
-        language=target.language,
-        interface=target.interface,
-    )
 
 
 async def _judge(engine: Engine, problem: DescribedTarget, candidate: Candidate, compiled: _Compiled) -> Evaluation:

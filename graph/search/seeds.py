@@ -11,10 +11,10 @@ from ridgeline.checkpoints.steering import Steering, SteerKind
 from ridgeline.graph.search.elites import ranked_elites
 from ridgeline.graph.search.events import emit
 from ridgeline.graph.search.gathering import gather_or_cancel
+from ridgeline.graph.search.given_kernels import given_kernel
 from ridgeline.graph.search.judging import evaluate, judged_standings
 from ridgeline.graph.search.rounds import ranking_state
 from ridgeline.tools.records.keys import seed_id
-from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import Origin, Purpose
 
 if TYPE_CHECKING:
@@ -23,12 +23,13 @@ if TYPE_CHECKING:
     from ridgeline.graph.state import SearchState
     from ridgeline.problems.spec import ProblemSpec
     from ridgeline.tools.records.problem import Target
+    from ridgeline.tools.records.search import Candidate
 
 
 def seed_candidates(problem: ProblemSpec, target: Target) -> list[Candidate]:
     """Return the candidates of a problem's seed kernels for the target's device."""
     sources = problem.seed_sources(target.device.kind.value)
-    return [_seed(seed_id(stem), source, target, round_=0) for stem, source in sources]
+    return [given_kernel(seed_id(stem), source, target, origin=Origin.SEED) for stem, source in sources]
 
 
 async def judge_seeds(context: SearchContext, seeds: Sequence[Candidate]) -> None:
@@ -60,18 +61,7 @@ def _store_told(context: SearchContext, round_: int) -> list[Candidate]:
     known = {candidate.id for candidate in archive.candidates(origin=Origin.SEED)}
     told = Steering(archive).told(SteerKind.SEED, upto_round=round_)
     new = (steer for steer in told if steer.name not in known)
-    archive.add_candidates(_seed(steer.name, steer.text, context.target, round_=round_) for steer in new)
-    return archive.candidates(round=round_, origin=Origin.SEED)
-
-
-def _seed(name: str, source: str, target: Target, *, round_: int) -> Candidate:
-    return Candidate(
-        id=name,
-        origin=Origin.SEED,
-        round=round_,
-        idea_id=None,
-        parent_id=None,
-        source=source,
-        language=target.language,
-        interface=target.interface,
+    archive.add_candidates(
+        given_kernel(steer.name, steer.text, context.target, origin=Origin.SEED, round_=round_) for steer in new
     )
+    return archive.candidates(round=round_, origin=Origin.SEED)

@@ -11,7 +11,7 @@ import time
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.machine.process_use import thread_count
-from ridgeline.tools.measure.block_plan import BlockPlanner, most_calls
+from ridgeline.tools.measure.block_plan import BlockKind, BlockPlanner, most_calls
 from ridgeline.tools.measure.coverage import Coverage
 from ridgeline.tools.measure.distrust import SINGLES, Inspector, expect_even, expect_idle, has_late_singles
 from ridgeline.tools.measure.paired_blocks import ratio_of
@@ -82,14 +82,14 @@ class AlternatingRun:
         """Check that neither side works ahead (see distrust.py), or raise Distrusted."""
         for timed, other in self._foresighted():
             while len(timed.singles) < SINGLES:
-                self._block(timed, other, 1, is_single=True)
+                self._block(timed, other, 1, BlockKind.SINGLE)
             if not has_late_singles(timed):
                 continue
             for side in (timed, other):  # a busy machine makes blocks late on both sides
                 side.singles.clear()
             for _ in range(2 * SINGLES):
-                self._block(timed, other, 1, is_single=True)
-                self._block(other, timed, 1, is_single=True)
+                self._block(timed, other, 1, BlockKind.SINGLE)
+                self._block(other, timed, 1, BlockKind.SINGLE)
             with faults_of(timed.contender):
                 expect_even(timed, other)
 
@@ -103,7 +103,7 @@ class AlternatingRun:
         """Run a block of kinds of contents that are due; it does not count."""
         before = timed.coverage.due()
         graded = timed.coverage.count(before)
-        self._block(timed, other, self._planner.count(), is_extra=True)
+        self._block(timed, other, self._planner.count(), BlockKind.EXTRA)
         if timed.coverage.count(before) == graded:
             raise EngineError("the judge gives no set the contents that it was asked for")
 
@@ -130,7 +130,7 @@ class AlternatingRun:
         """Run blocks that do not count now and then, so that a candidate cannot tell which block it is in."""
         for timed, other in self._foresighted():
             if len(timed.singles) < SINGLES and self.inspector.rng.random() < 1 / 2:
-                self._block(timed, other, 1, is_single=True)
+                self._block(timed, other, 1, BlockKind.SINGLE)
         for timed, other in self._tracked():
             if timed.blocks and timed.coverage.due() and self.inspector.rng.random() < _COVERED_SHARE:
                 self._cover(timed, other)
@@ -147,18 +147,16 @@ class AlternatingRun:
         """Return the candidates that could work ahead, each with the other side: none where a block is one call."""
         return self._tracked() if self._planner.most_calls > 1 else []
 
-    def _block(
-        self, timed: TimedSide, other: TimedSide, calls: int, *, is_single: bool = False, is_extra: bool = False
-    ) -> None:
-        plan = self._planner.draw(calls)
-        timed.prepare_block(plan, is_single=is_single, wanted=timed.coverage.due() if is_extra else ())
+    def _block(self, timed: TimedSide, other: TimedSide, calls: int, kind: BlockKind = BlockKind.COUNTED) -> None:
+        plan = self._planner.draw(calls, kind)
+        timed.prepare_block(plan, wanted=timed.coverage.due() if kind is BlockKind.EXTRA else ())
         with faults_of(other.contender):
             other.side.stop()
         if timed.side.pid != timed.judge.pid:
             timed.judge.stop()  # it goes on when it is asked
         with faults_of(timed.contender):
-            timed.run_block(plan, is_single=is_single, is_extra=is_extra)
+            timed.run_block(plan)
             timed.side.stop()
             if not timed.is_tracked:
                 return
-            self.inspector.inspect(timed, plan, is_extra=is_extra)
+            self.inspector.inspect(timed, plan)

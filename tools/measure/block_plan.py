@@ -12,6 +12,7 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 LEAST_CALLS = 2
 SLOW_CALL_S = 0.5
@@ -21,12 +22,22 @@ LONGEST_BLOCK = 8.0
 _ASKED_SHARE = 2 / 3
 
 
+class BlockKind(StrEnum):
+    """What a block is for; which kind comes next a candidate cannot foresee."""
+
+    COUNTED = "counted"  # its time counts
+    SINGLE = "single"  # of one call: shows work that was done ahead, see `expect_even` in distrust.py
+    EXTRA = "extra"  # of kinds of contents that no other block had: see coverage.py
+    CHANGING = "changing"  # its contents change while it runs: see unsettled.py
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockPlan:
-    """One block: the order in which its contents are written, and how many calls there are."""
+    """One block: what it is for, the order in which its contents are written, and how many calls there are."""
 
     order: tuple[int, ...]  # every set once; the first ones have left the cache when the block begins
     calls: int
+    kind: BlockKind = BlockKind.COUNTED
 
     @property
     def sets(self) -> tuple[int, ...]:
@@ -51,9 +62,9 @@ class BlockPlanner:
         """Return the number of calls of two blocks that are compared: what a stop costs weighs alike on both."""
         return self.rng.randint(max(1, self.most_calls - max(1, self.most_calls // 3)), self.most_calls)
 
-    def draw(self, calls: int) -> BlockPlan:
+    def draw(self, calls: int, kind: BlockKind = BlockKind.COUNTED) -> BlockPlan:
         """Return a block of so many calls."""
-        return BlockPlan(order=tuple(self.rng.sample(range(self.n_sets), self.n_sets)), calls=calls)
+        return BlockPlan(order=tuple(self.rng.sample(range(self.n_sets), self.n_sets)), calls=calls, kind=kind)
 
 
 def most_calls(calls_s: Sequence[float], n_sets: int, *, block_s: float) -> int:

@@ -17,7 +17,7 @@ from statistics import median
 from ridgeline.tools.judge.messages import Check, FindUnasked, VerifyInputs
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.machine.process_use import IDLE_SHARE, SPIN_S, cpu_seconds, thread_count
-from ridgeline.tools.measure.block_plan import BlockPlan
+from ridgeline.tools.measure.block_plan import BlockKind, BlockPlan
 from ridgeline.tools.measure.sides import Side
 from ridgeline.tools.measure.statistics import percentile
 from ridgeline.tools.measure.timed_device import TIMED_DEVICES
@@ -92,12 +92,13 @@ class Inspector:
         told = tuple(used) if all_of_them else (timed.coverage.rarest(used, self.rng),)
         return tuple(dict.fromkeys((*chosen, *told)))
 
-    def inspect(self, timed: TimedSide, plan: BlockPlan, *, is_extra: bool = False) -> None:
+    def inspect(self, timed: TimedSide, plan: BlockPlan) -> None:
         """Compare outputs of a side's last block and count threads; the side is paused and stays so.
 
         They are chosen now: nothing that a candidate could have read tells which. After an extra block all are compared
         whose contents are those of a trial.
         """
+        is_extra = plan.kind is BlockKind.EXTRA
         chosen = self.with_telling(self.choose(plan.sets), timed, plan.sets, all_of_them=is_extra)
         more = thread_count(timed.side.pid) - timed.threads
         if more > 0:

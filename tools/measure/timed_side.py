@@ -19,7 +19,7 @@ from ridgeline.tools.judge.messages import Idle, Renew
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.machine.gpu_state import GpuState
 from ridgeline.tools.machine.process_use import page_faults, waited_s
-from ridgeline.tools.measure.block_plan import BlockPlan
+from ridgeline.tools.measure.block_plan import BlockKind, BlockPlan
 from ridgeline.tools.measure.coverage import Coverage
 from ridgeline.tools.measure.sides import Side
 from ridgeline.tools.measure.statistics import percentile
@@ -128,7 +128,7 @@ class TimedSide:
         self.parameter_kind = renewed.parameter_kind
         return renewed.slowdown
 
-    def prepare_block(self, plan: BlockPlan, *, is_single: bool = False, wanted: tuple[str, ...] = ()) -> None:
+    def prepare_block(self, plan: BlockPlan, *, wanted: tuple[str, ...] = ()) -> None:
         """Renew all contents; before a block of the reference, wait for the device too: nobody else may be at work.
 
         `wanted` are kinds of contents that the block's calls are to have; how long it takes to write them says nothing.
@@ -137,19 +137,19 @@ class TimedSide:
         if not wanted:
             self.slowdowns.append(slowdown)
         if not self.is_tracked:
-            self._wait_for_device(counts=not is_single)
+            self._wait_for_device(plan.kind)
 
-    def _wait_for_device(self, *, counts: bool) -> None:
+    def _wait_for_device(self, kind: BlockKind) -> None:
         """Note how long the judge waits for the device, for a block that counts.
 
         Blocks of one call, in which work left behind gains nothing, would leave room in the median for others in which it
         does.
         """
         seconds = self.judge.ask(Idle()).seconds
-        if counts:
+        if kind is BlockKind.COUNTED:
             self.waits_s.append(seconds)
 
-    def run_block(self, plan: BlockPlan, *, is_single: bool = False, is_extra: bool = False) -> None:
+    def run_block(self, plan: BlockPlan) -> None:
         """Time one block; it begins with the coldest set, the one that the renewal wrote first.
 
         After a candidate's block the judge waits for the device at once: observing a GPU takes 1 ms, in which work that was
@@ -159,7 +159,7 @@ class TimedSide:
         took = self.side.loop(plan.sets)
         faults, waited = page_faults(self.side.pid) - faults, waited_s(self.side.pid) - waited
         if self.is_tracked:
-            self._wait_for_device(counts=not is_single and not is_extra)
+            self._wait_for_device(plan.kind)
         block = Block(
             calls=plan.calls,
             took=took,
@@ -167,7 +167,8 @@ class TimedSide:
             gpu=self.observe(),
             waited_s=waited,
         )
-        (self.singles if is_single else self.extras if is_extra else self.blocks).append(block)
+        kept = {BlockKind.COUNTED: self.blocks, BlockKind.SINGLE: self.singles, BlockKind.EXTRA: self.extras}
+        kept[plan.kind].append(block)
 
     def latency_s(self) -> float:
         """Return the 90th percentile of a request's time beyond the side's own clock: waking up, waiting for a core."""

@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from ridgeline.tools.judge.messages import Check, Supersede
-from ridgeline.tools.measure.block_plan import BlockPlan, BlockPlanner
+from ridgeline.tools.measure.block_plan import BlockKind, BlockPlan, BlockPlanner
 from ridgeline.tools.measure.distrust import Distrusted
 from ridgeline.tools.measure.ticket_watch import TicketWatch
 from ridgeline.tools.measure.timed_device import TIMED_DEVICES
@@ -68,7 +68,7 @@ class Unsettled:
 
     def plan(self) -> BlockPlan:
         """Draw a block of as many calls as any: their number would tell a candidate what kind of block it is in."""
-        return self.planner.draw(max(LEAST_UNSETTLED_CALLS, self.planner.count()))
+        return self.planner.draw(max(LEAST_UNSETTLED_CALLS, self.planner.count()), BlockKind.CHANGING)
 
     def look(self, plan: BlockPlan) -> None:
         """Run a block that was renewed, change its contents meanwhile and grade the output of the call that is to see it.

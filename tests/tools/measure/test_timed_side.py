@@ -9,7 +9,7 @@ from tests.tools.measure.answering import Answering
 from ridgeline.tools.judge.messages import Idle, Renew
 from ridgeline.tools.judge.replies import Idled, Renewed
 from ridgeline.tools.machine.gpu_state import GpuState
-from ridgeline.tools.measure.block_plan import BlockPlan
+from ridgeline.tools.measure.block_plan import BlockKind, BlockPlan
 from ridgeline.tools.measure.timed_side import Block, TimedSide, WarmUp
 from ridgeline.tools.runner.loop_time import LoopTime
 
@@ -51,7 +51,7 @@ def test_a_block_calls_its_sets_in_the_order_in_which_they_were_written() -> Non
     plan = BlockPlan(order=tuple(reversed(range(N_SETS))), calls=7)
     timed.renew(plan.order)
     timed.run_block(plan)
-    timed.run_block(BlockPlan(order=plan.order, calls=1), is_single=True)
+    timed.run_block(BlockPlan(order=plan.order, calls=1, kind=BlockKind.SINGLE))
     assert judge.orders == [plan.order]
     assert side.loops == [(23, 22, 21, 20, 19, 18, 17), (23,)]
     assert [[b.calls for b in blocks] for blocks in (timed.blocks, timed.singles)] == [[7], [1]]
@@ -74,9 +74,10 @@ def test_only_waits_beside_blocks_that_count_are_noted(is_tracked: bool) -> None
     judge = CountingJudge()
     timed = TimedSide(side=RecordingSide(), judge=judge, is_tracked=is_tracked)
     for calls in (1, 7, 1):
-        plan = BlockPlan(order=tuple(range(N_SETS)), calls=calls)
-        timed.prepare_block(plan, is_single=calls == 1)
-        timed.run_block(plan, is_single=calls == 1)
+        kind = BlockKind.SINGLE if calls == 1 else BlockKind.COUNTED
+        plan = BlockPlan(order=tuple(range(N_SETS)), calls=calls, kind=kind)
+        timed.prepare_block(plan)
+        timed.run_block(plan)
     assert timed.waits_s == [0.5]
     assert judge.order == ["wait"] * 3
 

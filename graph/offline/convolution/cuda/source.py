@@ -152,8 +152,8 @@ def _units(cut: Tiling, chosen: Chosen) -> list[str]:
 
 def _body(layer: Convolution, cut: Tiling, chosen: Chosen) -> str:
     is_async, is_vector = Structure.ASYNC in chosen, Structure.VECTOR in chosen
-    copy = f"copy_{'async' if is_async else 'sync'}{'_vector' if is_vector else ''}"
-    names = ["place", *(["async"] if is_async else []), copy, "patch", "stage"]
+    copies = "async" if is_async else "sync"
+    names = ["place", copies, f"copy_{copies}{'_vector' if is_vector else ''}", "patch", "stage"]
     if cut.use_tensor_cores:
         names += ["pack_wgmma" if cut.use_wgmma else "pack_mma", "pack_quads", "lanes_mma", "offset"]
     else:

@@ -53,6 +53,12 @@ __device__ __forceinline__ Place place_of(int tile) {
   place.first_col = place.result_col * RESULT_STEP_X - RESULT_PAD_X;
   return place;
 }
+//: sync
+__device__ __forceinline__ void copy_weights(float* to, const float* from, int count) {
+  for (int i = threadIdx.x; i < count / 4; i += THREADS) {
+    reinterpret_cast<float4*>(to)[i] = reinterpret_cast<const float4*>(from)[i];
+  }
+}
 //: copy_sync
 // Elements outside of the image are zero, as the padding wants them.
 __device__ __forceinline__ void copy_row(float* to, const Element* from, int x0, bool is_inside) {
@@ -63,12 +69,6 @@ __device__ __forceinline__ void copy_row(float* to, const Element* from, int x0,
     const bool is_read = is_inside && at >= 0 && at < WIDTH;
     const float value = is_read ? static_cast<float>(from[at]) : 0.0f;
     if (col < PATCH_COLS) to[col] = ROUND_STAGED ? to_tf32(value) : value;
-  }
-}
-
-__device__ __forceinline__ void copy_weights(float* to, const float* from, int count) {
-  for (int i = threadIdx.x; i < count / 4; i += THREADS) {
-    reinterpret_cast<float4*>(to)[i] = reinterpret_cast<const float4*>(from)[i];
   }
 }
 //: copy_sync_vector
@@ -83,12 +83,6 @@ __device__ __forceinline__ void copy_row(float* to, const float* from, int x0, b
       value = make_float4(to_tf32(value.x), to_tf32(value.y), to_tf32(value.z), to_tf32(value.w));
     }
     if (col < PATCH_COLS) *reinterpret_cast<float4*>(to + col) = value;
-  }
-}
-
-__device__ __forceinline__ void copy_weights(float* to, const float* from, int count) {
-  for (int i = threadIdx.x; i < count / 4; i += THREADS) {
-    reinterpret_cast<float4*>(to)[i] = reinterpret_cast<const float4*>(from)[i];
   }
 }
 //: async
