@@ -146,15 +146,16 @@ async def test_answers_may_be_replayed_and_measured_here(recorded: Path, tmp_pat
     assert decisions(tmp_path / "again")["ideas"] == decisions(recorded)["ideas"]
 
 
-async def test_a_call_that_was_not_recorded_stops_the_search_or_goes_to_a_named_model(
+async def test_a_call_that_was_not_recorded_stops_a_strict_replay_or_goes_to_a_named_model(
     recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     longer = {"rounds": 4}
     with pytest.raises(
-        NotRecorded, match=r"run: holds no answer to r4:ideate:\d \(ideas\); name a model .*--replay-else"
+        NotRecorded, match=r"run: holds no answer to r4:ideate:\d \(ideas\); --replay-else names a model"
     ):
         await run_search(
-            replay(recorded, tmp_path / "again", replay_timings=False, settings=longer), engine=MemoryEngine()
+            replay(recorded, tmp_path / "again", replay_timings=False, replay_strict=True, settings=longer),
+            engine=MemoryEngine(),
         )
     other, events = ScriptedModel("other:model"), list[Any]()
     from ridgeline.graph.session import replaying
