@@ -221,3 +221,27 @@ async def test_replays_of_recorded_times_decide_alike_strict_or_not(recorded: Pa
         assert named_ideas(tmp_path / name) == named_ideas(recorded)
         for attempt in (0, 1):
             assert written(tmp_path / name, attempt) == written(recorded, attempt)
+
+
+def ideas_of(name: str) -> Any:
+    """Return ideas that no other model has."""
+
+    def own(request: Any) -> Any:
+        named = distinct_ideas(request)["ideas"]
+        for idea in named:
+            idea |= {key: " ".join(f"{name}{word}" for word in idea[key].split()) for key in ("title", "mechanism")}
+        return {"ideas": named}
+
+    return own
+
+
+async def test_models_that_share_a_search_get_the_recorded_work(tmp_path: Path) -> None:
+    models = [ScriptedModel(name, ideas=ideas_of(name[:3])) for name in ("one:a", "two:b")]
+    asked = options(tmp_path, search={"rounds": 4, "ideas": 3}, rng_seed=3)
+    await run_search(asked, engine=MemoryEngine(), models=models)
+    result = await run_search(SearchRequest(replay=tmp_path / "run", run_dir=tmp_path / "again"), engine=Elsewhere())
+    assert named_ideas(tmp_path / "again") == named_ideas(tmp_path / "run")
+    models_of = [{name: each.model for name, each in written(tmp_path / run).items()} for run in ("run", "again")]
+    assert models_of[0] == models_of[1]
+    assert set(models_of[0].values()) == {"one:a", "two:b"}
+    assert result.report["replay"]["not_recorded"] == 0
