@@ -74,6 +74,7 @@ def measure(path: Path, variants: Sequence[str], *, otherwise: str = "", is_meas
                 replay=path,
                 replay_timings=not is_measured,
                 replay_else=otherwise,
+                replay_strict=True,
                 run_dir=Path(folder) / "run",
                 settings=settings_of(variant),
                 budget=Budget(tokens=tokens) if variant == REVISION and tokens else None,

@@ -6,7 +6,8 @@ wording is no part of that, so it may change from one version to the next.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,12 +17,21 @@ from ridgeline.checkpoints.steering import USER, Steer, Steering, SteerKind, mec
 from ridgeline.checkpoints.storage_errors import record_errors
 from ridgeline.tools.errors import RunError
 from ridgeline.tools.records.codec import Record
-from ridgeline.tools.records.keys import CallId, compared_ids, compared_purpose
+from ridgeline.tools.records.keys import (
+    AGAIN,
+    CallId,
+    again_id,
+    attempt_of,
+    compared_ids,
+    compared_purpose,
+    part_id,
+    write_id,
+)
 from ridgeline.tools.records.problem import Description, Device, DeviceFact
 from ridgeline.tools.records.recorded import FAILURE, RecordedMeasurement, source_hash
 from ridgeline.tools.records.results import Baselines, Evaluation
-from ridgeline.tools.records.search import BuildingBlock, Candidate, Idea
-from ridgeline.tools.records.vocabulary import SEARCHED, Origin
+from ridgeline.tools.records.search import BuildingBlock, Candidate, Idea, Mending
+from ridgeline.tools.records.vocabulary import SEARCHED, Mender, Origin
 
 _GIVEN = (Origin.SEED, Origin.BANK)
 
@@ -49,6 +59,14 @@ class RecordedRun(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedMending(Record):
+    """What a kernel that did not build became by another branch's edit."""
+
+    source: str
+    mending: Mending
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedCall(Record):
     """One call of a model and how it ended."""
 
@@ -59,6 +77,8 @@ class RecordedCall(Record):
     reply: dict[str, Any] | None  # None: it failed
     error: str = ""
     usage: dict[str, Any]
+    kernel: str = ""  # the source that the reply's edits made; empty where the reply holds it whole
+    mended: RecordedMending | None = None  # what another branch's edit made of the kernel, which did not build
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +103,7 @@ def record(archive: Archive) -> Recording:
         ideas = archive.ideas()
         return Recording(
             run=_run(archive),
-            calls=tuple(_calls(archive, {idea.id: idea for idea in ideas})),
+            calls=tuple(_calls(archive, candidates, {idea.id: idea for idea in ideas})),
             measurements=tuple(_measurements(archive, candidates)),
             given=tuple(c for c in candidates.values() if c.origin in _GIVEN and c.round == 0),
             told=tuple(_told(archive, candidates, ideas)),
@@ -119,9 +139,16 @@ def _run(archive: Archive) -> RecordedRun:
 # ------------------------------------------------------------------------------------------------------------ the calls
 
 
-def _calls(archive: Archive, ideas: Mapping[str, Idea]) -> Iterable[RecordedCall]:
+def _calls(archive: Archive, candidates: Mapping[str, Candidate], ideas: Mapping[str, Idea]) -> Iterable[RecordedCall]:
     journal = Journal(archive)
-    for call in journal.calls():
+    calls = journal.calls()
+    ids = {call["call_id"] for call in calls}
+    mended = {
+        write_id(attempt): RecordedMending(source=each.source, mending=each.mending)
+        for each in candidates.values()
+        if each.mending and each.mending.by is Mender.SIBLING and (attempt := attempt_of(each.id))
+    }
+    for call in calls:
         if call["state"] not in ("finished", "failed"):
             continue
         reply = journal.stored(call["call_id"])
@@ -142,7 +169,21 @@ def _calls(archive: Archive, ideas: Mapping[str, Idea]) -> Iterable[RecordedCall
                 "usd": None if call["unpriced"] else call["usd"],
                 "latency_s": call["latency_s"] or 0.0,
             },
+            kernel=_edited(call["call_id"], reply, candidates, ids) if reply else "",
+            mended=mended.get(call["call_id"]),
         )
+
+
+def _edited(call_id: str, reply: Mapping[str, Any], candidates: Mapping[str, Candidate], ids: Collection[str]) -> str:
+    """Return the kernel that a reply's edits made; "" where the reply holds the kernel, or another call's was used."""
+    asked = CallId.read(call_id)
+    if asked is None or asked.asks_for_ideas or asked.further not in ("", AGAIN):
+        return ""
+    if again_id(call_id) in ids or part_id(call_id, 2) in ids or asked.candidate_id not in candidates:
+        return ""
+    source, text = candidates[asked.candidate_id].source, str(reply.get("text"))
+    forms = (source, *(json.dumps(source, ensure_ascii=is_ascii)[1:-1] for is_ascii in (True, False)))
+    return "" if any(form in text for form in forms) else source
 
 
 def question_of(request: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -173,7 +173,10 @@ def _add_replay(run: argparse.ArgumentParser) -> None:
         "--replay-timings", action="store_true", help="take every measurement from it too: nothing is built or run"
     )
     replay.add_argument(
-        "--replay-else", type=word, metavar="MODEL", help="ask this model what was not recorded (else it is an error)"
+        "--replay-else", type=word, metavar="MODEL", help="ask this model what was not recorded (else it is left out)"
+    )
+    replay.add_argument(
+        "--replay-strict", action="store_true", help="end where an answer was not recorded, so that nothing is left out"
     )
 
 

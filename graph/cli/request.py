@@ -11,6 +11,7 @@ from ridgeline.checkpoints.bank import own_bank
 from ridgeline.checkpoints.journal import Journal
 from ridgeline.checkpoints.runs import UNFINISHED, find_run
 from ridgeline.graph.session.options import RUNS, SearchRequest
+from ridgeline.graph.session.replaying import find_recording
 from ridgeline.problems.spec import Budget
 from ridgeline.tools.errors import RunError
 
@@ -82,9 +83,14 @@ def _replay_of(words: Words) -> dict[str, Any]:
     replay = words.get("replay")
     if replay is not None and words.get("rng_seed") is not None:
         raise RunError("--rng-seed: a replay decides by the recorded one; leave it out")
-    path = None if replay is None else Path(replay) if Path(replay).exists() else find_run(RUNS, replay)
+    path = None if replay is None else find_recording(replay, RUNS)
     timings = bool(words.get("replay_timings"))
-    return {"replay": path, "replay_timings": timings, "replay_else": words.get("replay_else") or ""}
+    return {
+        "replay": path,
+        "replay_timings": timings,
+        "replay_else": words.get("replay_else") or "",
+        "replay_strict": bool(words.get("replay_strict")),
+    }
 
 
 def _bank(text: str | None) -> Path | None:

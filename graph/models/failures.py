@@ -15,6 +15,10 @@ class ModelUnavailable(EngineError):
         self.usage = usage or Usage()
 
 
+class Unrecorded(ModelUnavailable):
+    """A replay has no recorded answer to this call, and goes on without."""
+
+
 class NoText(ModelUnavailable):
     """A paid answer holds no text: empty, refused by a filter, or all of its tokens went into thought.
 

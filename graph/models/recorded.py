@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ridgeline.checkpoints.recording import RecordedCall, Recording, idea_key, place_of
+from ridgeline.checkpoints.recording import RecordedCall, RecordedMending, Recording, idea_key, place_of
 from ridgeline.tools.records.keys import CallId, again_id
 
 if TYPE_CHECKING:
@@ -29,9 +29,12 @@ class Stated(Protocol):
 class Answers:
     """The recorded answers of one search."""
 
-    def __init__(self, recording: Recording, *, where: str, is_alone: bool = True) -> None:
-        """`where` names the recording in messages; it `is_alone` where no model answers what was not recorded."""
-        self.where, self.is_alone = where, is_alone
+    def __init__(self, recording: Recording, *, where: str, is_alone: bool = True, is_strict: bool = False) -> None:
+        """`where` names the recording in messages; it `is_alone` where no model answers what was not recorded.
+
+        Where it `is_strict`, a call that was not recorded ends the search.
+        """
+        self.where, self.is_alone, self.is_strict = where, is_alone, is_strict
         self._calls = {call.call_id: call for call in recording.calls}
         self._by_place: dict[tuple[str, int, str], list[RecordedCall]] = {}
         for call in recording.calls:
@@ -61,7 +64,16 @@ class Answers:
 
     def may_write(self, call_id: str, idea: Stated) -> bool:
         """Say whether a call for a kernel of this idea gets an answer."""
-        return not self.is_alone or self.find(call_id, _question(idea)) is not None
+        return not self.is_alone or self.holds(call_id, idea)
+
+    def holds(self, call_id: str, idea: Stated) -> bool:
+        """Say whether the recorded search made this call for a kernel."""
+        return self.find(call_id, _question(idea)) is not None
+
+    def mended(self, call_id: str, idea: Stated) -> RecordedMending | None:
+        """Return what another branch's edit made of the kernel of this call; None for nothing."""
+        found = self.find(call_id, _question(idea))
+        return found.mended if found else None
 
     def holds_kernel_of(self, idea: Stated, round_: int) -> bool:
         """Say whether the recorded search asked for a kernel of this idea in this round."""

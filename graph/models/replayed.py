@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.recording import question_of
 from ridgeline.graph.models.batch.model import BatchModel
 from ridgeline.graph.models.call_in_hand import IN_HAND
-from ridgeline.graph.models.failures import ModelUnavailable, NoText
+from ridgeline.graph.models.failures import ModelUnavailable, NoText, Unrecorded
 from ridgeline.graph.models.mailbox.model import LaterModel
+from ridgeline.graph.models.replies import UnreadableReply, read_kernel
 from ridgeline.graph.models.requests import IdeationRequest, KernelModel, KernelRequest, Reply, Usage
 from ridgeline.tools.errors import ModelError, NotRecorded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ridgeline.checkpoints.recording import RecordedCall
     from ridgeline.graph.models.pool import AnyModel
     from ridgeline.graph.models.recorded import Answers
 
@@ -23,9 +27,10 @@ REPLAY = "replay"
 
 
 class ReplayedModel:
-    """Implements `KernelModel` by the recorded answers; a call without one goes to `otherwise`, or ends the search."""
+    """Implements `KernelModel` by the recorded answers; a call without one goes to `otherwise`, or fails."""
 
     def __init__(self, name: str, answers: Answers, otherwise: KernelModel | None = None) -> None:
+        """Without an answer and `otherwise` one call fails, and the search goes on; with strict answers the search ends."""
         self._name, self._answers, self._otherwise = name, answers, otherwise
         if otherwise is not None and hasattr(otherwise, "tariff"):
             self.tariff = otherwise.tariff
@@ -36,25 +41,32 @@ class ReplayedModel:
         return self._name
 
     async def propose(self, request: IdeationRequest) -> Reply:
-        """Return the recorded ideas; see `_recorded`."""
-        recorded = self._recorded(request.to_json())
-        return recorded or await self._other(request).propose(request)
+        """Return the recorded ideas, or another model's."""
+        if (found := self._find(request.to_json())) is None:
+            return await self._other(request).propose(request)
+        return self._reply(found)
 
     async def write(self, request: KernelRequest) -> Reply:
-        """Return the recorded kernel; see `_recorded`."""
-        asked = {**request.to_json(), "idea": request.idea.model_dump(mode="json")}
-        recorded = self._recorded(asked)
-        return recorded or await self._other(request).write(request)
+        """Return the recorded kernel, or another model's."""
+        found = self._find({**request.to_json(), "idea": request.idea.model_dump(mode="json")})
+        if found is None:
+            return await self._other(request).write(request)
+        reply = self._reply(found)
+        if found.kernel and not _means(reply.text, request.bases, found.kernel):
+            # its edits are of a source that this search has not: what they made of that one is the answer
+            whole = json.dumps({"source": found.kernel, "notes": "the recorded edits, applied"})
+            return dataclasses.replace(reply, text=whole, is_truncated=False)
+        return reply
 
-    def _recorded(self, asked: Mapping[str, Any]) -> Reply | None:
-        """Return the recorded reply, or None.
+    def _find(self, asked: Mapping[str, Any]) -> RecordedCall | None:
+        return self._answers.find(_call_id(), question_of(asked))
+
+    def _reply(self, found: RecordedCall) -> Reply:
+        """Return the recorded reply.
 
         Raises:
             ModelUnavailable: the recorded call failed.
         """
-        found = self._answers.find(_call_id(), question_of(asked))
-        if found is None:
-            return None
         usage = Usage.from_json(found.usage)
         if found.reply is None:
             if self._answers.is_asked_again(found.call_id):
@@ -66,9 +78,10 @@ class ReplayedModel:
         if self._otherwise is not None:
             return self._otherwise
         what = "ideas" if isinstance(request, IdeationRequest) else f"a kernel of {request.idea.title!r}"
-        raise NotRecorded(
+        error = NotRecorded if self._answers.is_strict else Unrecorded
+        raise error(
             f"{self._answers.where}: holds no answer to {_call_id()} ({what}); "
-            "name a model for such calls with --replay-else, or record more"
+            "--replay-else names a model for such calls"
         )
 
 
@@ -83,6 +96,14 @@ def make_replayed(names: Sequence[str], answers: Answers, otherwise: AnyModel | 
             f"{otherwise.name}: a replay waits for nobody; name a model with --replay-else that answers at once"
         )
     return [ReplayedModel(name, answers, otherwise) for name in names]
+
+
+def _means(text: str, bases: Sequence[str], kernel: str) -> bool:
+    """Say whether a reply reads as this kernel where its edits are of `bases`."""
+    try:
+        return read_kernel(text, bases).source == kernel
+    except UnreadableReply:
+        return False
 
 
 def _call_id() -> str:

@@ -6,13 +6,13 @@ import asyncio
 import dataclasses
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from langgraph.types import Overwrite
 
 from ridgeline.checkpoints.steering import USER
-from ridgeline.graph.models.failures import ModelUnavailable
+from ridgeline.graph.models.failures import ModelUnavailable, Unrecorded
 from ridgeline.graph.models.registry import OFFLINE
 from ridgeline.graph.models.requests import IdeaDraft, IdeationRequest, TriedIdea
 from ridgeline.graph.search.blocks import building_blocks
@@ -25,6 +25,7 @@ from ridgeline.graph.search.gathering import gather_or_cancel
 from ridgeline.graph.search.memory import tried_ideas, unwritten_branches
 from ridgeline.graph.search.novelty import is_refused, is_repeated
 from ridgeline.graph.search.recombination import pair_to_recombine
+from ridgeline.graph.search.replaying import is_taken, nameable_kernels, recorded_shares, recorded_writer
 from ridgeline.graph.search.rounds import Stop, outcome_state, tell_stop
 from ridgeline.graph.search.seeds import take_up_seeds
 from ridgeline.graph.search.user_ideas import user_drafts, users_ideas
@@ -68,8 +69,7 @@ async def ideate(state: SearchState, context: SearchContext) -> SearchState:
     _announce_round(plan, round_, ideas=len(ideas), branches=len(branches))
     for idea in ideas:
         _announce(idea)
-    none_left = "the offline model had no further idea" if context.is_keyless else "no model had a further idea"
-    stop = None if ideas else Stop(SearchOutcome.STALLED, none_left)
+    stop = None if ideas else Stop(SearchOutcome.STALLED, _none_left(context))
     if stop:
         tell_stop(stop)
     return {
@@ -81,6 +81,12 @@ async def ideate(state: SearchState, context: SearchContext) -> SearchState:
         "route": "",
         "finished": Overwrite([]),  # type: ignore[typeddict-item]  # empties a list that otherwise only grows
     }
+
+
+def _none_left(context: SearchContext) -> str:
+    if context.recorded is not None:
+        return "the recording has no further idea"
+    return "the offline model had no further idea" if context.is_keyless else "no model had a further idea"
 
 
 def _again(state: SearchState, plan: Plan, left: list[BranchPlan]) -> SearchState:
@@ -149,7 +155,7 @@ async def _ideas(context: SearchContext, state: SearchState, plan: Plan, round_:
     if request.count > 0:
         asked = context.ablation.of_ideas(request)
         drafts += await _new_drafts(context, asked, drafts, tried if context.ablation.has("novelty") else None)
-    known = {elite.candidate_id for elite in elites} if context.ablation.has("recombination") else set()
+    known = await nameable_kernels(context, elites, round_) if context.ablation.has("recombination") else {}
     return [_idea(round_, n, model, draft, known) for n, (model, draft) in enumerate(drafts)]
 
 
@@ -170,7 +176,7 @@ async def _new_drafts(
 
     With None for `tried` nothing is refused.
     """
-    known = {elite.candidate_id for elite in request.elites}
+    known = await nameable_kernels(context, request.elites, request.round)
     accepted: list[Authored] = []
     refused: list[str] = []
     for attempt in ("", ":more"):
@@ -181,7 +187,9 @@ async def _new_drafts(
         is_needed = not (attempt and [*taken, *accepted])
         for model, answered in await _ask_pool(context, asked, attempt, is_needed=is_needed):
             draft = _of_known_parent(answered, known)
-            if tried is None or _is_new(draft, tried, [*taken, *accepted]):
+            is_new = tried is None or _is_new(draft, tried, [*taken, *accepted])
+            others = [other for _, other in (*taken, *accepted)]
+            if is_taken(context, draft, request.round, others, is_new=is_new):
                 accepted.append((model, draft))
             else:
                 refused.append(draft.title)
@@ -189,9 +197,9 @@ async def _new_drafts(
     return accepted[: request.count]
 
 
-def _of_known_parent(draft: IdeaDraft, known: set[str]) -> IdeaDraft:
+def _of_known_parent(draft: IdeaDraft, known: Mapping[str, str]) -> IdeaDraft:
     """Return the draft, without its parent where the model made that up."""
-    return draft if draft.parent_id in known else draft.model_copy(update={"parent_id": None})
+    return draft.model_copy(update={"parent_id": known.get(draft.parent_id or "")})
 
 
 def _is_new(draft: IdeaDraft, tried: Sequence[TriedIdea], drafts: Sequence[Authored]) -> bool:
@@ -232,7 +240,8 @@ async def _ask_models(
 ) -> list[Authored]:
     outcomes = await asyncio.to_thread(author_outcomes, context.archive, request.round)
     rng_seed = context.derived_seed(request.round, "ideate", attempt)
-    shares = Counter(context.models.assign(request.count, outcomes, rng_seed))
+    shares = Counter(recorded_shares(context, request.round, attempt))
+    shares = shares or Counter(context.models.assign(request.count, outcomes, rng_seed))
     named = [name for name in context.models.names if shares[name]]
     asked = {name: dataclasses.replace(request, count=shares[name], recombine=None) for name in named}
     joining = next((name for name in named if name != OFFLINE), named[0])  # the offline model ranks such pairs itself
@@ -252,7 +261,7 @@ async def _ask_models(
     if lost:
         rest = dataclasses.replace(_after(request, drafts), count=lost)
         return drafts + await _ask_pool(context, rest, f"{attempt}:instead", is_needed=not drafts)
-    if len(errors) == len(asked):
+    if len(errors) == len(asked) and not all(isinstance(error, Unrecorded) for error in errors.values()):
         raise ModelError(f"no model answers, the search can be resumed later: {next(iter(errors.values()))}")
     return drafts
 
@@ -278,8 +287,8 @@ async def _ask_one(
         return error
 
 
-def _idea(round_: int, number: int, model: str, draft: IdeaDraft, known: set[str]) -> Idea:
-    second = draft.second_parent_id
+def _idea(round_: int, number: int, model: str, draft: IdeaDraft, known: Mapping[str, str]) -> Idea:
+    second = known.get(draft.second_parent_id or "")
     return Idea(
         id=idea_id(round_, number),
         round=round_,
@@ -288,7 +297,7 @@ def _idea(round_: int, number: int, model: str, draft: IdeaDraft, known: set[str
         category=draft.category,
         predicted_gain=draft.predicted_gain,
         parent_id=draft.parent_id,
-        second_parent_id=second if second in known and second != draft.parent_id else None,
+        second_parent_id=second if second != draft.parent_id else None,
         model=model,
         composition=draft.composition,
         plans=draft.plans,
@@ -299,11 +308,11 @@ def _idea(round_: int, number: int, model: str, draft: IdeaDraft, known: set[str
 async def _branches(context: SearchContext, plan: Plan, ideas: Sequence[Idea], round_: int) -> list[BranchPlan]:
     """Return one branch per (idea, variation); the bandit says which model writes it."""
     outcomes = await asyncio.to_thread(writer_outcomes, context.archive, round_)
-    pairs = [(idea.id, variation) for idea in ideas for variation in range(plan.implementations)]
+    pairs = [(idea, variation) for idea in ideas for variation in range(plan.implementations)]
     names = context.models.assign(len(pairs), outcomes, context.derived_seed(round_, "branches"))
     return [
-        {"idea_id": idea_id, "variation": variation, "model": name}
-        for (idea_id, variation), name in zip(pairs, names, strict=True)
+        {"idea_id": idea.id, "variation": variation, "model": recorded_writer(context, idea, variation, name)}
+        for (idea, variation), name in zip(pairs, names, strict=True)
     ]
 
 

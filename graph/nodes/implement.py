@@ -16,6 +16,7 @@ from ridgeline.graph.search.elites import read_elite
 from ridgeline.graph.search.events import emit
 from ridgeline.graph.search.judging import failure_text, run_step, store
 from ridgeline.graph.search.mending import Try, best_of, mended_words, read_tries
+from ridgeline.graph.search.replaying import repair_or_end
 from ridgeline.tools.errors import ModelError, NotBegun, OutOfBudget
 from ridgeline.tools.records.keys import attempt_id, write_id
 from ridgeline.tools.records.results import Evaluation
@@ -103,7 +104,7 @@ async def _judge(state: BranchState, context: SearchContext, step: Step) -> Bran
 
     One that does not build is mended first where that costs no call.
     """
-    candidate_id, attempt = state["candidate_id"], state.get("attempt", 0)
+    candidate_id = state["candidate_id"]
     announce(state, candidate_id, step)
     try:
         ended = await run_step(context, step, candidate_id, Purpose.SEARCH)
@@ -114,9 +115,7 @@ async def _judge(state: BranchState, context: SearchContext, step: Step) -> Bran
     if isinstance(ended, Evaluation) and ended.status is Status.COMPILE_ERROR:
         return {"stage": "mend"}
     is_repairable = isinstance(ended, Evaluation) and ended.status is not Status.OK
-    if is_repairable and attempt < context.settings.repairs:
-        return {"stage": "write", "attempt": attempt + 1}
-    return {"stage": "done"}
+    return await repair_or_end(state, context) if is_repairable else {"stage": "done"}
 
 
 def _stage_of_stored(archive: Archive, candidate_id: str) -> Stage | None:

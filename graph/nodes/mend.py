@@ -10,6 +10,7 @@ from ridgeline.graph.search.branch import announce, branch_of, move
 from ridgeline.graph.search.budget import exhausted, spent
 from ridgeline.graph.search.mending import (
     Try,
+    as_recorded,
     best_of,
     find_repaired,
     is_from_sibling,
@@ -17,6 +18,7 @@ from ridgeline.graph.search.mending import (
     with_edit_of,
     with_fix_its,
 )
+from ridgeline.graph.search.replaying import has_repair, recorded_repair, repair_or_end
 from ridgeline.tools.errors import NotBegun
 from ridgeline.tools.records.keys import attempt_id, write_id
 
@@ -37,38 +39,40 @@ async def mend(state: BranchState, context: SearchContext) -> BranchState:
     last = tries[-1]
     if last.candidate.id != state["candidate_id"]:  # an earlier session stored it and was ended
         return move(state, last.candidate.id, "compile")
-    has_repairs = attempt < context.settings.repairs
-    repair: BranchState = {"stage": "write", "attempt": attempt + 1} if has_repairs else {"stage": "done"}
     asked = write_id(attempt_id(state["idea_id"], state["variation"], attempt + 1))
     if await asyncio.to_thread(context.journal.call, asked) or exhausted(context.budget, await spent(context)):
-        return repair
+        return await repair_or_end(state, context)
     try:
-        mended = with_fix_its(tries) or await _as_siblings(state, context, tries, has_repairs=has_repairs)
+        mended = with_fix_its(tries) or await _as_siblings(state, context, tries)
     except NotBegun:
         return {"stage": "mend"}  # the graph drains: a resumed search takes the branch up here
     if mended is None:
-        return repair
+        return await repair_or_end(state, context)
     logger.info("%s: made of %s without a call", mended.id, last.candidate.id)
     await asyncio.to_thread(context.archive.add_candidate, mended)
     return move(state, mended.id, "compile")
 
 
-async def _as_siblings(
-    state: BranchState, context: SearchContext, tries: list[Try], *, has_repairs: bool
-) -> Candidate | None:
+async def _as_siblings(state: BranchState, context: SearchContext, tries: list[Try]) -> Candidate | None:
     """Return the kernel with the edit that mended the same error in another branch of the round, once in an attempt.
 
-    The first branch with an error has its model repair it, and the others wait for that, unless it takes hours.
+    The first branch with an error has its model repair it, and the others wait for that, unless it takes hours. In a
+    replay the recording says which branch that was, so that it does not matter which is first here.
     """
     if is_from_sibling(tries):
         return None
+    recorded, has_own_repair = await recorded_repair(state, context)
+    if recorded is not None:
+        return as_recorded(tries, recorded)
+    if has_own_repair:
+        return None
     signature, branch, model = best_of(tries).signature, branch_of(state), state["model"]
-    repairs = context.sibling_repairs
+    repairs, can_ask = context.sibling_repairs, await has_repair(state, context)
     repaired_id = repairs.repaired(signature) or await asyncio.to_thread(
         find_repaired, context.archive, signature, state["round"], branch
     )
     repaired_id = repaired_id or repairs.repaired(signature)  # which it may have become meanwhile
-    if repaired_id is None and has_repairs and repairs.begin(signature, branch, model):
+    if repaired_id is None and can_ask and repairs.begin(signature, branch, model):
         return None
     repaired_id = repaired_id or await repairs.outcome(signature, model)
     if repaired_id is None:

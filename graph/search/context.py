@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ridgeline.checkpoints.journal import Journal
     from ridgeline.graph.models.mailbox.request import WaitingRequest
     from ridgeline.graph.models.pool import ModelPool
+    from ridgeline.graph.models.recorded import Answers
     from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings
     from ridgeline.tools.records.problem import DescribedTarget, DeviceFact, Target
     from ridgeline.tools.records.results import Baselines
@@ -79,6 +80,7 @@ class SearchContext:
     pauses: Pauses = field(default_factory=Pauses)
     compiled: asyncio.Task[None] | None = None  # times PyTorch's compiled configurations while models think
     certifies: bool = True  # False: its times are replayed, and nothing can be measured again
+    recorded: Answers | None = None  # in a replay: what was
     writes_files: bool = False  # its session writes the run's files when the graph ends, and then stores how it ended
     cores_in_use: Callable[[], float] | None = None  # cores that other programs use here; None: measured elsewhere
 

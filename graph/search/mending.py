@@ -20,6 +20,7 @@ from ridgeline.tools.records.vocabulary import Mender, Origin, Status
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
+    from ridgeline.checkpoints.recording import RecordedMending
     from ridgeline.tools.records.results import Evaluation
 
 MOST_FIX_IT_PASSES = 2
@@ -105,6 +106,16 @@ def with_edit_of(archive: Archive, tries: Sequence[Try], repaired_id: str) -> Ca
         return None
     changes = tuple(f"`{_line(e.search)}` becomes `{_line(e.replace)}`" for e in edits)
     return _mended(tries, base, source, Mender.SIBLING, changes, sibling_id=repaired_id)
+
+
+def as_recorded(tries: Sequence[Try], recorded: RecordedMending) -> Candidate | None:
+    """Return what a recorded search made of this attempt by another branch's edit, None where it was tried."""
+    base = best_of(tries)
+    if any(recorded.source == tried.candidate.source for tried in tries):
+        return None
+    mending = dataclasses.replace(recorded.mending, failed_id=base.candidate.id)
+    candidate_id = mended_id(tries[0].candidate.id, len(tries))
+    return dataclasses.replace(base.candidate, id=candidate_id, source=recorded.source, mending=mending)
 
 
 def is_from_sibling(tries: Sequence[Try]) -> bool:

@@ -14,8 +14,10 @@ from ridgeline.graph.session.arguments import checked
 from ridgeline.graph.session.machine import check_machine, open_engine, target_of, users_reference
 from ridgeline.graph.session.options import RUNS, ProblemName, SearchRequest, find_problem
 from ridgeline.graph.session.outputs import SearchResult
+from ridgeline.graph.session.replaying import find_recording
 from ridgeline.graph.session.session import OnEvent, run_resolved, run_search
 from ridgeline.problems.spec import Budget, ProblemSpec
+from ridgeline.tools.errors import RunError
 from ridgeline.tools.machine.waits import Listener, Wait, describe_wait
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ OnWait = Callable[[str], None]
 
 
 def search(
-    problem: ProblemName,
+    problem: ProblemName | None = None,
     *,
     device: str = "cpu",
     models: str | Sequence[str] = (),
@@ -40,10 +42,14 @@ def search(
     implementations: int | None = None,
     strategy: str | None = None,
     budget: Budget | None = None,
-    rng_seed: int = 0,
+    rng_seed: int | None = None,
     resume: bool = False,
     park: bool = False,
     bank: Path | str | None = None,
+    replay: Path | str | None = None,
+    replay_timings: bool = False,
+    replay_else: str = "",
+    replay_strict: bool = False,
     on_event: OnEvent | None = None,
 ) -> SearchResult:
     """Search for a faster kernel and return the verified best one; blocks, also inside a running event loop.
@@ -53,10 +59,17 @@ def search(
     to the problem's newest unfinished run in `runs`. Inside an event loop await `run_search(SearchOptions(...))` instead.
     With `park` the call returns in state `waiting` where every branch waits for a mailbox or a batch.
 
+    `replay` is a recorded run, its name in `runs`, or a file of `ridgeline export --replay`: its models' answers are given
+    again, with `replay_timings` its measurements too. It brings the problem, the models and the random seed along. A call
+    that was not recorded goes to the model `replay_else`; without one its answer is left out, or with `replay_strict` the
+    search ends there.
+
     Raises:
         InputError: invalid input; one line says how to fix it.
         EngineError: the machine failed; the search can be resumed with `resume=True` and its `run_dir`.
     """
+    if replay and rng_seed is not None:
+        raise RunError("rng_seed: a replay decides by the recorded one; leave it out")
     settings = {"rounds": rounds, "ideas": ideas, "implementations": implementations, "strategy": strategy}
     request = SearchRequest(
         problem=problem,
@@ -65,11 +78,15 @@ def search(
         models=_names(models),
         settings={name: value for name, value in settings.items() if value is not None},
         budget=budget,
-        rng_seed=rng_seed,
+        rng_seed=0 if rng_seed is None else rng_seed,
         resume=resume,
         max_rounds=rounds if resume else None,
         park=park,
         bank=checked("bank", bank or None),
+        replay=find_recording(checked("replay", replay), RUNS) if replay else None,
+        replay_timings=replay_timings,
+        replay_else=replay_else,
+        replay_strict=replay_strict,
     )
     checked("on_event", on_event)
     return _blocking(run_resolved(request.resolve(), on_event=on_event, is_logged=True))

@@ -54,6 +54,7 @@ _KINDS: Mapping[str, tuple[Any, str]] = {
     "replay": (Place | None, "a path"),
     "replay_timings": (bool, "True or False"),
     "replay_else": (str, "a model's name"),
+    "replay_strict": (bool, "True or False"),
     "allow_unsafe": (bool, "True or False"),
     "files": (Place | Sequence[Place], "the path of a kernel, or several"),
     **dict.fromkeys(("on_event", "on_line", "on_wait"), (Callable[..., Any] | None, "a function")),

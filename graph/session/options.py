@@ -72,6 +72,7 @@ class SearchRequest:
     replay: Path | None = None  # a recorded run, or the file of one: its models' answers are given again
     replay_timings: bool = False  # … and its measurements: nothing is built or run
     replay_else: str = ""  # the model that answers calls of a replay that were not recorded
+    replay_strict: bool = False  # such a call ends the replay; else the replay goes on without its answer
 
     def __post_init__(self) -> None:
         """Check every value, and take a text for a path.
@@ -141,6 +142,7 @@ class SearchRequest:
             path=self.replay,
             has_times=self.replay_timings,
             otherwise=self.replay_else,
+            is_strict=self.replay_strict,
             names_models=bool(self.models),
             resumes=self.resume,
         )

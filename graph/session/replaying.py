@@ -13,6 +13,7 @@ from ridgeline.checkpoints.journal import Journal
 from ridgeline.checkpoints.recording import RecordedRun, Recording, question_of
 from ridgeline.checkpoints.recording_file import read_recording
 from ridgeline.checkpoints.run_record import RunRecord
+from ridgeline.checkpoints.runs import find_run
 from ridgeline.checkpoints.steering import Steering
 from ridgeline.graph.models.recorded import Answers
 from ridgeline.graph.models.registry import make_models
@@ -84,10 +85,14 @@ class Replay:
     recording: Recording
     has_times: bool  # measurements are replayed too
     otherwise: str  # the model that answers what was not recorded; "": none
+    is_strict: bool  # a call that was not recorded ends the search
     answers: Answers = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "answers", Answers(self.recording, where=str(self.path)))
+        object.__setattr__(self, "answers", self._answers())
+
+    def _answers(self) -> Answers:
+        return Answers(self.recording, where=str(self.path), is_alone=not self.otherwise, is_strict=self.is_strict)
 
     def problem(self) -> ProblemSpec:
         """Return the recorded problem."""
@@ -166,6 +171,7 @@ class Replay:
             "measured_on": run.device.name if self.has_times else None,
             "measured_at": run.started_at if self.has_times else None,
             "otherwise": self.otherwise or None,
+            "strict": self.is_strict,
             **(self._counts(archive) if archive else {}),
         }
 
@@ -189,8 +195,18 @@ class AskedReplay:
     path: Path | None
     has_times: bool
     otherwise: str
+    is_strict: bool
     names_models: bool  # the request names models of its own
     resumes: bool
+
+
+def find_recording(named: Path | str, runs_dir: Path) -> Path:
+    """Return the recording that is meant: a file, a run's folder, or the name of a run in `runs_dir`.
+
+    Raises:
+        RunError: there is none.
+    """
+    return Path(named) if Path(named).exists() else find_run(runs_dir, named)
 
 
 def read_replay(asked: AskedReplay) -> Replay | None:
@@ -200,8 +216,10 @@ def read_replay(asked: AskedReplay) -> Replay | None:
         InputError: the request contradicts itself, or there is no such recording.
     """
     if asked.path is None:
-        if (asked.has_times or asked.otherwise) and not asked.resumes:
-            raise RunError("--replay-timings and --replay-else belong to a replay: name its run with --replay RUN")
+        if (asked.has_times or asked.otherwise or asked.is_strict) and not asked.resumes:
+            raise RunError(
+                "--replay-timings, --replay-else and --replay-strict belong to a replay: name its run with --replay RUN"
+            )
         return None
     if asked.names_models:
         raise ModelError(
@@ -209,7 +227,7 @@ def read_replay(asked: AskedReplay) -> Replay | None:
         )
     if asked.resumes:
         raise RunError("--replay: a replay that has begun goes on with what it replays; leave --replay out")
-    return _read(asked.path, has_times=asked.has_times, otherwise=asked.otherwise)
+    return _read(asked.path, has_times=asked.has_times, otherwise=asked.otherwise, is_strict=asked.is_strict)
 
 
 def resumed_replay(begun: RunRecord, asked: AskedReplay) -> Replay | None:
@@ -218,11 +236,13 @@ def resumed_replay(begun: RunRecord, asked: AskedReplay) -> Replay | None:
         return None
     stored = begun.replay
     otherwise = asked.otherwise or str(stored.get("otherwise") or "")
-    return _read(Path(stored["from"]), has_times=bool(stored.get("times")), otherwise=otherwise)
+    is_strict = asked.is_strict or bool(stored.get("strict"))
+    return _read(Path(stored["from"]), has_times=bool(stored.get("times")), otherwise=otherwise, is_strict=is_strict)
 
 
-def _read(path: Path, *, has_times: bool, otherwise: str) -> Replay:
-    return Replay(path=path, recording=read_recording(path), has_times=has_times, otherwise=otherwise)
+def _read(path: Path, *, has_times: bool, otherwise: str, is_strict: bool) -> Replay:
+    recording = read_recording(path)
+    return Replay(path=path, recording=recording, has_times=has_times, otherwise=otherwise, is_strict=is_strict)
 
 
 def tell_replayed(replay: Mapping[str, Any] | None, on_event: Callable[[SearchEvent], None] | None) -> None:

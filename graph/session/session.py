@@ -206,6 +206,7 @@ async def _open_locked(
             tell_waiting=on_requests(search.run_dir, on_event),
             devices=len(machine.measuring_devices(search.device, search.target.device)) if is_local else 1,
             certifies=not search.replays_times,
+            recorded=search.replay.answers if search.replay else None,
             writes_files=writes_files,
             cores_in_use=cores_in_use if is_local else None,
         )

@@ -25,10 +25,12 @@ SEED_PREFIX = "seed-"
 REPAIRS_GLOB = "*a[1-9]*:write*"
 """SQLite's pattern of the calls that ask for a repair."""
 
+AGAIN = ":again"
+"""Of the id of a call that repeats one whose reply could not be used."""
 _CALL = re.compile(
     r"r(?P<round>\d+)(?:i(?P<idea>\d+)v(?P<variation>\d+)a(?P<attempt>\d+):write|:ideate:(?P<place>\d+))(?P<further>(?::.*)?)"
 )
-_MADE_OF = re.compile(r"(r\d+i\d+v\d+a\d+)(?:f\d+)?(?:t\d+)?")
+_MADE_OF = re.compile(r"((r\d+i\d+v\d+)a\d+)(?:f\d+)?(?:t\d+)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +89,7 @@ class CallId:
 
 def again_id(call_id: str) -> str:
     """Return the id of the call that repeats one whose reply could not be used."""
-    return f"{call_id}:again"
+    return f"{call_id}{AGAIN}"
 
 
 def part_id(call_id: str, part: int) -> str:
@@ -129,6 +131,12 @@ def attempt_of(candidate_id: str) -> str | None:
     """Return the attempt that a candidate was made of, tuned or mended; None for one that no model's idea led to."""
     found = _MADE_OF.fullmatch(candidate_id)
     return found[1] if found else None
+
+
+def branch_of(candidate_id: str) -> str | None:
+    """Return the branch that a candidate belongs to; None for one that no model's idea led to."""
+    found = _MADE_OF.fullmatch(candidate_id)
+    return found[2] if found else None
 
 
 def problem_key(problem: DescribedTarget) -> str:

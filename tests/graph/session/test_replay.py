@@ -18,6 +18,7 @@ from tests.graph.memory_engine import MemoryEngine
 from tests.graph.scripted_model import ScriptedModel, faster_each_round
 from tests.graph.session.test_session import options
 
+from ridgeline import search as ridgeline_search
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.journal import Journal
 from ridgeline.checkpoints.recording_file import read_recording, write_recording
@@ -138,6 +139,25 @@ def test_replayed_times_are_named_and_certify_nothing(recorded: Path, tmp_path: 
     assert "times are replayed" in (tmp_path / "again" / "report.html").read_text()
 
 
+def test_a_recording_is_replayed_from_a_program_as_from_the_command_line(
+    recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = ridgeline_search(replay=recorded, replay_timings=True, run_dir=tmp_path / "again")
+    assert (result.state, result.certified) == ("finished", False)
+    assert decisions(tmp_path / "again")["ideas"] == decisions(recorded)["ideas"]
+    with pytest.raises(RunError, match="rng_seed: a replay decides by the recorded one"):
+        ridgeline_search(replay=recorded, rng_seed=1)
+    with pytest.raises(RunError, match="belong to a replay"):
+        ridgeline_search("quickstart", replay_strict=True)
+    with pytest.raises(InputError, match="replay: must be a path, got 3"):
+        ridgeline_search(replay=3)  # type: ignore[arg-type]
+    shutil.copytree(recorded, tmp_path / "runs" / "toy-1")
+    monkeypatch.chdir(tmp_path)
+    named = ridgeline_search(replay="toy-1", replay_timings=True, replay_strict=True, rounds=1)
+    assert (named.rounds, named.report["replay"]["run"], named.report["replay"]["strict"]) == (1, "toy-1", True)
+    assert named.run_dir.parent == Path("runs")
+
+
 async def test_answers_may_be_replayed_and_measured_here(recorded: Path, tmp_path: Path) -> None:
     engine = MemoryEngine()
     result = await run_search(replay(recorded, tmp_path / "again", replay_timings=False), engine=engine)
@@ -146,15 +166,16 @@ async def test_answers_may_be_replayed_and_measured_here(recorded: Path, tmp_pat
     assert decisions(tmp_path / "again")["ideas"] == decisions(recorded)["ideas"]
 
 
-async def test_a_call_that_was_not_recorded_stops_the_search_or_goes_to_a_named_model(
+async def test_a_call_that_was_not_recorded_stops_a_strict_replay_or_goes_to_a_named_model(
     recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     longer = {"rounds": 4}
     with pytest.raises(
-        NotRecorded, match=r"run: holds no answer to r4:ideate:\d \(ideas\); name a model .*--replay-else"
+        NotRecorded, match=r"run: holds no answer to r4:ideate:\d \(ideas\); --replay-else names a model"
     ):
         await run_search(
-            replay(recorded, tmp_path / "again", replay_timings=False, settings=longer), engine=MemoryEngine()
+            replay(recorded, tmp_path / "again", replay_timings=False, replay_strict=True, settings=longer),
+            engine=MemoryEngine(),
         )
     other, events = ScriptedModel("other:model"), list[Any]()
     from ridgeline.graph.session import replaying

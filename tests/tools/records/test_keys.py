@@ -14,6 +14,7 @@ from ridgeline.tools.records.keys import (
     attempt_id,
     attempt_of,
     branch_id,
+    branch_of,
     compared_ids,
     compared_purpose,
     comparison_key,
@@ -127,6 +128,7 @@ def test_calls_are_ordered_as_a_search_asks_them() -> None:
 )
 def test_a_candidates_attempt_is_in_its_id(candidate_id: str, attempt: str | None) -> None:
     assert attempt_of(candidate_id) == attempt
+    assert branch_of(candidate_id) == (attempt.removesuffix("a1") if attempt else None)
 
 
 def test_ids_name_idea_variation_and_attempt() -> None:
