@@ -117,6 +117,7 @@ def kernels(open_path: Path, device: Device, sandbox: Sandbox) -> Kernels:
     return Kernels(open_path, device, sandbox)
 
 
+@pytest.mark.timing
 @pytest.mark.sandboxed
 def test_stages_share_a_calls_time_in_the_order_of_the_source(kernels: Kernels) -> None:
     clocks = kernels.clock(TWO_STAGES)
@@ -127,6 +128,7 @@ def test_stages_share_a_calls_time_in_the_order_of_the_source(kernels: Kernels) 
     assert sum(stage.ms for stage in clocks.stages) == pytest.approx(clocks.call_ms, rel=0.3)
 
 
+@pytest.mark.timing
 @pytest.mark.sandboxed
 def test_stage_in_all_threads_counts_as_long_as_one_beside_which_they_wait(kernels: Kernels) -> None:
     inside, outside = kernels.clock(IN_THREADS).stages
