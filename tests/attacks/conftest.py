@@ -44,7 +44,7 @@ def confine(attack: Path, workdir: Path) -> Callable[..., Confined]:
     """`confine(subcommand, ...)`: the hostile program with its working folder and small limits."""
 
     def build(*arguments: object, processes: bool = False, **limits: float) -> Confined:
-        bounds: dict[str, float] = {"wall_s": 10.0, "cpu_s": 8, "memory_bytes": 512 << 20, "processes": 64, **limits}
+        bounds: dict[str, float] = {"wall_s": 40.0, "cpu_s": 8, "memory_bytes": 512 << 20, "processes": 64, **limits}
         return Confined(
             command=(str(attack), *(str(argument) for argument in arguments)),
             workdir=workdir,

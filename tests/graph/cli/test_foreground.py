@@ -16,7 +16,8 @@ pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).parents[3]
 CHILD = """
-import contextlib, sys
+import asyncio, contextlib, sys
+from pathlib import Path
 import ridgeline.graph.session.machine as machine
 import ridgeline.graph.session.options as options
 from ridgeline.graph.cli import main
@@ -25,9 +26,16 @@ from graph.memory_engine import MemoryEngine
 from graph.scripted_model import ScriptedModel
 
 
+class Engine(MemoryEngine):
+    async def submit(self, task):
+        while type(task).__name__ == "VerifyTask" and task.candidate.id.startswith("r") and not Path("go").exists():
+            await asyncio.sleep(0.01)
+        return await super().submit(task)
+
+
 @contextlib.asynccontextmanager
 async def opened(*_, **__):
-    yield MemoryEngine(delay_s=0.02)
+    yield Engine(delay_s=0.02)
 
 
 machine.open_engine = opened
@@ -57,6 +65,7 @@ def test_a_reader_that_goes_away_stops_the_search_which_can_be_resumed(tmp_path:
         while not cut.stdout.readline().rstrip().endswith("round 1/2: 2 ideas, 4 branches"):
             assert cut.poll() is None
         cut.stdout.close()
+        (tmp_path / "go").touch()  # only now is anything further told
         said = cut.stderr.read()
     assert (cut.returncode, said) == (141, "")
     assert state_of(tmp_path / "run") == "stopped"

@@ -31,15 +31,15 @@ COMPILED = ["compile", "compile_max_autotune"]
 
 
 class OneDevice(MemoryEngine):
-    """A device that measures one thing at a time and writes down in which order; a compiled mode takes `mode_s`."""
+    """A device that measures one thing at a time and writes down in which order; the mode `endless` never ends."""
 
     pytorch_ms: ClassVar = {"eager": EAGER_MS, "compile": 0.8 * EAGER_MS, "compile_max_autotune": 0.75 * EAGER_MS}
 
-    def __init__(self, mode_s: float = 0.0, log: Path | None = None) -> None:
+    def __init__(self, endless: str = "", log: Path | None = None) -> None:
         super().__init__()
         self.order: list[str] = []
         self.waiting = 0
-        self._mode_s, self._turn, self._order_log = mode_s, asyncio.Lock(), log
+        self._endless, self._turn, self._order_log = endless, asyncio.Lock(), log
 
     async def submit(self, task: Task[Any]) -> Any:
         if isinstance(task, CompileTask):
@@ -49,14 +49,16 @@ class OneDevice(MemoryEngine):
             self.waiting -= 1
             self._note(f"begin {_name(task)}")
             if isinstance(task, BaselineTask) and task.after:
-                await self.spend(self._mode_s)
+                await self.spend()
+                if _name(task) == self._endless:
+                    await asyncio.Event().wait()
             answer = await super().submit(task)
             self.order.append(_name(task))
             self._note(f"end {_name(task)}")
             return answer
 
-    async def spend(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
+    async def spend(self) -> None:
+        """Take the time that a compiled mode takes."""
 
     def _note(self, line: str) -> None:
         if self._order_log is not None:
@@ -89,7 +91,7 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 class UntilAKernelWaits(OneDevice):
     """A device whose first mode ends when a kernel is ready for it."""
 
-    async def spend(self, seconds: float) -> None:
+    async def spend(self) -> None:
         until = time.monotonic() + 30
         while "compile" not in self.order and not self.waiting and time.monotonic() < until:
             await asyncio.sleep(0.01)
@@ -139,7 +141,7 @@ class SlowClock(OneDevice):
     def _describe(self, _: Any) -> Description:
         return dataclasses.replace(DESCRIPTION, reference_graph=None)  # the seed kernel keeps a keyless search going
 
-    async def spend(self, seconds: float) -> None:
+    async def spend(self) -> None:
         self.context.started_s -= 60.0
 
 
@@ -172,7 +174,7 @@ class Breaks(OneDevice):
         super().__init__()
         self.left = times
 
-    async def spend(self, seconds: float) -> None:
+    async def spend(self) -> None:
         if self.left:
             self.left -= 1
             raise EngineError("the judge died")
@@ -209,18 +211,15 @@ from tests.graph.search.test_compiled import OneDevice, options
 from ridgeline import run_search
 
 folder = Path(sys.argv[1])
-engine = OneDevice(mode_s=float(sys.argv[2]), log=folder / "order")
+engine = OneDevice(endless=sys.argv[2], log=folder / "order")
 asyncio.run(run_search(options(folder), engine=engine, models=[ScriptedModel(delay_s=float(sys.argv[3]))]))
 """
 
 
-@pytest.mark.parametrize(("mode_s", "think_s"), [(0.5, 60.0), (60.0, 0.0)])
-def test_killed_search_measures_each_mode_once_over_both_its_lives(
-    tmp_path: Path, mode_s: float, think_s: float
-) -> None:
+@pytest.mark.parametrize(("mode", "think_s"), [(COMPILED[1], 120.0), (COMPILED[0], 0.0)])
+def test_killed_search_measures_each_mode_once_over_both_its_lives(tmp_path: Path, mode: str, think_s: float) -> None:
     """Kill it in its second mode while a model thinks; in another search, in its first while the round's end waits."""
-    mode = COMPILED[1] if mode_s < 1 else COMPILED[0]
-    command = [sys.executable, "-c", CHILD, str(tmp_path), str(mode_s), str(think_s)]
+    command = [sys.executable, "-c", CHILD, str(tmp_path), mode, str(think_s)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
     order = tmp_path / "order"
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 import random
@@ -44,9 +45,11 @@ def test_what_was_stored_at_a_kill_is_never_asked_for_or_measured_again(
     paid: dict[str, int] = {}  # how often a prompt whose answer is stored was sent by then
     judged: Counter[tuple[str, str]] = Counter()
     with serve(lambda n, request: Answer(reply_to(request), delay_s=instants.uniform(0.01, 0.05))) as server:
-        for kill in range(kills):
+        for kill in itertools.count():
+            if kill >= kills and paid:  # on a busy machine the first lives end before an answer is stored
+                break
             command = [sys.executable, "-c", child, str(tmp_path), server.url, "resume" if kill else "new"]
-            if _killed(command, environment, server, lives.uniform(0, LIFE_S)):
+            if _killed(command, environment, server, lives.uniform(0, LIFE_S) * max(1, kill - kills)):
                 break
             made += 1
             for prompt in _paid_prompts(tmp_path / "run"):
@@ -68,7 +71,7 @@ def test_what_was_stored_at_a_kill_is_never_asked_for_or_measured_again(
         totals = Journal(archive).totals()
     assert totals["calls"] == ROUNDS * (1 + IDEAS * IMPLEMENTATIONS)
     assert (totals["in_flight"], totals["failed"]) == (0, 0)
-    assert len(server.requests) - totals["calls"] <= totals["repeated"] <= kills * IDEAS * IMPLEMENTATIONS
+    assert len(server.requests) - totals["calls"] <= totals["repeated"] <= made * IDEAS * IMPLEMENTATIONS
 
 
 def _killed(command: list[str], environment: dict[str, str], server: Server, life_s: float) -> bool:

@@ -41,7 +41,9 @@ for line in sys.stdin:
         time.sleep(60)
     if "pause" in words:
         time.sleep(0.2)
-    reply = {"id": request["id"], "result": {"status": "ok", "verify_s": time.time()}}
+    while "wait" in words and not log.with_name("go").exists():
+        time.sleep(0.005)
+    reply = {"id": request["id"], "result": {"status": "ok", "verify_s": time.monotonic()}}
     if "refuse" in words:
         reply = {"id": request["id"], "error": {"type": "ProblemError", "message": "reference.py: no tensor"}}
     if "babble" in words:
@@ -224,10 +226,11 @@ async def test_a_stop_drops_what_waits_and_lets_what_runs_end(
     stopping = asyncio.Event()
     command = [sys.executable, "-c", EVALUATOR, str(calls)]
     engine = LocalEngine(cache_dir=tmp_path / "cache", evaluator=lambda device: command, is_stopping=stopping.is_set)
-    running, behind = (asyncio.create_task(engine.submit(verify(words))) for words in ("pause", ""))
+    running, behind = (asyncio.create_task(engine.submit(verify(words))) for words in ("wait", ""))
     while not requests(calls):
         await asyncio.sleep(0.01)
     stopping.set()
+    calls.with_name("go").touch()
     assert (await running).status is Status.OK
     with pytest.raises(NotBegun):
         await behind

@@ -86,7 +86,7 @@ def test_evaluator_answers_in_order_and_takes_its_judge_with_it(tmp_path: Path) 
         judges = children_of(process.pid)
         assert len(judges) == 1
         process.stdin.close()
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
     assert not Path(f"/proc/{judges[0]}").exists()
 
 
@@ -99,8 +99,8 @@ def test_judge_dies_with_a_killed_evaluator(tmp_path: Path) -> None:
         process.stdout.readline()
         judges = children_of(process.pid)
         process.kill()
-        process.wait(10)
-        deadline = time.monotonic() + 10
+        process.wait(60)
+        deadline = time.monotonic() + 60
         while any(is_running(pid) for pid in judges) and time.monotonic() < deadline:
             time.sleep(0.05)
         assert not any(is_running(pid) for pid in judges)
@@ -233,6 +233,7 @@ def test_kernel_that_crashes_only_where_it_is_compared_is_a_finding_of_that_kern
 
 
 @needs_gxx
+@pytest.mark.timing  # a busy machine may put two clocks apart
 def test_comparison_whose_runner_was_killed_from_outside_is_made_once_more(
     judged: Judged, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -261,19 +262,27 @@ SLOW_WHEN_TIMED = "#include <unistd.h>\n" + RELU.replace(
 def test_a_kernel_that_takes_too_long_in_all_ends_within_the_deadline_as_its_own_verdict(
     judged: Judged, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def allow(
+        seconds: float,
+    ) -> None:  # many where the kernel is to be in time: its runner's start on a busy machine counts
+        monkeypatch.setattr(evaluation_limit, "LEAST_S", seconds)
+
     monkeypatch.setattr(evaluation_limit, "CALLS", 0)
-    monkeypatch.setattr(evaluation_limit, "LEAST_S", 0.8)
+    allow(0.8)
     slow, late = judged.built("slow", SLOW), judged.built("late", SLOW_WHEN_TIMED)
     verified = judged.evaluator.verify(VerifyTask(problem=judged.problem, candidate=slow[0], build=slow[1]))
     assert (verified.status, verified.reason_code) == (Status.TIMEOUT, ReasonCode.EVALUATION_DEADLINE), verified.reason
     task = VerifyTask(problem=judged.problem, candidate=late[0], build=late[1])
+    allow(120.0)
     verified = judged.evaluator.verify(task)
     assert verified.status is Status.OK, verified.reason
+    allow(0.8)
     timing = judged.evaluator.benchmark(
         BenchmarkTask(problem=judged.problem, candidate=late[0], build=late[1], verdict=verified)
     )
     assert (timing.status, timing.reason_code) == (Status.TIMEOUT, ReasonCode.EVALUATION_DEADLINE), timing.reason
     honest = judged.built("honest", HONEST)
+    allow(120.0)
     assert judged.evaluator.verify(replace(task, candidate=honest[0], build=honest[1])).status is Status.OK
 
 

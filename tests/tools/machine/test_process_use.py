@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.live_processes import open_files
 
 from ridgeline.tools.machine.process_use import ProcessorTime, Threads, thread_count
 
@@ -37,7 +37,7 @@ def rests_within(threads: Threads, seconds: float) -> bool:
 
 
 def test_threads_that_come_and_go_leave_neither_a_wrong_state_nor_an_open_file() -> None:
-    open_before = len(os.listdir("/proc/self/fd"))
+    open_before = open_files()
     command = [sys.executable, "-c", COMES_AND_GOES]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None and process.stdout is not None
@@ -55,7 +55,7 @@ def test_threads_that_come_and_go_leave_neither_a_wrong_state_nor_an_open_file()
         process.wait()
         assert threads.are_at_rest()
         threads.close()
-    assert len(os.listdir("/proc/self/fd")) == open_before
+    assert open_files() <= open_before
 
 
 REPLACES_ITS_THREAD = """
@@ -70,7 +70,7 @@ for line in sys.stdin:
 
 
 def test_a_program_that_replaces_its_threads_holds_no_more_files_of_ours_than_it_has_threads() -> None:
-    open_before = len(os.listdir("/proc/self/fd"))
+    open_before = open_files()
     command = [sys.executable, "-c", REPLACES_ITS_THREAD]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None and process.stdout is not None
@@ -83,7 +83,7 @@ def test_a_program_that_replaces_its_threads_holds_no_more_files_of_ours_than_it
             assert rests_within(threads, 20)
             process.send_signal(signal.SIGCONT)
         pipes, threads_at_most = 2, 3
-        assert len(os.listdir("/proc/self/fd")) <= open_before + pipes + threads_at_most
+        assert len(open_files() - open_before) <= pipes + threads_at_most
         threads.close()
         process.kill()
 
@@ -129,10 +129,15 @@ def test_an_idle_process_uses_no_time() -> None:
     with subprocess.Popen(["/bin/sleep", "60"]) as process:
         while Path(f"/proc/{process.pid}/stat").read_text().split()[1:3] != ["(sleep)", "S"]:
             time.sleep(0.01)
-        used = ProcessorTime(process.pid)
-        time.sleep(0.05)
-        assert used.seconds() == 0
+        # a thread's state says that it sleeps a moment before it leaves the core, a long one on a busy machine
+        assert comes_true(lambda: used_within(process.pid, 0.05) == 0, 20)
         process.kill()
+
+
+def used_within(pid: int, seconds: float) -> float:
+    used = ProcessorTime(pid)
+    time.sleep(seconds)
+    return used.seconds()
 
 
 def test_a_process_that_is_gone_is_at_rest() -> None:

@@ -1,10 +1,14 @@
-"""Blocks whose contents change while they run, with a side that is a loop in this process."""
+"""Blocks whose contents change while they run, with a side that is a loop in this process.
+
+A call lasts for two looks at its ticket, between which contents change, and a late change waits for the block's end: no
+order of the two threads is left to the machine's load.
+"""
 
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable, Sequence
+from threading import Condition
 
 import pytest
 from tests.tools.measure.answering import Answering
@@ -20,6 +24,8 @@ from ridgeline.tools.records.vocabulary import DeviceKind, ReasonCode
 from ridgeline.tools.runner.loop_time import LoopTime
 
 N_SETS, CALLS, CALL_S = 24, 10, 2e-3
+LIMIT_S = 60.0
+"""Of a wait of one thread for another."""
 
 
 class Memory(Answering):
@@ -30,12 +36,12 @@ class Memory(Answering):
         self.inputs = [float(i + 1) for i in range(N_SETS)]
         self.outputs = [0.0] * N_SETS
         self.parameter = 1.0
-        self.delay_s = 0.0
+        self.before_a_change: Callable[[], object] = lambda: None
         self.graded: list[int] = []
 
     def supersede(self, request: Supersede) -> Done:
         if not request.draws_only:
-            time.sleep(self.delay_s)
+            self.before_a_change()
             self.inputs[request.set_index] = self.inputs[request.like]
             self.parameter += 1
         return Done()
@@ -48,7 +54,7 @@ class Memory(Answering):
 
 
 class Looping:
-    """A side that makes every call in this thread; `prepare` is called once a block."""
+    """A side that makes every call in this thread, after two looks at its ticket; `prepare` is called once a block."""
 
     pid = 0
 
@@ -56,19 +62,42 @@ class Looping:
         self, memory: Memory, call: Callable[[int], None], prepare: Callable[[Sequence[int]], None] = lambda _: None
     ) -> None:
         self.memory, self.call, self.prepare = memory, call, prepare
-        self.begun = 0
+        self.begun = self.looks = 0
+        self.waits = True
+        self.turn = Condition()
 
     def loop(self, sets: Sequence[int]) -> LoopTime:
+        self.waits = True
         self.prepare(sets)
         for done, index in enumerate(sets):
-            self.begun = done + 1
-            time.sleep(CALL_S)
+            self.take(done + 1)
             self.call(index)
-        self.begun = 0
+        return self.end(sets)
+
+    def take(self, tickets: int) -> None:
+        """Take tickets until there are so many, and wait until that was seen twice."""
+        with self.turn:
+            self.begun, self.looks = tickets, 0
+            assert self.turn.wait_for(lambda: self.looks >= 2 or not self.waits, LIMIT_S)
+
+    def end(self, sets: Sequence[int]) -> LoopTime:
+        with self.turn:
+            self.begun = 0
+            self.turn.notify_all()
         return LoopTime(parent_s=CALL_S * len(sets), own_s=CALL_S * len(sets))
 
     def calls_begun(self) -> int:
-        return self.begun
+        with self.turn:
+            self.looks += 1
+            self.turn.notify_all()
+            return self.begun
+
+    def outlast(self) -> None:
+        """Wait for the end of the block, whose calls wait for nobody."""
+        with self.turn:
+            self.waits = False
+            self.turn.notify_all()
+            assert self.turn.wait_for(lambda: self.begun == 0, LIMIT_S)
 
     def glimpse(self, set_index: int, _share: float) -> bytes:
         return str(self.memory.outputs[set_index]).encode()
@@ -80,10 +109,11 @@ class Looping:
     def rest(self) -> None: ...
 
 
-def blocks_of(memory: Memory, side: Looping, *, calls: int = CALLS) -> Unsettled:
+def blocks_of(memory: Memory, side: Looping, *, calls: int = CALLS, rng_seed: int = 0) -> Unsettled:
     timed = TimedSide(side=side, judge=memory, is_tracked=True)  # type: ignore[arg-type]
     timed.usual_call_s = CALL_S
-    return Unsettled(timed=timed, planner=BlockPlanner(n_sets=N_SETS, most_calls=calls))
+    rng = random.Random(rng_seed)
+    return Unsettled(timed=timed, planner=BlockPlanner(n_sets=N_SETS, most_calls=calls, rng=rng), rng=rng)
 
 
 def run_all(blocks: Unsettled) -> list[BlockPlan]:
@@ -134,8 +164,9 @@ def test_calls_worked_off_in_the_first_one_are_found() -> None:
 
 def test_a_change_that_comes_after_the_last_call_began_tells_nothing() -> None:
     memory = Memory()
-    memory.delay_s = 3 * CALLS * CALL_S
-    blocks = blocks_of(memory, honest(memory))
+    side = honest(memory)
+    memory.before_a_change = side.outlast
+    blocks = blocks_of(memory, side)
     run_all(blocks)
     assert (blocks.seen, blocks.tries) == (0, UNSETTLED * UNSETTLED_TRIES)
 
@@ -145,12 +176,10 @@ def test_tickets_taken_all_at_once_are_found() -> None:
     side = honest(memory)
 
     def take_all(sets: Sequence[int]) -> LoopTime:
-        side.begun = len(sets)
+        side.take(len(sets))
         for index in sets:
-            time.sleep(CALL_S)
             side.call(index)
-        side.begun = 0
-        return LoopTime(parent_s=CALL_S * len(sets), own_s=CALL_S * len(sets))
+        return side.end(sets)
 
     side.loop = take_all  # type: ignore[method-assign]
     with pytest.raises(Distrusted, match="takes tickets ahead") as fault:
@@ -161,8 +190,8 @@ def test_tickets_taken_all_at_once_are_found() -> None:
 def test_any_call_that_began_after_the_change_may_be_graded() -> None:
     memory = Memory()
     from_the_end = set()
-    for _ in range(40):
-        blocks = blocks_of(memory, honest(memory))
+    for rng_seed in range(40):
+        blocks = blocks_of(memory, honest(memory), rng_seed=rng_seed)
         plan = blocks.plan()
         blocks.look(plan)
         from_the_end |= {plan.calls - plan.sets.index(index) for index in memory.graded}
@@ -179,8 +208,7 @@ def test_parameters_kept_until_the_last_call_are_found() -> None:
     def call(index: int) -> None:
         memory.outputs[index] = 2 * memory.inputs[index] + (memory.parameter if index == last[0] else kept[0])
 
-    blocks = blocks_of(memory, Looping(memory, call, begin))
-    blocks.rng = random.Random(0)  # one that chooses other calls than the last
+    blocks = blocks_of(memory, Looping(memory, call, begin))  # other calls than the last are chosen too
     with pytest.raises(Distrusted, match="keeps nothing from call to call"):
         run_all(blocks)
 

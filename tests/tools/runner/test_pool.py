@@ -125,10 +125,13 @@ def test_a_runner_started_for_another_judge_or_confinement_is_ended(
 
 
 def test_a_runner_that_died_while_it_waited_is_nobodys_failure(
-    sandbox: Sandbox, plan: RunnerPlan, pool: RunnerPool
+    sandbox: Sandbox, plan: RunnerPlan, pool: RunnerPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     problem = without_tensors()
-    pool.start_ahead(sandbox, TASK, problem)
+    importing = replace(plan, confined=replace(plan.confined, command=("/bin/sleep", "60")))
+    with monkeypatch.context() as patch:
+        patch.setattr(runner_pool, "runner_plan", lambda *_, **__: importing)
+        pool.start_ahead(sandbox, TASK, problem)
     for pid in waiting(pool):
         os.kill(pid, signal.SIGKILL)
     pool.park()

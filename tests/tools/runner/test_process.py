@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.live_processes import open_files
 from tests.tools.conftest import without_tensors
 
 from ridgeline.tools.errors import EngineError
@@ -26,22 +27,18 @@ from ridgeline.tools.sandbox.sandbox import Confined, Sandbox
 pytestmark = pytest.mark.sandboxed
 
 
-def open_descriptors() -> int:
-    return len(os.listdir("/proc/self/fd"))
-
-
-def children() -> str:
-    return Path(f"/proc/self/task/{os.getpid()}/children").read_text()
+def children() -> set[str]:
+    return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
 
 
 def test_runner_that_cannot_start_leaves_no_descriptor(sandbox: Sandbox, tmp_path: Path) -> None:
     confined = Confined(command=("/no/such/program",))
     plan = RunnerPlan(confined=confined, library=tmp_path / "kernel.so", workspace_bytes=0, call_timeout_s=1.0)
-    before = open_descriptors()
+    before = open_files()
     for _ in range(3):
         with pytest.raises(EngineError):
             RunnerProcess(sandbox, plan, without_tensors())
-    assert open_descriptors() == before
+    assert open_files() <= before
 
 
 @pytest.mark.parametrize("name", ["measurement_cores", "_environment"])
@@ -55,10 +52,11 @@ def test_judge_that_cannot_start_leaves_no_descriptor_and_no_process(
     problem = Target(
         name="p", reference_source="", interface=Interface.C, tolerance=PrecisionClass.FP32, device=detect_device("cpu")
     )
-    before, born_before = open_descriptors(), children()
+    before, born_before = open_files(), children()
     with pytest.raises(OSError, match="refused"):
         JudgeProcess(problem, b"secret", tmp_path)
-    assert (open_descriptors(), children()) == (before, born_before)
+    assert open_files() <= before
+    assert children() <= born_before
 
 
 def place(name: str, offset: int, numel: int, *, stride: int = 0, dtype: str = "float32") -> Place:
@@ -109,7 +107,7 @@ def test_thread_in_a_long_system_call_is_not_stopped_yet(tmp_path: Path) -> None
         "#define _GNU_SOURCE\n#include <sys/mman.h>\n#include <pthread.h>\n#include <stdio.h>\n#include <stdlib.h>\n"
         "#include <unistd.h>\n"
         'static void *busy(void *m) { unsigned char *v = malloc(1ul << 24); puts("go"); fflush(stdout);\n'
-        "  for (int i = 0; i < 40; ++i) mincore(m, 1ul << 36, v); return 0; }\n"
+        "  for (;;) mincore(m, 1ul << 36, v); return 0; }\n"
         "int main() { void *m = mmap(0, 1ul << 36, PROT_READ, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);\n"
         "  pthread_t t; pthread_create(&t, 0, busy, m); pause(); }\n"
     )
@@ -121,7 +119,7 @@ def test_thread_in_a_long_system_call_is_not_stopped_yet(tmp_path: Path) -> None
             process.stdout.readline()
             threads = Threads(process.pid)
             seen = set()
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + 60
             while False not in seen and time.monotonic() < deadline:  # a stop may fall between two system calls
                 process.send_signal(signal.SIGCONT)
                 time.sleep(0.05)

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tests.graph.requests_made import kernel
@@ -15,6 +16,7 @@ from tests.graph.requests_made import kernel
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.journal import Journal
 from ridgeline.checkpoints.kept_texts import KeptTexts
+from ridgeline.graph.models.mailbox import folder
 from ridgeline.graph.models.mailbox.answers import RefusedAnswer
 from ridgeline.graph.models.mailbox.folder import SETTLED_S
 from ridgeline.graph.models.mailbox.mailbox import Mailbox
@@ -84,9 +86,14 @@ def test_a_dropped_answer_is_taken_up_and_the_request_goes(run: Run, suffix: str
     assert run.mailbox.take_up().taken == ()
 
 
-def test_a_file_that_changed_just_now_or_is_open_for_writing_is_left_alone(run: Run) -> None:
+def test_a_file_that_changed_just_now_or_is_open_for_writing_is_left_alone(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = run.drop(f"{STEM}.answer.cpp", "int a", age_s=SETTLED_S / 4)
-    look = run.mailbox.take_up()
+    changed_s = path.stat().st_mtime
+    with monkeypatch.context() as patch:  # a busy machine would look later
+        patch.setattr(folder, "time", SimpleNamespace(time=lambda: changed_s + SETTLED_S / 2))
+        look = run.mailbox.take_up()
     assert (look.taken, look.is_unsettled) == ((), True)
     with path.open("a") as file:
         file.write(";")

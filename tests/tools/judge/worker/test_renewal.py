@@ -21,7 +21,6 @@ from ridgeline.tools.judge.worker.renewal import Renewal
 from ridgeline.tools.judge.worker.timed_kinds import ParameterKind, TimedKinds, find_timed_kinds
 
 SOURCE = """
-import time
 import torch
 from torch import nn
 
@@ -133,8 +132,13 @@ def test_structure_stays_in_every_distribution(kind: Distribution) -> None:
         assert torch.equal(infinite, torch.full((16, 16), -torch.inf).triu(1)) and int(whole.min()) >= 0
 
 
-def test_a_distribution_on_which_the_reference_is_slow_is_for_blocks_that_do_not_count() -> None:
-    renewed = Renewed(work="time.sleep(0.02 if bool((x.abs() > 60).any()) else 0.002)")
+def test_a_distribution_on_which_the_reference_is_slow_is_for_blocks_that_do_not_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spent: list[float] = []  # what each call takes: no busy machine makes one of them slower
+    monkeypatch.setattr(torch, "spent_in_this_test", spent, raising=False)
+    monkeypatch.setattr("ridgeline.tools.judge.worker.device.time", SimpleNamespace(perf_counter=lambda: sum(spent)))
+    renewed = Renewed(work="torch.spent_in_this_test.append(0.02 if bool((x.abs() > 60).any()) else 0.002)")
     found = renewed.find_kinds("nominal_0", "outliers", "integers")
     assert found.slow_inputs == (Distribution.OUTLIERS,) and Distribution.SHIFTED not in found.inputs
     assert "outliers" in found.names

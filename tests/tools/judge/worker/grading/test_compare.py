@@ -47,7 +47,8 @@ def test_worst_element_is_named() -> None:
 
 def test_zeroed_small_row_shows_in_its_own_row() -> None:
     bits = torch.linspace(-5, 5, 64, dtype=torch.float64).unsqueeze(1)  # the row_scaled trial's
-    values = torch.randn(64, 256, dtype=torch.float64) * torch.exp2(bits)
+    drawn = torch.randn(64, 256, dtype=torch.float64)
+    values = drawn / drawn.square().mean(dim=1, keepdim=True).sqrt() * torch.exp2(bits)  # rows as large as their scale
     output = values.clone()
     output[0] = 0
     errors = compare(output, expect(values)).errors
