@@ -31,7 +31,7 @@ from ridgeline.tools.records.problem import Description, Device, DeviceFact
 from ridgeline.tools.records.recorded import FAILURE, RecordedMeasurement, source_hash
 from ridgeline.tools.records.results import Baselines, Evaluation
 from ridgeline.tools.records.search import BuildingBlock, Candidate, Idea, Mending
-from ridgeline.tools.records.vocabulary import SEARCHED, Mender, Origin
+from ridgeline.tools.records.vocabulary import SEARCHED, Mender, Origin, ReasonCode
 
 _GIVEN = (Origin.SEED, Origin.BANK)
 
@@ -155,7 +155,9 @@ def _calls(archive: Archive, candidates: Mapping[str, Candidate], ideas: Mapping
         request = call["request"]
         asked = CallId.read(call["call_id"])
         if asked and not asked.asks_for_ideas and "idea" not in request and asked.idea_id in ideas:
-            request = {**request, "idea": ideas[asked.idea_id].to_json(), "variation": asked.variation}
+            request = {**request, **_asked_of(ideas[asked.idea_id]), "variation": asked.variation}
+            if not asked.attempt:
+                request["failure_code"] = ReasonCode.NONE
         yield RecordedCall(
             call_id=call["call_id"],
             model=call["model"],
@@ -172,6 +174,12 @@ def _calls(archive: Archive, candidates: Mapping[str, Candidate], ideas: Mapping
             kernel=_edited(call["call_id"], reply, candidates, ids) if reply else "",
             mended=mended.get(call["call_id"]),
         )
+
+
+def _asked_of(idea: Idea) -> dict[str, Any]:
+    """Return what a request for a kernel of an idea says, for a call of an earlier version that did not keep it."""
+    parents = {"parent": idea.parent_id, "second_parent": idea.second_parent_id}
+    return {"idea": idea.to_json(), **{name: {"candidate_id": parent} for name, parent in parents.items() if parent}}
 
 
 def _edited(call_id: str, reply: Mapping[str, Any], candidates: Mapping[str, Candidate], ids: Collection[str]) -> str:

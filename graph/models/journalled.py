@@ -25,7 +25,15 @@ from ridgeline.graph.models.mailbox.request import seconds_since
 from ridgeline.graph.models.prompts import render_request
 from ridgeline.graph.models.registry import OFFLINE, is_metered
 from ridgeline.graph.models.replies import UnmatchedEdits, UnreadableReply, read_ideas, read_kernel
-from ridgeline.graph.models.requests import IdeaDraft, IdeationRequest, KernelDraft, KernelRequest, Reply, Usage
+from ridgeline.graph.models.requests import (
+    IdeaDraft,
+    IdeationRequest,
+    KernelDraft,
+    KernelRequest,
+    Reply,
+    Usage,
+    own_part,
+)
 from ridgeline.graph.models.retry import unreadable
 from ridgeline.tools.errors import OutOfBudget, RidgelineError, RunError
 from ridgeline.tools.records.keys import again_id, part_id
@@ -184,7 +192,7 @@ class JournalledModels:
                 call_id,
                 model=model_name,
                 prompt_sha256=prompt_sha256,
-                request=_request_summary(request),
+                request=own_part(request),
             )
             reply = await self._answer(call_id, model, request)
         logger.info("%s: %s answered in %.1f s", call_id, model_name, reply.usage.latency_s)
@@ -306,14 +314,6 @@ def _asked_again(request: KernelRequest, error: UnreadableReply | NoText) -> Ker
         failure=f"Your reply could not be read: {error}.",
         failure_code=ReasonCode.NONE,
     )
-
-
-def _request_summary(request: IdeationRequest | KernelRequest) -> dict[str, object]:
-    """Return a request without the problem, PyTorch's times and building blocks, which calls of a round have in common."""
-    data = request.to_json()
-    if isinstance(request, KernelRequest):
-        data["idea"] = request.idea.model_dump(mode="json")
-    return {key: value for key, value in data.items() if key not in ("subject", "baselines", "blocks")}
 
 
 def _to_journal(reply: Reply) -> dict[str, object]:

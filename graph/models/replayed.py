@@ -13,7 +13,7 @@ from ridgeline.graph.models.call_in_hand import IN_HAND
 from ridgeline.graph.models.failures import ModelUnavailable, NoText, Unrecorded
 from ridgeline.graph.models.mailbox.model import LaterModel
 from ridgeline.graph.models.replies import UnreadableReply, read_kernel
-from ridgeline.graph.models.requests import IdeationRequest, KernelModel, KernelRequest, Reply, Usage
+from ridgeline.graph.models.requests import IdeationRequest, KernelModel, KernelRequest, Reply, Usage, own_part
 from ridgeline.tools.errors import ModelError, NotRecorded
 
 if TYPE_CHECKING:
@@ -42,13 +42,13 @@ class ReplayedModel:
 
     async def propose(self, request: IdeationRequest) -> Reply:
         """Return the recorded ideas, or another model's."""
-        if (found := self._find(request.to_json())) is None:
+        if (found := self._find(own_part(request))) is None:
             return await self._other(request).propose(request)
         return self._reply(found)
 
     async def write(self, request: KernelRequest) -> Reply:
         """Return the recorded kernel, or another model's."""
-        found = self._find({**request.to_json(), "idea": request.idea.model_dump(mode="json")})
+        found = self._find(own_part(request))
         if found is None:
             return await self._other(request).write(request)
         reply = self._reply(found)

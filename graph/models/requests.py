@@ -171,6 +171,14 @@ class KernelRequest(Record):
         return tuple(source for source in (self.failed_source, self.parent.source if self.parent else "") if source)
 
 
+def own_part(request: IdeationRequest | KernelRequest) -> dict[str, Any]:
+    """Return a request's JSON without the problem, PyTorch's times and building blocks, which calls of a round share."""
+    data = request.to_json()
+    if isinstance(request, KernelRequest):
+        data["idea"] = request.idea.model_dump(mode="json")
+    return {key: value for key, value in data.items() if key not in ("subject", "baselines", "blocks")}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage(Record):
     """The consumption of one call."""

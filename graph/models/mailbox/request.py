@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from ridgeline.graph.models.replies import wire_schema
-from ridgeline.graph.models.requests import IdeaList, IdeationRequest, KernelDraft, KernelRequest
+from ridgeline.graph.models.requests import IdeaList, IdeationRequest, KernelDraft, KernelRequest, own_part
 
 if TYPE_CHECKING:
     from ridgeline.problems.model_calls import PriceSettings
@@ -91,7 +91,7 @@ class WaitingRequest:
 def stored_request(request: IdeationRequest | KernelRequest, price: PriceSettings | None = None) -> dict[str, Any]:
     """Return what the journal stores of a request that waits, besides its prompt; `price` is for stated tokens."""
     is_kernel = isinstance(request, KernelRequest)
-    return {
+    return own_part(request) | {
         "purpose": (Asked.KERNEL if is_kernel else Asked.IDEAS).value,
         "schema": wire_schema(KernelDraft if is_kernel else IdeaList),
         "language": request.subject.language,

@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 from tests.graph.requests_made import ideation, kernel
 
+from ridgeline.checkpoints.recording import question_of
 from ridgeline.graph.models.mailbox.answers import RefusedAnswer, read_answer, read_value
 from ridgeline.graph.models.mailbox.document import document_of
 from ridgeline.graph.models.mailbox.request import WaitingRequest, stem_of, stored_request
 from ridgeline.graph.models.prompts import render_request
 from ridgeline.graph.models.replies import read_ideas, read_kernel
+from ridgeline.graph.models.requests import own_part
 
 IDEA = {"title": "One pass", "mechanism": "keeps the row in registers", "category": "memory_access"}
 
@@ -133,6 +135,11 @@ def test_edits_that_do_not_fit_are_refused_and_the_sources_are_not_shown_twice()
     assert "bases" not in KERNEL.to_json()
     assert "SEARCH/REPLACE" in document_of(KERNEL).partition("# Prompt")[0]
     assert "SEARCH/REPLACE" not in document_of(without).partition("# Prompt")[0]
+
+
+def test_a_request_that_waits_keeps_what_it_asks() -> None:
+    for request in (kernel(), ideation()):
+        assert question_of(stored_request(request)) == question_of(own_part(request)) is not None
 
 
 def test_a_request_of_an_earlier_version_waits_on_without_edits() -> None:
