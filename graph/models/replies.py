@@ -186,6 +186,16 @@ def wire_schema(model: type[IdeaList | KernelDraft]) -> dict[str, Any]:
     return strict
 
 
+def kernel_schema(*, has_bases: bool) -> dict[str, Any]:
+    """Return the schema of a kernel's reply; edits are part of it only where there is a source to edit."""
+    schema = wire_schema(KernelDraft)
+    if not has_bases:
+        del schema["properties"]["edits"]
+        schema["required"].remove("edits")
+        schema["properties"]["source"]["description"] = "the complete source file"
+    return schema
+
+
 def _strict(node: Any, definitions: dict[str, Any]) -> Any:
     if isinstance(node, list):
         return [_strict(item, definitions) for item in node]
