@@ -193,6 +193,7 @@ def kernel_schema(*, has_bases: bool) -> dict[str, Any]:
         del schema["properties"]["edits"]
         schema["required"].remove("edits")
         schema["properties"]["source"]["description"] = "the complete source file"
+        schema["description"] = "One whole kernel source."
     return schema
 
 
