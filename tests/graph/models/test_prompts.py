@@ -331,3 +331,19 @@ def test_types_and_inputs_that_the_problem_lacks_are_not_told() -> None:
     signature = Signature(args=(*DESCRIPTION.signature.args, lengths))
     given = replace(subject(), description=replace(DESCRIPTION, signature=signature))
     assert "Masks, lengths, tables and parameters are random too." in render_prefix(given)
+
+
+def test_the_contract_says_what_a_writer_of_intrinsics_asks() -> None:
+    text = render_prefix(subject())
+    for part in (
+        "each row of the last dimension", "Inputs hold no NaN", "OpenMP has a thread a core; keep large buffers off stacks",
+        "masked-off lanes may lie outside a tensor", "only if unrolling makes all indices constants",
+        "the expression `RIDGELINE_ALIGNED(pointer)`", "of 2 to 5 values, sampled",
+    ):  # fmt: skip
+        assert part in text
+    assert "may come back to you" in render_kernel(kernel())
+
+
+def test_no_bound_is_stated_beside_kernels_that_wait_for_something_else() -> None:
+    text = render_ideation(ideation())
+    assert "-bound." not in text and "is compute-bound" not in text
