@@ -42,6 +42,7 @@ def _values(point: Candidate) -> str:
 
 
 def _figures(evaluation: Evaluation) -> str:
-    median_ms = evaluation.timing.median_ms if evaluation.timing else None
-    time = f"{median_ms:.4g} ms, " if median_ms is not None else ""
-    return f"{time}{evaluation.speedup:.3f}x eager"
+    """Return the speedup with its interval and no time: two points are measured while the machine's speed differs."""
+    interval = evaluation.timing.speedup_ci95 if evaluation.timing else None
+    ends = f" ({interval[0]:.2f}-{interval[1]:.2f})" if interval else ""
+    return f"{evaluation.speedup:.2f}x{ends}"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from langchain_core.tools import BaseTool, StructuredTool
@@ -18,7 +19,7 @@ from ridgeline.tools.build.stages import has_profile_build
 from ridgeline.tools.engine import CompileTask, Engine, MeasurementStore, ProfileTask
 from ridgeline.tools.records.keys import evaluation_key
 from ridgeline.tools.records.problem import DescribedTarget
-from ridgeline.tools.records.results import Build, Profile, Timing
+from ridgeline.tools.records.results import Build, Profile, Timing, Verdict
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import Purpose, Status
 from ridgeline.tools.remembering import RememberingEngine
@@ -104,7 +105,7 @@ class KernelTools:
                 candidate=candidate,
                 build=build,
                 purpose=self._purpose,
-                timing=await self._engine.find(Timing, key),
+                timing=await self._steady_timing(key),
                 profile_build=await self._profile_build(candidate),
             )
             profile = await self._engine.submit(task)
@@ -124,6 +125,14 @@ class KernelTools:
             return await asyncio.to_thread(self._engine.store.candidate, candidate_id)
         except KeyError:
             return None
+
+    async def _steady_timing(self, key: str) -> Timing | None:
+        """Return a candidate's timing with its median at eager's own time, so that two diagnoses can be compared."""
+        timing, verdict = await self._engine.find(Timing, key), await self._engine.find(Verdict, key)
+        baselines = await asyncio.to_thread(self._engine.store.baselines)
+        if timing is None or baselines is None:
+            return timing
+        return replace(timing, median_ms=baselines.steady_ms(timing, verdict.precision_class if verdict else None))
 
     async def _profile_build(self, candidate: Candidate) -> Build | None:
         """Return the build that a profile looks into beside the judged one; None where none tells more."""

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 PROMPTS = Path(__file__).parent / "prompts"
 IDEATION_BLOCK_CHARS = 4_000
 """Most of a building block that a request for ideas shows."""
+FLOATS = ("float64", "float32", "float16", "bfloat16")
+"""Types of what is no mask, length or table."""
 WRITE_BLOCK_CHARS = 20_000
 """Most of a building block that its idea's writer is shown."""
 
@@ -41,6 +43,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         autoescape=False,
     )
+    environment.globals["FLOATS"] = FLOATS
     environment.filters["argument"] = describe_argument
     environment.filters["excerpt"] = excerpt
     environment.tests["tensor_mapped"] = has_clusters

@@ -153,7 +153,18 @@ def read_kernel(text: str, bases: Sequence[str] = ()) -> KernelDraft:
         return KernelDraft(source=blocks[0])
     if len(blocks) > 1:
         problem = f"{len(blocks)} code blocks were found where one whole source is wanted"
+    elif line := _open_fence(text):
+        problem = f"a fence was opened at line {line} and never closed"
     raise UnreadableReply(problem)
+
+
+def _open_fence(text: str) -> int:
+    """Return the line, from 1 on, of the fence that is open at the end of a text; 0 where none is."""
+    opened = 0
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.startswith("```"):
+            opened = 0 if opened else number
+    return opened
 
 
 def _edited(draft: KernelDraft, bases: Sequence[str]) -> KernelDraft:
@@ -184,6 +195,17 @@ def wire_schema(model: type[IdeaList | KernelDraft]) -> dict[str, Any]:
     strict: dict[str, Any] = _strict(schema, definitions)
     strict["title"], strict["description"] = model.__name__, (model.__doc__ or model.__name__).splitlines()[0]
     return strict
+
+
+def kernel_schema(*, has_bases: bool) -> dict[str, Any]:
+    """Return the schema of a kernel's reply; edits are part of it only where there is a source to edit."""
+    schema = wire_schema(KernelDraft)
+    if not has_bases:
+        del schema["properties"]["edits"]
+        schema["required"].remove("edits")
+        schema["properties"]["source"]["description"] = "the complete source file"
+        schema["description"] = "One whole kernel source."
+    return schema
 
 
 def _strict(node: Any, definitions: dict[str, Any]) -> Any:

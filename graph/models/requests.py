@@ -105,6 +105,9 @@ class Elite(Record):
     source: str
     median_ms: float
     speedup: float
+    steady_ms: float | None = None  # eager's own time / `speedup`: comparable where the machine's speed drifts
+    speedup_ci95: tuple[float, float] | None = None
+    was_busy: bool = False  # other programs used the machine during its timing
     diagnosis: str = ""
     idea_id: str | None = None  # None: a seed, or a kernel of the bank
     sweep: tuple[str, ...] = ()  # of this kernel's tunable values, or of those of the kernel it was tuned from

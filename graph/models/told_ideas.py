@@ -11,7 +11,7 @@ from ridgeline.graph.models.requests import Elite, TriedIdea
 MOST_SHOWN = 100
 """Characters of a mechanism or a failure in brief: the first sentence of most."""
 _CUT = " …"
-_SENTENCE = re.compile(r"(?<=[.!?;])\s")
+_SENTENCE = re.compile(r"(?<=[.!?])\s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +19,8 @@ class ToldIdea:
     """One tried idea of a prompt."""
 
     idea: TriedIdea
+    is_shown: bool = False  # its best kernel stands among the elites with its figures
+    is_brief: bool = False  # of an older one only the result is told
     mechanism: str = ""
     failure: str = ""
     before: str = ""
@@ -48,6 +50,8 @@ def _told(idea: TriedIdea, known: frozenset[str], elites: Sequence[Elite]) -> To
     before, after = ("" if text in known else text for text in (idea.before, idea.after))
     return ToldIdea(
         idea=idea,
+        is_shown=any(elite.candidate_id == idea.best_candidate_id for elite in elites),
+        is_brief=is_brief,
         mechanism="" if has_kernel else in_brief(idea.mechanism) if is_brief else idea.mechanism,
         failure="" if idea.ends else idea.failure,
         before=before,

@@ -15,7 +15,7 @@ from ridgeline.graph.search.structure import structure_of
 from ridgeline.graph.search.tuning import root_id
 from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.search import Candidate
-from ridgeline.tools.records.vocabulary import SEARCHED, Origin, Purpose
+from ridgeline.tools.records.vocabulary import SEARCHED, Label, Origin, Purpose
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
@@ -161,12 +161,16 @@ def _read_elite(archive: Archive, candidate_id: str) -> Elite | None:
     timing = evaluation.timing if evaluation else None
     if evaluation is None or timing is None or evaluation.speedup is None:
         return None
+    baselines = archive.baselines()
     return Elite(
         candidate_id=candidate.id,
         idea_title=archive.idea(candidate.idea_id).title if candidate.idea_id else f"{candidate.origin} kernel",
         source=candidate.source,
         median_ms=timing.median_ms or 0.0,
         speedup=evaluation.speedup,
+        steady_ms=baselines.steady_ms(timing, evaluation.precision_class) if baselines else timing.median_ms,
+        speedup_ci95=timing.speedup_ci95,
+        was_busy=Label.BUSY_MACHINE in timing.labels,
         diagnosis=read_diagnosis(archive, evaluation),
         idea_id=candidate.idea_id,
         sweep=sweep_rows(

@@ -14,9 +14,10 @@ from ridgeline.tools.engine import BenchmarkTask, CompileTask, ProfileTask, Task
 from ridgeline.tools.local.engine import LocalEngine
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.problem import DescribedTarget
-from ridgeline.tools.records.results import Profile, Timing, Verdict
+from ridgeline.tools.records.reference_mode import ReferenceMode
+from ridgeline.tools.records.results import Baseline, Baselines, Floor, Profile, Timing, Verdict
 from ridgeline.tools.records.search import Candidate
-from ridgeline.tools.records.vocabulary import Purpose, ReasonCode, Status
+from ridgeline.tools.records.vocabulary import PrecisionClass, Purpose, ReasonCode, Status
 from ridgeline.tools.remembering import RememberingEngine
 from ridgeline.tools.toolbox import make_source_toolbox, make_toolbox
 
@@ -27,6 +28,7 @@ class MemoryStore:
     def __init__(self) -> None:
         self.candidates: dict[str, Candidate] = {}
         self.records: dict[tuple[str, str], dict[str, Any]] = {}
+        self.measured: Baselines | None = None
 
     def candidate(self, candidate_id: str) -> Candidate:
         return self.candidates[candidate_id]
@@ -36,6 +38,9 @@ class MemoryStore:
 
     def save(self, table: str, key: str, candidate_id: str, record: Record) -> None:
         self.records[table, key] = record.to_json()
+
+    def baselines(self, *, again: bool = False) -> Baselines | None:
+        return None if again else self.measured
 
 
 class CountingEngine:
@@ -116,6 +121,20 @@ async def test_profile_has_a_build_of_its_own_and_tells_no_raw_counters(
     engine.asked.clear()
     assert await call(tools, "profile_kernel", candidate_id="good") == told
     assert engine.asked == []  # the stored profile needs no build
+
+
+async def test_a_profile_is_of_the_time_that_a_kernel_takes_at_eager_s_own(
+    engine: CountingEngine, store: MemoryStore, make_problem: Callable[..., DescribedTarget]
+) -> None:
+    """The machine was slower in the kernel's timing: eager took 1 ms there, and 0.4 ms when it was timed."""
+    eager = Baseline(name=ReferenceMode.EAGER, precision_class=PrecisionClass.FP32, median_ms=0.4)
+    floor = Floor(floor_ms=0.1, compute_floor_ms=0.0, bound="memory", bandwidth_gbps=100.0, gflops=100.0)
+    store.measured = Baselines(device=make_problem().device, entries=(eager,), floor=floor)
+    tools = make_toolbox(RememberingEngine(engine, store), make_problem())
+    await call(tools, "benchmark_kernel", candidate_id="good")
+    await call(tools, "profile_kernel", candidate_id="good")
+    assert engine.profiled is not None and engine.profiled.timing is not None
+    assert engine.profiled.timing.median_ms == pytest.approx(0.2)
 
 
 async def test_nothing_is_measured_twice_even_by_another_toolbox(

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ridgeline.tools.machine.architecture import has_async_copies, has_clusters, has_reduced_products, has_wgmma
 from ridgeline.tools.machine.devices import cache_instances, cpu_description, cpu_flags, measurement_cores
+from ridgeline.tools.machine.microarchitecture import microarchitecture
 from ridgeline.tools.machine.occupancy import (
     LARGEST_BLOCK,
     REGISTERS,
@@ -61,6 +62,8 @@ def device_facts(device: Device, *, floor: Floor | None = None, compiler: str = 
 def _of_cpu(device: Device) -> Iterator[tuple[str, str]]:
     facts = cpu_description()
     flags = set(cpu_flags())
+    if name := microarchitecture(facts):
+        yield "microarchitecture", name
     threads, cores = (facts.get(name, "") for name in ("siblings", "cpu cores"))
     if threads.isdigit() and cores.isdigit() and int(cores):
         yield "hardware threads", f"{int(threads) // int(cores)} a core"

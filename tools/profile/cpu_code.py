@@ -83,6 +83,12 @@ class Instruction:
         )
 
 
+_DIVISION = re.compile(r"^v?(div|sqrt)[ps][sd]$")
+SELDOM = 16
+"""Floating-point operations to one division from which on it costs little: it starts every 10 cycles or so, and they take as
+many. A rule, not a measurement."""
+
+
 @dataclass(slots=True, kw_only=True)
 class LoopFacts:
     """Counts over the innermost loops of all functions."""
@@ -96,7 +102,7 @@ class LoopFacts:
     plain_vector_stores: int = 0
     gathers: int = 0
     spills: int = 0  # vector registers moved to or from the stack, except around calls
-    divisions: int = 0
+    divisions: int = 0  # of loops where one operation in SELDOM or more is one: the reciprocal of a whole row is none
     uses_openmp: bool = False
     scalar_lines: list[set[int]] = field(
         default_factory=list
@@ -201,6 +207,8 @@ def _add_loop(facts: LoopFacts, loop: list[Instruction]) -> None:
         counts[name] = counts.get(name, 0) + 1
     facts.plain_vector_stores += sum(i.stores_vector for i in loop)
     facts.gathers += sum("gather" in i.mnemonic for i in loop)
-    facts.divisions += sum(bool(re.match(r"^v?(div|sqrt)[ps][sd]$", i.mnemonic)) for i in loop)
+    divisions = sum(bool(_DIVISION.match(i.mnemonic)) for i in loop)
+    if divisions * SELDOM >= len(widths):
+        facts.divisions += divisions
     if not calls:  # a call clobbers every vector register, so moves around it are the call's cost, named as such
         facts.spills += sum(i.touches_stack for i in loop)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from ridgeline.tools.wording import counted
 LARGEST_LISTING_BYTES = 32 << 20
 MOST_LINES = 4
 LONGEST_QUOTE = 60
+_INTRINSIC = re.compile(r"\b_mm(?:256|512)?_\w+\s*\(")
 
 
 def look_into_loops(specimen: Specimen) -> Findings:
@@ -29,7 +31,13 @@ def look_into_loops(specimen: Specimen) -> Findings:
     if facts is None:
         return Findings(notes=tuple(missing), own_work=own_work)
     lines = _scalar_lines(specimen)
-    notes = loop_notes(facts, device=specimen.device, is_memory_bound=specimen.is_memory_bound, scalar_lines=lines)
+    notes = loop_notes(
+        facts,
+        device=specimen.device,
+        is_memory_bound=specimen.is_memory_bound,
+        scalar_lines=lines,
+        is_by_hand=bool(_INTRINSIC.search(specimen.source)),
+    )
     return Findings(notes=tuple(notes), details=_details(facts, specimen.timing), own_work=own_work)
 
 
@@ -60,10 +68,18 @@ def _loop_facts(library: Path, sandbox: Sandbox, *options: str) -> tuple[LoopFac
 
 
 def loop_notes(
-    facts: LoopFacts, *, device: Device, is_memory_bound: bool, scalar_lines: Sequence[str] | None = None
+    facts: LoopFacts,
+    *,
+    device: Device,
+    is_memory_bound: bool,
+    scalar_lines: Sequence[str] | None = None,
+    is_by_hand: bool = False,
 ) -> list[str]:
-    """Return what to change in the code, most rewarding first; `scalar_lines` are where it has scalar loops, None unknown."""
-    notes = [*_math_notes(facts), *_vector_notes(facts), *_scalar_notes(facts, scalar_lines)]
+    """Return what to change in the code, most rewarding first; `scalar_lines` are where it has scalar loops, None unknown.
+
+    Of a source in intrinsics, `is_by_hand`, the registers' width says nothing that its author did not write.
+    """
+    notes = [*_math_notes(facts), *_vector_notes(facts, is_by_hand=is_by_hand), *_scalar_notes(facts, scalar_lines)]
     if not facts.uses_openmp and device.cores > 1:
         notes.append(
             f"no OpenMP region: one of {device.cores} cores is used; share the rows with `#pragma omp parallel for`"
@@ -124,7 +140,7 @@ def _scalar_notes(facts: LoopFacts, lines: Sequence[str] | None) -> list[str]:
     ]
 
 
-def _vector_notes(facts: LoopFacts) -> list[str]:
+def _vector_notes(facts: LoopFacts, *, is_by_hand: bool) -> list[str]:
     if not facts.loops:
         return ["no loop with floating-point arithmetic was found in the compiled code"]
     if not facts.widest_bits:
@@ -132,14 +148,14 @@ def _vector_notes(facts: LoopFacts) -> list[str]:
             "no floating-point loop is vectorised: check for aliasing pointers (__restrict), branches or early exits"
         ]
     share = facts.share_of(facts.widest_bits)
-    notes = [
-        f"vectorised with {facts.widest_bits}-bit registers ({share:.0%} of the loops' floating-point instructions)"
-    ]
+    width = f"vectorised with {facts.widest_bits}-bit registers ({share:.0%} of the loops' floating-point instructions)"
+    notes = [] if is_by_hand else [width]
     if facts.widest_bits < 512 and "avx512f" in cpu_flags():
         notes.append("this processor has 512-bit registers, which the loops do not use")
     if facts.divisions:
         notes.append(
-            f"{facts.divisions} division(s) or square root(s) in innermost loops: multiply by a reciprocal computed once"
+            f"{facts.divisions} division(s) or square root(s) among few other operations in innermost loops: "
+            "where the divisor stays, multiply by its reciprocal, computed before the loop"
         )
     return notes
 

@@ -26,7 +26,8 @@ def paragraph(
 def stage_words(clocks: StageClocks, median_ms: float | None) -> str:
     """Return the shares of the stages, the largest first, and what the clocks themselves cost where that is much."""
     largest = sorted(clocks.stages, key=lambda stage: stage.share, reverse=True)
-    told = ", ".join(_stage(stage) for stage in largest[:MOST_STAGES_TOLD])
+    scale = median_ms / clocks.call_ms if clocks.call_ms and median_ms else 1.0  # the clocks ran at another speed
+    told = ", ".join(_stage(stage, scale) for stage in largest[:MOST_STAGES_TOLD])
     rest = len(largest) - MOST_STAGES_TOLD
     more = f" and {rest} shorter ones" if rest > 0 else ""
     slowed = clocks.call_ms / median_ms if clocks.call_ms and median_ms else 1.0
@@ -36,8 +37,8 @@ def stage_words(clocks: StageClocks, median_ms: float | None) -> str:
     return f"its stages: {told}{more}{doubt}"
 
 
-def _stage(stage: StageTime) -> str:
-    return f"{stage.name} {stage.share:.0%} ({stage.ms:.3g} ms)"
+def _stage(stage: StageTime, scale: float) -> str:
+    return f"{stage.name} {stage.share:.0%} ({stage.ms * scale:.3g} ms)"
 
 
 def _sentence(text: str) -> str:

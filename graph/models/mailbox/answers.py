@@ -59,7 +59,8 @@ def read_answer(request: WaitingRequest, content: bytes, suffix: str = "") -> An
         return _read(request, json.dumps({"source": text, "notes": ""}), _Stated())
     front = _FRONT_MATTER.match(text)
     if front:
-        return _read(request, text[front.end() :], _stated(_mapping_of(front[1])))
+        lines = "\n" * front[0].count("\n")  # an answer's lines keep their numbers
+        return _read(request, lines + text[front.end() :], _stated(_mapping_of(front[1])))
     return _read(request, text, _stated(_usage_of(text)))
 
 

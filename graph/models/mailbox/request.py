@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from ridgeline.graph.models.replies import wire_schema
-from ridgeline.graph.models.requests import IdeaList, IdeationRequest, KernelDraft, KernelRequest, own_part
+from ridgeline.graph.models.replies import kernel_schema, wire_schema
+from ridgeline.graph.models.requests import IdeaList, IdeationRequest, KernelRequest, own_part
 
 if TYPE_CHECKING:
     from ridgeline.problems.model_calls import PriceSettings
@@ -90,13 +90,16 @@ class WaitingRequest:
 
 def stored_request(request: IdeationRequest | KernelRequest, price: PriceSettings | None = None) -> dict[str, Any]:
     """Return what the journal stores of a request that waits, besides its prompt; `price` is for stated tokens."""
-    is_kernel = isinstance(request, KernelRequest)
+    if isinstance(request, KernelRequest):
+        purpose, schema, bases = Asked.KERNEL, kernel_schema(has_bases=bool(request.bases)), request.bases
+    else:
+        purpose, schema, bases = Asked.IDEAS, wire_schema(IdeaList), ()
     return own_part(request) | {
-        "purpose": (Asked.KERNEL if is_kernel else Asked.IDEAS).value,
-        "schema": wire_schema(KernelDraft if is_kernel else IdeaList),
+        "purpose": purpose.value,
+        "schema": schema,
         "language": request.subject.language,
         "price": price.model_dump(mode="json") if price else None,
-        "bases": list(request.bases) if isinstance(request, KernelRequest) else [],
+        "bases": list(bases),
     }
 
 

@@ -9,6 +9,7 @@ from jinja2 import UndefinedError
 from tests.graph.requests_made import DESCRIPTION, ELITE, IDEA, TRIED, ideation, kernel, subject
 
 from ridgeline.graph.models.prompts import describe_argument, render, render_ideation, render_kernel, render_prefix
+from ridgeline.graph.models.requests import Elite
 from ridgeline.tools.build.interfaces import entry_declaration, problem_header
 from ridgeline.tools.records.problem import ArgSpec, DeviceFact, Signature
 from ridgeline.tools.records.search import BuildingBlock
@@ -96,19 +97,19 @@ def test_relatives_are_told_as_differences_with_the_sweep_of_their_idea() -> Non
     assert "Changes from `r1i0v0a0`:" in text and "@@ 7 @@\n line(6);\n-line(7);\n+line(70);\n```" in text
     assert "other(39);" in text
     assert text.count("BLOCK=64: 1.2 ms; BLOCK=32: 1.3 ms") == 1
-    assert "Swept" in text.partition("`r1i1v0a0t1`: ")[2].partition("other(39);")[0]
+    assert "Swept" in text.partition("### `r1i1v0a0t1`")[2].partition("other(39);")[0]
 
 
 def test_a_sweep_is_told_with_the_kernel_that_was_tuned_and_not_with_another_of_its_idea() -> None:
     other = replace(ELITE, candidate_id="r1i1v1a0", idea_id="r1i1", source="other();")
     swept = replace(TRIED, id="r1i1", best_candidate_id="r1i1v0a0t3", sweep=("BLOCK=64: 1.2 ms",))
     text = render_ideation(ideation(elites=(other,), tried=(swept,)))
-    assert "Swept" not in text.partition("`r1i1v1a0`: ")[2]
+    assert "Swept" not in text.partition("### `r1i1v1a0`")[2]
     assert "  - swept: BLOCK=64: 1.2 ms\n" in text
     tuned = replace(other, candidate_id="r1i1v0a0t3", source="tuned();", sweep=swept.sweep)
     text = render_ideation(ideation(elites=(other, tuned), tried=(swept,)))
     assert text.count("BLOCK=64: 1.2 ms") == 1
-    assert "Swept: BLOCK=64: 1.2 ms" in text.partition("`r1i1v0a0t3`: ")[2]
+    assert "Swept: BLOCK=64: 1.2 ms" in text.partition("### `r1i1v0a0t3`")[2]
 
 
 def test_an_idea_that_is_open_is_told_as_one_that_may_be_proposed_again() -> None:
@@ -143,7 +144,7 @@ def test_an_idea_whose_kernel_is_shown_is_told_by_its_title_and_its_other_implem
     told = replace(TRIED, mechanism="fewer branches in each loop", ends=ends)
     shown = replace(ELITE, candidate_id="r1i0v0a0", idea_id="r1i0")
     text = render_ideation(ideation(tried=(told,), elites=(shown,)))
-    assert "- `r1i0` Unroll by four [from scratch] → 1.300× eager (r1i0v0a0)\n  - r1i0v1a0: wrong" in text
+    assert "- `r1i0` Unroll by four [from scratch] → `r1i0v0a0`, below\n  - r1i0v1a0: wrong" in text
     assert "r1i0v0a0: ok" not in text
     assert "fewer branches in each loop" in render_ideation(ideation(tried=(told,), elites=()))
 
@@ -157,11 +158,12 @@ def test_a_recombination_shows_a_related_second_parent_as_a_difference() -> None
 
 def test_a_tried_idea_tells_prediction_result_ends_and_diagnoses() -> None:
     told = replace(
-        TRIED, gain=0.9, predicted_gain=1.5, ends=("v1: did not compile",), before="waits for L2", after="spills",
+        TRIED, parent_id="seed-naive", gain=0.9,
+        predicted_gain=1.5, ends=("v1: did not compile",), before="waits for L2", after="spills",
         sweep=("BLOCK = 64: 1.2 ms",), outcome=IdeaOutcome.REFUTED,
     )  # fmt: skip
     text = render_ideation(ideation(tried=(told,), elites=()))
-    for part in ("gain 0.90×, predicted 1.50×; refuted", "v1: did not compile", "before: waits for L2"):
+    for part in ("gain 0.90×; predicted 1.50×; refuted", "v1: did not compile", "before: waits for L2"):
         assert part in text
     assert "after: spills" in text and "swept: BLOCK = 64: 1.2 ms" in text
 
@@ -253,7 +255,9 @@ def test_strides_are_told_where_a_tensor_is_not_contiguous() -> None:
     assert describe_argument(replace(across, strides=(8, 1))) == "x: input float32 (4, 8)"
 
 
-@pytest.mark.parametrize(("kind", "dtype"), [(DeviceKind.CPU, "float32"), (DeviceKind.CUDA, "float16")])
+@pytest.mark.parametrize(
+    ("kind", "dtype"), [(DeviceKind.CPU, "float16"), (DeviceKind.CPU, "bfloat16"), (DeviceKind.CUDA, "float16")]
+)
 def test_what_is_shown_of_the_header_is_in_the_one_that_is_compiled(kind: DeviceKind, dtype: str) -> None:
     signature = Signature(
         args=(
@@ -273,4 +277,73 @@ def test_what_is_shown_of_the_header_is_in_the_one_that_is_compiled(kind: Device
     parameters = shown.partition('extern "C" void run(')[2].partition(");")[0]
     assert f"void run( {parameters});" in compiled
     types = [word for word in ("fp16", "bf16") if f"struct {word} " in compiled or f"using {word} " in compiled]
-    assert types == [word for word in ("fp16", "bf16") if f"`{word}`" in shown] != []
+    told = [word for word in ("fp16", "bf16") if f"`{word}`" in shown]
+    assert told == [{"float16": "fp16", "bfloat16": "bf16"}[dtype]] and set(told) <= set(types)
+
+
+def test_a_kernel_is_told_with_its_interval_and_its_time_at_eager_s_own() -> None:
+    drifted = replace(ELITE, median_ms=4.9529, speedup=4.06, steady_ms=2.079, speedup_ci95=(3.9, 4.2), was_busy=True)
+    text = render_ideation(ideation(elites=(drifted,), tried=()))
+    assert "4.060× eager (3.90-4.20), 2.079 ms, timed on a busy machine." in text
+    assert "4.9529" not in text
+    assert "ms at eager's time above" in text
+    assert "busy" not in render_ideation(ideation(tried=()))
+
+
+def test_the_gain_of_an_idea_from_scratch_is_its_speedup_and_is_not_said_twice() -> None:
+    told = replace(TRIED, gain=1.3, predicted_gain=11.5, ends=("r1i0v0a0: ok",), outcome=IdeaOutcome.IMPROVED)
+    text = render_ideation(ideation(tried=(told,), elites=()))
+    assert "→ 1.300× eager (r1i0v0a0); predicted 11.50×; improved\n" in text
+    text = render_ideation(ideation(tried=(replace(told, parent_id="seed-naive"),), elites=()))
+    assert "→ 1.300× eager (r1i0v0a0); gain 1.30×; predicted 11.50×; improved\n" in text
+
+
+def test_a_mechanism_in_brief_does_not_end_at_a_semicolon() -> None:
+    told = replace(TRIED, mechanism="About 0.5 ms remain; packing hides them. More words follow.")
+    assert "About 0.5 ms remain; packing hides them. →" in render_ideation(ideation(tried=(told,), elites=()))
+
+
+def test_a_plan_rules_over_its_idea_and_ideation_is_told_to_count() -> None:
+    assert "the plan rules" in render_kernel(kernel(plan="by rows"))
+    assert "the plan rules" not in render_kernel(kernel())
+    text = render_ideation(ideation(implementations=2))
+    assert "A plan rules over its idea: count its registers, loads per multiply-add and bytes per cycle." in text
+
+
+@pytest.mark.parametrize("parent", [ELITE, None])
+def test_edits_are_described_once_where_there_is_a_source_to_edit(parent: Elite | None) -> None:
+    assert ("<<<<<<< SEARCH" in render_kernel(kernel(parent=parent))) == (parent is not None)
+    repair = render_kernel(kernel(parent=parent, failure="wrong", failed_source="int broken;"))
+    assert repair.count("<<<<<<< SEARCH") == 1
+
+
+def test_stages_are_asked_for_by_an_identifier_and_where_they_may_stand() -> None:
+    text = render_prefix(subject())
+    assert "`RIDGELINE_STAGE(pack);` (an identifier) in any function, in parallel regions too" in text
+
+
+def test_types_and_inputs_that_the_problem_lacks_are_not_told() -> None:
+    """The toy problem is fp32 without parameters."""
+    text = render_prefix(subject())
+    for absent in ("fp16", "bf16", "CUDA", "Masks, lengths", "arameters are random"):
+        assert absent not in text
+    lengths = ArgSpec(name="lengths", role=Role.INPUT, dtype="int64", shape=(8,), strides=(1,))
+    signature = Signature(args=(*DESCRIPTION.signature.args, lengths))
+    given = replace(subject(), description=replace(DESCRIPTION, signature=signature))
+    assert "Masks, lengths, tables and parameters are random too." in render_prefix(given)
+
+
+def test_the_contract_says_what_a_writer_of_intrinsics_asks() -> None:
+    text = render_prefix(subject())
+    for part in (
+        "each row of the last dimension", "Inputs hold no NaN", "OpenMP has a thread a core; keep large buffers off stacks",
+        "masked-off lanes may lie outside a tensor", "only if unrolling makes all indices constants",
+        "the expression `RIDGELINE_ALIGNED(pointer)`", "of 2 to 5 values, sampled",
+    ):  # fmt: skip
+        assert part in text
+    assert "may come back to you" in render_kernel(kernel())
+
+
+def test_no_bound_is_stated_beside_kernels_that_wait_for_something_else() -> None:
+    text = render_ideation(ideation())
+    assert "-bound." not in text and "is compute-bound" not in text

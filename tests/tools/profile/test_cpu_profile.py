@@ -31,6 +31,12 @@ SOURCES = {
     "both": "void run(const float* __restrict__ x, float* __restrict__ out) {\n"
     "for (int i = 0; i < 4095; ++i)\n out[i] = 2 * x[i] + x[i] * x[i];\n"
     "float a = 0;\nfor (int i = 0; i < 4096; ++i) {\n  a = a / (x[i] + a);\n  out[i] += a;\n}\n}",
+    "divides": "void run(const float* __restrict__ x, float* __restrict__ out) {"
+    " for (int i = 0; i < 4096; ++i) out[i] = (x[i] + 2) / (x[i] + 1); }",
+    "normalises": "void run(const float* __restrict__ x, float* __restrict__ out) {"
+    " for (int i = 0; i < 512; ++i, x += 32, out += 32) { float s = 0;\n#pragma GCC unroll 32\n"
+    " for (int j = 0; j < 32; ++j) s += x[j] * x[j];\n const float r = 1.0f / s;\n#pragma GCC unroll 32\n"
+    " for (int j = 0; j < 32; ++j) out[j] = x[j] * r + x[j] * x[j]; } }",
     "threads": "void run(const float* x, float* out) {\n#pragma omp parallel for\n"
     "for (int i = 0; i < 4096; ++i) out[i] = x[i] * x[i]; }",
     "gather": "#include <immintrin.h>\nvoid run(const float* x, const int* k, float* out) {"
@@ -90,6 +96,18 @@ def test_openmp_region_is_found_and_its_absence_named(tmp_path: Path) -> None:
     if detect_device("cpu").cores > 1:
         assert "no OpenMP region" in notes_of(tmp_path, "plain")
     assert "no OpenMP region" not in notes_of(tmp_path, "threads")
+
+
+def test_divisions_are_told_where_they_are_many_and_not_of_a_reciprocal_once_a_row(tmp_path: Path) -> None:
+    assert "division(s)" in notes_of(tmp_path, "divides")
+    assert "division(s)" not in notes_of(tmp_path, "normalises")
+
+
+def test_the_registers_width_is_told_of_what_the_compiler_vectorised_alone(tmp_path: Path) -> None:
+    facts = facts_of(tmp_path, "gather")
+    told = {"device": detect_device("cpu"), "is_memory_bound": True}
+    assert any("vectorised with 256-bit" in note for note in loop_notes(facts, **told))
+    assert not any("vectorised with" in note for note in loop_notes(facts, **told, is_by_hand=True))
 
 
 def test_gathers_are_counted(tmp_path: Path) -> None:

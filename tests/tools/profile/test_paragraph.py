@@ -1,6 +1,6 @@
 """A profile in one paragraph."""
 
-from ridgeline.tools.profile.paragraph import MOST_NOTES, paragraph
+from ridgeline.tools.profile.paragraph import MOST_NOTES, paragraph, stage_words
 from ridgeline.tools.profile.stage_clocks import StageClocks
 from ridgeline.tools.records.results import OwnWork, StageTime
 
@@ -15,7 +15,7 @@ def test_largest_stage_comes_first_and_every_note_is_a_sentence() -> None:
         ["1 ms a call"], StageClocks(stages=STAGES, call_ms=1.1), ["no OpenMP region", "k: 3 spills"], None, 1.0
     )
     assert text == (
-        "1 ms a call. Its stages: gemm 59% (0.59 ms), store 22% (0.22 ms), transform 12% (0.12 ms). No OpenMP region. "
+        "1 ms a call. Its stages: gemm 59% (0.536 ms), store 22% (0.2 ms), transform 12% (0.109 ms). No OpenMP region. "
         "k: 3 spills."
     )
 
@@ -32,3 +32,10 @@ def test_borrowed_work_is_named_and_notes_end_after_the_first_few() -> None:
     text = paragraph([], StageClocks(), [f"note {i}" for i in range(20)], borrowed, None)
     assert text.startswith("Part of its work is not its own: libmkl.so. Note 0.")
     assert f"Note {MOST_NOTES - 1}." in text and f"Note {MOST_NOTES}." not in text
+
+
+def test_stages_times_are_parts_of_the_time_that_is_told() -> None:
+    """The clocks ran while the machine was twice as slow: the shares hold, the milliseconds are of the told time."""
+    slow = stage_words(StageClocks(stages=STAGES, call_ms=2.0), 1.0)
+    for stage in STAGES:
+        assert f"{stage.name} {stage.share:.0%} ({stage.ms / 2:.3g} ms)" in slow

@@ -150,3 +150,18 @@ def test_a_request_of_an_earlier_version_waits_on_without_edits() -> None:
     assert read_kernel(read_answer(request, b"int a;", "cpp").text).source == "int a;"
     with pytest.raises(RefusedAnswer, match="no source to edit here"):
         read_answer(request, EDITS.encode(), "md")
+
+
+def test_the_schema_has_edits_only_where_there_is_a_source_to_edit() -> None:
+    assert "edits" in KERNEL.schema["properties"] and "edits" in KERNEL.schema["required"]
+    first = waiting(kernel(parent=None))
+    assert set(first.schema["properties"]) == set(first.schema["required"]) == {"source", "notes"}
+    assert "edits" not in json.dumps(first.schema)
+    repair = waiting(kernel(parent=None, failure="wrong", failed_source="int broken;"))
+    assert "edits" in repair.schema["properties"]
+
+
+def test_a_fence_that_is_never_closed_is_told_by_its_line() -> None:
+    for head, line in (("", 2), ("---\ninput_tokens: 7\n---\n", 5)):
+        with pytest.raises(RefusedAnswer, match=f"a fence was opened at line {line} and never closed"):
+            read_answer(KERNEL, f"{head}Here it is:\n```cpp\nint a;\n".encode(), "md")
