@@ -80,13 +80,14 @@ def _result(archive: Archive, idea: Idea, measured: _Measured) -> IdeaResult:
     last = next(reversed(judged or unjudged), None)
     parent = measured.fastest.get(idea.parent_id or "")
     gain = _gain(parent, best, measured.ratios) if best else None
+    most = _most_gain(parent, best, measured.ratios) if best else None
     return IdeaResult(
         idea=idea,
         best=best,
         failure=f"{last.status} ({last.reason_code}): {last.reason}".rstrip(": ") if last else "",
         candidates=len(own),
         is_unjudged=bool(unjudged),
-        outcome=_outcome(gain, is_judged=bool(judged)),
+        outcome=_outcome(gain, gain if most is None else most, is_judged=bool(judged)),
         gain=gain,
         ends=ends_of(archive, own),
         before=read_diagnosis(archive, parent),
@@ -103,13 +104,28 @@ def _gain(parent: Evaluation | None, best: Evaluation, ratios: Ratios) -> float 
     """
     if parent is None:
         return best.speedup
-    side_by_side = ratios.get((parent.candidate_id, best.candidate_id), 0.0)
-    if side_by_side > 0 and math.isfinite(side_by_side):
+    if (side_by_side := _side_by_side(parent, best, ratios)) is not None:
         return side_by_side
     if _is_reduced(parent) == _is_reduced(best):
         return best.speedup / parent.speedup if best.speedup and parent.speedup else None
     parent_ms, best_ms = _median_ms(parent), _median_ms(best)
     return parent_ms / best_ms if parent_ms and best_ms else None
+
+
+def _side_by_side(parent: Evaluation, best: Evaluation, ratios: Ratios) -> float | None:
+    found = ratios.get((parent.candidate_id, best.candidate_id), 0.0)
+    return found if found > 0 and math.isfinite(found) else None
+
+
+def _most_gain(parent: Evaluation | None, best: Evaluation, ratios: Ratios) -> float | None:
+    """Return the highest gain that the 95 % intervals of the two speedups allow; None where the gain is not theirs."""
+    ends = best.speedup_interval
+    if ends is None or parent is None:
+        return ends[1] if ends else None
+    before = parent.speedup_interval
+    if before is None or before[0] <= 0 or _is_reduced(parent) != _is_reduced(best):
+        return None
+    return None if _side_by_side(parent, best, ratios) else ends[1] / before[0]
 
 
 def _is_reduced(evaluation: Evaluation) -> bool:
@@ -120,9 +136,11 @@ def _median_ms(evaluation: Evaluation) -> float | None:
     return evaluation.timing.median_ms if evaluation.timing else None
 
 
-def _outcome(gain: float | None, *, is_judged: bool) -> IdeaOutcome | None:
+def _outcome(gain: float | None, most: float | None, *, is_judged: bool) -> IdeaOutcome | None:
     if gain is not None:
-        return IdeaOutcome.IMPROVED if gain >= GAIN else IdeaOutcome.REFUTED
+        if gain >= GAIN:
+            return IdeaOutcome.IMPROVED
+        return IdeaOutcome.UNDECIDED if most and most >= GAIN else IdeaOutcome.REFUTED
     return IdeaOutcome.IMPLEMENTATION_FAILED if is_judged else None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -55,6 +56,21 @@ def test_gain_is_over_the_parent_and_says_whether_the_idea_improved(filled: Arch
     assert (refuted.gain, refuted.outcome) == (pytest.approx(1.18 / 1.31), IdeaOutcome.REFUTED)
     assert (failed.gain, failed.outcome) == (None, IdeaOutcome.IMPLEMENTATION_FAILED)
     assert (improved.to_json()["outcome"], failed.to_json()["outcome"]) == ("improved", "implementation failed")
+
+
+@pytest.mark.parametrize(
+    ("interval", "outcome"),
+    [((1.0, 1.1), IdeaOutcome.REFUTED), ((1.0, 2.0), IdeaOutcome.UNDECIDED), (None, IdeaOutcome.REFUTED)],
+)
+def test_an_idea_is_refuted_only_where_the_intervals_leave_no_gain(
+    archive: Archive, story: SimpleNamespace, interval: tuple[float, float] | None, outcome: IdeaOutcome
+) -> None:
+    archive.add_ideas([story.idea(1, 0, "Fuse", None), story.idea(2, 0, "Prefetch", "r1i0v0a0")])
+    archive.add_candidates([story.candidate(f"r{n}i0v0a0", idea_id=f"r{n}i0", round=n) for n in (1, 2)])
+    for name, speedup, ends in (("r1i0v0a0", 1.2, (1.15, 1.3)), ("r2i0v0a0", 1.05, interval)):
+        right = story.ok(name, speedup)
+        archive.add_evaluation(replace(right, timing=replace(right.timing, speedup_ci95=ends)))
+    assert _result(archive, "r2i0").outcome is outcome
 
 
 @pytest.mark.parametrize(

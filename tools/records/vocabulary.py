@@ -267,4 +267,5 @@ class IdeaOutcome(StrEnum):
 
     IMPROVED = "improved"  # an implementation was faster than its parent
     REFUTED = "refuted"  # implementations were right, and none was faster
+    UNDECIDED = "undecided"  # the same, but the two kernels' intervals leave room for a gain
     IMPLEMENTATION_FAILED = "implementation failed"  # none was right: another try may be
