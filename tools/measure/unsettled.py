@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 
 from ridgeline.tools.judge.messages import Check, Supersede
 from ridgeline.tools.measure.block_plan import BlockKind, BlockPlan, BlockPlanner
-from ridgeline.tools.measure.distrust import Distrusted
+from ridgeline.tools.measure.distrust import Distrusted, error_words
 from ridgeline.tools.measure.ticket_watch import TicketWatch
 from ridgeline.tools.measure.timed_device import TIMED_DEVICES
 from ridgeline.tools.measure.timed_side import TimedSide
@@ -142,8 +142,8 @@ def _expect_fresh(trial: Trial) -> None:
     if not trial.passed:
         reason = (
             "inputs and parameters changed while a block ran, and the output of a call that began after that is not of "
-            f"the new ones (relative error {trial.rel_error:.3g}, allowed {trial.gate:.3g}): each call computes from what "
-            "it is given, and keeps nothing from call to call"
+            f"the new ones ({error_words(trial)}): each call computes from what it is given, and keeps nothing from call to "
+            "call"
         )
         raise Distrusted(ReasonCode.WORKED_AHEAD, reason)
 

@@ -19,6 +19,7 @@ from ridgeline.tools.measure.distrust import (
     wrong_output,
 )
 from ridgeline.tools.measure.timed_side import Block, TimedSide
+from ridgeline.tools.records.error_map import LimitUse, Measure
 from ridgeline.tools.records.results import Trial
 from ridgeline.tools.records.vocabulary import DeviceKind, ReasonCode, Status
 from ridgeline.tools.runner.loop_time import LoopTime
@@ -116,6 +117,12 @@ def test_a_gpu_that_usually_works_while_contents_are_renewed_has_work_waiting() 
 def test_a_wrong_timed_output_is_explained_by_its_error(error: float, code: ReasonCode) -> None:
     fault = wrong_output(Trial(name="set_3", rel_error=error, gate=1e-5, passed=False), 3)
     assert fault.finding.code is code
+
+
+def test_a_wrong_timed_output_names_the_limit_that_broke() -> None:
+    row = LimitUse(measure=Measure.ROW, figure=6e-5, limit=4e-5)
+    fault = wrong_output(Trial(name="set_3", rel_error=1.4e-6, gate=1e-5, passed=False, nearest=row), 3)
+    assert "set 3 is wrong (a row's error 6e-05, gate 4e-05 (1.5 x))" in fault.finding.reason
 
 
 def singles_of(call_ms: float, *single_ms: float) -> TimedSide:
