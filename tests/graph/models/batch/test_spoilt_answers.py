@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.graph.loopback import Answer
@@ -55,3 +56,22 @@ async def test_a_batch_without_an_id_is_no_batch(provider: str, tmp_path: Path) 
         with pytest.raises(ModelUnavailable, match="has no id of the batch"):
             await search.write("r1i0v0a0:write")
         assert not any(batch.id for batch in search.calls.batches())
+
+
+async def test_an_answer_of_gemini_that_no_file_can_hold_costs_its_own_call_alone(tmp_path: Path) -> None:
+    def shown(batch: dict[str, Any]) -> dict[str, Any]:
+        output = batch["metadata"].get("output")
+        if output and len(server.batches) == 1:
+            first = output["inlinedResponses"]["inlinedResponses"][0]
+            first["response"]["candidates"][0]["content"]["parts"][0]["text"] = "half a pair: \ud800"
+        return batch
+
+    calls = [f"r1i{n}v0a0:write" for n in range(3)]
+    with (
+        serve_batches(lambda n, line: Answer(KERNEL)) as server,
+        session(tmp_path, server, "google_genai") as search,
+    ):
+        server.shows = shown
+        sources = await asyncio.gather(*(search.write(call_id) for call_id in calls))
+    assert sources == [json.loads(KERNEL)["source"]] * 3
+    assert len(server.asked) == 4, "one call is asked again"
