@@ -16,7 +16,7 @@ import sqlite_utils
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.tools.errors import RunError
 from ridgeline.tools.records.codec import Record
-from ridgeline.tools.records.keys import SEED_PREFIX, seed_id
+from ridgeline.tools.records.keys import SEED_PREFIX, seed_id, seed_name
 
 USER = "user"
 """The author of an idea that the user stated, in the place of a model."""
@@ -78,7 +78,7 @@ class Steering:
             for name, known in taken.items():
                 if known == source and name.startswith(SEED_PREFIX):
                     raise RunError(f"{self._archive.path.parent}: has this kernel already, as {name}")
-            first = seed_id(stem)
+            first = seed_id(seed_name(stem))
             names = (first, *(f"{first}-{number}" for number in range(2, len(taken) + 3)))
             free = next(name for name in names if name not in taken)
             return self._add(rows, SteerKind.SEED, name=free, text=source, from_round=from_round)

@@ -30,6 +30,7 @@ from ridgeline.checkpoints.report.wording import (
     seed_words,
 )
 from ridgeline.checkpoints.run_record import RunRecord
+from ridgeline.tools.records.printable import printable
 from ridgeline.tools.records.reference_mode import ReferenceMode
 from ridgeline.tools.records.results import Baselines, Evaluation
 from ridgeline.tools.records.search import Candidate
@@ -45,11 +46,21 @@ _LABELS = {
 
 def render_report(archive: Archive, result: dict[str, Any], *, state_words: str) -> str:
     """Return the page for a search whose result.json is `result`; `state_words` say how it ended."""
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_shown
+    )
     environment.filters.update(ms=ms_text, ratio=ratio_text, seconds=seconds_text, usd=usd_text, count=count_text)
     folder = resources.files("ridgeline.checkpoints.report") / "templates"
     template = environment.from_string((folder / "report.html.j2").read_text(encoding="utf-8"))
     return template.render(_context(archive, result) | {"state_words": state_words})
+
+
+def _shown(value: Any) -> Any:
+    """Return a value as the page shows it: a text without what prints nothing."""
+    if not isinstance(value, str):
+        return value
+    text = printable(value, keeps="\n\t")
+    return Markup(text) if isinstance(value, Markup) else text
 
 
 def _context(archive: Archive, result: dict[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from typing import TextIO
 from ridgeline.graph.cli.arguments import make_parser
 from ridgeline.tools.errors import InputError, RidgelineError
 from ridgeline.tools.machine.os_errors import is_users_to_mend
+from ridgeline.tools.records.printable import printable
 
 EXIT_OK, EXIT_INTERNAL, EXIT_INPUT, EXIT_PARKED, EXIT_INTERRUPTED, EXIT_UNREAD = 0, 1, 2, 75, 130, 141
 """EXIT_PARKED is EX_TEMPFAIL of sysexits.h, for what goes on later. EXIT_UNREAD is 128 + SIGPIPE: what a shell reports of a
@@ -101,5 +102,5 @@ def _drop(*streams: TextIO) -> None:
 
 def _complain(message: str, code: int = EXIT_INPUT) -> int:
     with contextlib.suppress(AttributeError):  # standard error is closed: the exit code is all that is left
-        sys.stderr.write(f"ridgeline: {' '.join(message.split())}\n")
+        sys.stderr.write(f"ridgeline: {printable(' '.join(message.split()))}\n")
     return code

@@ -15,11 +15,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from difflib import SequenceMatcher
+from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
+from ridgeline.graph.models.lines import SourceLines, begins_of, line_changes
 from ridgeline.graph.models.requests import KernelEdit
+from ridgeline.tools.records.printable import printable
 from ridgeline.tools.wording import counted
 
 MOST_EDITS = 64
@@ -98,10 +100,8 @@ def apply_edits(source: str, edits: Sequence[KernelEdit]) -> str:
     """
     if len(edits) > MOST_EDITS or sum(len(e.search) + len(e.replace) for e in edits) > MOST_CHARACTERS:
         raise UnfitEdit(f"{counted(len(edits), 'edit')} are too many or too large: give the whole file")
-    places: list[tuple[int, int, str, int]] = []
-    for number, edit in enumerate(edits, 1):
-        places.append((*_place_of(source, edit, number), number))
-    places.sort()
+    base = _Base(source)
+    places = sorted((*base.place_of(edit, number), number) for number, edit in enumerate(edits, 1))
     for (_, end, _, number), (start, _, _, other) in pairwise(places):
         if start < end:
             raise UnfitEdit(f"block {min(number, other)} and block {max(number, other)} overlap: join them")
@@ -111,15 +111,19 @@ def apply_edits(source: str, edits: Sequence[KernelEdit]) -> str:
 
 
 def edits_between(before: str, after: str) -> tuple[KernelEdit, ...]:
-    """Return the fewest lines that make one version of a source of another, none where there are too many to compare."""
+    """Return few lines that make one version of a source of another.
+
+    None where there are too many to compare: beyond MOST_LINES_COMPARED, or beyond `line_changes`.
+    """
     old, new = before.split("\n"), after.split("\n")
     if len(old) + len(new) > MOST_LINES_COMPARED:
         return ()
+    where = SourceLines(old)
     spans: list[_Span] = []
-    for kind, *changed in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+    for kind, *changed in line_changes(old, new) or ():
         if kind == "equal":
             continue
-        span = _with_context(old, new, _Span(*changed))
+        span = _with_context(old, new, _Span(*changed), where)
         if spans and span.start < spans[-1].end:
             first = spans.pop()
             span = _Span(first.start, span.end, first.new_start, span.new_end)
@@ -138,11 +142,11 @@ class _Span(NamedTuple):
     new_end: int
 
 
-def _with_context(old: list[str], new: list[str], span: _Span) -> _Span:
+def _with_context(old: list[str], new: list[str], span: _Span, where: SourceLines) -> _Span:
     """Return a change with as many equal lines around it as make it match once, three before and after at most."""
     a, b, c, d = span
     for _ in range(_CONTEXT_LINES):
-        if any(line.strip() for line in old[a:b]) and _count_lines(old, old[a:b]) == 1:
+        if any(line.strip() for line in old[a:b]) and where.find(old[a:b])[1] == 1:
             break
         if a > 0 and c > 0 and old[a - 1] == new[c - 1]:
             a, c = a - 1, c - 1
@@ -155,49 +159,46 @@ def _text(lines: Sequence[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _count_lines(lines: list[str], wanted: list[str]) -> int:
-    return sum(lines[i : i + len(wanted)] == wanted for i in range(len(lines) - len(wanted) + 1))
+class _Base:
+    """A source that edits are of."""
 
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._lines = source.split("\n")
+        self._begins = begins_of(self._lines)
 
-def _place_of(source: str, edit: KernelEdit, number: int) -> tuple[int, int, str]:
-    """Return where an edit's text begins and ends in the source, and what takes its place."""
-    wanted = _lines(edit.search)
-    if not any(line.strip() for line in wanted):
-        raise UnfitEdit(f"block {number} searches for nothing: quote the lines that it changes")
-    lines = source.split("\n")
-    for read in (str, str.rstrip):
-        found = _matches([read(line) for line in lines], [read(line) for line in wanted])
-        if len(found) == 1:
-            return _of_lines(lines, found[0], len(wanted), _lines(edit.replace))
-        if found:
-            raise UnfitEdit(
-                f"block {number} ({_shown(wanted)}) matches {len(found)} places: quote more lines around it"
-            )
-    part = edit.search.removesuffix("\n")
-    if source.count(part) == 1:
-        start = source.index(part)
-        return start, start + len(part), edit.replace.removesuffix("\n")
-    many = source.count(part)
-    where = f"{many} places within lines: quote whole lines" if many else "nowhere: quote the source as it is"
-    raise UnfitEdit(f"block {number} ({_shown(wanted)}) matches {where}")
+    @cached_property
+    def _readings(self) -> tuple[SourceLines, SourceLines]:
+        """Return the lines as they are, then without the blanks at their ends."""
+        return SourceLines(self._lines), SourceLines(self._lines, str.rstrip)
 
+    def place_of(self, edit: KernelEdit, number: int) -> tuple[int, int, str]:
+        """Return where an edit's text begins and ends in the source, and what takes its place."""
+        wanted = _lines(edit.search)
+        if not any(line.strip() for line in wanted):
+            raise UnfitEdit(f"block {number} searches for nothing: quote the lines that it changes")
+        for reading in self._readings:
+            first, count = reading.find(wanted)
+            if count == 1:
+                return self._of_lines(first, len(wanted), _lines(edit.replace))
+            if count:
+                raise UnfitEdit(f"block {number} ({_shown(wanted)}) matches {count} places: quote more lines around it")
+        part = edit.search.removesuffix("\n")
+        many = self._source.count(part)
+        if many == 1:
+            start = self._source.index(part)
+            return start, start + len(part), edit.replace.removesuffix("\n")
+        where = f"{many} places within lines: quote whole lines" if many else "nowhere: quote the source as it is"
+        raise UnfitEdit(f"block {number} ({_shown(wanted)}) matches {where}")
 
-def _matches(lines: list[str], wanted: list[str]) -> list[int]:
-    """Return the first lines of all matches."""
-    starts = (i for i, line in enumerate(lines[: len(lines) - len(wanted) + 1]) if line == wanted[0])
-    return [i for i in starts if lines[i : i + len(wanted)] == wanted]
-
-
-def _of_lines(lines: list[str], first: int, count: int, replace: list[str]) -> tuple[int, int, str]:
-    """Return the characters of `count` whole lines, and the lines in their place with the source's own line ends."""
-    old = lines[first : first + count]
-    ends = "\r" if all(line.endswith("\r") for line in old) else ""
-    start = sum(len(line) + 1 for line in lines[:first])
-    end = start + sum(len(line) + 1 for line in old) - 1
-    if not replace:  # the lines go with one of their line ends
-        is_last = first + count == len(lines)
-        return (max(0, start - 1), end, "") if is_last else (start, end + 1, "")
-    return start, end, "\n".join(f"{line}{ends}" for line in replace)
+    def _of_lines(self, first: int, count: int, replace: list[str]) -> tuple[int, int, str]:
+        """Return the characters of `count` whole lines, and the lines in their place with the source's own line ends."""
+        ends = "\r" if all(line.endswith("\r") for line in self._lines[first : first + count]) else ""
+        start, end = self._begins[first], self._begins[first + count] - 1
+        if not replace:  # the lines go with one of their line ends
+            is_last = first + count == len(self._lines)
+            return (max(0, start - 1), end, "") if is_last else (start, end + 1, "")
+        return start, end, "\n".join(f"{line}{ends}" for line in replace)
 
 
 def _lines(text: str) -> list[str]:
@@ -208,4 +209,4 @@ def _lines(text: str) -> list[str]:
 
 def _shown(lines: list[str]) -> str:
     line = next(line.strip() for line in lines if line.strip())
-    return f"`{line[:_LINE_SHOWN]}{'…' if len(line) > _LINE_SHOWN else ''}`"
+    return f"`{printable(line[:_LINE_SHOWN])}{'…' if len(line) > _LINE_SHOWN else ''}`"

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ridgeline.graph.models.fences import apart, fenced
 from ridgeline.graph.models.requests import IdeationRequest, KernelRequest, Subject
 from ridgeline.graph.models.shown_kernels import excerpt, shown_kernels
 from ridgeline.graph.models.told_ideas import told_ideas
@@ -46,6 +47,8 @@ def _environment() -> Environment:
     environment.globals["FLOATS"] = FLOATS
     environment.filters["argument"] = describe_argument
     environment.filters["excerpt"] = excerpt
+    environment.filters["fenced"] = fenced
+    environment.filters["apart"] = apart
     environment.tests["tensor_mapped"] = has_clusters
     return environment
 

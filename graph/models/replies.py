@@ -18,11 +18,13 @@ THOUGHT = re.compile(r"\A\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
 """Thought that a model writes before its answer; open models do, and it may hold braces and fences of its own."""
 THOUGHT_END = re.compile(r"</think(?:ing)?>\s*+(?=[{`<])")
 ANSWER_STARTS = ("{", "`", "<")
-_RATIO = r"(\d+(?:\.\d+)?)\s*(x|×|%|percent)?"
-GAIN = re.compile(
-    rf"\s*(?:by |about |between |~|≈|\+)?\s*{_RATIO}(?:\s*(?:-|–|—|to|and)\s*\+?{_RATIO})?\s*(?:faster|more)?\s*",
+_RATIO = r"(\d++(?:\.\d++)?+)\s*+(x|×|%|percent)?+"
+GAIN = re.compile(  # nothing is given back: the time grows with the length and no faster
+    rf"\s*+(?:by |about |between |~|≈|\+)?+\s*+{_RATIO}(?:\s*+(?:-|–|—|to|and)\s*+\+?+{_RATIO})?+\s*+(?:faster|more)?+\s*+",
     re.IGNORECASE,
 )
+LONGEST_GAIN = 80
+"""Characters of a gain in words; what is longer says more than a gain."""
 CODE_LANGUAGES = frozenset({"", "c", "c++", "cpp", "cc", "cu", "cuda", "py", "python"})
 
 
@@ -114,7 +116,7 @@ def gain_of(words: str) -> float | str:
 
     Of a range ("1.3-1.5x", "10 to 20%") it is the geometric mean of the ends, the middle of two ratios.
     """
-    found = GAIN.fullmatch(words)
+    found = GAIN.fullmatch(words) if len(words) <= LONGEST_GAIN else None
     if found is None:
         return words
     low, low_unit, high, high_unit = found.groups()

@@ -90,7 +90,7 @@ def _seconds_of(value: str) -> float | None:
         return max(0.0, float(value)) if math.isfinite(float(value)) else None
     try:
         until = parsedate_to_datetime(value)
-    except ValueError:
+    except (ValueError, OverflowError):  # a number in it may have any number of digits
         return None
     if until.tzinfo is None:  # "-0000", which the header's form does not have
         until = until.replace(tzinfo=UTC)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from ridgeline.graph.models.lines import line_changes
 from ridgeline.graph.models.requests import Elite
 
 MOST_OF_SOURCE = 0.75
@@ -46,14 +46,17 @@ def difference(base: str, source: str) -> str:
     """Return the changes from one source to another: `@@ N @@`, the line N before a change, lines that go, lines that come.
 
     This is a unified diff but for the lines after a change, which say nothing of where it stands that those before do not.
-    Of a source of more than MOST_LINES lines it is the source itself.
+    Of a source of more than MOST_LINES lines it is the source itself, and so where lines repeat beyond `line_changes`.
     """
     if max(base.count("\n"), source.count("\n")) > MOST_LINES:
         return source
     old, new = base.splitlines(), source.splitlines()
+    changes = line_changes(old, new)
+    if changes is None:
+        return source
     lines: list[str] = []
     shown = -1  # lines of `base` that are shown or gone by now
-    for kind, start, end, new_start, new_end in difflib.SequenceMatcher(None, old, new).get_opcodes():
+    for kind, start, end, new_start, new_end in changes:
         if kind == "equal":
             continue
         before = max(0, start - 1)

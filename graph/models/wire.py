@@ -6,17 +6,21 @@ the place of a request, so that whatever the client makes of an answer, a resume
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 
 import httpx
 
 from ridgeline.graph.models.call_in_hand import IN_HAND, HeldBack
-from ridgeline.graph.models.failures import ReplyTooLong
+from ridgeline.graph.models.failures import ModelUnavailable, ReplyTooLong
+from ridgeline.tools.records.printable import printable
 
 ESCAPED = 6
 """Bytes of JSON that one character may take, as in \\u00e9."""
 OVERHEAD_BYTES = 1 << 20
 """Room for what is not the reply's text: usage, safety ratings, summaries and signatures of thought."""
+PACKED = {"gzip": 31, "x-gzip": 31, "deflate": 15}
+"""zlib's `wbits` of the encodings that are unpacked although none is asked for."""
 HIDDEN = b"[key]"
 SHORTEST_SECRET = 8
 """A shorter key, such as that of a local server, could be part of any word."""
@@ -40,6 +44,7 @@ class KeepingTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
 
         Raises:
             HeldBack: the request is for a batch.
+            ModelUnavailable: the answer is packed in a way that is not unpacked here, or ReplyTooLong.
         """
         call = IN_HAND.get()
         if call is not None and (kept := call.take_kept()) is not None:
@@ -47,6 +52,7 @@ class KeepingTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
         if call is not None and call.hold is not None:
             call.hold(request.url.path, await request.aread())
             raise HeldBack
+        request.headers["accept-encoding"] = "identity"  # a packed answer could be of any size
         response = await self._client.send(request, stream=True)
         try:
             body = self._hidden(await self._read(response))
@@ -58,11 +64,13 @@ class KeepingTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
 
     async def _read(self, response: httpx.Response) -> bytes:
         most = ESCAPED * self._max_reply_chars + OVERHEAD_BYTES
+        unpack = _unpacker(response)
         pieces: list[bytes] = []
-        read = 0
-        async for piece in response.aiter_bytes():
-            read += len(piece)
-            if read > most:
+        read, arrived = 0, 0
+        async for raw in response.aiter_raw():
+            piece = _unpacked(unpack, raw, most + 1 - read) if unpack else raw
+            read, arrived = read + len(piece), arrived + len(raw)
+            if max(read, arrived) > most:
                 raise ReplyTooLong(self._max_reply_chars, received_chars=read)
             pieces.append(piece)
         return b"".join(pieces)
@@ -75,6 +83,30 @@ class KeepingTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
     async def aclose(self) -> None:
         """Close the client."""
         await self._client.aclose()
+
+
+def _unpacker(response: httpx.Response) -> zlib._Decompress | None:
+    """Return what unpacks an answer's body; None of a body that comes as it is.
+
+    Raises:
+        ModelUnavailable: it is packed more than once, or in an unknown way.
+    """
+    stated = [name.strip().lower() for name in response.headers.get("content-encoding", "").split(",")]
+    encodings = [name for name in stated if name not in ("", "identity")]
+    if not encodings:
+        return None
+    if len(encodings) > 1 or encodings[0] not in PACKED:
+        shown = printable(", ".join(encodings)[:80])
+        raise ModelUnavailable(f"an answer was refused: it is packed as {shown!r}, and none was asked to be packed")
+    return zlib.decompressobj(PACKED[encodings[0]])
+
+
+def _unpacked(unpack: zlib._Decompress, raw: bytes, most: int) -> bytes:
+    """Return what a piece of a body holds, `most` bytes at most."""
+    try:
+        return unpack.decompress(raw, most)
+    except zlib.error as error:
+        raise ModelUnavailable(f"an answer was refused: its packed body is damaged ({error})") from None
 
 
 def _of_plain_body(response: httpx.Response) -> list[tuple[str, str]]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from ridgeline.checkpoints.own_files import no_link_opener
 from ridgeline.tools.errors import EngineError, RidgelineError
 from ridgeline.tools.machine.os_errors import LOG_FORMAT, is_users_to_mend
+from ridgeline.tools.records.printable import printable
 
 
 class RunLog(logging.FileHandler):
@@ -48,6 +49,14 @@ class RunLog(logging.FileHandler):
             super().close()
 
 
+class _Printable(logging.Formatter):
+    """Makes lines that command no terminal: what is logged may come from models, files and other people's runs."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line of a record, and its traceback's."""
+        return printable(super().format(record), keeps="\n\t")
+
+
 @contextmanager
 def log_to(path: Path) -> Iterator[None]:
     """Append Ridgeline's log to `path` while the block runs; the last lines are the error that ended the block.
@@ -56,7 +65,7 @@ def log_to(path: Path) -> Iterator[None]:
         EngineError: the block raised an unexpected exception; the one line names the log that holds the traceback.
     """
     handler = RunLog(path)
-    handler.setFormatter(logging.Formatter(LOG_FORMAT))
+    handler.setFormatter(_Printable(LOG_FORMAT))
     root = logging.getLogger("ridgeline")
     root.setLevel(logging.INFO)
     root.addHandler(handler)

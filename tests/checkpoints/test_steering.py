@@ -86,3 +86,17 @@ def test_a_stop_is_gone_once_it_is_obeyed(archive: Archive) -> None:
     assert steering.take_stop(before="9999-01-01T00:00:00.000Z")
     assert not steering.take_stop()
     assert len(steering.told(SteerKind.IDEA)) == 1
+
+
+@pytest.mark.parametrize(
+    ("stem", "name"),
+    [
+        ("\x1b]0;x\x07\nfast", "seed-__0_x__fast"),
+        ("my kernel", "seed-my_kernel"),
+        ("v1.2-größer_3", "seed-v1.2-größer_3"),
+        ("x" * 200, f"seed-{'x' * 60}"),
+        ("\udcff", "seed-_"),
+    ],
+)
+def test_a_seeds_name_is_short_and_of_letters(archive: Archive, stem: str, name: str) -> None:
+    assert Steering(archive).add_seed(stem, "// 1").name == name

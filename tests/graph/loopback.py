@@ -26,6 +26,7 @@ class Answer:
     input_tokens: int = 100
     output_tokens: int = 20
     cached_tokens: int = 0  # of the input
+    body: bytes | None = None  # what is sent in the place of the protocol's JSON
 
 
 @dataclass
@@ -140,7 +141,7 @@ def serve(script: Script) -> Iterator[Server]:
             body: dict[str, Any] = _body(request["path"], answer)
             if answer.status != 200:
                 body = {"error": {"message": answer.error, "code": answer.status, "status": "ERROR", "type": "e"}}
-            data = json.dumps(body).encode()
+            data = json.dumps(body).encode() if answer.body is None else answer.body
             try:
                 self.send_response(answer.status)
                 for name, value in {"content-type": "application/json", **answer.headers}.items():

@@ -51,6 +51,8 @@ class BatchServer:
     looks_needed: int = 1  # before a batch is over
     fates: dict[int, str] = field(default_factory=dict)  # how the n-th batch ends; else completed
     refuses: Callable[[str, str], Answer | None] = lambda method, path: None
+    shows: Callable[[dict[str, Any]], dict[str, Any]] = lambda shown: shown  # a batch, in place of what it is
+    fills: Callable[[bytes], bytes] = lambda content: content  # a file of answers or errors, likewise
     on_created: Callable[[Held], None] = lambda batch: None  # before its id is answered
 
     @property
@@ -81,7 +83,7 @@ class Provider:
         if method == "POST" and path.endswith(":batchGenerateContent"):
             return self._created_inline(path, json.loads(body))
         if path.endswith("/content"):
-            return 200, self.server.files[path.split("/")[-2]]
+            return 200, self.server.fills(self.server.files[path.split("/")[-2]])
         is_gemini = path.startswith("/v1beta/")
         if path.endswith("/batches"):
             shown = [self._shown(batch, is_gemini=is_gemini) for batch in reversed(self.server.batches)]
@@ -132,7 +134,7 @@ class Provider:
 
     def _shown(self, held: Held, *, is_gemini: bool) -> dict[str, Any]:
         if is_gemini:
-            return self._operation(held)
+            return self.server.shows(self._operation(held))
         shown: dict[str, Any] = {
             "id": held.id,
             "object": "batch",
@@ -145,7 +147,7 @@ class Provider:
         if held.status in ("completed", "expired"):
             good, bad = self._files(held)
             shown |= {"output_file_id": good, "error_file_id": bad}
-        return shown
+        return self.server.shows(shown)
 
     def _answers(self, held: Held) -> list[tuple[dict[str, Any], Answer]]:
         numbers = range(len(held.lines))

@@ -13,6 +13,7 @@ from pathlib import Path
 from ridgeline.tools.machine.architecture import PLACES, place_of
 from ridgeline.tools.machine.occupancy import LEAST_SHARED_BYTES, block_shared_bytes
 from ridgeline.tools.records.finding import Finding
+from ridgeline.tools.records.printable import printable
 from ridgeline.tools.records.vocabulary import ReasonCode
 
 LOG_BYTES = 4000
@@ -66,8 +67,7 @@ def plain_log(raw: bytes, workdir: Path) -> str:
     """
     text = _ANSI.sub("", _shortened(raw).decode("utf-8", errors="replace")).replace("\r", "")
     text = text.replace(f"{workdir}/", "").replace(str(workdir), ".").replace("\0", "")
-    # an #error may hold a terminal's commands
-    text = "".join(c if c.isprintable() or c in "\n\t" else " " for c in text)
+    text = printable(text, keeps="\n\t")  # an #error may hold a terminal's commands
     lines = (line[:_LINE_CHARACTERS].split(" ") for line in text.split("\n"))
     return "\n".join(" ".join(_without_place(word) for word in words) for words in lines)
 

@@ -19,7 +19,8 @@ WITHOUT_CLOCKS = (
     "// `name`. Nothing in a build that is judged or timed.\n"
     "#define RIDGELINE_STAGE(name)\n"
 )
-_STAGE = re.compile(r'\bRIDGELINE_STAGE\s*\(\s*"?([\w .:/+-]{1,40})"?\s*\)')
+_STAGE = re.compile(r'\bRIDGELINE_STAGE\s*+\(\s*+"?+([\w .:/+-]{1,40}+)"?+\s*+\)')
+"""Nothing is given back: the time grows with the length of the source and no faster."""
 
 
 def stage_names(source: str) -> tuple[str, ...]:

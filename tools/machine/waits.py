@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ridgeline.tools.errors import NotBegun
+from ridgeline.tools.records.printable import printable
 from ridgeline.tools.wording import counted
 
 logger = logging.getLogger(__name__)
@@ -151,7 +152,7 @@ def name_process(pid: int) -> str:
     except OSError:
         return f"pid {pid}"
     command = " ".join([os.path.basename(words[0]), *words[1:]]).strip()
-    shown = "".join(char if char.isprintable() else " " for char in command)
+    shown = printable(command)
     return f"pid {pid} ({shown[:_COMMAND_SHOWN]}{'…' * (len(shown) > _COMMAND_SHOWN)})" if shown else f"pid {pid}"
 
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 _FUNCTION = re.compile(r"^[0-9a-f]+ <(.+)>:$")
 _INSTRUCTION = re.compile(r"^\s*([0-9a-f]+):\t(\S+)\s*(.*)$")
-_SOURCE_LINE = re.compile(r"^(?:\S*/)?(\S+):(\d{1,9})(?: \(discriminator \d+\))?$")
+_SOURCE_LINE = re.compile(r"(\S++)(?: \(discriminator \d++\))?+")
+_LINE_NUMBER = re.compile(r"\d{1,9}")
 _KERNEL = "kernel.cpp"  # the file name of every candidate: see tools/build/interfaces.py
 _PREFIXES = {"notrack", "lock", "rep", "repz", "bnd", "data16", "cs", "addr32"}
 _ARITHMETIC = re.compile(
@@ -147,10 +148,19 @@ def _functions(listing: str) -> Iterator[tuple[str, list[Instruction]]]:
             name, code, source_line = header[1], [], 0
         elif instruction := _parse(line, source_line):
             code.append(instruction)
-        elif place := _SOURCE_LINE.match(line):
-            source_line = int(place[2]) if place[1] == _KERNEL else 0
+        elif (place := _source_place(line)) is not None:
+            source_line = place
     if code:
         yield name, code
+
+
+def _source_place(line: str) -> int | None:
+    """Return the line of the candidate's source that a line of the listing names, 0 of another file's; else None."""
+    found = _SOURCE_LINE.fullmatch(line)
+    path, colon, number = found[1].rpartition(":") if found else ("", "", "")
+    if not (path and colon and _LINE_NUMBER.fullmatch(number)):
+        return None
+    return int(number) if path.rpartition("/")[2] == _KERNEL else 0
 
 
 def _parse(line: str, source_line: int) -> Instruction | None:

@@ -34,7 +34,6 @@ _LINE_CHARACTERS = 500
 _LINE = re.compile(r"^========= ?(.*)$", re.MULTILINE)
 _SUMMARY = re.compile(r"^[A-Z]+ SUMMARY: \d+")
 _OFFSET = re.compile(r"\+0x[0-9a-f]+|\b0x[0-9a-f]+ in ")
-_ARGUMENTS = re.compile(r"(?:<.*>)?\(.*\)")
 _FOLDERS = re.compile(r"(?<= )/\S*/")
 _FINDINGS = ("Invalid ", "Uninitialized ", "Barrier error", "Error: ", "Program hit ", "Misaligned ", "Leaked ")
 _OTHER_MESSAGES = ("Warning: ", "Internal Sanitizer", "Target application", "COMPUTE-SANITIZER", "Unused memory")
@@ -191,8 +190,19 @@ def _one_line(block: list[str]) -> str:
 
 def _without_numbers(text: str) -> str:
     """Return a place without offsets, parameters and folders: "at void k<(int)4>(float *)+0x10 in /a/b.cu:7"."""
-    plain = _FOLDERS.sub("", _ARGUMENTS.sub("()", _OFFSET.sub("", text[:_LINE_CHARACTERS])))
+    plain = _FOLDERS.sub("", _without_arguments(_OFFSET.sub("", text[:_LINE_CHARACTERS])))
     return re.sub(r"\s+", " ", plain.replace(" void ", " ")).strip()
+
+
+def _without_arguments(text: str) -> str:
+    """Return a place with `()` for its parameters and those of its template; no expression, whose time would be cubic."""
+    closing = text.rfind(")")
+    first = text.find("(", 0, closing) if closing > 0 else -1
+    if first < 0:
+        return text
+    opening, template = text.find("<", 0, closing), text.rfind(">(", 0, closing)
+    begin = opening if 0 <= opening < min(first, template) else first
+    return f"{text[:begin]}(){text[closing + 1 :]}"
 
 
 def _last_words(output: str) -> str:

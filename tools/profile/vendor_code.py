@@ -45,7 +45,7 @@ MOST_OTHERS = 12
 _LISTING_BYTES = 16 << 20
 _NEEDED = re.compile(r"^\s*NEEDED\s+(\S+)", re.MULTILINE)
 _IMPORTED = re.compile(r"\*UND\*\s+[0-9a-f]+\s+(?:\(?[\w.]+\)?\s+)?(\S+)$", re.MULTILINE)
-_ATEN = re.compile(r"^_ZN2at4_ops(\d+)")
+_ATEN = re.compile(r"^_ZN2at4_ops(\d{1,9})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ridgeline.tools.records.codec import Record
+from ridgeline.tools.records.printable import printable
 from ridgeline.tools.records.vocabulary import ReasonCode, Status
 
 
@@ -27,8 +28,7 @@ class CandidateFault(Exception):
     """Carries a finding to where the verdict or the timing is made."""
 
     def __init__(self, code: ReasonCode, reason: str) -> None:
-        # part of a reason may be the candidate's own words, which may hold a terminal's escape sequences
-        self.finding = Finding(code=code, reason="".join(char if char.isprintable() else " " for char in reason))
+        self.finding = Finding(code=code, reason=printable(reason))  # part of it may be the candidate's own words
         self.contender: int | None = None  # of two candidates that take turns: 0 the first, 1 the second
         super().__init__(self.finding.reason)
 

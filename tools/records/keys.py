@@ -21,6 +21,8 @@ _COMPARED_PREFIX = 16
 
 
 SEED_PREFIX = "seed-"
+_LONGEST_NAME = 60
+_UNNAMED = re.compile(r"[^\w.-]")
 
 REPAIRS_GLOB = "*a[1-9]*:write*"
 """SQLite's pattern of the calls that ask for a repair."""
@@ -105,6 +107,11 @@ def write_id(candidate_id: str) -> str:
 def idea_id(round_: int, number: int) -> str:
     """Return the id of an idea: "r2i3"."""
     return f"r{round_}i{number}"
+
+
+def seed_name(stem: str) -> str:
+    """Return a file's name as a seed's: at most 60 letters, digits, `_`, `.` and `-`, each other character as `_`."""
+    return _UNNAMED.sub("_", stem[:_LONGEST_NAME]) or "_"
 
 
 def seed_id(stem: str) -> str:

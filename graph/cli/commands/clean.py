@@ -10,6 +10,7 @@ from ridgeline.checkpoints.clean import StoredRun, choose_old, list_runs, remove
 from ridgeline.tools.build.cache import BuildCache, CacheUse
 from ridgeline.tools.errors import RunError, StorageError
 from ridgeline.tools.machine.places import default_cache_dir
+from ridgeline.tools.records.printable import printable
 from ridgeline.tools.wording import counted
 
 SECONDS_A_DAY = 86400
@@ -40,7 +41,8 @@ def _line(run: StoredRun, *, is_doomed: bool, is_dry: bool) -> str:
         except RunError as error:
             verb, refused = "not removed", str(error)
     note = ", in use" if run.is_running else ""
-    sys.stdout.write(f"{verb:<12} {run.path}  {run.state}{note}, {_megabytes(run.size_bytes)}\n")
+    path = printable(str(run.path))  # a folder may be a stranger's
+    sys.stdout.write(f"{verb:<12} {path}  {run.state}{note}, {_megabytes(run.size_bytes)}\n")
     return refused
 
 

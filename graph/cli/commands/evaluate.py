@@ -13,6 +13,7 @@ from ridgeline.graph.cli.request import PROBLEM_SUFFIXES
 from ridgeline.graph.session.api import evaluate
 from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.records.error_map import FIGURE_WORDS, Measure
+from ridgeline.tools.records.printable import printable
 from ridgeline.tools.records.vocabulary import Label
 from ridgeline.tools.wording import margin_words
 
@@ -29,7 +30,7 @@ def execute(args: argparse.Namespace) -> int:
             console.print(describe(line), markup=False, soft_wrap=True)
 
     def tell(text: str) -> None:
-        sys.stderr.write(f"ridgeline: {text}\n")
+        sys.stderr.write(f"ridgeline: {printable(text)}\n")
 
     files = [Path(file) for file in args.files]
     swapped = next((file for file in files if file.suffix in PROBLEM_SUFFIXES), None)

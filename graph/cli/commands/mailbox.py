@@ -25,6 +25,7 @@ from ridgeline.graph.session.options import RUNS
 from ridgeline.graph.state import GRAPH_VERSION
 from ridgeline.tools.errors import InputError, RunError
 from ridgeline.tools.machine.os_errors import is_users_to_mend
+from ridgeline.tools.records.printable import printable
 from ridgeline.tools.wording import counted
 
 
@@ -128,4 +129,4 @@ def _content(file: str) -> bytes:
 
 
 def _print(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
+    sys.stdout.write(printable(text, keeps="\n\t") + "\n")

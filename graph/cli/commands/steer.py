@@ -12,6 +12,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.own_files import refuse_links
 from ridgeline.checkpoints.run_record import RunRecord
@@ -23,7 +25,9 @@ from ridgeline.graph.search.judged_files import read_sources
 from ridgeline.graph.search.user_ideas import user_draft
 from ridgeline.graph.session.options import RUNS
 from ridgeline.graph.state import GRAPH_VERSION
+from ridgeline.problems.model_calls import CallSettings
 from ridgeline.tools.errors import InputError, RunError
+from ridgeline.tools.records.printable import printable
 from ridgeline.tools.records.vocabulary import Interface
 
 MOST_CHARS = 20_000
@@ -44,19 +48,23 @@ def execute(args: argparse.Namespace) -> int:
         said = {"id": told.id, "name": told.name or None, "running": is_locked(run)}
         sys.stdout.write(f"{json.dumps(said)}\n")
     else:
-        sys.stdout.write(f"{words}\n")
+        sys.stdout.write(f"{printable(words)}\n")
     return 0
 
 
 def _idea(args: argparse.Namespace, run: Path, record: RunRecord) -> tuple[Steer, str]:
     _refuse_ended(run, record)
     text = args.text.strip()
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InputError("idea: is no UTF-8 text; give its words in UTF-8") from None
     if len(text) > MOST_CHARS:
         raise InputError(f"idea: has {len(text):,} characters, {MOST_CHARS:,} at most; say it in fewer words")
     try:
         draft = user_draft(text)
-    except ValueError as error:  # pydantic's own is one
-        raise InputError(f"idea: cannot be read as one: {' '.join(str(error).split())}") from None
+    except ValidationError as error:
+        raise InputError(f"idea: cannot be read as one: {error.errors()[0]['msg']}") from None
     with _opened(run) as archive:
         if any(idea.mechanism == draft.mechanism for idea in archive.ideas()):
             raise RunError(f"{run}: has tried this idea already")
@@ -70,12 +78,25 @@ def _seed(args: argparse.Namespace, run: Path, record: RunRecord) -> tuple[Steer
         raise RunError(f"{run}: does not say on which device it searches; start anew")
     with record_errors(run):
         language = Interface(record.problem["interface"]).language(record.device.kind)
+        most_chars = CallSettings.model_validate(record.problem.get("model_calls", {})).max_reply_chars
     ((file, source),) = read_sources([Path(args.file)], language)
-    if not source.strip():
-        raise InputError(f"{file}: is empty; name a kernel's source")
+    _check_source(file, source, most_chars)
     with _opened(run) as archive:
         told = Steering(archive).add_seed(file.stem, source)
     return told, f"{told.name} {_when(run)}"
+
+
+def _check_source(file: Path, source: str, most_chars: int) -> None:
+    """Refuse what is no kernel's source: a seed is shown to models, and is no longer than what they may write."""
+    if not source.strip():
+        raise InputError(f"{file}: is empty; name a kernel's source")
+    if "\0" in source:
+        raise InputError(f"{file}: holds a NUL character, so it is no text; name a kernel's source")
+    if len(source) > most_chars:
+        raise InputError(
+            f"{file}: has {len(source):,} characters, {most_chars:,} at most (max_reply_chars of model_calls); "
+            "name a kernel's source"
+        )
 
 
 def _stop(args: argparse.Namespace, run: Path, record: RunRecord) -> tuple[Steer, str]:

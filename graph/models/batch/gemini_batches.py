@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from ridgeline.graph.models.batch.service import NAMED, Line, Result, Seen, Stage
+from ridgeline.graph.models.batch.service import NAMED, UNREADABLE, Line, Result, Seen, Stage, stated_id
 
 KEY = "key"
 """The key of a request's metadata under which its call's id lies; Gemini does not always give the metadata back."""
@@ -33,12 +33,12 @@ class GeminiBatches:
         job = await self._batches.create(
             model=self._model, src=[_request(line) for line in lines], config={"display_name": f"{NAMED}{tag}"}
         )
-        return str(job.name)
+        return stated_id(job.name)
 
     async def find(self, tag: str, since: datetime) -> str | None:  # lists no order, and drops old ones by itself
         async for job in await self._batches.list(config={"page_size": 100}):
             if job.display_name == f"{NAMED}{tag}":
-                return str(job.name)
+                return stated_id(job.name)
         return None
 
     async def look(self, batch_id: str, lines: Mapping[str, int]) -> Seen:
@@ -50,9 +50,12 @@ class GeminiBatches:
         at = {line: call_id for call_id, line in lines.items()}
         results: dict[str, Result] = {}
         for line, response in enumerate(responses):
-            call_id = (response.metadata or {}).get(KEY) or at.get(line)
-            if call_id is not None:
-                results[call_id] = _result(response)
+            try:
+                call_id = (response.metadata or {}).get(KEY) or at.get(line)
+                if call_id is not None:
+                    results[call_id] = _result(response)
+            except UNREADABLE:  # this call stays without an answer
+                continue
         return Seen(stage=stage, results=results, reason=str(job.error.message if job.error else ""))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from ridgeline.graph.models.batch.service import NAMED, Line, Result, Seen, Stage
+from ridgeline.graph.models.batch.service import NAMED, UNREADABLE, Line, Result, Seen, Stage, stated_id
 
 TAG = "ridgeline"
 """The key of a batch's metadata under which its tag lies."""
@@ -32,19 +32,19 @@ class OpenAIBatches:
         content = b"".join(_line(line) for line in lines)
         file = await self._client.files.create(file=(f"{NAMED}{tag}.jsonl", content), purpose="batch")
         batch = await self._client.batches.create(
-            input_file_id=file.id,
+            input_file_id=stated_id(file.id),
             endpoint=_endpoint(lines[0].path),
             completion_window="24h",
             metadata={TAG: tag},
         )
-        return str(batch.id)
+        return stated_id(batch.id)
 
     async def find(self, tag: str, since: datetime) -> str | None:
         async for batch in self._client.batches.list(limit=100):  # the newest first
-            if batch.created_at < since.timestamp():
+            if isinstance(batch.created_at, int | float) and batch.created_at < since.timestamp():
                 return None
-            if (batch.metadata or {}).get(TAG) == tag:
-                return str(batch.id)
+            if isinstance(batch.metadata, Mapping) and batch.metadata.get(TAG) == tag:
+                return stated_id(batch.id)
         return None
 
     async def look(self, batch_id: str, lines: Mapping[str, int]) -> Seen:
@@ -56,13 +56,18 @@ class OpenAIBatches:
         for file_id in (batch.error_file_id, batch.output_file_id):
             if file_id:
                 results |= _results((await self._client.files.content(file_id)).content)
+        reason, is_crowded = _errors(batch)
+        return Seen(stage=stage, results=results, reason=reason, is_crowded=is_crowded)
+
+
+def _errors(batch: Any) -> tuple[str, bool]:
+    """Return why a batch failed, and whether it was for what else the account has in batches; no answer hangs on it."""
+    try:
         errors = (batch.errors.data if batch.errors else None) or []
-        return Seen(
-            stage=stage,
-            results=results,
-            reason=str(errors[0].message or errors[0].code) if errors else "",
-            is_crowded=any(error.code == "token_limit_exceeded" for error in errors),
-        )
+        reason = str(errors[0].message or errors[0].code) if errors else ""
+        return reason, any(error.code == "token_limit_exceeded" for error in errors)
+    except UNREADABLE:
+        return "", False
 
 
 def _line(line: Line) -> bytes:
@@ -82,7 +87,7 @@ def _results(content: bytes) -> dict[str, Result]:
         try:
             line = json.loads(text)
             found[str(line["custom_id"])] = _result(line)
-        except (ValueError, TypeError, KeyError, AttributeError):
+        except UNREADABLE:
             continue
     return found
 

@@ -8,6 +8,10 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol
 
+from ridgeline.graph.models.failures import ModelUnavailable
+
+UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What one line of a provider's answer may raise whose form is another one; the other lines are read all the same."""
 NAMED = "ridgeline-"
 """Begins the name under which a provider keeps a batch; our tag follows."""
 
@@ -48,6 +52,17 @@ class Seen:
     results: Mapping[str, Result]  # by the call's id
     reason: str = ""  # why it failed
     is_crowded: bool = False  # it failed because the account has too much in batches; later it may fit
+
+
+def stated_id(value: object) -> str:
+    """Return the id that a provider gives to what it made.
+
+    Raises:
+        ModelUnavailable: it gave none, so that what it made cannot be found again.
+    """
+    if not isinstance(value, str) or not value.strip():
+        raise ModelUnavailable("the provider's answer has no id of the batch that it made")
+    return value
 
 
 class BatchService(Protocol):

@@ -8,21 +8,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from ridgeline.graph.models.mailbox.request import Asked, WaitingRequest
 from ridgeline.graph.models.replies import UnreadableReply, read_ideas, read_kernel
 from ridgeline.graph.models.requests import KernelDraft
+from ridgeline.tools.records.printable import printable
 
 MOST_BYTES = 2 * 1024 * 1024
 """The size of an answer at most: a hundred times a long kernel."""
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.{0,4096}?)\n---[ \t]*\n", re.DOTALL)
+_HEAD_LINE = re.compile(r"([^:]{1,60}):(?:\s(.*))?")
+_BELONGS_ABOVE = (" ", "\t", "-", "#")
+"""Begin a line that states nothing of its own: of a list or a text of several lines, or a comment."""
+_UNSTATED = ("", "null", "~")
+_LONGEST_ID = 80
 
 
 class RefusedAnswer(ValueError):
     """An answer that is not taken; the message is one line that says what to mend."""
+
+    def __init__(self, message: str) -> None:
+        """Take a message that may quote the answer."""
+        super().__init__(printable(message))
 
 
 class _Stated(BaseModel):
@@ -104,14 +113,27 @@ def too_large(size_bytes: int) -> str:
     return f"the answer has {size_bytes / 2**20:.1f} MiB, {MOST_BYTES // 2**20} MiB are the most"
 
 
-def _mapping_of(front: str) -> Mapping[str, Any]:
-    try:
-        found = yaml.safe_load(front)
-    except (yaml.YAMLError, ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
-        raise RefusedAnswer("the lines between --- and --- are not 'name: value' lines; mend or remove them")
-    return found
+def _mapping_of(front: str) -> Mapping[str, str]:
+    """Return what the lines of a front matter state, each value as it is written."""
+    stated: dict[str, str] = {}
+    for number, line in enumerate(front.split("\n"), 2):
+        if not line.strip() or (line.startswith(_BELONGS_ABOVE) and (stated or line.startswith("#"))):
+            continue
+        found = _HEAD_LINE.fullmatch(line.rstrip())
+        if found is None:
+            where = f"the lines between --- and --- are not 'name: value' lines (line {number})"
+            raise RefusedAnswer(f"{where}; mend or remove them")
+        value = _unquoted((found[2] or "").strip())
+        stated[_unquoted(found[1])] = "" if value in _UNSTATED else value
+    return {name: value for name, value in stated.items() if value}
+
+
+def _unquoted(value: str) -> str:
+    """Return a value without its quotes, or without the comment behind it."""
+    for quote in ('"', "'"):
+        if value.startswith(quote) and (end := value.find(quote, 1)) > 0:
+            return value[1:end]
+    return value.partition(" #")[0].rstrip()
 
 
 def _usage_of(text: str) -> Mapping[str, Any]:
@@ -134,7 +156,7 @@ def _stated(values: Mapping[str, Any]) -> _Stated:
 
 def _read(request: WaitingRequest, text: str, stated: _Stated) -> Answer:
     if stated.id not in (None, request.id):
-        raise RefusedAnswer(f"the answer says that it is to {stated.id}, the request is {request.id}")
+        raise RefusedAnswer(f"the answer says that it is to {stated.id[:_LONGEST_ID]}, the request is {request.id}")
     try:
         draft = read_kernel(text, request.bases) if request.purpose is Asked.KERNEL else read_ideas(text)[0]
     except UnreadableReply as error:

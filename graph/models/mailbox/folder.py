@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import logging
 import os
 import signal
 import stat
@@ -22,6 +23,10 @@ from ridgeline.checkpoints.storage_errors import storage_errors
 from ridgeline.graph.models.mailbox.answers import MOST_BYTES, RefusedAnswer, too_large
 from ridgeline.graph.models.mailbox.document import document_of
 from ridgeline.graph.models.mailbox.request import WaitingRequest
+from ridgeline.tools.errors import StorageError
+from ridgeline.tools.records.printable import printable
+
+logger = logging.getLogger(__name__)
 
 NAME = "mailbox"
 SETTLED_S = 1.0
@@ -39,6 +44,11 @@ class Drop:
     suffix: str
     state: tuple[int, int, int]  # inode, size, nanoseconds of the last change
 
+    @property
+    def name(self) -> str:
+        """Return the file's name as it may be printed."""
+        return printable(self.path.name)
+
 
 class Folder:
     """The folder `mailbox` of one run."""
@@ -54,6 +64,9 @@ class Folder:
             replace_file(self.path / name, document_of(wanted[name]))
         for name in present - wanted.keys():
             self._remove(self.path / name)
+        for name in wanted.keys() & present:
+            if not (self.path / name).is_file():
+                logger.warning("%s: lies in the place of a request's file; move it away", self.path / name)
 
     def drops(self) -> list[Drop]:
         """Return the files that are named as answers are, by name; an empty one is no answer yet."""
@@ -62,11 +75,14 @@ class Folder:
             stem, is_answer, suffix = path.name.partition(_ANSWER)
             if not (stem and is_answer and suffix) or stem.startswith("."):
                 continue
-            with suppress(FileNotFoundError), storage_errors(path):
+            try:
                 facts = path.lstat()
-                if facts.st_size or not stat.S_ISREG(facts.st_mode):
-                    state = (facts.st_ino, facts.st_size, facts.st_mtime_ns)
-                    found.append(Drop(path=path, stem=stem, suffix=suffix, state=state))
+            except OSError as error:
+                _left_alone(path, error)
+                continue
+            if facts.st_size or not stat.S_ISREG(facts.st_mode):
+                state = (facts.st_ino, facts.st_size, facts.st_mtime_ns)
+                found.append(Drop(path=path, stem=stem, suffix=suffix, state=state))
         return sorted(found, key=lambda drop: drop.path.name)
 
     def content(self, drop: Drop) -> bytes | None:
@@ -84,22 +100,26 @@ class Folder:
             if error.errno == errno.ENOENT:
                 return None
             reason = "is a link" if error.errno == errno.ELOOP else f"cannot be read ({error.strerror})"
-            raise RefusedAnswer(f"{drop.path.name} {reason}; put the file itself there") from None
-        with os.fdopen(descriptor, "rb") as file:
-            facts = os.fstat(descriptor)
-            if not stat.S_ISREG(facts.st_mode):
-                raise RefusedAnswer(f"{drop.path.name} is no regular file; put a file there")
-            if facts.st_size > MOST_BYTES:
-                raise RefusedAnswer(too_large(facts.st_size))
-            return None if _is_written(descriptor) else file.read(MOST_BYTES + 1)
+            raise RefusedAnswer(f"{drop.name} {reason}; put the file itself there") from None
+        try:
+            return _content_of(descriptor, drop.name)
+        except OSError as error:
+            raise RefusedAnswer(f"{drop.name} cannot be read ({error.strerror}); put another file there") from None
+        finally:
+            os.close(descriptor)
 
     def refuse(self, stem: str, why: str) -> None:
-        """Put beside an answer what is wrong with it."""
+        """Put beside an answer what is wrong with it, if a file can be put there."""
         path, text = self.path / f"{stem}{_REFUSED}", f"{why}\n"
         with suppress(OSError, UnicodeDecodeError):
-            if not path.is_symlink() and path.read_text(encoding="utf-8") == text:
+            facts = path.lstat()  # a pipe would be waited for
+            is_as_long = stat.S_ISREG(facts.st_mode) and facts.st_size == len(text.encode())
+            if is_as_long and path.read_text(encoding="utf-8") == text:
                 return
-        replace_file(path, text)
+        try:
+            replace_file(path, text)
+        except (OSError, StorageError) as error:
+            _left_alone(path, error)
 
     def withdraw(self, request: WaitingRequest) -> None:
         """Remove the files of a request that is answered; the answer's own file stays."""
@@ -115,8 +135,29 @@ class Folder:
             yield from list(self.path.iterdir())
 
     def _remove(self, path: Path) -> None:
-        with storage_errors(path):
+        try:
             path.unlink(missing_ok=True)
+        except OSError as error:  # a folder, say: it may stay
+            _left_alone(path, error)
+
+
+def _left_alone(path: Path, error: Exception) -> None:
+    """Log that one file is left as it is: what somebody put into the folder must not end a search."""
+    if not isinstance(error, FileNotFoundError):
+        logger.warning("%s: left alone: %s", printable(path.name), printable(str(error)))
+
+
+def _content_of(descriptor: int, name: str) -> bytes | None:
+    """Return what an open file holds, or None while it is being written."""
+    facts = os.fstat(descriptor)
+    if not stat.S_ISREG(facts.st_mode):
+        raise RefusedAnswer(f"{name} is no regular file; put a file there")
+    if facts.st_size > MOST_BYTES:
+        raise RefusedAnswer(too_large(facts.st_size))
+    if _is_written(descriptor):
+        return None
+    with os.fdopen(os.dup(descriptor), "rb") as file:
+        return file.read(MOST_BYTES + 1)
 
 
 def _is_written(descriptor: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from ridgeline.graph.models.prices import is_batch
 from ridgeline.graph.models.requests import Reply, Usage
 from ridgeline.problems.model_calls import PriceSettings
 from ridgeline.tools.errors import RunError
+from ridgeline.tools.wording import counted
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.journal import Journal
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+MOST_REFUSALS = 100
+"""Refusals of a session that are put beside the answers to one request, or to none: each is a file, written durably."""
 _UNKNOWN = "no request of this run has this name; ridgeline mailbox list RUN names those that wait"
 
 
@@ -45,6 +49,8 @@ class Mailbox:
         self._texts = KeptTexts(journal.archive)
         self._folder = Folder(journal.path.parent)
         self._seen: set[Drop] = set()  # states of files that were taken or refused
+        self._strange: set[Drop] = set()  # states of those that are named after no request yet
+        self._refusals: Counter[str] = Counter()  # put beside a request's answers; "": beside strange ones
         self._lock = threading.RLock()
 
     @property
@@ -112,6 +118,7 @@ class Mailbox:
             drops = [drop for drop in self._folder.drops() if drop not in self._seen]
             if not drops:
                 return Look()
+            refusals = self._refusals.copy()
             waiting = {request.stem: request for request in self.waiting()}
             answered = {stem_of(call_id) for call_id in self._journal.ids()} - waiting.keys()
             taken: list[str] = []
@@ -120,10 +127,11 @@ class Mailbox:
                 if drop.stem in answered:
                     self._seen.add(drop)
                 elif request is None:
-                    self._folder.refuse(drop.stem, _UNKNOWN)
+                    self._refuse_strange(drop)
                 elif self._take(drop, request):
                     taken.append(request.id)
                     answered.add(drop.stem)
+            self._log_untold(self._refusals - refusals)
             is_unsettled = any(drop.stem in waiting and drop not in self._seen for drop in drops)
         return Look(taken=tuple(taken), is_unsettled=is_unsettled)
 
@@ -145,19 +153,36 @@ class Mailbox:
             content = self._folder.content(drop)
             if content is None:
                 return False
-            answer = self._checked(request, lambda: read_answer(request, content, drop.suffix))
+            answer = read_answer(request, content, drop.suffix)
         except RefusedAnswer as error:
-            logger.warning("%s: refused: %s", drop.path.name, error)
             self._seen.add(drop)
-            self._folder.refuse(drop.stem, str(error))
+            self._refusals[drop.stem] += 1
+            if self._refusals[drop.stem] <= MOST_REFUSALS:
+                logger.warning("%s: refused: %s", drop.name, error)
+                self._journal.refuse(request.id, str(error))
+                self._folder.refuse(drop.stem, str(error))
             return False
         self._seen.add(drop)
         try:
             self._store(request, answer, "file")
         except RunError as error:  # another process was faster
-            logger.info("%s: %s", drop.path.name, error)
+            logger.info("%s: %s", drop.name, error)
             return False
         return True
+
+    def _refuse_strange(self, drop: Drop) -> None:
+        """Refuse, once, a file that is named after no request of the run; a request of its name may come yet."""
+        if drop not in self._strange:
+            self._strange.add(drop)
+            self._refusals[""] += 1
+            if self._refusals[""] <= MOST_REFUSALS:
+                self._folder.refuse(drop.stem, _UNKNOWN)
+
+    def _log_untold(self, refused: Counter[str]) -> None:
+        """Say in one line how many files of this look were refused without a word beside them."""
+        untold = sum(min(new, max(0, self._refusals[stem] - MOST_REFUSALS)) for stem, new in refused.items())
+        if untold:
+            logger.warning("%s: %s more refused, which is not said beside each", self.path, counted(untold, "answer"))
 
     def _checked(self, request: WaitingRequest, read: Callable[[], Answer]) -> Answer:
         try:

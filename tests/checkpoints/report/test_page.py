@@ -220,3 +220,14 @@ def test_audit_of_a_certificate_is_told_in_words(filled: Archive) -> None:
     _certify(filled, audit=audit)
     page = render_report(filled, build_result(filled), state_words="finished")
     assert "passed; 1 ms, 12.000x (11.800 to 12.200); 1 ms, 12.000x (11.800 to 12.200)" in page
+
+
+def test_names_from_elsewhere_stand_on_the_page_without_what_commands_a_terminal(filled: Archive) -> None:
+    hostile = "a\x1b[2J\u202eb"
+    replay = {"run": hostile, "times": True, "measured_on": hostile, "measured_at": hostile}
+    device = filled.run().device
+    assert device is not None
+    filled.save_run(RunRecord(replay=replay, device=dataclasses.replace(device, name=hostile)))
+    page = render_report(filled, build_result(filled), state_words="finished")
+    assert page.count("a [2J b") >= 4
+    assert not set("\x1b\u202e") & set(page)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 
 import pytest
 
@@ -144,3 +145,29 @@ def test_edits_quote_no_more_than_makes_them_match_once() -> None:
     assert found.search.count("\n") <= 5
     assert apply_edits(SOURCE.replace("cmath", "vector"), [found]) == after.replace("cmath", "vector")
     assert edits_between("a\n" * 5000, "b\n" * 5000) == ()
+
+
+def test_the_time_of_an_edit_grows_with_the_lengths_whatever_repeats() -> None:
+    source, search = "a\n" * 60_000 + "b\n", "a\n" * 30_000
+    began = time.process_time()
+    with pytest.raises(UnfitEdit, match="matches 2 places: quote more lines"):
+        apply_edits(source, [edit(search, "c\n")])
+    assert apply_edits(source, [edit(search + "b\n", "c\n")]) == "a\n" * 30_000 + "c\n"
+    assert time.process_time() - began < 0.5
+
+
+def test_matches_that_lie_over_one_another_are_two_places() -> None:
+    with pytest.raises(UnfitEdit, match="matches 2 places"):
+        apply_edits("a\nb\na\nb\na\n", [edit("a\nb\na\n", "c\n")])
+
+
+def test_versions_in_which_lines_repeat_too_often_have_no_edits() -> None:
+    before = [f"x{i % 25}" if i % 2 else f"y{i}" for i in range(2000)]
+    after = [f"x{i % 25}" if i % 2 else f"z{i}" for i in range(2000)]
+    periodic = [f"x{i % 8}" for i in range(1000)]
+    began = time.process_time()
+    edits_between("\n".join(before), "\n".join(after))
+    edits_between("\n".join(periodic), "\n".join([*periodic[3:], "z", *periodic]))
+    assert time.process_time() - began < 0.5
+    repeated = [f"x{i // 2 % 97}" if i % 2 else f"y{i}" for i in range(1990)]
+    assert edits_between("\n".join(repeated), "\n".join(line.replace("y", "z") for line in repeated)) == ()

@@ -112,6 +112,8 @@ def test_a_server_may_name_the_time_to_wait_as_a_date() -> None:
     assert 20 < soon <= 30
     assert retry_after_s(Limited("Fri, 31 Dec 1999 23:59:59 GMT")) == 0
     assert retry_after_s(Limited("in a while")) is None
+    for digits in ("Mon, 01 Jan 2024 00:00:00 +99999999999999999999", "Mon, 01 Jan 99999999999999999999 00:00:00 GMT"):
+        assert retry_after_s(Limited(digits)) is None
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)

@@ -8,7 +8,15 @@ from typing import Any
 
 import pytest
 
-from ridgeline.graph.models.replies import UnmatchedEdits, UnreadableReply, read_ideas, read_kernel, wire_schema
+from ridgeline.graph.models.replies import (
+    GAIN,
+    UnmatchedEdits,
+    UnreadableReply,
+    gain_of,
+    read_ideas,
+    read_kernel,
+    wire_schema,
+)
 from ridgeline.graph.models.requests import IdeaList, KernelDraft
 
 IDEA = {"title": "Fuse both passes", "mechanism": "read each row only once", "category": "memory_access"}
@@ -126,6 +134,14 @@ def test_a_reply_is_read_in_time_by_its_length(piece: str) -> None:
 def test_a_gain_in_words_is_read(words: str, gain: float) -> None:
     (idea,) = read_ideas(json.dumps({"ideas": [IDEA | {"predicted_gain": words}]}))
     assert idea.predicted_gain == pytest.approx(gain)
+
+
+@pytest.mark.parametrize("read", [GAIN.fullmatch, gain_of])
+def test_a_gain_of_many_blanks_is_read_at_once(read: Any) -> None:
+    began = time.process_time()
+    for words in ("2" + " " * 3000 + "!", " " * 3000 + "!", "2x" + " " * 3000 + "to" + " " * 3000 + "!"):
+        read(words)
+    assert time.process_time() - began < 0.1, "a pattern that tries again takes 20 s"
 
 
 def test_a_gain_that_is_null_is_none_stated() -> None:

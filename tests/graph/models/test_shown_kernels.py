@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 from tests.graph.requests_made import ELITE
 
 from ridgeline.graph.models.requests import Elite
-from ridgeline.graph.models.shown_kernels import MOST_LINES, excerpt, shown_kernels
+from ridgeline.graph.models.shown_kernels import MOST_LINES, difference, excerpt, shown_kernels
 
 
 def kernel(name: str, lines: list[str]) -> Elite:
@@ -51,3 +52,10 @@ def test_an_excerpt_ends_with_a_line_and_says_what_it_leaves_out() -> None:
     source = "one\ntwo\nthree\nfour\n"
     assert excerpt(source, 100) == "one\ntwo\nthree\nfour"
     assert excerpt(source, 9) == "one\ntwo\n… 2 more lines"
+
+
+def test_kernels_in_which_lines_repeat_too_often_are_not_compared() -> None:
+    base = "\n".join(f"x{i // 2 % 97}" if i % 2 else f"y{i}" for i in range(3900))
+    began = time.process_time()
+    assert difference(base, base.replace("y", "z")) == base.replace("y", "z")
+    assert time.process_time() - began < 0.06, "a comparison takes 7 s"

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import logging
 import sqlite3
 import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
-from tests.graph.loopback import Answer, serve
+from tests.graph.loopback import Answer, _body, serve
 from tests.graph.models.asked import FAST, IDEAS, KERNEL, KEY, PROTOCOLS, asked, model_of
 from tests.graph.requests_made import ideation, kernel
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.journal import Journal
 from ridgeline.checkpoints.kept_texts import KeptTexts
-from ridgeline.graph.models.failures import ReplyTooLong
+from ridgeline.graph.models.failures import ModelUnavailable, ReplyTooLong
 from ridgeline.graph.models.prompts import render_request
 from ridgeline.tools.errors import ModelError, RidgelineError
 
@@ -139,3 +141,49 @@ def test_prompts_and_answers_move_with_a_merged_archive(tmp_path: Path) -> None:
     with Archive.open(tmp_path / "all.sqlite") as archive:
         assert KeptTexts(archive).prompt("h") == "the prompt"
         assert KeptTexts(archive).answers(f"s1/{WRITE}") == [b"{}"]
+
+
+def packed(times: int = 1) -> bytes:
+    """Return a kernel's answer, packed so often."""
+    body = json.dumps(_body("/chat/completions", Answer(KERNEL))).encode()
+    for _ in range(times):
+        body = gzip.compress(body)
+    return body
+
+
+async def test_no_answer_is_asked_to_be_packed_and_one_that_is_packed_once_is_read() -> None:
+    answer = Answer(headers={"content-encoding": "gzip"}, body=packed())
+    with serve(lambda n, request: answer) as server:
+        assert json.loads((await model_of("chat", server).write(kernel())).text)["notes"] == "short"
+    assert server.requests[0]["headers"]["accept-encoding"] == "identity"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body", "says"),
+    [
+        ("gzip, gzip", packed(2), "packed as 'gzip, gzip'"),
+        ("br", b"x", "packed as 'br'"),
+        ("gzip", b"no gzip at all", "its packed body is damaged"),
+    ],
+)
+async def test_an_answer_that_is_packed_otherwise_is_unusable_in_one_line(
+    encoding: str, body: bytes, says: str
+) -> None:
+    answer = Answer(headers={"content-encoding": encoding}, body=body)
+    with serve(lambda n, request: answer) as server, pytest.raises(ModelUnavailable, match=says) as caught:
+        await model_of("chat", server).write(kernel())
+    assert "\n" not in str(caught.value) and len(server.requests) == 1
+
+
+async def test_a_small_body_that_unpacks_to_a_large_one_takes_no_more_than_a_reply_may() -> None:
+    answer = Answer(headers={"content-encoding": "gzip"}, body=gzip.compress(bytes(200_000_000), 9))
+    policy = type(FAST)(attempts=1, max_reply_chars=1000)
+    with serve(lambda n, request: answer) as server:
+        model = model_of("chat", server, policy)
+        tracemalloc.start()
+        try:
+            with pytest.raises(ReplyTooLong):
+                await model.write(kernel())
+            assert tracemalloc.get_traced_memory()[1] < 16_000_000
+        finally:
+            tracemalloc.stop()

@@ -35,6 +35,7 @@ CHILD = """
 import asyncio, sys
 from pathlib import Path
 from ridgeline import SearchOptions, run_search
+from ridgeline.graph.models.batch import batches
 from ridgeline.graph.cli.summary import closing_lines
 from ridgeline.graph.models.registry import make_model
 from ridgeline.graph.models.retry import RetryPolicy
@@ -43,6 +44,7 @@ from ridgeline.problems.spec import load_problem
 sys.path.insert(0, {tests!r})
 from graph.memory_engine import MemoryEngine
 
+batches.LIMIT_S, batches.SEEN_AFTER_S = 10.0, 1.0  # a batch that was never made is given up 11 s after a kill
 folder, run, name, park = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], sys.argv[4] == "park"
 problem = load_problem(folder / "problem" / "problem.yaml")
 prices = {{name.partition("@")[0]: PriceSettings(input=1.0, output=10.0)}}
@@ -173,9 +175,9 @@ def test_searches_killed_at_any_instant_around_a_batch_ask_nothing_twice(tmp_pat
         search = Searcher(tmp_path, server, "openai", rounds=2)
         for kill in range(5):
             _killed_after(search, server, exchanges=len(server.seen) + 1 + kill % 4)
-        for _ in range(20):
-            if search.to_its_end()[0].startswith("finished"):
-                break
+        until = time.monotonic() + 200
+        while not search.to_its_end()[0].startswith("finished"):
+            assert time.monotonic() < until
     assert len(set(server.asked)) == len(server.asked) == 10
     with Archive.open(search.run, create=False) as archive:
         assert Journal(archive).totals()["repeated"] == 0

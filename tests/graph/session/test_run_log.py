@@ -62,3 +62,9 @@ def test_a_full_disk_drops_lines_without_a_word_and_keeps_what_ended_the_run(
         search()
     assert caught.value is fault
     assert capsys.readouterr().err == ""
+
+
+def test_no_line_of_the_log_commands_a_terminal(tmp_path: Path) -> None:
+    with log_to(tmp_path / "run.log"):
+        logging.getLogger("ridgeline.test").warning("%s", "a\x1b[2J\udcffb")
+    assert (tmp_path / "run.log").read_text().endswith("a [2J b\n")

@@ -144,6 +144,8 @@ async def test_what_cannot_be_told_is_one_line(tmp_path: Path, capsys: pytest.Ca
     (tmp_path / "mine.cu").write_text("// speed 5\n")
     (tmp_path / "empty.cpp").write_text("")
     (tmp_path / "kernel.cpp").write_text("// speed 5\n")
+    (tmp_path / "nul.cpp").write_text("// speed 5\n\0")
+    (tmp_path / "long.cpp").write_text("// speed 5\n" * 40_000)
     assert cli.main(["idea", run, IDEA]) == 0
     refused = [
         (["idea", "nowhere", IDEA], "nowhere: no such run"),
@@ -153,6 +155,9 @@ async def test_what_cannot_be_told_is_one_line(tmp_path: Path, capsys: pytest.Ca
         (["seed", run, str(tmp_path / "mine.cu")], "this device takes .cpp files"),
         (["seed", run, str(tmp_path / "missing.cpp")], "missing.cpp"),
         (["seed", run, str(tmp_path / "empty.cpp")], "empty.cpp"),
+        (["seed", run, str(tmp_path / "nul.cpp")], "nul.cpp: holds a NUL character"),
+        (["seed", run, str(tmp_path / "long.cpp")], "440,000 characters, 400,000 at most"),
+        (["idea", run, f"{IDEA} \udcff"], "idea: is no UTF-8 text"),
         (["stop", run], "nothing to stop"),
     ]
     capsys.readouterr()
@@ -165,3 +170,14 @@ async def test_what_cannot_be_told_is_one_line(tmp_path: Path, capsys: pytest.Ca
     for words in (["idea", run, "another idea"], ["seed", run, str(tmp_path / "kernel.cpp")]):
         assert cli.main(words) == 2
         assert "its search is over; extend it first" in capsys.readouterr().err
+
+
+async def test_a_file_name_that_commands_a_terminal_names_a_seed_without(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = str((await stopped_after_one_round(tmp_path)).run_dir)
+    path = tmp_path / "a\x1b[2J\nb.cpp"
+    path.write_text("// speed 5\n")
+    capsys.readouterr()
+    assert cli.main(["seed", run, str(path)]) == 0
+    assert capsys.readouterr().out.startswith("seed-a__2J_b enters once")

@@ -38,3 +38,9 @@ def test_a_library_of_many_loops_is_read_in_time_by_its_length() -> None:
     started = time.process_time()
     read_listing(listing(code))
     assert time.process_time() - started < 10.0
+
+
+def test_a_long_file_name_of_a_line_directive_is_read_at_once() -> None:
+    began = time.process_time()
+    read_listing(f"0 <run>:\n{'/a:1' * 30_000}!\n{'//' * 10_000}!\n")
+    assert time.process_time() - began < 0.3

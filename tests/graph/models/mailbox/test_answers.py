@@ -53,6 +53,32 @@ def test_ideas_are_json_alone_or_in_markdown_and_may_state_their_tokens() -> Non
 
 
 @pytest.mark.parametrize(
+    "value",
+    [
+        "!!timestamp ''",
+        "!!int ''",
+        "!!bool ''",
+        "!!float ''",
+        "1" + ":0" * 400 + ".0",
+        '"\\UFFFFFFFF"',
+        "*a",
+        "&a [*a]",
+        "[" * 900,
+    ],
+)
+def test_a_fact_that_the_head_of_an_answer_does_not_need_may_be_any_text(value: str) -> None:
+    text = f"---\nx: {value}\ninput_tokens: 7 # counted\nid: 'r1:ideate:0'\nusd:\n---\n{json.dumps({'ideas': [IDEA]})}"
+    answer = read_answer(IDEAS, text.encode(), "md")
+    assert (answer.input_tokens, answer.usd) == (7, None)
+
+
+@pytest.mark.parametrize("value", ["!!int ''", "1:0", "1e999", "9" * 3000, "-1"])
+def test_tokens_that_are_no_number_are_refused(value: str) -> None:
+    with pytest.raises(RefusedAnswer, match="input_tokens: "):
+        read_answer(IDEAS, f"---\ninput_tokens: {value}\n---\n{{}}".encode(), "md")
+
+
+@pytest.mark.parametrize(
     ("request_", "content", "suffix", "says"),
     [
         (KERNEL, b"\x7fELF\x02\x01\x01\xff\xfe", "cpp", "no UTF-8 text"),
@@ -71,6 +97,10 @@ def test_ideas_are_json_alone_or_in_markdown_and_may_state_their_tokens() -> Non
         (IDEAS, b'{"ideas": [{"title": "One pass"}]}', "json", "mechanism"),
         (IDEAS, b"---\n- a\n---\n{}", "md", "'name: value' lines"),
         (IDEAS, b"---\nid: r2:ideate:0\n---\n{}", "md", "is to r2:ideate:0"),
+        (IDEAS, b"---\nid: r1:ideate:0\nx\n---\n{}", "md", "(line 3)"),
+        (IDEAS, b"---\nid: \x1b[2Jr9\n---\n{}", "md", "is to  [2Jr9,"),
+        (IDEAS, b'{"ideas": [], "usage": {"id": "\\ud800\\u001b"}}', "json", "is to   ,"),
+        (IDEAS, b"---\nid: " + b"x" * 3000 + b"\n---\n{}", "md", "x" * 80 + ", the"),
         (IDEAS, b'{"ideas": [], "usage": {"input_tokens": -1}}', "json", "input_tokens"),
         (IDEAS, b"[" * 200_000, "json", "no JSON object"),
     ],

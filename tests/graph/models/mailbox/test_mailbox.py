@@ -18,8 +18,8 @@ from ridgeline.checkpoints.journal import Journal
 from ridgeline.checkpoints.kept_texts import KeptTexts
 from ridgeline.graph.models.mailbox import folder
 from ridgeline.graph.models.mailbox.answers import RefusedAnswer
-from ridgeline.graph.models.mailbox.folder import SETTLED_S
-from ridgeline.graph.models.mailbox.mailbox import Mailbox
+from ridgeline.graph.models.mailbox.folder import SETTLED_S, Folder
+from ridgeline.graph.models.mailbox.mailbox import MOST_REFUSALS, Mailbox
 from ridgeline.graph.models.mailbox.model import LaterModel
 from ridgeline.graph.models.mailbox.request import WaitingRequest
 from ridgeline.problems.model_calls import PriceSettings
@@ -204,3 +204,66 @@ def test_files_of_requests_that_wait_no_more_are_removed_and_missing_ones_writte
     (run.folder / "r0_old.request.md").write_text("stale")
     run.mailbox.publish()
     assert [child.name for child in run.folder.iterdir()] == [f"{STEM}.request.md"]
+
+
+@pytest.mark.parametrize("name", [f"{STEM}.answer.md", "foo.request.md", "r9_x.answer.cpp", f"{STEM}.request.md"])
+def test_a_folder_in_the_place_of_a_file_is_left_alone(run: Run, name: str) -> None:
+    (run.folder / name).unlink(missing_ok=True)
+    (run.folder / name / "inner").mkdir(parents=True)
+    os.utime(run.folder / name, (1, 1))
+    run.mailbox.publish()
+    assert run.mailbox.take_up().taken == ()
+    run.drop(f"{STEM}.answer.cpp", "int a;")
+    assert run.mailbox.take_up().taken == (ID,)
+    assert (run.folder / name / "inner").is_dir()
+
+
+def test_a_refusal_that_no_file_can_hold_is_left_out(run: Run, caplog: pytest.LogCaptureFixture) -> None:
+    run.drop(f"{'x' * 240}.answer.md", "text")
+    run.drop("foo.answer.md", "text")
+    (run.folder / "foo.refused.txt").mkdir()
+    run.drop("bar.answer.md", "text")
+    os.mkfifo(run.folder / "bar.refused.txt")
+    run.drop(f"{STEM}.answer.cpp", "int a;")
+    assert run.mailbox.take_up().taken == (ID,)
+    assert caplog.text.count("left alone") == 3
+
+
+def test_many_files_of_no_request_are_refused_once_and_not_all_beside_them(
+    run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    written: list[str] = []
+    monkeypatch.setattr(Folder, "refuse", lambda _, stem, why: written.append(stem))
+    for number in range(MOST_REFUSALS + 7):
+        run.drop(f"junk{number}.answer.md", "text")
+    for _ in range(3):
+        run.mailbox.take_up()
+    assert len(written) == MOST_REFUSALS
+    assert [line for line in caplog.messages if "7 answers more refused" in line] == caplog.messages
+
+
+def test_many_unfit_answers_to_one_request_are_told_of_up_to_a_number_and_a_fit_one_is_taken(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(run.journal, "refuse", lambda call_id, why: told.append(why))
+    for number in range(MOST_REFUSALS + 7):
+        run.drop(f"{STEM}.answer.a{number:03}", "text")
+    run.mailbox.take_up()
+    assert len(told) == MOST_REFUSALS
+    run.drop(f"{STEM}.answer.cpp", "int a;")
+    assert run.mailbox.take_up().taken == (ID,)
+
+
+def test_an_answer_that_came_before_its_request_is_taken_once_it_is_asked(run: Run) -> None:
+    run.drop("r2i0v0a0_write.answer.cpp", "int early;")
+    assert run.mailbox.take_up().taken == ()
+    run.post("r2i0v0a0:write")
+    assert run.mailbox.take_up().taken == ("r2i0v0a0:write",)
+
+
+def test_a_name_that_commands_a_terminal_is_told_without(run: Run, caplog: pytest.LogCaptureFixture) -> None:
+    run.drop(f"{STEM}.answer.\x1b[2J\n\udcff", "text")
+    run.mailbox.take_up()
+    assert "answer. [2J" in caplog.messages[0] and caplog.messages[0].isprintable()
+    assert "ends in . [2J" in run.refusal()

@@ -1,0 +1,11 @@
+"""Text from outside, made fit to be printed: file names, answers, other machines' records, compilers' logs."""
+
+from __future__ import annotations
+
+
+def printable(text: str, *, keeps: str = "") -> str:
+    """Return a text with a blank for each character that prints nothing, but for those in `keeps`.
+
+    Such characters command a terminal, reverse what is written, break one line in two, or fit into no UTF-8 file.
+    """
+    return text if text.isprintable() else "".join(c if c.isprintable() or c in keeps else " " for c in text)
