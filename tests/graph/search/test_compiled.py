@@ -79,7 +79,7 @@ def searched(order: list[str]) -> list[int]:
 
 def certified(order: list[str]) -> list[int]:
     """Return the places of what a certificate measures."""
-    return [n for n, name in enumerate(order) if name.endswith(Purpose.CERTIFY) or name.endswith(" again")]
+    return [n for n, name in enumerate(order) if name.endswith((Purpose.CERTIFY, " again"))]
 
 
 @pytest.fixture
