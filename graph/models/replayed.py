@@ -6,16 +6,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.recording import question_of
-from ridgeline.graph.models.batch.model import BatchModel
 from ridgeline.graph.models.call_in_hand import IN_HAND
 from ridgeline.graph.models.failures import ModelUnavailable, NoText
-from ridgeline.graph.models.mailbox.model import LaterModel
-from ridgeline.graph.models.requests import IdeationRequest, KernelModel, KernelRequest, Reply, Usage
+from ridgeline.graph.models.requests import IdeationRequest, KernelRequest, Reply, Usage
 from ridgeline.tools.errors import ModelError, NotRecorded
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from ridgeline.checkpoints.recording import RecordedCall
     from ridgeline.graph.models.pool import AnyModel
     from ridgeline.graph.models.recorded import Answers
 
@@ -23,10 +20,10 @@ REPLAY = "replay"
 
 
 class ReplayedModel:
-    """Implements `KernelModel` by the recorded answers; a call without one goes to `otherwise`, or ends the search."""
+    """Implements `KernelModel` by the recorded answers; `otherwise` is the model for calls that have none, if any."""
 
-    def __init__(self, name: str, answers: Answers, otherwise: KernelModel | None = None) -> None:
-        self._name, self._answers, self._otherwise = name, answers, otherwise
+    def __init__(self, name: str, answers: Answers, otherwise: AnyModel | None = None) -> None:
+        self._name, self._answers, self.otherwise = name, answers, otherwise
         if otherwise is not None and hasattr(otherwise, "tariff"):
             self.tariff = otherwise.tariff
 
@@ -35,26 +32,35 @@ class ReplayedModel:
         """Return the name of the model whose answers these are."""
         return self._name
 
+    def answering(self, call_id: str, request: IdeationRequest | KernelRequest) -> AnyModel:
+        """Return the model that a call goes to: this one, or `otherwise` where the call was not recorded."""
+        is_recorded = self._answers.find(call_id, question_of(_stated(request))) is not None
+        return self if is_recorded or self.otherwise is None else self.otherwise
+
     async def propose(self, request: IdeationRequest) -> Reply:
         """Return the recorded ideas; see `_recorded`."""
-        recorded = self._recorded(request.to_json())
-        return recorded or await self._other(request).propose(request)
+        return self._recorded(request, "ideas")
 
     async def write(self, request: KernelRequest) -> Reply:
         """Return the recorded kernel; see `_recorded`."""
-        asked = {**request.to_json(), "idea": request.idea.model_dump(mode="json")}
-        recorded = self._recorded(asked)
-        return recorded or await self._other(request).write(request)
+        return self._recorded(request, f"a kernel of {request.idea.title!r}")
 
-    def _recorded(self, asked: Mapping[str, Any]) -> Reply | None:
-        """Return the recorded reply, or None.
+    def _recorded(self, request: IdeationRequest | KernelRequest, what: str) -> Reply:
+        """Return the recorded reply.
 
         Raises:
             ModelUnavailable: the recorded call failed.
+            NotRecorded: there was no such call.
         """
-        found = self._answers.find(_call_id(), question_of(asked))
+        found = self._answers.find(_call_id(), question_of(_stated(request)))
         if found is None:
-            return None
+            raise NotRecorded(
+                f"{self._answers.where}: holds no answer to {_call_id()} ({what}); "
+                "name a model for such calls with --replay-else, or record more"
+            )
+        return self._reply(found)
+
+    def _reply(self, found: RecordedCall) -> Reply:
         usage = Usage.from_json(found.usage)
         if found.reply is None:
             if self._answers.is_asked_again(found.call_id):
@@ -62,27 +68,11 @@ class ReplayedModel:
             raise ModelUnavailable(found.error or f"{self._name}: this call failed", usage)
         return Reply(text=str(found.reply["text"]), usage=usage, is_truncated=bool(found.reply.get("is_truncated")))
 
-    def _other(self, request: IdeationRequest | KernelRequest) -> KernelModel:
-        if self._otherwise is not None:
-            return self._otherwise
-        what = "ideas" if isinstance(request, IdeationRequest) else f"a kernel of {request.idea.title!r}"
-        raise NotRecorded(
-            f"{self._answers.where}: holds no answer to {_call_id()} ({what}); "
-            "name a model for such calls with --replay-else, or record more"
-        )
 
-
-def make_replayed(names: Sequence[str], answers: Answers, otherwise: AnyModel | None) -> list[ReplayedModel]:
-    """Return a model for each recorded name.
-
-    Raises:
-        ModelError: `otherwise` is a mailbox or a batch.
-    """
-    if isinstance(otherwise, LaterModel | BatchModel):
-        raise ModelError(
-            f"{otherwise.name}: a replay waits for nobody; name a model with --replay-else that answers at once"
-        )
-    return [ReplayedModel(name, answers, otherwise) for name in names]
+def _stated(request: IdeationRequest | KernelRequest) -> Mapping[str, Any]:
+    """Return a request as a journal holds it, as far as it is asked about."""
+    idea = {"idea": request.idea.model_dump(mode="json")} if isinstance(request, KernelRequest) else {}
+    return {**request.to_json(), **idea}
 
 
 def _call_id() -> str:

@@ -16,7 +16,7 @@ from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.steering import Steering
 from ridgeline.graph.models.recorded import Answers
 from ridgeline.graph.models.registry import make_models
-from ridgeline.graph.models.replayed import make_replayed
+from ridgeline.graph.models.replayed import ReplayedModel
 from ridgeline.graph.session.machine import target_of
 from ridgeline.problems.mistakes import explain_mistake
 from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings
@@ -27,7 +27,6 @@ from ridgeline.tools.wording import counted
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
-    from ridgeline.graph.models.replayed import ReplayedModel
     from ridgeline.graph.models.retry import RetryPolicy
     from ridgeline.graph.search.events import SearchEvent
     from ridgeline.tools.engine import Engine
@@ -135,7 +134,7 @@ class Replay:
         named = [self.otherwise] if self.otherwise else []
         needs_prices = budget.usd is not None
         made = make_models(named, prices=problem.prices, needs_prices=needs_prices, policy=policy) if named else [None]
-        return make_replayed(self.recording.run.models, self.answers, made[0])
+        return [ReplayedModel(name, self.answers, made[0]) for name in self.recording.run.models]
 
     def engine(self, target: Target) -> Engine:
         """Return the engine that measures nothing."""
@@ -174,7 +173,8 @@ class Replay:
         counts = {"calls": 0, "other_prompts": 0, "other_questions": 0, "not_recorded": 0}
         for call in Journal(archive).calls():
             question = question_of(call["request"])
-            found = self.answers.find(call["call_id"], question)
+            # one that waited says nothing of what it asked about: no recorded call waits
+            found = self.answers.find(call["call_id"], question) if question is not None else None
             counts["calls"] += 1
             counts["not_recorded"] += found is None
             counts["other_prompts"] += found is not None and found.prompt_sha256 != call["prompt_sha256"]
