@@ -19,7 +19,7 @@ from ridgeline.graph.models.registry import make_models
 from ridgeline.graph.models.replayed import ReplayedModel
 from ridgeline.graph.session.machine import target_of
 from ridgeline.problems.mistakes import explain_mistake
-from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings
+from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings, load_problem, shipped_problems
 from ridgeline.tools.errors import ModelError, RunError
 from ridgeline.tools.records.keys import SEED_PREFIX
 from ridgeline.tools.records.vocabulary import Origin
@@ -50,6 +50,10 @@ class RecordedProblem(ProblemSpec):
     def seed_sources(self, kind: str) -> list[tuple[str, str]]:
         """Return the recorded seeds."""
         return list(self._seeds)
+
+    def seed_paths(self) -> list[Path]:
+        """Return none: the recording's globs name nothing here."""
+        return []
 
     def reference_kernels(self, kind: str) -> list[tuple[str, str, str]]:
         """Return none: the recorded building blocks are what models are shown of `references`."""
@@ -223,6 +227,20 @@ def resumed_replay(begun: RunRecord, asked: AskedReplay) -> Replay | None:
 
 def _read(path: Path, *, has_times: bool, otherwise: str) -> Replay:
     return Replay(path=path, recording=read_recording(path), has_times=has_times, otherwise=otherwise)
+
+
+def runs_foreign_reference(problem: ProblemSpec, target: Target, *, replays_times: bool) -> bool:
+    """Say whether a search runs a reference that came in a recording: code which neither the user nor Ridgeline wrote.
+
+    A reference is run as the user, outside of the sandbox. One that ships, by its content, is Ridgeline's own; one of a
+    problem that the user named is the user's.
+    """
+    if replays_times or not isinstance(problem, RecordedProblem):
+        return False
+    kind = target.device.kind.value
+    shipped = (load_problem(path) for path in shipped_problems().values())
+    known = {each.reference_source(kind) for each in shipped if kind in each.targets}
+    return target.reference_source not in known
 
 
 def tell_replayed(replay: Mapping[str, Any] | None, on_event: Callable[[SearchEvent], None] | None) -> None:
