@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import PrivateAttr, ValidationError
+from pydantic import BaseModel, PrivateAttr, ValidationError
 
 from ridgeline.checkpoints.journal import Journal
 from ridgeline.checkpoints.recording import RecordedRun, Recording, question_of
@@ -20,6 +21,7 @@ from ridgeline.graph.models.replayed import ReplayedModel
 from ridgeline.graph.session.machine import target_of
 from ridgeline.problems.mistakes import explain_mistake
 from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings, load_problem, shipped_problems
+from ridgeline.problems.syntax import parse_reference
 from ridgeline.tools.errors import ModelError, RunError
 from ridgeline.tools.records.keys import SEED_PREFIX
 from ridgeline.tools.records.vocabulary import Origin
@@ -43,8 +45,9 @@ class RecordedProblem(ProblemSpec):
     _seeds: tuple[tuple[str, str], ...] = PrivateAttr()
 
     def reference_source(self, kind: str) -> str:
-        """Return the recorded reference, sizes included; ProblemError for another kind of device."""
+        """Return the recorded reference, sizes included; ProblemError for another kind of device, or for no reference."""
         self.target(kind)
+        parse_reference(self._run.reference_source, f"{self.given}: its reference")
         return self._run.reference_source
 
     def seed_sources(self, kind: str) -> list[tuple[str, str]]:
@@ -124,14 +127,27 @@ class Replay:
         """
         if isinstance(given, SearchSettings):
             return given
+        with self._recorded("settings", SearchSettings):
+            SearchSettings.model_validate(self.recording.run.settings)
         try:
             return SearchSettings.model_validate({**self.recording.run.settings, **(given or {})})
         except ValidationError as error:
             raise RunError(explain_mistake(error.errors(), SearchSettings, {})) from None
 
     def limits(self) -> dict[str, Any]:
-        """Return the recorded budget without its clocks."""
+        """Return the recorded budget without its clocks; RunError where it is none."""
+        with self._recorded("budget", Budget):
+            Budget.model_validate(self.recording.run.budget)
         return {name: limit for name, limit in self.recording.run.budget.items() if name not in CLOCKS}
+
+    @contextlib.contextmanager
+    def _recorded(self, what: str, section: type[BaseModel]) -> Iterator[None]:
+        """Name the recording where the block finds a mistake in a section of what its search began with."""
+        try:
+            yield
+        except ValidationError as error:
+            mistake = explain_mistake(error.errors(), section, {})
+            raise RunError(f"{self.path}: its {what} cannot be read: {mistake}") from None
 
     def models(self, problem: ProblemSpec, budget: Budget, policy: RetryPolicy) -> list[ReplayedModel]:
         """Return the recorded models; ModelError where the model for other calls cannot be made."""
