@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 import sqlite3
 import tempfile
@@ -33,6 +34,7 @@ _INFINITY = "\u0001infinity"
 _WITHOUT_SHM = UNWRITABLE | {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL}
 """Errors of a reader that cannot make the -shm file it needs beside a log: a read-only folder, or a full disk."""
 _OCCUPIED_WAIT_S = 0.02
+_CREATES = re.compile(r"CREATE TABLE (\w+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,7 +285,15 @@ def _known_version(
         version = _version(rows)  # read again: another process may have made the tables meanwhile
     if version == 0 and (tables or not create):
         raise no_database_of(what, path)
+    if views := _tables_of(migrations) & {name.lower() for name in rows.view_names()}:
+        raise StorageError(f"{path}: {damaged(f'{min(views)} is a view, not a table')}")  # it may be one without an end
     return version
+
+
+def _tables_of(migrations: Sequence[Migration]) -> set[str]:
+    """Return the names of the tables that the migrations make."""
+    made = (_CREATES.match(statement) for migration in migrations for statement in migration.statements)
+    return {found[1] for found in made if found is not None}
 
 
 def _migrate(rows: sqlite_utils.Database, migrations: Sequence[Migration]) -> None:

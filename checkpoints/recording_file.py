@@ -6,7 +6,9 @@ Each line is an object with `what`; see schemas/replay.json. A whole run folder,
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from ridgeline.checkpoints.archive import FILE_NAME, Archive
 from ridgeline.checkpoints.database_kind import is_database
 from ridgeline.checkpoints.own_files import replace_file
 from ridgeline.checkpoints.recording import RecordedCall, RecordedRun, Recording, record
+from ridgeline.checkpoints.recording_check import MOST_WHOLE, check_record, check_values
 from ridgeline.checkpoints.steering import Steer
 from ridgeline.checkpoints.storage_errors import storage_errors
 from ridgeline.checkpoints.strict_json import finite
@@ -23,6 +26,12 @@ from ridgeline.tools.records.recorded import RecordedMeasurement
 from ridgeline.tools.records.search import Candidate
 
 SCHEMA_VERSION = 1
+MOST_BYTES = 2**30
+"""A search of a thousand kernels has some 50 MB."""
+MOST_LINE_BYTES = 2**26
+"""A kernel's source, an answer or a build's log has some 100 KB at most; a reference with its blocks a few MB."""
+_MOST_DIGITS = 20
+"""Python itself refuses to read a number of thousands, in words that name no number."""
 FORMAT = "ridgeline-replay"
 _KINDS: Mapping[str, type[Record]] = {
     "run": RecordedRun,
@@ -42,18 +51,44 @@ def read_recording(path: Path) -> Recording:
     """
     if (path / FILE_NAME).is_file() or (path.is_file() and is_database(path)):
         with Archive.open_read_only(path) as archive:
-            return record(archive)
+            recording = record(archive)
+        for each in (recording.run, *recording.calls, *recording.measurements, *recording.given, *recording.told):
+            with _damage(f"{path}: the record of {_name_of(each)}"):
+                check_record(each)
+        return recording
     if not path.is_file():
         raise RunError(
             f"{path}: no such recording; name a run's folder, or a file that ridgeline export --replay wrote"
         )
-    with storage_errors(path):
-        content = path.read_bytes()
+    return _recording(path, [_read(path, number, line) for number, line in _lines_of(path) if line.strip()])
+
+
+def _lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of a file and their numbers, from 1; RunError for a file or a line beyond all recordings."""
+    with storage_errors(path), path.open("rb") as file:
+        if (size := os.fstat(file.fileno()).st_size) > MOST_BYTES:
+            raise RunError(f"{path}: has {size:,} bytes, a recording {MOST_BYTES:,} at most; name another file")
+        number = 0
+        while line := file.readline(MOST_LINE_BYTES + 1):
+            number += 1
+            if len(line) > MOST_LINE_BYTES:
+                raise RunError(f"{path}: line {number}: is no recording's: longer than {MOST_LINE_BYTES:,} bytes")
+            yield number, line
+
+
+@contextmanager
+def _damage(where: str) -> Iterator[None]:
+    """Turn what a spoiled record raises inside the block into one line."""
     try:
-        lines = content.decode().splitlines()
-    except UnicodeDecodeError:
-        lines = []
-    return _recording(path, [_read(path, number, line) for number, line in enumerate(lines, start=1) if line.strip()])
+        yield
+    except (ArithmeticError, AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+        raise RunError(f"{where}: is damaged ({' '.join(str(error).split())[:120]}); export the run again") from None
+
+
+def _name_of(record: Record) -> str:
+    """Return what a record of an archive is of."""
+    named = getattr(record, "call_id", "") or getattr(record, "id", "") or getattr(record, "source_sha256", "")
+    return str(named)[:40] or "its search"
 
 
 def write_recording(run: Path, file: Path) -> Recording:
@@ -83,11 +118,11 @@ def _lines(recording: Recording) -> Iterable[dict[str, Any]]:
             yield {"what": what, "record": each.to_json()}
 
 
-def _read(path: Path, number: int, line: str) -> tuple[str, Record]:
+def _read(path: Path, number: int, line: bytes) -> tuple[str, Record]:
     """Return the kind and the record of one line."""
     where = f"{path}: line {number}"
     try:
-        data = json.loads(line)
+        data = json.loads(line.decode(), parse_int=_whole)
     except (ValueError, RecursionError):
         data = None
     if not isinstance(data, dict) or data.get("what") not in _KINDS or (number == 1) != (data.get("format") == FORMAT):
@@ -98,10 +133,16 @@ def _read(path: Path, number: int, line: str) -> tuple[str, Record]:
             "upgrade with: pip install --upgrade ridgeline"
         )
     what = str(data["what"])
-    try:
-        return what, _KINDS[what].from_json(data["record"])
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise RunError(f"{where}: is damaged ({' '.join(str(error).split())[:120]}); export the run again") from None
+    with _damage(where):
+        check_values(data)
+        found = _KINDS[what].from_json(data["record"])
+        check_record(found)
+    return what, found
+
+
+def _whole(digits: str) -> int:
+    """Return a whole number, of one with more digits than are ever stored the first that is refused for its size."""
+    return int(digits) if len(digits) <= _MOST_DIGITS else MOST_WHOLE + 1
 
 
 def _recording(path: Path, lines: list[tuple[str, Record]]) -> Recording:

@@ -22,6 +22,8 @@ USER = "user"
 """The author of an idea that the user stated, in the place of a model."""
 _LEAST_CHARS = 10
 """Of a mechanism that `IdeaDraft` takes."""
+_MOST_DIGITS = 10
+"""Of a number in an id; Python itself refuses to read one of thousands."""
 
 
 class SteerKind(StrEnum):
@@ -98,9 +100,10 @@ class Steering:
         return [Steer.from_json(row) for row in found]
 
     def copy(self, told: Iterable[Steer]) -> None:
-        """Store what another search was told as it was told it."""
+        """Store the ideas and seeds that another search was told, as it was told them; a stop was meant for that one."""
+        kept = [steer.to_json() for steer in told if steer.kind is not SteerKind.STOP]
         with self._database.write() as rows:
-            rows.table("steering").upsert_all((steer.to_json() for steer in told), pk="id")
+            rows.table("steering").upsert_all(kept, pk="id")
 
     def take_stop(self, *, before: str | None = None) -> bool:
         """Drop the stops (those stored before this time, UTC and ISO 8601) and say whether there was one."""
@@ -113,6 +116,13 @@ class Steering:
 
     def _add(self, rows: sqlite_utils.Database, kind: SteerKind, **fields: Any) -> Steer:
         """Store one thing inside the write transaction of its caller."""
-        steer = Steer(id=f"{kind}-{len(self.told(kind)) + 1}", kind=kind, **fields)
+        numbers = (_number_of(steer.id) for steer in self.told(kind))  # with gaps: a replay has what was taken up
+        steer = Steer(id=f"{kind}-{max(numbers, default=0) + 1}", kind=kind, **fields)
         rows.table("steering").insert(steer.to_json())
         return steer
+
+
+def _number_of(id_: str) -> int:
+    """Return the number in an id, 0 where it has none."""
+    number = id_.rpartition("-")[2]
+    return int(number) if number.isdecimal() and len(number) < _MOST_DIGITS else 0

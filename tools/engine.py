@@ -70,8 +70,8 @@ class BaselineTask(DescribedTask[Baselines]):
     """Time PyTorch's own ways to run the reference and measure the device's ceilings (cached).
 
     One task measures all of them. A search measures them in parts: `eager_only` leaves the other entries `pending`, and
-    each task with `after` measures the first pending one. A certificate measures all of them `again`: it alone passes
-    over the times that a disk or a search's store holds.
+    each task with `after` measures the first pending one. A certificate measures all of them `again`, in the same parts:
+    it alone passes over the times that a disk or a search's store holds.
     """
 
     name: ClassVar[str] = "BaselineTask"

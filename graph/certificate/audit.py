@@ -109,7 +109,7 @@ async def verify_anew(
         own_secrets=OWN_SECRETS,
         timeout_s=LONGEST_VERIFICATION_S,
     )
-    return await context.engine.submit(task)
+    return await context.measure(task)
 
 
 async def time_anew(
@@ -125,7 +125,7 @@ async def time_anew(
         purpose=Purpose.CERTIFY,
         step=step,
     )
-    return await context.engine.submit(task)
+    return await context.measure(task)
 
 
 async def _verify(context: SearchContext, audit: Audit, candidate: Candidate, build: Build, before: Verdict) -> None:

@@ -137,18 +137,18 @@ async def _described(context: SearchContext, changed: dict[str, int]) -> Describ
     """Return the problem at another shape; ProblemError when its reference does not run there."""
     source = substitute_sizes(context.target.reference_source, changed, "other shapes")
     target = dataclasses.replace(context.target, reference_source=source)
-    return target.described(await context.engine.submit(DescribeTask(problem=target, retries=0)))
+    return target.described(await context.measure(DescribeTask(problem=target, retries=0)))
 
 
 async def _tried(
     context: SearchContext, problem: DescribedTarget, candidate: Candidate, changed: dict[str, int]
 ) -> list[OtherShape]:
     """Return the source's outcome at one shape; nothing where the task itself is degenerate there."""
-    build = await context.engine.submit(CompileTask(problem=problem, candidate=candidate))
+    build = await context.measure(CompileTask(problem=problem, candidate=candidate))
     if build.status is not Status.OK:
         return [OtherShape(sizes=changed, status=build.status, reason=build.reason)]
     task = VerifyTask(problem=problem, candidate=candidate, build=build, purpose=Purpose.CERTIFY, step="other shape")
-    verdict = await context.engine.submit(task)
+    verdict = await context.measure(task)
     if verdict.status is Status.DEGENERATE:
         return []
     return [OtherShape(sizes=changed, status=verdict.status, reason=verdict.reason, rel_error=verdict.rel_error)]

@@ -10,6 +10,7 @@ shapes (other_shapes.py). Not covered: a second machine.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
 import time
 from collections.abc import Callable, Coroutine, Sequence
@@ -48,8 +49,6 @@ RETIMINGS = 3
 GPU_SPREAD = 0.03
 SANITIZE = "sanitize"
 """The one required step that a machine may lack the tools for: it is skipped then, never passed."""
-LONGEST_BASELINES_S = 1800.0
-"""Each of up to six compiled modes may take five minutes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +71,9 @@ async def certify_candidate(
 
     An engine that fails in a required step leaves the elite without a certificate: the failure is stored and returned,
     and the next session tries again.
+
+    Raises:
+        NotBegun: a stop was asked for. Every measurement that was made is stored, and a resumed search takes it up.
     """
     certificate = Certificate(
         standing=standing,
@@ -80,6 +82,7 @@ async def certify_candidate(
         context=await asyncio.to_thread(circumstances, context, standing.candidate),
     )
     for step in CERTIFICATE_STEPS:
+        context.check_stop()
         _tell(standing, step, passed=None)
         try:
             detail = await _run(step, context, certificate)
@@ -141,7 +144,7 @@ def _tell(
 
 async def _build(context: SearchContext, certificate: Certificate) -> None:
     task = CompileTask(problem=context.described, candidate=certificate.standing.candidate)
-    certificate.build = build = await context.engine.submit(task)
+    certificate.build = build = await context.measure(task)
     if build.status is not Status.OK:
         certificate.finding = Finding(code=build.reason_code, reason=f"does not build again: {build.reason}")
 
@@ -161,7 +164,7 @@ async def _sanitize(context: SearchContext, certificate: Certificate) -> str:
     candidate, problem, build = certificate.standing.candidate, context.described, certificate.built
     certificate.sanitizers = problem.device.kind.sanitizers
     if certificate.sanitizers is Sanitizers.COMPILED:
-        build = await context.engine.submit(CompileTask(problem=problem, candidate=candidate, sanitized=True))
+        build = await context.measure(CompileTask(problem=problem, candidate=candidate, sanitized=True))
     if _is_unsupported(build):
         certificate.sanitizer_skipped = build.reason
         return ""
@@ -176,7 +179,7 @@ async def _sanitize(context: SearchContext, certificate: Certificate) -> str:
         step=SANITIZE,
         sanitized=True,
     )
-    verdict = await context.engine.submit(task)
+    verdict = await context.measure(task)
     if _is_unsupported(verdict):
         certificate.sanitizer_skipped = verdict.reason
         return ""
@@ -216,9 +219,12 @@ def _expect_steady_gain(context: SearchContext, certificate: Certificate) -> Non
 
 
 async def _baselines(context: SearchContext, certificate: Certificate) -> None:
-    """Measure all of PyTorch's own times again, once for the elites of one search."""
-    task = BaselineTask(problem=context.described, again=True, timeout_s=LONGEST_BASELINES_S)
-    certificate.baselines = await context.engine.submit(task)
+    """Measure all of PyTorch's own times again, once for the elites of one search; a mode at a time, for a stop."""
+    task = BaselineTask(problem=context.described, again=True, eager_only=True)
+    measured = await context.measure(task)
+    while measured.pending:
+        measured = await context.measure(dataclasses.replace(task, eager_only=False, after=measured))
+    certificate.baselines = measured
 
 
 async def _audit(context: SearchContext, certificate: Certificate) -> str | None:
@@ -240,7 +246,7 @@ async def _compare(context: SearchContext, certificate: Certificate) -> str:
     if seed is None:
         return "there is no other seed kernel"
     certificate.seed_id = seed.candidate.id
-    seed_build = await context.engine.submit(CompileTask(problem=context.described, candidate=seed.candidate))
+    seed_build = await context.measure(CompileTask(problem=context.described, candidate=seed.candidate))
     if seed_build.status is not Status.OK:
         reason = f"not compared with {seed.candidate.id}, which does not build: {seed_build.reason}"
         emit({"event": "warning", "message": reason})
@@ -252,7 +258,7 @@ async def _compare(context: SearchContext, certificate: Certificate) -> str:
         second=seed.candidate,
         second_build=seed_build,
     )
-    found = await context.engine.submit(task)
+    found = await context.measure(task)
     if isinstance(found, FailedComparison):
         failed = "one of the two" if found.at_fault is None else (winner, seed.candidate)[found.at_fault].id
         reason = f"not compared with {seed.candidate.id}: {failed} failed: {found.reason}"
@@ -272,7 +278,7 @@ async def _own_work(context: SearchContext, certificate: Certificate) -> str | N
         step="own work",
         timing=certificate.timing,
     )
-    certificate.own_work = work = (await context.engine.submit(task)).own_work
+    certificate.own_work = work = (await context.measure(task)).own_work
     if work is None:
         return None
     return "unknown" if work.share is None else f"{work.share:.0%} of the time is spent in its own code"

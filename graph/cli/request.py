@@ -11,7 +11,7 @@ from ridgeline.checkpoints.bank import own_bank
 from ridgeline.checkpoints.journal import Journal
 from ridgeline.checkpoints.runs import UNFINISHED, find_run
 from ridgeline.graph.session.options import RUNS, SearchRequest
-from ridgeline.graph.session.replaying import find_recording
+from ridgeline.graph.session.replaying import find_recording, runs_foreign_reference
 from ridgeline.problems.spec import Budget
 from ridgeline.tools.errors import RunError
 
@@ -115,6 +115,14 @@ def ignored_lines(words: Words, search: ResolvedSearch) -> list[str]:
     if words.get("rounds") and begun.state in UNFINISHED:
         lines.append("warning: --rounds is ignored until the search is finished; then --resume --rounds N extends it")
     return lines
+
+
+def reference_lines(search: ResolvedSearch) -> list[str]:
+    """Return a warning before a replay runs a reference that nobody here wrote."""
+    replay, replays_times = search.replay, search.replays_times
+    if replay is None or not runs_foreign_reference(search.problem, search.target, replays_times=replays_times):
+        return []
+    return [f"warning: {replay.path}: its reference is none that ships: it is run as you, outside of any sandbox"]
 
 
 def _said(value: object) -> object:

@@ -22,8 +22,10 @@ from ridgeline.graph.models.later_replies import LaterReplies
 from ridgeline.graph.models.mailbox.mailbox import Mailbox
 from ridgeline.graph.models.mailbox.model import LaterModel
 from ridgeline.graph.models.mailbox.request import seconds_since
+from ridgeline.graph.models.pool import tariff_of
 from ridgeline.graph.models.prompts import render_request
 from ridgeline.graph.models.registry import OFFLINE, is_metered
+from ridgeline.graph.models.replayed import ReplayedModel
 from ridgeline.graph.models.replies import UnmatchedEdits, UnreadableReply, read_ideas, read_kernel
 from ridgeline.graph.models.requests import (
     IdeaDraft,
@@ -176,6 +178,8 @@ class JournalledModels:
         if stored is not None:
             return _from_journal(stored)
         model = self._pool.model(model_name)
+        if isinstance(model, ReplayedModel):
+            model = model.answering(call_id, request)
         if isinstance(model, LaterModel):
             return await self._later_reply(call_id, model, request, prompt=prompt, sha256=prompt_sha256)
         kept = await asyncio.to_thread(self._texts.unread_answer, call_id)
@@ -185,17 +189,17 @@ class JournalledModels:
         if kept:
             logger.info("%s: its answer arrived in an earlier session", call_id)
             return await self._answer(call_id, model, request, kept)
-        async with self._slots, self._room(model_name, request, prompt):
+        async with self._slots, self._room(model, request, prompt):
             await asyncio.to_thread(self._texts.keep_prompt, prompt_sha256, prompt)
             await asyncio.to_thread(
                 self._journal.begin,
                 call_id,
-                model=model_name,
+                model=model.name,
                 prompt_sha256=prompt_sha256,
                 request=own_part(request),
             )
             reply = await self._answer(call_id, model, request)
-        logger.info("%s: %s answered in %.1f s", call_id, model_name, reply.usage.latency_s)
+        logger.info("%s: %s answered in %.1f s", call_id, model.name, reply.usage.latency_s)
         return reply
 
     async def _later_reply(
@@ -237,14 +241,14 @@ class JournalledModels:
 
     @contextlib.asynccontextmanager
     async def _room(
-        self, model_name: str, request: IdeationRequest | KernelRequest, prompt: str
+        self, model: KernelModel, request: IdeationRequest | KernelRequest, prompt: str
     ) -> AsyncIterator[None]:
         """Hold what a call may use of the budget, unless the model uses none."""
-        if not is_metered(model_name):
+        if not is_metered(model.name):
             yield
             return
-        tariff, sent = self._pool.tariff(model_name), f"{prompt}{request.partial}"
-        async with self._allowance.reserved(model_name, tariff, purpose_of(request), sent):
+        sent = f"{prompt}{request.partial}"
+        async with self._allowance.reserved(model.name, tariff_of(model), purpose_of(request), sent):
             yield
 
     async def _answer(

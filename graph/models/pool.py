@@ -49,6 +49,8 @@ class ModelPool:
     def __init__(self, models: Sequence[AnyModel]) -> None:
         """Take at least one model; names are unique."""
         self._models = {model.name: model for model in models}
+        others: list[AnyModel | None] = [getattr(model, "otherwise", None) for model in models]
+        self._others = {other.name: other for other in others if other is not None}
         self._dropped: set[str] = set()
         if not self._models:
             raise ModelError("a search needs at least one model, such as offline")
@@ -70,8 +72,8 @@ class ModelPool:
         return True
 
     def find(self, name: str) -> AnyModel | None:
-        """Return the model of this name, or None."""
-        return self._models.get(name)
+        """Return the model of this name, or None; before others one that calls of a replay went to."""
+        return self._others.get(name) or self._models.get(name)
 
     def model(self, name: str) -> AnyModel:
         """Return the model of this name; ModelError when a resumed search is not given it again."""
@@ -81,7 +83,7 @@ class ModelPool:
 
     def tariff(self, name: str) -> Tariff:
         """Return what is known of the cost of a model's calls: nothing of a model of the user's own that does not say."""
-        return getattr(self.model(name), "tariff", Tariff())
+        return tariff_of(self.model(name))
 
     def unpriced(self) -> list[str]:
         """Return the models that say what their calls use, and have no known price."""
@@ -116,6 +118,11 @@ class ModelPool:
             pulls[name] += 1
             chosen.append(name)
         return chosen
+
+
+def tariff_of(model: AnyModel) -> Tariff:
+    """Return what is known of the cost of a model's calls."""
+    return getattr(model, "tariff", Tariff())
 
 
 def _relative_costs(outcomes: Sequence[Outcome], names: Sequence[str]) -> dict[str, float] | None:

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ridgeline.checkpoints.recording import question_of
-from ridgeline.graph.models.batch.model import BatchModel
 from ridgeline.graph.models.call_in_hand import IN_HAND
 from ridgeline.graph.models.failures import ModelUnavailable, NoText, Unrecorded
-from ridgeline.graph.models.mailbox.model import LaterModel
 from ridgeline.graph.models.replies import UnreadableReply, read_kernel
-from ridgeline.graph.models.requests import IdeationRequest, KernelModel, KernelRequest, Reply, Usage, own_part
+from ridgeline.graph.models.requests import IdeationRequest, KernelRequest, Reply, Usage, own_part
 from ridgeline.tools.errors import ModelError, NotRecorded
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ridgeline.checkpoints.recording import RecordedCall
     from ridgeline.graph.models.pool import AnyModel
     from ridgeline.graph.models.recorded import Answers
@@ -27,11 +23,10 @@ REPLAY = "replay"
 
 
 class ReplayedModel:
-    """Implements `KernelModel` by the recorded answers; a call without one goes to `otherwise`, or fails."""
+    """Implements `KernelModel` by the recorded answers; `otherwise` is the model for calls that have none, if any."""
 
-    def __init__(self, name: str, answers: Answers, otherwise: KernelModel | None = None) -> None:
-        """Without an answer and `otherwise` one call fails, and the search goes on; with strict answers the search ends."""
-        self._name, self._answers, self._otherwise = name, answers, otherwise
+    def __init__(self, name: str, answers: Answers, otherwise: AnyModel | None = None) -> None:
+        self._name, self._answers, self.otherwise = name, answers, otherwise
         if otherwise is not None and hasattr(otherwise, "tariff"):
             self.tariff = otherwise.tariff
 
@@ -40,17 +35,18 @@ class ReplayedModel:
         """Return the name of the model whose answers these are."""
         return self._name
 
+    def answering(self, call_id: str, request: IdeationRequest | KernelRequest) -> AnyModel:
+        """Return the model that a call goes to: this one, or `otherwise` where the call was not recorded."""
+        is_recorded = self._answers.find(call_id, question_of(own_part(request))) is not None
+        return self if is_recorded or self.otherwise is None else self.otherwise
+
     async def propose(self, request: IdeationRequest) -> Reply:
-        """Return the recorded ideas, or another model's."""
-        if (found := self._find(own_part(request))) is None:
-            return await self._other(request).propose(request)
-        return self._reply(found)
+        """Return the recorded ideas; see `_recorded`."""
+        return self._reply(self._recorded(request, "ideas"))
 
     async def write(self, request: KernelRequest) -> Reply:
-        """Return the recorded kernel, or another model's."""
-        found = self._find(own_part(request))
-        if found is None:
-            return await self._other(request).write(request)
+        """Return the recorded kernel; see `_recorded`."""
+        found = self._recorded(request, f"a kernel of {request.idea.title!r}")
         reply = self._reply(found)
         if found.kernel and not _means(reply.text, request.bases, found.kernel):
             # its edits are of a source that this search has not: what they made of that one is the answer
@@ -58,8 +54,21 @@ class ReplayedModel:
             return dataclasses.replace(reply, text=whole, is_truncated=False)
         return reply
 
-    def _find(self, asked: Mapping[str, Any]) -> RecordedCall | None:
-        return self._answers.find(_call_id(), question_of(asked))
+    def _recorded(self, request: IdeationRequest | KernelRequest, what: str) -> RecordedCall:
+        """Return the recorded call.
+
+        Raises:
+            Unrecorded: there was none: one kernel fails, or one round has no ideas, and the search goes on.
+            NotRecorded: the same where the answers are strict: the search ends.
+        """
+        found = self._answers.find(_call_id(), question_of(own_part(request)))
+        if found is None:
+            error = NotRecorded if self._answers.is_strict else Unrecorded
+            raise error(
+                f"{self._answers.where}: holds no answer to {_call_id()} ({what}); "
+                "--replay-else names a model for such calls"
+            )
+        return found
 
     def _reply(self, found: RecordedCall) -> Reply:
         """Return the recorded reply.
@@ -73,29 +82,6 @@ class ReplayedModel:
                 raise NoText(found.error, usage, advice=found.error)
             raise ModelUnavailable(found.error or f"{self._name}: this call failed", usage)
         return Reply(text=str(found.reply["text"]), usage=usage, is_truncated=bool(found.reply.get("is_truncated")))
-
-    def _other(self, request: IdeationRequest | KernelRequest) -> KernelModel:
-        if self._otherwise is not None:
-            return self._otherwise
-        what = "ideas" if isinstance(request, IdeationRequest) else f"a kernel of {request.idea.title!r}"
-        error = NotRecorded if self._answers.is_strict else Unrecorded
-        raise error(
-            f"{self._answers.where}: holds no answer to {_call_id()} ({what}); "
-            "--replay-else names a model for such calls"
-        )
-
-
-def make_replayed(names: Sequence[str], answers: Answers, otherwise: AnyModel | None) -> list[ReplayedModel]:
-    """Return a model for each recorded name.
-
-    Raises:
-        ModelError: `otherwise` is a mailbox or a batch.
-    """
-    if isinstance(otherwise, LaterModel | BatchModel):
-        raise ModelError(
-            f"{otherwise.name}: a replay waits for nobody; name a model with --replay-else that answers at once"
-        )
-    return [ReplayedModel(name, answers, otherwise) for name in names]
 
 
 def _means(text: str, bases: Sequence[str], kernel: str) -> bool:

@@ -140,7 +140,7 @@ async def _measure_pending(context: SearchContext, *, tell: Callable[[Sequence[s
         if tell is not None:
             tell(baselines.pending)
         await context.pauses.wait()
-        baselines = await context.engine.submit(BaselineTask(problem=context.described, after=baselines))
+        baselines = await context.measure(BaselineTask(problem=context.described, after=baselines))
 
 
 def _add_gains(archive: Archive, baselines: Baselines) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ridgeline.graph.models.allowance import Allowance
 from ridgeline.graph.models.batch.batches import Batches
@@ -21,7 +21,7 @@ from ridgeline.graph.search.plan import Plan, derived_seed, make_plan
 from ridgeline.graph.search.sibling_repairs import SiblingRepairs
 from ridgeline.graph.search.working_time import WorkingTime
 from ridgeline.tools.build.interfaces import entry_declaration, problem_header
-from ridgeline.tools.errors import EngineError
+from ridgeline.tools.errors import EngineError, NotBegun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,10 +35,13 @@ if TYPE_CHECKING:
     from ridgeline.graph.models.pool import ModelPool
     from ridgeline.graph.models.recorded import Answers
     from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings
+    from ridgeline.tools.engine import Task
     from ridgeline.tools.records.problem import DescribedTarget, DeviceFact, Target
     from ridgeline.tools.records.results import Baselines
     from ridgeline.tools.records.vocabulary import Purpose
     from ridgeline.tools.remembering import RememberingEngine
+
+R = TypeVar("R")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -142,6 +145,22 @@ class SearchContext:
     def ablation(self) -> Ablation:
         """Return what the search leaves out."""
         return Ablation.of(self.settings)
+
+    async def measure(self, task: Task[R]) -> R:
+        """Return the engine's result of a task that follows others within one step of the graph.
+
+        Such a step may take minutes: a stop ends it here, between two measurements. Those that were made are stored.
+
+        Raises:
+            NotBegun: a stop was asked for.
+        """
+        self.check_stop()
+        return await self.engine.submit(task)
+
+    def check_stop(self) -> None:
+        """Raise NotBegun once a stop was asked for: what would follow is left to the resumed search."""
+        if self.is_stopping():
+            raise NotBegun("a stop was asked for before the next measurement began")
 
     def derived_seed(self, *parts: object) -> int:
         """Return the seed of one decision, the same on every resume."""

@@ -6,7 +6,7 @@ Both are functions of the archive's finished rounds alone, so that a resumed rou
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.journal import Journal
@@ -32,7 +32,8 @@ def author_outcomes(archive: Archive, before_round: int) -> list[Outcome]:
     earned = _best_rewards(judged, lambda candidate: candidate.idea_id or "")
     ideas = [idea for idea in archive.ideas() if idea.id in earned]
     proposed = Counter((idea.round, idea.model) for idea in archive.ideas())
-    paid = _paid(archive, _asked_by)
+    names = archive.run().models or ()
+    paid = _paid(archive, lambda call: _asked_for(call, names))
     return [
         Outcome(
             model=idea.model,
@@ -76,10 +77,13 @@ def _best_rewards(judged: Judged, unit_of: Callable[[Candidate], str]) -> dict[s
     return best
 
 
-def _asked_by(call: Mapping[str, Any]) -> tuple[int, str] | None:
-    """Return the round and the model of a call for ideas."""
+def _asked_for(call: Mapping[str, Any], names: Sequence[str]) -> tuple[int, str] | None:
+    """Return the round and the model of a call for ideas; of a replay's call that went elsewhere the one it stands for."""
     call_id = CallId.read(call["call_id"])
-    return (call_id.round, str(call["model"])) if call_id and call_id.asks_for_ideas else None
+    if call_id is None or call_id.place is None:
+        return None
+    asked = str(call["model"])
+    return (call_id.round, asked if asked in names or call_id.place >= len(names) else names[call_id.place])
 
 
 def _branch_written(call: Mapping[str, Any]) -> str | None:

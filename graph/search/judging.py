@@ -80,10 +80,11 @@ async def judged_standings(context: SearchContext) -> list[Standing]:
 async def retry_engine_failures(context: SearchContext) -> None:
     """Judge the candidates that an earlier session's engine failed on; each candidate is tried once a session.
 
-    Certificates are left to the certify node.
+    Certificates are left to the certify node. Raises NotBegun between two candidates, once a stop was asked for.
     """
     for failure in await asyncio.to_thread(context.archive.engine_failures):
         if failure.purpose in SEARCHED and (failure.candidate_id, failure.purpose) not in context.unjudged:
+            context.check_stop()
             candidate = await asyncio.to_thread(context.archive.candidate, failure.candidate_id)
             await evaluate(context, candidate, failure.purpose)
 

@@ -123,7 +123,7 @@ async def _build(context: SearchContext, standing: Standing) -> Build | None:
     """Return a leader's build, None where there is none."""
     candidate = standing.candidate
     try:
-        build = await context.engine.submit(CompileTask(problem=context.described, candidate=candidate))
+        build = await context.measure(CompileTask(problem=context.described, candidate=candidate))
     except EngineError as error:
         _warn(f"{candidate.id} cannot be built again: {error}")
         return None
@@ -163,7 +163,7 @@ async def _compared(
     )
     started_s = time.monotonic()
     try:
-        found = await context.engine.submit(task)
+        found = await context.measure(task)
     except EngineError as error:
         _warn(f"{second.id} is not compared with the fastest: {error}")
         return None

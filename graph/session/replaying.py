@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import PrivateAttr, ValidationError
+from pydantic import BaseModel, PrivateAttr, ValidationError
 
 from ridgeline.checkpoints.journal import Journal
 from ridgeline.checkpoints.recording import RecordedRun, Recording, question_of
@@ -17,10 +18,11 @@ from ridgeline.checkpoints.runs import find_run
 from ridgeline.checkpoints.steering import Steering
 from ridgeline.graph.models.recorded import Answers
 from ridgeline.graph.models.registry import make_models
-from ridgeline.graph.models.replayed import make_replayed
+from ridgeline.graph.models.replayed import ReplayedModel
 from ridgeline.graph.session.machine import target_of
 from ridgeline.problems.mistakes import explain_mistake
-from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings
+from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings, load_problem, shipped_problems
+from ridgeline.problems.syntax import parse_reference
 from ridgeline.tools.errors import ModelError, RunError
 from ridgeline.tools.records.keys import SEED_PREFIX
 from ridgeline.tools.records.vocabulary import Origin
@@ -28,7 +30,6 @@ from ridgeline.tools.wording import counted
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
-    from ridgeline.graph.models.replayed import ReplayedModel
     from ridgeline.graph.models.retry import RetryPolicy
     from ridgeline.graph.search.events import SearchEvent
     from ridgeline.tools.engine import Engine
@@ -45,13 +46,18 @@ class RecordedProblem(ProblemSpec):
     _seeds: tuple[tuple[str, str], ...] = PrivateAttr()
 
     def reference_source(self, kind: str) -> str:
-        """Return the recorded reference, sizes included; ProblemError for another kind of device."""
+        """Return the recorded reference, sizes included; ProblemError for another kind of device, or for no reference."""
         self.target(kind)
+        parse_reference(self._run.reference_source, f"{self.given}: its reference")
         return self._run.reference_source
 
     def seed_sources(self, kind: str) -> list[tuple[str, str]]:
         """Return the recorded seeds."""
         return list(self._seeds)
+
+    def seed_paths(self) -> list[Path]:
+        """Return none: the recording's globs name nothing here."""
+        return []
 
     def reference_kernels(self, kind: str) -> list[tuple[str, str, str]]:
         """Return none: the recorded building blocks are what models are shown of `references`."""
@@ -126,21 +132,34 @@ class Replay:
         """
         if isinstance(given, SearchSettings):
             return given
+        with self._recorded("settings", SearchSettings):
+            SearchSettings.model_validate(self.recording.run.settings)
         try:
             return SearchSettings.model_validate({**self.recording.run.settings, **(given or {})})
         except ValidationError as error:
             raise RunError(explain_mistake(error.errors(), SearchSettings, {})) from None
 
     def limits(self) -> dict[str, Any]:
-        """Return the recorded budget without its clocks."""
+        """Return the recorded budget without its clocks; RunError where it is none."""
+        with self._recorded("budget", Budget):
+            Budget.model_validate(self.recording.run.budget)
         return {name: limit for name, limit in self.recording.run.budget.items() if name not in CLOCKS}
+
+    @contextlib.contextmanager
+    def _recorded(self, what: str, section: type[BaseModel]) -> Iterator[None]:
+        """Name the recording where the block finds a mistake in a section of what its search began with."""
+        try:
+            yield
+        except ValidationError as error:
+            mistake = explain_mistake(error.errors(), section, {})
+            raise RunError(f"{self.path}: its {what} cannot be read: {mistake}") from None
 
     def models(self, problem: ProblemSpec, budget: Budget, policy: RetryPolicy) -> list[ReplayedModel]:
         """Return the recorded models; ModelError where the model for other calls cannot be made."""
         named = [self.otherwise] if self.otherwise else []
         needs_prices = budget.usd is not None
         made = make_models(named, prices=problem.prices, needs_prices=needs_prices, policy=policy) if named else [None]
-        return make_replayed(self.recording.run.models, self.answers, made[0])
+        return [ReplayedModel(name, self.answers, made[0]) for name in self.recording.run.models]
 
     def engine(self, target: Target) -> Engine:
         """Return the engine that measures nothing."""
@@ -180,7 +199,8 @@ class Replay:
         counts = {"calls": 0, "other_prompts": 0, "other_questions": 0, "not_recorded": 0}
         for call in Journal(archive).calls():
             question = question_of(call["request"])
-            found = self.answers.find(call["call_id"], question)
+            # one that waited says nothing of what it asked about: no recorded call waits
+            found = self.answers.find(call["call_id"], question) if question is not None else None
             counts["calls"] += 1
             counts["not_recorded"] += found is None
             counts["other_prompts"] += found is not None and found.prompt_sha256 != call["prompt_sha256"]
@@ -243,6 +263,20 @@ def resumed_replay(begun: RunRecord, asked: AskedReplay) -> Replay | None:
 def _read(path: Path, *, has_times: bool, otherwise: str, is_strict: bool) -> Replay:
     recording = read_recording(path)
     return Replay(path=path, recording=recording, has_times=has_times, otherwise=otherwise, is_strict=is_strict)
+
+
+def runs_foreign_reference(problem: ProblemSpec, target: Target, *, replays_times: bool) -> bool:
+    """Say whether a search runs a reference that came in a recording: code which neither the user nor Ridgeline wrote.
+
+    A reference is run as the user, outside of the sandbox. One that ships, by its content, is Ridgeline's own; one of a
+    problem that the user named is the user's.
+    """
+    if replays_times or not isinstance(problem, RecordedProblem):
+        return False
+    kind = target.device.kind.value
+    shipped = (load_problem(path) for path in shipped_problems().values())
+    known = {each.reference_source(kind) for each in shipped if kind in each.targets}
+    return target.reference_source not in known
 
 
 def tell_replayed(replay: Mapping[str, Any] | None, on_event: Callable[[SearchEvent], None] | None) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.recording import record
-from ridgeline.checkpoints.steering import USER, Steering, SteerKind
+from ridgeline.checkpoints.steering import USER, Steer, Steering, SteerKind
 from ridgeline.tools.errors import RunError
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import Origin
@@ -25,6 +25,22 @@ def test_ideas_stay_in_their_order_and_none_is_told_twice(archive: Archive) -> N
     assert steering.told(SteerKind.IDEA, upto_round=2) == told[:1]
     with pytest.raises(RunError, match="was told this idea before"):
         steering.add_idea("unroll by four")
+
+
+@pytest.mark.parametrize(
+    ("recorded", "new"), [("idea-2", "idea-3"), ("mine", "idea-1"), (f"idea-{'9' * 5000}", "idea-1")]
+)
+def test_an_idea_after_a_copied_one_gets_a_number_of_its_own(archive: Archive, recorded: str, new: str) -> None:
+    steering = Steering(archive)
+    steering.copy([Steer(id=recorded, kind=SteerKind.IDEA, text="unroll by four", from_round=2)])
+    assert steering.add_idea("hold the row in registers").id == new
+    assert len(steering.told(SteerKind.IDEA)) == 2
+
+
+def test_a_stop_that_another_search_was_told_is_not_copied(archive: Archive) -> None:
+    steering = Steering(archive)
+    steering.copy([Steer(id="stop-1", kind=SteerKind.STOP)])
+    assert not steering.take_stop()
 
 
 def test_a_seed_gets_an_id_that_no_candidate_has(archive: Archive) -> None:

@@ -177,6 +177,7 @@ class Evaluator:
                 task.after,
                 start_judge=lambda: self._another_judge(problem),
                 cache_dir=self._cache_dir,
+                again=task.again,
             )
         return measure_baselines(
             problem,

@@ -115,13 +115,17 @@ def measure_next(
     start_judge: StartJudge,
     cache_dir: Path,
     settings: TimingSettings = SETTINGS,
+    again: bool = False,
 ) -> Baselines:
-    """Return `after` with its first pending mode measured, on the scale of its eager entry; a failure is an entry too."""
+    """Return `after` with its first pending mode measured, on the scale of its eager entry; a failure is an entry too.
+
+    `again` measures also what is on the disk, but a failure within the hour.
+    """
     if not after.pending:
         return after
     mode, *rest = after.pending
     path = _path(cache_dir, problem, description, mode)
-    entry = _kept_or_measured(mode, path, start_judge, settings, eager=after.entries[0])
+    entry = _kept_or_measured(mode, path, start_judge, settings, eager=after.entries[0], again=again)
     return replace(after, entries=(*after.entries, entry), pending=tuple(rest))
 
 

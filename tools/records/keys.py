@@ -29,8 +29,11 @@ REPAIRS_GLOB = "*a[1-9]*:write*"
 
 AGAIN = ":again"
 """Of the id of a call that repeats one whose reply could not be used."""
+
+_NUMBER = r"[0-9]{1,9}"
 _CALL = re.compile(
-    r"r(?P<round>\d+)(?:i(?P<idea>\d+)v(?P<variation>\d+)a(?P<attempt>\d+):write|:ideate:(?P<place>\d+))(?P<further>(?::.*)?)"
+    rf"r(?P<round>{_NUMBER})(?:i(?P<idea>{_NUMBER})v(?P<variation>{_NUMBER})a(?P<attempt>{_NUMBER}):write"
+    rf"|:ideate:(?P<place>{_NUMBER}))(?P<further>(?::.*)?)"
 )
 _MADE_OF = re.compile(r"((r\d+i\d+v\d+)a\d+)(?:f\d+)?(?:t\d+)?")
 

@@ -13,7 +13,7 @@ from ridgeline.graph.cli.arguments import NEWEST
 from ridgeline.graph.cli.console import make_console
 from ridgeline.graph.cli.estimate import search_estimate
 from ridgeline.graph.cli.foreground import run_shown
-from ridgeline.graph.cli.request import PROBLEM_SUFFIXES, ignored_lines, request_of
+from ridgeline.graph.cli.request import PROBLEM_SUFFIXES, ignored_lines, reference_lines, request_of
 from ridgeline.graph.session.options import RUNS, SearchRequest
 from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.records.vocabulary import RunState
@@ -26,7 +26,8 @@ def execute(args: argparse.Namespace) -> int:
         sys.stdout.writelines(f"{line}\n" for line in search_estimate(search))
         return 0
     console = make_console(stderr=args.json)
-    result, stop = run_shown(console, search, warnings=ignored_lines(vars(args), search), is_plain=args.plain)
+    warnings = [*ignored_lines(vars(args), search), *reference_lines(search)]
+    result, stop = run_shown(console, search, warnings=warnings, is_plain=args.plain)
     if result is not None and args.json:
         sys.stdout.write(json.dumps(result.report) + "\n")
     if result is not None and result.state not in (RunState.STOPPED, RunState.WAITING):

@@ -69,8 +69,8 @@ class Drifted(MemoryEngine):
         measured = super()._baseline(task)
         if not task.again:
             return measured
-        eager, compiled = measured.entries
-        return dataclasses.replace(measured, entries=(eager, dataclasses.replace(compiled, median_ms=4.0)))
+        faster = [dataclasses.replace(b, median_ms=4.0) if b.name == "compile" else b for b in measured.entries]
+        return dataclasses.replace(measured, entries=tuple(faster))
 
 
 async def test_gain_over_the_best_baseline_is_over_its_time_as_measured_again(search: Search) -> None:
@@ -95,7 +95,7 @@ async def test_baselines_are_measured_again_once_for_all_elites(search: Search) 
     certificate = await certificate_of(search, Unconfirmed(), implementations=2)
     assert certificate["passed"]
     assert certificate["failed_before"][0]["reason"].startswith(UNCONFIRMED)
-    assert search.engine.counts["BaselineTask"] == 3  # the search's: eager, then compile; the certificates'
+    assert search.engine.counts["BaselineTask"] == 4  # the search's: eager, then compile; the certificates' likewise
 
 
 async def test_time_in_a_library_s_kernels_is_labelled_and_named(search: Search) -> None:

@@ -48,7 +48,7 @@ class OneDevice(MemoryEngine):
         async with self._turn:
             self.waiting -= 1
             self._note(f"begin {_name(task)}")
-            if isinstance(task, BaselineTask) and task.after:
+            if isinstance(task, BaselineTask) and task.after and not task.again:
                 await self.spend()
                 if _name(task) == self._endless:
                     await asyncio.Event().wait()
@@ -68,7 +68,8 @@ class OneDevice(MemoryEngine):
 
 def _name(task: Task[Any]) -> str:
     if isinstance(task, BaselineTask):
-        return task.after.pending[0] if task.after else "all again" if task.again else "eager"
+        mode = task.after.pending[0] if task.after else "eager"
+        return f"{mode} again" if task.again else mode
     kind, candidate = type(task).__name__.removesuffix("Task"), getattr(task, "candidate", None)
     return f"{kind} {candidate.id} {getattr(task, 'purpose', '')}" if candidate else kind
 
@@ -80,7 +81,7 @@ def searched(order: list[str]) -> list[int]:
 
 def certified(order: list[str]) -> list[int]:
     """Return the places of what a certificate measures."""
-    return [n for n, name in enumerate(order) if name.endswith(Purpose.CERTIFY) or name == "all again"]
+    return [n for n, name in enumerate(order) if name.endswith((Purpose.CERTIFY, " again"))]
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from tests.graph.nodes.test_ideate import new_ideas
 from tests.graph.scripted_model import ScriptedModel
 
 from ridgeline.checkpoints.journal import Journal
+from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.models.pool import ModelPool, Outcome
 from ridgeline.graph.models.requests import IdeationRequest, KernelRequest
 from ridgeline.graph.search.earnings import author_outcomes, writer_outcomes
@@ -59,6 +60,16 @@ async def test_an_idea_is_its_author_s_and_a_branch_its_writer_s_with_what_their
     for outcome, (idea_id, _) in zip(authors, ideas.items(), strict=True):
         is_written_well = any(model == "thinker" for id_, model in written.items() if id_.startswith(idea_id))
         assert (outcome.reward > 0) is is_written_well, "an idea earns what its best writer made of it"
+
+
+async def test_a_replay_s_call_that_went_elsewhere_is_paid_by_the_author_that_it_stands_for(search: Search) -> None:
+    await search.run(search.context(rounds=1, ideas=1, implementations=1))
+    search.archive.save_run(RunRecord(models=(search.model.name,)))
+    before = author_outcomes(search.archive, 2)
+    with search.archive.database.write() as rows:
+        rows.execute("UPDATE model_calls SET model = 'openai:o3?batch'")
+    assert author_outcomes(search.archive, 2) == before
+    assert before[0].usd == pytest.approx(0.001)
 
 
 async def test_a_round_that_is_under_way_changes_no_earnings(search: Search) -> None:

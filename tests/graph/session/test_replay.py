@@ -283,7 +283,7 @@ def test_a_spoiled_recording_is_one_line(recorded: Path, tmp_path: Path, spoil: 
         ({"replay_timings": True}, "belong to a replay"),
         ({"replay": "run", "models": ("offline",)}, "a replay has the models of its run"),
         ({"replay": "nowhere"}, "nowhere: no such recording"),
-        ({"replay": "run", "replay_else": "mailbox"}, "a replay waits for nobody"),
+        ({"replay": "run", "replay_else": "mailbox:a b"}, "write mailbox, or mailbox:NAME"),
         ({"replay": "run", "problem": "softmax"}, "recorded another reference"),
         ({"replay": "run", "settings": {"rounds": 0}}, "rounds"),
     ],

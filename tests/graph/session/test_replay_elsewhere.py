@@ -79,6 +79,24 @@ async def test_a_replay_shows_the_recorded_blocks_and_device_and_needs_no_file(
     assert not any("of another machine" in prompt for prompt in shown)
 
 
+@pytest.mark.parametrize("is_older", [False, True])
+async def test_a_replay_reads_no_file_that_its_recording_names(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_older: bool
+) -> None:
+    if is_older:
+        as_of_an_older_version(file)
+    (tmp_path / "seeds").mkdir()
+    for name in ("gemm.cpp", "reference.py", "seeds/naive.cpp", "seeds/more.cpp"):  # what its problem names
+        (tmp_path / name).write_text("// TOPSECRET\n")
+    shown = prompts(monkeypatch)
+    asked = SearchRequest(replay=file, replay_timings=True, run_dir=tmp_path / "again")
+    problem = asked.resolve(is_local=False).problem
+    assert problem.references and problem.seeds == ["seeds/*.cpp"] and problem.seed_paths() == []
+    assert (await run_search(asked)).state == "finished"
+    assert shown and not any("TOPSECRET" in prompt for prompt in shown)
+    assert not any(b"TOPSECRET" in path.read_bytes() for path in (tmp_path / "again").iterdir() if path.is_file())
+
+
 async def test_an_older_recording_has_no_blocks_and_this_machines_table(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

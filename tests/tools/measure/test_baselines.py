@@ -165,6 +165,16 @@ def test_certificate_measures_again_what_is_kept_but_not_what_failed(problem, fo
     assert again.entries[1] == first.entries[1]
 
 
+def test_certificate_measures_a_kept_mode_again_also_where_it_comes_by_itself(problem, folder, start) -> None:
+    eager = measure_baselines(problem, describe(), start_judge=start, cache_dir=folder, settings=QUICK, eager_only=True)
+    mode = eager.pending[0]
+    kept = Baseline(name=mode, precision_class=PrecisionClass.FP32, median_ms=1.0).to_json() | {"eager_ms": 2.0}
+    (folder / "baselines" / f"{baseline_key(problem, describe(), mode)}.json").write_text(json.dumps(kept))
+    options = {"start_judge": refuse, "cache_dir": folder, "settings": QUICK}
+    assert measure_next(problem, describe(), eager, **options).entries[-1].median_ms is not None
+    assert "the judge died" in measure_next(problem, describe(), eager, again=True, **options).entries[-1].error
+
+
 def test_a_mode_that_failed_is_tried_again_after_an_hour_and_by_another_compiler(
     problem, folder, start, monkeypatch
 ) -> None:
