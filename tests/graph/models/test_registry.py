@@ -271,3 +271,9 @@ def test_mailboxes_need_no_key_and_no_price_also_with_a_budget_in_usd(name: str)
 def test_mailbox_of_another_name_gets_one_line(name: str) -> None:
     with pytest.raises(ModelError, match="write mailbox, or mailbox:NAME"):
         make_model(name)
+
+
+def test_batches_are_openais_and_geminis_alone() -> None:
+    with pytest.raises(ModelError, match="anthropic:x.batch: openai and google_genai alone have .batch") as caught:
+        make_model("anthropic:x?batch")
+    assert "\n" not in str(caught.value)

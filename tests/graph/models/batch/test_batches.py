@@ -32,7 +32,7 @@ from ridgeline.graph.models.pool import ModelPool
 from ridgeline.graph.models.registry import make_model
 from ridgeline.problems.model_calls import PriceSettings
 from ridgeline.problems.spec import Budget
-from ridgeline.tools.errors import ModelError, OutOfBudget
+from ridgeline.tools.errors import ModelError
 
 pytestmark = pytest.mark.usefixtures("keys")
 
@@ -311,47 +311,3 @@ async def test_a_look_that_fails_is_no_news_and_the_next_one_finds_the_answer(tm
         )
         assert await search.write("r1i0v0a0:write")
     assert len(server.seen) >= 6 and len(server.batches) == 1
-
-
-async def test_a_batch_holds_room_in_the_budget_in_every_session_until_its_answers_are_there(tmp_path: Path) -> None:
-    answer = Answer(KERNEL, input_tokens=2000, output_tokens=1000)
-    with serve_batches(lambda n, line: answer) as server:
-        with session(tmp_path, server, parks=True, budget=Budget(tokens=80_000)) as search:
-            await search.parked("r1i0v0a0:write", "r1i1v0a0:write", "r1i2v0a0:write")
-            assert len(server.asked) == 2, "the third may use 32,000 tokens beside the two"
-            assert search.journal.totals()["batched"] == 3
-        with session(tmp_path, server, parks=True, budget=Budget(tokens=80_000)) as search:
-            await search.look()
-            assert await search.write("r1i0v0a0:write")
-            assert await search.write("r1i1v0a0:write")
-            await search.parked("r1i2v0a0:write")
-        assert server.asked == [f"r1i{n}v0a0:write" for n in range(3)]
-        with session(tmp_path, server, parks=True, budget=Budget(tokens=6_000)) as search:
-            await search.look()
-            assert await search.write("r1i2v0a0:write"), "what is paid is taken up"
-            with pytest.raises(ReplyPending):
-                await search.write("r1i3v0a0:write")
-            await search.look()
-            with pytest.raises(OutOfBudget, match="--max-tokens"):
-                await search.write("r1i3v0a0:write")
-            assert search.journal.call("r1i3v0a0:write") is None, "it was never sent"
-    assert len(server.asked) == 3
-
-
-async def test_the_end_of_the_searchs_time_ends_the_wait_and_the_call_waits_on(tmp_path: Path) -> None:
-    with serve_batches(lambda n, line: Answer(KERNEL)) as server:
-        server.looks_needed = 1_000_000
-        with session(tmp_path, server, budget=Budget(wall_s=2.0)) as search:
-            with pytest.raises(OutOfBudget, match="--max-wall-s"):
-                await search.write("r1i0v0a0:write")
-            assert search.journal.totals()["batched"] == 1
-        server.looks_needed = 1
-        with session(tmp_path, server, budget=Budget(wall_s=2.0), wall_used_s=-60.0) as search:
-            assert await search.write("r1i0v0a0:write")
-    assert len(server.asked) == 1
-
-
-def test_batches_are_openais_and_geminis_alone() -> None:
-    with pytest.raises(ModelError, match="anthropic:x.batch: openai and google_genai alone have .batch") as caught:
-        make_model("anthropic:x?batch")
-    assert "\n" not in str(caught.value)
