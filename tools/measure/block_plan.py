@@ -2,7 +2,7 @@
 
 The contents of all sets lie ready when a block begins, and a candidate could work ahead for calls that it knows of. So
 each call's set is secret until the call, the number of calls is uneven, and a third of the sets is never asked for: who
-works for all of them does more than was asked, and writes outputs that nobody asked for. See `expect_even` in
+works for all of them does more than was asked, and writes outputs that nobody asked for. See `is_even` in
 distrust.py for work done ahead in private.
 """
 
@@ -26,7 +26,7 @@ class BlockKind(StrEnum):
     """What a block is for; which kind comes next a candidate cannot foresee."""
 
     COUNTED = "counted"  # its time counts
-    SINGLE = "single"  # of one call: shows work that was done ahead, see `expect_even` in distrust.py
+    SINGLE = "single"  # of one call: shows work that was done ahead, see `is_even` in distrust.py
     EXTRA = "extra"  # of kinds of contents that no other block had: see coverage.py
     CHANGING = "changing"  # its contents change while it runs: see unsettled.py
 

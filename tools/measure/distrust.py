@@ -51,6 +51,8 @@ SINGLE_EXCESS_S = 1e-3
 SINGLE_EXCESS_SHARE = 0.5
 """A block of one call may take a call of a long block, this share of one and this time more: going on after a stop costs
 0.05 to 0.3 ms. Work for a whole block takes about 12 ms."""
+LATE_LOOKS = 3
+"""Looks, of 2 * SINGLES blocks a side, in all of which a candidate has to be late before it is said to work ahead."""
 OTHERS_EXCESS_PERCENTILE = 75
 """The other side's blocks of one call grant what a quarter of them exceeds: a busy machine delays some, not all."""
 ROUNDED_ERROR = 0.1
@@ -261,21 +263,22 @@ def has_late_singles(timed: TimedSide) -> bool:
     return median(_single_excesses_s(timed)) > _single_excess_allowed_s(timed)
 
 
-def expect_even(timed: TimedSide, other: TimedSide) -> None:
-    """Check that a block of one call takes no longer than a call of a long block: work for later calls is not done ahead.
+def is_even(timed: TimedSide, other: TimedSide) -> bool:
+    """Say whether a block of one call takes no longer than a call of a long block: work for later calls is not done ahead.
 
     A candidate that works a whole block off in its first call, or side by side, does so before it can know that there is
-    one call only. A busy machine makes blocks late on both sides: what it costs the other side is granted on top.
-
-    Raises:
-        Distrusted: this side's usual block of one call is late, by more than most of the other's.
+    one call only. A busy machine makes blocks late on both sides: what it costs the other side is granted on top. The
+    side's usual block of one call is held against that, so that few late ones count for nothing.
     """
     granted_s = max(0.0, percentile(_single_excesses_s(other), OTHERS_EXCESS_PERCENTILE))
-    if median(_single_excesses_s(timed)) <= _single_excess_allowed_s(timed) + granted_s:
-        return
+    return median(_single_excesses_s(timed)) <= _single_excess_allowed_s(timed) + granted_s
+
+
+def worked_ahead(timed: TimedSide) -> Distrusted:
+    """Return the fault of a side whose blocks of one call are late."""
     single_ms, call_ms = (1e3 * median(each) for each in (map(timed.call_s, timed.singles), timed.per_call_s()))
     reason = f"the only call of a block takes {single_ms:.3g} ms, a call of a long block {call_ms:.3g} ms"
-    raise Distrusted(ReasonCode.WORKED_AHEAD, f"{reason}: work for later calls is done ahead, or put off to the last")
+    return Distrusted(ReasonCode.WORKED_AHEAD, f"{reason}: work for later calls is done ahead, or put off to the last")
 
 
 def expect_prompt(timed: TimedSide) -> None:

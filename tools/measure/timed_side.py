@@ -86,7 +86,7 @@ class TimedSide:
     threads: int = 0  # after the warm-up
     usual_call_s: float = 0.0  # after the warm-up
     blocks: list[Block] = field(default_factory=list)
-    singles: list[Block] = field(default_factory=list)  # blocks of one call, which do not count: see `expect_even`
+    singles: list[Block] = field(default_factory=list)  # blocks of one call, which do not count: see `is_even`
     slowdowns: list[float] = field(default_factory=list)  # before each block: see `renew`; 0 on a CPU
     waits_s: list[float] = field(default_factory=list)  # of the judge for a GPU, beside blocks that count; 0 on a CPU
     extras: list[Block] = field(default_factory=list)  # blocks of wanted contents, which do not count: see coverage.py
