@@ -87,7 +87,7 @@ def _result(archive: Archive, idea: Idea, measured: _Measured) -> IdeaResult:
         failure=f"{last.status} ({last.reason_code}): {last.reason}".rstrip(": ") if last else "",
         candidates=len(own),
         is_unjudged=bool(unjudged),
-        outcome=_outcome(gain, gain if most is None else most, is_judged=bool(judged)),
+        outcome=_outcome(gain, most, is_judged=bool(judged)),
         gain=gain,
         ends=ends_of(archive, own),
         before=read_diagnosis(archive, parent),
