@@ -25,18 +25,20 @@ pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
 
 IN_A_KERNEL = """
 __global__ void doubled(const float* x, float* out) {
-  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  const int first = blockIdx.x * blockDim.x + threadIdx.x;
+  for (long i = first; i < X_NUMEL; i += gridDim.x * blockDim.x) out[i] = 2 * x[i];
   RIDGELINE_STAGE(long one);
-  float sum = x[i];
-  for (int k = 0; k < 3000; ++k) sum = sum * 0.999f + 0.001f;
+  float sum = x[first];
+  for (int k = 0; k < 120000; ++k) sum = sum * 0.999f + 0.001f;
   RIDGELINE_STAGE(short one);
-  for (int k = 0; k < 1000; ++k) sum = sum * 0.999f + 0.001f;
-  out[i] = 2 * x[i] + (sum > 1e30f ? 1 : 0);
+  for (int k = 0; k < 40000; ++k) sum = sum * 0.999f + 0.001f;
+  if (sum > 1e30f) out[first] = 1;
 }
 void run(const float* x, float* out, void*, cudaStream_t stream) {
-  doubled<<<X_NUMEL / 256, 256, 0, stream>>>(x, out);
+  doubled<<<64, 128, 0, stream>>>(x, out);
 }
 """
+"""Four warps a multiprocessor, one for each scheduler: where more compete, those that wait are in the first stage."""
 IN_RUN = """
 template <int TURNS> __global__ void doubled(const float* x, float* out) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
