@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ridgeline.checkpoints.over_pytorch import speedup_vs_best
+from ridgeline.checkpoints.history.over_pytorch import speedup_vs_best
 from ridgeline.graph.certificate.audit import Audit
 from ridgeline.graph.certificate.other_shapes import ShapeCheck
 from ridgeline.graph.search.elites import Standing

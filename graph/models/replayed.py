@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ridgeline.checkpoints.recording import question_of
+from ridgeline.checkpoints.recording.recording import question_of
 from ridgeline.graph.models.call_in_hand import IN_HAND
 from ridgeline.graph.models.failures import ModelUnavailable, NoText, Unrecorded
 from ridgeline.graph.models.replies import UnreadableReply, read_kernel
@@ -15,7 +15,7 @@ from ridgeline.graph.models.requests import IdeationRequest, KernelRequest, Repl
 from ridgeline.tools.errors import ModelError, NotRecorded
 
 if TYPE_CHECKING:
-    from ridgeline.checkpoints.recording import RecordedCall
+    from ridgeline.checkpoints.recording.recording import RecordedCall
     from ridgeline.graph.models.pool import AnyModel
     from ridgeline.graph.models.recorded import Answers
 

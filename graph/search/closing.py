@@ -7,7 +7,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ridgeline.checkpoints.idea_results import GAIN
+from ridgeline.checkpoints.history.idea_results import GAIN
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.search.budget import Spent, spent
 from ridgeline.graph.search.elites import Standing, best_of_ideas, ranked_elites

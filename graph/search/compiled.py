@@ -21,7 +21,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ridgeline.checkpoints.over_pytorch import speedup_vs_best
+from ridgeline.checkpoints.history.over_pytorch import speedup_vs_best
 from ridgeline.graph.search.events import BaselineEvent, emit
 from ridgeline.tools.engine import BaselineTask
 from ridgeline.tools.errors import EngineError

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from ridgeline.checkpoints.archive import Archive
     from ridgeline.checkpoints.bank import Bank
-    from ridgeline.checkpoints.journal import Journal
+    from ridgeline.checkpoints.calls.journal import Journal
     from ridgeline.graph.models.mailbox.request import WaitingRequest
     from ridgeline.graph.models.pool import ModelPool
     from ridgeline.graph.models.recorded import Answers

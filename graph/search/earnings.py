@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ridgeline.checkpoints.journal import Journal
+from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.graph.models.pool import Outcome, reward
 from ridgeline.graph.search.branch import branch_of_candidate
 from ridgeline.tools.records.keys import CallId

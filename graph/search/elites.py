@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ridgeline.checkpoints.diagnoses import read_diagnosis
-from ridgeline.checkpoints.side_by_side import Ratios, measured_ratios
-from ridgeline.checkpoints.sweeps import sweep_rows
+from ridgeline.checkpoints.history.diagnoses import read_diagnosis
+from ridgeline.checkpoints.history.side_by_side import Ratios, measured_ratios
+from ridgeline.checkpoints.history.sweeps import sweep_rows
 from ridgeline.graph.models.requests import Elite
 from ridgeline.graph.search.structure import structure_of
 from ridgeline.graph.search.tuning import root_id

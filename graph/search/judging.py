@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ridgeline.checkpoints.engine_failures import EngineFailure
-from ridgeline.checkpoints.over_pytorch import speedup_vs_best
+from ridgeline.checkpoints.history.over_pytorch import speedup_vs_best
 from ridgeline.graph.search.budget import charge
 from ridgeline.graph.search.elites import Standing, read_standings
 from ridgeline.graph.search.events import emit

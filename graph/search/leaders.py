@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ridgeline.checkpoints.side_by_side import measured_ratios
+from ridgeline.checkpoints.history.side_by_side import measured_ratios
 from ridgeline.graph.search.budget import charge_comparison, exhausted, spent
 from ridgeline.graph.search.elites import Standing, winners_first
 from ridgeline.graph.search.events import emit

@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ridgeline.checkpoints.idea_results import idea_results
+from ridgeline.checkpoints.history.idea_results import idea_results
 from ridgeline.graph.models.requests import TriedIdea
 from ridgeline.graph.search.novelty import tries_left
 from ridgeline.tools.records.keys import attempt_id

@@ -20,7 +20,7 @@ from ridgeline.tools.records.vocabulary import Mender, Origin, Status
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
-    from ridgeline.checkpoints.recording import RecordedMending
+    from ridgeline.checkpoints.recording.recording import RecordedMending
     from ridgeline.tools.records.results import Evaluation
 
 MOST_FIX_IT_PASSES = 2

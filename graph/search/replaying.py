@@ -16,7 +16,7 @@ from ridgeline.tools.records.keys import attempt_id, attempt_of, branch_of, writ
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
-    from ridgeline.checkpoints.recording import RecordedMending
+    from ridgeline.checkpoints.recording.recording import RecordedMending
     from ridgeline.graph.models.recorded import Answers
     from ridgeline.graph.models.requests import Elite, IdeaDraft
     from ridgeline.graph.search.context import SearchContext

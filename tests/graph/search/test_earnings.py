@@ -9,7 +9,7 @@ from tests.graph.conftest import Search
 from tests.graph.nodes.test_ideate import new_ideas
 from tests.graph.scripted_model import ScriptedModel
 
-from ridgeline.checkpoints.journal import Journal
+from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.models.pool import ModelPool, Outcome
 from ridgeline.graph.models.requests import IdeationRequest, KernelRequest
