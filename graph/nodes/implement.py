@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from ridgeline.graph.models.failures import ModelUnavailable
 from ridgeline.graph.models.replies import UnreadableReply
 from ridgeline.graph.models.requests import IdeaDraft, KernelRequest
-from ridgeline.graph.search.blocks import block_of
 from ridgeline.graph.search.branch import announce, branch_of, move
 from ridgeline.graph.search.budget import exhausted, spent
-from ridgeline.graph.search.elites import read_elite
 from ridgeline.graph.search.events import emit
-from ridgeline.graph.search.judging import failure_text, run_step, store
-from ridgeline.graph.search.mending import Try, best_of, mended_words, read_tries
+from ridgeline.graph.search.ideas.blocks import block_of
+from ridgeline.graph.search.judging.judging import failure_text, run_step, store
+from ridgeline.graph.search.ranking.elites import read_elite
+from ridgeline.graph.search.repairs.mending import Try, best_of, mended_words, read_tries
 from ridgeline.graph.search.replaying import repair_or_end
 from ridgeline.tools.errors import ModelError, NotBegun, OutOfBudget
 from ridgeline.tools.records.keys import attempt_id, write_id

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ridgeline.graph.search.branch import announce, branch_of, move
 from ridgeline.graph.search.budget import exhausted, spent
-from ridgeline.graph.search.mending import (
+from ridgeline.graph.search.repairs.mending import (
     Try,
     as_recorded,
     best_of,

@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ridgeline.graph.search.elites import read_standings
 from ridgeline.graph.search.events import emit
+from ridgeline.graph.search.ranking.elites import read_standings
 from ridgeline.tools.records.keys import attempt_id, attempt_of, branch_of, write_id
 
 if TYPE_CHECKING:

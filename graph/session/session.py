@@ -170,8 +170,8 @@ async def _open_locked(
     interrupts: bool,
 ) -> AsyncIterator[SearchContext]:
     """Give the context of a search whose run folder this process holds."""
-    from ridgeline.graph.search.compiled import end_compiled
     from ridgeline.graph.search.context import SearchContext, stored_target
+    from ridgeline.graph.search.judging.compiled import end_compiled
     from ridgeline.tools.machine.load import cores_in_use
     from ridgeline.tools.remembering import RememberingEngine
 

@@ -21,8 +21,8 @@ from ridgeline.checkpoints.steering import Steer, Steering
 from ridgeline.checkpoints.storage.errors import record_errors
 from ridgeline.checkpoints.storage.own_files import refuse_links
 from ridgeline.graph.cli.summary import resume_command
-from ridgeline.graph.search.judged_files import read_sources
-from ridgeline.graph.search.user_ideas import user_draft
+from ridgeline.graph.search.ideas.user_ideas import user_draft
+from ridgeline.graph.search.judging.judged_files import read_sources
 from ridgeline.graph.session.options import RUNS
 from ridgeline.graph.state import GRAPH_VERSION
 from ridgeline.problems.model_calls import CallSettings
