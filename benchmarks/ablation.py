@@ -24,8 +24,8 @@ from typing import Any, get_args
 from result import write_result
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.journal import Journal
-from ridgeline.checkpoints.recording_file import read_recording
+from ridgeline.checkpoints.calls.journal import Journal
+from ridgeline.checkpoints.recording.file import read_recording
 from ridgeline.graph.session.options import SearchRequest
 from ridgeline.graph.session.session import run_search
 from ridgeline.problems.spec import Budget, SearchPart

@@ -44,7 +44,7 @@ MODULES = (
     "graph.certificate.audit",
     "graph.certificate.certificate",
     "graph.certificate.steps",
-    "graph.search.leaders",
+    "graph.search.ranking.leaders",
     "graph.certificate.other_shapes",
 )
 """Modules with the judge's thresholds; every number there is a row of thresholds.yaml, or in NOT_THRESHOLDS."""

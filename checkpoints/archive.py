@@ -14,14 +14,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from ridgeline.checkpoints.database import Database, to_text
-from ridgeline.checkpoints.database_kind import Kind
 from ridgeline.checkpoints.engine_failures import EngineFailure, EngineFailures
 from ridgeline.checkpoints.ledger import Ledger
-from ridgeline.checkpoints.migrations import ARCHIVE
 from ridgeline.checkpoints.ranking import fastest_first
 from ridgeline.checkpoints.run_record import RunRecord
-from ridgeline.checkpoints.storage_errors import damaged, record_errors
+from ridgeline.checkpoints.storage.database import Database, to_text
+from ridgeline.checkpoints.storage.database_kind import Kind
+from ridgeline.checkpoints.storage.errors import damaged, record_errors
+from ridgeline.checkpoints.storage.migrations import ARCHIVE
 from ridgeline.checkpoints.stored_certificate import checked_certificate
 from ridgeline.tools.errors import RunError, StorageError
 from ridgeline.tools.records.codec import Record

@@ -15,10 +15,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from ridgeline.checkpoints.database import Database, to_text
-from ridgeline.checkpoints.database_kind import Kind
-from ridgeline.checkpoints.migrations import BANK
-from ridgeline.checkpoints.storage_errors import record_errors
+from ridgeline.checkpoints.storage.database import Database, to_text
+from ridgeline.checkpoints.storage.database_kind import Kind
+from ridgeline.checkpoints.storage.errors import record_errors
+from ridgeline.checkpoints.storage.migrations import BANK
 from ridgeline.tools.errors import StorageError
 from ridgeline.tools.machine.places import home_dir
 from ridgeline.tools.records.results import Evaluation

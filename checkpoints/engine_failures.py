@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ridgeline.checkpoints.database import Database, to_text
+from ridgeline.checkpoints.storage.database import Database, to_text
 from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.vocabulary import Purpose, ReasonCode, Status
 

@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from ridgeline.checkpoints.archive import FILE_NAME, PIECES, Archive
-from ridgeline.checkpoints.database import to_text
-from ridgeline.checkpoints.database_kind import is_database
-from ridgeline.checkpoints.lineage import finding
-from ridgeline.checkpoints.own_files import output_place, replace_file
+from ridgeline.checkpoints.history.lineage import finding
 from ridgeline.checkpoints.run_record import RunRecord
-from ridgeline.checkpoints.runs import LOCK_NAME
-from ridgeline.checkpoints.storage_errors import record_errors, storage_errors
-from ridgeline.checkpoints.strict_json import finite
+from ridgeline.checkpoints.runs.folders import LOCK_NAME
+from ridgeline.checkpoints.storage.database import to_text
+from ridgeline.checkpoints.storage.database_kind import is_database
+from ridgeline.checkpoints.storage.errors import record_errors, storage_errors
+from ridgeline.checkpoints.storage.own_files import output_place, replace_file
+from ridgeline.checkpoints.storage.strict_json import finite
 from ridgeline.tools.errors import RunError
 from ridgeline.tools.records.results import SCHEMA_VERSION, Evaluation
 from ridgeline.tools.records.search import Candidate, Idea, Mending

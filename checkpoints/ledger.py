@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ridgeline.checkpoints.database import Database
+from ridgeline.checkpoints.storage.database import Database
 
 
 class Ledger:

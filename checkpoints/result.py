@@ -10,13 +10,13 @@ from importlib import resources
 from typing import Any
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.idea_results import idea_results
-from ridgeline.checkpoints.journal import Journal
-from ridgeline.checkpoints.lineage import certificate_of, finding, history, lineage
-from ridgeline.checkpoints.over_pytorch import speedup_vs_best, without_figure
+from ridgeline.checkpoints.calls.journal import Journal
+from ridgeline.checkpoints.history.idea_results import idea_results
+from ridgeline.checkpoints.history.lineage import certificate_of, finding, history, lineage
+from ridgeline.checkpoints.history.over_pytorch import speedup_vs_best, without_figure
 from ridgeline.checkpoints.run_record import RunRecord
-from ridgeline.checkpoints.storage_errors import record_errors
-from ridgeline.checkpoints.strict_json import finite
+from ridgeline.checkpoints.storage.errors import record_errors
+from ridgeline.checkpoints.storage.strict_json import finite
 from ridgeline.tools.errors import StorageError
 from ridgeline.tools.records.keys import compared_ids
 from ridgeline.tools.records.results import SCHEMA_VERSION, Baseline, Baselines, Comparison, Evaluation, Verdict

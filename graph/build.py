@@ -29,7 +29,7 @@ from ridgeline.graph.nodes.mend import mend
 from ridgeline.graph.nodes.select import select
 from ridgeline.graph.nodes.tune import tune
 from ridgeline.graph.search.context import SearchContext
-from ridgeline.graph.search.interrupts import put_to_host
+from ridgeline.graph.search.running.interrupts import put_to_host
 from ridgeline.graph.state import BranchOutput, BranchState, Route, SearchInput, SearchOutput, SearchState
 from ridgeline.tools.errors import ModelError
 

@@ -22,7 +22,7 @@ REFERENCES = ("problems/*/reference.py",)
 TORCH_FILES = ("tools/*/worker/*", "tools/modelnew/*", *REFERENCES)
 """The processes that hold a reference or a torch candidate, what two of them share, and the references themselves."""
 
-LANG_FILES = ("graph/*", "tools/toolbox.py", "checkpoints/saver.py")
+LANG_FILES = ("graph/*", "tools/toolbox.py", "checkpoints/storage/saver.py")
 
 
 def package_files() -> list[Path]:

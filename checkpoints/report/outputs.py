@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.own_files import replace_file
 from ridgeline.checkpoints.report.certificate import render_certificate
 from ridgeline.checkpoints.report.page import render_report
 from ridgeline.checkpoints.report.wording import ending
 from ridgeline.checkpoints.result import build_result, choose_best
-from ridgeline.checkpoints.strict_json import finite, pretty
+from ridgeline.checkpoints.storage.own_files import replace_file
+from ridgeline.checkpoints.storage.strict_json import finite, pretty
 
 
 def write_run_outputs(run_dir: Path, archive: Archive, *, state: str | None = None) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.idea_results import idea_results
-from ridgeline.checkpoints.lineage import certificate_of, finding, lineage
-from ridgeline.checkpoints.over_pytorch import over_each
+from ridgeline.checkpoints.history.idea_results import idea_results
+from ridgeline.checkpoints.history.lineage import certificate_of, finding, lineage
+from ridgeline.checkpoints.history.over_pytorch import over_each
 from ridgeline.checkpoints.report.certificate_rows import certificate_rows
 from ridgeline.checkpoints.report.figures import count_text, ms_text, plain_text, ratio_text, seconds_text, usd_text
 from ridgeline.checkpoints.report.plots import Dot, Line, bars, trajectory

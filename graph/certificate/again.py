@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ridgeline.checkpoints.storage_errors import record_errors
+from ridgeline.checkpoints.storage.errors import record_errors
 from ridgeline.tools.records.vocabulary import Purpose
 
 if TYPE_CHECKING:

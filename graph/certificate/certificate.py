@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ridgeline.checkpoints.over_pytorch import speedup_vs_best
+from ridgeline.checkpoints.history.over_pytorch import speedup_vs_best
 from ridgeline.graph.certificate.audit import Audit
 from ridgeline.graph.certificate.other_shapes import ShapeCheck
-from ridgeline.graph.search.elites import Standing
-from ridgeline.graph.search.leaders import Leader
+from ridgeline.graph.search.ranking.elites import Standing
+from ridgeline.graph.search.ranking.leaders import Leader
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.results import Baselines, Build, Comparison, Evaluation, OwnWork, Timing, Verdict

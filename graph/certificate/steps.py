@@ -30,9 +30,9 @@ from ridgeline.graph.certificate.certificate import Certificate
 from ridgeline.graph.certificate.circumstances import circumstances
 from ridgeline.graph.certificate.other_shapes import try_other_shapes
 from ridgeline.graph.search.budget import charge
-from ridgeline.graph.search.elites import Standing, read_standings
 from ridgeline.graph.search.events import emit
-from ridgeline.graph.search.leaders import Leader
+from ridgeline.graph.search.ranking.elites import Standing, read_standings
+from ridgeline.graph.search.ranking.leaders import Leader
 from ridgeline.tools.engine import BaselineTask, CompareTask, CompileTask, ProfileTask, VerifyTask
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.records.finding import Finding

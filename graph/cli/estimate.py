@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from ridgeline.graph.models.estimate import Shape, estimate, estimate_lines
 from ridgeline.graph.models.mailbox.model import is_mailbox
-from ridgeline.graph.search.ablation import Ablation
-from ridgeline.graph.search.plan import make_plan
+from ridgeline.graph.search.shape.ablation import Ablation
+from ridgeline.graph.search.shape.plan import make_plan
 
 if TYPE_CHECKING:
     from ridgeline.graph.models.prices import Tariff

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.archive import FILE_NAME, Archive
 from ridgeline.checkpoints.report.wording import ending
-from ridgeline.checkpoints.storage_errors import record_errors
+from ridgeline.checkpoints.storage.errors import record_errors
 from ridgeline.graph.cli.estimate import search_estimate, tariffs_of
 from ridgeline.graph.cli.summary import closing_lines, resume_command, resume_line
 from ridgeline.graph.cli.view.board import Board, recall

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.bank import own_bank
-from ridgeline.checkpoints.journal import Journal
-from ridgeline.checkpoints.runs import UNFINISHED, find_run
+from ridgeline.checkpoints.calls.journal import Journal
+from ridgeline.checkpoints.runs.folders import UNFINISHED, find_run
 from ridgeline.graph.session.options import RUNS, SearchRequest
 from ridgeline.graph.session.replaying import find_recording, runs_foreign_reference
 from ridgeline.problems.spec import Budget

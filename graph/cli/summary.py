@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ridgeline.checkpoints.journal import Journal
+from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.checkpoints.report.wording import (
     COMPARED,
     RANKING,

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from ridgeline.checkpoints.batched_calls import BatchedCalls
+from ridgeline.checkpoints.calls.batched_calls import BatchedCalls
 from ridgeline.graph.models.prices import Tariff
 from ridgeline.graph.models.requests import IdeationRequest, Usage
 from ridgeline.problems.spec import Budget
@@ -22,7 +22,7 @@ from ridgeline.tools.errors import OutOfBudget
 from ridgeline.tools.wording import counted
 
 if TYPE_CHECKING:
-    from ridgeline.checkpoints.journal import Journal
+    from ridgeline.checkpoints.calls.journal import Journal
     from ridgeline.graph.models.requests import KernelRequest
 
 Purpose = Literal["ideate", "write"]

@@ -10,7 +10,7 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from ridgeline.checkpoints.kept_texts import KeptTexts
+from ridgeline.checkpoints.calls.kept_texts import KeptTexts
 from ridgeline.graph.models.allowance import Allowance, purpose_of
 from ridgeline.graph.models.batch.batches import Batches
 from ridgeline.graph.models.batch.model import BatchModel
@@ -42,7 +42,7 @@ from ridgeline.tools.records.keys import again_id, part_id
 from ridgeline.tools.records.vocabulary import ReasonCode
 
 if TYPE_CHECKING:
-    from ridgeline.checkpoints.journal import Journal
+    from ridgeline.checkpoints.calls.journal import Journal
     from ridgeline.graph.models.pool import ModelPool
     from ridgeline.graph.models.requests import KernelModel
 

@@ -12,7 +12,7 @@ from ridgeline.graph.models.prices import is_batch
 from ridgeline.tools.errors import NotBegun
 
 if TYPE_CHECKING:
-    from ridgeline.checkpoints.journal import Journal
+    from ridgeline.checkpoints.calls.journal import Journal
     from ridgeline.graph.models.allowance import Allowance
     from ridgeline.graph.models.batch.batches import Batches
     from ridgeline.graph.models.mailbox.mailbox import Mailbox

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ridgeline.checkpoints.recording import RecordedCall, RecordedMending, Recording, idea_key, place_of
+from ridgeline.checkpoints.recording.recording import RecordedCall, RecordedMending, Recording, idea_key, place_of
 from ridgeline.tools.records.keys import CallId, again_id
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ridgeline.checkpoints.recording import question_of
+from ridgeline.checkpoints.recording.recording import question_of
 from ridgeline.graph.models.call_in_hand import IN_HAND
 from ridgeline.graph.models.failures import ModelUnavailable, NoText, Unrecorded
 from ridgeline.graph.models.replies import UnreadableReply, read_kernel
@@ -15,7 +15,7 @@ from ridgeline.graph.models.requests import IdeationRequest, KernelRequest, Repl
 from ridgeline.tools.errors import ModelError, NotRecorded
 
 if TYPE_CHECKING:
-    from ridgeline.checkpoints.recording import RecordedCall
+    from ridgeline.checkpoints.recording.recording import RecordedCall
     from ridgeline.graph.models.pool import AnyModel
     from ridgeline.graph.models.recorded import Answers
 
@@ -37,8 +37,7 @@ class ReplayedModel:
 
     def answering(self, call_id: str, request: IdeationRequest | KernelRequest) -> AnyModel:
         """Return the model that a call goes to: this one, or `otherwise` where the call was not recorded."""
-        is_recorded = self._answers.find(call_id, question_of(own_part(request))) is not None
-        return self if is_recorded or self.otherwise is None else self.otherwise
+        return self if self.otherwise is None or self._find(call_id, request) else self.otherwise
 
     async def propose(self, request: IdeationRequest) -> Reply:
         """Return the recorded ideas; see `_recorded`."""
@@ -61,14 +60,18 @@ class ReplayedModel:
             Unrecorded: there was none: one kernel fails, or one round has no ideas, and the search goes on.
             NotRecorded: the same where the answers are strict: the search ends.
         """
-        found = self._answers.find(_call_id(), question_of(own_part(request)))
+        call_id = _call_id()
+        found = self._find(call_id, request)
         if found is None:
             error = NotRecorded if self._answers.is_strict else Unrecorded
             raise error(
-                f"{self._answers.where}: holds no answer to {_call_id()} ({what}); "
+                f"{self._answers.where}: holds no answer to {call_id} ({what}); "
                 "--replay-else names a model for such calls"
             )
         return found
+
+    def _find(self, call_id: str, request: IdeationRequest | KernelRequest) -> RecordedCall | None:
+        return self._answers.find(call_id, question_of(own_part(request)))
 
     def _reply(self, found: RecordedCall) -> Reply:
         """Return the recorded reply.

@@ -12,13 +12,13 @@ from ridgeline.graph.certificate.again import is_to_be_given_again
 from ridgeline.graph.certificate.audit import QUARANTINE_ABOVE
 from ridgeline.graph.certificate.certificate import Certificate, FailedBefore
 from ridgeline.graph.certificate.steps import certify_candidate
-from ridgeline.graph.search.blocks import work_of
-from ridgeline.graph.search.compiled import join_compiled
-from ridgeline.graph.search.elites import Standing, ranked_elites, read_standings
 from ridgeline.graph.search.events import emit
-from ridgeline.graph.search.judging import judged_standings
-from ridgeline.graph.search.leaders import Leader, compare_leaders
-from ridgeline.graph.search.rounds import Stop, tell_stop
+from ridgeline.graph.search.ideas.blocks import work_of
+from ridgeline.graph.search.judging.compiled import join_compiled
+from ridgeline.graph.search.judging.judging import judged_standings
+from ridgeline.graph.search.ranking.elites import Standing, ranked_elites, read_standings
+from ridgeline.graph.search.ranking.leaders import Leader, compare_leaders
+from ridgeline.graph.search.rounds.rounds import Stop, tell_stop
 from ridgeline.graph.state import outcome_of
 from ridgeline.tools.errors import EngineError, NotRecorded
 from ridgeline.tools.records.vocabulary import Purpose, RunState, SearchOutcome

@@ -15,20 +15,20 @@ from ridgeline.checkpoints.steering import USER
 from ridgeline.graph.models.failures import ModelUnavailable, Unrecorded
 from ridgeline.graph.models.registry import OFFLINE
 from ridgeline.graph.models.requests import IdeaDraft, IdeationRequest, TriedIdea
-from ridgeline.graph.search.blocks import building_blocks
-from ridgeline.graph.search.compiled import begin_compiled
-from ridgeline.graph.search.digest import digest
-from ridgeline.graph.search.earnings import author_outcomes, writer_outcomes
-from ridgeline.graph.search.elites import read_elites
 from ridgeline.graph.search.events import emit
-from ridgeline.graph.search.gathering import gather_or_cancel
-from ridgeline.graph.search.memory import tried_ideas, unwritten_branches
-from ridgeline.graph.search.novelty import is_refused, is_repeated
-from ridgeline.graph.search.recombination import pair_to_recombine
+from ridgeline.graph.search.ideas.blocks import building_blocks
+from ridgeline.graph.search.ideas.digest import digest
+from ridgeline.graph.search.ideas.earnings import author_outcomes, writer_outcomes
+from ridgeline.graph.search.ideas.memory import tried_ideas, unwritten_branches
+from ridgeline.graph.search.ideas.novelty import is_refused, is_repeated
+from ridgeline.graph.search.ideas.recombination import pair_to_recombine
+from ridgeline.graph.search.ideas.user_ideas import user_drafts, users_ideas
+from ridgeline.graph.search.judging.compiled import begin_compiled
+from ridgeline.graph.search.ranking.elites import read_elites
 from ridgeline.graph.search.replaying import is_taken, nameable_kernels, recorded_shares, recorded_writer
-from ridgeline.graph.search.rounds import Stop, outcome_state, tell_stop
-from ridgeline.graph.search.seeds import take_up_seeds
-from ridgeline.graph.search.user_ideas import user_drafts, users_ideas
+from ridgeline.graph.search.rounds.rounds import Stop, outcome_state, tell_stop
+from ridgeline.graph.search.rounds.seeds import take_up_seeds
+from ridgeline.graph.search.running.gathering import gather_or_cancel
 from ridgeline.tools.errors import ModelError, OutOfBudget
 from ridgeline.tools.records.keys import CallId, idea_id
 from ridgeline.tools.records.search import Idea
@@ -36,7 +36,7 @@ from ridgeline.tools.records.vocabulary import SearchOutcome
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
-    from ridgeline.graph.search.plan import Plan
+    from ridgeline.graph.search.shape.plan import Plan
     from ridgeline.graph.state import BranchPlan, SearchState
 
 logger = logging.getLogger(__name__)

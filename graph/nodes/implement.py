@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from ridgeline.graph.models.failures import ModelUnavailable
 from ridgeline.graph.models.replies import UnreadableReply
 from ridgeline.graph.models.requests import IdeaDraft, KernelRequest
-from ridgeline.graph.search.blocks import block_of
-from ridgeline.graph.search.branch import announce, branch_of, move
+from ridgeline.graph.search.branch import announce, branch_of_state, move
 from ridgeline.graph.search.budget import exhausted, spent
-from ridgeline.graph.search.elites import read_elite
 from ridgeline.graph.search.events import emit
-from ridgeline.graph.search.judging import failure_text, run_step, store
-from ridgeline.graph.search.mending import Try, best_of, mended_words, read_tries
+from ridgeline.graph.search.ideas.blocks import block_of
+from ridgeline.graph.search.judging.judging import failure_text, run_step, store
+from ridgeline.graph.search.ranking.elites import read_elite
+from ridgeline.graph.search.repairs.mending import Try, best_of, mended_words, read_tries
 from ridgeline.graph.search.replaying import repair_or_end
 from ridgeline.tools.errors import ModelError, NotBegun, OutOfBudget
 from ridgeline.tools.records.keys import attempt_id, write_id
@@ -36,7 +36,7 @@ NEXT: dict[Step, Stage] = {"compile": "verify", "verify": "benchmark", "benchmar
 
 async def write(state: BranchState, context: SearchContext) -> BranchState:
     """Have the model write this attempt's kernel and store it."""
-    branch = branch_of(state)
+    branch = branch_of_state(state)
     update: BranchState = {}
     try:
         update = await _write(state, context)
@@ -79,7 +79,7 @@ async def _write(state: BranchState, context: SearchContext) -> BranchState:
 
 async def compile(state: BranchState, context: SearchContext) -> BranchState:  # noqa: A001  # a node's name
     """Call compile_kernel."""
-    branch = branch_of(state)
+    branch = branch_of_state(state)
     update: BranchState = {}
     try:
         update = await _judge(state, context, "compile")
@@ -131,7 +131,7 @@ def _stage_of_stored(archive: Archive, candidate_id: str) -> Stage | None:
 async def _request(context: SearchContext, state: BranchState, idea: Idea, candidate_id: str) -> KernelRequest:
     failed = await asyncio.to_thread(_failed, context.archive, state)
     if failed is not None and failed.is_unbuilt:  # its siblings with this error wait for this branch from here on
-        context.sibling_repairs.begin(failed.signature, branch_of(state), state["model"])
+        context.sibling_repairs.begin(failed.signature, branch_of_state(state), state["model"])
     evaluation = failed.evaluation if failed else None
     request = KernelRequest(
         subject=context.subject,

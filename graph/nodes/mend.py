@@ -6,9 +6,9 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from ridgeline.graph.search.branch import announce, branch_of, move
+from ridgeline.graph.search.branch import announce, branch_of_state, move
 from ridgeline.graph.search.budget import exhausted, spent
-from ridgeline.graph.search.mending import (
+from ridgeline.graph.search.repairs.mending import (
     Try,
     as_recorded,
     best_of,
@@ -66,7 +66,7 @@ async def _as_siblings(state: BranchState, context: SearchContext, tries: list[T
         return as_recorded(tries, recorded)
     if has_own_repair:
         return None
-    signature, branch, model = best_of(tries).signature, branch_of(state), state["model"]
+    signature, branch, model = best_of(tries).signature, branch_of_state(state), state["model"]
     repairs, can_ask = context.sibling_repairs, await has_repair(state, context)
     repaired_id = repairs.repaired(signature) or await asyncio.to_thread(
         find_repaired, context.archive, signature, state["round"], branch

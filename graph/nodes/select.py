@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ridgeline.graph.search.closing import close_round
-from ridgeline.graph.search.compiled import join_compiled, runs_beside_models
+from ridgeline.graph.search.judging.compiled import join_compiled, runs_beside_models
+from ridgeline.graph.search.rounds.closing import close_round
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ridgeline.graph.search.budget import exhausted, spent
-from ridgeline.graph.search.closing import close_round
 from ridgeline.graph.search.events import emit
-from ridgeline.graph.search.gathering import gather_or_cancel
-from ridgeline.graph.search.judging import evaluate
-from ridgeline.graph.search.tuning import (
+from ridgeline.graph.search.judging.judging import evaluate
+from ridgeline.graph.search.rounds.closing import close_round
+from ridgeline.graph.search.running.gathering import gather_or_cancel
+from ridgeline.graph.search.sources.tuning import (
     FAR_BEHIND,
     MeasuredPoint,
     Tunable,

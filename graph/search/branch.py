@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ridgeline.tools.records.search import Candidate
 
 
-def branch_of(state: BranchState) -> str:
+def branch_of_state(state: BranchState) -> str:
     """Return the id of the branch in this state."""
     return branch_id(state["idea_id"], state["variation"])
 
@@ -32,7 +32,7 @@ def announce(state: BranchState, candidate_id: str, stage: Stage) -> None:
     emit(
         {
             "event": "branch_stage",
-            "branch": branch_of(state),
+            "branch": branch_of_state(state),
             "idea_id": state["idea_id"],
             "candidate_id": candidate_id,
             "stage": stage,

@@ -14,12 +14,12 @@ from ridgeline.graph.models.later_replies import LaterReplies
 from ridgeline.graph.models.mailbox.mailbox import Mailbox
 from ridgeline.graph.models.registry import OFFLINE
 from ridgeline.graph.models.requests import Subject
-from ridgeline.graph.search.ablation import Ablation
 from ridgeline.graph.search.families import family_of
-from ridgeline.graph.search.pauses import Pauses
-from ridgeline.graph.search.plan import Plan, derived_seed, make_plan
-from ridgeline.graph.search.sibling_repairs import SiblingRepairs
-from ridgeline.graph.search.working_time import WorkingTime
+from ridgeline.graph.search.repairs.sibling_repairs import SiblingRepairs
+from ridgeline.graph.search.running.pauses import Pauses
+from ridgeline.graph.search.running.working_time import WorkingTime
+from ridgeline.graph.search.shape.ablation import Ablation
+from ridgeline.graph.search.shape.plan import Plan, derived_seed, make_plan
 from ridgeline.tools.build.interfaces import entry_declaration, problem_header
 from ridgeline.tools.errors import EngineError, NotBegun
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from ridgeline.checkpoints.archive import Archive
     from ridgeline.checkpoints.bank import Bank
-    from ridgeline.checkpoints.journal import Journal
+    from ridgeline.checkpoints.calls.journal import Journal
     from ridgeline.graph.models.mailbox.request import WaitingRequest
     from ridgeline.graph.models.pool import ModelPool
     from ridgeline.graph.models.recorded import Answers

@@ -10,13 +10,13 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ridgeline.graph.search.elites import read_standings
 from ridgeline.graph.search.events import emit
+from ridgeline.graph.search.ranking.elites import read_standings
 from ridgeline.tools.records.keys import attempt_id, attempt_of, branch_of, write_id
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
-    from ridgeline.checkpoints.recording import RecordedMending
+    from ridgeline.checkpoints.recording.recording import RecordedMending
     from ridgeline.graph.models.recorded import Answers
     from ridgeline.graph.models.requests import Elite, IdeaDraft
     from ridgeline.graph.search.context import SearchContext

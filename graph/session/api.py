@@ -130,7 +130,7 @@ async def evaluate_async(
     on_wait: OnWait | None = None,
 ) -> list[dict[str, Any]]:
     """Judge kernel files; `engine` replaces the local one and is not closed."""
-    from ridgeline.graph.search.judged_files import evaluate_files, read_sources
+    from ridgeline.graph.search.judging.judged_files import evaluate_files, read_sources
 
     target = target_of(problem, device)
     sources = await asyncio.to_thread(read_sources, files, target.language)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ridgeline.checkpoints.run_record import RunRecord
-from ridgeline.checkpoints.runs import check_graph_version, holds_a_search
+from ridgeline.checkpoints.runs.folders import check_graph_version, holds_a_search
 from ridgeline.graph.session.resume import source_sha256
 from ridgeline.graph.state import GRAPH_VERSION
 from ridgeline.tools.errors import DeviceError

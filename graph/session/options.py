@@ -19,10 +19,10 @@ from pydantic import ValidationError
 from ridgeline.checkpoints.archive import FILE_NAME as ARCHIVE_NAME
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.bank import Bank, own_bank
-from ridgeline.checkpoints.own_files import refuse_links
 from ridgeline.checkpoints.run_record import RunRecord
-from ridgeline.checkpoints.runs import check_vacant, newest_unfinished, refuse_held
-from ridgeline.checkpoints.storage_errors import damaged
+from ridgeline.checkpoints.runs.folders import check_vacant, newest_unfinished, refuse_held
+from ridgeline.checkpoints.storage.errors import damaged
+from ridgeline.checkpoints.storage.own_files import refuse_links
 from ridgeline.graph.models.registry import make_models
 from ridgeline.graph.models.retry import RetryPolicy
 from ridgeline.graph.session.arguments import checked

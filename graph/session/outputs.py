@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ridgeline.checkpoints.journal import Journal
+from ridgeline.checkpoints.calls.journal import Journal
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
@@ -59,8 +59,8 @@ def write_result(run_dir: Path, archive: Archive, state: RunState) -> SearchResu
 
 def _write_header(run_dir: Path, archive: Archive) -> None:
     """Write problem.h beside the best kernel, which includes it: with it the source compiles anywhere."""
-    from ridgeline.checkpoints.own_files import replace_file
-    from ridgeline.checkpoints.storage_errors import record_errors
+    from ridgeline.checkpoints.storage.errors import record_errors
+    from ridgeline.checkpoints.storage.own_files import replace_file
     from ridgeline.tools.build.interfaces import problem_header
     from ridgeline.tools.records.vocabulary import Interface
 

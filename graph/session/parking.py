@@ -30,7 +30,7 @@ async def has_answers(
         NotBegun: a stop was asked for while PyTorch was timed.
         ModelError: a batch's provider refuses this key or model.
     """
-    from ridgeline.graph.search.compiled import baseline_event, finish_compiled
+    from ridgeline.graph.search.judging.compiled import baseline_event, finish_compiled
 
     await context.later.batches.look(is_quiet=True, at_once=True)  # a batch is under way while PyTorch is timed
     baselines = await finish_compiled(context)

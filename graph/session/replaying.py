@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, PrivateAttr, ValidationError
 
-from ridgeline.checkpoints.journal import Journal
-from ridgeline.checkpoints.recording import RecordedRun, Recording, question_of
-from ridgeline.checkpoints.recording_file import read_recording
+from ridgeline.checkpoints.calls.journal import Journal
+from ridgeline.checkpoints.recording.file import read_recording
+from ridgeline.checkpoints.recording.recording import RecordedRun, Recording, question_of
 from ridgeline.checkpoints.run_record import RunRecord
-from ridgeline.checkpoints.runs import find_run
+from ridgeline.checkpoints.runs.folders import find_run
 from ridgeline.checkpoints.steering import Steering
 from ridgeline.graph.models.recorded import Answers
 from ridgeline.graph.models.registry import make_models

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
 
-from ridgeline.checkpoints.own_files import no_link_opener
+from ridgeline.checkpoints.storage.own_files import no_link_opener
 from ridgeline.tools.errors import EngineError, RidgelineError
 from ridgeline.tools.machine.os_errors import LOG_FORMAT, is_users_to_mend
 from ridgeline.tools.records.printable import printable

@@ -12,11 +12,11 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.archive import FILE_NAME, Archive
-from ridgeline.checkpoints.journal import Journal
+from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.checkpoints.run_record import RunRecord
-from ridgeline.checkpoints.runs import lock_run
-from ridgeline.checkpoints.saver import open_saver, prune
-from ridgeline.checkpoints.storage_errors import record_errors
+from ridgeline.checkpoints.runs.folders import lock_run
+from ridgeline.checkpoints.storage.errors import record_errors
+from ridgeline.checkpoints.storage.saver import open_saver, prune
 from ridgeline.graph.models.pool import ModelPool
 from ridgeline.graph.session import machine
 from ridgeline.graph.session.arguments import checked
@@ -170,8 +170,8 @@ async def _open_locked(
     interrupts: bool,
 ) -> AsyncIterator[SearchContext]:
     """Give the context of a search whose run folder this process holds."""
-    from ridgeline.graph.search.compiled import end_compiled
     from ridgeline.graph.search.context import SearchContext, stored_target
+    from ridgeline.graph.search.judging.compiled import end_compiled
     from ridgeline.tools.machine.load import cores_in_use
     from ridgeline.tools.remembering import RememberingEngine
 

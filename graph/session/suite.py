@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ridgeline.checkpoints.runs import LOCK_NAME, lock_run, read_run, refuse_foreign
-from ridgeline.checkpoints.suite import (
+from ridgeline.checkpoints.runs.folders import LOCK_NAME, lock_run, read_run, refuse_foreign
+from ridgeline.checkpoints.runs.suite import (
     DONE,
     ENDED,
     FILE_NAME,

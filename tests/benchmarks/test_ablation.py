@@ -15,7 +15,7 @@ from tests.graph.scripted_model import ScriptedModel, faster_each_round
 from tests.graph.session.test_session import options
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.recording_file import write_recording
+from ridgeline.checkpoints.recording.file import write_recording
 from ridgeline.graph.session.session import run_search
 
 pytestmark = pytest.mark.long
@@ -93,7 +93,7 @@ def test_kernels_that_a_compilers_fix_it_made_right_enter_the_curve(tmp_path: Pa
 
 
 def test_the_best_so_far_counts_calls_in_the_order_of_their_ids(tmp_path: Path) -> None:
-    from ridgeline.checkpoints.journal import Journal
+    from ridgeline.checkpoints.calls.journal import Journal
 
     ablation = import_module("ablation")
     with Archive.open(tmp_path / "archive.sqlite") as archive:

@@ -9,8 +9,8 @@ import pytest
 from tests.graph.session.test_replay import decisions
 
 from ridgeline import search
-from ridgeline.checkpoints.recording import Recording
-from ridgeline.checkpoints.recording_file import read_recording
+from ridgeline.checkpoints.recording.file import read_recording
+from ridgeline.checkpoints.recording.recording import Recording
 from ridgeline.tools.records.keys import CallId
 
 pytestmark = pytest.mark.long

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from ridgeline.problems.syntax import substitute_sizes
 from ridgeline.tools.build.compiler import Compiler
 from ridgeline.tools.engine import BenchmarkTask, CompileTask, DescribeTask, VerifyTask
 from ridgeline.tools.local.evaluator import Evaluator
@@ -27,6 +28,8 @@ from .trick import Case, Stage
 
 HERE = Path(__file__).parent
 CALL_TIMEOUT_S = 4.0
+VARIANTS = {"loaded": ("given", {"DELAY_S": 0.005})}
+"""The problems that are another one with other values written into its reference."""
 
 Found = Build | Verdict | Timing
 
@@ -57,9 +60,10 @@ class Court:
         self._timings: dict[str, Found] = {}
 
     def _problem(self, name: str) -> DescribedTarget:
+        work, values = VARIANTS.get(name, (name, {}))
         problem = Target(
             name="cheated",
-            reference_source=(HERE / f"{name}.py").read_text(),
+            reference_source=substitute_sizes((HERE / f"{work}.py").read_text(), values, f"{work}.py"),
             interface=Interface(self.interface),
             tolerance=PrecisionClass.FP32,
             device=self.device,

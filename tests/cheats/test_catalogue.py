@@ -19,12 +19,11 @@ from ridgeline.tools.sandbox.sandbox import Tier
 
 from . import catalogue
 from .catalogue import CATALOGUE, cases
-from .court import HERE, Court, asked_of, gains_nothing
+from .court import HERE, VARIANTS, Court, asked_of, gains_nothing
 from .trick import Case, Form, Stage
 
 ROOT = HERE.parent.parent
 PROBLEMS = ("derived", "given", "hidden", "linear", "loaded", "pooled")
-SAME_WORK = {"loaded": "given"}
 CASES = cases(Form.C)
 JUDGED = [case for case in CASES if case.end.control in ("", "itself")]
 GAINLESS = [case for case in CASES if case not in JUDGED]
@@ -66,7 +65,8 @@ def court(request: pytest.FixtureRequest) -> Iterator[Court]:
 def _source(name: str) -> str:
     """Return a case's source with the headers that it shares, as the one file that a candidate is."""
     sources = HERE / "sources"
-    work = SAME_WORK.get(_problem_of(name), _problem_of(name) or "honest")
+    problem = _problem_of(name) or "honest"
+    work, _ = VARIANTS.get(problem, (problem, {}))
     source = (sources / f"{work}_work.h").read_text() + (sources / f"{name}.cpp").read_text()
     return re.sub(r'#include "(\w+\.h)"\n', lambda header: (sources / header[1]).read_text(), source)
 

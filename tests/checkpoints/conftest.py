@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.journal import Journal
+from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.tools.records.keys import comparison_key
 from ridgeline.tools.records.problem import ArgSpec, Description, Device, Signature

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from ridgeline.checkpoints.bank import Bank, bank_id
-from ridgeline.checkpoints.database import Database
-from ridgeline.checkpoints.database_kind import Kind
-from ridgeline.checkpoints.migrations import BANK
+from ridgeline.checkpoints.storage.database import Database
+from ridgeline.checkpoints.storage.database_kind import Kind
+from ridgeline.checkpoints.storage.migrations import BANK
 from ridgeline.tools.errors import StorageError
 from ridgeline.tools.records.search import KernelWork
 from ridgeline.tools.records.vocabulary import Origin, ReasonCode, Status

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.engine_failures import EngineFailure
 from ridgeline.checkpoints.export import jsonl_lines, merge_archives
-from ridgeline.checkpoints.lineage import finding
+from ridgeline.checkpoints.history.lineage import finding
 from ridgeline.checkpoints.result import build_result
 from ridgeline.tools.records.vocabulary import Purpose, ReasonCode, Status
 

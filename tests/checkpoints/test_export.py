@@ -11,11 +11,11 @@ import jsonschema
 import pytest
 
 from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.checkpoints.export import export_archive, export_jsonl, jsonl_lines, merge_archives
-from ridgeline.checkpoints.journal import Journal
 from ridgeline.checkpoints.result import read_schema
 from ridgeline.checkpoints.run_record import RunRecord
-from ridgeline.checkpoints.runs import lock_run
+from ridgeline.checkpoints.runs.folders import lock_run
 from ridgeline.tools.errors import RunError, StorageError
 from ridgeline.tools.records.search import Mending
 from ridgeline.tools.records.vocabulary import Mender

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.over_pytorch import speedup_vs_best
+from ridgeline.checkpoints.history.over_pytorch import speedup_vs_best
 from ridgeline.checkpoints.result import (
     Best,
     build_result,
@@ -150,7 +150,7 @@ def test_show_tells_rounds_ideas_lineage_and_cost(filled: Archive) -> None:
 
 
 def test_lineage_ends_when_parents_form_a_circle(archive: Archive, story: SimpleNamespace) -> None:
-    from ridgeline.checkpoints.lineage import lineage
+    from ridgeline.checkpoints.history.lineage import lineage
 
     archive.add_candidate(story.candidate("a", parent_id="b"))
     archive.add_candidate(story.candidate("b", parent_id="a"))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.recording import record
+from ridgeline.checkpoints.recording.recording import record
 from ridgeline.checkpoints.steering import USER, Steer, Steering, SteerKind
 from ridgeline.tools.errors import RunError
 from ridgeline.tools.records.search import Candidate

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.journal import Journal
+from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.graph.build import make_graph
 from ridgeline.graph.models.pool import ModelPool
 from ridgeline.graph.search.context import SearchContext, stored_target

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ridgeline.graph.search.tuning import parse_tunables
+from ridgeline.graph.search.sources.tuning import parse_tunables
 from ridgeline.tools.engine import (
     BaselineTask,
     BenchmarkTask,

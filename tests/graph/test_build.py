@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ridgeline.checkpoints.bank import Bank
-from ridgeline.checkpoints.database import Database
+from ridgeline.checkpoints.storage.database import Database
 from ridgeline.tools.records.vocabulary import Origin
 from tests.graph.conftest import Search
 from tests.graph.scripted_model import ScriptedModel

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from ridgeline.checkpoints.clean import StoredRun, choose_old, list_runs, remove_run
+from ridgeline.checkpoints.runs.clean import StoredRun, choose_old, list_runs, remove_run
 from ridgeline.tools.build.cache import BuildCache, CacheUse
 from ridgeline.tools.errors import RunError, StorageError
 from ridgeline.tools.machine.places import default_cache_dir

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from ridgeline.checkpoints.export import export_archive, export_jsonl, jsonl_lines
-from ridgeline.checkpoints.recording_file import write_recording
-from ridgeline.checkpoints.runs import find_run
+from ridgeline.checkpoints.recording.file import write_recording
+from ridgeline.checkpoints.runs.folders import find_run
 from ridgeline.graph.session.options import RUNS
 from ridgeline.tools.errors import RunError
 from ridgeline.tools.wording import counted

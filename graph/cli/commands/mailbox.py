@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.journal import Journal
-from ridgeline.checkpoints.own_files import refuse_links
-from ridgeline.checkpoints.runs import check_graph_version, find_run
+from ridgeline.checkpoints.calls.journal import Journal
+from ridgeline.checkpoints.runs.folders import check_graph_version, find_run
+from ridgeline.checkpoints.storage.own_files import refuse_links
 from ridgeline.graph.models.mailbox.answers import MOST_BYTES, RefusedAnswer, too_large
 from ridgeline.graph.models.mailbox.document import document_of
 from ridgeline.graph.models.mailbox.mailbox import Mailbox

@@ -7,7 +7,7 @@ import json
 import sys
 from pathlib import Path
 
-from ridgeline.checkpoints.runs import find_run
+from ridgeline.checkpoints.runs.folders import find_run
 from ridgeline.graph.cli import EXIT_PARKED
 from ridgeline.graph.cli.arguments import NEWEST
 from ridgeline.graph.cli.console import make_console

@@ -16,11 +16,11 @@ from ridgeline.checkpoints.archive import FILE_NAME, Archive
 from ridgeline.checkpoints.report.wording import author_words, ending, replay_words
 from ridgeline.checkpoints.result import show_run
 from ridgeline.checkpoints.run_record import RunRecord
-from ridgeline.checkpoints.runs import find_run, matching_runs, read_run, run_folders, state_now
+from ridgeline.checkpoints.runs.folders import find_run, matching_runs, read_run, run_folders, state_now
 from ridgeline.graph.cli.console import make_console
 from ridgeline.graph.cli.profile_lines import profile_lines, stored_profile
 from ridgeline.graph.cli.summary import round_lines, waiting_words, winner_lines
-from ridgeline.graph.search.user_ideas import left_over
+from ridgeline.graph.search.ideas.user_ideas import left_over
 from ridgeline.graph.session.options import RUNS
 from ridgeline.tools.errors import InputError
 from ridgeline.tools.records.results import Profile

@@ -15,14 +15,14 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.own_files import refuse_links
 from ridgeline.checkpoints.run_record import RunRecord
-from ridgeline.checkpoints.runs import RESUMABLE, check_graph_version, find_run, is_locked
+from ridgeline.checkpoints.runs.folders import RESUMABLE, check_graph_version, find_run, is_locked
 from ridgeline.checkpoints.steering import Steer, Steering
-from ridgeline.checkpoints.storage_errors import record_errors
+from ridgeline.checkpoints.storage.errors import record_errors
+from ridgeline.checkpoints.storage.own_files import refuse_links
 from ridgeline.graph.cli.summary import resume_command
-from ridgeline.graph.search.judged_files import read_sources
-from ridgeline.graph.search.user_ideas import user_draft
+from ridgeline.graph.search.ideas.user_ideas import user_draft
+from ridgeline.graph.search.judging.judged_files import read_sources
 from ridgeline.graph.session.options import RUNS
 from ridgeline.graph.state import GRAPH_VERSION
 from ridgeline.problems.model_calls import CallSettings

@@ -14,8 +14,18 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from ridgeline.checkpoints.runs import refuse_held
-from ridgeline.checkpoints.suite import DONE, FAST_P, FILE_NAME, Row, RowState, Suite, find_suite, read_suite, scores
+from ridgeline.checkpoints.runs.folders import refuse_held
+from ridgeline.checkpoints.runs.suite import (
+    DONE,
+    FAST_P,
+    FILE_NAME,
+    Row,
+    RowState,
+    Suite,
+    find_suite,
+    read_suite,
+    scores,
+)
 from ridgeline.graph.cli import EXIT_PARKED
 from ridgeline.graph.cli.arguments import NEWEST
 from ridgeline.graph.cli.console import make_console

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from ridgeline.checkpoints.journal import Journal
-from ridgeline.graph.search.elites import read_standings
+from ridgeline.checkpoints.calls.journal import Journal
+from ridgeline.graph.search.ranking.elites import read_standings
 from ridgeline.tools.records.vocabulary import SEARCHED, Status
 from ridgeline.tools.wording import ratio_words
 

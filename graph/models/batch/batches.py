@@ -17,8 +17,8 @@ from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from ridgeline.checkpoints.batched_calls import BatchedCalls, PlacedBatch
-from ridgeline.checkpoints.kept_texts import KeptTexts
+from ridgeline.checkpoints.calls.batched_calls import BatchedCalls, PlacedBatch
+from ridgeline.checkpoints.calls.kept_texts import KeptTexts
 from ridgeline.graph.models.allowance import Unsent, purpose_of
 from ridgeline.graph.models.batch.faults import batch_fault, is_certain
 from ridgeline.graph.models.batch.model import MOST_CALLS, BatchModel
@@ -30,7 +30,7 @@ from ridgeline.tools.errors import ModelError, RidgelineError, RunError
 from ridgeline.tools.wording import counted
 
 if TYPE_CHECKING:
-    from ridgeline.checkpoints.journal import Journal
+    from ridgeline.checkpoints.calls.journal import Journal
     from ridgeline.graph.models.allowance import Allowance
     from ridgeline.graph.models.requests import IdeationRequest, KernelRequest
 

@@ -18,8 +18,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ridgeline.checkpoints.own_files import replace_file
-from ridgeline.checkpoints.storage_errors import storage_errors
+from ridgeline.checkpoints.storage.errors import storage_errors
+from ridgeline.checkpoints.storage.own_files import replace_file
 from ridgeline.graph.models.mailbox.answers import MOST_BYTES, RefusedAnswer, too_large
 from ridgeline.graph.models.mailbox.document import document_of
 from ridgeline.graph.models.mailbox.request import WaitingRequest

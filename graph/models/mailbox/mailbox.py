@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ridgeline.checkpoints.kept_texts import KeptTexts
-from ridgeline.checkpoints.storage_errors import record_errors
+from ridgeline.checkpoints.calls.kept_texts import KeptTexts
+from ridgeline.checkpoints.storage.errors import record_errors
 from ridgeline.graph.models.mailbox.answers import Answer, RefusedAnswer, read_answer, read_value
 from ridgeline.graph.models.mailbox.folder import Drop, Folder
 from ridgeline.graph.models.mailbox.request import WaitingRequest, seconds_since, stem_of, stored_request
@@ -22,7 +22,7 @@ from ridgeline.tools.errors import RunError
 from ridgeline.tools.wording import counted
 
 if TYPE_CHECKING:
-    from ridgeline.checkpoints.journal import Journal
+    from ridgeline.checkpoints.calls.journal import Journal
     from ridgeline.graph.models.mailbox.model import LaterModel
     from ridgeline.graph.models.requests import IdeationRequest, KernelRequest
 

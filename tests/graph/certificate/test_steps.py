@@ -9,7 +9,7 @@ import jsonschema
 from tests.graph.conftest import Search
 from tests.graph.memory_engine import MemoryEngine
 from tests.graph.scripted_model import ScriptedModel
-from tests.graph.search.test_judging import in_a_node
+from tests.graph.search.judging.test_judging import in_a_node
 
 from ridgeline.checkpoints.engine_failures import EngineFailure
 from ridgeline.checkpoints.report.certificate_rows import certificate_rows

@@ -16,7 +16,7 @@ from tests.candidates import candidate_of
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.run_record import RunRecord
-from ridgeline.checkpoints.runs import lock_run
+from ridgeline.checkpoints.runs.folders import lock_run
 from ridgeline.graph.cli.request import _changed_keys
 from ridgeline.problems.spec import parse_problem
 from ridgeline.tools.records.vocabulary import Origin

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ridgeline.checkpoints.suite import Row, Suite
+from ridgeline.checkpoints.runs.suite import Row, Suite
 from ridgeline.graph.cli.arguments import make_parser
 from ridgeline.graph.cli.commands.suite import _request
 from ridgeline.graph.cli.request import request_of

@@ -11,8 +11,8 @@ from pathlib import Path
 from tests.graph.loopback import Server
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.journal import Journal
-from ridgeline.checkpoints.kept_texts import KeptTexts
+from ridgeline.checkpoints.calls.journal import Journal
+from ridgeline.checkpoints.calls.kept_texts import KeptTexts
 from ridgeline.graph.models.allowance import Allowance
 from ridgeline.graph.models.journalled import JournalledModels
 from ridgeline.graph.models.pool import ModelPool

@@ -11,7 +11,7 @@ from tests.graph.requests_made import ideation
 from tests.graph.scripted_model import ScriptedModel, distinct_ideas, faster_each_round
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.journal import Journal
+from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.graph.models.failures import ModelUnavailable
 from ridgeline.graph.models.journalled import JournalledModels
 from ridgeline.graph.models.pool import ModelPool

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ridgeline.checkpoints.recording import idea_key, place_of, question_of
+from ridgeline.checkpoints.recording.recording import idea_key, place_of, question_of
 from ridgeline.graph.models.recorded import Answers
 from ridgeline.graph.models.registry import make_model
 from ridgeline.tools.errors import ModelError
@@ -21,7 +21,7 @@ class Recorded:
 
 
 def call(call_id: str, title: str) -> Any:
-    from ridgeline.checkpoints.recording import RecordedCall
+    from ridgeline.checkpoints.recording.recording import RecordedCall
 
     question = {"idea": idea_key(title, "mechanism"), "variation": 0}
     return RecordedCall(

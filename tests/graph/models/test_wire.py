@@ -17,8 +17,8 @@ from tests.graph.models.asked import FAST, IDEAS, KERNEL, KEY, PROTOCOLS, asked,
 from tests.graph.requests_made import ideation, kernel
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.journal import Journal
-from ridgeline.checkpoints.kept_texts import KeptTexts
+from ridgeline.checkpoints.calls.journal import Journal
+from ridgeline.checkpoints.calls.kept_texts import KeptTexts
 from ridgeline.graph.models.failures import ModelUnavailable, ReplyTooLong
 from ridgeline.graph.models.prompts import render_request
 from ridgeline.tools.errors import ModelError, RidgelineError

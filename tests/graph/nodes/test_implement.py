@@ -7,10 +7,10 @@ from typing import Any
 from tests.graph.conftest import Search
 from tests.graph.scripted_model import ScriptedModel, faster_each_round
 
-from ridgeline.checkpoints.idea_results import idea_results
+from ridgeline.checkpoints.history.idea_results import idea_results
 from ridgeline.graph.models.failures import ModelUnavailable
 from ridgeline.graph.models.requests import KernelRequest
-from ridgeline.graph.search.memory import tried_ideas
+from ridgeline.graph.search.ideas.memory import tried_ideas
 from ridgeline.tools.errors import ModelError
 from ridgeline.tools.records.vocabulary import Origin, ReasonCode, Status
 

@@ -11,7 +11,7 @@ from tests.graph.scripted_model import ScriptedModel, own_structure
 
 from ridgeline.graph.models.requests import KernelRequest
 from ridgeline.graph.search.context import SearchContext
-from ridgeline.graph.search.elites import read_standings
+from ridgeline.graph.search.ranking.elites import read_standings
 from ridgeline.problems.spec import Budget
 from ridgeline.tools.engine import CompareTask
 from ridgeline.tools.records.results import Comparison, FailedComparison, Timing

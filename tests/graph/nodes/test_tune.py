@@ -11,12 +11,12 @@ import pytest
 from tests.graph.conftest import Search
 from tests.graph.memory_engine import MemoryEngine
 from tests.graph.scripted_model import ScriptedModel, own_structure
-from tests.graph.search.test_judging import in_a_node
+from tests.graph.search.judging.test_judging import in_a_node
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.graph.nodes.tune import BATCH, tune
 from ridgeline.graph.search.context import SearchContext
-from ridgeline.graph.search.tuning import root_id
+from ridgeline.graph.search.sources.tuning import root_id
 from ridgeline.problems.spec import Budget
 from ridgeline.tools.engine import BenchmarkTask, CompileTask, Task
 from ridgeline.tools.errors import EngineError, NotBegun

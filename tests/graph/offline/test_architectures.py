@@ -17,7 +17,7 @@ from ridgeline.graph.offline.matmul.cuda.composer import MatmulCuda
 from ridgeline.graph.offline.matmul.cuda.structures import Structure as MatmulStructure
 from ridgeline.graph.offline.rowwise.cuda.composer import RowwiseCuda
 from ridgeline.graph.offline.rowwise.cuda.structures import Structure as RowwiseStructure
-from ridgeline.graph.search.tuning import parse_tunables, with_values
+from ridgeline.graph.search.sources.tuning import parse_tunables, with_values
 from ridgeline.tools.build.compiler import Compiler
 from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.machine.occupancy import block_shared_bytes

@@ -12,8 +12,8 @@ from tests.graph.scripted_model import ScriptedModel
 from ridgeline.graph.models.pool import ModelPool, Outcome, reward
 from ridgeline.graph.models.prices import price_of
 from ridgeline.graph.search.families import family_of
-from ridgeline.graph.search.plan import make_plan
-from ridgeline.graph.search.user_ideas import user_drafts
+from ridgeline.graph.search.ideas.user_ideas import user_drafts
+from ridgeline.graph.search.shape.plan import make_plan
 from ridgeline.problems.model_calls import PriceSettings
 from ridgeline.problems.spec import SearchSettings
 from ridgeline.tools.errors import ModelError

@@ -18,7 +18,7 @@ import pytest
 from tests.graph.cli.command_line import assert_one_line, ridgeline
 from tests.graph.session.test_replay import a_recorded_search, decisions, replay
 
-from ridgeline.checkpoints.recording_file import MOST_BYTES, MOST_LINE_BYTES, read_recording, write_recording
+from ridgeline.checkpoints.recording.file import MOST_BYTES, MOST_LINE_BYTES, read_recording, write_recording
 from ridgeline.graph.session.options import SearchRequest
 from ridgeline.graph.session.session import run_search
 from ridgeline.tools.errors import InputError, RunError, StorageError

@@ -15,7 +15,7 @@ from tests.graph.session.test_session import options
 from ridgeline.graph.cli.arguments import make_parser
 from ridgeline.graph.cli.request import request_of
 from ridgeline.graph.models.requests import Reply, Usage
-from ridgeline.graph.search.plan import make_plan
+from ridgeline.graph.search.shape.plan import make_plan
 from ridgeline.graph.session.session import run_search
 from ridgeline.problems.spec import MOST, SearchSettings
 from ridgeline.tools.errors import RunError

@@ -19,7 +19,7 @@ from tests.graph.scripted_model import ScriptedModel
 from tests.graph.session.test_session import options
 
 from ridgeline import open_context
-from ridgeline.checkpoints.journal import Journal
+from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.graph.build import GraphConfig, make_graph
 from ridgeline.graph.models.mailbox.mailbox import Mailbox
 from ridgeline.graph.models.mailbox.model import LaterModel

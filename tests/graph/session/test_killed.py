@@ -19,7 +19,7 @@ from tests.graph.loopback import Answer, Server, serve
 from tests.graph.session.test_session import SETTINGS
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.journal import Journal
+from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.tools.records.vocabulary import Origin
 
 pytestmark = pytest.mark.long

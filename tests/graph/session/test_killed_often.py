@@ -21,8 +21,8 @@ from tests.graph.session.test_killed import CHILD, reply_to
 from tests.graph.session.test_session import SETTINGS
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.journal import Journal
-from ridgeline.checkpoints.kept_texts import KeptTexts
+from ridgeline.checkpoints.calls.journal import Journal
+from ridgeline.checkpoints.calls.kept_texts import KeptTexts
 
 pytestmark = pytest.mark.long
 

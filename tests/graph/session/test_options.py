@@ -13,7 +13,7 @@ from tests.graph.memory_engine import MemoryEngine
 from tests.graph.scripted_model import ScriptedModel
 
 from ridgeline.checkpoints.bank import Bank
-from ridgeline.checkpoints.database import Database
+from ridgeline.checkpoints.storage.database import Database
 from ridgeline.graph.session.options import SearchRequest
 from ridgeline.graph.session.session import open_context, run_resolved, run_search
 from ridgeline.problems.spec import Budget, SearchSettings

@@ -17,7 +17,7 @@ from tests.graph.session.test_killed import reply_to
 from tests.graph.session.test_session import SETTINGS
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.journal import Journal
+from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.graph.models.registry import make_model
 from ridgeline.graph.session.options import SearchRequest
 from ridgeline.graph.session.outputs import SearchResult

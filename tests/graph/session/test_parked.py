@@ -26,7 +26,7 @@ from tests.graph.scripted_model import ScriptedModel
 from tests.graph.session.test_session import SETTINGS, options
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.journal import Journal
+from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.models.mailbox.model import LaterModel
 from ridgeline.graph.session.options import SearchRequest, _searched_problem

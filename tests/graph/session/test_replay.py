@@ -20,8 +20,8 @@ from tests.graph.session.test_session import options
 
 from ridgeline import search as ridgeline_search
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.journal import Journal
-from ridgeline.checkpoints.recording_file import read_recording, write_recording
+from ridgeline.checkpoints.calls.journal import Journal
+from ridgeline.checkpoints.recording.file import read_recording, write_recording
 from ridgeline.checkpoints.result import build_result, read_schema
 from ridgeline.graph import cli
 from ridgeline.graph.models.failures import ModelUnavailable

@@ -13,7 +13,7 @@ from tests.graph.memory_engine import MemoryEngine
 from tests.graph.scripted_model import ScriptedModel, distinct_ideas
 from tests.graph.session.test_session import SETTINGS
 
-from ridgeline.checkpoints.recording_file import read_recording, write_recording
+from ridgeline.checkpoints.recording.file import read_recording, write_recording
 from ridgeline.graph.models import journalled
 from ridgeline.graph.search import device_table
 from ridgeline.graph.session.options import SearchRequest

@@ -17,7 +17,7 @@ from tests.graph.scripted_model import ScriptedModel, distinct_ideas, faster_eac
 from tests.graph.session.test_session import options
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.recording_file import read_recording, write_recording
+from ridgeline.checkpoints.recording.file import read_recording, write_recording
 from ridgeline.checkpoints.result import read_schema
 from ridgeline.graph.models.edits import holds_edits
 from ridgeline.graph.session.options import SearchRequest

@@ -18,8 +18,8 @@ from tests.graph.session.test_killed import reply_to
 from tests.graph.session.test_session import options
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.journal import Journal
-from ridgeline.checkpoints.recording_file import read_recording
+from ridgeline.checkpoints.calls.journal import Journal
+from ridgeline.checkpoints.recording.file import read_recording
 from ridgeline.graph.session.options import SearchRequest
 from ridgeline.graph.session.session import run_search
 from ridgeline.tools.errors import NotRecorded

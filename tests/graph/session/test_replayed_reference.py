@@ -11,7 +11,7 @@ from tests.graph.memory_engine import MemoryEngine
 from tests.graph.scripted_model import ScriptedModel
 from tests.graph.session.test_session import options
 
-from ridgeline.checkpoints.recording_file import write_recording
+from ridgeline.checkpoints.recording.file import write_recording
 from ridgeline.graph.cli.request import reference_lines
 from ridgeline.graph.session.options import SearchRequest
 from ridgeline.graph.session.session import run_search

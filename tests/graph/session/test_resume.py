@@ -20,7 +20,7 @@ from tests.graph.session.test_session import SETTINGS, options
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.run_record import RunRecord
-from ridgeline.checkpoints.runs import KILLED, newest_unfinished, state_now
+from ridgeline.checkpoints.runs.folders import KILLED, newest_unfinished, state_now
 from ridgeline.graph.session import session
 from ridgeline.graph.session.options import SearchRequest
 from ridgeline.graph.session.outputs import forget_winner

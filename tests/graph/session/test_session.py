@@ -16,7 +16,7 @@ from tests.graph.scripted_model import ScriptedModel
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.result import read_schema
-from ridgeline.checkpoints.runs import lock_run
+from ridgeline.checkpoints.runs.folders import lock_run
 from ridgeline.graph.offline import OfflineModel
 from ridgeline.graph.session.options import SearchRequest
 from ridgeline.graph.session.session import run_resolved, run_search

@@ -17,7 +17,7 @@ import pytest
 from tests.graph.conftest import write_problem
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.suite import Row, read_suite
+from ridgeline.checkpoints.runs.suite import Row, read_suite
 from ridgeline.graph.session.outputs import SearchResult
 from ridgeline.graph.session.suite import Ended, new_suite, run_suite
 from ridgeline.tools.errors import DeviceError, EngineError, ModelError, ProblemError, RunError, UncoveredError

@@ -9,7 +9,7 @@ from tests.graph.cli.command_line import assert_one_line, ridgeline
 from ridgeline.checkpoints.report.certificate_rows import certificate_rows
 from ridgeline.checkpoints.result import evaluation_line
 from ridgeline.graph.cli.commands.evaluate import describe
-from ridgeline.graph.search.judging import failure_text
+from ridgeline.graph.search.judging.judging import failure_text
 from ridgeline.tools.records.error_map import LimitUse, Measure
 from ridgeline.tools.records.results import Evaluation, Timing, Trial, Verdict
 from ridgeline.tools.records.vocabulary import PrecisionClass, Purpose, ReasonCode, Status

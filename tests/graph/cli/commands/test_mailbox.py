@@ -13,7 +13,7 @@ from tests.graph.cli.command_line import LINE_OF, ROOT, assert_one_line, ridgeli
 from tests.graph.requests_made import kernel
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.journal import Journal
+from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.models.mailbox.mailbox import Mailbox
 from ridgeline.graph.models.mailbox.model import LaterModel

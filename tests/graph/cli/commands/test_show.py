@@ -13,7 +13,7 @@ from tests.graph.conftest import Search
 from tests.graph.scripted_model import ScriptedModel
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.idea_results import idea_results
+from ridgeline.checkpoints.history.idea_results import idea_results
 from ridgeline.checkpoints.report.outputs import write_run_outputs
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.cli.commands.show import execute

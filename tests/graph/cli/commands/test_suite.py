@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ridgeline.checkpoints.runs import lock_run
-from ridgeline.checkpoints.suite import Row, Suite, write_suite
+from ridgeline.checkpoints.runs.folders import lock_run
+from ridgeline.checkpoints.runs.suite import Row, Suite, write_suite
 from ridgeline.graph import cli
 from ridgeline.graph.cli.arguments import make_parser
 from ridgeline.graph.cli.commands.suite import _planned, _request

@@ -19,8 +19,8 @@ from tests.graph.models.asked import FAST, IDEAS, KERNEL
 from tests.graph.requests_made import ideation, kernel
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.batched_calls import BatchedCalls
-from ridgeline.checkpoints.journal import Journal
+from ridgeline.checkpoints.calls.batched_calls import BatchedCalls
+from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.graph.models.allowance import Allowance
 from ridgeline.graph.models.batch import batches as batches_module
 from ridgeline.graph.models.batch.batches import Batches

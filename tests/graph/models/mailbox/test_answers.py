@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.graph.requests_made import ideation, kernel
 
-from ridgeline.checkpoints.recording import question_of
+from ridgeline.checkpoints.recording.recording import question_of
 from ridgeline.graph.models.mailbox.answers import RefusedAnswer, read_answer, read_value
 from ridgeline.graph.models.mailbox.document import document_of
 from ridgeline.graph.models.mailbox.request import WaitingRequest, stem_of, stored_request

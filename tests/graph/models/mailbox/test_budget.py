@@ -11,7 +11,7 @@ from tests.graph.requests_made import kernel
 from tests.graph.scripted_model import ScriptedModel
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.journal import Journal
+from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.graph.models.allowance import Allowance
 from ridgeline.graph.models.journalled import JournalledModels
 from ridgeline.graph.models.mailbox.mailbox import Mailbox

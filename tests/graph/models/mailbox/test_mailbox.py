@@ -14,8 +14,8 @@ import pytest
 from tests.graph.requests_made import kernel
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.journal import Journal
-from ridgeline.checkpoints.kept_texts import KeptTexts
+from ridgeline.checkpoints.calls.journal import Journal
+from ridgeline.checkpoints.calls.kept_texts import KeptTexts
 from ridgeline.graph.models.mailbox import folder
 from ridgeline.graph.models.mailbox.answers import RefusedAnswer
 from ridgeline.graph.models.mailbox.folder import SETTLED_S, Folder

@@ -5,7 +5,7 @@ from tests.graph.offline.subjects import subject_of
 
 from ridgeline.graph.offline.convolution.cpu.composer import ConvolutionCpu
 from ridgeline.graph.offline.convolution.cpu.structures import Structure
-from ridgeline.graph.search.tuning import parse_tunables, with_values
+from ridgeline.graph.search.sources.tuning import parse_tunables, with_values
 
 NAMES = (
     "alexnet", "alexnet_relu_pool", "square", "pointwise", "dilated", "wide", "ceiling", "spread_pool", "residual", "brain",

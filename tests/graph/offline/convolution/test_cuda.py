@@ -16,7 +16,7 @@ from ridgeline.graph.offline.composer import structures_of
 from ridgeline.graph.offline.convolution.cuda.composer import ConvolutionCuda
 from ridgeline.graph.offline.convolution.cuda.structures import Structure
 from ridgeline.graph.offline.proposals import propose_ideas
-from ridgeline.graph.search.tuning import parse_tunables, with_values
+from ridgeline.graph.search.sources.tuning import parse_tunables, with_values
 from ridgeline.tools.build.compiler import Compiler
 from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.records.problem import DescribedTarget

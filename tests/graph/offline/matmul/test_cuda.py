@@ -12,7 +12,7 @@ from ridgeline.graph.offline.composer import merge, structures_of, with_added
 from ridgeline.graph.offline.matmul.cuda.composer import MatmulCuda
 from ridgeline.graph.offline.matmul.cuda.structures import Structure
 from ridgeline.graph.offline.matmul.cuda.warpgroups import sides_of
-from ridgeline.graph.search.tuning import parse_tunables
+from ridgeline.graph.search.sources.tuning import parse_tunables
 from ridgeline.tools.build.compiler import Compiler
 from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.records.problem import DescribedTarget

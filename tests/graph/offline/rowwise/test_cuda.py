@@ -13,7 +13,7 @@ from ridgeline.graph.offline.rowwise.cuda.composer import RowwiseCuda
 from ridgeline.graph.offline.rowwise.cuda.geometry import alignment, width_of
 from ridgeline.graph.offline.rowwise.cuda.keeps import keep_row
 from ridgeline.graph.offline.rowwise.cuda.structures import Structure
-from ridgeline.graph.search.tuning import parse_tunables
+from ridgeline.graph.search.sources.tuning import parse_tunables
 from ridgeline.tools.records.problem import Signature
 from ridgeline.tools.records.vocabulary import ReasonCode
 

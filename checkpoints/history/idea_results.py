@@ -1,0 +1,152 @@
+"""The result of each idea of a search: what it gained over its parent, how each implementation ended, what that teaches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.history.diagnoses import read_diagnosis
+from ridgeline.checkpoints.history.implementations import ends_of
+from ridgeline.checkpoints.history.side_by_side import Ratios, measured_ratios
+from ridgeline.checkpoints.history.sweeps import sweep_rows
+from ridgeline.tools.records.results import Evaluation
+from ridgeline.tools.records.search import Candidate, Idea
+from ridgeline.tools.records.vocabulary import SEARCHED, IdeaOutcome, Origin
+
+GAIN = 1.01
+"""A kernel counts as faster than another from this ratio: the width of a good interval."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdeaResult:
+    """One idea with its best kernel, or the reason why it has none."""
+
+    idea: Idea
+    best: Evaluation | None
+    failure: str  # "" with a best kernel, and while no candidate has ended
+    candidates: int  # written for the idea or tuned from it
+    is_unjudged: bool  # the engine failed on every candidate that ended: no verdict on the idea
+    outcome: IdeaOutcome | None = None  # None: no implementation was judged
+    gain: float | None = None  # parent's time / best kernel's, or eager's / that where there is no parent
+    ends: tuple[str, ...] = ()  # of its implementations, a line each
+    before: str = ""  # the parent's diagnosis
+    after: str = ""  # that of the best kernel, else of the fastest of the idea that was profiled
+    sweep: tuple[str, ...] = ()  # tunable values and their times, fastest first
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the entry of `show --json`: the idea's fields and how it ended."""
+        return self.idea.to_json() | {
+            "best_candidate_id": self.best.candidate_id if self.best else None,
+            "best_speedup": self.best.speedup if self.best else None,
+            "failure": self.failure,
+            "candidates": self.candidates,
+            "outcome": self.outcome.value if self.outcome else None,
+            "gain": self.gain,
+            "ends": list(self.ends),
+            "before": self.before,
+            "after": self.after,
+            "sweep": list(self.sweep),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Measured:
+    """All that was measured: each correct kernel's evaluation, fastest first, and the pairs measured side by side."""
+
+    fastest: dict[str, Evaluation]
+    ratios: Ratios
+
+
+def idea_results(archive: Archive) -> list[IdeaResult]:
+    """Return the results of all ideas, in the order of the ideas."""
+    fastest: dict[str, Evaluation] = {}
+    for evaluation in archive.ranking(SEARCHED):
+        fastest.setdefault(evaluation.candidate_id, evaluation)
+    measured = _Measured(fastest=fastest, ratios=measured_ratios(archive))
+    return [_result(archive, idea, measured) for idea in archive.ideas()]
+
+
+def _result(archive: Archive, idea: Idea, measured: _Measured) -> IdeaResult:
+    own = archive.candidates(idea_id=idea.id)
+    ids = [candidate.id for candidate in own]
+    known = set(ids)
+    right = [evaluation for candidate_id, evaluation in measured.fastest.items() if candidate_id in known]
+    best = right[0] if right else None
+    judged = [] if best else [e for candidate_id in ids if (e := archive.evaluation(candidate_id))]
+    unjudged = [] if best or judged else [f.as_evaluation() for name in ids for f in archive.engine_failures(name)]
+    last = next(reversed(judged or unjudged), None)
+    parent = measured.fastest.get(idea.parent_id or "")
+    gain = _gain(parent, best, measured.ratios) if best else None
+    most = _most_gain(parent, best, measured.ratios) if best else None
+    return IdeaResult(
+        idea=idea,
+        best=best,
+        failure=f"{last.status} ({last.reason_code}): {last.reason}".rstrip(": ") if last else "",
+        candidates=len(own),
+        is_unjudged=bool(unjudged),
+        outcome=_outcome(gain, most, is_judged=bool(judged)),
+        gain=gain,
+        ends=ends_of(archive, own),
+        before=read_diagnosis(archive, parent),
+        after=next((told for evaluation in right if (told := read_diagnosis(archive, evaluation))), ""),
+        sweep=sweep_rows(archive, _root(own, best), own),
+    )
+
+
+def _gain(parent: Evaluation | None, best: Evaluation, ratios: Ratios) -> float | None:
+    """Return how many times as fast as its parent, else as eager PyTorch, a kernel is.
+
+    Of one alternating run of the two where there was one; else by their paired speedups over eager of the same class;
+    else by their times.
+    """
+    if parent is None:
+        return best.speedup
+    if (side_by_side := _side_by_side(parent, best, ratios)) is not None:
+        return side_by_side
+    if _is_reduced(parent) == _is_reduced(best):
+        return best.speedup / parent.speedup if best.speedup and parent.speedup else None
+    parent_ms, best_ms = _median_ms(parent), _median_ms(best)
+    return parent_ms / best_ms if parent_ms and best_ms else None
+
+
+def _side_by_side(parent: Evaluation, best: Evaluation, ratios: Ratios) -> float | None:
+    found = ratios.get((parent.candidate_id, best.candidate_id), 0.0)
+    return found if found > 0 and math.isfinite(found) else None
+
+
+def _most_gain(parent: Evaluation | None, best: Evaluation, ratios: Ratios) -> float | None:
+    """Return the highest gain that the 95 % intervals of the two speedups allow; None where the gain is not theirs."""
+    ends = best.speedup_interval
+    if ends is None or parent is None:
+        return ends[1] if ends else None
+    before = parent.speedup_interval
+    if before is None or before[0] <= 0 or _is_reduced(parent) != _is_reduced(best):
+        return None
+    return None if _side_by_side(parent, best, ratios) else ends[1] / before[0]
+
+
+def _is_reduced(evaluation: Evaluation) -> bool:
+    return evaluation.precision_class is not None and evaluation.precision_class.is_reduced
+
+
+def _median_ms(evaluation: Evaluation) -> float | None:
+    return evaluation.timing.median_ms if evaluation.timing else None
+
+
+def _outcome(gain: float | None, most: float | None, *, is_judged: bool) -> IdeaOutcome | None:
+    if gain is not None:
+        if gain >= GAIN:
+            return IdeaOutcome.IMPROVED
+        return IdeaOutcome.UNDECIDED if most and most >= GAIN else IdeaOutcome.REFUTED
+    return IdeaOutcome.IMPLEMENTATION_FAILED if is_judged else None
+
+
+def _root(own: Sequence[Candidate], best: Evaluation | None) -> str | None:
+    """Return the id of the written kernel that the best one is, or was tuned from."""
+    found = next((c for c in own if best and c.id == best.candidate_id), None)
+    if found is None:
+        return None
+    return found.parent_id if found.origin is Origin.TUNE else found.id

@@ -1,0 +1,123 @@
+"""A kernel's lineage and the search's history by round."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.calls.journal import Journal
+from ridgeline.tools.records.keys import CallId
+from ridgeline.tools.records.results import Evaluation
+from ridgeline.tools.records.search import Candidate
+from ridgeline.tools.records.vocabulary import SEARCHED, Origin, Purpose
+
+
+def finding(archive: Archive, candidate_id: str) -> Evaluation | None:
+    """Return a candidate's evaluation in the search, else its engine failure as one, else None."""
+    for purpose in (Purpose.TUNE, Purpose.SEARCH, Purpose.EVALUATE):
+        if evaluation := archive.evaluation(candidate_id, purpose):
+            return evaluation
+    return next((failure.as_evaluation() for failure in archive.engine_failures(candidate_id)), None)
+
+
+def certificate_of(archive: Archive, candidate_id: str) -> dict[str, Any] | None:
+    """Return the certificate, passed or not, when its winner is this candidate; else None."""
+    certificate = archive.certificate()
+    return certificate if certificate and certificate.get("candidate", {}).get("id") == candidate_id else None
+
+
+def lineage(archive: Archive, candidate_id: str) -> list[dict[str, Any]]:
+    """Return a candidate and its ancestors, the candidate first and its seed last.
+
+    Each entry: id, origin, round, idea_id, idea (its title or None), model (the idea's author or None), second_parent_id,
+    tunables, status, speedup, median_ms.
+    """
+    candidates = {c.id: c for c in archive.candidates()}
+    ideas = {i.id: i for i in archive.ideas()}
+    chain: list[dict[str, Any]] = []
+    current: str | None = candidate_id
+    while current in candidates and current not in {entry["id"] for entry in chain}:
+        candidate = candidates[current]
+        idea = ideas.get(candidate.idea_id or "")
+        chain.append(
+            _describe(archive, candidate)
+            | {"idea": idea.title if idea else None, "model": idea.model if idea else None}
+            | {"second_parent_id": idea.second_parent_id if idea else None}
+        )
+        current = candidate.parent_id
+    return chain
+
+
+def _describe(archive: Archive, candidate: Candidate) -> dict[str, Any]:
+    evaluation = finding(archive, candidate.id)
+    timing = evaluation.timing if evaluation else None
+    return {
+        "id": candidate.id,
+        "origin": candidate.origin.value,
+        "round": candidate.round,
+        "idea_id": candidate.idea_id,
+        "tunables": candidate.tunables,
+        "status": evaluation.status.value if evaluation else None,
+        "speedup": evaluation.speedup if evaluation else None,
+        "median_ms": timing.median_ms if timing else None,
+    }
+
+
+_NOTHING_SPENT = {"tokens": 0, "usd": 0.0, "unpriced_calls": 0}
+
+
+def history(archive: Archive) -> list[dict[str, Any]]:
+    """Return one entry per round; round 0, the seeds, has none.
+
+    Each entry: round, ideas, candidates (written by a model), ok (of these), tuned, best_id, best_speedup,
+    best_speedup_ci95 and best_median_ms (of the round), best_so_far, tokens, usd, unpriced_calls and wall_s (of
+    the round; None when it was never stored). Other keys come from `save_round`, whose `wall_s` is the search's total at
+    the end of the round.
+    """
+    stored = {int(entry["round"]): entry for entry in archive.rounds()}
+    candidates = archive.candidates()
+    last = max([*stored, *(c.round for c in candidates)], default=0)
+    ranked = archive.ranking(SEARCHED)
+    spent = _spent_by_round(archive)
+    entries, before_s = [], 0.0
+    for number in range(1, last + 1):
+        until_s = stored.get(number, {}).get("wall_s")
+        wall_s = None if until_s is None else max(until_s - before_s, 0.0)
+        before_s = until_s or before_s
+        derived = _round_entry(archive, number, candidates, ranked) | _NOTHING_SPENT | spent[number]
+        entries.append(stored.get(number, {}) | derived | {"wall_s": wall_s})
+    return entries
+
+
+def _round_entry(
+    archive: Archive, number: int, candidates: list[Candidate], ranked: list[Evaluation]
+) -> dict[str, Any]:
+    own = {c.id: c for c in candidates if c.round == number}
+    until = {c.id for c in candidates if c.round <= number}
+    good = [e for e in ranked if e.candidate_id in own]
+    so_far = next((e for e in ranked if e.candidate_id in until), None)
+    written = {c.id for c in own.values() if c.origin is Origin.MODEL}
+    return {
+        "round": number,
+        "ideas": len(archive.ideas(number)),
+        "candidates": len(written),
+        "ok": len({e.candidate_id for e in good} & written),
+        "tuned": sum(1 for e in archive.evaluations(purpose=Purpose.TUNE) if e.candidate_id in own),
+        "best_id": good[0].candidate_id if good else None,
+        "best_speedup": good[0].speedup if good else None,
+        "best_speedup_ci95": good[0].speedup_interval if good else None,
+        "best_median_ms": good[0].timing.median_ms if good and good[0].timing else None,
+        "best_so_far": so_far.speedup if so_far else None,
+    }
+
+
+def _spent_by_round(archive: Archive) -> dict[int, dict[str, Any]]:
+    spent: dict[int, dict[str, Any]] = defaultdict(dict)
+    for call in Journal(archive).calls():
+        if call_id := CallId.read(call["call_id"]):
+            entry = spent[call_id.round]
+            entry["tokens"] = entry.get("tokens", 0) + call["input_tokens"] + call["output_tokens"]
+            entry["usd"] = entry.get("usd", 0.0) + call["usd"]
+            entry["unpriced_calls"] = entry.get("unpriced_calls", 0) + call["unpriced"]
+    return spent

@@ -1,0 +1,32 @@
+"""Kernels that were measured in one alternating run: how many times as fast as the first the second is."""
+
+from __future__ import annotations
+
+import math
+
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.storage.errors import record_errors
+from ridgeline.tools.records.keys import compared_ids
+from ridgeline.tools.records.results import Comparison, FailedComparison
+
+Ratios = dict[tuple[str, str], float]
+"""time of the first / time of the second, by the two candidates' ids; infinite or 0 where one of them failed there."""
+
+
+def measured_ratios(archive: Archive) -> Ratios:
+    """Return the ratios of all pairs, each pair in both orders; a later run of a pair replaces an earlier one."""
+    found: Ratios = {}
+    with record_errors(archive.path):
+        for key, record in archive.records("comparisons"):
+            ratio = _failed_ratio(record) if "finding" in record else Comparison.from_json(record).ratio
+            if ratio is not None:
+                first, second = compared_ids(key)
+                found[first, second] = ratio
+                found[second, first] = 1 / ratio if ratio else math.inf
+    return found
+
+
+def _failed_ratio(record: dict[str, object]) -> float | None:
+    """Return the ratio of a run that one of the two failed in: that one has lost. None where either may have."""
+    at_fault = FailedComparison.from_json(record).at_fault
+    return None if at_fault is None else (math.inf, 0.0)[at_fault]

@@ -1,0 +1,245 @@
+"""Run folders: finding, locking and checking them."""
+
+from __future__ import annotations
+
+import difflib
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from ridgeline.checkpoints.archive import FILE_NAME, Archive
+from ridgeline.checkpoints.run_record import RunRecord
+from ridgeline.checkpoints.storage.database_kind import kind_of
+from ridgeline.checkpoints.storage.errors import storage_errors
+from ridgeline.checkpoints.storage.own_files import refuse_links
+from ridgeline.tools.errors import RunError, StorageError
+from ridgeline.tools.records.vocabulary import RunState
+
+LOCK_NAME = ".lock"
+_LEFT_BY_A_START = {LOCK_NAME, "run.log"}
+UNFINISHED = {None, RunState.RUNNING, RunState.STOPPED, RunState.WAITING}
+KILLED = "killed, resumable"
+RESUMABLE = UNFINISHED | {RunState.BUDGET}
+
+
+@contextmanager
+def lock_run(run_dir: Path) -> Iterator[None]:
+    """Hold a run folder for this process until the block ends; the folder is made when missing.
+
+    The kernel drops the lock when the process dies, so a stale lock cannot exist. Not covered: network file systems
+    without flock.
+
+    Raises:
+        RunError: another process, which the message names, holds the folder; or a link in the folder leads out of it.
+    """
+    refuse_links(run_dir)
+    descriptor = _open_lock(run_dir)
+    try:
+        _take(descriptor, run_dir)
+        with suppress(OSError):  # a full disk: nothing but the message to another process needs the number
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def check_vacant(run_dir: Path) -> None:
+    """Refuse a folder in which no new search can begin.
+
+    Raises:
+        RunError: it is a file, another process holds it, or it holds a search or other things.
+        StorageError: it cannot be read.
+    """
+    refuse_held(run_dir)
+    if not (run_dir / FILE_NAME).is_file():
+        refuse_foreign(run_dir, _LEFT_BY_A_START, "run's; name a new --run-dir")
+        return
+    with Archive.open_read_only(run_dir) as archive:
+        if archive.run().has_begun:
+            raise holds_a_search(run_dir)
+
+
+def holds_a_search(run_dir: Path) -> RunError:
+    """Return the error of a new search in a folder that holds one."""
+    return RunError(f"{run_dir}: holds a search already; pass --resume, or choose another --run-dir")
+
+
+def refuse_foreign(folder: Path, own: set[str], whose: str) -> None:
+    """Refuse a folder with foreign files, among which new files would lie.
+
+    Args:
+        folder: may be missing.
+        own: names that do not count.
+        whose: the last words of the message: "run's; name …".
+
+    Raises:
+        RunError: the path or one above it is a file, or the folder holds something else.
+    """
+    for path in (folder, *folder.parents):
+        if path.exists() and not path.is_dir():
+            raise RunError(f"{path}: is a file, and no {whose}")
+    if not folder.is_dir():
+        return
+    with storage_errors(folder):
+        other = sorted({child.name for child in folder.iterdir()} - own)
+    if other:
+        raise RunError(f"{folder}: a folder with other things in it ({other[0]}, …), no {whose}")
+
+
+def refuse_held(run_dir: Path) -> None:
+    """Refuse a folder that another process holds now; `lock_run` is what keeps it out.
+
+    Raises:
+        RunError: another process, which the message names, holds the folder.
+    """
+    if is_locked(run_dir):
+        raise _held(run_dir, (run_dir / LOCK_NAME).read_text(errors="replace"))
+
+
+def _held(run_dir: Path, holder: str) -> RunError:
+    holder = holder[:32].strip() or "unknown"
+    return RunError(f"{run_dir}: in use by process {holder}; wait for it, or stop it with: kill {holder}")
+
+
+def _open_lock(run_dir: Path) -> int:
+    with storage_errors(run_dir):
+        run_dir.mkdir(parents=True, exist_ok=True)
+        return os.open(run_dir / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+
+
+def _take(descriptor: int, run_dir: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise _held(run_dir, os.pread(descriptor, 32, 0).decode(errors="replace")) from None
+    if not os.path.samestat(os.fstat(descriptor), os.stat(run_dir / LOCK_NAME)):
+        raise RunError(f"{run_dir}: was removed just now by another process; try again")
+
+
+def is_locked(run_dir: Path) -> bool:
+    """Return whether a process holds this run folder now."""
+    if not (run_dir / LOCK_NAME).exists():
+        return False
+    with storage_errors(run_dir):
+        descriptor = os.open(run_dir / LOCK_NAME, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def state_now(run_dir: Path, run: RunRecord) -> str:
+    """Return a run's state in words: KILLED when the record says `running` and no process holds the folder.
+
+    An exported archive keeps the state that it was exported with.
+    """
+    state = run.state or RunState.RUNNING
+    is_in_its_folder = (run_dir / LOCK_NAME).exists() and run.exported_at is None
+    return KILLED if state is RunState.RUNNING and is_in_its_folder and not is_locked(run_dir) else state
+
+
+def check_graph_version(archive: Archive, version: int | str) -> None:
+    """Store the graph's version in a new run; refuse a run of another version.
+
+    Node names and state are an on-disk format: a graph of another version would end such a run without doing its work.
+
+    Raises:
+        RunError: the versions differ.
+    """
+    made_by = archive.run().graph_version
+    if made_by is None:
+        archive.save_run(RunRecord(graph_version=version))
+    elif str(made_by) != str(version):
+        raise RunError(
+            f"{archive.path.parent}: begun by graph version {made_by}, this Ridgeline has {version}; "
+            "continue it with the Ridgeline that began it, or start a new run"
+        )
+
+
+def read_run(run_dir: Path) -> RunRecord | None:
+    """Return the record of a run folder's search, or None without a readable archive."""
+    if not (run_dir / FILE_NAME).is_file():
+        return None
+    with suppress(StorageError), Archive.open_read_only(run_dir) as archive:
+        return archive.run()
+    return None
+
+
+def run_folders(runs_dir: Path) -> list[Path]:
+    """Return the run folders below `runs_dir`, oldest first by the creation of their archive's first entry."""
+    if not runs_dir.is_dir():
+        return []
+    found = [child for child in runs_dir.iterdir() if (child / FILE_NAME).is_file()]
+    return sorted(found, key=lambda run_dir: (_began_at(run_dir), run_dir.name))
+
+
+def _began_at(run_dir: Path) -> str:
+    with suppress(StorageError), Archive.open_read_only(run_dir) as archive:
+        row = archive.database.first("SELECT MIN(stored_at) AS began_at FROM runs")
+        return str(row["began_at"] or "") if row else ""
+    return ""
+
+
+def newest_unfinished(runs_dir: Path, problem_name: str) -> Path | None:
+    """Return this problem's newest run that can be resumed (stopped, parked, killed, or out of budget) and is not held."""
+    for run_dir in reversed(run_folders(runs_dir)):
+        known = read_run(run_dir)
+        if known is None or is_locked(run_dir):
+            continue
+        if known.problem_name == problem_name and known.state in RESUMABLE:
+            return run_dir
+    return None
+
+
+def find_run(runs_dir: Path, id_or_path: str | Path) -> Path:
+    """Return the run folder that a user names by path, by the beginning of its name, or by search id.
+
+    Raises:
+        RunError: none or several match; the message names near ones.
+    """
+    path = Path(id_or_path)
+    if (path / FILE_NAME).is_file():
+        return path
+    wanted = str(id_or_path)
+    matches, folders = matching_runs(runs_dir, wanted), run_folders(runs_dir)
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise RunError(f"{wanted}: several runs match: {', '.join(f.name for f in matches)}; name one in full")
+    if os.path.lexists(path / FILE_NAME):
+        raise RunError(f"{wanted}: its {FILE_NAME} is not a file, so it cannot go on; restore it or start a new run")
+    if (path / LOCK_NAME).exists():
+        raise RunError(f"{wanted}: its {FILE_NAME} is gone, so it cannot go on; restore it or start a new run")
+    near = difflib.get_close_matches(wanted, [f.name for f in folders], n=3, cutoff=0.4)
+    raise RunError(f"{wanted}: {_what_it_is(path)}{_where_runs_are(runs_dir, len(folders), near)}")
+
+
+def matching_runs(runs_dir: Path, wanted: str) -> list[Path]:
+    """Return the run folders that a name, the beginning of names, or a search id means, oldest first."""
+    folders = run_folders(runs_dir)
+    matches = [f for f in folders if f.name == wanted] or [f for f in folders if wanted and f.name.startswith(wanted)]
+    return matches or [f for f in folders if (found := read_run(f)) and found.search_id == wanted]
+
+
+def _what_it_is(path: Path) -> str:
+    """Return words for a path that is no run folder."""
+    if path.is_dir():
+        return "a folder that holds no run"
+    if path.is_file():
+        kind = kind_of(path)
+        return f"a Ridgeline {kind}, not a run's folder" if kind else "a file, not a run's folder"
+    return "no such run"
+
+
+def _where_runs_are(runs_dir: Path, count: int, near: list[str]) -> str:
+    if near:
+        return f"; did you mean {' or '.join(near)}?"
+    if count == 0:
+        return f"; give the folder of a run that ridgeline run began (there is none in {runs_dir})"
+    return f"; give a run's folder, its name or its search id ({runs_dir} holds {count})"

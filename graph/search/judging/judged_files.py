@@ -1,0 +1,96 @@
+"""Kernel files judged outside of any search: no archive, no model, no run folder."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import re
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ridgeline.checkpoints.result import evaluation_line
+from ridgeline.graph.search.judging.given_kernels import given_kernel
+from ridgeline.problems.files import read_text
+from ridgeline.tools.engine import BaselineTask, CompileTask, DescribeTask
+from ridgeline.tools.errors import ProblemError
+from ridgeline.tools.records.results import Baselines, Build, Evaluation
+from ridgeline.tools.records.vocabulary import Origin, Purpose, Status
+from ridgeline.tools.steps import take_steps
+
+if TYPE_CHECKING:
+    from ridgeline.tools.engine import Engine
+    from ridgeline.tools.records.problem import DescribedTarget, Target
+    from ridgeline.tools.records.search import Candidate
+
+_GIVEN_NAME = re.compile(r"\b(kernel\.(cpp|cu)|candidate\.py)\b")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedFile:
+    """One file, its evaluation, and what it was measured against."""
+
+    file: str
+    evaluation: Evaluation
+    baselines: Baselines | None  # None: it was not built, so nothing was measured for it
+
+    def to_json(self) -> dict[str, Any]:
+        """Return one line of `evaluate --json`."""
+        return evaluation_line(self.file, self.evaluation, self.baselines)
+
+
+def read_sources(files: Sequence[Path], language: str) -> list[tuple[Path, str]]:
+    """Return the files' texts; ProblemError for one that is missing, no text, or of another device's language."""
+    for file in files:
+        if file.suffix != f".{language}":
+            raise ProblemError(
+                f"{file}: this device takes .{language} files here; choose another --device, or another "
+                "`interface` in problem.yaml (`module` takes .py files with ModelNew)"
+            )
+    return [(file, read_text(file, "kernel")) for file in files]
+
+
+async def evaluate_files(
+    engine: Engine, target: Target, sources: Sequence[tuple[Path, str]]
+) -> AsyncIterator[JudgedFile]:
+    """Judge each source as the search would; each evaluation comes when it is done, in the order of `sources`.
+
+    All are compiled first: PyTorch is timed, which takes half a minute, only once there is a kernel to compare it with.
+    """
+    described = target.described(await engine.submit(DescribeTask(problem=target)))
+    candidates = [given_kernel(f"file-{file.stem}", source, described, origin=Origin.FILE) for file, source in sources]
+    built = await asyncio.gather(*(_compile(engine, described, candidate) for candidate in candidates))
+    baselines: Baselines | None = None
+    for (file, _), candidate, compiled in zip(sources, candidates, built, strict=True):
+        is_built = compiled.build.status is Status.OK
+        if is_built and baselines is None:
+            baselines = await engine.submit(BaselineTask(problem=described))
+        evaluation = _naming(file, await _judge(engine, described, candidate, compiled))
+        yield JudgedFile(file=str(file), evaluation=evaluation, baselines=baselines if is_built else None)
+
+
+def _naming(file: Path, evaluation: Evaluation) -> Evaluation:
+    """Return the evaluation with the user's file name in place of the name that the compiler was given."""
+    if evaluation.status is not Status.COMPILE_ERROR:
+        return evaluation
+    return dataclasses.replace(evaluation, reason=_GIVEN_NAME.sub(lambda _: file.name, evaluation.reason))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Compiled:
+    build: Build
+    took_s: float  # waiting for a place among the other builds included
+
+
+async def _compile(engine: Engine, problem: DescribedTarget, candidate: Candidate) -> _Compiled:
+    started = time.monotonic()
+    build = await engine.submit(CompileTask(problem=problem, candidate=candidate))
+    return _Compiled(build=build, took_s=time.monotonic() - started)
+
+
+async def _judge(engine: Engine, problem: DescribedTarget, candidate: Candidate, compiled: _Compiled) -> Evaluation:
+    started = time.monotonic()
+    taken = await take_steps(engine, problem, candidate, compiled.build, purpose=Purpose.EVALUATE)
+    return taken.evaluation(total_s=compiled.took_s + time.monotonic() - started)

@@ -1,0 +1,181 @@
+"""Leaders: kernels that the search could not tell apart, measured against each other.
+
+Taking the fastest of many noisy timings picks a lucky timing more often than the fastest kernel (the winner's curse).
+So up to LEADERS kernels whose intervals reach the fastest one's are each timed in one alternating run with it, and the
+best of these ratios decides. Before one is certified that takes a certificate's time; before a language model is asked
+for ideas it takes a search's, so that the elites it starts from are the fastest indeed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ridgeline.checkpoints.history.side_by_side import measured_ratios
+from ridgeline.graph.search.budget import charge_comparison, exhausted, spent
+from ridgeline.graph.search.events import emit
+from ridgeline.graph.search.ranking.elites import Standing, winners_first
+from ridgeline.graph.search.running.gathering import gather_or_cancel
+from ridgeline.tools.engine import CompareTask, CompileTask
+from ridgeline.tools.errors import EngineError
+from ridgeline.tools.records.results import Build, Comparison, FailedComparison
+from ridgeline.tools.records.vocabulary import Purpose, Status
+
+if TYPE_CHECKING:
+    from ridgeline.graph.search.context import SearchContext
+
+logger = logging.getLogger(__name__)
+
+LEADERS = 3
+"""Kernels compared at most: each after the first costs an alternating run of about 10 s."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leader:
+    """One kernel that may be the fastest; `versus_fastest` is None for the fastest by the search's own timings."""
+
+    standing: Standing
+    versus_fastest: Comparison | None = None  # the fastest's time / this one's
+
+    @property
+    def ratio(self) -> float:
+        """Return how many times as fast as the search's fastest it is."""
+        return self.versus_fastest.ratio if self.versus_fastest else 1.0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return this leader's part of certificate.json."""
+        timing, versus = self.standing.evaluation.timing, self.versus_fastest
+        return {
+            "candidate_id": self.standing.candidate.id,
+            "speedup": self.standing.speedup,
+            "speedup_ci95": list(timing.speedup_ci95) if timing and timing.speedup_ci95 else None,
+            "ratio": self.ratio,
+            "ratio_ci95": list(versus.ratio_ci95) if versus else None,
+            "blocks": versus.blocks if versus else None,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Built:
+    """A kernel that may be the fastest, built again."""
+
+    standing: Standing
+    build: Build
+
+
+async def compare_for_elites(context: SearchContext, standings: Sequence[Standing]) -> None:
+    """Have the leaders compared as far as the search did not before; the archive then holds who won.
+
+    The keyless model composes structures and reads no kernel: it is spared the time. So is a search whose budget is spent.
+    """
+    if context.is_keyless or len(standings) < 2 or exhausted(context.budget, await spent(context)):
+        return
+    # A winner of an earlier round comes before the kernels that it beat, and so among the few that are compared.
+    ratios = await asyncio.to_thread(measured_ratios, context.archive)
+    ordered = [standings[0], *winners_first(standings[1:], ratios)]
+    await compare_leaders(context, ordered, purpose=Purpose.SEARCH)
+
+
+async def compare_leaders(
+    context: SearchContext, standings: Sequence[Standing], *, purpose: Purpose = Purpose.CERTIFY
+) -> list[Leader]:
+    """Return the leaders, the fastest by their common measurement first; one alone is not measured.
+
+    A build or a comparison that the engine fails on leaves that kernel out, with a warning; where the fastest cannot be
+    built again the others keep their order, for their certificates to decide. A kernel that fails where it is compared
+    has lost; when that is the fastest, the others are compared with the next.
+    """
+    tied = within_noise(standings)
+    if len(tied) < 2:
+        return [Leader(standing=standing) for standing in tied]
+    builds = await gather_or_cancel(*(_build(context, standing) for standing in tied))
+    if builds[0] is None:
+        return [Leader(standing=standing) for standing in tied]
+    built = [_Built(standing=s, build=b) for s, b in zip(tied, builds, strict=True) if b is not None]
+    while built:
+        fastest, *others = built
+        leaders, lost = await _against(context, fastest, others, purpose)
+        if fastest not in lost:
+            return sorted(leaders, key=lambda leader: -leader.ratio)
+        built = [each for each in others if each not in lost]
+    return []
+
+
+def within_noise(standings: Sequence[Standing]) -> list[Standing]:
+    """Return the fastest kernel and those of the next whose interval reaches its own; all must beat eager."""
+    faster = [standing for standing in standings if standing.speedup > 1]
+    if not faster:
+        return []
+    least = _interval(faster[0])[0]
+    return [faster[0], *(s for s in faster[1:] if _interval(s)[1] >= least)][:LEADERS]
+
+
+def _interval(standing: Standing) -> tuple[float, float]:
+    timing = standing.evaluation.timing
+    return timing.speedup_ci95 if timing and timing.speedup_ci95 else (standing.speedup, standing.speedup)
+
+
+async def _build(context: SearchContext, standing: Standing) -> Build | None:
+    """Return a leader's build, None where there is none."""
+    candidate = standing.candidate
+    try:
+        build = await context.measure(CompileTask(problem=context.described, candidate=candidate))
+    except EngineError as error:
+        _warn(f"{candidate.id} cannot be built again: {error}")
+        return None
+    return build if build.status is Status.OK else None
+
+
+async def _against(
+    context: SearchContext, fastest: _Built, others: Sequence[_Built], purpose: Purpose
+) -> tuple[list[Leader], list[_Built]]:
+    """Return the fastest with those that were measured beside it, and those that failed there; no more once it did."""
+    leaders, lost = [Leader(standing=fastest.standing)], list[_Built]()
+    for other in others:
+        if other.build.key == fastest.build.key:
+            continue
+        found = await _compared(context, fastest, other, purpose)
+        if isinstance(found, Comparison):
+            leaders.append(Leader(standing=other.standing, versus_fastest=found))
+        elif found is not None and found.at_fault is not None:
+            lost.append((fastest, other)[found.at_fault])
+        if fastest in lost:
+            break
+    return leaders, lost
+
+
+async def _compared(
+    context: SearchContext, fastest: _Built, other: _Built, purpose: Purpose
+) -> Comparison | FailedComparison | None:
+    """Return how the alternating run of the two ended, None when the engine failed; but for figures with a warning."""
+    first, second = fastest.standing.candidate, other.standing.candidate
+    task = CompareTask(
+        problem=context.described,
+        first=first,
+        first_build=fastest.build,
+        second=second,
+        second_build=other.build,
+        purpose=purpose,
+    )
+    started_s = time.monotonic()
+    try:
+        found = await context.measure(task)
+    except EngineError as error:
+        _warn(f"{second.id} is not compared with the fastest: {error}")
+        return None
+    if purpose is Purpose.SEARCH:  # what a certificate costs is entered as a whole
+        took_s = time.monotonic() - started_s
+        await asyncio.to_thread(charge_comparison, context, first.id, second.id, took_s)
+    if isinstance(found, FailedComparison):
+        failed = f"{first.id} or {second.id}" if found.at_fault is None else (first, second)[found.at_fault].id
+        _warn(f"{failed} failed where {first.id} and {second.id} were compared: {found.reason}")
+    return found
+
+
+def _warn(message: str) -> None:
+    logger.warning("%s", message)
+    emit({"event": "warning", "message": message})

@@ -1,0 +1,137 @@
+"""The end of a round: its elites, its summary, its progress, and what follows."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ridgeline.checkpoints.history.idea_results import GAIN
+from ridgeline.checkpoints.run_record import RunRecord
+from ridgeline.graph.search.budget import Spent, spent
+from ridgeline.graph.search.events import emit
+from ridgeline.graph.search.judging.judging import judged_standings, profile_elites
+from ridgeline.graph.search.ranking.elites import Standing, best_of_ideas, ranked_elites
+from ridgeline.graph.search.ranking.leaders import compare_for_elites
+from ridgeline.graph.search.rounds.rounds import Stop, first_stop, outcome_state, ranking_state, tell_stop
+from ridgeline.graph.state import Route
+from ridgeline.tools.records.vocabulary import Origin, Purpose, SearchOutcome
+
+if TYPE_CHECKING:
+    from ridgeline.graph.search.context import SearchContext
+    from ridgeline.graph.search.shape.plan import Plan
+    from ridgeline.graph.state import SearchState
+
+logger = logging.getLogger(__name__)
+
+
+async def close_round(
+    context: SearchContext, plan: Plan, state: SearchState, *, stalled_rounds: int, may_tune: bool = False
+) -> SearchState:
+    """Keep the fastest kernels, remember what the round taught, and decide what follows.
+
+    `stalled_rounds` are those without progress if this one made none. Where the round `may_tune` and a kernel is correct,
+    tuning follows, which closes the round again: what only the next round needs waits for it.
+    """
+    round_ = state.get("round", 0)
+    standings = await judged_standings(context)
+    best = standings[0] if standings else None
+    is_tuned_next = may_tune and best is not None
+    if goes_on := not is_tuned_next and round_ < plan.rounds:
+        await compare_for_elites(context, standings)
+    elites = await ranked_elites(context, standings, plan.elites)
+    stalled_rounds = 0 if _is_progress(best, state) else stalled_rounds
+    taught = best_of_ideas(standings, state.get("ideas", [])) if goes_on else []
+    await profile_elites(context, [*elites, *taught])
+    entry = await _save_summary(context, round_, elites, best)
+    stop = await first_stop(context, plan, round_=round_, stalled_rounds=stalled_rounds, best=best)
+    route = _route(stop, is_tuned_next=is_tuned_next)
+    if route is not Route.TUNE:
+        _tell_round(plan, entry)
+    if stop and route is Route.CERTIFY:
+        tell_stop(stop)
+    _log(round_, best, stop)
+    return {
+        **ranking_state(elites, best),
+        **outcome_state(stop),
+        "stalled_rounds": stalled_rounds,
+        "route": route.value,
+    }
+
+
+def _route(stop: Stop | None, *, is_tuned_next: bool) -> Route:
+    """Return the next node; a search that may not spend more or cannot gain more is not tuned again."""
+    if stop and stop.outcome in (SearchOutcome.BUDGET, SearchOutcome.AT_FLOOR):
+        return Route.CERTIFY
+    if is_tuned_next:
+        return Route.TUNE
+    return Route.CERTIFY if stop else Route.IDEATE
+
+
+def _log(round_: int, best: Standing | None, stop: Stop | None) -> None:
+    name, speedup = (best.candidate.id, best.speedup) if best else ("none", 0.0)
+    logger.info("round %d: best %s %.3fx %s", round_, name, speedup, stop.outcome if stop else "")
+
+
+def _is_progress(best: Standing | None, state: SearchState) -> bool:
+    """Say whether sure_speedup(best) > GAIN * sure_speedup(best before)."""
+    return best is not None and best.sure_speedup > GAIN * (state.get("best_sure_speedup") or 0.0)
+
+
+async def _save_summary(
+    context: SearchContext, round_: int, elites: Sequence[Standing], best: Standing | None
+) -> dict[str, Any]:
+    """Store and return the round's history entry; called again after tuning, it replaces the entry."""
+    used = await spent(context)
+    return await asyncio.to_thread(_save_entry, context, round_, elites, best, used)
+
+
+def _tell_round(plan: Plan, entry: Mapping[str, Any]) -> None:
+    """Tell the viewers that a round is over: once a round, after its tuning."""
+    emit(
+        {
+            "event": "round_done",
+            "round": entry["round"],
+            "max_rounds": plan.told_rounds,
+            "best_id": entry["best_id"],
+            "best_speedup": entry["best_speedup"],
+            "best_speedup_ci95": entry["best_speedup_ci95"],
+            "best_median_ms": entry["best_median_ms"],
+            "elites": entry["elites"],
+            "tokens": entry["tokens"],
+            "usd": entry["usd"],
+            "unpriced_calls": entry["unpriced_calls"],
+        }
+    )
+
+
+def _save_entry(
+    context: SearchContext, round_: int, elites: Sequence[Standing], best: Standing | None, used: Spent
+) -> dict[str, Any]:
+    entry = _entry(context, round_, elites, best)
+    entry |= {"tokens": used.tokens, "usd": used.usd, "unpriced_calls": used.unpriced_calls}
+    entry |= {"wall_s": used.wall_s, "gpu_s": used.gpu_s}
+    context.archive.save_round(entry)
+    # stored here so that a killed search forgets the time of one round at most
+    context.archive.save_run(RunRecord(wall_s=used.wall_s))
+    return entry
+
+
+def _entry(context: SearchContext, round_: int, elites: Sequence[Standing], best: Standing | None) -> dict[str, Any]:
+    candidates = context.archive.candidates(round=round_)
+    written = [c for c in candidates if c.origin is Origin.MODEL]
+    judged = [context.archive.evaluation(c.id) for c in written]
+    own = {c.id for c in candidates}
+    return {
+        "round": round_,
+        "ideas": [idea.id for idea in context.archive.ideas(round_)],
+        "candidates": len(written),
+        "ok": sum(1 for e in judged if e is not None and e.speedup is not None),
+        "tuned": sum(1 for e in context.archive.evaluations(purpose=Purpose.TUNE) if e.candidate_id in own),
+        "best_id": best.candidate.id if best else None,
+        "best_speedup": best.speedup if best else None,
+        "best_speedup_ci95": best.evaluation.speedup_interval if best else None,
+        "best_median_ms": best.median_ms if best else None,
+        "elites": [s.candidate.id for s in elites],
+    }

@@ -1,0 +1,84 @@
+"""Whether a search goes on after a round, and the part of its state that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ridgeline.graph.search.budget import exhausted, spent
+from ridgeline.graph.search.events import emit
+from ridgeline.graph.search.judging.compiled import is_pytorch_at_floor
+from ridgeline.graph.search.ranking.elites import Standing
+from ridgeline.tools.records.vocabulary import SearchOutcome
+from ridgeline.tools.wording import counted
+
+if TYPE_CHECKING:
+    from ridgeline.graph.search.context import SearchContext
+    from ridgeline.graph.search.shape.plan import Plan
+    from ridgeline.graph.state import SearchState
+
+STALE_BELOW = 0.95
+"""The stored floor is out of date when a kernel takes less than this part of it: the judge's own tolerance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The end of a search, with its reason for a reader."""
+
+    outcome: SearchOutcome
+    reason: str
+
+
+PYTORCH_AT_FLOOR = Stop(SearchOutcome.AT_FLOOR, "PyTorch itself is within the margin of the floor")
+
+
+def ranking_state(elites: Sequence[Standing], best: Standing | None) -> SearchState:
+    """Return the part of the state that says which kernels are ahead."""
+    return {
+        "elites": [standing.candidate.id for standing in elites],
+        "best_id": best.candidate.id if best else None,
+        "best_speedup": best.speedup if best else None,
+        "best_sure_speedup": best.sure_speedup if best else None,
+    }
+
+
+def outcome_state(stop: Stop | None) -> SearchState:
+    """Return the part of the state that says whether the search is over."""
+    return {"outcome": stop.outcome.value if stop else ""}
+
+
+async def first_stop(
+    context: SearchContext, plan: Plan, *, round_: int, stalled_rounds: int, best: Standing | None
+) -> Stop | None:
+    """Return the stop of the first stop rule that holds, or None."""
+    if over := exhausted(context.budget, await spent(context)) or context.allowance.ended:
+        return Stop(SearchOutcome.BUDGET, over)
+    if stop := await _floor_stop(context, best):
+        return stop
+    if round_ >= plan.rounds:
+        return Stop(SearchOutcome.FINISHED, f"{counted(plan.rounds, 'round')} done")
+    if plan.stall_rounds is not None and stalled_rounds >= plan.stall_rounds:
+        return Stop(SearchOutcome.STALLED, f"no gain in {counted(stalled_rounds, 'round')}")
+    return None
+
+
+def tell_stop(stop: Stop) -> None:
+    """Tell the viewers that the search is over."""
+    emit({"event": "stopped", "outcome": stop.outcome, "reason": stop.reason})
+
+
+async def _floor_stop(context: SearchContext, best: Standing | None) -> Stop | None:
+    margin = context.settings.floor_margin
+    baselines = await context.baselines()
+    if is_pytorch_at_floor(context, baselines):
+        return PYTORCH_AT_FLOOR
+    floor_ms = baselines.floor.floor_ms
+    if margin is None or best is None or floor_ms <= 0:
+        return None
+    # The judge accepts no time below the floor. A time below the stored floor means that the judge has measured a lower
+    # one since: the machine was busy when the search began.
+    if not STALE_BELOW * floor_ms <= best.median_ms <= (1 + margin) * floor_ms:
+        return None
+    reason = f"{best.candidate.id} takes {best.median_ms:.4g} ms, the floor is {floor_ms:.4g} ms"
+    return Stop(SearchOutcome.AT_FLOOR, reason)

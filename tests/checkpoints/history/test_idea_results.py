@@ -1,0 +1,155 @@
+"""How an idea ended: its best kernel, its failure, or no verdict at all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.engine_failures import EngineFailure
+from ridgeline.checkpoints.history.idea_results import IdeaResult, idea_results
+from ridgeline.tools.records.finding import Finding
+from ridgeline.tools.records.keys import comparison_key
+from ridgeline.tools.records.results import Comparison, FailedComparison, Profile
+from ridgeline.tools.records.vocabulary import IdeaOutcome, Origin, Purpose, ReasonCode, Status
+
+
+def _result(archive: Archive, idea_id: str) -> IdeaResult:
+    return next(result for result in idea_results(archive) if result.idea.id == idea_id)
+
+
+def test_a_result_has_the_best_kernel_or_the_last_failure(filled: Archive) -> None:
+    tuned, failed = _result(filled, "r4i1"), _result(filled, "r1i4")
+    assert tuned.best is not None
+    assert (tuned.best.candidate_id, tuned.best.speedup, tuned.failure) == ("r4i1v0a0t3", 2.31, "")
+    assert failed.best is None
+    assert failed.failure.startswith("runtime_error (crashed): killed by SIGSEGV")
+    entry = failed.to_json()
+    assert (entry["id"], entry["best_candidate_id"], entry["best_speedup"], entry["candidates"]) == (
+        "r1i4",
+        None,
+        None,
+        2,
+    )
+
+
+def test_an_idea_is_unjudged_when_the_engine_failed_on_every_candidate_that_ended(
+    archive: Archive, story: SimpleNamespace
+) -> None:
+    archive.add_ideas([story.idea(1, 0, "Fuse", None)])
+    archive.add_candidates([story.candidate(f"r1i0v{n}a0", idea_id="r1i0") for n in range(3)])
+    assert not _result(archive, "r1i0").is_unjudged
+    archive.add_engine_failure(EngineFailure(candidate_id="r1i0v1a0", purpose=Purpose.SEARCH, reason="the judge died"))
+    unjudged = _result(archive, "r1i0")
+    assert unjudged.is_unjudged
+    assert unjudged.failure == "refused (engine_failed): the judge died"
+    archive.add_evaluation(story.failed("r1i0v0a0", Status.WRONG, ReasonCode.WRONG_VALUES, "row 3 differs"))
+    judged = _result(archive, "r1i0")
+    assert (judged.is_unjudged, judged.failure) == (False, "wrong (wrong_values): row 3 differs")
+
+
+def test_gain_is_over_the_parent_and_says_whether_the_idea_improved(filled: Archive) -> None:
+    improved, refuted, failed = (_result(filled, name) for name in ("r4i1", "r1i3", "r1i4"))
+    assert (improved.gain, improved.outcome) == (pytest.approx(2.31 / 2.18), IdeaOutcome.IMPROVED)
+    assert (refuted.gain, refuted.outcome) == (pytest.approx(1.18 / 1.31), IdeaOutcome.REFUTED)
+    assert (failed.gain, failed.outcome) == (None, IdeaOutcome.IMPLEMENTATION_FAILED)
+    assert (improved.to_json()["outcome"], failed.to_json()["outcome"]) == ("improved", "implementation failed")
+
+
+@pytest.mark.parametrize(
+    ("interval", "outcome"),
+    [((1.0, 1.1), IdeaOutcome.REFUTED), ((1.0, 2.0), IdeaOutcome.UNDECIDED), (None, IdeaOutcome.REFUTED)],
+)
+def test_an_idea_is_refuted_only_where_the_intervals_leave_no_gain(
+    archive: Archive, story: SimpleNamespace, interval: tuple[float, float] | None, outcome: IdeaOutcome
+) -> None:
+    archive.add_ideas([story.idea(1, 0, "Fuse", None), story.idea(2, 0, "Prefetch", "r1i0v0a0")])
+    archive.add_candidates([story.candidate(f"r{n}i0v0a0", idea_id=f"r{n}i0", round=n) for n in (1, 2)])
+    for name, speedup, ends in (("r1i0v0a0", 1.2, (1.15, 1.3)), ("r2i0v0a0", 1.05, interval)):
+        right = story.ok(name, speedup)
+        archive.add_evaluation(replace(right, timing=replace(right.timing, speedup_ci95=ends)))
+    assert _result(archive, "r2i0").outcome is outcome
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "ratio"), [("r3i1v1a0", "r4i1v0a0t3", 0.97), ("r4i1v0a0t3", "r3i1v1a0", 1 / 0.97)]
+)
+def test_gain_is_that_of_an_alternating_run_where_there_was_one(
+    filled: Archive, first: str, second: str, ratio: float
+) -> None:
+    run = Comparison(ratio=ratio, ratio_ci95=(ratio, ratio), first_ms=1.0, second_ms=1.0, blocks=12)
+    filled.save("comparisons", comparison_key(first, second, "builds"), first, run)
+    result = _result(filled, "r4i1")
+    assert (result.gain, result.outcome) == (pytest.approx(0.97), IdeaOutcome.REFUTED)
+
+
+def test_gain_is_not_that_of_a_run_in_which_one_failed(filled: Archive) -> None:
+    finding = Finding(code=ReasonCode.CRASHED, reason="killed by SIGSEGV")
+    failed = FailedComparison(finding=finding, at_fault=0)
+    filled.save("comparisons", comparison_key("r3i1v1a0", "r4i1v0a0t3", "builds"), "r3i1v1a0", failed)
+    assert _result(filled, "r4i1").gain == pytest.approx(2.31 / 2.18)
+
+
+def test_gain_of_an_idea_without_a_parent_is_over_eager(archive: Archive, story: SimpleNamespace) -> None:
+    archive.add_ideas([story.idea(1, 0, "Fuse", None)])
+    archive.add_candidate(story.candidate("r1i0v0a0", idea_id="r1i0"))
+    assert _result(archive, "r1i0").outcome is None
+    archive.add_evaluation(story.ok("r1i0v0a0", 1.4))
+    assert _result(archive, "r1i0").gain == 1.4
+
+
+def test_each_implementation_has_a_line_with_its_end_and_its_repairs(archive: Archive, story: SimpleNamespace) -> None:
+    archive.add_ideas([story.idea(1, 0, "Fuse", None)])
+    of_idea = {"idea_id": "r1i0"}
+    archive.add_candidates(
+        [
+            story.candidate("r1i0v0a0", **of_idea),
+            story.candidate("r1i0v0a1", attempt=1, **of_idea),
+            story.candidate("r1i0v1a0", variation=1, **of_idea),
+            story.candidate("r1i0v2a0", variation=2, **of_idea),
+            story.candidate("r1i0v0a1t0", origin=Origin.TUNE, parent_id="r1i0v0a1", **of_idea),
+        ]
+    )
+    archive.add_evaluation(story.failed("r1i0v0a0", Status.WRONG, ReasonCode.WRONG_VALUES, "row 3 differs"))
+    archive.add_evaluation(story.ok("r1i0v0a1", 1.4))
+    archive.add_evaluation(story.failed("r1i0v1a0", Status.WRONG, ReasonCode.WRONG_VALUES, "row\n3 " + "differs " * 80))
+    ok, wrong, open_ = _result(archive, "r1i0").ends
+    assert ok == "r1i0v0a1: ok after 1 repair, 1.400x eager"
+    assert (
+        wrong.startswith("r1i0v1a0: wrong (wrong_values): row 3 differs") and wrong.endswith("…") and len(wrong) < 240
+    )
+    assert open_ == "r1i0v2a0: not judged"
+
+
+def _profile(archive: Archive, key: str, **fields: object) -> None:
+    figures = {"bound": "memory", "fraction_of_floor": 0.5, "achieved_gbps": 5.0, "achieved_gflops": None}
+    archive.save("profiles", key, "any", Profile(**figures, **fields))
+
+
+def test_diagnoses_are_the_parents_and_the_fastest_kernels_that_has_one(filled: Archive) -> None:
+    assert (_result(filled, "r4i1").before, _result(filled, "r4i1").after) == ("", "")
+    _profile(filled, "key-r3i1v1a0-search", notes=("scalar",))
+    _profile(filled, "key-r4i1v0a0-search", paragraph="It waits for memory.")
+    result = _result(filled, "r4i1")
+    assert result.before == "memory-bound, at 50% of the floor's rate, 5.0 GB/s. scalar."
+    assert result.after == "It waits for memory."
+
+
+def test_sweep_lists_the_fastest_points_and_counts_the_rest(archive: Archive, story: SimpleNamespace) -> None:
+    archive.add_ideas([story.idea(1, 0, "Fuse", None)])
+    archive.add_candidate(story.candidate("r1i0v0a0", idea_id="r1i0"))
+    archive.add_evaluation(story.ok("r1i0v0a0", 1.0))
+    for number in range(8):
+        name = f"r1i0v0a0t{number}"
+        point = {"origin": Origin.TUNE, "parent_id": "r1i0v0a0", "tunables": {"BLOCK": str(number), "UNROLL": "4"}}
+        archive.add_candidate(story.candidate(name, idea_id="r1i0", **point))
+        if number < 7:
+            archive.add_evaluation(story.ok(name, 1.0 + 0.1 * number, Purpose.TUNE))
+    sweep = _result(archive, "r1i0").sweep
+    assert [row.partition(":")[0] for row in sweep[:6]] == [f"BLOCK={n} UNROLL=4" for n in (6, 5, 4, 3, 2)] + [
+        "as written"
+    ]
+    assert "1.60x (" in sweep[0] and " ms" not in "".join(sweep)
+    assert sweep[6:] == ("2 slower points",)

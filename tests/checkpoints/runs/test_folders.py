@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.run_record import RunRecord
+from ridgeline.checkpoints.runs.folders import (
+    check_graph_version,
+    check_vacant,
+    find_run,
+    is_locked,
+    lock_run,
+    newest_unfinished,
+)
+from ridgeline.tools.errors import RunError
+
+_HOLD = """
+import sys, time
+from pathlib import Path
+from ridgeline.checkpoints.runs.folders import lock_run
+with lock_run(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def _make_run(runs_dir: Path, name: str, problem: str, state: str, search_id: str = "") -> Path:
+    with Archive.open(runs_dir / name / "archive.sqlite") as archive:
+        archive.save_run(RunRecord(problem={"name": problem}, state=state, search_id=search_id or f"id-{name}"))
+    time.sleep(0.002)  # entries are ordered by milliseconds
+    return runs_dir / name
+
+
+def test_a_run_held_by_another_process_is_refused_by_its_pid_until_that_process_is_killed(tmp_path: Path) -> None:
+    run_dir = tmp_path / "run"
+    with subprocess.Popen([sys.executable, "-c", _HOLD, str(run_dir)], stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout and holder.stdout.readline() == "held\n"
+        assert is_locked(run_dir)
+        with pytest.raises(RunError, match=rf"in use by process {holder.pid}; .*kill {holder.pid}"), lock_run(run_dir):
+            pass
+        holder.kill()
+    with lock_run(run_dir):
+        assert is_locked(run_dir)
+    assert not is_locked(run_dir)
+
+
+def test_a_folder_in_which_no_new_search_can_begin_is_refused(tmp_path: Path) -> None:
+    check_vacant(tmp_path / "absent")
+    check_vacant(tmp_path)
+    file = tmp_path / "file"
+    file.write_text("")
+    for place in (file, file / "below" / "it"):
+        with pytest.raises(RunError, match="file: is a file, and no run's; name a new --run-dir"):
+            check_vacant(place)
+    with pytest.raises(RunError, match=r"other things in it \(file"):
+        check_vacant(tmp_path)
+    with Archive.open(tmp_path / "run" / "archive.sqlite") as archive:
+        check_vacant(tmp_path / "run")
+        archive.save_run(RunRecord(settings={"rounds": 1}))
+    with pytest.raises(RunError, match="holds a search already; pass --resume"):
+        check_vacant(tmp_path / "run")
+    with lock_run(tmp_path / "held"), pytest.raises(RunError, match=f"in use by process {os.getpid()}"):
+        check_vacant(tmp_path / "held")
+
+
+def test_a_lock_is_dropped_after_an_exception(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), lock_run(tmp_path):
+        1 / 0  # noqa: B018
+    assert not is_locked(tmp_path)
+    assert not is_locked(tmp_path / "none")
+
+
+def test_a_run_of_another_graph_version_is_refused_with_what_to_do(archive: Archive) -> None:
+    check_graph_version(archive, 3)
+    check_graph_version(archive, 3)
+    with pytest.raises(RunError, match="begun by graph version 3, this Ridgeline has 4; .*start a new run"):
+        check_graph_version(archive, 4)
+
+
+def test_newest_unfinished_skips_finished_foreign_running_and_damaged_runs(tmp_path: Path) -> None:
+    old = _make_run(tmp_path, "q-1", "quickstart", "stopped")
+    killed = _make_run(tmp_path, "q-2", "quickstart", "running")
+    _make_run(tmp_path, "q-3", "quickstart", "finished")
+    _make_run(tmp_path, "m-4", "matmul", "stopped")
+    (tmp_path / "q-5").mkdir()
+    (tmp_path / "q-5" / "archive.sqlite").write_bytes(b"garbage" * 1000)
+    assert newest_unfinished(tmp_path, "quickstart") == killed
+    with lock_run(killed):
+        assert newest_unfinished(tmp_path, "quickstart") == old
+    assert newest_unfinished(tmp_path, "softmax") is None
+    assert newest_unfinished(tmp_path / "none", "quickstart") is None
+
+
+def test_find_run_takes_a_path_a_name_its_beginning_or_a_search_id(tmp_path: Path) -> None:
+    first = _make_run(tmp_path, "quickstart-0901", "quickstart", "stopped", "abc123")
+    _make_run(tmp_path, "quickstart-0902", "quickstart", "stopped")
+    assert find_run(tmp_path, first) == first
+    assert find_run(tmp_path, "quickstart-0901") == first
+    assert find_run(tmp_path, "abc123") == first
+    with pytest.raises(RunError, match="several runs match: quickstart-0901, quickstart-0902"):
+        find_run(tmp_path, "quick")
+    with pytest.raises(RunError, match="no such run; did you mean quickstart-090"):
+        find_run(tmp_path, "quikstart-0901")
+
+
+@pytest.mark.parametrize("has_runs", [False, True])
+def test_what_is_no_run_is_named_with_what_to_give_instead(tmp_path: Path, has_runs: bool) -> None:
+    runs = tmp_path / "runs"
+    if has_runs:
+        _make_run(runs, "quickstart-0901", "quickstart", "stopped")
+    known = f"{runs} holds 1" if has_runs else f"there is none in {runs}"
+    file = tmp_path / "notes.txt"
+    file.write_text("")
+    for given, said in (
+        (tmp_path, "a folder that holds no run"),
+        (file, "a file, not a run's folder"),
+        (tmp_path / "absent", "no such run"),
+    ):
+        with pytest.raises(RunError) as error:
+            find_run(runs, str(given))
+        line = str(error.value)
+        assert line.startswith(f"{given}: {said}; give ") and known in line and "\n" not in line
+
+
+def test_a_folder_or_a_pipe_in_the_place_of_an_archive_is_told_as_none(tmp_path: Path) -> None:
+    (tmp_path / "folder" / "archive.sqlite").mkdir(parents=True)
+    (tmp_path / "pipe").mkdir()
+    os.mkfifo(tmp_path / "pipe" / "archive.sqlite")
+    for name in ("folder", "pipe"):
+        (tmp_path / name / ".lock").touch()
+        with pytest.raises(RunError, match="its archive.sqlite is not a file"):
+            find_run(tmp_path, tmp_path / name)

@@ -1,0 +1,242 @@
+"""When PyTorch's compiled configurations are timed: while models think or after the last kernel, before a certificate."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from tests.graph.conftest import Search, write_problem
+from tests.graph.memory_engine import DESCRIPTION, EAGER_MS, MemoryEngine
+from tests.graph.scripted_model import ScriptedModel
+
+from ridgeline import SearchOptions, run_search
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.graph.search.running import pauses
+from ridgeline.problems.spec import Budget
+from ridgeline.tools.engine import BaselineTask, CompileTask, Task
+from ridgeline.tools.errors import EngineError
+from ridgeline.tools.records.problem import Description
+from ridgeline.tools.records.vocabulary import Purpose
+
+ROOT = Path(__file__).parents[4]
+COMPILED = ["compile", "compile_max_autotune"]
+
+
+class OneDevice(MemoryEngine):
+    """A device that measures one thing at a time and writes down in which order; the mode `endless` never ends."""
+
+    pytorch_ms: ClassVar = {"eager": EAGER_MS, "compile": 0.8 * EAGER_MS, "compile_max_autotune": 0.75 * EAGER_MS}
+
+    def __init__(self, endless: str = "", log: Path | None = None) -> None:
+        super().__init__()
+        self.order: list[str] = []
+        self.waiting = 0
+        self._endless, self._turn, self._order_log = endless, asyncio.Lock(), log
+
+    async def submit(self, task: Task[Any]) -> Any:
+        if isinstance(task, CompileTask):
+            return await super().submit(task)
+        self.waiting += 1
+        async with self._turn:
+            self.waiting -= 1
+            self._note(f"begin {_name(task)}")
+            if isinstance(task, BaselineTask) and task.after and not task.again:
+                await self.spend()
+                if _name(task) == self._endless:
+                    await asyncio.Event().wait()
+            answer = await super().submit(task)
+            self.order.append(_name(task))
+            self._note(f"end {_name(task)}")
+            return answer
+
+    async def spend(self) -> None:
+        """Take the time that a compiled mode takes."""
+
+    def _note(self, line: str) -> None:
+        if self._order_log is not None:
+            with self._order_log.open("a") as file:
+                file.write(f"{line}\n")
+
+
+def _name(task: Task[Any]) -> str:
+    if isinstance(task, BaselineTask):
+        mode = task.after.pending[0] if task.after else "eager"
+        return f"{mode} again" if task.again else mode
+    kind, candidate = type(task).__name__.removesuffix("Task"), getattr(task, "candidate", None)
+    return f"{kind} {candidate.id} {getattr(task, 'purpose', '')}" if candidate else kind
+
+
+def searched(order: list[str]) -> list[int]:
+    """Return the places of the search's own timings of what a model wrote."""
+    return [n for n, name in enumerate(order) if name.startswith("Benchmark r") and name.endswith(Purpose.SEARCH)]
+
+
+def certified(order: list[str]) -> list[int]:
+    """Return the places of what a certificate measures."""
+    return [n for n, name in enumerate(order) if name.endswith((Purpose.CERTIFY, " again"))]
+
+
+@pytest.fixture
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pauses, "QUIET_S", 0.5)
+
+
+class UntilAKernelWaits(OneDevice):
+    """A device whose first mode ends when a kernel is ready for it."""
+
+    async def spend(self) -> None:
+        until = time.monotonic() + 30
+        while "compile" not in self.order and not self.waiting and time.monotonic() < until:
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.usefixtures("short_pauses")
+async def test_kernels_come_before_modes_that_are_not_begun_and_the_round_s_end_waits_for_those(search: Search) -> None:
+    search.engine = engine = UntilAKernelWaits()
+    search.model = ScriptedModel(delay_s=0.5)
+    output = await search.run(search.context(rounds=2))
+    order = engine.order
+    assert [name for name in order if name in COMPILED] == COMPILED
+    assert order.index("compile") < searched(order)[0] < order.index("compile_max_autotune")
+    assert next(n for n in searched(order) if " r2" in order[n]) > order.index("compile_max_autotune")
+    assert certified(order)[0] > order.index("compile_max_autotune")
+    assert output["certified"]
+    told = [list(event["baselines_ms"]) for event in search.events_named("baseline")]
+    assert told == [["eager"], ["eager", *COMPILED]]
+    assert search.events_named("timing_pytorch")[0]["pending"] == ["compile_max_autotune"]
+
+
+async def test_each_mode_is_told_before_it_is_timed_where_the_search_waits_for_it(search: Search) -> None:
+    search.engine = OneDevice()
+    await search.run(search.context(rounds=1, ideas=1, implementations=1, budget=Budget(wall_s=1e6)))
+    assert [event["pending"] for event in search.events_named("timing_pytorch")] == [COMPILED, COMPILED[1:]]
+
+
+async def test_first_round_s_models_are_told_of_eager_alone_and_later_ones_of_all(search: Search) -> None:
+    search.engine = OneDevice()
+    await search.run(search.context(rounds=2))
+    shown = {request.round: [entry.name for entry in request.baselines.entries] for request in search.model.proposals}
+    assert shown == {1: ["eager"], 2: ["eager", *COMPILED]}
+
+
+async def test_gains_over_pytorch_s_best_are_added_once_that_is_known(search: Search) -> None:
+    search.engine = OneDevice()
+    await search.run(search.context(rounds=1, ideas=1, implementations=1))
+    for evaluation in search.archive.evaluations(purpose=Purpose.SEARCH):
+        assert evaluation.speedup_vs_best == pytest.approx(0.75 * (evaluation.speedup or 0.0))
+
+
+class SlowClock(OneDevice):
+    """A device on which each compiled mode takes a minute by the search's clock."""
+
+    context: Any = None
+
+    def _describe(self, _: Any) -> Description:
+        return dataclasses.replace(DESCRIPTION, reference_graph=None)  # the seed kernel keeps a keyless search going
+
+    async def spend(self) -> None:
+        self.context.started_s -= 60.0
+
+
+@pytest.mark.parametrize(("name", "wall_s"), [("scripted", 30.0), ("offline", 30.0), ("offline", None)])
+async def test_a_short_wall_budget_is_spent_on_kernels_and_the_certificate_waits(
+    search: Search, name: str, wall_s: float | None
+) -> None:
+    search.engine = engine = SlowClock()
+    search.model = ScriptedModel(name)
+    engine.context = search.context(rounds=2, budget=Budget(wall_s=wall_s))
+    output = await search.run(engine.context)
+    assert (output["outcome"], output["round"], output["certified"]) == ("finished", 2, True)
+    order = engine.order
+    assert len(searched(order)) == 8
+    assert searched(order)[-1] < order.index("compile") < order.index("compile_max_autotune") < certified(order)[0]
+    assert [name for name in order if name in COMPILED] == COMPILED
+
+
+async def test_search_ends_after_a_round_when_a_compiled_mode_is_at_the_floor(search: Search) -> None:
+    search.engine = engine = OneDevice()
+    engine.floor_ms = 7.2
+    output = await search.run(search.context(rounds=5))
+    assert (output["outcome"], output["round"]) == ("at_floor", 1)
+
+
+class Breaks(OneDevice):
+    """A device whose first `times` compiled modes end with the engine."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__()
+        self.left = times
+
+    async def spend(self) -> None:
+        if self.left:
+            self.left -= 1
+            raise EngineError("the judge died")
+
+
+def options(tmp_path: Path, *, resume: bool = False) -> SearchOptions:
+    settings = {"rounds": 1, "ideas": 2, "implementations": 1, "tune_trials": 0, "floor_margin": None}
+    problem = write_problem(tmp_path / "problem", search=settings)
+    return SearchOptions(problem=problem, run_dir=tmp_path / "run", resume=resume)
+
+
+async def test_engine_that_fails_beside_the_models_is_tried_again_where_the_modes_are_needed(tmp_path: Path) -> None:
+    engine = Breaks(1)
+    result = await run_search(options(tmp_path), engine=engine, models=[ScriptedModel()])
+    assert result.certified
+    assert [name for name in engine.order if name in COMPILED] == COMPILED
+
+
+async def test_engine_that_fails_twice_ends_the_search_which_can_be_resumed(tmp_path: Path) -> None:
+    with pytest.raises(EngineError, match="the judge died"):
+        await run_search(options(tmp_path), engine=Breaks(2), models=[ScriptedModel()])
+    resumed = OneDevice()
+    result = await run_search(options(tmp_path, resume=True), engine=resumed, models=[ScriptedModel()])
+    assert result.certified
+    assert [name for name in resumed.order if name in ("eager", *COMPILED)] == COMPILED
+    assert [entry["name"] for entry in result.report["baselines"]] == ["eager", *COMPILED]
+
+
+CHILD = """
+import asyncio, sys
+from pathlib import Path
+from tests.graph.scripted_model import ScriptedModel
+from tests.graph.search.judging.test_compiled import OneDevice, options
+from ridgeline import run_search
+
+folder = Path(sys.argv[1])
+engine = OneDevice(endless=sys.argv[2], log=folder / "order")
+asyncio.run(run_search(options(folder), engine=engine, models=[ScriptedModel(delay_s=float(sys.argv[3]))]))
+"""
+
+
+@pytest.mark.parametrize(("mode", "think_s"), [(COMPILED[1], 120.0), (COMPILED[0], 0.0)])
+def test_killed_search_measures_each_mode_once_over_both_its_lives(tmp_path: Path, mode: str, think_s: float) -> None:
+    """Kill it in its second mode while a model thinks; in another search, in its first while the round's end waits."""
+    command = [sys.executable, "-c", CHILD, str(tmp_path), mode, str(think_s)]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
+    order = tmp_path / "order"
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        until = time.monotonic() + 60
+        while process.poll() is None and time.monotonic() < until:
+            if order.exists() and f"begin {mode}\n" in order.read_text():
+                break
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+        assert process.stderr is not None
+        assert process.wait() == -signal.SIGKILL, process.stderr.read()
+    first = [line.removeprefix("end ") for line in order.read_text().splitlines() if line.startswith("end ")]
+    with Archive.open_read_only(tmp_path / "run") as archive:
+        baselines = archive.baselines()
+    assert baselines is not None and baselines.pending == tuple(COMPILED[COMPILED.index(mode) :])
+    engine = OneDevice()
+    result = asyncio.run(run_search(options(tmp_path, resume=True), engine=engine, models=[ScriptedModel()]))
+    assert result.certified
+    assert [name for name in [*first, *engine.order] if name in ("eager", *COMPILED)] == ["eager", *COMPILED]
