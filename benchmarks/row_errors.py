@@ -18,7 +18,7 @@ from torch.nn import functional
 
 SEEDS = 20
 OUTLIERS, SIZE = 4, 250.0  # of each input: how many, and how large
-SHAPES = ((1, 64, 16, 56), (1, 32, 32, 24), (4, 3, 32, 32), (4, 16, 32, 16))  # batch, channels, filters, height = width
+SHAPES = ((4, 64, 64, 56), (1, 32, 32, 24), (4, 3, 32, 32), (4, 16, 32, 16))  # batch, channels, filters, height = width
 BT = (
     (4, 0, -5, 0, 1, 0),
     (0, -4, -4, 1, 1, 0),
@@ -86,7 +86,10 @@ def row_errors() -> dict[str, Any]:
     }
     return {
         "winograd_row": max(row for found in convolutions.values() for row, _ in found),
-        "by_shape": {str(shape): max(row for row, _ in found) for shape, found in convolutions.items()},
+        "winograd_element": max(element for found in convolutions.values() for _, element in found),
+        "by_shape": {
+            str(shape): [max(figures) for figures in zip(*found, strict=True)] for shape, found in convolutions.items()
+        },
         **{f"{name}_row": min(row for row, _ in found) for name, found in rows.items()},
         **{f"{name}_element": min(element for _, element in found) for name, found in rows.items()},
         "torch": torch.__version__,
