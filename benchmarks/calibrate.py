@@ -49,7 +49,7 @@ from ridgeline.tools.sandbox.sandbox import Sandbox, probe_sandbox
 
 CASES = {DeviceKind.CPU: ("affine:16", "padded:16"), DeviceKind.CUDA: ("affine:800", "padded:800")}
 """Some 0.8 ms on 2 cores; 0.2 ms and more on an H200."""
-CLASS_ERRORS = Path(__file__).parent / "class_errors.py"
+CLASS_ERRORS, ROW_ERRORS = (Path(__file__).parent / name for name in ("class_errors.py", "row_errors.py"))
 IDLE_S = 0.5
 MOST_LOAD = 0.7
 WAITS = 50
@@ -156,9 +156,19 @@ async def measure_ceiling(bench: Bench) -> dict[str, Any]:
 
 async def measure_classes(bench: Bench) -> dict[str, Any]:
     """Errors of each class's arithmetic against float64, by PyTorch alone: see class_errors.py."""
-    command = [sys.executable, str(CLASS_ERRORS), bench.device.kind.value]
     async with DeviceLock(bench.device.uuid).exclusive():
-        done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=True)
+        return await _printed(CLASS_ERRORS, bench.device.kind.value)
+
+
+async def measure_rows(_bench: Bench) -> dict[str, Any]:
+    """Errors of single rows beside large values, by PyTorch alone: see row_errors.py."""
+    return await _printed(ROW_ERRORS)
+
+
+async def _printed(script: Path, *arguments: str) -> dict[str, Any]:
+    """Return the JSON that a script prints in a process of its own."""
+    command = [sys.executable, str(script), *arguments]
+    done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=True)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
@@ -184,9 +194,10 @@ MEASUREMENTS: dict[str, Measure] = {
     "gpu_wait": measure_gpu_wait,
     "ceiling": measure_ceiling,
     "classes": measure_classes,
+    "rows": measure_rows,
     "trials": measure_trials,
 }
-GPU_ONLY = {"gpu_wait"}
+GPU_ONLY, CPU_ONLY = {"gpu_wait"}, {"rows"}
 
 
 @contextmanager
@@ -232,7 +243,7 @@ def main() -> None:
         load = os.getloadavg()[0]
         if device.kind is DeviceKind.CPU and load > MOST_LOAD and not arguments.busy:
             raise SystemExit(f"load average {load:.1f}: end what else runs here and begin again, or --busy")
-        usual = [n for n in MEASUREMENTS if device.kind is DeviceKind.CUDA or n not in GPU_ONLY]
+        usual = [n for n in MEASUREMENTS if n not in (CPU_ONLY if device.kind is DeviceKind.CUDA else GPU_ONLY)]
         asyncio.run(run(arguments.names or usual, device, arguments.repeats))
     PAGE.write_text(page())
     print(f"the table is in {PAGE}")

@@ -38,7 +38,7 @@ def class_errors(device: str) -> dict[str, Any]:
     for name, operation in OPERATIONS.items():
         exact = operation(x.double(), y.double())
         errors["fp32"][name] = _error(operation(x, y), exact)
-        errors["tf32"][name] = _error(operation(_tf32(x).double(), _tf32(y).double()), exact)
+        errors["tf32"][name] = _error(operation(to_tf32(x).double(), to_tf32(y).double()), exact)
         for precision, dtype in DTYPES.items():
             rounded = operation(x.to(dtype).double(), y.to(dtype).double())
             errors[precision][name] = _error(rounded.to(dtype).double(), exact)
@@ -50,7 +50,7 @@ def _error(output: torch.Tensor, exact: torch.Tensor) -> float:
     return float((output.double() - exact).norm() / (exact - exact.mean()).norm())
 
 
-def _tf32(tensor: torch.Tensor) -> torch.Tensor:
+def to_tf32(tensor: torch.Tensor) -> torch.Tensor:
     bits = tensor.view(torch.int32)
     half = (1 << (DROPPED_BITS - 1)) - 1 + ((bits >> DROPPED_BITS) & 1)  # to nearest, ties to even
     return ((bits + half) & -(1 << DROPPED_BITS)).view(torch.float32)

@@ -55,7 +55,7 @@ void run(const float* x, const int64_t*, float* out, void*, cudaStream_t stream)
         pytest.param(
             PROBABILITIES,
             CROSS_ENTROPY,
-            {"shifted", "row_scaled", "outliers", *(f"{trial} x" for trial in SIGNED)},
+            {"shifted", "row_scaled", "outliers", "few_outliers", *(f"{trial} x" for trial in SIGNED)},
             id="probabilities",
         ),
         pytest.param(LENGTHS, DOUBLE, {"not_varied lengths"}, id="lengths"),

@@ -27,6 +27,8 @@ TRICKS: tuple[Trick, ...] = (
     trick(G.WRONG, "precision is cut silently", "the class is measured, the problem says which it accepts",
           c("low_precision", wrong(R.PRECISION_TOO_LOW)), c("linear_rounded_weights", wrong(R.PRECISION_TOO_LOW)),
           cuda("HALF_PRECISION", wrong(R.PRECISION_TOO_LOW)), module("half_precision", wrong(R.PRECISION_TOO_LOW))),
+    trick(G.WRONG, "precision is cut in one row of many", "each row has a limit of its own, and each element",
+          c("one_row_in_bf16", wrong(R.PRECISION_TOO_LOW))),
     trick(G.WRONG, "one row, broadcast", "shapes equal, every element compared",
           c("one_row_for_all", wrong(R.WRONG_VALUES)), torch("broadcast_row", wrong(R.SHAPE_MISMATCH)),
           module("broadcast_row", wrong(R.SHAPE_MISMATCH))),

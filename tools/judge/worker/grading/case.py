@@ -17,7 +17,9 @@ NOMINAL = ("nominal_0", "nominal_1")
 TWEAKED = ("tweaked_0", "tweaked_1")
 MIXTURE = "mixture"
 """The trial whose inputs are made as those of the timed sets are."""
-TRANSFORMED = (*TWEAKED, "shifted", "row_scaled", "integers", "outliers", MIXTURE)
+FEW_OUTLIERS = "few_outliers"
+"""The trial whose inputs are made as those of a timed set that gets outliers: beside few large rows the others show."""
+TRANSFORMED = (*TWEAKED, "shifted", "row_scaled", "integers", "outliers", FEW_OUTLIERS, MIXTURE)
 ORDER_ONE = "order_one"
 """The trial in which parameters that are small, or zero, are of order one; only where there are such."""
 ALONE = "alone"

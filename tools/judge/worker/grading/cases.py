@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator, Mapping
 
 import torch
@@ -10,6 +11,7 @@ import torch
 from ridgeline.tools.judge.worker.call_form import Scalar, Tensors
 from ridgeline.tools.judge.worker.device import use_tf32
 from ridgeline.tools.judge.worker.grading.case import (
+    FEW_OUTLIERS,
     GIVEN,
     MIXTURE,
     NOMINAL,
@@ -24,6 +26,7 @@ from ridgeline.tools.judge.worker.grading.case import (
     trial_of,
 )
 from ridgeline.tools.judge.worker.grading.class_errors import rounding_errors, worst_of
+from ridgeline.tools.judge.worker.inputs.distributions import Distribution
 from ridgeline.tools.judge.worker.inputs.source import Argument, SecretSource
 from ridgeline.tools.judge.worker.inputs.transforms import with_one_run
 from ridgeline.tools.judge.worker.memory import ArenaMemory
@@ -162,10 +165,15 @@ class CaseBook:
             "row_scaled": self._source.row_scaled,
             "integers": self._source.integers,
             "outliers": self._source.outliers,
-            MIXTURE: lambda label: self._source.mixture(label, self._memory.inputs[0], self._memory.n_sets),
+            FEW_OUTLIERS: functools.partial(self._as_timed, to=Distribution.OUTLIERS),
+            MIXTURE: self._as_timed,
             GIVEN: self._source.given,
         }
         return draws.get(name, self._source.nominal)(name), self._parameters_of(name)
+
+    def _as_timed(self, label: str, to: Distribution | None = None) -> Tensors:
+        """Return inputs made as those of a timed set, of another distribution where one is given."""
+        return self._source.timed_set(label, self._memory.inputs[0], self._memory.n_sets, to)
 
     def with_others(
         self, base: str, chosen: tuple[Argument, ...], label: str

@@ -223,10 +223,12 @@ class SecretSource:
 
     # ------------------------------------------------------------------------------------------------------ timed sets
 
-    def mixture(self, label: str, like: Tensors, n_sets: int) -> Tensors:
-        """Return the inputs of one timed set, as `fill` makes them."""
+    def timed_set(self, label: str, like: Tensors, n_sets: int, to: Distribution | None) -> Tensors:
+        """Return the inputs of one timed set, as `fill` makes them, and `distributed` where a distribution is given."""
         views = tuple(torch.empty_like(view) for view in like)
-        self.fill(label, n_sets).write(self.rng(label + ":set").randrange(n_sets), views)
+        index = self.rng(label + ":set").randrange(n_sets)
+        filling = self.fill(label, n_sets)
+        (filling if to is None else self.distributed(filling, label, {index: to})).write(index, views)
         return views
 
     def fill(self, label: str, n_sets: int) -> Filling:

@@ -53,7 +53,7 @@ def test_zeroed_small_row_shows_in_its_own_row() -> None:
     output[0] = 0
     errors = compare(output, expect(values)).errors
     assert errors.overall < 1e-3
-    assert errors.worst_row > ROW_SLACK * NOMINAL_GATE[PrecisionClass.BF16]
+    assert errors.worst_row > ROW_SLACK[PrecisionClass.BF16] * NOMINAL_GATE[PrecisionClass.BF16]
 
 
 def test_the_worst_row_of_those_next_to_nothing_does_not_depend_on_how_little_is_left() -> None:
