@@ -1,10 +1,13 @@
-"""The processor time, threads and page faults of a process so far, read from /proc."""
+"""The processor time, threads and page faults of a process so far, read from /proc, and the cores that it may use."""
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+from ridgeline.tools.machine.devices import measurement_cores
 
 _AT_REST = "TtZX"  # stopped, traced, ended
 IDLE_SHARE = 0.05
@@ -75,6 +78,23 @@ class Threads:
     def close(self) -> None:
         """Close the files."""
         self._forget(list(self._stats))
+
+
+@contextlib.contextmanager
+def on_any_core(pid: int) -> Iterator[None]:
+    """Let a process's first thread run on every core of the measurement: OpenMP binds it to one, which may be taken for long.
+
+    One that is gone is left alone: whoever asks it next finds out.
+    """
+    bound: set[int] = set()
+    with contextlib.suppress(ProcessLookupError):
+        bound = os.sched_getaffinity(pid)
+        os.sched_setaffinity(pid, measurement_cores())
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.sched_setaffinity(pid, bound or measurement_cores())
 
 
 def _stat_fields(pid: int) -> list[str]:

@@ -26,7 +26,7 @@ from ridgeline.tools.measure.paired_blocks import ratio_of
 from ridgeline.tools.measure.statistics import PairedRatio
 from ridgeline.tools.measure.timed_side import TimedSide
 from ridgeline.tools.measure.timing_settings import TimingSettings
-from ridgeline.tools.measure.unsettled import UNSETTLED, Unsettled
+from ridgeline.tools.measure.unsettled import Unsettled
 from ridgeline.tools.records.finding import faults_of
 
 _COVERED_SHARE = 1 / 4
@@ -134,7 +134,7 @@ class AlternatingRun:
             Distrusted: they do not.
         """
         for looks, other in self._unsettled:
-            self._look(looks, other, UNSETTLED)
+            self._look(looks, other, looks.wanted)
 
     def _look(self, looks: Unsettled, other: TimedSide, wanted: int) -> None:
         """Run blocks whose contents change until so many have changed in time."""
@@ -156,7 +156,7 @@ class AlternatingRun:
                 self._cover(timed, other)
         for looks, other in self._unsettled:
             if looks.timed.blocks and self.inspector.rng.random() < 1 / 2:
-                self._look(looks, other, min(looks.seen + 1, UNSETTLED))
+                self._look(looks, other, looks.seen + 1)
 
     def _tracked(self) -> list[tuple[TimedSide, TimedSide]]:
         """Return the candidates, each with the other side."""

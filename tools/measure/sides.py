@@ -52,6 +52,10 @@ class Side(Protocol):
         """Stop the process, so that it takes no core from the other side."""
         ...
 
+    def hold(self) -> None:
+        """Stop the process in the midst of a loop, which another thread waits for; it goes on with `cont`."""
+        ...
+
     def cont(self) -> None:
         """Let a stopped process go on."""
         ...
@@ -104,6 +108,9 @@ class ReferenceRunner:
     def stop(self) -> None:
         """Do nothing: it is stopped."""
 
+    def hold(self) -> None:
+        """Do nothing: the reference is trusted."""
+
     def cont(self) -> None:
         """Do nothing: it goes on when it is to loop."""
 
@@ -143,6 +150,9 @@ class ReferenceSide:
     def stop(self) -> None:
         """Stop the judge; the next request to it lets it go on by itself."""
         self._judge.stop()
+
+    def hold(self) -> None:
+        """Do nothing: the reference is trusted."""
 
     def cont(self) -> None:
         """Let the judge go on."""

@@ -2,9 +2,10 @@
 
 Nothing changes within any other block. So a candidate could make something of the parameters once a block, or work later
 calls off in the first one: both are right as long as nothing changes. Here the judge writes other parameters, and other
-inputs for one of the calls to come, while earlier calls run. Where that call's ticket still lies in the pipe afterwards,
-its output has to be of the new contents, however busy the machine is: one that is not is proof. Which call it is nobody
-can know: a candidate that can tell the last one could be right there alone.
+inputs for one of the calls to come, while earlier calls run. The call whose ticket is the next one in the pipe afterwards
+has to be of the new contents, however busy the machine is: an output that is not is proof. Where in a block that is nobody
+can know, and every part of a block has its turn: a busy machine, on which changes come late, gets more blocks, not fewer
+looks.
 
 How the tickets are taken is watched meanwhile (ticket_watch.py): a candidate that takes many at once would leave no call
 to come when contents change.
@@ -15,11 +16,12 @@ Such blocks do not count as time.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from statistics import median
 
 from ridgeline.tools.judge.messages import Check, Supersede
+from ridgeline.tools.machine.process_use import on_any_core
 from ridgeline.tools.measure.block_plan import BlockKind, BlockPlan, BlockPlanner
 from ridgeline.tools.measure.distrust import Distrusted, error_words
 from ridgeline.tools.measure.ticket_watch import TicketWatch
@@ -29,31 +31,60 @@ from ridgeline.tools.records.results import Trial
 from ridgeline.tools.records.vocabulary import ReasonCode
 
 UNSETTLED = 3
-"""Blocks whose contents change in time, in a measurement."""
-UNSETTLED_TRIES = 4
-"""Blocks for each of them at most: short ones are over before the judge gets a core."""
+"""Parts of a block, in each of which contents have to change: where they do decides what a candidate can keep."""
+UNSETTLED_TRIES = 8
+"""Blocks for each change at most: on a busy machine the judge gets a core late."""
+UNSETTLED_TRIES_LONG = 4
+"""The same of blocks in which it always gets one in time."""
+LONG_BLOCK_S = 0.1
+PATIENCE = 4
+"""Blocks in vain after which the next one is held: a busy machine, or a block too short for anything else."""
 LEAST_UNSETTLED_CALLS = 2
 LONGEST_UNSETTLED_S = 2.0
 _FEW_CALLS = 4
-"""In a block of fewer calls the change comes after the first one, which then makes what it makes for a while."""
+"""In a block of fewer calls the change comes after the first one, which then makes what it makes for a while. Of more two
+begin before it: what the first one makes is made by then."""
 _PART_OF_FIRST = (0.25, 0.75)
 """Range of that while, as part of a call."""
-_CALLS_BEFORE = 1 / 8
-"""Part of the calls, in the mean, two at least of many, that begin before the change: what the first one makes is made by
-then."""
-_LAST_ONES = 1 / 3
-"""Share of the blocks in which the last call is chosen: its ticket is the one that most often still lies there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """Contents that changed while a block ran."""
+
+    begun: int  # calls, when all was written: the next one is the first that has to see it
+    to_see: tuple[int, ...]  # sets whose outputs are graded: the next call's, another one's, that of the new inputs
 
 
 @dataclass(slots=True, kw_only=True)
 class Unsettled:
-    """The blocks of one candidate whose contents change."""
+    """The blocks of one candidate whose contents change.
+
+    Each part of a block has a change while it runs, which nothing tells, and one while it is held, after which the very
+    next call is graded. Elsewhere calls go by until the parent knows that all is written. A candidate that is right in the
+    last call alone, in one half, or wherever else it likes, keeps something for a part.
+    """
 
     timed: TimedSide
     planner: BlockPlanner
+    parts: int = UNSETTLED
     tries: int = 0
-    seen: int = 0  # that changed in time
+    met: set[tuple[int, bool]] = field(
+        default_factory=set
+    )  # parts in which contents have changed, and whether it was held
+    in_vain: int = 0  # blocks since a change came in time
+    delays: list[int] = field(default_factory=list)  # calls that began while contents were written
     rng: random.Random = field(default_factory=random.SystemRandom)
+
+    @property
+    def seen(self) -> int:
+        """Return how many changes came in time, each in another part of a block or in another way."""
+        return len(self.met)
+
+    @property
+    def wanted(self) -> int:
+        """Return how many are to."""
+        return 2 * self.parts
 
     @property
     def has_room(self) -> bool:
@@ -64,7 +95,9 @@ class Unsettled:
 
     def is_open(self, wanted: int) -> bool:
         """Say whether there are to be more blocks until so many have changed in time."""
-        return self.seen < wanted and self.tries < UNSETTLED_TRIES * wanted and self.has_room
+        is_long = self.planner.most_calls * self.timed.usual_call_s > LONG_BLOCK_S
+        tries = UNSETTLED_TRIES_LONG if is_long else UNSETTLED_TRIES
+        return self.seen < min(wanted, self.wanted) and self.tries < tries * wanted and self.has_room
 
     def plan(self) -> BlockPlan:
         """Draw a block of as many calls as any: their number would tell a candidate what kind of block it is in."""
@@ -77,60 +110,104 @@ class Unsettled:
             Distrusted: the output is not of the contents that lay there when its call began, or calls came late.
         """
         self.tries += 1
+        self.in_vain += 1
         timed = self.timed
         timed.judge.ask(Supersede(set_index=plan.sets[-1], like=plan.unasked[0], draws_only=True))
         watch = TicketWatch(side=timed.side, sets=plan.sets, block_s=plan.calls * timed.usual_call_s)
-        with ThreadPoolExecutor(1) as beside:
+        with on_any_core(timed.judge.pid), ThreadPoolExecutor(1) as beside:
             changing = beside.submit(self._change, plan, watch)
             try:
                 timed.side.loop(plan.sets)
             finally:
                 watch.ended.set()
-            timed.side.stop()
-            changed, other = changing.result()
+            change = changing.result()
+        timed.side.stop()
         _expect_returned(watch)
-        self.seen += changed is not None
-        fresh = tuple(dict.fromkeys(index for index in (changed, other) if index is not None))
-        if timed.collect and fresh:
-            timed.collect(fresh, plan.sets)
-        for index in fresh:
+        if change is None:
+            return
+        if timed.collect:
+            timed.collect(change.to_see, plan.sets)
+        for index in change.to_see:
             _expect_fresh(timed.judge.ask(Check(set_index=index)))
 
-    def _change(self, plan: BlockPlan, watch: TicketWatch) -> tuple[int | None, int | None]:
-        """Change contents once some calls have begun; return the sets of calls that are to see it, None for none.
+    def _change(self, plan: BlockPlan, watch: TicketWatch) -> Change | None:
+        """Change contents once some calls have begun; None where that came too late.
 
-        The first one's inputs have changed, and its call alone tells of work on inputs done ahead. The other one is that of
-        some call that began after the change: it tells of parameters, where the first one came too late too.
+        The first call that begins after the change is always graded: whoever keeps something is found by it, however many
+        calls come after that are right again.
         """
-        has_few = plan.calls < _FEW_CALLS
-        before = 1 if has_few else max(2, round(plan.calls * self.rng.uniform(0, 2 * _CALLS_BEFORE)))
-        while (begun := watch.look()) < before:
-            if not watch.pause():
-                return None, None
-        changed = other = None
-        if begun < plan.calls and not (has_few and self._has_ended_early(watch)):
-            call = self._call_to_come(begun, plan.calls)
-            self.timed.judge.ask(Supersede(set_index=plan.sets[call], like=plan.unasked[0]))
-            to_come = plan.sets[watch.look() or plan.calls :]  # 0: the block is over
-            changed = plan.sets[call] if plan.sets[call] in to_come else None
-            other = self._soon(to_come) if to_come else None
+        part, is_held = self._next()
+        first = 1 if plan.calls < _FEW_CALLS else 2
+        delay = 0 if is_held else self._usual_delay()
+        begun = self._await(max(first, self._place(part, plan.calls, first) - delay), watch, is_held=is_held)
+        change = None
+        if 0 < begun < plan.calls and not (plan.calls < _FEW_CALLS and self._has_ended_early(watch)):
+            call = self.rng.randrange(min(begun + delay + 1, plan.calls - 1), plan.calls)
+            after = self._written(plan, call, watch, is_held=is_held)
+            if not is_held:
+                self.delays.append(after - begun)
+            change = self._seen_by(plan, after, call)
+            if change and call >= after:
+                self._meet(self._part_of(after, plan.calls, first, part), is_held=is_held)
         while watch.pause():
             watch.look()
-        return changed, other
+        return change
+
+    def _await(self, before: int, watch: TicketWatch, *, is_held: bool) -> int:
+        """Wait until so many calls have begun, without sleeping where a block is to be held; return how many, 0 at its end."""
+        while (begun := self.timed.side.calls_begun() if is_held else watch.look()) < before:
+            if watch.ended.is_set() if is_held else not watch.pause():
+                return 0
+        return begun
+
+    def _written(self, plan: BlockPlan, call: int, watch: TicketWatch, *, is_held: bool) -> int:
+        """Write other parameters and a call's other inputs; return how many calls have begun by then."""
+        if is_held:
+            self.timed.side.hold()
+        try:
+            self.timed.judge.ask(Supersede(set_index=plan.sets[call], like=plan.unasked[0]))
+            return watch.look() or plan.calls  # 0: the block is over
+        finally:
+            if is_held:
+                self.timed.side.cont()
+
+    def _next(self) -> tuple[int, bool]:
+        """Draw a part that is still to have a change, and whether its block is to be held meanwhile."""
+        ways = [(part, is_held) for part in range(self.parts) for is_held in (False, True)]
+        part, is_held = self.rng.choice([each for each in ways if each not in self.met])
+        return part, is_held or self.in_vain > PATIENCE
+
+    def _meet(self, part: int, *, is_held: bool) -> None:
+        """Note that contents have changed in a part of a block; in vain without holding it, a held one will do."""
+        met = {(part, is_held)} | ({(part, False)} if self.in_vain > PATIENCE else set())
+        if met - self.met:
+            self.in_vain = 0
+        self.met |= met
+
+    def _place(self, part: int, calls: int, first: int) -> int:
+        """Draw how many calls of a block are to have begun when contents have changed in one of its parts."""
+        places = range(first, calls)
+        return self.rng.choice([each for each in places if self._part_of(each, calls, first, part) == part])
+
+    def _part_of(self, begun: int, calls: int, first: int, wanted: int) -> int:
+        """Return the part of a block in which so many of its calls have begun: the wanted one where there are few calls."""
+        places = calls - first
+        return wanted if places < self.parts else (begun - first) * self.parts // places
+
+    def _usual_delay(self) -> int:
+        """Return how many calls usually begin while contents are written."""
+        return int(median(self.delays)) if self.delays else 0
+
+    def _seen_by(self, plan: BlockPlan, begun: int, call: int) -> Change | None:
+        """Choose the calls that are to see a change: the next one, any other, and the one whose inputs changed."""
+        if begun >= plan.calls:
+            return None
+        chosen = (begun, self.rng.randrange(begun, plan.calls), max(call, begun))
+        return Change(begun=begun, to_see=tuple(plan.sets[each] for each in dict.fromkeys(chosen)))
 
     def _has_ended_early(self, watch: TicketWatch) -> bool:
         """Let the first call work for a while, and say whether the block was over first."""
         return watch.ended.wait(self.rng.uniform(*_PART_OF_FIRST) * self.timed.usual_call_s)
-
-    def _soon(self, sets: Sequence[int]) -> int:
-        """Choose a set, sooner ones more often: who keeps something for a few calls keeps it for these."""
-        return sets[min(int(len(sets) ** self.rng.random()), len(sets)) - 1]
-
-    def _call_to_come(self, begun: int, calls: int) -> int:
-        """Choose a call that has not begun, and where there is another not the next one: 0 is a block's first call."""
-        if self.rng.random() < _LAST_ONES:
-            return calls - 1
-        return self.rng.randrange(min(begun + 1, calls - 1), calls)
 
 
 def _expect_fresh(trial: Trial) -> None:

@@ -110,8 +110,7 @@ class RunnerProcess:
         """
         self._moment = Moment(phase=self._moment.phase)
         self._write_tickets(sets)
-        limit_s = loop_limit_s(len(sets), self._plan.call_timeout_s)
-        took = self._request(RequestWord.LOOP, timeout_s=limit_s)
+        took = self._request(RequestWord.LOOP, timeout_s=loop_limit_s(len(sets), self._plan.call_timeout_s))
         self._tickets.expect_empty()
         return took
 
@@ -192,6 +191,10 @@ class RunnerProcess:
         """
         self._process.stop()
         self._expect_rest()
+
+    def hold(self) -> None:
+        """Stop the process in the midst of a loop, which another thread waits for; it goes on with `cont`."""
+        self._process.stop()
 
     def cont(self) -> None:
         """Let the process go on."""

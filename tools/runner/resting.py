@@ -10,6 +10,9 @@ from ridgeline.tools.records.vocabulary import ReasonCode
 from ridgeline.tools.runner.failures import RunnerFailure
 from ridgeline.tools.sandbox.sandbox import SandboxedProcess
 
+_AGAIN_S = 0.01
+"""After so long the process is told to stop once more: who held it in a block may have let it go on since (see `hold`)."""
+
 
 def await_rest(threads: Threads, process: SandboxedProcess, limit_s: float) -> None:
     """Wait until every thread of a process that was told to stop rests.
@@ -17,10 +20,15 @@ def await_rest(threads: Threads, process: SandboxedProcess, limit_s: float) -> N
     Raises:
         RunnerFailure: a thread stays in the kernel for longer; the process is killed.
     """
-    until = time.monotonic() + limit_s
+    now = time.monotonic()
+    until, again = now + limit_s, now + _AGAIN_S
     while not threads.are_at_rest():
         os.sched_yield()  # a thread may need this very core to stop: 0.2 ms, and up to 4 ms without the yield
-        if time.monotonic() > until:
+        now = time.monotonic()
+        if now > again:
+            process.stop()
+            again = now + _AGAIN_S
+        if now > until:
             process.kill()
             reason = "a thread went on in a system call after the answer: finish all work before returning"
             raise RunnerFailure(ReasonCode.BACKGROUND_WORK, reason)

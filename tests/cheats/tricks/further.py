@@ -173,9 +173,12 @@ TRICKS: tuple[Trick, ...] = (
     trick(G.FURTHER, "four tickets taken at a time: what is made of the weights is kept for these calls",
           "whoever took a ticket has returned from the call before: outputs that come later tell",
           c("derived_takes_a_few_tickets", untrusted(R.WORKED_AHEAD, stage=TIME))),
-    trick(G.FURTHER, "what was made of the weights is kept for a block, but for its last call",
-          "blocks in which the weights change: any call that began after that may be the one whose output is graded",
-          c("derived_is_right_in_the_last_call", untrusted(R.WORKED_AHEAD, stage=TIME))),
+    trick(G.FURTHER, "what was made of the weights is kept for a block, but for its last call, or for each that may be the "
+          "last; kept in the second half of each block",
+          "blocks in which the weights change, in each of their parts: the next call is graded",
+          c("derived_is_right_in_the_last_call", untrusted(R.WORKED_AHEAD, stage=TIME)),
+          c("derived_expects_the_end", untrusted(R.WORKED_AHEAD, stage=TIME)),
+          c("derived_keeps_in_the_second_half", untrusted(R.WORKED_AHEAD, stage=TIME))),
     trick(G.FURTHER, "timers and reads that go on and interrupt a core while the process is stopped",
           "no timers in a runner, and no reads that it does not wait for", c("timers_while_stopped", harmless())),
     trick(G.FURTHER, "calls left undone until the stopped process is woken: the judge's look at its /proc/PID is an event, "

@@ -62,6 +62,9 @@ class ProcessSide:
         self.stopped = True
         os.kill(self.pid, signal.SIGSTOP)
 
+    def hold(self) -> None:
+        os.kill(self.pid, signal.SIGSTOP)
+
     def cont(self) -> None:
         self.stopped = False
         os.kill(self.pid, signal.SIGCONT)

@@ -92,6 +92,9 @@ class InstantSide:
     def stop(self) -> None:
         """Nothing runs."""
 
+    def hold(self) -> None:
+        """Nothing runs."""
+
     def cont(self) -> None:
         """Nothing runs."""
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tests.live_processes import open_files
@@ -15,12 +17,13 @@ from tests.tools.conftest import without_tensors
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.judge.replies import Place
-from ridgeline.tools.machine.devices import detect_device
-from ridgeline.tools.machine.process_use import Threads
+from ridgeline.tools.machine.devices import detect_device, measurement_cores
+from ridgeline.tools.machine.process_use import Threads, on_any_core
 from ridgeline.tools.records.problem import ArgSpec, Target
 from ridgeline.tools.records.vocabulary import Interface, PrecisionClass, Role
 from ridgeline.tools.runner.fault_address import Spot, locate
 from ridgeline.tools.runner.process import RunnerProcess
+from ridgeline.tools.runner.resting import await_rest
 from ridgeline.tools.runner.start import RunnerPlan
 from ridgeline.tools.sandbox.sandbox import Confined, Sandbox
 
@@ -130,5 +133,32 @@ def test_thread_in_a_long_system_call_is_not_stopped_yet(tmp_path: Path) -> None
             assert threads.are_at_rest()
             assert False in seen
             threads.close()
+        finally:
+            process.kill()
+
+
+def test_judge_may_use_every_core_for_a_while() -> None:
+    """OpenMP binds its first thread to one, for which it would wait while a candidate runs there."""
+    with subprocess.Popen(["sleep", "600"]) as process:
+        try:
+            one = {measurement_cores()[0]}
+            os.sched_setaffinity(process.pid, one)
+            with on_any_core(process.pid):
+                assert os.sched_getaffinity(process.pid) == set(measurement_cores())
+            assert os.sched_getaffinity(process.pid) == one
+        finally:
+            process.kill()
+
+
+def test_process_that_was_let_go_on_is_stopped_once_more() -> None:
+    """Who holds a runner in the midst of a block may let it go on when the block is over."""
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as process:
+        try:
+            threads = Threads(process.pid)
+            stopping = SimpleNamespace(stop=lambda: process.send_signal(signal.SIGSTOP), kill=process.kill)
+            await_rest(threads, stopping, 60.0)  # type: ignore[arg-type]
+            assert threads.are_at_rest()
+            threads.close()
+            assert process.poll() is None
         finally:
             process.kill()

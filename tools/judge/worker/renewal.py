@@ -98,10 +98,18 @@ class Renewal:
         self._next = {n: t if t.is_floating_point() else placed[n].clone() for n, t in drawn.items()}
 
     def supersede(self, index: int, like: int) -> None:
-        """Give a set the inputs of another, and place the parameters that were drawn for this."""
-        for view, other in zip(self._memory.inputs[index], self._memory.inputs[like], strict=True):
-            view.copy_(other)
-        self._book.place_parameters(self._next)
+        """Give a set the inputs of another, and place the parameters that were drawn for this.
+
+        One thread does it: others would wait for the very cores on which a candidate runs.
+        """
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            for view, other in zip(self._memory.inputs[index], self._memory.inputs[like], strict=True):
+                view.copy_(other)
+            self._book.place_parameters(self._next)
+        finally:
+            torch.set_num_threads(threads)
 
     def _other_parameters(self, label: str) -> dict[str, torch.Tensor]:
         return parameters_of_kind(self._kind, label, self._book, self._source)

@@ -164,6 +164,23 @@ def test_superseded_contents_are_another_sets_and_newly_drawn_parameters_but_for
     assert torch.equal(renewed.parameters["index"], before["index"])
 
 
+def test_one_thread_supersedes_and_all_go_on_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    renewed = Renewed()
+    renewed.renewal.write(range(N_SETS))
+    renewed.renewal.draw_next()
+    threads, usual = [], torch.get_num_threads()
+    place = CaseBook.place_parameters
+    monkeypatch.setattr(
+        CaseBook, "place_parameters", lambda book, drawn: (threads.append(torch.get_num_threads()), place(book, drawn))
+    )
+    torch.set_num_threads(2)
+    try:
+        renewed.renewal.supersede(3, 5)
+        assert (threads, torch.get_num_threads()) == ([1], 2)
+    finally:
+        torch.set_num_threads(usual)
+
+
 def test_superseded_parameters_differ_wholly_and_in_one_place_of_each_in_turns() -> None:
     renewed = Renewed()
     renewed.renewal.write(range(N_SETS))
