@@ -110,6 +110,7 @@ class Elite(Record):
     was_busy: bool = False  # other programs used the machine during its timing
     diagnosis: str = ""
     idea_id: str | None = None  # None: a seed, or a kernel of the bank
+    parent_id: str | None = None  # the kernel that its idea started from
     sweep: tuple[str, ...] = ()  # of this kernel's tunable values, or of those of the kernel it was tuned from
 
 
