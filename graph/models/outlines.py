@@ -46,27 +46,39 @@ class _Function:
 
 
 @lru_cache(maxsize=64)
-def outline(source: str, language: str, most_chars: int) -> str:
+def outline(source: str, language: str, most_chars: int, beside: str = "") -> str:
     """Return a source's constants and a line for each function that does work, within `most_chars`; "" where it has none.
 
-    What does not fit is counted: the functions with the least arithmetic are left out first.
+    Of what stands alike in the source `beside` only functions' names are told. What does not fit is counted: the functions
+    with the least arithmetic are left out first.
     """
     functions = _functions(source, language, "")
     if not functions:
         return ""
-    constants = _fitting(_constants(_outside(source, language)), most_chars // 3)
-    head = [f"constants: {constants}"] if constants else []
-    small = [each.part.name for each in functions if each.lines <= SMALL and not each.loops and not each.stages]
-    told = [each for each in functions if each.part.name not in small]
-    kept: set[str] = set()
-    left = most_chars - len("\n".join(head)) - _COUNT_CHARS
+    known = {each.text for each in _functions(beside, language, "")}
+    alike = [each for each in functions if each.text in known and each.lines > SMALL]
+    other = [each for each in functions if each.text not in known]
+    own = set(_constants(_outside(beside, language)))
+    constants = [word for word in _constants(_outside(source, language)) if word not in own]
+    fitting = _fitting(constants, most_chars // 3)
+    head = [f"constants: {fitting}"] if fitting else []
+    if alike:
+        head.append(f"alike in the first kernel: {_listed([each.part.name for each in alike], most_chars // 4)}")
+    told = [each for each in other if each.lines > SMALL or each.loops or each.stages]
+    kept: set[int] = set()
+    left = most_chars - sum(len(line) + 1 for line in head) - _COUNT_CHARS
     for each in sorted(told, key=lambda function: function.heat, reverse=True):
         if len(line := _line(each)) < left:
-            kept.add(line)
+            kept.add(each.part.start)
             left -= len(line) + 1
-    rest = len(functions) - len(kept)
-    shown = [line for each in told if (line := _line(each)) in kept]
+    rest = len(other) - len(kept)
+    shown = [_line(each) for each in told if each.part.start in kept]
     return "\n".join([*head, *shown, *([f"and {counted(rest, 'smaller function')}"] if rest else [])])
+
+
+def _listed(names: Sequence[str], most_chars: int) -> str:
+    text = ", ".join(names)
+    return text if len(text) <= most_chars else f"{text[:most_chars].rpartition(',')[0]}, …"
 
 
 @lru_cache(maxsize=64)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ridgeline.graph.models.fences import apart, fenced
 from ridgeline.graph.models.outlines import cut_source
 from ridgeline.graph.models.requests import IdeationRequest, KernelRequest, Subject
-from ridgeline.graph.models.shown_kernels import excerpt, parent_kernels, told_kernels
+from ridgeline.graph.models.shown_kernels import excerpt, parent_kernels, short_difference, told_kernels
 from ridgeline.graph.models.told_ideas import told_ideas
 from ridgeline.tools.machine.architecture import has_clusters
 from ridgeline.tools.records.precision import NOMINAL_GATE
@@ -105,12 +105,17 @@ def _render_ideation(request: IdeationRequest, leader_chars: int) -> str:
 
 
 def render_kernel(request: KernelRequest) -> str:
-    """Return the prompt that asks for a kernel, or for the repair of one."""
+    """Return the prompt that asks for a kernel, or for the repair of one.
+
+    A repair shows the source that failed whole and of the parent what that changed.
+    """
+    parent, second, language = request.parent, request.second_parent, request.subject.language
     return render_prefix(request.subject) + render(
         "repair.md.j2" if request.failure else "write.md.j2",
         request=request,
         subject=request.subject,
-        kernels=parent_kernels(request.parent, request.second_parent, request.subject.language),
+        kernels=[] if request.is_repair else parent_kernels(parent, second, language),
+        changes=short_difference(parent.source, request.failed_source) if request.is_repair and parent else "",
         block_chars=WRITE_BLOCK_CHARS,
     )
 

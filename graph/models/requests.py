@@ -166,8 +166,14 @@ class KernelRequest(Record):
     failed_source: str = ""  # set for a repair
     failure: str = ""  # interpreted error of the failed source
     failure_code: ReasonCode = ReasonCode.NONE  # the same for a decision; NONE also where the source was not judged
+    earlier: tuple[str, ...] = ()  # how the branch's attempts before the failed one ended, a line each
     unreadable: str = ""  # why the last reply to this request could not be used
     partial: str = ""  # what a reply held when its limit of tokens cut it off: the rest is wanted
+
+    @property
+    def is_repair(self) -> bool:
+        """Say whether `failed_source` is a kernel that was judged; else it is a reply that could not be read."""
+        return bool(self.failed_source) and self.failure_code is not ReasonCode.NONE
 
     @property
     def bases(self) -> tuple[str, ...]:

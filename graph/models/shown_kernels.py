@@ -23,7 +23,7 @@ OUTLINE_CHARS = 700
 """Most of a kernel beside the leader in a request for ideas; a kernel this short is shown whole."""
 
 SECOND_CHARS = 5_000
-"""Most of a recombination's second kernel that its writer is shown."""
+"""Most of a recombination's second kernel that its writer is shown, and of what a failed source changed of its parent."""
 
 ROWS_BESIDE = 2
 """Rows of a sweep that are told of a kernel beside the leader."""
@@ -83,7 +83,7 @@ def _beside(elite: Elite, leader: Elite, language: str) -> tuple[str, Form]:
             return changes, Form.DIFF
     if len(elite.source) <= OUTLINE_CHARS:
         return elite.source, Form.WHOLE
-    found = outline(elite.source, language, OUTLINE_CHARS)
+    found = outline(elite.source, language, OUTLINE_CHARS, leader.source)
     return (found, Form.OUTLINE) if found else (cut_source(elite.source, language, OUTLINE_CHARS), Form.CUT)
 
 
@@ -97,8 +97,7 @@ def parent_kernels(parent: Elite | None, second: Elite | None, language: str) ->
     shown = [_written(parent, parent.source, Form.WHOLE)] if parent else []
     if second is None:
         return shown
-    changes = difference(parent.source, second.source) if parent else second.source
-    if parent and len(changes) <= min(SECOND_CHARS, MOST_OF_SOURCE * len(second.source)):
+    if parent and (changes := short_difference(parent.source, second.source)):
         return [*shown, _written(second, changes, Form.DIFF, parent.candidate_id)]
     form = Form.CUT if len(second.source) > SECOND_CHARS else Form.WHOLE
     return [*shown, _written(second, cut_source(second.source, language, SECOND_CHARS, second.diagnosis), form)]
@@ -106,6 +105,12 @@ def parent_kernels(parent: Elite | None, second: Elite | None, language: str) ->
 
 def _written(elite: Elite, text: str, form: Form, base_id: str = "") -> ShownKernel:
     return ShownKernel(elite=elite, text=text, form=form, base_id=base_id, diagnosis=elite.diagnosis, sweep=elite.sweep)
+
+
+def short_difference(base: str, source: str) -> str:
+    """Return the changes from one source to another, "" where they have more than SECOND_CHARS or are most of the source."""
+    changes = difference(base, source)
+    return changes if len(changes) <= min(SECOND_CHARS, MOST_OF_SOURCE * len(source)) else ""
 
 
 def told_once(text: str, known: set[str]) -> str:

@@ -83,7 +83,7 @@ def test_every_prompt_of_a_search_begins_with_the_same_bytes(name: str) -> None:
 
 def test_three_quarters_of_a_search_s_input_can_be_cached() -> None:
     shares = [sizes().cacheable(list(given(name).requests())) for name in ("cpu_fp32", "cpu_convolution", "cuda_half")]
-    assert min(shares) >= 0.74 and sum(shares) / len(shares) >= 0.75
+    assert min(shares) >= 0.72 and sum(shares) / len(shares) >= 0.75
 
 
 def test_an_fp32_problem_is_shown_no_half_types_and_its_shapes_once() -> None:

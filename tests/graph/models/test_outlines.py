@@ -52,6 +52,16 @@ def test_an_outline_keeps_to_its_length_and_leaves_out_what_computes_least() -> 
     assert short.endswith("and 3 smaller functions")
 
 
+def test_an_outline_names_what_stands_alike_in_the_source_beside_it() -> None:
+    changed = SOURCE.replace("PARTS = 4", "PARTS = 8").replace("k += 8", "k += 16")
+    assert outline(changed, "cpp", 1000, SOURCE) == (
+        "constants: PARTS = 8\n"
+        "alike in the first kernel: pack\n"
+        "multiply, 37 lines; Sums a tile of the output; loops k < 64 by 16, i < BLOCK"
+    )
+    assert outline(SOURCE, "cpp", 1000, SOURCE) == "alike in the first kernel: pack, multiply"
+
+
 def test_a_source_without_functions_has_no_outline() -> None:
     assert outline("int x;\n", "cpp", 500) == ""
 

@@ -17,9 +17,9 @@ from ridgeline.graph.models.prompts import (
     render_kernel,
     render_prefix,
 )
-from ridgeline.graph.models.requests import Elite
+from ridgeline.graph.models.requests import Elite, KernelRequest
 from ridgeline.tools.records.search import BuildingBlock
-from ridgeline.tools.records.vocabulary import Category, IdeaOutcome
+from ridgeline.tools.records.vocabulary import Category, IdeaOutcome, ReasonCode
 
 BLOCK = BuildingBlock(
     name="gemm.cpp", words="a product at 88 % of the peak", language="cpp", source="int gemm;\n" * 999
@@ -62,9 +62,35 @@ def test_every_kind_of_request_begins_with_the_same_bytes() -> None:
     assert "## What the judge checks" in prefix
 
 
-def test_a_repair_begins_as_the_first_attempt_did() -> None:
-    first, repair = render_kernel(kernel()), render_kernel(kernel(failure="wrong", failed_source="int broken;"))
-    assert repair.startswith(first[: first.index("Write it now.")].rstrip())
+def failed(source: str, **fields: object) -> KernelRequest:
+    return kernel(failure="wrong: row 3 differs", failed_source=source, failure_code=ReasonCode.WRONG_VALUES, **fields)
+
+
+def test_a_repair_begins_as_the_first_attempt_did_up_to_the_parent() -> None:
+    first, repair = render_kernel(kernel()), render_kernel(failed("int broken;"))
+    assert repair.startswith(first[: first.index("## Start from this kernel")].rstrip())
+
+
+def test_a_repair_shows_the_source_that_failed_and_of_its_parent_what_it_changed() -> None:
+    lines = [f"line({n});" for n in range(60)]
+    parent = replace(ELITE, source="\n".join(lines) + "\n")
+    second = replace(parent, candidate_id="r1i1v0a0", source="int second;\n")
+    text = render_kernel(failed("\n".join([*lines, "last();"]), parent=parent, second_parent=second))
+    assert text.count("line(30);") == 1 and "int second;" not in text
+    assert "What it changed of `seed-naive`" in text and "+last();\n```" in text
+    rewritten = render_kernel(failed("int all_new;", parent=parent))
+    assert "line(30);" not in rewritten and "changed most of it" in rewritten
+
+
+def test_a_reply_that_could_not_be_read_is_answered_with_the_parent_in_view() -> None:
+    text = render_kernel(kernel(failure="Your reply could not be read.", failed_source="no kernel"))
+    assert ELITE.source in text and "## Start from this kernel" in text
+
+
+def test_a_repair_tells_how_the_attempts_before_it_ended() -> None:
+    text = render_kernel(failed("int broken;", earlier=("r1i0v0a0: wrong (wrong_values): row 1",)))
+    assert "Tried before it:\n- r1i0v0a0: wrong (wrong_values): row 1\n\nwrong: row 3 differs" in text
+    assert "Tried before" not in render_kernel(failed("int broken;"))
 
 
 def test_without_a_plan_later_variations_are_told_to_differ() -> None:
@@ -256,8 +282,13 @@ def test_a_plan_rules_over_its_idea_and_ideation_is_told_to_count() -> None:
 @pytest.mark.parametrize("parent", [ELITE, None])
 def test_edits_are_described_once_where_there_is_a_source_to_edit(parent: Elite | None) -> None:
     assert ("<<<<<<< SEARCH" in render_kernel(kernel(parent=parent))) == (parent is not None)
-    repair = render_kernel(kernel(parent=parent, failure="wrong", failed_source="int broken;"))
-    assert repair.count("<<<<<<< SEARCH") == 1
+    for repair in (
+        failed("int broken;", parent=parent),
+        replace(failed("x"), parent=parent, failure_code=ReasonCode.NONE),
+    ):
+        text = render_kernel(repair)
+        assert text.count("<<<<<<< SEARCH") == 1
+        assert "Edits are of the source that failed where one is shown, else of the kernel to start from" in text
 
 
 def test_no_bound_is_stated_beside_kernels_that_wait_for_something_else() -> None:
