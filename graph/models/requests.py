@@ -111,6 +111,13 @@ class Elite(Record):
     diagnosis: str = ""
     idea_id: str | None = None  # None: a seed, or a kernel of the bank
     parent_id: str | None = None  # the kernel that its idea started from
+    tuned_from: str = ""  # the written kernel of which it is a point of the sweep
+
+    @property
+    def written_id(self) -> str:
+        """Return the id of the kernel as it was written, its own or that of the one it was tuned from."""
+        return self.tuned_from or self.candidate_id
+
     sweep: tuple[str, ...] = ()  # of this kernel's tunable values, or of those of the kernel it was tuned from
 
 

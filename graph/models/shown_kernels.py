@@ -57,11 +57,13 @@ def told_kernels(elites: Sequence[Elite], language: str, leader_chars: int) -> l
     """Return the kernels as a request for ideas shows them: the first one's source, of the others what their structure is.
 
     The first is cut to its hottest functions where it is longer than `leader_chars`. A kernel that was made of the first
-    one by a short diff is that diff. A clause of a diagnosis is told once.
+    one by a short diff is that diff. A clause of a diagnosis is told once. Of a kernel and its tuned points the first is shown.
     """
     shown: list[ShownKernel] = []
     known: set[str] = set()
     for elite in elites:
+        if any(elite.written_id == other.elite.written_id for other in shown):
+            continue
         diagnosis = told_once(elite.diagnosis, known)
         if not shown:
             text = cut_source(elite.source, language, leader_chars, elite.diagnosis)
@@ -77,7 +79,7 @@ def told_kernels(elites: Sequence[Elite], language: str, leader_chars: int) -> l
 
 def _beside(elite: Elite, leader: Elite, language: str) -> tuple[str, Form]:
     """Return a kernel beside the leader, in brief."""
-    if elite.parent_id == leader.candidate_id:
+    if elite.parent_id in (leader.candidate_id, leader.written_id):
         changes = difference(leader.source, elite.source)
         if len(changes) <= OUTLINE_CHARS and changes != elite.source:
             return changes, Form.DIFF
@@ -95,7 +97,7 @@ def _best_rows(sweep: Sequence[str]) -> tuple[str, ...]:
 def parent_kernels(parent: Elite | None, second: Elite | None, language: str) -> list[ShownKernel]:
     """Return the kernels that a writer is shown: the parent whole, of the second what differs, else its hottest functions."""
     shown = [_written(parent, parent.source, Form.WHOLE)] if parent else []
-    if second is None:
+    if second is None or (parent and second.written_id == parent.written_id):
         return shown
     if parent and (changes := short_difference(parent.source, second.source)):
         return [*shown, _written(second, changes, Form.DIFF, parent.candidate_id)]

@@ -144,6 +144,13 @@ def test_a_request_for_ideas_keeps_to_its_length_and_the_leader_gets_what_is_lef
     assert 0.8 * LEAST_LEADER_CHARS < len(crowded) < 2 * LEAST_LEADER_CHARS
 
 
+def test_a_tuned_kernel_is_told_with_the_one_it_was_tuned_from() -> None:
+    tuned = replace(ELITE, candidate_id="r1i0v0a0t2", tuned_from="r1i0v0a0")
+    text = render_ideation(ideation(elites=(tuned, replace(ELITE, candidate_id="r1i0v0a0"))))
+    assert "### `r1i0v0a0t2` (tuned from `r1i0v0a0`): seed kernel\n" in text
+    assert "### `r1i0v0a0`" not in text
+
+
 def test_a_sweep_is_told_with_the_kernel_that_was_tuned_and_not_with_another_of_its_idea() -> None:
     other = replace(ELITE, candidate_id="r1i1v1a0", idea_id="r1i1", source="other();")
     swept = replace(TRIED, id="r1i1", best_candidate_id="r1i1v0a0t3", sweep=("BLOCK=64: 1.2 ms",))

@@ -69,6 +69,17 @@ def test_of_a_sweep_the_kernels_beside_the_leader_tell_the_best_rows_and_the_val
     assert second.sweep == ("B=1: 2.00x", "B=2: 1.90x", "as written: 1.70x")
 
 
+def test_of_a_kernel_and_its_tuned_points_one_is_shown() -> None:
+    root = kernel("r1i0v0a0", function("lead"))
+    tuned = replace(root, candidate_id="r1i0v0a0t2", tuned_from="r1i0v0a0")
+    other = replace(tuned, candidate_id="r1i0v0a0t9")
+    for elites in ([tuned, root, other], [root, tuned], [tuned, other]):
+        assert [each.elite for each in told_kernels(elites, "cpp", 10_000)] == elites[:1]
+    assert [each.elite for each in parent_kernels(tuned, root, "cpp")] == [tuned]
+    child = kernel("r2i0v0a0", [*function("lead")[:-1], "    x[0] = 1;", "}"], "r1i0v0a0")
+    assert told_kernels([tuned, child], "cpp", 10_000)[1].form is Form.DIFF
+
+
 def test_a_clause_of_a_diagnosis_is_told_once() -> None:
     known: set[str] = set()
     assert told_once("2.1 ms a call; it has more room. Spills 3.5 times.", known) == (
