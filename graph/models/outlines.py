@@ -107,7 +107,7 @@ def cut_source(source: str, language: str, most_chars: int, diagnosis: str = "")
             lines[each.part.start] = line
             left -= len(line) + 1
     for n, each in enumerate(hottest):
-        room = left + len(lines.get(each.part.start, ""))
+        room = left + len(lines[each.part.start]) if each.part.start in lines else left - 1
         if len(each.text) <= room or (n == 0 and room > 0):
             lines[each.part.start] = each.text if len(each.text) <= room else _cut(each.text, room)
             left = room - len(lines[each.part.start])

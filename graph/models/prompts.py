@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ridgeline.graph.models.fences import apart, fenced
 from ridgeline.graph.models.outlines import cut_source
 from ridgeline.graph.models.requests import IdeationRequest, KernelRequest, Subject
-from ridgeline.graph.models.shown_kernels import excerpt, parent_kernels, short_difference, told_kernels
+from ridgeline.graph.models.shown_kernels import ShownKernel, excerpt, parent_kernels, short_difference, told_kernels
 from ridgeline.graph.models.told_ideas import told_ideas
 from ridgeline.tools.machine.architecture import has_clusters
 from ridgeline.tools.records.precision import NOMINAL_GATE
@@ -86,13 +86,17 @@ def render_prefix(subject: Subject) -> str:
 
 def render_ideation(request: IdeationRequest) -> str:
     """Return the prompt that asks for ideas, within IDEATION_CHARS where a long search or many blocks do not forbid it."""
-    shortest = _render_ideation(request, LEAST_LEADER_CHARS)
-    left = IDEATION_CHARS - len(shortest)
-    return _render_ideation(request, LEAST_LEADER_CHARS + left) if left > 0 else shortest
+    kernels = _told_kernels(request, LEAST_LEADER_CHARS)
+    shortest = _render_ideation(request, kernels)
+    room = IDEATION_CHARS - len(shortest) + (len(kernels[0].text) if kernels else 0)
+    return _render_ideation(request, _told_kernels(request, room)) if room > LEAST_LEADER_CHARS else shortest
 
 
-def _render_ideation(request: IdeationRequest, leader_chars: int) -> str:
-    kernels = told_kernels(request.elites, request.subject.language, leader_chars)
+def _told_kernels(request: IdeationRequest, leader_chars: int) -> list[ShownKernel]:
+    return told_kernels(request.elites, request.subject.language, leader_chars)
+
+
+def _render_ideation(request: IdeationRequest, kernels: list[ShownKernel]) -> str:
     return render_prefix(request.subject) + render(
         "ideate.md.j2",
         request=request,
