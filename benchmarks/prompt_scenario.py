@@ -18,7 +18,7 @@ from ridgeline.tools.records.keys import attempt_id, idea_id
 from ridgeline.tools.records.problem import ArgSpec, DescribedTarget, Description, Device, DeviceFact, Signature
 from ridgeline.tools.records.reference_mode import ReferenceMode
 from ridgeline.tools.records.results import Baseline, Baselines, Floor
-from ridgeline.tools.records.vocabulary import Category, DeviceKind, Interface, PrecisionClass, Role
+from ridgeline.tools.records.vocabulary import Category, DeviceKind, Interface, PrecisionClass, ReasonCode, Role
 
 ROUNDS, IDEAS, IMPLEMENTATIONS = 3, 4, 2
 CPU = Device(
@@ -224,7 +224,9 @@ class Scenario:
         """Return the request for a repair of the second implementation."""
         failure = "wrong (wrong_values): out differs in 12 % of its elements, all in the last row of each block of 32"
         failed = self.relative(round_, number).source
-        return self.kernel(round_, number, 1, failure=failure, failed_source=failed)
+        return self.kernel(
+            round_, number, 1, failure=failure, failed_source=failed, failure_code=ReasonCode.WRONG_VALUES
+        )
 
     def requests(self) -> Iterator[IdeationRequest | KernelRequest]:
         """Yield every request in order, with a repair in each round."""

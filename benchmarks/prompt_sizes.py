@@ -1,22 +1,29 @@
 """The sizes of the prompts of a search, and the share of them that a provider's prompt cache can hold.
 
-    PYTHONPATH=src python benchmarks/prompt_sizes.py
+    PYTHONPATH=src python benchmarks/prompt_sizes.py [RUN]
 
-Nothing is run or asked: the requests are those of prompt_scenario.py, 3 rounds of 4 ideas in 2 implementations and a
-repair a round. A token counts as CHARACTERS_PER_TOKEN characters, which English and code of kernels have on average;
-providers' own counts differ by some 15 %. A prompt is cacheable as far as an earlier one that was asked with the same schema
-began with the same text, and from CACHED_FROM tokens on: OpenAI puts the schema before the prompt.
+With the folder of a run, a replay's for example, its own prompts are measured. Without one nothing is run or asked: the
+requests are those of prompt_scenario.py, 3 rounds of 4 ideas in 2 implementations and a repair a round. A token counts as
+CHARACTERS_PER_TOKEN characters, which English and code of kernels have on average; providers' own counts differ by some
+15 %. A prompt is cacheable as far as an earlier one that was asked with the same schema began with the same text, and from
+CACHED_FROM tokens on: OpenAI puts the schema before the prompt.
 """
 
 from __future__ import annotations
 
+import sqlite3
+import sys
 from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
 from itertools import takewhile
+from pathlib import Path
 
 from prompt_scenario import CASES, Scenario, scenario
 
 from ridgeline.graph.models.prompts import render_request
 from ridgeline.graph.models.requests import IdeationRequest, KernelRequest
+from ridgeline.tools.records.keys import CallId
 
 CHARACTERS_PER_TOKEN = 3.6
 CACHED_FROM = 1024
@@ -24,7 +31,10 @@ CACHED_FROM = 1024
 
 
 def main() -> None:
-    """Print a line for each case."""
+    """Print a line for each case, or for a run's prompts."""
+    if sys.argv[1:]:
+        print(told(sizes_of(run_prompts(Path(sys.argv[1])))))
+        return
     print(f"{'':16} {'prefix':>7} {'first write':>12} {'ideation':>9} {'round 2':>8} {'round 3':>8} {'cacheable':>10}")
     for name in CASES:
         given = scenario(name)
@@ -36,6 +46,53 @@ def main() -> None:
             f"{name:16} {prefix:7.0f} {first:12.0f} {ideations[0]:9.0f} {ideations[1]:8.0f} {ideations[2]:8.0f} "
             f"{cacheable(requests):10.1%}"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class RunSizes:
+    """The sizes of a run's prompts, in tokens."""
+
+    ideation: dict[int, float]  # the largest of each round
+    first_write: float  # the largest of the first round
+    write: float  # the largest of all
+    total: float
+    cacheable: float
+
+
+def run_prompts(run: Path) -> list[tuple[str, str]]:
+    """Return the ids and the prompts of a run's calls, in the order of their beginnings."""
+    with closing(sqlite3.connect(f"file:{run / 'archive.sqlite'}?mode=ro", uri=True)) as database:
+        return list(
+            database.execute(
+                "SELECT call_id, prompts.text FROM model_calls JOIN prompts ON sha256 = prompt_sha256 "
+                "ORDER BY began_at, model_calls.rowid"
+            )
+        )
+
+
+def sizes_of(prompts: Sequence[tuple[str, str]]) -> RunSizes:
+    """Return the sizes of a run's prompts by their calls."""
+    asked = [(CallId.read(call_id), text) for call_id, text in prompts]
+    ideation: dict[int, float] = {}
+    writes: dict[int, float] = {}
+    kinds: list[tuple[str, str]] = []
+    for call, text in asked:
+        if call is None:
+            continue
+        largest = ideation if call.asks_for_ideas else writes
+        largest[call.round] = max(largest.get(call.round, 0.0), tokens(text))
+        kinds.append(("ideas" if call.asks_for_ideas else "kernel", text))
+    total, cached = _cached(kinds)
+    return RunSizes(ideation, writes.get(1, 0.0), max(writes.values(), default=0.0), total, cached / total)
+
+
+def told(sizes: RunSizes) -> str:
+    """Return the sizes in lines."""
+    ideas = ", ".join(f"round {round_} {size:.0f}" for round_, size in sizes.ideation.items())
+    return (
+        f"ideas: {ideas}\nlargest first kernel: {sizes.first_write:.0f}, largest kernel: {sizes.write:.0f}\n"
+        f"all: {sizes.total:.0f}, cacheable: {sizes.cacheable:.1%}"
+    )
 
 
 def tokens(text: str) -> float:
@@ -50,15 +107,21 @@ def shared(one: str, other: str) -> int:
 
 def cacheable(requests: Sequence[IdeationRequest | KernelRequest]) -> float:
     """Return the share of all input that an earlier prompt of the same kind began with."""
-    before: dict[type, list[str]] = {IdeationRequest: [], KernelRequest: []}
+    total, cached = _cached([(type(request).__name__, render_request(request)) for request in requests])
+    return cached / total
+
+
+def _cached(prompts: Sequence[tuple[str, str]]) -> tuple[float, float]:
+    """Return the tokens of prompts, each behind its kind, and those of them that one before of its kind began with."""
+    before: dict[str, list[str]] = {}
     cached = total = 0.0
-    for request in requests:
-        prompt, alike = render_request(request), before[type(request)]
+    for kind, prompt in prompts:
+        alike = before.setdefault(kind, [])
         longest = max((tokens(prompt[: shared(prompt, earlier)]) for earlier in alike), default=0.0)
         cached += longest if longest >= CACHED_FROM else 0.0
         total += tokens(prompt)
         alike.append(prompt)
-    return cached / total
+    return total, cached
 
 
 def _first_write(given: Scenario) -> str:

@@ -32,6 +32,12 @@ def _end(archive: Archive, attempts: Sequence[Candidate]) -> str:
     return f"{last.id}: {_words(end, after)}"
 
 
+def end_of(archive: Archive, candidate_id: str) -> str:
+    """Return how one candidate ended, in a line; "" before it is judged."""
+    found = _evaluation(archive, candidate_id)
+    return f"{candidate_id}: {_words(found, '')}" if found else ""
+
+
 def _evaluation(archive: Archive, candidate_id: str) -> Evaluation | None:
     """Return a candidate's evaluation, else its engine failure as one."""
     failures = (failure.as_evaluation() for failure in archive.engine_failures(candidate_id))

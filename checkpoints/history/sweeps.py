@@ -29,12 +29,19 @@ def sweep_rows(archive: Archive, root: str | None, candidates: Sequence[Candidat
     rows = [f"{_values(points[e.candidate_id])}: {_figures(e)}" for e in right[:ROWS]]
     written = archive.evaluation(root or "")
     if written is not None and written.speedup is not None:
-        rows.append(f"as written: {_figures(written)}")
+        rows.append(f"as written ({root}): {_figures(written)}")
     if (rest := len(right) - ROWS) > 0:
         rows.append(counted(rest, "slower point"))
-    if failed := len(ended) - len(right):
-        rows.append(f"{counted(failed, 'point')} failed")
+    rows += _failed([(points[e.candidate_id], e) for e in ended if e.speedup is None])
     return tuple(rows)
+
+
+def _failed(points: Sequence[tuple[Candidate, Evaluation]]) -> list[str]:
+    """Return a row for each reason for which points failed: how many, and the values of one."""
+    by_reason: dict[str, list[Candidate]] = {}
+    for point, evaluation in points:
+        by_reason.setdefault(f"{evaluation.status} ({evaluation.reason_code})", []).append(point)
+    return [f"{counted(len(failed), 'point')} failed, {why}: {_values(failed[0])}" for why, failed in by_reason.items()]
 
 
 def _values(point: Candidate) -> str:

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ridgeline.graph.models.fences import apart, fenced
+from ridgeline.graph.models.outlines import cut_source
 from ridgeline.graph.models.requests import IdeationRequest, KernelRequest, Subject
-from ridgeline.graph.models.shown_kernels import excerpt, shown_kernels
+from ridgeline.graph.models.shown_kernels import ShownKernel, excerpt, parent_kernels, short_difference, told_kernels
 from ridgeline.graph.models.told_ideas import told_ideas
 from ridgeline.tools.machine.architecture import has_clusters
 from ridgeline.tools.records.precision import NOMINAL_GATE
@@ -24,8 +25,12 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 PROMPTS = Path(__file__).parent / "prompts"
-IDEATION_BLOCK_CHARS = 4_000
+IDEATION_BLOCK_CHARS = 1_600
 """Most of a building block that a request for ideas shows."""
+IDEATION_CHARS = 18_700
+"""Of a request for ideas, about 5,200 tokens: the fastest kernel gets what the rest of it leaves."""
+LEAST_LEADER_CHARS = 2_500
+"""Of the fastest kernel this much is shown in any case."""
 FLOATS = ("float64", "float32", "float16", "bfloat16")
 """Types of what is no mask, length or table."""
 WRITE_BLOCK_CHARS = 20_000
@@ -47,6 +52,7 @@ def _environment() -> Environment:
     environment.globals["FLOATS"] = FLOATS
     environment.filters["argument"] = describe_argument
     environment.filters["excerpt"] = excerpt
+    environment.filters["cut"] = cut_source
     environment.filters["fenced"] = fenced
     environment.filters["apart"] = apart
     environment.tests["tensor_mapped"] = has_clusters
@@ -79,26 +85,41 @@ def render_prefix(subject: Subject) -> str:
 
 
 def render_ideation(request: IdeationRequest) -> str:
-    """Return the prompt that asks for ideas."""
+    """Return the prompt that asks for ideas, within IDEATION_CHARS where a long search or many blocks do not forbid it."""
+    kernels = _told_kernels(request, LEAST_LEADER_CHARS)
+    shortest = _render_ideation(request, kernels)
+    room = IDEATION_CHARS - len(shortest) + (len(kernels[0].text) if kernels else 0)
+    return _render_ideation(request, _told_kernels(request, room)) if room > LEAST_LEADER_CHARS else shortest
+
+
+def _told_kernels(request: IdeationRequest, leader_chars: int) -> list[ShownKernel]:
+    return told_kernels(request.elites, request.subject.language, leader_chars)
+
+
+def _render_ideation(request: IdeationRequest, kernels: list[ShownKernel]) -> str:
     return render_prefix(request.subject) + render(
         "ideate.md.j2",
         request=request,
         subject=request.subject,
         categories=list(Category),
-        kernels=shown_kernels(request.elites),
+        kernels=kernels,
         tried=told_ideas(request.tried, request.elites),
         block_chars=IDEATION_BLOCK_CHARS,
     )
 
 
 def render_kernel(request: KernelRequest) -> str:
-    """Return the prompt that asks for a kernel, or for the repair of one."""
-    parents = [parent for parent in (request.parent, request.second_parent) if parent]
+    """Return the prompt that asks for a kernel, or for the repair of one.
+
+    A repair shows the source that failed whole and of the parent what that changed.
+    """
+    parent, second, language = request.parent, request.second_parent, request.subject.language
     return render_prefix(request.subject) + render(
         "repair.md.j2" if request.failure else "write.md.j2",
         request=request,
         subject=request.subject,
-        kernels=shown_kernels(parents),
+        kernels=[] if request.is_repair else parent_kernels(parent, second, language),
+        changes=short_difference(parent.source, request.failed_source) if request.is_repair and parent else "",
         block_chars=WRITE_BLOCK_CHARS,
     )
 

@@ -110,6 +110,14 @@ class Elite(Record):
     was_busy: bool = False  # other programs used the machine during its timing
     diagnosis: str = ""
     idea_id: str | None = None  # None: a seed, or a kernel of the bank
+    parent_id: str | None = None  # the kernel that its idea started from
+    tuned_from: str = ""  # the written kernel of which it is a point of the sweep
+
+    @property
+    def written_id(self) -> str:
+        """Return the id of the kernel as it was written, its own or that of the one it was tuned from."""
+        return self.tuned_from or self.candidate_id
+
     sweep: tuple[str, ...] = ()  # of this kernel's tunable values, or of those of the kernel it was tuned from
 
 
@@ -165,8 +173,14 @@ class KernelRequest(Record):
     failed_source: str = ""  # set for a repair
     failure: str = ""  # interpreted error of the failed source
     failure_code: ReasonCode = ReasonCode.NONE  # the same for a decision; NONE also where the source was not judged
+    earlier: tuple[str, ...] = ()  # how the branch's attempts before the failed one ended, a line each
     unreadable: str = ""  # why the last reply to this request could not be used
     partial: str = ""  # what a reply held when its limit of tokens cut it off: the rest is wanted
+
+    @property
+    def is_repair(self) -> bool:
+        """Say whether `failed_source` is a kernel that was judged; else it is a reply that could not be read."""
+        return bool(self.failed_source) and self.failure_code is not ReasonCode.NONE
 
     @property
     def bases(self) -> tuple[str, ...]:

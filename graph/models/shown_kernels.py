@@ -1,12 +1,15 @@
-"""Kernels as prompts show them: one full source of those that are alike, the others as what differs from it."""
+"""Kernels as prompts show them: one source, and of the others an outline, or what differs from it."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import lru_cache
 
 from ridgeline.graph.models.lines import line_changes
+from ridgeline.graph.models.outlines import cut_source, outline
 from ridgeline.graph.models.requests import Elite
 
 MOST_OF_SOURCE = 0.75
@@ -16,29 +19,123 @@ MOST_LINES = 4000
 """Lines of the longest source that is compared: of these a comparison takes 0.1 s, and the time grows with the square."""
 
 
+OUTLINE_CHARS = 700
+"""Most of a kernel beside the leader in a request for ideas; a kernel this short is shown whole."""
+
+SECOND_CHARS = 5_000
+"""Most of a recombination's second kernel that its writer is shown, and of what a failed source changed of its parent."""
+
+ROWS_BESIDE = 2
+"""Rows of a sweep that are told of a kernel beside the leader."""
+
+_CLAUSE = re.compile(r".+?(?:[.;](?=\s)\s+|\Z)", re.DOTALL)
+_WRITTEN = "as written"
+
+
+class Form(StrEnum):
+    """How much of a kernel is shown."""
+
+    WHOLE = "whole"
+    CUT = "cut"  # its hottest functions
+    OUTLINE = "outline"
+    DIFF = "diff"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownKernel:
     """One kernel of a prompt."""
 
     elite: Elite
-    text: str  # the source, or the diff
-    base_id: str = ""  # the kernel that the diff starts from; "": `text` is the whole source
+    text: str  # the source, what is left of it, its outline, or the diff
+    form: Form
+    base_id: str = ""  # the kernel that a diff starts from
+    diagnosis: str = ""
+    sweep: tuple[str, ...] = ()
 
 
-def shown_kernels(elites: Sequence[Elite]) -> list[ShownKernel]:
-    """Return the kernels in their order.
+def told_kernels(elites: Sequence[Elite], language: str, leader_chars: int) -> list[ShownKernel]:
+    """Return the kernels as a request for ideas shows them: the first one's source, of the others what their structure is.
 
-    A kernel that is alike to one before it, as relatives are, is the shortest diff against such a one.
+    The first is cut to its hottest functions where it is longer than `leader_chars`. A kernel that was made of the first
+    one by a short diff is that diff. A clause of a diagnosis is told once. Of a kernel and its tuned points the first is shown.
     """
     shown: list[ShownKernel] = []
+    known: set[str] = set()
     for elite in elites:
-        diffs = [(difference(base.elite.source, elite.source), base) for base in shown if not base.base_id]
-        text, base = min(diffs, key=lambda each: len(each[0]), default=(elite.source, None))
-        if base is None or len(text) > MOST_OF_SOURCE * len(elite.source):
-            shown.append(ShownKernel(elite=elite, text=elite.source))
-        else:
-            shown.append(ShownKernel(elite=elite, text=text, base_id=base.elite.candidate_id))
+        if any(elite.written_id == other.elite.written_id for other in shown):
+            continue
+        diagnosis = told_once(elite.diagnosis, known)
+        if not shown:
+            text = cut_source(elite.source, language, leader_chars, elite.diagnosis)
+            form = Form.CUT if len(elite.source) > leader_chars else Form.WHOLE
+            shown.append(ShownKernel(elite=elite, text=text, form=form, diagnosis=diagnosis, sweep=elite.sweep))
+            continue
+        text, form = _beside(elite, elites[0], language)
+        base_id = elites[0].candidate_id if form is Form.DIFF else ""
+        sweep = _best_rows(elite.sweep)
+        shown.append(ShownKernel(elite=elite, text=text, form=form, base_id=base_id, diagnosis=diagnosis, sweep=sweep))
     return shown
+
+
+def _beside(elite: Elite, leader: Elite, language: str) -> tuple[str, Form]:
+    """Return a kernel beside the leader, in brief."""
+    if elite.parent_id in (leader.candidate_id, leader.written_id):
+        changes = difference(leader.source, elite.source)
+        if len(changes) <= OUTLINE_CHARS and changes != elite.source:
+            return changes, Form.DIFF
+    if len(elite.source) <= OUTLINE_CHARS:
+        return elite.source, Form.WHOLE
+    found = outline(elite.source, language, OUTLINE_CHARS, leader.source)
+    return (found, Form.OUTLINE) if found else (cut_source(elite.source, language, OUTLINE_CHARS), Form.CUT)
+
+
+def _best_rows(sweep: Sequence[str]) -> tuple[str, ...]:
+    written = tuple(row for row in sweep[ROWS_BESIDE:] if row.startswith(_WRITTEN))
+    return (*sweep[:ROWS_BESIDE], *written)
+
+
+def parent_kernels(parent: Elite | None, second: Elite | None, language: str) -> list[ShownKernel]:
+    """Return the kernels that a writer is shown: the parent whole, of the second what differs, else its hottest functions."""
+    shown = [_written(parent, parent.source, Form.WHOLE)] if parent else []
+    if second is None or (parent and second.written_id == parent.written_id):
+        return shown
+    if parent and (changes := short_difference(parent.source, second.source)):
+        return [*shown, _written(second, changes, Form.DIFF, parent.candidate_id)]
+    form = Form.CUT if len(second.source) > SECOND_CHARS else Form.WHOLE
+    return [*shown, _written(second, cut_source(second.source, language, SECOND_CHARS, second.diagnosis), form)]
+
+
+def _written(elite: Elite, text: str, form: Form, base_id: str = "") -> ShownKernel:
+    return ShownKernel(elite=elite, text=text, form=form, base_id=base_id, diagnosis=elite.diagnosis, sweep=elite.sweep)
+
+
+def short_difference(base: str, source: str) -> str:
+    """Return the changes from one source to another, "" where they have more than SECOND_CHARS or are most of the source."""
+    changes = difference(base, source)
+    return changes if len(changes) <= min(SECOND_CHARS, MOST_OF_SOURCE * len(source)) else ""
+
+
+def told_once(text: str, known: set[str]) -> str:
+    """Return a text without the clauses that are `known` from before, which get this text's."""
+    kept: list[str] = []
+    for clause in _CLAUSE.findall(text):
+        words = clause.strip(" ;.")
+        if words not in known:
+            kept.append(clause)
+        elif kept and kept[-1].rstrip().endswith(";") and clause.rstrip().endswith("."):
+            kept[-1] = f"{kept[-1].rstrip(' ;')}. "
+        known.add(words)
+    return "".join(kept).strip()
+
+
+def whole_clauses(text: str, most_chars: int) -> str:
+    """Return the clauses of a text, from its beginning, that have together at most `most_chars`."""
+    kept = ""
+    for clause in _CLAUSE.findall(text):
+        if len(kept) + len(clause.rstrip()) > most_chars:
+            break
+        kept += clause
+    return kept.rstrip(" ;")
 
 
 @lru_cache(maxsize=64)

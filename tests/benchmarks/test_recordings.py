@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -46,3 +47,6 @@ def test_a_recorded_search_is_replayed_alike_each_time(path: Path, tmp_path: Pat
     assert {call[0] for call in first["calls"]} == asked
     assert (counts["other_questions"], counts["not_recorded"]) == (0, 0)
     assert first["best"] is not None
+    sizes = import_module("prompt_sizes")
+    found = sizes.sizes_of(sizes.run_prompts(runs[0]))
+    assert max(found.ideation.values()) <= 0.95 * 5500

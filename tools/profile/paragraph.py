@@ -9,6 +9,8 @@ from ridgeline.tools.records.results import OwnWork, StageTime
 
 MOST_NOTES = 6
 MOST_STAGES_TOLD = 5
+LEFT_TOLD = 0.02
+"""Share of a call from which the time outside its stages is told: code before the first one, and waiting threads."""
 SLOWED_BY = 1.25
 """A build with clocks that takes longer than this factor is not the kernel that was timed."""
 
@@ -34,7 +36,9 @@ def stage_words(clocks: StageClocks, median_ms: float | None) -> str:
     doubt = (
         f" (with clocks a call takes {slowed:.2g} x as long, so trust their order only)" if slowed > SLOWED_BY else ""
     )
-    return f"its stages: {told}{more}{doubt}"
+    outside = (median_ms or 0.0) - scale * sum(stage.ms for stage in clocks.stages)
+    left = f", in none of them {outside:.3g} ms" if outside > LEFT_TOLD * (median_ms or 0.0) else ""
+    return f"its stages: {told}{more}{left}{doubt}"
 
 
 def _stage(stage: StageTime, scale: float) -> str:

@@ -8,7 +8,7 @@ from ridgeline.graph.models.mailbox.request import Asked, WaitingRequest
 
 
 def document_of(request: WaitingRequest) -> str:
-    """Return the document: a head of `name: value` lines, how to answer, the reply's schema, and last the prompt."""
+    """Return the document: a head of `name: value` lines, how to answer, and last the prompt."""
     head = {
         "id": request.id,
         "purpose": request.purpose.value,
@@ -21,23 +21,18 @@ def document_of(request: WaitingRequest) -> str:
 
 
 def _how_to_answer(request: WaitingRequest) -> list[str]:
-    """Return the part that says what an answer is and where it goes."""
-    forms = ["one JSON object of the schema below"]
+    """Return the part that says where an answer goes; what it holds the prompt says."""
+    text = "text with that object"
     if request.purpose is Asked.KERNEL:
-        forms.append("a text with exactly one fenced code block that holds the whole source")
-        if request.bases:
-            forms.append("a text with SEARCH/REPLACE blocks for a source that the prompt shows")
-        forms.append(f"the source itself, in a file that ends in `.{request.language}`")
-    last = f"The last answer was refused: {request.refused}\n\n" if request.refused else ""
+        text += ", one fenced code block or SEARCH/REPLACE blocks" if request.bases else " or one fenced code block"
+    forms = {"json": "the JSON object", "md": text, request.language: "the source itself"}
+    files = [f"`{name}` ({forms[name.rpartition('.')[2]]})" for name in request.answer_files]
+    last = [f"The last answer was refused: {request.refused}", ""] if request.refused else []
     return [
         f"# How to answer `{request.id}`",
         "",
-        f"{last}The answer to the prompt below is {', or '.join(forms)}.",
-        f"Put it beside this file as {' or '.join(f'`{name}`' for name in request.answer_files)},",
+        *last,
+        f"The prompt says what an answer holds. Put it beside this file as {' or '.join(files)},",
         f"or give it to `ridgeline mailbox answer RUN {request.id} FILE`. The first answer counts.",
-        "",
-        "```json",
-        json.dumps(request.schema, indent=1),
-        "```",
         "",
     ]

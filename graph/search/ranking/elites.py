@@ -173,6 +173,8 @@ def _read_elite(archive: Archive, candidate_id: str) -> Elite | None:
         was_busy=Label.BUSY_MACHINE in timing.labels,
         diagnosis=read_diagnosis(archive, evaluation),
         idea_id=candidate.idea_id,
+        tuned_from=root_id(candidate) if candidate.origin is Origin.TUNE else "",
+        parent_id=archive.idea(candidate.idea_id).parent_id if candidate.idea_id else None,
         sweep=sweep_rows(
             archive, root_id(candidate), archive.candidates(idea_id=candidate.idea_id, origin=Origin.TUNE)
         ),

@@ -149,7 +149,23 @@ def test_sweep_lists_the_fastest_points_and_counts_the_rest(archive: Archive, st
             archive.add_evaluation(story.ok(name, 1.0 + 0.1 * number, Purpose.TUNE))
     sweep = _result(archive, "r1i0").sweep
     assert [row.partition(":")[0] for row in sweep[:6]] == [f"BLOCK={n} UNROLL=4" for n in (6, 5, 4, 3, 2)] + [
-        "as written"
+        "as written (r1i0v0a0)"
     ]
     assert "1.60x (" in sweep[0] and " ms" not in "".join(sweep)
     assert sweep[6:] == ("2 slower points",)
+
+
+def test_a_sweep_tells_by_which_code_points_failed_with_the_values_of_one(
+    archive: Archive, story: SimpleNamespace
+) -> None:
+    archive.add_ideas([story.idea(1, 0, "Fuse", None)])
+    archive.add_candidate(story.candidate("r1i0v0a0", idea_id="r1i0"))
+    archive.add_evaluation(story.ok("r1i0v0a0", 1.0))
+    for number in range(3):
+        name = f"r1i0v0a0t{number}"
+        point = {"origin": Origin.TUNE, "parent_id": "r1i0v0a0", "tunables": {"BLOCK": str(number)}}
+        archive.add_candidate(story.candidate(name, idea_id="r1i0", **point))
+        wrong = story.failed(name, Status.WRONG, ReasonCode.WRONG_VALUES, "row 3")
+        ended = wrong if number else story.ok(name, 1.2, Purpose.TUNE)
+        archive.add_evaluation(replace(ended, purpose=Purpose.TUNE))
+    assert _result(archive, "r1i0").sweep[2:] == ("2 points failed, wrong (wrong_values): BLOCK=1",)

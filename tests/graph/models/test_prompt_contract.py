@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.graph.requests_made import DESCRIPTION, kernel, subject
+from tests.graph.requests_made import DESCRIPTION, ideation, kernel, subject
 
-from ridgeline.graph.models.prompts import describe_argument, render_kernel, render_prefix
+from ridgeline.graph.models.prompts import describe_argument, render_ideation, render_kernel, render_prefix
 from ridgeline.tools.build.interfaces import entry_declaration, problem_header
 from ridgeline.tools.records.problem import ArgSpec, DeviceFact, Signature
 from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Interface, Role
@@ -108,8 +108,25 @@ def test_the_contract_says_what_a_writer_of_intrinsics_asks() -> None:
     text = render_prefix(subject())
     for part in (
         "each row of the last dimension", "Inputs hold no NaN", "OpenMP has a thread a core; keep large buffers off stacks",
-        "masked-off lanes may lie outside a tensor", "only if unrolling makes all indices constants",
+        "masked-off lanes may lie outside a tensor", "only where unrolling makes all indices constants",
         "the expression `RIDGELINE_ALIGNED(pointer)`", "of 2 to 5 values, sampled",
     ):  # fmt: skip
         assert part in text
     assert "may come back to you" in render_kernel(kernel())
+
+
+def test_the_contract_says_what_of_inputs_workspace_and_stages_a_writer_has_to_know() -> None:
+    text = render_prefix(subject())
+    for part in (
+        "infinities only where `get_inputs` gives them",
+        "`workspace`: the same memory at every call, aligned to 4096, undefined contents",
+        "one name may stand twice",
+        "the mean over threads",
+    ):
+        assert part in text
+
+
+def test_ideas_are_asked_for_in_few_words_and_each_plan_complete() -> None:
+    text = render_ideation(ideation(implementations=2))
+    assert "in at most 90 words" in text
+    assert "state 2 `plans` of at most 50 words, each complete without the others" in text

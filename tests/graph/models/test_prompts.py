@@ -9,10 +9,17 @@ import pytest
 from jinja2 import UndefinedError
 from tests.graph.requests_made import ELITE, IDEA, TRIED, ideation, kernel, subject
 
-from ridgeline.graph.models.prompts import render, render_ideation, render_kernel, render_prefix
-from ridgeline.graph.models.requests import Elite
+from ridgeline.graph.models.prompts import (
+    IDEATION_CHARS,
+    LEAST_LEADER_CHARS,
+    render,
+    render_ideation,
+    render_kernel,
+    render_prefix,
+)
+from ridgeline.graph.models.requests import Elite, KernelRequest
 from ridgeline.tools.records.search import BuildingBlock
-from ridgeline.tools.records.vocabulary import Category, IdeaOutcome
+from ridgeline.tools.records.vocabulary import Category, IdeaOutcome, ReasonCode
 
 BLOCK = BuildingBlock(
     name="gemm.cpp", words="a product at 88 % of the peak", language="cpp", source="int gemm;\n" * 999
@@ -55,9 +62,35 @@ def test_every_kind_of_request_begins_with_the_same_bytes() -> None:
     assert "## What the judge checks" in prefix
 
 
-def test_a_repair_begins_as_the_first_attempt_did() -> None:
-    first, repair = render_kernel(kernel()), render_kernel(kernel(failure="wrong", failed_source="int broken;"))
-    assert repair.startswith(first[: first.index("Write it now.")].rstrip())
+def failed(source: str, **fields: object) -> KernelRequest:
+    return kernel(failure="wrong: row 3 differs", failed_source=source, failure_code=ReasonCode.WRONG_VALUES, **fields)
+
+
+def test_a_repair_begins_as_the_first_attempt_did_up_to_the_parent() -> None:
+    first, repair = render_kernel(kernel()), render_kernel(failed("int broken;"))
+    assert repair.startswith(first[: first.index("## Start from this kernel")].rstrip())
+
+
+def test_a_repair_shows_the_source_that_failed_and_of_its_parent_what_it_changed() -> None:
+    lines = [f"line({n});" for n in range(60)]
+    parent = replace(ELITE, source="\n".join(lines) + "\n")
+    second = replace(parent, candidate_id="r1i1v0a0", source="int second;\n")
+    text = render_kernel(failed("\n".join([*lines, "last();"]), parent=parent, second_parent=second))
+    assert text.count("line(30);") == 1 and "int second;" not in text
+    assert "What it changed of `seed-naive`" in text and "+last();\n```" in text
+    rewritten = render_kernel(failed("int all_new;", parent=parent))
+    assert "line(30);" not in rewritten and "changed most of it" in rewritten
+
+
+def test_a_reply_that_could_not_be_read_is_answered_with_the_parent_in_view() -> None:
+    text = render_kernel(kernel(failure="Your reply could not be read.", failed_source="no kernel"))
+    assert ELITE.source in text and "## Start from this kernel" in text
+
+
+def test_a_repair_tells_how_the_attempts_before_it_ended() -> None:
+    text = render_kernel(failed("int broken;", earlier=("r1i0v0a0: wrong (wrong_values): row 1",)))
+    assert "Tried before it:\n- r1i0v0a0: wrong (wrong_values): row 1\n\nwrong: row 3 differs" in text
+    assert "Tried before" not in render_kernel(failed("int broken;"))
 
 
 def test_without_a_plan_later_variations_are_told_to_differ() -> None:
@@ -83,20 +116,39 @@ def test_repair_shows_the_failure_and_the_source_that_failed() -> None:
     assert "int broken;" in text
 
 
-def test_relatives_are_told_as_differences_with_the_sweep_of_their_idea() -> None:
-    source = "".join(f"line({n});\n" for n in range(40))
+def test_beside_the_leader_a_child_of_it_is_told_as_a_difference_and_others_by_their_outlines() -> None:
+    source = "void a() {\n" + "".join(f"    line({n});\n" for n in range(80)) + "}\n"
     first = replace(ELITE, candidate_id="r1i0v0a0", source=source)
     sweep = ("BLOCK=64: 1.2 ms", "BLOCK=32: 1.3 ms")
-    second = replace(first, candidate_id="r1i1v0a0t1", source=source.replace("line(7)", "line(70)"), sweep=sweep)
-    second = replace(second, idea_id="r1i1")
-    other = replace(ELITE, candidate_id="seed-other", source="".join(f"other({n});\n" for n in range(40)))
+    child = replace(first, candidate_id="r1i1v0a0t1", source=source.replace("line(7)", "line(70)"), sweep=sweep)
+    child = replace(child, idea_id="r1i1", parent_id="r1i0v0a0")
+    other = replace(ELITE, candidate_id="seed-other", source=source.replace("line", "other"))
     swept = replace(TRIED, id="r1i1", sweep=sweep)
-    text = render_ideation(ideation(elites=(first, second, other), tried=(swept,)))
+    text = render_ideation(ideation(elites=(first, child, other), tried=(swept,)))
     assert text.count("line(30);") == 1
-    assert "Changes from `r1i0v0a0`:" in text and "@@ 7 @@\n line(6);\n-line(7);\n+line(70);\n```" in text
-    assert "other(39);" in text
+    assert "Its differences from `r1i0v0a0`:" in text
+    assert "@@ 8 @@\n     line(6);\n-    line(7);\n+    line(70);\n```" in text
+    assert "Its outline:\n\n```text\na, 82 lines\n```" in text.partition("### `seed-other`")[2]
     assert text.count("BLOCK=64: 1.2 ms; BLOCK=32: 1.3 ms") == 1
-    assert "Swept" in text.partition("### `r1i1v0a0t1`")[2].partition("other(39);")[0]
+    assert "Swept" in text.partition("### `r1i1v0a0t1`")[2].partition("### `seed-other`")[0]
+
+
+def test_a_request_for_ideas_keeps_to_its_length_and_the_leader_gets_what_is_left() -> None:
+    source = "\n".join(f"void f{n}(float* x) {{\n{'    x[0] += 1;' * 20}\n}}" for n in range(300))
+    leader = replace(ELITE, candidate_id="r1i0v0a0", source=source)
+    text = render_ideation(ideation(elites=(leader,)))
+    assert 0.9 * IDEATION_CHARS < len(text) <= IDEATION_CHARS
+    assert "Cut to the functions with most of the work" in text and "gets the whole file" in text
+    blocks = tuple(replace(BLOCK, name=f"{n}.cpp") for n in range(20))
+    crowded = render_ideation(ideation(elites=(leader,), blocks=blocks)).partition("### `r1i0v0a0`")[2]
+    assert 0.8 * LEAST_LEADER_CHARS < len(crowded) < 2 * LEAST_LEADER_CHARS
+
+
+def test_a_tuned_kernel_is_told_with_the_one_it_was_tuned_from() -> None:
+    tuned = replace(ELITE, candidate_id="r1i0v0a0t2", tuned_from="r1i0v0a0")
+    text = render_ideation(ideation(elites=(tuned, replace(ELITE, candidate_id="r1i0v0a0"))))
+    assert "### `r1i0v0a0t2` (tuned from `r1i0v0a0`): seed kernel\n" in text
+    assert "### `r1i0v0a0`" not in text
 
 
 def test_a_sweep_is_told_with_the_kernel_that_was_tuned_and_not_with_another_of_its_idea() -> None:
@@ -185,7 +237,7 @@ def test_one_diagnosis_is_told_once() -> None:
 def test_building_blocks_are_shown_to_ideation_cut_and_to_the_writer_of_an_idea_that_names_one() -> None:
     text = render_ideation(ideation(blocks=(BLOCK,)))
     assert "### `gemm.cpp`: a product at 88 % of the peak" in text
-    assert 300 < text.count("int gemm;") < 450 and " more lines\n" in text
+    assert 100 < text.count("int gemm;") < 180 and " more lines\n" in text
     assert render_kernel(kernel(block=BLOCK)).count("int gemm;") == 999
     assert "gemm" not in render_kernel(kernel()) and "## Building blocks" not in render_ideation(ideation())
 
@@ -237,8 +289,13 @@ def test_a_plan_rules_over_its_idea_and_ideation_is_told_to_count() -> None:
 @pytest.mark.parametrize("parent", [ELITE, None])
 def test_edits_are_described_once_where_there_is_a_source_to_edit(parent: Elite | None) -> None:
     assert ("<<<<<<< SEARCH" in render_kernel(kernel(parent=parent))) == (parent is not None)
-    repair = render_kernel(kernel(parent=parent, failure="wrong", failed_source="int broken;"))
-    assert repair.count("<<<<<<< SEARCH") == 1
+    for repair in (
+        failed("int broken;", parent=parent),
+        replace(failed("x"), parent=parent, failure_code=ReasonCode.NONE),
+    ):
+        text = render_kernel(repair)
+        assert text.count("<<<<<<< SEARCH") == 1
+        assert "Edits are of the source that failed where one is shown, else of the kernel to start from" in text
 
 
 def test_no_bound_is_stated_beside_kernels_that_wait_for_something_else() -> None:

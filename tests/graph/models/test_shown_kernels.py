@@ -1,4 +1,4 @@
-"""Which kernels a prompt shows whole, and which as a difference."""
+"""Which kernels a prompt shows whole, and what it shows of the others."""
 
 from __future__ import annotations
 
@@ -8,44 +8,120 @@ from dataclasses import replace
 from tests.graph.requests_made import ELITE
 
 from ridgeline.graph.models.requests import Elite
-from ridgeline.graph.models.shown_kernels import MOST_LINES, difference, excerpt, shown_kernels
+from ridgeline.graph.models.shown_kernels import (
+    MOST_LINES,
+    OUTLINE_CHARS,
+    SECOND_CHARS,
+    Form,
+    difference,
+    excerpt,
+    parent_kernels,
+    told_kernels,
+    told_once,
+    whole_clauses,
+)
 
 
-def kernel(name: str, lines: list[str]) -> Elite:
-    return replace(ELITE, candidate_id=name, source="\n".join(lines) + "\n")
+def kernel(name: str, lines: list[str], parent_id: str | None = None) -> Elite:
+    return replace(ELITE, candidate_id=name, source="\n".join(lines) + "\n", parent_id=parent_id)
 
 
-LINES = [f"line({n});" for n in range(40)]
+def function(name: str, count: int = 40) -> list[str]:
+    return [f"void {name}(float* x) {{", *(f"    x[{n}] += {name[0]};" for n in range(count)), "}"]
 
 
-def test_a_kernel_is_shown_against_the_whole_one_that_it_is_nearest_to() -> None:
-    other = [f"other({n});" for n in range(40)]
-    elites = [
-        kernel("a", LINES),
-        kernel("b", other),
-        kernel("c", [*other, "last();"]),
-        kernel("d", [*LINES, "last();"]),
-    ]
-    assert [(each.elite.candidate_id, each.base_id) for each in shown_kernels(elites)] == [
-        ("a", ""), ("b", ""), ("c", "b"), ("d", "a")
+def test_ideas_are_asked_for_with_one_source_and_outlines_of_the_others() -> None:
+    leader, other = kernel("a", function("lead")), kernel("b", function("other", 80))
+    first, second = told_kernels([leader, other], "cpp", 10_000)
+    assert (first.form, first.text) == (Form.WHOLE, leader.source.rstrip("\n"))
+    assert (second.form, second.text) == (Form.OUTLINE, "other, 82 lines")
+
+
+def test_a_long_leader_is_cut_and_says_so() -> None:
+    leader = kernel("a", [*function("lead", 200), *function("other")])
+    (first,) = told_kernels([leader], "cpp", 2000)
+    assert first.form is Form.CUT and len(first.text) <= 2000
+
+
+def test_a_kernel_is_a_diff_only_against_its_own_parent_and_only_a_short_one() -> None:
+    base = function("lead", 80)
+    near = [*base[:-1], "    x[0] = 1;", "}"]
+    elites = [kernel("a", base), kernel("b", near, "a"), kernel("c", near, "z"), kernel("d", function("new", 80), "a")]
+    shown = told_kernels(elites, "cpp", 10_000)
+    assert [(each.form, each.base_id) for each in shown] == [
+        (Form.WHOLE, ""), (Form.DIFF, "a"), (Form.OUTLINE, ""), (Form.OUTLINE, "")
     ]  # fmt: skip
+    assert all(len(each.text) <= OUTLINE_CHARS for each in shown[1:])
 
 
-def test_a_kernel_that_is_mostly_new_is_shown_whole() -> None:
-    rewritten = [*LINES[:20], *(f"new({n});" for n in range(20))]
-    (_, second) = shown_kernels([kernel("a", LINES), kernel("b", rewritten)])
-    assert second.base_id == "" and second.text == kernel("b", rewritten).source
+def test_a_short_kernel_is_whole_and_one_without_functions_is_cut() -> None:
+    short, formless = kernel("b", ["int x;"]), kernel("c", ["int x;"] * 500)
+    _, second, third = told_kernels([kernel("a", function("lead")), short, formless], "cpp", 10_000)
+    assert (second.form, third.form) == (Form.WHOLE, Form.CUT)
+    assert len(third.text) <= OUTLINE_CHARS
+
+
+def test_of_a_sweep_the_kernels_beside_the_leader_tell_the_best_rows_and_the_values_as_written() -> None:
+    sweep = ("B=1: 2.00x", "B=2: 1.90x", "B=3: 1.80x", "as written: 1.70x", "3 slower points")
+    leader, other = (replace(kernel(name, function(name)), sweep=sweep) for name in ("a", "b"))
+    first, second = told_kernels([leader, other], "cpp", 10_000)
+    assert first.sweep == sweep
+    assert second.sweep == ("B=1: 2.00x", "B=2: 1.90x", "as written: 1.70x")
+
+
+def test_of_a_kernel_and_its_tuned_points_one_is_shown() -> None:
+    root = kernel("r1i0v0a0", function("lead"))
+    tuned = replace(root, candidate_id="r1i0v0a0t2", tuned_from="r1i0v0a0")
+    other = replace(tuned, candidate_id="r1i0v0a0t9")
+    for elites in ([tuned, root, other], [root, tuned], [tuned, other]):
+        assert [each.elite for each in told_kernels(elites, "cpp", 10_000)] == elites[:1]
+    assert [each.elite for each in parent_kernels(tuned, root, "cpp")] == [tuned]
+    child = kernel("r2i0v0a0", [*function("lead")[:-1], "    x[0] = 1;", "}"], "r1i0v0a0")
+    assert told_kernels([tuned, child], "cpp", 10_000)[1].form is Form.DIFF
+
+
+def test_a_clause_of_a_diagnosis_is_told_once() -> None:
+    known: set[str] = set()
+    assert told_once("2.1 ms a call; it has more room. Spills 3.5 times.", known) == (
+        "2.1 ms a call; it has more room. Spills 3.5 times."
+    )
+    assert told_once("2.3 ms a call; it has more room. Vectorised.", known) == "2.3 ms a call. Vectorised."
+    assert told_once("Spills 3.5 times. 2.4 ms a call. it has more room.", known) == "2.4 ms a call."
+    assert told_once("", known) == told_once("Vectorised.", known) == ""
+
+
+def test_a_text_is_cut_between_clauses() -> None:
+    text = "2.1 ms a call; it has more room. Spills."
+    assert whole_clauses(text, 100) == text
+    assert whole_clauses(text, 35) == "2.1 ms a call; it has more room."
+    assert whole_clauses(text, 20) == "2.1 ms a call" and whole_clauses(text, 5) == ""
+
+
+def test_a_writer_gets_the_parent_whole_and_of_the_second_what_differs() -> None:
+    parent = kernel("a", function("lead", 400))
+    near = kernel("b", [*function("lead", 400), "int last;"])
+    first, second = parent_kernels(parent, near, "cpp")
+    assert (first.form, first.text) == (Form.WHOLE, parent.source)
+    assert (second.form, second.base_id) == (Form.DIFF, "a") and "+int last;" in second.text
+
+
+def test_a_second_parent_that_is_no_relative_is_cut_to_its_hottest_functions() -> None:
+    parent, other = kernel("a", function("lead")), kernel("b", [*function("hot", 150), *function("cold", 400)])
+    _, second = parent_kernels(parent, other, "cpp")
+    assert second.form is Form.CUT and len(second.text) <= SECOND_CHARS
+    _, short = parent_kernels(parent, kernel("c", function("other")), "cpp")
+    assert short.form is Form.WHOLE and short.text == kernel("c", function("other")).source.rstrip("\n")
+    (alone,) = parent_kernels(None, other, "cpp")
+    assert alone.form is Form.CUT
 
 
 def test_the_same_source_twice_is_named() -> None:
-    (_, second) = shown_kernels([kernel("a", LINES), kernel("b", LINES)])
-    assert (second.base_id, second.text) == ("a", "(the same source)")
+    assert difference("a\nb\n", "a\nb\n") == "(the same source)"
 
 
 def test_a_very_long_source_is_not_compared() -> None:
-    long = LINES * (MOST_LINES // len(LINES) + 1)
-    (_, second) = shown_kernels([kernel("a", long), kernel("b", [*long, "last();"])])
-    assert second.base_id == ""
+    long = "\n".join(f"line({n % 40});" for n in range(MOST_LINES + 40))
+    assert difference(long, f"{long}\nlast();") == f"{long}\nlast();"
 
 
 def test_an_excerpt_ends_with_a_line_and_says_what_it_leaves_out() -> None:

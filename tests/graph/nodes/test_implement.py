@@ -43,6 +43,8 @@ async def test_repairs_end_after_the_number_allowed(search: Search) -> None:
     search.model = ScriptedModel(kernel=fails_until(9, "fails verify"))
     output = await search.run(search.context(rounds=1, ideas=1, implementations=1, repairs=2))
     assert len(search.model.writes) == 3
+    assert [len(asked.earlier) for asked in search.model.writes] == [0, 0, 1]
+    assert search.model.writes[2].earlier[0].startswith("r1i0v0a0: wrong (")
     result = idea_results(search.archive)[0]
     assert result.best is None
     assert "row 3 differs" in result.failure

@@ -15,8 +15,8 @@ def test_largest_stage_comes_first_and_every_note_is_a_sentence() -> None:
         ["1 ms a call"], StageClocks(stages=STAGES, call_ms=1.1), ["no OpenMP region", "k: 3 spills"], None, 1.0
     )
     assert text == (
-        "1 ms a call. Its stages: gemm 59% (0.536 ms), store 22% (0.2 ms), transform 12% (0.109 ms). No OpenMP region. "
-        "k: 3 spills."
+        "1 ms a call. Its stages: gemm 59% (0.536 ms), store 22% (0.2 ms), transform 12% (0.109 ms), in none of them 0.155 ms. "
+        "No OpenMP region. k: 3 spills."
     )
 
 
@@ -39,3 +39,10 @@ def test_stages_times_are_parts_of_the_time_that_is_told() -> None:
     slow = stage_words(StageClocks(stages=STAGES, call_ms=2.0), 1.0)
     for stage in STAGES:
         assert f"{stage.name} {stage.share:.0%} ({stage.ms / 2:.3g} ms)" in slow
+
+
+def test_what_of_a_call_stands_in_no_stage_is_told_where_it_is_much() -> None:
+    whole = (StageTime(name="all", ms=0.99, share=1.0),)
+    assert "none of them" not in stage_words(StageClocks(stages=whole, call_ms=1.0), 1.0)
+    half = (StageTime(name="all", ms=0.5, share=1.0),)
+    assert "all 100% (1 ms), in none of them 1 ms" in stage_words(StageClocks(stages=half, call_ms=1.0), 2.0)

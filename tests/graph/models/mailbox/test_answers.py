@@ -133,7 +133,8 @@ def test_a_value_of_another_kind_is_refused(value: Any) -> None:
 def test_the_document_holds_everything_that_an_answer_needs() -> None:
     document = document_of(KERNEL)
     assert KERNEL.prompt.strip() in document
-    assert json.dumps(KERNEL.schema, indent=1) in document
+    assert '"properties"' not in document, "the prompt tells the form"
+    assert document.count('{"source": "the complete file"') == 1
     assert 'id: "r1i0v0a0:write"' in document
     assert all(name in document for name in KERNEL.answer_files)
 

@@ -1,0 +1,234 @@
+"""Long kernels in brief: an outline, a line for each function; or a source cut to its hottest functions, which says so."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ridgeline.graph.models.source_parts import Part, parts_of
+from ridgeline.tools.wording import counted
+
+SENTENCE_SHOWN = 90
+"""Characters of the comment before a function."""
+MOST_LOOPS = 3
+SMALL = 8
+"""Lines up to which a function without a loop is only named."""
+_COUNT_CHARS = 40
+"""Of the line that says how many functions are not named."""
+_SENTENCE = re.compile(r".{20,}?\w\)?[.;](?=\s)|.+")
+_FOR = re.compile(r"\bfor\s*\([^;\n]*;\s*([^;\n]*?)\s*;\s*([^\n]*)|\bfor (\w+ in [^:\n]*):")
+_STEP = re.compile(r"\+=\s*(\w+)")
+_STAGE = re.compile(r"\bRIDGELINE_STAGE\(\s*(\w+)\s*\)")
+_SHARE = re.compile(r"\b(\w+) (\d+)% \(")
+_ARITHMETIC = re.compile(r"fmadd|fnmadd|fma|mma|dot|\bdp\w*_|[+\-*]=|\w \* \w|exp")
+_CONSTANT = re.compile(
+    r"^\s*(?:static\s+|inline\s+)*constexpr\s[^=({;]*?(\w+)\s*=\s*([^;{]+);|^\s*#\s*define\s+(\w+)\s+([^\s/].*)"
+)
+_TUNED = re.compile(r"//\s*tune:\s*\w+\s*=\s*([^\n]+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Function:
+    """A function of a source, or a type."""
+
+    part: Part
+    text: str
+    stages: tuple[str, ...]
+    loops: tuple[str, ...]
+    calls: tuple[str, ...]  # of the source's own functions
+    heat: tuple[bool, float]  # it is of the largest stage; its arithmetic
+
+    @property
+    def lines(self) -> int:
+        return self.part.end - self.part.head
+
+
+@lru_cache(maxsize=64)
+def outline(source: str, language: str, most_chars: int, beside: str = "") -> str:
+    """Return a source's constants and a line for each function that does work, within `most_chars`; "" where it has none.
+
+    Of what stands alike in the source `beside` only functions' names are told. What does not fit is counted: the functions
+    with the least arithmetic are left out first.
+    """
+    functions = _functions(source, language, "")
+    if not functions:
+        return ""
+    known = {each.text for each in _functions(beside, language, "")}
+    alike = [each for each in functions if each.text in known and each.lines > SMALL]
+    other = [each for each in functions if each.text not in known]
+    own = set(_constants(_outside(beside, language)))
+    constants = [word for word in _constants(_outside(source, language)) if word not in own]
+    fitting = _fitting(constants, most_chars // 3)
+    head = [f"constants: {fitting}"] if fitting else []
+    if alike:
+        head.append(f"alike in the first kernel: {_listed([each.part.name for each in alike], most_chars // 4)}")
+    told = [each for each in other if each.lines > SMALL or each.loops or each.stages]
+    kept: set[int] = set()
+    left = most_chars - sum(len(line) + 1 for line in head) - _COUNT_CHARS
+    for each in sorted(told, key=lambda function: function.heat, reverse=True):
+        if len(line := _line(each)) < left:
+            kept.add(each.part.start)
+            left -= len(line) + 1
+    rest = len(other) - len(kept)
+    shown = [_line(each) for each in told if each.part.start in kept]
+    return "\n".join([*head, *shown, *([f"and {counted(rest, 'smaller function')}"] if rest else [])])
+
+
+def _listed(names: Sequence[str], most_chars: int) -> str:
+    text = ", ".join(names)
+    return text if len(text) <= most_chars else f"{text[:most_chars].rpartition(',')[0]}, …"
+
+
+@lru_cache(maxsize=64)
+def cut_source(source: str, language: str, most_chars: int, diagnosis: str = "") -> str:
+    """Return a source whole where it has at most `most_chars`, else with its hottest functions alone.
+
+    Of the others one line stays, as a comment. Functions of the largest stage that `diagnosis` names come first, then those
+    with most arithmetic in loops. A function that alone is too long is cut at its end.
+    """
+    if len(source) <= most_chars:
+        return source.rstrip("\n")
+    functions = _functions(source, language, diagnosis)
+    if not functions:
+        return _cut(source.rstrip("\n"), most_chars)
+    mark = "# …" if language == "py" else "// …"
+    outside = _outside(source, language)
+    constants = [line for line in outside if _CONSTANT.match(line)]
+    if sum(len(line) + 1 for line in constants) > most_chars // 3:
+        constants = [f"{mark} {_fitting(_constants(outside), most_chars // 6)}"]
+    hottest = sorted(functions, key=lambda function: function.heat, reverse=True)
+    left = most_chars - sum(len(line) + 1 for line in constants) - len(mark) - _COUNT_CHARS
+    lines: dict[int, str] = {}
+    for n, each in enumerate(hottest):
+        line = f"{mark} {_line(each)}"[: SENTENCE_SHOWN + 40]
+        if len(line) < left - (most_chars // 2 if n else 0):
+            lines[each.part.start] = line
+            left -= len(line) + 1
+    for n, each in enumerate(hottest):
+        room = left + len(lines[each.part.start]) if each.part.start in lines else left - 1
+        if len(each.text) <= room or (n == 0 and room > 0):
+            lines[each.part.start] = each.text if len(each.text) <= room else _cut(each.text, room)
+            left = room - len(lines[each.part.start])
+    rest = len(functions) - len(lines)
+    told = [f"{mark} {counted(rest, 'smaller function')}"] if rest else []
+    return "\n".join([*constants, *(lines[start] for start in sorted(lines)), *told])
+
+
+def largest_stage(diagnosis: str) -> str:
+    """Return the stage with the largest share in a diagnosis; "" where it names none."""
+    shares = [(int(share), name) for name, share in _SHARE.findall(diagnosis)]
+    return max(shares, default=(0, ""))[1]
+
+
+def _functions(source: str, language: str, diagnosis: str) -> list[_Function]:
+    lines = source.splitlines()
+    parts = [part for part in parts_of(source, language) if part.name]
+    names = {part.name for part in parts}
+    texts = {part.start: "\n".join(lines[part.start : part.end]) for part in parts}
+    stage = largest_stage(diagnosis)
+    under = _called_under(stage, texts.values(), names) if stage else set()
+    found = []
+    for part in parts:
+        text = texts[part.start]
+        stages = tuple(dict.fromkeys(_STAGE.findall(text)))
+        is_hot = bool(stage) and (stage in stages or part.name in under)
+        heat = (is_hot, _heat(lines[part.head : part.end]))
+        calls = _calls(text, names - {part.name})
+        found.append(_Function(part=part, text=text, stages=stages, loops=_loops(text), calls=calls, heat=heat))
+    return found
+
+
+def _outside(source: str, language: str) -> list[str]:
+    """Return the lines of a source that stand in no function."""
+    lines = source.splitlines()
+    return [line for part in parts_of(source, language) if not part.name for line in lines[part.start : part.end]]
+
+
+def _called_under(stage: str, texts: Iterable[str], names: set[str]) -> set[str]:
+    """Return the functions that are called between the mark of a stage and the next one."""
+    found: set[str] = set()
+    for text in texts:
+        pieces = _STAGE.split(text)
+        for name, piece in zip(pieces[1::2], pieces[2::2], strict=True):
+            if name == stage:
+                found |= set(_calls(piece, names))
+    return found
+
+
+def _heat(lines: Sequence[str]) -> float:
+    """Return the lines with arithmetic, those in loops three times for each loop around them, told by the indentation.
+
+    A macro is defined where it is used: its lines belong to the loop around them, whatever their indentation.
+    """
+    loops: list[int] = []
+    heat = 0.0
+    is_macro = False
+    for line in lines:
+        if not line.strip():
+            continue
+        indent = len(line) - len(line.lstrip())
+        was_macro, is_macro = is_macro, (is_macro or line.lstrip().startswith("#")) and line.endswith("\\")
+        while loops and indent <= loops[-1] and not (was_macro or line.lstrip().startswith("#")):
+            loops.pop()
+        if _ARITHMETIC.search(line):
+            heat += 3.0 ** min(len(loops), 3)
+        if line.lstrip().startswith(("for ", "for(", "while ", "while(")):
+            loops.append(indent)
+    return heat
+
+
+def _loops(text: str) -> tuple[str, ...]:
+    found = []
+    for condition, step, each in _FOR.findall(text):
+        by = _STEP.search(step)
+        found.append(each.strip() or condition + (f" by {by[1]}" if by else ""))
+    return tuple(dict.fromkeys(found))
+
+
+def _calls(text: str, names: set[str]) -> tuple[str, ...]:
+    called = re.findall(r"\b(\w+)\s*(?:<[^;{}()]{0,80}>\s*)?\(", text)
+    return tuple(dict.fromkeys(name for name in called if name in names))
+
+
+def _line(function: _Function) -> str:
+    told = [f"{function.part.name}, {counted(function.lines, 'line')}"]
+    if sentence := _SENTENCE.match(function.part.comment):
+        told.append(_shortened(sentence[0]))
+    if function.stages:
+        told.append(f"stages {', '.join(function.stages)}")
+    if function.loops:
+        more = " …" if len(function.loops) > MOST_LOOPS else ""
+        told.append(f"loops {', '.join(function.loops[:MOST_LOOPS])}{more}")
+    if function.calls:
+        told.append(f"calls {', '.join(function.calls[:4])}{' …' if len(function.calls) > 4 else ''}")
+    return "; ".join(part.rstrip(".;: ") for part in told)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= SENTENCE_SHOWN else text[: SENTENCE_SHOWN - 2].rsplit(maxsplit=1)[0] + " …"
+
+
+def _constants(lines: Sequence[str]) -> list[str]:
+    found = []
+    for line in lines:
+        if match := _CONSTANT.match(line):
+            name, value = match[1] or match[3], (match[2] or match[4]).partition("//")[0].strip()
+            tuned = _TUNED.search(line)
+            found.append(f"{name} = {value}" + (f" ({tuned[1].strip()})" if tuned else ""))
+    return found
+
+
+def _fitting(words: Sequence[str], most_chars: int) -> str:
+    """Return the words that fit, what is swept first; the others are not counted."""
+    kept: list[str] = []
+    for word in sorted(words, key=lambda each: not each.endswith(")") or " | " not in each):
+        if len(word) <= 60 and sum(len(each) + 2 for each in kept) + len(word) <= most_chars:
+            kept.append(word)
+    return ", ".join(word for word in words if word in kept)
+
+
+def _cut(text: str, most_chars: int) -> str:
+    kept = text[: max(0, most_chars - 20)].rpartition("\n")[0]
+    return f"{kept}\n… {text.count(chr(10), len(kept))} more lines"

@@ -1,0 +1,110 @@
+"""Long kernels in brief."""
+
+from __future__ import annotations
+
+from ridgeline.graph.models.outlines import cut_source, largest_stage, outline
+
+FILLER = "\n".join(f"    y[{n}] = x[{n}];" for n in range(30))
+SOURCE = f"""#include <cstdint>
+constexpr int BLOCK = 64;  // tune: BLOCK = 32 | 64
+constexpr int PARTS = 4;
+
+// Lays the operand out by columns. Called once.
+static void pack(const float* x, float* y) {{
+{FILLER}
+}}
+
+// Sums a tile of the output; the loop that counts.
+static void multiply(const float* x, float* y) {{
+    for (int k = 0; k < 64; k += 8) {{
+        for (int i = 0; i < BLOCK; ++i) {{
+            y[i] += x[k] * x[i];
+{FILLER}
+        }}
+    }}
+}}
+
+static int tiny(int a) {{ return a; }}
+
+extern "C" void run(const float* x, float* y) {{
+    RIDGELINE_STAGE(packing);
+    pack(x, y);
+    RIDGELINE_STAGE(product);
+    multiply(x, y);
+}}
+"""
+
+
+def test_an_outline_tells_constants_sweeps_functions_loops_stages_and_calls() -> None:
+    assert outline(SOURCE, "cpp", 1000) == (
+        "constants: BLOCK = 64 (32 | 64), PARTS = 4\n"
+        "pack, 32 lines; Lays the operand out by columns\n"
+        "multiply, 37 lines; Sums a tile of the output; loops k < 64 by 8, i < BLOCK\n"
+        "run, 6 lines; stages packing, product; calls pack, multiply\n"
+        "and 1 smaller function"
+    )
+
+
+def test_an_outline_keeps_to_its_length_and_leaves_out_what_computes_least() -> None:
+    short = outline(SOURCE, "cpp", 180)
+    assert len(short) <= 180
+    assert "multiply" in short and "pack, " not in short
+    assert short.endswith("and 3 smaller functions")
+
+
+def test_an_outline_names_what_stands_alike_in_the_source_beside_it() -> None:
+    changed = SOURCE.replace("PARTS = 4", "PARTS = 8").replace("k += 8", "k += 16")
+    assert outline(changed, "cpp", 1000, SOURCE) == (
+        "constants: PARTS = 8\n"
+        "alike in the first kernel: pack\n"
+        "multiply, 37 lines; Sums a tile of the output; loops k < 64 by 16, i < BLOCK"
+    )
+    assert outline(SOURCE, "cpp", 1000, SOURCE) == "alike in the first kernel: pack, multiply"
+
+
+def test_a_source_without_functions_has_no_outline() -> None:
+    assert outline("int x;\n", "cpp", 500) == ""
+
+
+def test_a_short_source_stays_whole() -> None:
+    assert cut_source(SOURCE, "cpp", len(SOURCE)) == SOURCE.rstrip("\n")
+
+
+def test_a_cut_source_has_the_function_with_the_work_whole_and_names_the_others() -> None:
+    cut = cut_source(SOURCE, "cpp", 1400)
+    assert len(cut) <= 1400
+    assert "y[i] += x[k] * x[i];" in cut and cut.count("y[29] = x[29];") == 1
+    assert "// … pack, 32 lines; Lays the operand out by columns" in cut
+    assert "constexpr int BLOCK = 64;  // tune: BLOCK = 32 | 64" in cut and "#include" not in cut
+
+
+def test_the_largest_stage_of_the_diagnosis_comes_first() -> None:
+    diagnosis = "Its stages: packing 81% (0.946 ms), product 8% (0.0914 ms)."
+    assert largest_stage(diagnosis) == "packing" and largest_stage("vectorised (99% of the loops)") == ""
+    source = SOURCE.replace("y[0] = x[0];", "y[0] += x[0] * 2;").replace("        for (int i", "        if (int i")
+    assert "// … pack" in cut_source(source, "cpp", 1400)
+    cut = cut_source(source, "cpp", 1400, diagnosis)
+    assert "// … multiply" in cut and "// … pack" not in cut
+
+
+def test_a_function_that_is_too_long_alone_is_cut_at_its_end() -> None:
+    cut = cut_source(SOURCE, "cpp", 700)
+    assert len(cut) <= 700
+    assert "y[i] += x[k] * x[i];" in cut and " more lines\n" in cut
+
+
+def test_a_source_that_cannot_be_told_apart_is_cut_at_its_end() -> None:
+    assert cut_source("int x;\n" * 50, "cpp", 100).endswith("… 39 more lines")
+
+
+def test_lines_of_a_macro_belong_to_the_loop_in_which_they_stand() -> None:
+    macro = "#define STEP(j) \\\n    { \\\n        y[j] += x[j] * 2; \\\n    }"
+    body = (
+        f"    for (int d = 0; d < 9; ++d) {{\n{macro}\n        STEP(0) STEP(1) STEP(2)\n        y[0] += x[d];\n    }}"
+    )
+    plain = "\n".join("    y[0] += x[0];" for _ in range(5))
+    source = (
+        f"void plain(const float* x, float* y) {{\n{plain}\n}}\nvoid looped(const float* x, float* y) {{\n{body}\n}}\n"
+    )
+    cut = cut_source(source, "cpp", len(source) - 60)
+    assert "STEP(0)" in cut and "// … plain" in cut
