@@ -275,7 +275,7 @@ def show_run(archive: Archive) -> dict[str, Any]:
 
 
 def read_schema(name: str) -> dict[str, Any]:
-    """Return a published JSON schema: "result", "certificate", "evaluation", "candidate", "suite" or "replay"."""
+    """Return a published JSON schema: "result", "certificate", "evaluation", "candidate", "suite", "replay" or "kernel"."""
     text = (resources.files("ridgeline.checkpoints") / "schemas" / f"{name}.json").read_text(encoding="utf-8")
     schema: dict[str, Any] = json.loads(text)
     return schema

@@ -105,7 +105,7 @@ def test_kernel_is_called_from_cpp(run_folder: Path) -> None:
 
 
 def test_kernel_is_called_from_python_with_ctypes(run_folder: Path) -> None:
-    said = run_confined(run_folder, sys.executable, "use_kernel.py")
+    said = run_confined(run_folder, sys.executable, "call_kernel.py")
     assert re.fullmatch(r"largest difference to PyTorch: \d\.\de-0[67]\n", said)
 
 

@@ -310,9 +310,33 @@ def _add_archives(commands: _Commands[Parser]) -> None:
         help="the file to write; .jsonl means --jsonl (whose default is standard output)",
     )
     export.add_argument("--replay", type=word, metavar="FILE", help="write what ridgeline run --replay FILE needs")
+    _add_ship(commands)
     merge = commands.add_parser("merge", help="merge exported archives into one")
     merge.add_argument("into", type=word, metavar="ALL.sqlite", help="the archive that grows; made when missing")
     merge.add_argument("sources", type=word, nargs="+", metavar="RUN", help="run folders or exported archives")
+
+
+def _add_ship(commands: _Commands[Parser]) -> None:
+    ship = commands.add_parser("ship", help="write an installable Python package around a run's winner")
+    ship.add_argument("run", type=word, help="a run's folder or its name")
+    ship.add_argument("--out", type=word, required=True, metavar="DIR", help="the folder to write; it must not exist")
+    ship.add_argument("--name", type=word, help="the package's name in Python (default PROBLEM_kernel)")
+    ship.add_argument(
+        "--layout",
+        choices=("package", "hf-kernels"),
+        default="package",
+        help="a package for pip (default), or a project for Hugging Face's kernel-builder",
+    )
+    ship.add_argument(
+        "--gradients",
+        choices=("none", "reference"),
+        default="none",
+        help="refuse a backward pass (default), or compute it by the reference",
+    )
+    ship.add_argument(
+        "--uncertified", action="store_true", help="ship a kernel without a certificate, labelled as such"
+    )
+    ship.add_argument("--json", action="store_true")
 
 
 def _add_housekeeping(commands: _Commands[Parser]) -> None:

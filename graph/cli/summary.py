@@ -140,6 +140,8 @@ def winner_lines(
     if (proof := run_dir / "certificate.md").exists():
         lines.append(f"what that rests on: {proof}")
     lines.append(f"how to call it: {HOW_TO_CALL} in Ridgeline's repository")
+    if certified:
+        lines.append(f"as a package: ridgeline ship {shlex.quote(str(run_dir))} --out DIR")
     return [lines[0], *(f"{' ' * 9}{line}" for line in lines[1:])]
 
 

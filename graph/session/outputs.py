@@ -34,9 +34,11 @@ class SearchResult:
 def write_result(run_dir: Path, archive: Archive, state: RunState) -> SearchResult:
     """Write result.json, the best source, its header and the report; return what a caller wants of them."""
     from ridgeline.checkpoints.report.outputs import write_run_outputs
+    from ridgeline.graph.shipping.use_kernel import write_use_kernel
 
     report = write_run_outputs(run_dir, archive, state=state.value)
     _write_header(run_dir, archive)
+    write_use_kernel(run_dir, archive)
     best = report.get("best") or {}
     best_id = best.get("id")
     certificate = archive.certificate()

@@ -12,6 +12,7 @@ from ridgeline.tools.judge.memory_check import in_gb, lacking_room
 from ridgeline.tools.judge.set_count import WORKING_SETS, count_sets
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.dtypes import spanned_bytes
+from ridgeline.tools.records.module_contract import CallForm
 from ridgeline.tools.records.problem import Description, Device, Signature
 from ridgeline.tools.records.vocabulary import ArgKind, PrecisionClass, Role
 
@@ -51,6 +52,7 @@ class OutlineRequest(Record):
     limit_s: float = LIMIT_S
     memory_bytes: int = MEMORY_BYTES
     with_graph: bool = False
+    with_call: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +63,7 @@ class Outline(Record):
     reason: str = ""  # one sentence
     signature: Signature | None = None
     description: Description | None = None  # when it was asked for: what needs no value of a tensor
+    call: CallForm | None = None  # when it was asked for
     forward_bytes: int = 0  # the most that lives at once in one forward, its arguments included
 
     @property

@@ -22,13 +22,21 @@ class OutlineProcess:
     """A process that outlines one reference after the other; ends with the block and with this process."""
 
     def __init__(
-        self, *, limit_s: float = LIMIT_S, memory_bytes: int = MEMORY_BYTES, with_graphs: bool = False
+        self,
+        *,
+        limit_s: float = LIMIT_S,
+        memory_bytes: int = MEMORY_BYTES,
+        with_graphs: bool = False,
+        with_calls: bool = False,
     ) -> None:
         """Start the process, which imports torch for seconds; each reference then takes a fraction of one.
 
-        `limit_s` and `memory_bytes` hold for each reference; `with_graphs` describes each reference too.
+        `limit_s` and `memory_bytes` hold for each reference; `with_graphs` describes each too, `with_calls` says how it is
+        called.
         """
-        self._terms = OutlineRequest(source="", limit_s=limit_s, memory_bytes=memory_bytes, with_graph=with_graphs)
+        self._terms = OutlineRequest(
+            source="", limit_s=limit_s, memory_bytes=memory_bytes, with_graph=with_graphs, with_call=with_calls
+        )
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "ridgeline.tools.judge.worker.outline_main", str(os.getpid())]
             + ["--graphs"] * with_graphs,

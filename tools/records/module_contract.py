@@ -144,6 +144,19 @@ class DictResult(ResultForm):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CallForm(Record):
+    """The form of one call of the reference: what a program needs that calls a kernel as it calls the reference.
+
+    A number among the arguments is a place for numbers of its type.
+    """
+
+    names: tuple[str, ...]  # of forward's positional arguments, of those that get_inputs() gives
+    arguments: tuple[Argument, ...]
+    result: Argument  # tensors by their index among the outputs
+    written: tuple[int, ...] = ()  # the input tensors that forward writes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModuleCall(Record):
     """The making, calling and reading of a `ModelNew`, beside its state."""
 

@@ -68,6 +68,7 @@ def test_end_with_a_winner_says_its_figures_and_how_to_call_it(tmp_path: Path) -
     assert lines.index(f"         certified; source {tmp_path / 'best.cpp'}") + 1 == next(
         number for number, line in enumerate(lines) if "docs/use-the-kernel.md" in line
     )
+    assert f"         as a package: ridgeline ship {tmp_path} --out DIR" in lines
 
 
 def test_end_names_the_configurations_of_pytorch_that_have_no_figure(tmp_path: Path) -> None:
@@ -90,7 +91,7 @@ def test_end_calls_no_kernel_a_winner_that_is_not_certified(
     lines = end_of(tmp_path, state=state, certified=False, speedup=speedup)
     assert told in lines
     assert f"         source {tmp_path / 'best.cpp'}" in lines
-    assert not any("winner" in line for line in lines)
+    assert not any("winner" in line or "ridgeline ship" in line for line in lines)
 
 
 @pytest.mark.parametrize(

@@ -156,3 +156,23 @@ def test_the_outline_describes_a_reference_as_the_judge_does(outlines: OutlinePr
         described = describing.outline(source).description
     assert described == replace(expected, skipped_trials=())
     assert described.reference_graph is not None and described.flops > 0
+
+
+def test_how_a_reference_is_called_is_told_where_it_was_asked_for(outlines: OutlineProcess) -> None:
+    inputs = "torch.rand(4), [torch.rand(4)], 0.5"
+    source = reference(args="x, xs, t, m=None", body="return x + xs[0], {'k': [x * t]}", inputs=inputs)
+    assert outlines.outline(source).call is None
+    with OutlineProcess(with_calls=True) as calling:
+        told = calling.outline(source).call
+        writing = calling.outline(reference(body="return x.add_(1) * 2")).call
+        refused = calling.outline(reference(body="return torch.max(x, dim=1)"))
+    assert told is not None
+    assert told.to_json() == {
+        "names": ["x", "xs", "t"],
+        "arguments": [0, {"list": [1]}, {"value": "0.5"}],
+        "result": {"tuple": [0, {"dict": [["'k'", {"list": [1]}]]}]},
+        "written": [],
+    }
+    assert writing is not None and writing.written == (0,)
+    assert refused.call is None
+    assert refused.reason == "forward() gives a max: plain lists, tuples and dicts alone"

@@ -14,6 +14,7 @@ from ridgeline.tools.errors import BadReferenceError
 from ridgeline.tools.modelnew.weights import fingerprint
 from ridgeline.tools.records.module_contract import (
     Argument,
+    CallForm,
     DictArgument,
     DictResult,
     LiteralArgument,
@@ -96,6 +97,35 @@ def module_contract(
     )
 
 
+def call_form(names: Sequence[str], arguments: Sequence[Any], result: Any, written: Written) -> CallForm:
+    """Return how the reference is called, with its result's structure, containers kept as they are.
+
+    Raises:
+        BadReferenceError: an argument or a part of the result is no literal, or no plain container.
+    """
+    inputs, outputs = tensors_in(list(arguments)), tensors_in(result)
+    for what, value in (("get_inputs()", list(arguments)), ("forward()", result)):
+        if name := _other_container(value):
+            raise BadReferenceError(f"reference.py: {what} gives a {name}: plain lists, tuples and dicts alone")
+    places = iter(range(len(inputs)))
+    return CallForm(
+        names=tuple(names[: len(arguments)]),
+        arguments=tuple(_argument(a, places) for a in arguments),
+        result=_argument(result, iter(range(len(outputs))), "forward()"),
+        written=written.copied,
+    )
+
+
+def _other_container(value: Any) -> str:
+    """Return the name of a type that is no plain container but derives from one, as a named tuple; "" for none."""
+    if not isinstance(value, list | tuple | dict):
+        return ""
+    if type(value) not in (list, tuple, dict):
+        return type(value).__name__
+    parts = value.values() if isinstance(value, dict) else value
+    return next((name for part in parts if (name := _other_container(part))), "")
+
+
 def _result_form(result: Any) -> ResultForm:
     if isinstance(result, torch.Tensor):
         return TensorResult()
@@ -142,16 +172,16 @@ def _place(tensor: torch.Tensor) -> tuple[int, int, torch.Size, tuple[int, ...]]
     return tensor.untyped_storage()._cdata, int(tensor.storage_offset()), tensor.shape, tensor.stride()
 
 
-def _argument(value: Any, places: Iterator[int]) -> Argument:
+def _argument(value: Any, places: Iterator[int], what: str = "get_inputs()") -> Argument:
     if isinstance(value, torch.Tensor):
         return TensorArgument(index=next(places))
     if isinstance(value, list | tuple):
-        parts = tuple(_argument(v, places) for v in value)
+        parts = tuple(_argument(v, places, what) for v in value)
         return SequenceArgument(is_tuple=not isinstance(value, list), parts=parts)
     if isinstance(value, dict):
-        entries = tuple((_literal("get_inputs()", k), _argument(v, places)) for k, v in value.items())
+        entries = tuple((_literal(what, k), _argument(v, places, what)) for k, v in value.items())
         return DictArgument(entries=entries)
-    return LiteralArgument(source=_literal("get_inputs()", value))
+    return LiteralArgument(source=_literal(what, value))
 
 
 def _literal(what: str, value: Any) -> str:

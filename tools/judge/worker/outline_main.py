@@ -119,23 +119,35 @@ def _drops_nothing(func: Any, args: Any, kwargs: dict[str, Any]) -> bool:
 
 
 def outline(
-    source: str, tolerance: PrecisionClass, *, with_graph: bool = False, limit: HangLimit | None = None
+    source: str,
+    tolerance: PrecisionClass,
+    *,
+    with_graph: bool = False,
+    with_call: bool = False,
+    limit: HangLimit | None = None,
 ) -> Outline:
-    """Return the signature and the peak bytes of one forward, and its graph if asked; or a code with its reason."""
+    """Return the signature and the peak bytes of one forward, and its graph and its call if asked; or why not."""
+    asked = {"with_graph": with_graph, "with_call": with_call}
     limit = limit or HangLimit()
     try:
         try:
-            return _outline(_FakeReference, source, tolerance, limit, with_graph=with_graph)
+            return _outline(_FakeReference, source, tolerance, limit, **asked)
         except ProblemError as error:
             if not isinstance(error.__cause__, _NEEDS_VALUES):
                 raise
-            return _outline(_RealModelReference, source, tolerance, limit, with_graph=with_graph)
+            return _outline(_RealModelReference, source, tolerance, limit, **asked)
     except ProblemError as error:
         return _refused(error)
 
 
 def _outline(
-    kind: type[Reference], source: str, tolerance: PrecisionClass, limit: HangLimit, *, with_graph: bool
+    kind: type[Reference],
+    source: str,
+    tolerance: PrecisionClass,
+    limit: HangLimit,
+    *,
+    with_graph: bool,
+    with_call: bool,
 ) -> Outline:
     with FakeTensorMode(allow_non_fake_inputs=True):
         reference = kind(source, limit=limit)
@@ -154,6 +166,7 @@ def _outline(
         reason=reason,
         signature=reference.signature,
         description=describe(reference, inputs, source) if with_graph else None,
+        call=reference.call_form() if with_call else None,
         forward_bytes=watch.peak_bytes,
     )
 
@@ -226,7 +239,8 @@ def _in_child(request: OutlineRequest, writing: int, said: int, hang_report: int
         _limit_memory(request.memory_bytes)
         warnings.simplefilter("ignore")
         limit = HangLimit(report_fd=hang_report)
-        answer = outline(request.source, request.tolerance, with_graph=request.with_graph, limit=limit)
+        asked = {"with_graph": request.with_graph, "with_call": request.with_call}
+        answer = outline(request.source, request.tolerance, **asked, limit=limit)
         with os.fdopen(writing, "w") as pipe:
             pipe.write(json.dumps(answer.to_json()) + "\n")
     except Exception:  # noqa: BLE001  the parent quotes the last line of what is said here

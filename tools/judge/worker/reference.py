@@ -30,6 +30,7 @@ from ridgeline.tools.judge.worker.call_form import (
 )
 from ridgeline.tools.judge.worker.contract import (
     Written,
+    call_form,
     find_written,
     module_contract,
     tensors_in,
@@ -39,7 +40,7 @@ from ridgeline.tools.judge.worker.user_code import FILE as _FILE
 from ridgeline.tools.judge.worker.user_code import attribute, load_reference, run_own
 from ridgeline.tools.modelnew.file import PUBLIC_SEED
 from ridgeline.tools.modelnew.tensor_bits import equal_bits
-from ridgeline.tools.records.module_contract import ModuleContract
+from ridgeline.tools.records.module_contract import CallForm, ModuleContract
 from ridgeline.tools.records.problem import ArgSpec, Signature
 from ridgeline.tools.records.vocabulary import ArgKind, Role
 
@@ -207,6 +208,15 @@ class Reference:
         """
         arguments = self.arguments(self.draw_inputs(0))
         return module_contract(self.model, self._init, arguments, self._result, self._written)
+
+    def call_form(self) -> CallForm:
+        """Return how a program calls the reference, and the structure of what it gets.
+
+        Raises:
+            BadReferenceError: an argument or a part of the result has no literal form.
+        """
+        arguments = self.arguments(self.draw_inputs(0))
+        return call_form(argument_names(self.model.forward), arguments, self._result, self._written)
 
     def loaded_names(self) -> frozenset[str]:
         """Return the parameters and buffers that `load_state_dict` sets: all but buffers that are not persistent."""

@@ -1,0 +1,88 @@
+"""The content of kernel.json: what a shipped kernel was certified for, how it is called and built.
+
+`checkpoints/schemas/kernel.json` is its schema.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ridgeline.graph.shipping.winner import Winner
+from ridgeline.tools.build.flags import base_flags, link_flags, requested_flags
+from ridgeline.tools.records.module_contract import CallForm
+from ridgeline.tools.records.problem import ArgSpec
+from ridgeline.tools.records.vocabulary import TORCH_MODULE, ArgKind, Interface, Label, Role
+
+KERNEL_SCHEMA_VERSION = 1
+_OF_OWN_TORCH = re.compile(r"-D_GLIBCXX_USE_CXX11_ABI=.*")
+"""A flag that the torch beside which a kernel runs decides."""
+
+
+def make_contract(winner: Winner, call: CallForm, *, name: str, gradients: str) -> dict[str, Any]:
+    """Return the content of kernel.json."""
+    candidate, device = winner.best.candidate, winner.device
+    return {
+        "schema_version": KERNEL_SCHEMA_VERSION,
+        "name": name,
+        "problem": winner.problem,
+        "kernel": candidate.id,
+        "run": winner.run,
+        "interface": winner.interface.value,
+        "certified": winner.is_certified,
+        "gradients": gradients,
+        "device": {"kind": device.kind.value, "name": device.name, "arch": device.arch, "driver": device.driver},
+        "build": make_build(winner),
+        "call": call.to_json(),
+        "args": described_args(winner),
+        "gate": winner.gate,
+        "figures": {key: winner.figures[key] for key in _FIGURES},
+    }
+
+
+_FIGURES = (
+    *("speedup", "speedup_ci95", "speedup_vs_best", "speedup_vs_seed", "median_ms", "reference_ms"),
+    *("precision_class", "labels"),
+)
+
+
+def make_build(winner: Winner) -> dict[str, Any]:
+    """Return the name of the source, and the flags and compiler that it was certified with."""
+    candidate, build = winner.best.candidate, winner.best.evaluation.build
+    flags: tuple[str, ...] = ()
+    if winner.interface is not Interface.MODULE:
+        kind = winner.device.kind
+        recorded = build.flags if build else ()
+        flags = recorded or base_flags(winner.device) + requested_flags(candidate.source) + link_flags(kind)
+    return {
+        "source": f"kernel.{candidate.language}",
+        "flags": [flag for flag in flags if not _OF_OWN_TORCH.fullmatch(flag)],
+        "toolchain": build.toolchain if build else "",
+    }
+
+
+def described_args(winner: Winner) -> list[dict[str, Any]]:
+    """Return the signature's arguments; `fixed` is true of a scalar that had one value in every test."""
+    skipped = [t.name for t in winner.description.skipped_trials if t.label is Label.NOT_VARIED]
+    fixed = {name.removeprefix(f"{Label.NOT_VARIED} ") for name in skipped}
+    has_model = winner.interface.has_model
+    return [_described(arg, is_fixed=has_model or arg.name in fixed) for arg in winner.description.signature.args]
+
+
+def _described(arg: ArgSpec, *, is_fixed: bool) -> dict[str, Any]:
+    return arg.to_json() | {"fixed": arg.kind is ArgKind.SCALAR and is_fixed}
+
+
+def reason_against_shipping(winner: Winner, call: CallForm, layout: str) -> str:
+    """Return why this kernel cannot be shipped in this layout, "" where it can."""
+    args = winner.description.signature.args
+    inputs = [a for a in args if a.role is Role.INPUT and a.kind is ArgKind.TENSOR]
+    if call.written:
+        return (
+            f"its forward() writes its input {inputs[call.written[0]].source}, which an operator without effects cannot"
+        )
+    if layout == "hf-kernels" and winner.interface is not Interface.C:
+        return f"interface {winner.interface} has no place in the layout hf-kernels: ship it without --layout"
+    if winner.interface is Interface.TORCH and TORCH_MODULE not in " ".join(make_build(winner)["flags"]):
+        return "its build's flags were not kept; run the search anew"
+    return ""

@@ -1,0 +1,107 @@
+"""Shipping: a run's winner leaves as a folder of its own that can be installed without Ridgeline."""
+
+from __future__ import annotations
+
+import keyword
+import os
+import re
+import shutil
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from ridgeline.checkpoints.storage_errors import storage_errors
+from ridgeline.graph.shipping.contract import make_contract, reason_against_shipping
+from ridgeline.graph.shipping.package import Files, hf_files, package_files
+from ridgeline.graph.shipping.winner import Winner, read_winner
+from ridgeline.tools.errors import InputError, RunError
+from ridgeline.tools.judge.outline_process import OutlineProcess
+from ridgeline.tools.records.module_contract import CallForm
+
+LAYOUTS = ("package", "hf-kernels")
+GRADIENTS = ("none", "reference")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShipRequest:
+    """What to ship, where to, and how."""
+
+    run: Path
+    out: Path
+    name: str | None = None  # of the Python package; PROBLEM_kernel without it
+    layout: str = "package"
+    gradients: str = "none"
+    takes_uncertified: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shipped:
+    """A folder that was written."""
+
+    out: Path
+    name: str
+    winner: Winner
+
+
+def ship(request: ShipRequest) -> Shipped:
+    """Write the folder, whole or not at all.
+
+    Raises:
+        RunError: the run has no winner or no certificate, or its kernel cannot be shipped.
+        InputError: the name is no package's, or the folder exists.
+        StorageError: it cannot be written.
+    """
+    _refuse_existing(request.out)
+    winner = read_winner(request.run, takes_uncertified=request.takes_uncertified)
+    name = _package_name(request, winner.problem)
+    call = _call_form(request.run, winner)
+    if reason := reason_against_shipping(winner, call, request.layout):
+        raise RunError(f"{request.run}: its kernel cannot be shipped: {reason}")
+    if request.layout == "hf-kernels" and request.gradients != "none":
+        raise InputError("--gradients reference: not in the layout hf-kernels, which holds no reference at run time")
+    contract = make_contract(winner, call, name=name, gradients=request.gradients)
+    files = hf_files if request.layout == "hf-kernels" else package_files
+    _write(request.out, files(winner, contract))
+    return Shipped(out=request.out, name=name, winner=winner)
+
+
+def _refuse_existing(out: Path) -> None:
+    if os.path.lexists(out):
+        raise InputError(f"{out}: exists already; name a new folder in --out")
+
+
+def _package_name(request: ShipRequest, problem: str) -> str:
+    name = request.name or re.sub(r"\W", "_", f"{problem}_kernel".lower())
+    is_taken = keyword.iskeyword(name) or name in sys.stdlib_module_names or name in ("torch", "numpy", "ridgeline")
+    if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name) or is_taken:
+        given = "--name" if request.name else "name"
+        raise InputError(
+            f"{given} {name}: no name for a package; give --name in lower-case letters, digits and single _"
+        )
+    return name
+
+
+def _call_form(run: Path, winner: Winner) -> CallForm:
+    """Return how the reference is called, which a process of its own finds on fake tensors."""
+    with OutlineProcess(with_calls=True) as outlines:
+        found = outlines.outline(winner.reference, winner.tolerance)
+    if found.call is None:
+        raise RunError(f"{run}: its kernel cannot be shipped: how its reference is called is not known: {found.reason}")
+    return found.call
+
+
+def _write(out: Path, files: Files) -> None:
+    with storage_errors(out):
+        out.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}."))
+        try:
+            for path, text in files.items():
+                place = scratch / path
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_text(text, encoding="utf-8")
+            scratch.chmod(0o755)
+            scratch.rename(out)
+        except BaseException:
+            shutil.rmtree(scratch, ignore_errors=True)
+            raise

@@ -1,0 +1,56 @@
+"""`use_kernel.py` and `reference.py` of a run folder: its winner, called beside the reference by one command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.own_files import replace_file
+from ridgeline.graph.shipping.contract import make_build
+from ridgeline.graph.shipping.render import render
+from ridgeline.graph.shipping.winner import winner_of
+from ridgeline.tools.errors import RunError, StorageError
+from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Role
+
+_FIRST_WORDS = '"""The winner of this run against its reference'
+
+
+def write_use_kernel(run: Path, archive: Archive) -> None:
+    """Write both files beside a run's best kernel; where it has none, those of an earlier session go away.
+
+    Raises:
+        StorageError: the archive is damaged, or the folder cannot be written.
+    """
+    try:
+        winner = winner_of(archive, run.name)
+    except StorageError:
+        raise
+    except RunError:  # an archive of an older version has no reference to write
+        winner = None
+    if winner is None:
+        _remove_own(run)
+        return
+    args, kind = winner.description.signature.args, winner.device.kind
+    tensors = [a for a in args if a.kind is ArgKind.TENSOR]
+    text = render(
+        "use_kernel.py.j2",
+        interface=winner.interface.value,
+        language=winner.best.candidate.language,
+        kind=kind.value,
+        compiler="nvcc" if kind is DeviceKind.CUDA else "g++",
+        gate=winner.gate,
+        flags=make_build(winner)["flags"],
+        state=[a.source for a in args if a.role in (Role.PARAMETER, Role.BUFFER)],
+        strides=[list(a.strides) for a in tensors if a.role is not Role.OUTPUT],
+        outputs=[[list(a.shape), list(a.strides), a.dtype] for a in tensors if a.role is Role.OUTPUT],
+    )
+    replace_file(run / "reference.py", winner.reference)
+    replace_file(run / "use_kernel.py", text)
+
+
+def _remove_own(run: Path) -> None:
+    """Remove both files where they are an earlier session's, and not what a user has put there."""
+    script = run / "use_kernel.py"
+    if script.is_file() and script.read_text(encoding="utf-8", errors="replace").startswith(_FIRST_WORDS):
+        script.unlink()
+        (run / "reference.py").unlink(missing_ok=True)

@@ -1,0 +1,122 @@
+"""What is written of a run, and what cannot be shipped."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.graph.cli.command_line import assert_one_line, ridgeline
+
+from ridgeline.graph.shipping.ship import ShipRequest, ship
+from ridgeline.tools.errors import InputError, RunError
+from ridgeline.tools.machine.devices import detect_device
+from ridgeline.tools.records.vocabulary import DeviceKind, Interface
+
+from .finished_run import REFERENCE, Finished, write_run
+
+
+def request(tmp_path: Path, finished: Finished | None = None, **wanted: object) -> ShipRequest:
+    return ShipRequest(run=write_run(tmp_path / "run", finished), out=tmp_path / "out", **wanted)
+
+
+def test_a_run_without_a_winner_has_nothing_to_ship(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="has no winner to ship"):
+        ship(request(tmp_path, Finished(best_id="")))
+
+
+def test_a_kernel_without_a_certificate_is_refused_unless_asked_for(tmp_path: Path) -> None:
+    asked = request(tmp_path, Finished(certified=False))
+    with pytest.raises(RunError, match=r"is not certified \(its timings spread\); --uncertified"):
+        ship(asked)
+    ship(replace(asked, takes_uncertified=True))
+    assert "**Not certified: its timings spread.**" in (asked.out / "README.md").read_text()
+    project = tomllib.loads((asked.out / "pyproject.toml").read_text())["project"]
+    assert "NOT CERTIFIED" in project["description"]
+    assert "this kernel is not certified" in (asked.out / "scaled_kernel" / "__init__.py").read_text()
+
+
+def test_a_folder_that_exists_is_left_as_it_is(tmp_path: Path) -> None:
+    asked = request(tmp_path)
+    asked.out.mkdir()
+    with pytest.raises(InputError, match="exists already"):
+        ship(asked)
+    assert list(asked.out.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["Scaled", "json", "torch", "class", "a__b", "a-b", ""])
+def test_a_name_that_is_no_packages_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match="no name for a package"):
+        ship(replace(request(tmp_path), name=name or "_"))
+
+
+def test_a_reference_that_writes_its_input_cannot_be_shipped(tmp_path: Path) -> None:
+    written = REFERENCE.replace("y = torch", "x.add_(1)\n        y = torch")
+    asked = request(tmp_path, Finished(reference=written))
+    with pytest.raises(RunError, match=r"cannot be shipped: its forward\(\) writes its input x"):
+        ship(asked)
+    assert not asked.out.exists()
+
+
+def test_a_reference_whose_call_is_not_known_cannot_be_shipped(tmp_path: Path) -> None:
+    named = "import collections\nPair = collections.namedtuple('Pair', 'y sums')\n" + REFERENCE.replace(
+        'return y, {"sums": [y.sum(-1)]}', "return Pair(y, y.sum(-1))"
+    )
+    with pytest.raises(RunError, match="gives a Pair: plain lists, tuples and dicts alone"):
+        ship(request(tmp_path, Finished(reference=named)))
+
+
+def test_only_the_c_interface_has_a_place_in_the_layout_of_hugging_face(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="interface module has no place in the layout hf-kernels"):
+        ship(request(tmp_path, Finished(interface=Interface.MODULE), layout="hf-kernels"))
+
+
+def test_a_number_that_was_never_varied_is_part_of_the_kernel(tmp_path: Path) -> None:
+    import json
+
+    asked = request(tmp_path, Finished(fixed=True))
+    ship(asked)
+    args = json.loads((asked.out / "scaled_kernel" / "kernel.json").read_text())["args"]
+    assert [arg["name"] for arg in args if arg["fixed"]] == ["t"]
+
+
+def test_the_licence_says_who_wrote_the_kernel(tmp_path: Path) -> None:
+    asked = request(tmp_path)
+    ship(asked)
+    text = (asked.out / "LICENSE").read_text()
+    assert "r1i1v0a0: written in the search by" in text
+    assert "Ridgeline grants no licence" in text
+
+
+def test_hugging_faces_layout_has_its_files(tmp_path: Path) -> None:
+    asked = request(tmp_path, layout="hf-kernels")
+    ship(asked)
+    build = tomllib.loads((asked.out / "build.toml").read_text())
+    assert build["general"]["edition"] == 5
+    assert build["general"]["name"] == "scaled-kernel"
+    named = [*build["torch"]["src"], *build["kernel"]["scaled_kernel"]["src"]]
+    assert [name for name in named if not (asked.out / name).is_file()] == []
+    assert "-march=native" not in build["kernel"]["scaled_kernel"]["cxx-flags"]
+    assert (asked.out / "torch-ext" / "scaled_kernel" / "__init__.py").is_file()
+    binding = (asked.out / "torch-ext" / "torch_binding.cpp").read_text()
+    assert 'ops.def("forward(Tensor given_0, float given_1, Tensor given_2) -> (Tensor, Tensor)")' in binding
+
+
+def test_a_kernel_for_a_gpu_names_its_architecture_in_hugging_faces_layout(tmp_path: Path) -> None:
+    hopper = replace(detect_device("cpu"), kind=DeviceKind.CUDA, name="NVIDIA H200", arch="sm_90a")
+    asked = request(tmp_path, Finished(device=hopper), layout="hf-kernels")
+    ship(asked)
+    kernel = tomllib.loads((asked.out / "build.toml").read_text())["kernel"]["scaled_kernel"]
+    assert kernel["cuda-capabilities"] == ["9.0a"]
+    assert not [flag for flag in kernel["cuda-flags"] if "gencode" in flag]
+
+
+def test_the_command_says_what_it_wrote_and_that_it_is_a_decision(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run")
+    done = ridgeline("ship", str(run), "--out", "out", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "wrote out: r1i1v0a0, certified on" in done.stdout
+    assert "means to trust the kernel" in done.stdout
+    assert_one_line(ridgeline("ship", str(run), "--out", "out", cwd=tmp_path), "out: exists already")
+    assert_one_line(ridgeline("ship", "absent", "--out", "other", cwd=tmp_path), "absent")
