@@ -16,12 +16,12 @@ from pathlib import Path
 from prompt_sizes import tokens
 
 from ridgeline.checkpoints.recording import Recording
-from ridgeline.checkpoints.recording_file import read_recording
+from ridgeline.checkpoints.recording.file import read_recording
 from ridgeline.graph.models.prompts import render_request
 from ridgeline.graph.models.replies import read_ideas, read_kernel
 from ridgeline.graph.models.requests import Elite, IdeaDraft, IdeationRequest, KernelRequest, Subject, TriedIdea
 from ridgeline.graph.search.context import subject_of
-from ridgeline.graph.search.digest import digest
+from ridgeline.graph.search.ideas.digest import digest
 from ridgeline.tools.records.keys import CallId, attempt_id, idea_id
 from ridgeline.tools.records.problem import DescribedTarget
 from ridgeline.tools.records.vocabulary import IdeaOutcome, Interface, PrecisionClass

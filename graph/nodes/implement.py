@@ -6,7 +6,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from ridgeline.checkpoints.implementations import end_of
+from ridgeline.checkpoints.history.implementations import end_of
 from ridgeline.graph.models.failures import ModelUnavailable
 from ridgeline.graph.models.replies import UnreadableReply
 from ridgeline.graph.models.requests import IdeaDraft, KernelRequest

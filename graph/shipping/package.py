@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from ridgeline import __version__
-from ridgeline.checkpoints.strict_json import finite, pretty
+from ridgeline.checkpoints.storage.strict_json import finite, pretty
 from ridgeline.graph.shipping.contract import make_build
 from ridgeline.graph.shipping.render import render
 from ridgeline.graph.shipping.winner import Winner

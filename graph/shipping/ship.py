@@ -11,7 +11,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from ridgeline.checkpoints.storage_errors import storage_errors
+from ridgeline.checkpoints.storage.errors import storage_errors
 from ridgeline.graph.shipping.contract import make_contract, reason_against_shipping
 from ridgeline.graph.shipping.package import Files, hf_files, package_files
 from ridgeline.graph.shipping.winner import Winner, read_winner

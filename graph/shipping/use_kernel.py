@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.own_files import replace_file
+from ridgeline.checkpoints.storage.own_files import replace_file
 from ridgeline.graph.shipping.contract import make_build
 from ridgeline.graph.shipping.render import render
 from ridgeline.graph.shipping.winner import winner_of

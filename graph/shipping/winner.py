@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.lineage import certificate_of, lineage
+from ridgeline.checkpoints.history.lineage import certificate_of, lineage
 from ridgeline.checkpoints.result import Best, build_result, choose_best
 from ridgeline.checkpoints.run_record import RunRecord
-from ridgeline.checkpoints.storage_errors import record_errors
+from ridgeline.checkpoints.storage.errors import record_errors
 from ridgeline.tools.errors import RunError
 from ridgeline.tools.records.precision import NOMINAL_GATE
 from ridgeline.tools.records.problem import Description, Device

@@ -9,7 +9,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from ridgeline.checkpoints.runs import find_run
+from ridgeline.checkpoints.runs.folders import find_run
 from ridgeline.graph.session.options import RUNS
 from ridgeline.graph.shipping.ship import Shipped, ShipRequest, ship
 

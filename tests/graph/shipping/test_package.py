@@ -14,7 +14,7 @@ import jsonschema
 import pytest
 
 from ridgeline.checkpoints.result import read_schema
-from ridgeline.checkpoints.strict_json import finite
+from ridgeline.checkpoints.storage.strict_json import finite
 from ridgeline.tools.records.vocabulary import Interface
 
 from .finished_run import Finished, write_run
