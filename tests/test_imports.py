@@ -115,7 +115,8 @@ def test_the_public_names_load_when_first_used() -> None:
     code = "import ridgeline\nprint([getattr(ridgeline, name).__module__ for name in ('search', 'evaluate', 'make_graph')])"
     done = run("-c", code)
     assert (
-        done.stdout.strip() == "['ridgeline.graph.session.api', 'ridgeline.graph.session.api', 'ridgeline.graph.build']"
+        done.stdout.strip()
+        == "['ridgeline.graph.session.api', 'ridgeline.graph.session.evaluation', 'ridgeline.graph.build']"
     ), done.stderr
 
 

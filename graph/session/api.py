@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import json
-from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 from ridgeline.graph.session.arguments import checked
-from ridgeline.graph.session.machine import check_machine, open_engine, target_of, users_reference
-from ridgeline.graph.session.options import RUNS, ProblemName, SearchRequest, find_problem
+from ridgeline.graph.session.blocking import run_blocking
+from ridgeline.graph.session.evaluation import Evaluation
+from ridgeline.graph.session.options import RUNS, ProblemName, SearchRequest
 from ridgeline.graph.session.outputs import SearchResult
 from ridgeline.graph.session.replaying import find_recording
 from ridgeline.graph.session.session import OnEvent, run_resolved, run_search
-from ridgeline.problems.spec import Budget, ProblemSpec
+from ridgeline.problems.spec import Budget
 from ridgeline.tools.errors import RunError
-from ridgeline.tools.machine.waits import Listener, Wait, describe_wait
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
 
-    from ridgeline.tools.engine import Engine
 
-T = TypeVar("T")
-
-OnLine = Callable[[dict[str, Any]], None]
+OnEvaluation = Callable[[Evaluation], None]
 OnWait = Callable[[str], None]
 
 
@@ -89,71 +83,7 @@ def search(
         replay_strict=replay_strict,
     )
     checked("on_event", on_event)
-    return _blocking(run_resolved(request.resolve(), on_event=on_event, is_logged=True))
-
-
-def evaluate(
-    problem: ProblemName,
-    files: str | Path | Sequence[str | Path],
-    *,
-    device: str = "cpu",
-    allow_unsafe: bool = False,
-    on_line: OnLine | None = None,
-    on_wait: OnWait | None = None,
-) -> list[dict[str, Any]]:
-    """Judge kernel files and return one `evaluate --json` object for each; a kernel that fails is data, not an error.
-
-    `on_line` gets each object as soon as its file is judged; `on_wait` one line of text when another process has the
-    device and this one waits for it.
-
-    Raises:
-        InputError, EngineError: as `search` does.
-    """
-    named = checked("files", files)
-    paths = [named] if isinstance(named, Path) else list(named)
-    spec = find_problem(problem)
-    for name, value in (("device", device), ("allow_unsafe", allow_unsafe), ("on_line", on_line), ("on_wait", on_wait)):
-        checked(name, value)
-    return _blocking(
-        evaluate_async(spec, paths, device=device, allow_unsafe=allow_unsafe, on_line=on_line, on_wait=on_wait)
-    )
-
-
-async def evaluate_async(
-    problem: ProblemSpec,
-    files: Sequence[Path],
-    *,
-    device: str = "cpu",
-    allow_unsafe: bool = False,
-    engine: Engine | None = None,
-    on_line: OnLine | None = None,
-    on_wait: OnWait | None = None,
-) -> list[dict[str, Any]]:
-    """Judge kernel files; `engine` replaces the local one and is not closed."""
-    from ridgeline.graph.search.judged_files import evaluate_files, read_sources
-
-    target = target_of(problem, device)
-    sources = await asyncio.to_thread(read_sources, files, target.language)
-    lines: list[dict[str, Any]] = []
-    async with contextlib.AsyncExitStack() as stack:
-        if engine is None:
-            await asyncio.to_thread(check_machine, device, allow_unsafe=allow_unsafe)
-            opened = open_engine(device, allow_unsafe=allow_unsafe, on_wait=_in_words(on_wait))
-            engine = await stack.enter_async_context(opened)
-        stack.enter_context(users_reference(problem, target.device.kind.value))
-        async for judged in evaluate_files(engine, target, sources):
-            lines.append(judged.to_json())
-            if on_line is not None:
-                on_line(lines[-1])
-    return lines
-
-
-def _in_words(on_wait: OnWait | None) -> Listener:
-    def tell(wait: Wait | None) -> None:
-        if on_wait is not None and wait is not None and wait.is_news:
-            on_wait(describe_wait(wait.device, wait.holder, wait.holders))
-
-    return tell
+    return run_blocking(run_resolved(request.resolve(), on_event=on_event, is_logged=True))
 
 
 def search_tool(*, device: str = "cpu", models: str | Sequence[str] = (), runs_dir: Path | str = RUNS) -> BaseTool:
@@ -181,13 +111,3 @@ def search_tool(*, device: str = "cpu", models: str | Sequence[str] = (), runs_d
 def _names(models: str | Sequence[str]) -> tuple[str, ...]:
     checked("models", models)
     return (models,) if isinstance(models, str) else tuple(models)
-
-
-def _blocking(work: Coroutine[Any, Any, T]) -> T:
-    """Run `work` to its end: in this thread, or in a new one when this thread has a running loop."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    with ThreadPoolExecutor(1, thread_name_prefix="ridgeline-search") as executor:
-        return executor.submit(asyncio.run, work).result()

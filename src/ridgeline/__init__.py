@@ -11,17 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ridgeline.graph.build import GraphConfig, make_graph
-    from ridgeline.graph.session.api import evaluate, search, search_tool
+    from ridgeline.graph.session.api import search, search_tool
+    from ridgeline.graph.session.evaluation import Evaluation, aevaluate, evaluate
     from ridgeline.graph.session.options import SearchRequest as SearchOptions
     from ridgeline.graph.session.outputs import SearchResult
     from ridgeline.graph.session.session import open_context, run_search
 
 __version__ = "0.1.0"
 __all__ = [
+    "Evaluation",
     "GraphConfig",
     "SearchOptions",
     "SearchResult",
     "__version__",
+    "aevaluate",
     "evaluate",
     "make_graph",
     "open_context",
@@ -37,7 +40,9 @@ _HOMES = {
     "SearchResult": ("ridgeline.graph.session.outputs", "SearchResult"),
     "open_context": ("ridgeline.graph.session.session", "open_context"),
     "run_search": ("ridgeline.graph.session.session", "run_search"),
-    "evaluate": ("ridgeline.graph.session.api", "evaluate"),
+    "Evaluation": ("ridgeline.graph.session.evaluation", "Evaluation"),
+    "aevaluate": ("ridgeline.graph.session.evaluation", "aevaluate"),
+    "evaluate": ("ridgeline.graph.session.evaluation", "evaluate"),
     "search": ("ridgeline.graph.session.api", "search"),
     "search_tool": ("ridgeline.graph.session.api", "search_tool"),
 }
