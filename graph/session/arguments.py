@@ -40,6 +40,7 @@ Kernel = Annotated[str | Path, BeforeValidator(_kernel)]
 _KINDS: Mapping[str, tuple[Any, str]] = {
     "problem": (InstanceOf[ProblemSpec] | Place | None, "a problem.yaml, a shipped problem's name or a loaded problem"),
     "run_dir": (Place | None, "a path"),
+    "run": (Place, "the folder, the name or the archive of a run"),
     "runs_dir": (Place, "a path"),
     "bank": (Place | None, "a path"),
     "device": (str, "cpu, cuda or cuda:N"),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ridgeline.graph.build import GraphConfig, make_graph
+    from ridgeline.graph.library.run import Run, RunCandidate, RunIdea, RunRound, open_run
     from ridgeline.graph.session.api import search, search_tool
     from ridgeline.graph.session.evaluation import Evaluation, aevaluate, evaluate
     from ridgeline.graph.session.options import SearchRequest as SearchOptions
@@ -21,6 +22,10 @@ __version__ = "0.1.0"
 __all__ = [
     "Evaluation",
     "GraphConfig",
+    "Run",
+    "RunCandidate",
+    "RunIdea",
+    "RunRound",
     "SearchOptions",
     "SearchResult",
     "__version__",
@@ -28,6 +33,7 @@ __all__ = [
     "evaluate",
     "make_graph",
     "open_context",
+    "open_run",
     "run_search",
     "search",
     "search_tool",
@@ -43,6 +49,7 @@ _HOMES = {
     "Evaluation": ("ridgeline.graph.session.evaluation", "Evaluation"),
     "aevaluate": ("ridgeline.graph.session.evaluation", "aevaluate"),
     "evaluate": ("ridgeline.graph.session.evaluation", "evaluate"),
+    **{n: ("ridgeline.graph.library.run", n) for n in ("Run", "RunCandidate", "RunIdea", "RunRound", "open_run")},
     "search": ("ridgeline.graph.session.api", "search"),
     "search_tool": ("ridgeline.graph.session.api", "search_tool"),
 }
