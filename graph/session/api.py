@@ -83,7 +83,7 @@ def search(
         replay_strict=replay_strict,
     )
     checked("on_event", on_event)
-    return run_blocking(run_resolved(request.resolve(), on_event=on_event, is_logged=True))
+    return run_blocking(run_resolved(request.resolve(), on_event=on_event))
 
 
 def search_tool(*, device: str = "cpu", models: str | Sequence[str] = (), runs_dir: Path | str = RUNS) -> BaseTool:

@@ -77,12 +77,10 @@ async def run_resolved(
     on_event: OnEvent | None = None,
     stop: RunControl | None = None,
     engine: Engine | None = None,
-    is_logged: bool = False,
 ) -> SearchResult:
     """Run a search as `run_search` does, once everything about it is decided.
 
-    With `is_logged` run.log is written. It lies under the folder's lock: the log of a search that holds the folder is
-    that search's alone.
+    run.log is written under the folder's lock: the log of a search that holds the folder is that search's alone.
     """
     from langgraph.runtime import RunControl
 
@@ -91,8 +89,7 @@ async def run_resolved(
     with contextlib.ExitStack() as stack:
         stack.enter_context(lock_run(search.run_dir))
         since = now_in_utc()
-        if is_logged:
-            stack.enter_context(log_to(search.run_dir / "run.log"))
+        stack.enter_context(log_to(search.run_dir / "run.log"))
         # another process may have searched here since: only what begins under this lock is this search's to remove
         is_new = was_missing and not (search.run_dir / FILE_NAME).exists()
         context: SearchContext | None = None

@@ -6,6 +6,7 @@ loop, `run_search(SearchOptions(...))`. They load when first used, so that `impo
 
 from __future__ import annotations
 
+import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from ridgeline.graph.session.options import SearchRequest as SearchOptions
     from ridgeline.graph.session.outputs import SearchResult
     from ridgeline.graph.session.session import open_context, run_search
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())  # silent, unless the host listens
 
 __version__ = "0.1.0"
 __all__ = [
