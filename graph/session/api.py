@@ -1,31 +1,32 @@
-"""Ridgeline as a library: `search()` and `evaluate()`, which block, and a LangChain tool for an agent."""
+"""Ridgeline as a library: `search`, which blocks, `asearch`, which does not, and a LangChain tool for an agent."""
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 from ridgeline.graph.session.arguments import checked
 from ridgeline.graph.session.blocking import run_blocking
-from ridgeline.graph.session.evaluation import Evaluation
 from ridgeline.graph.session.options import RUNS, ProblemName, SearchRequest
 from ridgeline.graph.session.outputs import SearchResult
 from ridgeline.graph.session.replaying import find_recording
-from ridgeline.graph.session.session import OnEvent, run_resolved, run_search
+from ridgeline.graph.session.session import OnEvent, run_search
 from ridgeline.problems.spec import Budget
 from ridgeline.tools.errors import RunError
 
 if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
     from langchain_core.tools import BaseTool
+    from langgraph.runtime import RunControl
+
+P = ParamSpec("P")
 
 
-OnEvaluation = Callable[[Evaluation], None]
-OnWait = Callable[[str], None]
-
-
-def search(
+async def asearch(
     problem: ProblemName | None = None,
     *,
     device: str = "cpu",
@@ -45,13 +46,17 @@ def search(
     replay_else: str = "",
     replay_strict: bool = False,
     on_event: OnEvent | None = None,
+    stop: RunControl | None = None,
+    config: RunnableConfig | None = None,
 ) -> SearchResult:
-    """Search for a faster kernel and return the verified best one; blocks, also inside a running event loop.
+    """Search for a faster kernel and return the verified best one; `asearch` lets the event loop go on, `search` blocks.
 
     `problem` is a problem.yaml, its folder, the name of a shipped problem, or a loaded ProblemSpec. Without `models` the
     problem's are used, else the keyless one. The run folder defaults to `runs/<problem>-<time>-<process>`, with `resume`
-    to the problem's newest unfinished run in `runs`. Inside an event loop await `run_search(SearchOptions(...))` instead.
-    With `park` the call returns in state `waiting` where every branch waits for a mailbox or a batch.
+    to the problem's newest unfinished run in `runs`. With `park` it returns in state `waiting` where every branch waits
+    for a mailbox or a batch. `stop.request_drain()`, from any thread, ends it after the steps in flight in state
+    `stopped`; `search` does so at an interrupt and raises KeyboardInterrupt then, at a second one without those steps.
+    `config` has callbacks, tags, metadata and a run name for LangGraph.
 
     `replay` is a recorded run, its name in `runs`, or a file of `ridgeline export --replay`: its models' answers are given
     again, with `replay_timings` its measurements too. It brings the problem, the models and the random seed along. A call
@@ -64,6 +69,7 @@ def search(
     """
     if replay and rng_seed is not None:
         raise RunError("rng_seed: a replay decides by the recorded one; leave it out")
+    recorded = checked("replay", replay) if replay else None
     settings = {"rounds": rounds, "ideas": ideas, "implementations": implementations, "strategy": strategy}
     request = SearchRequest(
         problem=problem,
@@ -77,13 +83,43 @@ def search(
         max_rounds=rounds if resume else None,
         park=park,
         bank=checked("bank", bank or None),
-        replay=find_recording(checked("replay", replay), RUNS) if replay else None,
+        replay=await asyncio.to_thread(find_recording, recorded, RUNS) if recorded else None,
         replay_timings=replay_timings,
         replay_else=replay_else,
         replay_strict=replay_strict,
     )
-    checked("on_event", on_event)
-    return run_blocking(run_resolved(request.resolve(), on_event=on_event))
+    return await run_search(request, on_event=on_event, stop=stop, config=config)
+
+
+def _blocking(work: Callable[P, Coroutine[Any, Any, SearchResult]]) -> Callable[P, SearchResult]:
+    """Return the blocking twin of a search; an interrupt lets the steps in flight end, a second one does not."""
+
+    @functools.wraps(work)
+    def search(*args: P.args, **kwargs: P.kwargs) -> SearchResult:
+        from langgraph.runtime import RunControl
+
+        given: dict[str, Any] = kwargs  # asearch's own
+        control: RunControl = given.get("stop") or RunControl()
+        given["stop"], on_event = control, given.get("on_event")
+
+        def drain() -> None:
+            control.request_drain("interrupted")
+            if on_event is not None:
+                reason = "interrupted: stopping after the steps in flight (again: now)"
+                on_event({"event": "stopped", "outcome": "stopping", "reason": reason})
+
+        return run_blocking(work(*args, **kwargs), drain=drain, note=_how_to_go_on)
+
+    search.__name__ = search.__qualname__ = "search"
+    return search
+
+
+def _how_to_go_on(result: SearchResult) -> str:
+    return f"the search ended in state {result.state}; go on: search(resume=True, run_dir={str(result.run_dir)!r})"
+
+
+search = _blocking(asearch)
+"""`asearch` for a caller that waits, also inside a running event loop, which stands still meanwhile."""
 
 
 def search_tool(*, device: str = "cpu", models: str | Sequence[str] = (), runs_dir: Path | str = RUNS) -> BaseTool:

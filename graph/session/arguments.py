@@ -29,6 +29,13 @@ def _place(value: object) -> Path:
     return Path(value)
 
 
+def _control(value: object) -> object:
+    """Return what a search can be stopped by: LangGraph's RunControl, which is not imported to say so."""
+    if value is not None and not callable(getattr(value, "request_drain", None)):
+        raise ValueError("no control")
+    return value
+
+
 def _kernel(value: object) -> str | Path:
     """Return a source as it is, a path as `_place` does."""
     return value if isinstance(value, str) and "\n" in value else _place(value)
@@ -40,6 +47,8 @@ Kernel = Annotated[str | Path, BeforeValidator(_kernel)]
 _KINDS: Mapping[str, tuple[Any, str]] = {
     "problem": (InstanceOf[ProblemSpec] | Place | None, "a problem.yaml, a shipped problem's name or a loaded problem"),
     "run_dir": (Place | None, "a path"),
+    "config": (InstanceOf[Mapping[str, Any]] | None, "LangGraph's configuration, a mapping"),
+    "stop": (Annotated[Any, BeforeValidator(_control)], "a langgraph.runtime.RunControl"),
     "run": (Place, "the folder, the name or the archive of a run"),
     "runs_dir": (Place, "a path"),
     "bank": (Place | None, "a path"),

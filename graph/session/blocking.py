@@ -19,7 +19,12 @@ LOOK_EVERY_S = 0.1
 of the caller's own task."""
 
 
-def run_blocking(work: Coroutine[Any, Any, T], *, drain: Callable[[], object] | None = None) -> T:
+def run_blocking(
+    work: Coroutine[Any, Any, T],
+    *,
+    drain: Callable[[], object] | None = None,
+    note: Callable[[T], str] | None = None,
+) -> T:
     """Run `work` to its end and return its result, or raise what it raises.
 
     The first interrupt calls `drain`, which asks the work to end in order; the second cancels the work, and so does the
@@ -27,7 +32,8 @@ def run_blocking(work: Coroutine[Any, Any, T], *, drain: Callable[[], object] | 
     cancellation of the caller's task, which counts as one here.
 
     Raises:
-        KeyboardInterrupt: once the work has ended. Of a cancellation, the caller's next `await` tells instead.
+        KeyboardInterrupt: once the work has ended, with the `note` on a result that it leaves. Of a cancellation, the
+            caller's next `await` tells instead.
     """
     thread = _WorkThread(work)
     steps = [*([drain] if drain else []), thread.cancel]
@@ -51,6 +57,8 @@ def run_blocking(work: Coroutine[Any, Any, T], *, drain: Callable[[], object] | 
                 raise
             interrupt, asked = error, asked + 1
     if interrupt is not None:
+        if note is not None and thread.has_result:
+            interrupt.add_note(note(thread.result()))
         raise interrupt
     return thread.result()
 
@@ -79,6 +87,11 @@ class _WorkThread(Generic[T]):
     def has_begun(self) -> bool:
         """Say whether the thread runs, or ran."""
         return self._begun.locked()
+
+    @property
+    def has_result(self) -> bool:
+        """Say whether the coroutine returned."""
+        return bool(self._result)
 
     def start(self) -> None:
         """Start, with the caller's context variables; a start that an interrupt cut short may be repeated."""

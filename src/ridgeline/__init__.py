@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ridgeline.graph.build import GraphConfig, make_graph
     from ridgeline.graph.library.run import Run, RunCandidate, RunIdea, RunRound, open_run
-    from ridgeline.graph.session.api import search, search_tool
+    from ridgeline.graph.session.api import asearch, search, search_tool
     from ridgeline.graph.session.evaluation import Evaluation, aevaluate, evaluate
     from ridgeline.graph.session.options import SearchRequest as SearchOptions
     from ridgeline.graph.session.outputs import SearchResult
@@ -33,6 +33,7 @@ __all__ = [
     "SearchResult",
     "__version__",
     "aevaluate",
+    "asearch",
     "evaluate",
     "make_graph",
     "open_context",
@@ -53,6 +54,7 @@ _HOMES = {
     "aevaluate": ("ridgeline.graph.session.evaluation", "aevaluate"),
     "evaluate": ("ridgeline.graph.session.evaluation", "evaluate"),
     **{n: ("ridgeline.graph.library.run", n) for n in ("Run", "RunCandidate", "RunIdea", "RunRound", "open_run")},
+    "asearch": ("ridgeline.graph.session.api", "asearch"),
     "search": ("ridgeline.graph.session.api", "search"),
     "search_tool": ("ridgeline.graph.session.api", "search_tool"),
 }

@@ -21,6 +21,7 @@ OF_A_SEARCH: list[tuple[str, Any]] = [
     *(("device", None), ("device", 5), ("models", [None]), ("models", 5), ("models", [b"x"]), ("models", b"offline")),
     *(("budget", {"usd": NAN}), ("budget", 5), ("run_dir", 5), ("run_dir", b"x"), ("run_dir", "a\0b")),
     *(("run_dir", "x" * 5000), ("bank", 5), ("bank", "a\0b"), ("on_event", 5)),
+    *(("stop", 5), ("config", 5), ("config", [])),
     *(("rng_seed", "x"), ("rng_seed", NAN), ("rng_seed", True), ("resume", "yes"), ("resume", 1)),
 ]
 PROBLEMS = [5, b"x", [], {}, NAN, "x" * 9999, "a\0b"]
