@@ -19,8 +19,9 @@ ROOMS = ("graph", "tools", "problems", "checkpoints")
 
 REFERENCES = ("problems/*/reference.py",)
 
-TORCH_FILES = ("tools/*/worker/*", "tools/modelnew/*", *REFERENCES)
-"""The processes that hold a reference or a torch candidate, what two of them share, and the references themselves."""
+TORCH_FILES = ("tools/*/worker/*", "tools/modelnew/*", "graph/library/winner_module.py", *REFERENCES)
+"""The processes that hold a reference or a torch candidate, what two of them share, a module for the caller's own process,
+and the references themselves."""
 
 LANG_FILES = ("graph/*", "tools/toolbox.py", "checkpoints/saver.py")
 

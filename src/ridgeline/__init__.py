@@ -13,18 +13,22 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ridgeline.graph.build import GraphConfig, make_graph
     from ridgeline.graph.library.run import Run, RunCandidate, RunIdea, RunRound, open_run
+    from ridgeline.graph.library.winner import load
     from ridgeline.graph.session.api import asearch, search, search_tool
     from ridgeline.graph.session.evaluation import Evaluation, aevaluate, evaluate
     from ridgeline.graph.session.options import SearchRequest as SearchOptions
     from ridgeline.graph.session.outputs import SearchResult
     from ridgeline.graph.session.session import open_context, run_search
+    from ridgeline.problems.spec import Budget, ProblemSpec
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())  # silent, unless the host listens
 
 __version__ = "0.1.0"
 __all__ = [
+    "Budget",
     "Evaluation",
     "GraphConfig",
+    "ProblemSpec",
     "Run",
     "RunCandidate",
     "RunIdea",
@@ -35,6 +39,7 @@ __all__ = [
     "aevaluate",
     "asearch",
     "evaluate",
+    "load",
     "make_graph",
     "open_context",
     "open_run",
@@ -54,6 +59,8 @@ _HOMES = {
     "aevaluate": ("ridgeline.graph.session.evaluation", "aevaluate"),
     "evaluate": ("ridgeline.graph.session.evaluation", "evaluate"),
     **{n: ("ridgeline.graph.library.run", n) for n in ("Run", "RunCandidate", "RunIdea", "RunRound", "open_run")},
+    **{n: ("ridgeline.problems.spec", n) for n in ("Budget", "ProblemSpec")},
+    "load": ("ridgeline.graph.library.winner", "load"),
     "asearch": ("ridgeline.graph.session.api", "asearch"),
     "search": ("ridgeline.graph.session.api", "search"),
     "search_tool": ("ridgeline.graph.session.api", "search_tool"),
