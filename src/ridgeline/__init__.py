@@ -1,7 +1,8 @@
 """Ridgeline: searches for a faster native kernel that does the work of a PyTorch module, and proves it.
 
-`search` runs a whole search, `evaluate` judges kernels, `make_graph` gives the LangGraph graph to embed; inside an event
-loop, `run_search(SearchOptions(...))`. They load when first used, so that `import ridgeline` costs nothing.
+`search` runs a whole search, `evaluate` judges kernels, `asearch` and `aevaluate` do so in an event loop, `open_run` reads a
+run, `load` gives its winner as a torch module, `make_graph` the LangGraph graph to embed. These names are stable, see
+docs/embedding.md. They load when first used, so that `import ridgeline` costs nothing.
 """
 
 from __future__ import annotations
