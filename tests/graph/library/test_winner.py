@@ -63,13 +63,14 @@ def write_run(
     signature: Signature = SMALL,
     source: str = PLAIN,
     *,
+    device_name: str = "cpu",
     interface: str = "c",
     passed: bool | None = True,
     flags: tuple[str, ...] | None = None,
     fixed: str = "",
 ) -> Path:
     """Write what `load` reads of a finished search."""
-    device = detect_device("cpu")
+    device = detect_device(device_name)
     built = base_flags(device) + link_flags(device.kind) if flags is None else flags
     skipped = (SkippedTrial(name=f"not_varied {fixed}", reason="", label=Label.NOT_VARIED),) if fixed else ()
     timing = Timing(status=Status.OK, median_ms=1.0, reference_ms=2.0, speedup=2.0, speedup_ci95=(1.9, 2.1))
@@ -77,12 +78,20 @@ def write_run(
     with Archive.open(folder / "archive.sqlite") as archive:
         problem = {"name": "scaled", "interface": interface, "tolerance": "fp32"}
         archive.save_run(
-            RunRecord(problem=problem, device=device, device_name="cpu", reference_source="", settings={},
-                      state=RunState.FINISHED, best_id="w")
+            RunRecord(problem=problem, device=device, device_name=device_name, reference_source="",
+                      settings={}, state=RunState.FINISHED, best_id="w")
         )  # fmt: skip
         archive.save_description(description_of(signature, skipped_trials=skipped))
         archive.add_candidate(
-            Candidate(id="w", origin=Origin.MODEL, round=1, idea_id=None, parent_id=None, source=source, language="cpp")
+            Candidate(
+                id="w",
+                origin=Origin.MODEL,
+                round=1,
+                idea_id=None,
+                parent_id=None,
+                source=source,
+                language=device.kind.language,
+            )
         )
         archive.add_evaluation(
             Evaluation(key="k", candidate_id="w", purpose=Purpose.SEARCH, status=Status.OK,
