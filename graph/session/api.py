@@ -67,16 +67,13 @@ async def asearch(
         InputError: invalid input; one line says how to fix it.
         EngineError: the machine failed; the search can be resumed with `resume=True` and its `run_dir`.
     """
-    if replay and rng_seed is not None:
-        raise RunError("rng_seed: a replay decides by the recorded one; leave it out")
-    recorded = checked("replay", replay) if replay else None
-    settings = {"rounds": rounds, "ideas": ideas, "implementations": implementations, "strategy": strategy}
+    recorded = _recorded(replay, rng_seed)
     request = SearchRequest(
         problem=problem,
         run_dir=checked("run_dir", run_dir or None),
         device=device,
         models=_names(models),
-        settings={name: value for name, value in settings.items() if value is not None},
+        settings=_stated(rounds=rounds, ideas=ideas, implementations=implementations, strategy=strategy),
         budget=budget,
         rng_seed=0 if rng_seed is None else rng_seed,
         resume=resume,
@@ -89,6 +86,19 @@ async def asearch(
         replay_strict=replay_strict,
     )
     return await run_search(request, on_event=on_event, stop=stop, config=config)
+
+
+def _recorded(replay: Path | str | None, rng_seed: int | None) -> Path | None:
+    """Return what is to be replayed, None for a search of its own; RunError where it has another random seed."""
+    if replay and rng_seed is not None:
+        raise RunError("rng_seed: a replay decides by the recorded one; leave it out")
+    recorded: Path | None = checked("replay", replay) if replay else None
+    return recorded
+
+
+def _stated(**settings: float | str | None) -> dict[str, float | str]:
+    """Return the settings that a caller gave."""
+    return {name: value for name, value in settings.items() if value is not None}
 
 
 def _blocking(work: Callable[P, Coroutine[Any, Any, SearchResult]]) -> Callable[P, SearchResult]:
