@@ -21,7 +21,7 @@ from eager_engine import EagerOnlyEngine
 from kernel import described, kernel_of
 from result import merge_result, provenance
 
-from ridgeline.graph.session.api import evaluate_async
+from ridgeline.graph.session.evaluation import aevaluate
 from ridgeline.graph.session.machine import target_of
 from ridgeline.problems.spec import ProblemSpec, load_problem
 from ridgeline.tools.engine import CompileTask, Engine
@@ -90,8 +90,8 @@ async def judge_all(chosen: Sequence[Published], device: str, on_entry: Callable
             await asyncio.gather(*(build(engine, spec, published, device) for spec, published in pairs))
             for i, (spec, published) in enumerate(pairs):
                 files = [Path(name) / str(i) / CANDIDATE]
-                (line,) = await evaluate_async(spec, files, device=device, engine=engine)
-                on_entry(published.name, entry_of(published, line))
+                (judged,) = await aevaluate(spec, files, device=device, engine=engine)
+                on_entry(published.name, entry_of(published, judged.to_dict()))
         finally:
             await engine.aclose()
 

@@ -25,7 +25,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from ridgeline.problems import names
-from ridgeline.problems.files import read_text, read_yaml
+from ridgeline.problems.files import as_words, read_text, read_yaml
 from ridgeline.problems.kernel_files import MODULE_SUFFIX, SOURCE_SUFFIX, matching_kernels, named_kernel
 from ridgeline.problems.mistakes import explain_mistake
 from ridgeline.problems.model_calls import CallSettings, PriceSettings, Section
@@ -170,6 +170,23 @@ class ProblemSpec(Section):
     _path: Path = PrivateAttr(default_factory=Path)
     _given: Path = PrivateAttr(default_factory=Path)
 
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], *, folder: Path | str = ".") -> ProblemSpec:
+        """Return the checked problem that a mapping states with the keys of problem.yaml; nothing is written.
+
+        `folder` is what `reference`, `seeds` and `references` are relative to. A search of it is resumed with the problem
+        named again: no file says what it was.
+
+        Raises:
+            ProblemError: as `load_problem` does; its line begins with FOLDER/from_dict.
+        """
+        if not isinstance(data, Mapping):
+            raise ProblemError(f"ProblemSpec.from_dict: must be a mapping, got {as_words(data)}")
+        if not isinstance(folder, str | Path):
+            raise ProblemError(f"ProblemSpec.from_dict: folder must be a path, got {as_words(folder)}")
+        path = Path(folder) / "from_dict"
+        return _with_files(parse_problem(data, path), path)
+
     @property
     def path(self) -> Path:
         """Return the problem file this came from; reference and seeds are relative to its folder."""
@@ -276,7 +293,11 @@ def load_problem(path: Path) -> ProblemSpec:
     if not path.exists() and (beside := path.with_name(FILE_NAME)).is_file():
         raise ProblemError(f"{path}: does not exist; did you mean {beside}?")
     data = read_yaml(path)
-    spec = parse_problem(data, path)
+    return _with_files(parse_problem(data, path), path)
+
+
+def _with_files(spec: ProblemSpec, path: Path) -> ProblemSpec:
+    """Return the problem once the files that it names are checked."""
     for kind in spec.targets:
         spec.reference_source(kind)
         spec.seed_sources(kind)

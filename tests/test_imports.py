@@ -19,8 +19,9 @@ ROOMS = ("graph", "tools", "problems", "checkpoints")
 
 REFERENCES = ("problems/*/reference.py",)
 
-TORCH_FILES = ("tools/*/worker/*", "tools/modelnew/*", *REFERENCES)
-"""The processes that hold a reference or a torch candidate, what two of them share, and the references themselves."""
+TORCH_FILES = ("tools/*/worker/*", "tools/modelnew/*", "graph/library/winner_module.py", *REFERENCES)
+"""The processes that hold a reference or a torch candidate, what two of them share, a module for the caller's own process,
+and the references themselves."""
 
 LANG_FILES = ("graph/*", "tools/toolbox.py", "checkpoints/storage/saver.py")
 
@@ -115,7 +116,8 @@ def test_the_public_names_load_when_first_used() -> None:
     code = "import ridgeline\nprint([getattr(ridgeline, name).__module__ for name in ('search', 'evaluate', 'make_graph')])"
     done = run("-c", code)
     assert (
-        done.stdout.strip() == "['ridgeline.graph.session.api', 'ridgeline.graph.session.api', 'ridgeline.graph.build']"
+        done.stdout.strip()
+        == "['ridgeline.graph.session.api', 'ridgeline.graph.session.evaluation', 'ridgeline.graph.build']"
     ), done.stderr
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import logging
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
@@ -35,6 +34,7 @@ from ridgeline.graph.search.ranking.elites import Standing, read_standings
 from ridgeline.graph.search.ranking.leaders import Leader
 from ridgeline.tools.engine import BaselineTask, CompareTask, CompileTask, ProfileTask, VerifyTask
 from ridgeline.tools.errors import EngineError
+from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.keys import evaluation_key
 from ridgeline.tools.records.results import Build, FailedComparison, Verdict
@@ -43,7 +43,7 @@ from ridgeline.tools.records.vocabulary import DeviceKind, Origin, Purpose, Reas
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 RETIMINGS = 3
 GPU_SPREAD = 0.03

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import logging
+import contextvars
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -20,6 +20,7 @@ from ridgeline.graph.cli.view.board import Board, recall
 from ridgeline.graph.cli.view.progress import LiveView, PlainView, View
 from ridgeline.graph.models.registry import OFFLINE
 from ridgeline.graph.session.session import run_resolved
+from ridgeline.tools.machine.logs import logger_of
 
 if TYPE_CHECKING:
     from langgraph.runtime import RunControl
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from ridgeline.graph.session.options import ResolvedSearch
     from ridgeline.graph.session.outputs import SearchResult
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 """The signals that end a search, and the exit code of each: 128 + its number, as shells report it."""
@@ -119,9 +120,9 @@ async def _run(search: ResolvedSearch, view: View, stop: Stop, early: Sequence[i
 
     control = RunControl()
     reader = _Reader(view=view, cut_short=cut_short)
-    running = asyncio.ensure_future(run_resolved(search, on_event=reader.show, stop=control, is_logged=True))
-    loop = asyncio.get_running_loop()
-    handlers = {int(number): _on_signal(number, stop, control, reader) for number in SIGNALS}
+    loop, context = asyncio.get_running_loop(), contextvars.copy_context()
+    running = loop.create_task(run_resolved(search, on_event=reader.show, stop=control), context=context)
+    handlers = {int(number): _on_signal(number, stop, control, reader, context) for number in SIGNALS}
     for number, handler in handlers.items():
         loop.add_signal_handler(number, handler)
     for number in early:
@@ -139,7 +140,9 @@ async def _run(search: ResolvedSearch, view: View, stop: Stop, early: Sequence[i
             loop.remove_signal_handler(number)
 
 
-def _on_signal(number: int, stop: Stop, control: RunControl, reader: _Reader) -> Callable[[], None]:
+def _on_signal(
+    number: int, stop: Stop, control: RunControl, reader: _Reader, context: contextvars.Context
+) -> Callable[[], None]:
     """Return the handler: the first signal lets running steps end, the second does not wait for them."""
 
     def handle() -> None:
@@ -148,7 +151,7 @@ def _on_signal(number: int, stop: Stop, control: RunControl, reader: _Reader) ->
             return
         stop.number = number
         name = signal.Signals(number).name
-        logger.info("%s: stopping after the steps in flight", name)
+        context.run(logger.info, "%s: stopping after the steps in flight", name)  # into the search's log
         reason = f"{name}: stopping after the steps in flight (again: now)"
         reader.show({"event": "stopped", "outcome": "stopping", "reason": reason})
         control.request_drain(name)

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import dataclasses
 import hashlib
-import logging
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, TypeVar
 
@@ -38,6 +37,7 @@ from ridgeline.graph.models.requests import (
 )
 from ridgeline.graph.models.retry import unreadable
 from ridgeline.tools.errors import OutOfBudget, RidgelineError, RunError
+from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.keys import again_id, part_id
 from ridgeline.tools.records.vocabulary import ReasonCode
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from ridgeline.graph.models.pool import ModelPool
     from ridgeline.graph.models.requests import KernelModel
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 CALLS_AT_ONCE = 16
 """Model calls in flight in one search; providers answer more with 429."""

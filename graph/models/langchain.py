@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import logging
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from ridgeline.graph.models.prompts import render, render_ideation, render_kerne
 from ridgeline.graph.models.replies import wire_schema
 from ridgeline.graph.models.requests import IdeaList, IdeationRequest, KernelDraft, KernelRequest, Reply, Usage
 from ridgeline.graph.models.retry import RetryPolicy, is_provider_error, status_of, with_retries
+from ridgeline.tools.machine.logs import logger_of
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ridgeline.graph.models.pacer import Pacer
     from ridgeline.graph.models.prices import Price
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 Schema = type[IdeaList | KernelDraft]
 

@@ -8,7 +8,6 @@ multiplicative decrease, as TCP finds the capacity of a line. Requests that were
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 import time
 from dataclasses import dataclass
@@ -16,8 +15,9 @@ from dataclasses import dataclass
 from ridgeline.graph.models.call_in_hand import IN_HAND
 from ridgeline.graph.models.failures import ModelUnavailable
 from ridgeline.tools.errors import NotBegun, OutOfBudget
+from ridgeline.tools.machine.logs import logger_of
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 FIRST_INTERVAL_S = 0.5
 LONGEST_INTERVAL_S = 60.0

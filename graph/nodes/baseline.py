@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import logging
 from typing import TYPE_CHECKING
 
 from ridgeline.checkpoints.run_record import RunRecord
@@ -20,6 +19,7 @@ from ridgeline.tools.build.entry_match import takes_same_types
 from ridgeline.tools.build.interfaces import entry_declaration
 from ridgeline.tools.engine import BaselineTask, DescribeTask
 from ridgeline.tools.errors import EngineError
+from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.results import Baselines
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import Origin
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
     from ridgeline.graph.state import SearchState
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 BANK_SEEDS = 3
 """Kernels taken from the bank: each costs a build, a verification and a timing before the search starts."""

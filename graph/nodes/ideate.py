@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -30,6 +29,7 @@ from ridgeline.graph.search.rounds.rounds import Stop, outcome_state, tell_stop
 from ridgeline.graph.search.rounds.seeds import take_up_seeds
 from ridgeline.graph.search.running.gathering import gather_or_cancel
 from ridgeline.tools.errors import ModelError, OutOfBudget
+from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.keys import CallId, idea_id
 from ridgeline.tools.records.search import Idea
 from ridgeline.tools.records.vocabulary import SearchOutcome
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ridgeline.graph.search.shape.plan import Plan
     from ridgeline.graph.state import BranchPlan, SearchState
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 Authored = tuple[str, IdeaDraft]
 """An idea behind the name of the model that proposed it."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import TYPE_CHECKING
 
 from ridgeline.checkpoints.history.implementations import end_of
@@ -19,6 +18,7 @@ from ridgeline.graph.search.ranking.elites import read_elite
 from ridgeline.graph.search.repairs.mending import Try, best_of, mended_words, read_tries
 from ridgeline.graph.search.replaying import repair_or_end
 from ridgeline.tools.errors import ModelError, NotBegun, OutOfBudget
+from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.keys import attempt_id, write_id
 from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.search import Candidate, Idea
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
     from ridgeline.graph.state import BranchState, Stage
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 NEXT: dict[Step, Stage] = {"compile": "verify", "verify": "benchmark", "benchmark": "done"}
 

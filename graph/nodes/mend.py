@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import TYPE_CHECKING
 
 from ridgeline.graph.search.branch import announce, branch_of_state, move
@@ -20,6 +19,7 @@ from ridgeline.graph.search.repairs.mending import (
 )
 from ridgeline.graph.search.replaying import has_repair, recorded_repair, repair_or_end
 from ridgeline.tools.errors import NotBegun
+from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.keys import attempt_id, write_id
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ridgeline.graph.state import BranchState
     from ridgeline.tools.records.search import Candidate
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 
 async def mend(state: BranchState, context: SearchContext) -> BranchState:

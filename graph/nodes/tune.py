@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import logging
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from ridgeline.graph.search.sources.tuning import (
     with_values,
 )
 from ridgeline.tools.errors import NotBegun
+from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import Origin, Purpose
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
     from ridgeline.graph.state import SearchState
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 BATCH = 4
 """Points chosen from the same knowledge: their builds run side by side while one is timed."""

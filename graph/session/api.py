@@ -1,37 +1,32 @@
-"""Ridgeline as a library: `search()` and `evaluate()`, which block, and a LangChain tool for an agent."""
+"""Ridgeline as a library: `search`, which blocks, `asearch`, which does not, and a LangChain tool for an agent."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import functools
 import json
 from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 from ridgeline.graph.session.arguments import checked
-from ridgeline.graph.session.machine import check_machine, open_engine, target_of, users_reference
-from ridgeline.graph.session.options import RUNS, ProblemName, SearchRequest, find_problem
+from ridgeline.graph.session.blocking import run_blocking
+from ridgeline.graph.session.options import RUNS, ProblemName, SearchRequest
 from ridgeline.graph.session.outputs import SearchResult
 from ridgeline.graph.session.replaying import find_recording
-from ridgeline.graph.session.session import OnEvent, run_resolved, run_search
-from ridgeline.problems.spec import Budget, ProblemSpec
+from ridgeline.graph.session.session import OnEvent, run_search
+from ridgeline.problems.spec import Budget
 from ridgeline.tools.errors import RunError
-from ridgeline.tools.machine.waits import Listener, Wait, describe_wait
 
 if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
     from langchain_core.tools import BaseTool
+    from langgraph.runtime import RunControl
 
-    from ridgeline.tools.engine import Engine
-
-T = TypeVar("T")
-
-OnLine = Callable[[dict[str, Any]], None]
-OnWait = Callable[[str], None]
+P = ParamSpec("P")
 
 
-def search(
+async def asearch(
     problem: ProblemName | None = None,
     *,
     device: str = "cpu",
@@ -51,13 +46,17 @@ def search(
     replay_else: str = "",
     replay_strict: bool = False,
     on_event: OnEvent | None = None,
+    stop: RunControl | None = None,
+    config: RunnableConfig | None = None,
 ) -> SearchResult:
-    """Search for a faster kernel and return the verified best one; blocks, also inside a running event loop.
+    """Search for a faster kernel and return the verified best one; `asearch` lets the event loop go on, `search` blocks.
 
     `problem` is a problem.yaml, its folder, the name of a shipped problem, or a loaded ProblemSpec. Without `models` the
     problem's are used, else the keyless one. The run folder defaults to `runs/<problem>-<time>-<process>`, with `resume`
-    to the problem's newest unfinished run in `runs`. Inside an event loop await `run_search(SearchOptions(...))` instead.
-    With `park` the call returns in state `waiting` where every branch waits for a mailbox or a batch.
+    to the problem's newest unfinished run in `runs`. With `park` it returns in state `waiting` where every branch waits
+    for a mailbox or a batch. `stop.request_drain()`, from any thread, ends it after the steps in flight in state
+    `stopped`; `search` does so at an interrupt and raises KeyboardInterrupt then, at a second one without those steps.
+    `config` has callbacks, tags, metadata and a run name for LangGraph.
 
     `replay` is a recorded run, its name in `runs`, or a file of `ridgeline export --replay`: its models' answers are given
     again, with `replay_timings` its measurements too. It brings the problem, the models and the random seed along. A call
@@ -68,92 +67,69 @@ def search(
         InputError: invalid input; one line says how to fix it.
         EngineError: the machine failed; the search can be resumed with `resume=True` and its `run_dir`.
     """
-    if replay and rng_seed is not None:
-        raise RunError("rng_seed: a replay decides by the recorded one; leave it out")
-    settings = {"rounds": rounds, "ideas": ideas, "implementations": implementations, "strategy": strategy}
+    recorded = _recorded(replay, rng_seed)
     request = SearchRequest(
         problem=problem,
         run_dir=checked("run_dir", run_dir or None),
         device=device,
         models=_names(models),
-        settings={name: value for name, value in settings.items() if value is not None},
+        settings=_stated(rounds=rounds, ideas=ideas, implementations=implementations, strategy=strategy),
         budget=budget,
         rng_seed=0 if rng_seed is None else rng_seed,
         resume=resume,
         max_rounds=rounds if resume else None,
         park=park,
         bank=checked("bank", bank or None),
-        replay=find_recording(checked("replay", replay), RUNS) if replay else None,
+        replay=await asyncio.to_thread(find_recording, recorded, RUNS) if recorded else None,
         replay_timings=replay_timings,
         replay_else=replay_else,
         replay_strict=replay_strict,
     )
-    checked("on_event", on_event)
-    return _blocking(run_resolved(request.resolve(), on_event=on_event, is_logged=True))
+    return await run_search(request, on_event=on_event, stop=stop, config=config)
 
 
-def evaluate(
-    problem: ProblemName,
-    files: str | Path | Sequence[str | Path],
-    *,
-    device: str = "cpu",
-    allow_unsafe: bool = False,
-    on_line: OnLine | None = None,
-    on_wait: OnWait | None = None,
-) -> list[dict[str, Any]]:
-    """Judge kernel files and return one `evaluate --json` object for each; a kernel that fails is data, not an error.
-
-    `on_line` gets each object as soon as its file is judged; `on_wait` one line of text when another process has the
-    device and this one waits for it.
-
-    Raises:
-        InputError, EngineError: as `search` does.
-    """
-    named = checked("files", files)
-    paths = [named] if isinstance(named, Path) else list(named)
-    spec = find_problem(problem)
-    for name, value in (("device", device), ("allow_unsafe", allow_unsafe), ("on_line", on_line), ("on_wait", on_wait)):
-        checked(name, value)
-    return _blocking(
-        evaluate_async(spec, paths, device=device, allow_unsafe=allow_unsafe, on_line=on_line, on_wait=on_wait)
-    )
+def _recorded(replay: Path | str | None, rng_seed: int | None) -> Path | None:
+    """Return what is to be replayed, None for a search of its own; RunError where it has another random seed."""
+    if replay and rng_seed is not None:
+        raise RunError("rng_seed: a replay decides by the recorded one; leave it out")
+    recorded: Path | None = checked("replay", replay) if replay else None
+    return recorded
 
 
-async def evaluate_async(
-    problem: ProblemSpec,
-    files: Sequence[Path],
-    *,
-    device: str = "cpu",
-    allow_unsafe: bool = False,
-    engine: Engine | None = None,
-    on_line: OnLine | None = None,
-    on_wait: OnWait | None = None,
-) -> list[dict[str, Any]]:
-    """Judge kernel files; `engine` replaces the local one and is not closed."""
-    from ridgeline.graph.search.judging.judged_files import evaluate_files, read_sources
-
-    target = target_of(problem, device)
-    sources = await asyncio.to_thread(read_sources, files, target.language)
-    lines: list[dict[str, Any]] = []
-    async with contextlib.AsyncExitStack() as stack:
-        if engine is None:
-            await asyncio.to_thread(check_machine, device, allow_unsafe=allow_unsafe)
-            opened = open_engine(device, allow_unsafe=allow_unsafe, on_wait=_in_words(on_wait))
-            engine = await stack.enter_async_context(opened)
-        stack.enter_context(users_reference(problem, target.device.kind.value))
-        async for judged in evaluate_files(engine, target, sources):
-            lines.append(judged.to_json())
-            if on_line is not None:
-                on_line(lines[-1])
-    return lines
+def _stated(**settings: float | str | None) -> dict[str, float | str]:
+    """Return the settings that a caller gave."""
+    return {name: value for name, value in settings.items() if value is not None}
 
 
-def _in_words(on_wait: OnWait | None) -> Listener:
-    def tell(wait: Wait | None) -> None:
-        if on_wait is not None and wait is not None and wait.is_news:
-            on_wait(describe_wait(wait.device, wait.holder, wait.holders))
+def _blocking(work: Callable[P, Coroutine[Any, Any, SearchResult]]) -> Callable[P, SearchResult]:
+    """Return the blocking twin of a search; an interrupt lets the steps in flight end, a second one does not."""
 
-    return tell
+    @functools.wraps(work)
+    def search(*args: P.args, **kwargs: P.kwargs) -> SearchResult:
+        from langgraph.runtime import RunControl
+
+        given: dict[str, Any] = kwargs  # asearch's own
+        control: RunControl = given.get("stop") or RunControl()
+        given["stop"], on_event = control, given.get("on_event")
+
+        def drain() -> None:
+            control.request_drain("interrupted")
+            if on_event is not None:
+                reason = "interrupted: stopping after the steps in flight (again: now)"
+                on_event({"event": "stopped", "outcome": "stopping", "reason": reason})
+
+        return run_blocking(work(*args, **kwargs), drain=drain, note=_how_to_go_on)
+
+    search.__name__ = search.__qualname__ = "search"
+    return search
+
+
+def _how_to_go_on(result: SearchResult) -> str:
+    return f"the search ended in state {result.state}; go on: search(resume=True, run_dir={str(result.run_dir)!r})"
+
+
+search = _blocking(asearch)
+"""`asearch` for a caller that waits, also inside a running event loop, which stands still meanwhile."""
 
 
 def search_tool(*, device: str = "cpu", models: str | Sequence[str] = (), runs_dir: Path | str = RUNS) -> BaseTool:
@@ -181,13 +157,3 @@ def search_tool(*, device: str = "cpu", models: str | Sequence[str] = (), runs_d
 def _names(models: str | Sequence[str]) -> tuple[str, ...]:
     checked("models", models)
     return (models,) if isinstance(models, str) else tuple(models)
-
-
-def _blocking(work: Coroutine[Any, Any, T]) -> T:
-    """Run `work` to its end: in this thread, or in a new one when this thread has a running loop."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    with ThreadPoolExecutor(1, thread_name_prefix="ridgeline-search") as executor:
-        return executor.submit(asyncio.run, work).result()

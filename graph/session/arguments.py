@@ -29,11 +29,27 @@ def _place(value: object) -> Path:
     return Path(value)
 
 
+def _control(value: object) -> object:
+    """Return what a search can be stopped by: LangGraph's RunControl, which is not imported to say so."""
+    if value is not None and not callable(getattr(value, "request_drain", None)):
+        raise ValueError("no control")
+    return value
+
+
+def _kernel(value: object) -> str | Path:
+    """Return a source as it is, a path as `_place` does."""
+    return value if isinstance(value, str) and "\n" in value else _place(value)
+
+
 Place = Annotated[Path, BeforeValidator(_place)]
+Kernel = Annotated[str | Path, BeforeValidator(_kernel)]
 
 _KINDS: Mapping[str, tuple[Any, str]] = {
     "problem": (InstanceOf[ProblemSpec] | Place | None, "a problem.yaml, a shipped problem's name or a loaded problem"),
     "run_dir": (Place | None, "a path"),
+    "config": (InstanceOf[Mapping[str, Any]] | None, "LangGraph's configuration, a mapping"),
+    "stop": (Annotated[Any, BeforeValidator(_control)], "a langgraph.runtime.RunControl"),
+    "run": (Place, "the folder, the name or the archive of a run"),
     "runs_dir": (Place, "a path"),
     "bank": (Place | None, "a path"),
     "device": (str, "cpu, cuda or cuda:N"),
@@ -56,8 +72,9 @@ _KINDS: Mapping[str, tuple[Any, str]] = {
     "replay_else": (str, "a model's name"),
     "replay_strict": (bool, "True or False"),
     "allow_unsafe": (bool, "True or False"),
-    "files": (Place | Sequence[Place], "the path of a kernel, or several"),
-    **dict.fromkeys(("on_event", "on_line", "on_wait"), (Callable[..., Any] | None, "a function")),
+    "uncertified": (bool, "True or False"),
+    "kernels": (Kernel | Sequence[Kernel], "the path of a kernel, its source, or several"),
+    **dict.fromkeys(("on_event", "on_evaluation", "on_wait"), (Callable[..., Any] | None, "a function")),
 }
 """The type and the words of each argument; no value is converted but a text to a path."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from ridgeline.checkpoints.runs.folders import check_graph_version, holds_a_sear
 from ridgeline.graph.session.resume import source_sha256
 from ridgeline.graph.state import GRAPH_VERSION
 from ridgeline.tools.errors import DeviceError
+from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.vocabulary import RunState
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ridgeline.graph.search.events import SearchEvent
     from ridgeline.graph.session.options import ResolvedSearch
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 
 def begin(archive: Archive, search: ResolvedSearch) -> float:

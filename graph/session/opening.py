@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING
 
 from ridgeline.checkpoints.bank import Bank, own_bank
 from ridgeline.graph.session import machine
 from ridgeline.tools.errors import StorageError
+from ridgeline.tools.machine.logs import logger_of
 
 if TYPE_CHECKING:
     from langgraph.runtime import RunControl
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ridgeline.graph.session.options import ResolvedSearch
     from ridgeline.tools.engine import Engine
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 
 @contextlib.asynccontextmanager

@@ -12,8 +12,11 @@ from pathlib import Path
 
 from ridgeline.checkpoints.storage.own_files import no_link_opener
 from ridgeline.tools.errors import EngineError, RidgelineError
+from ridgeline.tools.machine.logs import RUN_LOG, logger_of
 from ridgeline.tools.machine.os_errors import LOG_FORMAT, is_users_to_mend
 from ridgeline.tools.records.printable import printable
+
+logger = logger_of("ridgeline")
 
 
 class RunLog(logging.FileHandler):
@@ -59,25 +62,23 @@ class _Printable(logging.Formatter):
 
 @contextmanager
 def log_to(path: Path) -> Iterator[None]:
-    """Append Ridgeline's log to `path` while the block runs; the last lines are the error that ended the block.
+    """Append what is logged in this context to `path`; the last lines are the error that ended the block.
 
     Raises:
         EngineError: the block raised an unexpected exception; the one line names the log that holds the traceback.
     """
     handler = RunLog(path)
     handler.setFormatter(_Printable(LOG_FORMAT))
-    root = logging.getLogger("ridgeline")
-    root.setLevel(logging.INFO)
-    root.addHandler(handler)
+    token = RUN_LOG.set(handler)
     try:
         yield
     except (Exception, KeyboardInterrupt) as error:
-        root.critical("ended by %s: %s", type(error).__name__, error, exc_info=True)
+        logger.critical("ended by %s: %s", type(error).__name__, error, exc_info=True)
         is_expected = isinstance(error, RidgelineError | KeyboardInterrupt | BrokenPipeError)
         is_users = isinstance(error, OSError) and is_users_to_mend(error, names_paths=True)
         if is_expected or is_users or not path.is_file():
             raise
         raise EngineError(f"{type(error).__name__}: {error}; the traceback is in {path}") from error
     finally:
-        root.removeHandler(handler)
+        RUN_LOG.reset(token)
         handler.close()

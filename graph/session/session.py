@@ -21,6 +21,7 @@ from ridgeline.graph.models.pool import ModelPool
 from ridgeline.graph.session import machine
 from ridgeline.graph.session.arguments import checked
 from ridgeline.graph.session.beginning import begin, tell_unpriced
+from ridgeline.graph.session.host_config import apart_from_host, checked_config
 from ridgeline.graph.session.opening import is_stopping, local_engine, open_bank
 from ridgeline.graph.session.outputs import SearchResult, write_result
 from ridgeline.graph.session.parking import has_answers, on_requests, take_up
@@ -33,6 +34,7 @@ from ridgeline.tools.errors import InputError, NotBegun
 from ridgeline.tools.records.vocabulary import RunState
 
 if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
     from langgraph.runtime import RunControl
 
@@ -55,20 +57,24 @@ async def run_search(
     stop: RunControl | None = None,
     engine: Engine | None = None,
     models: Sequence[AnyModel] | None = None,
+    config: RunnableConfig | None = None,
 ) -> SearchResult:
     """Run or resume a search to its end, or until `stop.request_drain()`; then it can be resumed exactly there.
 
     With `options.park` it ends too, in state `waiting`, where every branch waits for a mailbox or a batch.
 
-    `engine` and `models` replace what the options would open; an engine that is passed in is not closed.
+    `engine` and `models` replace what the options would open; an engine that is passed in is not closed. `config` has
+    callbacks, tags, metadata and a run name for LangGraph, which hands them on to every node and call of a model.
 
     Raises:
         InputError: invalid input; one line says how to fix it. Nothing was started, or the search can be resumed.
         EngineError: the machine failed; the search can be resumed.
     """
     checked("on_event", on_event)
+    checked("stop", stop)
+    config = checked_config(config)
     search = await asyncio.to_thread(options.resolve, models=models, is_local=engine is None)
-    return await run_resolved(search, on_event=on_event, stop=stop, engine=engine)
+    return await run_resolved(search, on_event=on_event, stop=stop, engine=engine, config=config)
 
 
 async def run_resolved(
@@ -77,12 +83,11 @@ async def run_resolved(
     on_event: OnEvent | None = None,
     stop: RunControl | None = None,
     engine: Engine | None = None,
-    is_logged: bool = False,
+    config: RunnableConfig | None = None,
 ) -> SearchResult:
     """Run a search as `run_search` does, once everything about it is decided.
 
-    With `is_logged` run.log is written. It lies under the folder's lock: the log of a search that holds the folder is
-    that search's alone.
+    run.log is written under the folder's lock: the log of a search that holds the folder is that search's alone.
     """
     from langgraph.runtime import RunControl
 
@@ -91,8 +96,7 @@ async def run_resolved(
     with contextlib.ExitStack() as stack:
         stack.enter_context(lock_run(search.run_dir))
         since = now_in_utc()
-        if is_logged:
-            stack.enter_context(log_to(search.run_dir / "run.log"))
+        stack.enter_context(log_to(search.run_dir / "run.log"))
         # another process may have searched here since: only what begins under this lock is this search's to remove
         is_new = was_missing and not (search.run_dir / FILE_NAME).exists()
         context: SearchContext | None = None
@@ -104,7 +108,8 @@ async def run_resolved(
             async with opened as context:
                 obeying = obeying_stop(context.archive, control, since=since, on_event=on_event)
                 async with open_saver(search.run_dir / CHECKPOINTS) as saver, obeying:
-                    state = await _drive(context, saver, search, on_event, control)
+                    with apart_from_host(config or {}, _THREAD) as own:
+                        state = await _drive(context, saver, search, on_event=on_event, stop=control, config=own)
                 return await asyncio.to_thread(_end, search, context.archive, state)
         except InputError:
             if is_new and (context is None or context.described_target is None):
@@ -223,15 +228,17 @@ async def _drive(
     context: SearchContext,
     saver: AsyncSqliteSaver,
     search: ResolvedSearch,
+    *,
     on_event: OnEvent | None,
     stop: RunControl | None,
+    config: RunnableConfig,
 ) -> RunState:
     """Stream the graph and return the state it ended in; the wall time is stored however it ends."""
     from langgraph.errors import GraphDrained
 
     state = RunState.RUNNING  # of a search that a fault ends, or whose files are not written yet: it can be resumed
     try:
-        return await _stream(context, saver, search, on_event, stop)
+        return await _stream(context, saver, search, on_event=on_event, stop=stop, config=config)
     except (GraphDrained, NotBegun):
         state = RunState.STOPPED
     except asyncio.CancelledError:
@@ -262,8 +269,10 @@ async def _stream(
     context: SearchContext,
     saver: AsyncSqliteSaver,
     search: ResolvedSearch,
+    *,
     on_event: OnEvent | None,
     stop: RunControl | None,
+    config: RunnableConfig,
 ) -> RunState:
     """Stream the graph to its end and return its outcome, or that every branch waits for an answer."""
     from ridgeline.graph.build import make_graph
@@ -279,7 +288,7 @@ async def _stream(
     if isinstance(given, RunState):
         return given
     while True:
-        async for part in _parts(graph, given, context, stop):
+        async for part in _parts(graph, given, context, stop, config):
             if part["type"] == "custom":
                 await _show(part["data"], context.archive, on_event)
             elif part["type"] == "updates" and not part["ns"] and "select" in part["data"]:
@@ -300,11 +309,13 @@ async def _show(event: SearchEvent, archive: Archive, on_event: OnEvent | None) 
         on_event(event)
 
 
-def _parts(graph: Any, given: dict[str, int] | None, context: SearchContext, stop: RunControl | None) -> Any:
+def _parts(
+    graph: Any, given: dict[str, int] | None, context: SearchContext, stop: RunControl | None, config: RunnableConfig
+) -> Any:
     """Return the graph's stream of events and of node updates; each step is on disk before the next begins."""
     return graph.astream(
         given,
-        _THREAD,
+        config,
         context=context,
         stream_mode=["custom", "updates"],
         subgraphs=True,

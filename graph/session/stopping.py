@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ridgeline.checkpoints.steering import Steering
+from ridgeline.tools.machine.logs import logger_of
 
 if TYPE_CHECKING:
     from langgraph.runtime import RunControl
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
     from ridgeline.graph.search.events import SearchEvent
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 LOOK_EVERY_S = 0.5
 ASKED = "ridgeline stop"

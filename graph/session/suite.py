@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import shlex
@@ -29,8 +28,9 @@ from ridgeline.graph.session.outputs import SearchResult
 from ridgeline.problems.spec import FILE_NAME as PROBLEM_FILE
 from ridgeline.problems.spec import ProblemSpec
 from ridgeline.tools.errors import DeviceError, EngineError, ProblemError, RunError, UncoveredError
+from ridgeline.tools.machine.logs import logger_of
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,30 +1,49 @@
 """Ridgeline: searches for a faster native kernel that does the work of a PyTorch module, and proves it.
 
-`search` runs a whole search, `evaluate` judges kernels, `make_graph` gives the LangGraph graph to embed; inside an event
-loop, `run_search(SearchOptions(...))`. They load when first used, so that `import ridgeline` costs nothing.
+`search` runs a whole search, `evaluate` judges kernels, `asearch` and `aevaluate` do so in an event loop, `open_run` reads a
+run, `load` gives its winner as a torch module, `make_graph` the LangGraph graph to embed. These names are stable, see
+docs/embedding.md. They load when first used, so that `import ridgeline` costs nothing.
 """
 
 from __future__ import annotations
 
+import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ridgeline.graph.build import GraphConfig, make_graph
-    from ridgeline.graph.session.api import evaluate, search, search_tool
+    from ridgeline.graph.library.run import Run, RunCandidate, RunIdea, RunRound, open_run
+    from ridgeline.graph.library.winner import load
+    from ridgeline.graph.session.api import asearch, search, search_tool
+    from ridgeline.graph.session.evaluation import Evaluation, aevaluate, evaluate
     from ridgeline.graph.session.options import SearchRequest as SearchOptions
     from ridgeline.graph.session.outputs import SearchResult
     from ridgeline.graph.session.session import open_context, run_search
+    from ridgeline.problems.spec import Budget, ProblemSpec
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())  # silent, unless the host listens
 
 __version__ = "0.1.0"
 __all__ = [
+    "Budget",
+    "Evaluation",
     "GraphConfig",
+    "ProblemSpec",
+    "Run",
+    "RunCandidate",
+    "RunIdea",
+    "RunRound",
     "SearchOptions",
     "SearchResult",
     "__version__",
+    "aevaluate",
+    "asearch",
     "evaluate",
+    "load",
     "make_graph",
     "open_context",
+    "open_run",
     "run_search",
     "search",
     "search_tool",
@@ -37,7 +56,13 @@ _HOMES = {
     "SearchResult": ("ridgeline.graph.session.outputs", "SearchResult"),
     "open_context": ("ridgeline.graph.session.session", "open_context"),
     "run_search": ("ridgeline.graph.session.session", "run_search"),
-    "evaluate": ("ridgeline.graph.session.api", "evaluate"),
+    "Evaluation": ("ridgeline.graph.session.evaluation", "Evaluation"),
+    "aevaluate": ("ridgeline.graph.session.evaluation", "aevaluate"),
+    "evaluate": ("ridgeline.graph.session.evaluation", "evaluate"),
+    **{n: ("ridgeline.graph.library.run", n) for n in ("Run", "RunCandidate", "RunIdea", "RunRound", "open_run")},
+    **{n: ("ridgeline.problems.spec", n) for n in ("Budget", "ProblemSpec")},
+    "load": ("ridgeline.graph.library.winner", "load"),
+    "asearch": ("ridgeline.graph.session.api", "asearch"),
     "search": ("ridgeline.graph.session.api", "search"),
     "search_tool": ("ridgeline.graph.session.api", "search_tool"),
 }

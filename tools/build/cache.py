@@ -14,7 +14,6 @@ import contextlib
 import fcntl
 import hashlib
 import json
-import logging
 import os
 import shutil
 import stat
@@ -28,11 +27,12 @@ from typing import IO
 from ridgeline.tools.build.cache_lease import Lease, leased_keys
 from ridgeline.tools.errors import StorageError
 from ridgeline.tools.machine.kept_records import open_ordinary, read_kept
+from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.machine.removal import remove_tree
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.results import Build
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 DEFAULT_LIMIT_BYTES = 2 * 2**30
 LARGEST_LIBRARY_BYTES = 64 * 2**20

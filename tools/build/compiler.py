@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -20,6 +19,7 @@ from ridgeline.tools.build.recipe import OUTPUT, Recipe, refused_key
 from ridgeline.tools.build.toolchain import Toolchain, toolchain_for
 from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.errors import EngineError, StorageError
+from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.machine.removal import remove_tree
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.problem import Device
@@ -28,7 +28,7 @@ from ridgeline.tools.records.vocabulary import ReasonCode, Status
 from ridgeline.tools.sandbox.process import Limit, parse_status
 from ridgeline.tools.sandbox.sandbox import Confined, Limits, Sandbox, claim_workdir
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 OUTPUT_BYTES = 256 << 20  # what one file of a build may have, and in tier A its temporary folder
 FOLDER_BYTES = 512 << 20  # what one build may write in all

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import shutil
@@ -14,10 +13,11 @@ from pathlib import Path
 from typing import Protocol
 
 from ridgeline.tools.errors import DeviceError, StorageError
+from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.vocabulary import DeviceKind
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 _NVCC_FOLDER = "/usr/local/cuda/bin"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import signal
 import subprocess
@@ -37,6 +36,7 @@ from ridgeline.tools.judge.messages import (
 from ridgeline.tools.judge.outline_process import explain_no_room
 from ridgeline.tools.judge.replies import Failed, Place
 from ridgeline.tools.machine.devices import measurement_cores
+from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.machine.python_env import compute_environment, python_path
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.finding import Finding
@@ -46,7 +46,7 @@ from ridgeline.tools.records.vocabulary import DeviceKind
 
 R = TypeVar("R", bound=Record)
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 LOAD_LIMIT_S = 480.0
 """Limit of `load`, which calls the reference some 30 times. It lies below the task's own limit."""

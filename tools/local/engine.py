@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import os
 import subprocess
 from collections.abc import Callable, Coroutine, Sequence
@@ -17,6 +16,7 @@ from ridgeline.tools.engine import CompileTask, Task
 from ridgeline.tools.errors import EngineError, NotBegun, RidgelineError
 from ridgeline.tools.local.evaluator_process import EvaluatorProcess, evaluator_command
 from ridgeline.tools.machine.locks import DeviceLock
+from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.machine.places import default_cache_dir
 from ridgeline.tools.machine.python_env import clean_environment
 from ridgeline.tools.machine.waits import Listener, Waits
@@ -28,7 +28,7 @@ from ridgeline.tools.sandbox.sandbox import UNSAFE_VARIABLE, Sandbox, probe_sand
 if TYPE_CHECKING:
     from ridgeline.problems.spec import ProblemSpec
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 R = TypeVar("R")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import logging
 import os
 import signal
 import subprocess
@@ -16,10 +15,11 @@ from typing import Any
 
 from ridgeline.tools.engine import Task
 from ridgeline.tools.errors import EngineError, JudgeCrashed
+from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.told_error import ToldError
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 _LONGEST_LINE_BYTES = 256 << 20  # a description carries the reference's whole graph
 _CLOSE_GRACE_S = 5.0  # for the evaluator to end its judge and runners

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +12,7 @@ from ridgeline.tools.engine import BenchmarkTask, VerifyTask
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.judge.messages import Renew, Wipe
 from ridgeline.tools.judge.process import JudgeProcess
+from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.measure.ceilings import ceilings
 from ridgeline.tools.measure.floor import floor_for
 from ridgeline.tools.measure.request_cost import empty_plan, usual_request_s
@@ -29,7 +29,7 @@ from ridgeline.tools.runner.pool import RunnerPool
 from ridgeline.tools.runner.process import RunnerProcess
 from ridgeline.tools.sandbox.sandbox import Sandbox
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 M = TypeVar("M", bound=Verdict | Timing | Comparison | FailedComparison)
 

@@ -6,7 +6,6 @@ Needs neither torch nor any external program.
 from __future__ import annotations
 
 import hashlib
-import logging
 import os
 import re
 from dataclasses import dataclass
@@ -14,10 +13,11 @@ from pathlib import Path
 
 from ridgeline.tools.errors import DeviceError
 from ridgeline.tools.machine.gpus import all_gpus, detect_gpu
+from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.vocabulary import DeviceKind
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 UNLIMITED = 1 << 60
 """cgroup v1 writes 2**63 rounded to a page where version 2 writes "max"."""

@@ -6,7 +6,6 @@ every list empty, and a measurement goes on without.
 
 from __future__ import annotations
 
-import logging
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -17,9 +16,10 @@ from typing import Any
 
 import pynvml
 
+from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.codec import Record
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 SLOWED_BY = {
     0x02: "clocks set by an application",

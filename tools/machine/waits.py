@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -10,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ridgeline.tools.errors import NotBegun
+from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.printable import printable
 from ridgeline.tools.wording import counted
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 TELL_AFTER_S = 1.5
 LOOK_EVERY_S = 0.5

@@ -12,7 +12,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import logging
 import math
 import time
 from collections.abc import Callable
@@ -25,6 +24,7 @@ from ridgeline.tools.errors import EngineError, RidgelineError
 from ridgeline.tools.judge.messages import PrepareMode
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.machine.kept_records import read_kept
+from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.machine.places import is_older, replace_json
 from ridgeline.tools.measure.benchmark import time_alone, time_relative
 from ridgeline.tools.measure.ceilings import ceilings
@@ -45,7 +45,7 @@ from ridgeline.tools.records.reference_mode import (
 from ridgeline.tools.records.results import Baseline, Baselines
 from ridgeline.tools.records.vocabulary import DeviceKind, PrecisionClass
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 BASELINES_VERSION = 2
 """Part of the cached files' names: raise it when baselines are measured differently."""

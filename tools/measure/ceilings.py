@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -11,13 +10,14 @@ from functools import reduce
 from pathlib import Path
 
 from ridgeline.tools.machine.kept_records import read_kept
+from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.machine.places import default_cache_dir, home_dir, is_older, replace_json
 from ridgeline.tools.measure.ceilings_probe import probe_of, run_probe
 from ridgeline.tools.records.codec import Record
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.vocabulary import PrecisionClass
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 CEILINGS_VERSION = 2
 """Part of the cached file: raise it when the probe measures differently; files of another version are measured anew."""

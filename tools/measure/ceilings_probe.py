@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import math
 import os
 import subprocess
@@ -17,12 +16,13 @@ from ridgeline.tools.errors import EngineError
 from ridgeline.tools.judge.set_count import rotating_limit
 from ridgeline.tools.machine.architecture import has_wgmma
 from ridgeline.tools.machine.devices import measurement_cores
+from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.machine.places import default_cache_dir
 from ridgeline.tools.machine.programs import is_whole_program
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.vocabulary import DeviceKind
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 NATIVE = Path(__file__).parent / "native"
 SMALL_TOTALS = (2 << 20, 16 << 20, 64 << 20, 256 << 20)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from statistics import median
@@ -10,13 +9,14 @@ from typing import Protocol
 
 from ridgeline.tools.judge.messages import Check, Renew
 from ridgeline.tools.judge.process import JudgeProcess
+from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.measure.timed_device import TIMED_DEVICES
 from ridgeline.tools.records.results import Timing
 from ridgeline.tools.records.vocabulary import Label, ReasonCode
 from ridgeline.tools.runner.failures import RunnerFailure
 from ridgeline.tools.runner.loop_time import LoopTime
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 CALLS = 64
 REPLAYS = 10

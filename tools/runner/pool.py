@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +12,7 @@ from ridgeline.tools.engine import BenchmarkTask, VerifyTask
 from ridgeline.tools.errors import EngineError, RidgelineError
 from ridgeline.tools.judge.process import LoadedProblem
 from ridgeline.tools.machine.devices import measurement_cores
+from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.results import Comparison, FailedComparison, Timing, Verdict
 from ridgeline.tools.records.vocabulary import Status
 from ridgeline.tools.runner.deadline import Deadline
@@ -23,7 +23,7 @@ from ridgeline.tools.runner.start import RunnerStart
 from ridgeline.tools.runner.triton_ahead import kernels_ahead
 from ridgeline.tools.sandbox.sandbox import Sandbox
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 M = TypeVar("M", bound=Verdict | Timing | Comparison | FailedComparison)
 

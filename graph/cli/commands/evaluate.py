@@ -10,7 +10,7 @@ from typing import Any
 
 from ridgeline.graph.cli.console import make_console
 from ridgeline.graph.cli.request import PROBLEM_SUFFIXES
-from ridgeline.graph.session.api import evaluate
+from ridgeline.graph.session.evaluation import Evaluation, evaluate
 from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.records.error_map import FIGURE_WORDS, Measure
 from ridgeline.tools.records.printable import printable
@@ -22,7 +22,8 @@ def execute(args: argparse.Namespace) -> int:
     """Print each file's verdict as it comes, as one JSON line with `--json`; 0 whatever the verdicts."""
     console = make_console()
 
-    def show(line: dict[str, Any]) -> None:
+    def show(evaluation: Evaluation) -> None:
+        line = evaluation.to_dict()
         if args.json:
             sys.stdout.write(json.dumps(line) + "\n")
             sys.stdout.flush()
@@ -37,7 +38,7 @@ def execute(args: argparse.Namespace) -> int:
     if swapped is not None:
         raise ProblemError(f"{swapped}: the problem comes first, then the kernels")
     unsafe = args.unsafe_no_sandbox
-    evaluate(args.problem, files, device=args.device, allow_unsafe=unsafe, on_line=show, on_wait=tell)
+    evaluate(args.problem, files, device=args.device, allow_unsafe=unsafe, on_evaluation=show, on_wait=tell)
     return 0
 
 

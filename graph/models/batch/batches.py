@@ -8,7 +8,6 @@ made only where SEEN_AFTER_S after the attempt's end the provider still shows no
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 import uuid
 from collections.abc import Callable, Sequence
@@ -27,6 +26,7 @@ from ridgeline.graph.models.failures import ModelUnavailable
 from ridgeline.graph.models.mailbox.request import WaitingRequest, seconds_since, stored_request
 from ridgeline.graph.models.retry import RATE_LIMITED, RETRYABLE_STATUS, first_line, retry_after_s, status_of
 from ridgeline.tools.errors import ModelError, RidgelineError, RunError
+from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.wording import counted
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ridgeline.graph.models.allowance import Allowance
     from ridgeline.graph.models.requests import IdeationRequest, KernelRequest
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 GATHER_S = 5.0
 """A search at work may ask again at any time: a batch is made once no request has come for so long."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import logging
 import os
 import signal
 import stat
@@ -24,9 +23,10 @@ from ridgeline.graph.models.mailbox.answers import MOST_BYTES, RefusedAnswer, to
 from ridgeline.graph.models.mailbox.document import document_of
 from ridgeline.graph.models.mailbox.request import WaitingRequest
 from ridgeline.tools.errors import StorageError
+from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.printable import printable
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 NAME = "mailbox"
 SETTLED_S = 1.0

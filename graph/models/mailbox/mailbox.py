@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -19,6 +18,7 @@ from ridgeline.graph.models.prices import is_batch
 from ridgeline.graph.models.requests import Reply, Usage
 from ridgeline.problems.model_calls import PriceSettings
 from ridgeline.tools.errors import RunError
+from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.wording import counted
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ridgeline.graph.models.mailbox.model import LaterModel
     from ridgeline.graph.models.requests import IdeationRequest, KernelRequest
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 MOST_REFUSALS = 100
 """Refusals of a session that are put beside the answers to one request, or to none: each is a file, written durably."""

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -25,13 +24,14 @@ from ridgeline.checkpoints.history.over_pytorch import speedup_vs_best
 from ridgeline.graph.search.events import BaselineEvent, emit
 from ridgeline.tools.engine import BaselineTask
 from ridgeline.tools.errors import EngineError
+from ridgeline.tools.machine.logs import logger_of
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
     from ridgeline.graph.search.context import SearchContext
     from ridgeline.tools.records.results import Baselines
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 
 def runs_beside_models(context: SearchContext) -> bool:

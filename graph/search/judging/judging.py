@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from ridgeline.graph.search.budget import charge
 from ridgeline.graph.search.events import emit
 from ridgeline.graph.search.ranking.elites import Standing, read_standings
 from ridgeline.tools.errors import EngineError
+from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.keys import branch_id
 from ridgeline.tools.records.results import Evaluation, Profile
 from ridgeline.tools.records.search import Candidate
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from ridgeline.graph.search.context import SearchContext
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 LOG_SHOWN = 6000
 """Characters of a compiler's messages that go back to the model: the first, since errors come first in a build's log."""

@@ -9,7 +9,6 @@ for ideas it takes a search's, so that the elites it starts from are the fastest
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,13 +21,14 @@ from ridgeline.graph.search.ranking.elites import Standing, winners_first
 from ridgeline.graph.search.running.gathering import gather_or_cancel
 from ridgeline.tools.engine import CompareTask, CompileTask
 from ridgeline.tools.errors import EngineError
+from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.results import Build, Comparison, FailedComparison
 from ridgeline.tools.records.vocabulary import Purpose, Status
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 LEADERS = 3
 """Kernels compared at most: each after the first costs an alternating run of about 10 s."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from ridgeline.graph.search.ranking.elites import Standing, best_of_ideas, ranke
 from ridgeline.graph.search.ranking.leaders import compare_for_elites
 from ridgeline.graph.search.rounds.rounds import Stop, first_stop, outcome_state, ranking_state, tell_stop
 from ridgeline.graph.state import Route
+from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.vocabulary import Origin, Purpose, SearchOutcome
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ridgeline.graph.search.shape.plan import Plan
     from ridgeline.graph.state import SearchState
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 
 async def close_round(

@@ -16,7 +16,8 @@ from tests.graph.memory_engine import MemoryEngine
 from typing_extensions import TypedDict
 
 from ridgeline.graph.build import GraphConfig, make_graph
-from ridgeline.graph.session.api import evaluate, evaluate_async, search, search_tool
+from ridgeline.graph.session.api import search, search_tool
+from ridgeline.graph.session.evaluation import aevaluate, evaluate
 from ridgeline.graph.session.options import default_run_dir, find_problem
 from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.errors import DeviceError, ModelError, ProblemError, SandboxError
@@ -110,14 +111,14 @@ async def test_evaluate_returns_one_line_for_each_file(tmp_path: Path) -> None:
     good, bad = tmp_path / "good.cpp", tmp_path / "bad.cpp"
     good.write_text("// speed 2.0\n")
     bad.write_text("// fails verify\n")
-    lines = await evaluate_async(problem, [good, bad], engine=MemoryEngine())
-    assert [(line["file"], line["status"], line["speedup"]) for line in lines] == [
+    lines = await aevaluate(problem, [good, bad], engine=MemoryEngine())
+    assert [(line.file, line.status, line.speedup) for line in lines] == [
         (str(good), "ok", 2.0),
         (str(bad), "wrong", None),
     ]
-    assert lines[0]["speedup_vs_best"] == pytest.approx(1.6)
-    assert lines[1]["reason"] == "row 3 differs"
-    json.dumps(lines)
+    assert lines[0].speedup_vs_best == pytest.approx(1.6)
+    assert lines[1].reason == "row 3 differs"
+    json.dumps([line.to_dict() for line in lines])
 
 
 async def test_evaluate_refuses_a_file_of_another_language(tmp_path: Path) -> None:
@@ -125,7 +126,7 @@ async def test_evaluate_refuses_a_file_of_another_language(tmp_path: Path) -> No
     file = tmp_path / "kernel.cu"
     file.write_text("// speed 2.0\n")
     with pytest.raises(ProblemError, match=r"takes \.cpp files"):
-        await evaluate_async(problem, [file], engine=MemoryEngine())
+        await aevaluate(problem, [file], engine=MemoryEngine())
 
 
 def test_search_reports_a_missing_key_before_anything_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,8 +171,11 @@ async def test_evaluate_gives_each_line_before_the_next_file_is_judged(tmp_path:
     for file in files:
         file.write_text("// speed 2.0\n")
     verified: list[int] = []
-    lines = await evaluate_async(
-        problem, files, engine=engine, on_line=lambda line: verified.append(engine.counts["VerifyTask:file-second"])
+    lines = await aevaluate(
+        problem,
+        files,
+        engine=engine,
+        on_evaluation=lambda line: verified.append(engine.counts["VerifyTask:file-second"]),
     )
     assert verified == [0, 1]
     assert len(lines) == 2
@@ -186,9 +190,9 @@ def write_kernels(folder: Path, *texts: str) -> list[Path]:
 
 async def test_evaluate_times_nothing_when_no_file_builds(tmp_path: Path) -> None:
     problem, engine = write_problem(tmp_path / "problem"), MemoryEngine()
-    lines = await evaluate_async(problem, write_kernels(tmp_path, "fails compile", "fails compile "), engine=engine)
-    assert [line["status"] for line in lines] == ["compile_error", "compile_error"]
-    assert [(line["baselines"], line["floor_ms"]) for line in lines] == [([], None)] * 2
+    lines = await aevaluate(problem, write_kernels(tmp_path, "fails compile", "fails compile "), engine=engine)
+    assert [line.status for line in lines] == ["compile_error", "compile_error"]
+    assert [(line.to_dict()["baselines"], line.floor_ms) for line in lines] == [([], None)] * 2
     assert engine.counts["BaselineTask"] == 0
 
 
@@ -196,19 +200,19 @@ async def test_evaluate_tells_a_compile_error_before_pytorch_is_timed_and_keeps_
     problem, engine = write_problem(tmp_path / "problem"), MemoryEngine()
     files = write_kernels(tmp_path, "fails compile", "speed 2.0", "fails compile ", "speed 3.0")
     timed: list[int] = []
-    lines = await evaluate_async(
-        problem, files, engine=engine, on_line=lambda line: timed.append(engine.counts["BaselineTask"])
+    lines = await aevaluate(
+        problem, files, engine=engine, on_evaluation=lambda line: timed.append(engine.counts["BaselineTask"])
     )
-    assert [line["file"] for line in lines] == [str(file) for file in files]
-    assert [line["status"] for line in lines] == ["compile_error", "ok", "compile_error", "ok"]
+    assert [line.file for line in lines] == [str(file) for file in files]
+    assert [line.status for line in lines] == ["compile_error", "ok", "compile_error", "ok"]
     assert timed == [0, 1, 1, 1]
-    assert [bool(line["baselines"]) for line in lines] == [False, True, False, True]
+    assert [bool(line.to_dict()["baselines"]) for line in lines] == [False, True, False, True]
 
 
 async def test_missing_file_is_found_before_anything_is_measured(tmp_path: Path) -> None:
     engine = MemoryEngine()
     with pytest.raises(ProblemError, match="absent.cpp does not exist"):
-        await evaluate_async(write_problem(tmp_path / "problem"), [tmp_path / "absent.cpp"], engine=engine)
+        await aevaluate(write_problem(tmp_path / "problem"), [tmp_path / "absent.cpp"], engine=engine)
     assert not engine.counts
 
 
@@ -255,5 +259,5 @@ class _Refusing(MemoryEngine):
 
 async def test_a_compilers_message_names_the_file_as_the_user_does(tmp_path: Path) -> None:
     (tmp_path / "mine.cpp").write_text("void run( }")
-    [line] = await evaluate_async(find_problem("quickstart"), [tmp_path / "mine.cpp"], engine=_Refusing())
-    assert line["reason"] == "mine.cpp:3:5: error: expected ';' before '}'"
+    [line] = await aevaluate(find_problem("quickstart"), [tmp_path / "mine.cpp"], engine=_Refusing())
+    assert line.reason == "mine.cpp:3:5: error: expected ';' before '}'"

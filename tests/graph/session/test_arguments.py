@@ -10,7 +10,8 @@ import pytest
 from tests.graph.conftest import write_problem
 from tests.graph.memory_engine import MemoryEngine
 
-from ridgeline.graph.session.api import evaluate, search
+from ridgeline.graph.session.api import search
+from ridgeline.graph.session.evaluation import evaluate
 from ridgeline.graph.session.options import SearchRequest
 from ridgeline.graph.session.session import run_search
 from ridgeline.tools.errors import InputError
@@ -20,6 +21,7 @@ OF_A_SEARCH: list[tuple[str, Any]] = [
     *(("device", None), ("device", 5), ("models", [None]), ("models", 5), ("models", [b"x"]), ("models", b"offline")),
     *(("budget", {"usd": NAN}), ("budget", 5), ("run_dir", 5), ("run_dir", b"x"), ("run_dir", "a\0b")),
     *(("run_dir", "x" * 5000), ("bank", 5), ("bank", "a\0b"), ("on_event", 5)),
+    *(("stop", 5), ("config", 5), ("config", [])),
     *(("rng_seed", "x"), ("rng_seed", NAN), ("rng_seed", True), ("resume", "yes"), ("resume", 1)),
 ]
 PROBLEMS = [5, b"x", [], {}, NAN, "x" * 9999, "a\0b"]
@@ -51,9 +53,9 @@ def test_what_names_no_problem_is_refused(problem: Any) -> None:
     assert_refused(lambda: evaluate(problem, ["k.cpp"]), "problem")
 
 
-@pytest.mark.parametrize("files", [None, [None], 5, b"x", [b"x"], ["a\0b"]])
-def test_what_names_no_kernels_is_refused(folder: Path, files: Any) -> None:
-    assert_refused(lambda: evaluate(folder, files), "files")
+@pytest.mark.parametrize("kernels", [None, [None], 5, b"x", [b"x"], ["a\0b"]])
+def test_what_names_no_kernels_is_refused(folder: Path, kernels: Any) -> None:
+    assert_refused(lambda: evaluate(folder, kernels), "kernels")
 
 
 @pytest.mark.parametrize(("name", "value"), [("max_rounds", True), ("max_rounds", 0), ("settings", 5), ("runs_dir", 5)])

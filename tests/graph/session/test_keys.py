@@ -31,7 +31,7 @@ folder, name, url = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 problem = load_problem(folder / "problem" / "problem.yaml")
 model = make_model(name, base_url=url, policy=RetryPolicy(attempts=2, base_s=0.01))
 search = SearchRequest(problem=problem, run_dir=folder / "run").resolve(models=[model], is_local=False)
-print(asyncio.run(run_resolved(search, on_event=print, engine=MemoryEngine(), is_logged=True)).state)
+print(asyncio.run(run_resolved(search, on_event=print, engine=MemoryEngine())).state)
 """
 
 

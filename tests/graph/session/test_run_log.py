@@ -11,6 +11,7 @@ import pytest
 
 from ridgeline.graph.session.run_log import log_to
 from ridgeline.tools.errors import EngineError, ModelError, StorageError
+from ridgeline.tools.machine.logs import logger_of
 
 
 def test_log_ends_with_the_fault_and_its_traceback(tmp_path: Path) -> None:
@@ -55,7 +56,7 @@ def test_a_full_disk_drops_lines_without_a_word_and_keeps_what_ended_the_run(
     fault = StorageError("archive.sqlite: the disk is full; free some space and try again")
 
     def search() -> None:
-        logging.getLogger("ridgeline.graph").info("round 1")
+        logger_of("ridgeline.graph").info("round 1")
         raise fault
 
     with pytest.raises(StorageError) as caught, log_to(Path("/dev/full")):
@@ -67,5 +68,5 @@ def test_a_full_disk_drops_lines_without_a_word_and_keeps_what_ended_the_run(
 def test_no_line_of_the_log_commands_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logging.getLogger("ridgeline"), "propagate", False)  # pytest cannot report half a character
     with log_to(tmp_path / "run.log"):
-        logging.getLogger("ridgeline.test").warning("%s", "a\x1b[2J\udcffb")
+        logger_of("ridgeline.test").warning("%s", "a\x1b[2J\udcffb")
     assert (tmp_path / "run.log").read_text().endswith("a [2J b\n")

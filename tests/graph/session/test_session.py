@@ -134,7 +134,7 @@ async def test_a_search_that_is_refused_its_folder_writes_nothing_into_its_log(t
     with lock_run(tmp_path / "run"):
         (tmp_path / "run" / "run.log").write_text("the holder's\n")
         with pytest.raises(RunError, match="in use"):
-            await run_resolved(resolved, engine=MemoryEngine(), is_logged=True)
+            await run_resolved(resolved, engine=MemoryEngine())
         assert (tmp_path / "run" / "run.log").read_text() == "the holder's\n"
 
 

@@ -1,0 +1,126 @@
+"""`ridgeline.load`: a run's winner, built as it was in the search, as a module of the caller's own process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.history.lineage import certificate_of
+from ridgeline.checkpoints.result import choose_best
+from ridgeline.checkpoints.runs.folders import find_run
+from ridgeline.checkpoints.storage.errors import record_errors
+from ridgeline.graph.library.run import Run
+from ridgeline.graph.session.arguments import checked
+from ridgeline.graph.session.blocking import run_blocking
+from ridgeline.graph.session.machine import check_machine, open_engine
+from ridgeline.graph.session.options import RUNS
+from ridgeline.tools.engine import CompileTask
+from ridgeline.tools.errors import RunError
+from ridgeline.tools.machine.devices import detect_device
+from ridgeline.tools.records.problem import DescribedTarget, Signature, Target
+from ridgeline.tools.records.search import Candidate
+from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Interface, PrecisionClass, Role, Status
+
+if TYPE_CHECKING:
+    from ridgeline.graph.library.winner_module import Module, WinnerModule
+
+BY_HAND = "docs/use-the-kernel.md says how to use it by hand"
+
+
+def load(run: Run | Path | str, model: Module | None = None, *, uncertified: bool = False) -> WinnerModule:
+    """Return a run's best kernel as a module for inference; blocks while it is built, as it was in the search.
+
+    The kernel is code that a model may have written, and it runs in this process: no sandbox is around it. Read
+    `open_run(run).best_source` first. The module takes the inputs of the reference's `forward` by position or by name, of
+    the types, shapes and strides of the search and of no others, and returns the output, or a tuple of several. Parameters
+    and buffers are those of `model`, an instance of the reference's `Model`: the module holds it, so they move, load and
+    save with it, and the kernel reads their values at each call. There is no gradient.
+
+    Args:
+        run: a run's folder, its name in `runs`, an exported archive, or what `open_run` returned.
+        model: may be left out where the kernel takes no parameters and no buffers.
+        uncertified: take a winner without a certificate that passed.
+
+    Raises:
+        RunError: the run has no winner, or one that cannot be loaded here; one line says why and what to do.
+        DeviceError, SandboxError: nothing can be built on this machine.
+    """
+    path = run.path if isinstance(run, Run) else checked("run", run)
+    checked("uncertified", uncertified)
+    winner = _read(path if path.is_file() else find_run(RUNS, path), takes_uncertified=uncertified)
+    _check_signature(winner.target.name, winner.target.description.signature)
+    library = run_blocking(_build(winner))
+    from ridgeline.graph.library.winner_module import WinnerModule  # torch, which nothing else here needs
+
+    return WinnerModule(library, winner.target, model)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Winner:
+    target: DescribedTarget
+    candidate: Candidate
+    device_name: str
+    flags: Sequence[str]  # of its certificate's build; none of one without a certificate
+
+
+def _read(path: Path, *, takes_uncertified: bool) -> _Winner:
+    with Archive.open_read_only(path) as archive:
+        run, best, description = archive.run(), choose_best(archive), archive.description()
+        if best is None:
+            raise RunError(f"{path}: has no winner to load: no kernel was right")
+        if description is None or run.device is None or run.problem is None or run.reference_source is None:
+            raise RunError(f"{path}: does not say what its kernels do; {BY_HAND}")
+        certificate = certificate_of(archive, best.candidate.id)
+        if not (certificate and certificate["passed"]) and not takes_uncertified:
+            raise RunError(
+                f"{path}: its winner {best.candidate.id} is not certified; uncertified=True loads it all the same"
+            )
+        with record_errors(archive.path):
+            interface, tolerance = Interface(run.problem["interface"]), PrecisionClass(run.problem["tolerance"])
+            flags = tuple((certificate or {}).get("build", {}).get("flags", ()))
+    if interface is not Interface.C:
+        raise RunError(f"{path}: interface {interface}: load takes kernels of interface c alone; {BY_HAND}")
+    name = run.device_name or run.device.kind.value
+    device = detect_device(name)
+    if device.kind is DeviceKind.CUDA and device.arch != run.device.arch:
+        raise RunError(f"{path}: made for {run.device.arch}, this GPU is {device.arch}; search again on it")
+    target = Target(
+        name=run.problem_name,
+        reference_source=run.reference_source,
+        interface=interface,
+        tolerance=tolerance,
+        device=device,
+    )
+    return _Winner(target=target.described(description), candidate=best.candidate, device_name=name, flags=flags)
+
+
+def _check_signature(problem: str, signature: Signature) -> None:
+    """Refuse what the module could not pass on as the reference's `forward` takes and gives it."""
+    for arg in signature.args:
+        if arg.role is Role.INPUT and arg.source != arg.name and "[" in arg.source:
+            raise RunError(
+                f"{problem}: the input {arg.source} lies in a list or a dict, which load does not take; {BY_HAND}"
+            )
+        if arg.role is Role.OUTPUT and (arg.kind is not ArgKind.TENSOR or arg.name.endswith("_after")):
+            raise RunError(f"{problem}: its reference writes an input or returns no tensors alone; {BY_HAND}")
+
+
+async def _build(winner: _Winner) -> Path:
+    """Return the library, built in the sandbox or taken from the build cache."""
+    await asyncio.to_thread(check_machine, winner.device_name)
+    async with open_engine(winner.device_name) as engine:
+        build = await engine.submit(CompileTask(problem=winner.target, candidate=winner.candidate))
+    if build.status is not Status.OK or build.library_path is None:
+        raise RunError(
+            f"{winner.candidate.id}: does not build here ({build.reason_code}): {build.reason.splitlines()[0]}"
+        )
+    if winner.flags and tuple(winner.flags) != build.flags:
+        other = " ".join(sorted(set(winner.flags) ^ set(build.flags)))
+        raise RunError(
+            f"{winner.candidate.id}: was certified with other flags than it is built with here ({other}); {BY_HAND}"
+        )
+    return Path(build.library_path)

@@ -1,0 +1,146 @@
+"""A built kernel of interface `c` as a torch module."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import torch
+
+from ridgeline.tools.build.header import ALIGNMENT_BYTES, passed_arguments
+from ridgeline.tools.errors import EngineError, InputError
+from ridgeline.tools.records.problem import ArgSpec, DescribedTarget
+from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Label, Role
+
+Module: TypeAlias = torch.nn.Module
+"""For annotations where torch is not imported."""
+
+
+class WinnerModule(torch.nn.Module):
+    """Does what the reference does, for inference, on the shapes of the search."""
+
+    def __init__(self, library: Path, target: DescribedTarget, model: torch.nn.Module | None = None) -> None:
+        super().__init__()
+        self.problem = target.name
+        self.model = model
+        self._is_cuda = target.device.kind is DeviceKind.CUDA
+        self._device = torch.device("cuda", target.device.index) if self._is_cuda else torch.device("cpu")
+        args = target.description.signature.args
+        self._inputs = tuple(a for a in args if a.role is Role.INPUT)
+        self._weights = tuple(a for a in args if a.role in (Role.PARAMETER, Role.BUFFER))
+        self._fixed = {s.name for s in target.description.skipped_trials if s.label is Label.NOT_VARIED}
+        self._passed = passed_arguments(target.description.signature)
+        self._outputs = tuple(a for a in self._passed if a.role is Role.OUTPUT)
+        self._check_weights()
+        self._library = ctypes.CDLL(str(library))
+        self._library.ridgeline_call.restype = ctypes.c_int
+        self._workspace_bytes = self._ask_workspace()
+
+    @torch.no_grad()
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the kernel.
+
+        Raises:
+            InputError: an argument is missing, or is not what the kernel was made for.
+            EngineError: the kernel left an error of CUDA behind.
+        """
+        values = self._bound(args, kwargs) | self._held_weights()
+        for arg in self._passed:
+            if arg.kind is ArgKind.TENSOR and arg.role is not Role.OUTPUT:
+                self._check(arg, values[arg.name])
+        outputs = {arg.name: self._empty(arg) for arg in self._outputs}
+        self._call(values | outputs)
+        made = tuple(outputs.values())
+        return made[0] if len(made) == 1 else made
+
+    def extra_repr(self) -> str:
+        """Return what `print` shows of the module."""
+        return f"{self.problem}, {len(self._inputs)} inputs, {self._device}"
+
+    # -------------------------------------------------------------------------------------------------- what is passed
+
+    def _bound(self, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Return each input by the name that the kernel has for it."""
+        sources = [arg.source or arg.name for arg in self._inputs]
+        given = dict(zip(sources, args, strict=False)) | kwargs
+        lacking = [name for name in sources if name not in given]
+        other = sorted(set(kwargs) - set(sources)) or sorted(set(kwargs) & set(sources[: len(args)]))
+        if lacking or other or len(args) > len(sources):
+            raise InputError(f"{self.problem}: takes {', '.join(sources)}, once each, by position or by name")
+        values: dict[str, Any] = {}
+        for arg, name in zip(self._inputs, sources, strict=True):
+            value = given[name]
+            if arg.kind is ArgKind.NONE and value is not None:
+                raise InputError(f"{self.problem}: {name} must be None, as it was in the search")
+            if arg.kind is ArgKind.SCALAR and (not isinstance(value, bool | int | float)):
+                raise InputError(f"{self.problem}: {name} must be a number, got {type(value).__name__}")
+            if arg.kind is ArgKind.SCALAR and f"not_varied {arg.name}" in self._fixed and value != arg.value:
+                raise InputError(
+                    f"{self.problem}: {name} must be {arg.value}: the kernel was tried with no other value"
+                )
+            values[arg.name] = value
+        return values
+
+    def _held_weights(self) -> dict[str, torch.Tensor]:
+        held = self._tensors_of_model()
+        return {arg.name: held[arg.source] for arg in self._weights}
+
+    def _tensors_of_model(self) -> dict[str, torch.Tensor]:
+        if self.model is None:
+            return {}
+        return dict(self.model.named_parameters()) | dict(self.model.named_buffers())
+
+    def _check_weights(self) -> None:
+        held = self._tensors_of_model()
+        lacking = [arg.source for arg in self._weights if arg.source not in held]
+        if lacking:
+            what = "pass model=, an instance of the reference's Model" if self.model is None else "the model has none"
+            raise InputError(f"{self.problem}: its kernel takes {', '.join(lacking)}: {what}")
+
+    def _check(self, arg: ArgSpec, value: Any) -> None:
+        """Refuse a tensor that the kernel, which checks nothing, was not made for."""
+        name = arg.source or arg.name
+        wanted = f"{arg.dtype} {arg.shape} on {self._device}"
+        if not isinstance(value, torch.Tensor):
+            raise InputError(f"{self.problem}: {name} must be a tensor, {wanted}, got {type(value).__name__}")
+        is_same = value.dtype is getattr(torch, arg.dtype) and tuple(value.shape) == arg.shape
+        if not is_same or value.device != self._device or value.layout is not torch.strided:
+            got = f"{str(value.dtype).removeprefix('torch.')} {tuple(value.shape)} on {value.device}"
+            raise InputError(f"{self.problem}: {name} must be {wanted}, got {got}")
+        steps = [(n, given, want) for n, given, want in zip(arg.shape, value.stride(), arg.strides, strict=True)]
+        if value.numel() and any(given != want for n, given, want in steps if n > 1):
+            raise InputError(f"{self.problem}: {name} must have strides {arg.strides}, got {value.stride()}")
+        if value.data_ptr() % ALIGNMENT_BYTES:
+            raise InputError(f"{self.problem}: {name} must start at a multiple of {ALIGNMENT_BYTES} bytes; clone() it")
+
+    def _empty(self, arg: ArgSpec) -> torch.Tensor:
+        return torch.empty_strided(arg.shape, arg.strides, dtype=getattr(torch, arg.dtype), device=self._device)
+
+    # --------------------------------------------------------------------------------------------------------- the call
+
+    def _ask_workspace(self) -> int:
+        try:
+            ask = self._library.workspace_bytes
+        except AttributeError:  # not every kernel has scratch memory
+            return 0
+        ask.restype = ctypes.c_size_t
+        return int(ask())
+
+    def _call(self, values: dict[str, Any]) -> None:
+        tensors = [values[arg.name] for arg in self._passed if arg.kind is ArgKind.TENSOR]
+        numbers = [float(values[arg.name]) for arg in self._passed if arg.kind is ArgKind.SCALAR]
+        pointers = (ctypes.c_void_p * max(len(tensors), 1))(*(tensor.data_ptr() for tensor in tensors))
+        scalars = (ctypes.c_double * max(len(numbers), 1))(*numbers)
+        scratch = torch.empty(self._workspace_bytes, dtype=torch.uint8, device=self._device)
+        where = ctypes.c_void_p(scratch.data_ptr() if self._workspace_bytes else None)
+        if not self._is_cuda:
+            self._library.ridgeline_call(pointers, scalars, where, None)
+            return
+        with torch.cuda.device(self._device):
+            stream = ctypes.c_void_p(torch.cuda.current_stream(self._device).cuda_stream)
+            failed = self._library.ridgeline_call(pointers, scalars, where, stream)
+        if failed:
+            self._library.ridgeline_error.restype = ctypes.c_char_p
+            raise EngineError(f"{self.problem}: the kernel failed: {self._library.ridgeline_error(failed).decode()}")

@@ -1,0 +1,69 @@
+"""What `evaluate` gives a program: a typed value of one kernel, a list of several, the JSON line of each."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import FrozenInstanceError
+from pathlib import Path
+
+import jsonschema
+import pytest
+from tests.graph.conftest import write_problem
+from tests.graph.memory_engine import MemoryEngine
+
+from ridgeline.checkpoints.result import read_schema
+from ridgeline.graph.session.evaluation import aevaluate
+from ridgeline.problems.spec import ProblemSpec
+from ridgeline.tools.records.vocabulary import PrecisionClass, ReasonCode, Status
+
+GOOD, BAD = "// speed 2.0\n", "// fails verify\n"
+
+
+@pytest.fixture
+def problem(tmp_path: Path) -> ProblemSpec:
+    return write_problem(tmp_path / "problem")
+
+
+async def test_one_file_gives_one_evaluation(problem: ProblemSpec, tmp_path: Path) -> None:
+    file = tmp_path / "good.cpp"
+    file.write_text(GOOD)
+    for given in (file, str(file)):
+        judged = await aevaluate(problem, given, engine=MemoryEngine())
+        assert (judged.file, judged.status, judged.reason_code) == (str(file), Status.OK, ReasonCode.NONE)
+        assert judged.is_ok and judged.reason == ""
+        assert judged.speedup == 2.0 and judged.reference_ms == pytest.approx(2 * (judged.median_ms or 0))
+        assert judged.speedup_ci95 is not None and judged.speedup_ci95[0] <= 2.0 <= judged.speedup_ci95[1]
+        assert judged.precision_class is PrecisionClass.FP32
+
+
+async def test_a_text_with_a_line_break_is_a_source(problem: ProblemSpec) -> None:
+    judged = await aevaluate(problem, BAD, engine=MemoryEngine())
+    assert (judged.file, judged.status, judged.reason) == ("kernel.cpp", Status.WRONG, "row 3 differs")
+    assert not judged.is_ok and (judged.speedup, judged.speedup_ci95, judged.median_ms) == (None, None, None)
+
+
+async def test_a_list_gives_a_list_and_may_mix_sources_and_files(problem: ProblemSpec, tmp_path: Path) -> None:
+    file = tmp_path / "file.cpp"
+    file.write_text(GOOD)
+    judged = await aevaluate(problem, [GOOD, file, BAD], engine=MemoryEngine())
+    assert [each.file for each in judged] == ["kernel-1.cpp", str(file), "kernel-2.cpp"]
+    assert [each.status for each in judged] == ["ok", "ok", "wrong"]
+    assert await aevaluate(problem, [], engine=MemoryEngine()) == []
+
+
+async def test_an_evaluation_has_the_line_of_the_contract_and_lets_nobody_change_it(problem: ProblemSpec) -> None:
+    for source in (GOOD, BAD):
+        judged = await aevaluate(problem, source, engine=MemoryEngine())
+        line = json.loads(json.dumps(judged.to_dict()))
+        jsonschema.validate(line, read_schema("evaluation"))
+        assert line["status"] == judged.status and line["speedup"] == judged.speedup
+        judged.to_dict()["labels"].append("mine")
+        assert judged.to_dict() == line
+        with pytest.raises(FrozenInstanceError):
+            judged.status = Status.OK  # type: ignore[misc]
+
+
+async def test_every_field_is_one_of_the_line(problem: ProblemSpec) -> None:
+    judged = await aevaluate(problem, GOOD, engine=MemoryEngine())
+    names = set(type(judged).__dataclass_fields__) - {"line"}
+    assert names <= set(judged.to_dict())
