@@ -55,7 +55,13 @@ void run(const float* x, const int64_t*, float* out, void*, cudaStream_t stream)
         pytest.param(
             PROBABILITIES,
             CROSS_ENTROPY,
-            {"shifted", "row_scaled", "outliers", "few_outliers", *(f"{trial} x" for trial in SIGNED)},
+            {
+                "shifted",
+                "row_scaled",
+                "outliers",
+                "few_outliers",
+                *(f"{trial} {name}" for trial in SIGNED for name in ("x", "target")),
+            },
             id="probabilities",
         ),
         pytest.param(LENGTHS, DOUBLE, {"not_varied lengths"}, id="lengths"),
