@@ -19,8 +19,8 @@ from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
-from ridgeline.graph.models.lines import SourceLines, begins_of, line_changes
 from ridgeline.graph.models.requests import KernelEdit
+from ridgeline.graph.models.showing.lines import SourceLines, begins_of, line_changes
 from ridgeline.tools.records.printable import printable
 from ridgeline.tools.wording import counted
 

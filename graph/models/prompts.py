@@ -12,10 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ridgeline.graph.models.fences import apart, fenced
-from ridgeline.graph.models.outlines import cut_source
 from ridgeline.graph.models.requests import IdeationRequest, KernelRequest, Subject
-from ridgeline.graph.models.shown_kernels import ShownKernel, excerpt, parent_kernels, short_difference, told_kernels
-from ridgeline.graph.models.told_ideas import told_ideas
+from ridgeline.graph.models.showing.outlines import cut_source
+from ridgeline.graph.models.showing.shown_kernels import (
+    ShownKernel,
+    excerpt,
+    parent_kernels,
+    short_difference,
+    told_kernels,
+)
+from ridgeline.graph.models.showing.told_ideas import told_ideas
 from ridgeline.tools.machine.architecture import has_clusters
 from ridgeline.tools.records.precision import NOMINAL_GATE
 from ridgeline.tools.records.problem import ArgSpec

@@ -10,7 +10,7 @@ from tests.graph.conftest import Search
 from tests.graph.scripted_model import ScriptedModel, distinct_ideas, own_structure
 
 from ridgeline.graph.models.requests import IdeationRequest, KernelRequest
-from ridgeline.graph.models.told_ideas import MOST_SHOWN, in_brief
+from ridgeline.graph.models.showing.told_ideas import MOST_SHOWN, in_brief
 from ridgeline.tools.records.vocabulary import IdeaOutcome
 
 

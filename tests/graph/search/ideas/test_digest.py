@@ -8,7 +8,7 @@ from tests.graph.requests_made import TRIED, ideation
 
 from ridgeline.graph.models.prompts import render_ideation
 from ridgeline.graph.models.requests import TriedIdea
-from ridgeline.graph.models.told_ideas import MOST_SHOWN, in_brief
+from ridgeline.graph.models.showing.told_ideas import MOST_SHOWN, in_brief
 from ridgeline.graph.search.ideas.digest import DIGEST_CHARS, FIGURES_CHARS, MECHANISM_CHARS, digest
 from ridgeline.tools.records.vocabulary import IdeaOutcome
 

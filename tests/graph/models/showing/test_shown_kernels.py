@@ -8,7 +8,7 @@ from dataclasses import replace
 from tests.graph.requests_made import ELITE
 
 from ridgeline.graph.models.requests import Elite
-from ridgeline.graph.models.shown_kernels import (
+from ridgeline.graph.models.showing.shown_kernels import (
     MOST_LINES,
     OUTLINE_CHARS,
     SECOND_CHARS,

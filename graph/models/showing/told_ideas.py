@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ridgeline.graph.models.requests import Elite, TriedIdea
-from ridgeline.graph.models.shown_kernels import told_once
+from ridgeline.graph.models.showing.shown_kernels import told_once
 
 MOST_SHOWN = 100
 """Characters of a mechanism or a failure in brief: the first sentence of most."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
-from ridgeline.graph.models.lines import line_changes
-from ridgeline.graph.models.outlines import cut_source, outline
 from ridgeline.graph.models.requests import Elite
+from ridgeline.graph.models.showing.lines import line_changes
+from ridgeline.graph.models.showing.outlines import cut_source, outline
 
 MOST_OF_SOURCE = 0.75
 """A diff longer than this share of its kernel is harder to read than the kernel: that one is shown whole."""

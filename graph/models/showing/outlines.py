@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ridgeline.graph.models.source_parts import Part, parts_of
+from ridgeline.graph.models.showing.source_parts import Part, parts_of
 from ridgeline.tools.wording import counted
 
 SENTENCE_SHOWN = 90

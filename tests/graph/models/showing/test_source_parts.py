@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from ridgeline.graph.models.source_parts import parts_of
+from ridgeline.graph.models.showing.source_parts import parts_of
 
 CPP = """#include <cstdint>
 // Rows of a block.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ridgeline.graph.models.outlines import cut_source, largest_stage, outline
+from ridgeline.graph.models.showing.outlines import cut_source, largest_stage, outline
 
 FILLER = "\n".join(f"    y[{n}] = x[{n}];" for n in range(30))
 SOURCE = f"""#include <cstdint>
