@@ -12,6 +12,7 @@ from ridgeline.tools.errors import EngineError
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.machine.process_use import thread_count
 from ridgeline.tools.measure.block_plan import BlockKind, BlockPlanner, most_calls
+from ridgeline.tools.measure.changing_blocks import ChangingBlocks
 from ridgeline.tools.measure.coverage import Coverage
 from ridgeline.tools.measure.distrust import (
     LATE_LOOKS,
@@ -26,7 +27,6 @@ from ridgeline.tools.measure.paired_blocks import ratio_of
 from ridgeline.tools.measure.statistics import PairedRatio
 from ridgeline.tools.measure.timed_side import TimedSide
 from ridgeline.tools.measure.timing_settings import TimingSettings
-from ridgeline.tools.measure.unsettled import Unsettled
 from ridgeline.tools.records.finding import faults_of
 
 _COVERED_SHARE = 1 / 4
@@ -66,8 +66,8 @@ class AlternatingRun:
             timed.coverage = Coverage(
                 kinds=ours.judge.problem.timed_kinds, least=settings.checks if self._planner.most_calls > 1 else 1
             )
-        self._unsettled = [
-            (Unsettled(timed=timed, planner=self._planner), other) for timed, other in self._foresighted()
+        self._changing = [
+            (ChangingBlocks(timed=timed, planner=self._planner), other) for timed, other in self._foresighted()
         ]
 
     def alternate(self) -> PairedRatio:
@@ -128,23 +128,23 @@ class AlternatingRun:
             raise EngineError("the judge gives no set the contents that it was asked for")
 
     def expect_fresh(self) -> None:
-        """Check that the calls of a block work on what lies there when they are called: see unsettled.py.
+        """Check that the calls of a block work on what lies there when they are called: see changing_blocks.py.
 
         Raises:
             Distrusted: they do not.
         """
-        for looks, other in self._unsettled:
-            self._look(looks, other, looks.wanted)
+        for blocks, other in self._changing:
+            self._look(blocks, other, blocks.n_wanted)
 
-    def _look(self, looks: Unsettled, other: TimedSide, wanted: int) -> None:
+    def _look(self, blocks: ChangingBlocks, other: TimedSide, wanted: int) -> None:
         """Run blocks whose contents change until so many have changed in time."""
-        while looks.is_open(wanted):
+        while blocks.is_open(wanted):
             with faults_of(other.contender):
                 other.side.stop()  # the judge goes on when it is asked
-            plan = looks.plan()
-            looks.timed.renew(plan.order)
-            with faults_of(looks.timed.contender):
-                looks.look(plan)
+            plan = blocks.plan()
+            blocks.timed.renew(plan.order)
+            with faults_of(blocks.timed.contender):
+                blocks.run(plan)
 
     def _maybe_uncounted(self) -> None:
         """Run blocks that do not count now and then, so that a candidate cannot tell which block it is in."""
@@ -154,9 +154,9 @@ class AlternatingRun:
         for timed, other in self._tracked():
             if timed.blocks and timed.coverage.due() and self.inspector.rng.random() < _COVERED_SHARE:
                 self._cover(timed, other)
-        for looks, other in self._unsettled:
-            if looks.timed.blocks and self.inspector.rng.random() < 1 / 2:
-                self._look(looks, other, looks.seen + 1)
+        for blocks, other in self._changing:
+            if blocks.timed.blocks and self.inspector.rng.random() < 1 / 2:
+                self._look(blocks, other, blocks.n_changed + 1)
 
     def _tracked(self) -> list[tuple[TimedSide, TimedSide]]:
         """Return the candidates, each with the other side."""

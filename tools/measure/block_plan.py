@@ -28,7 +28,7 @@ class BlockKind(StrEnum):
     COUNTED = "counted"  # its time counts
     SINGLE = "single"  # of one call: shows work that was done ahead, see `is_even` in distrust.py
     EXTRA = "extra"  # of kinds of contents that no other block had: see coverage.py
-    CHANGING = "changing"  # its contents change while it runs: see unsettled.py
+    CHANGING = "changing"  # its contents change while it runs: see changing_blocks.py
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

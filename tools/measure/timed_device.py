@@ -27,7 +27,7 @@ class TimedDevice:
 
     empty_blocks: EmptyBlocks
     has_own_clock: bool  # a runner's own clock is the device's, and so a witness of the parent's
-    changes_within_blocks: bool  # the judge can write contents while a candidate works: see unsettled.py
+    changes_within_blocks: bool  # the judge can write contents while a candidate works: see changing_blocks.py
     times_reference_apart: bool  # eager PyTorch runs in a runner of its own, as a candidate does: see sides.py
     has_graphs: bool  # a kernel's calls can be recorded and replayed without their launches
 

@@ -17,15 +17,15 @@ from ridgeline.tools.errors import EngineError
 from ridgeline.tools.judge.messages import Check, Supersede
 from ridgeline.tools.judge.replies import Done
 from ridgeline.tools.measure.block_plan import BlockPlan, BlockPlanner
+from ridgeline.tools.measure.changing_blocks import BLOCK_PARTS, PATIENCE, TRIES, ChangingBlocks
 from ridgeline.tools.measure.distrust import Distrusted
 from ridgeline.tools.measure.timed_side import TimedSide
-from ridgeline.tools.measure.unsettled import PATIENCE, UNSETTLED, UNSETTLED_TRIES, Unsettled
 from ridgeline.tools.records.results import Trial
 from ridgeline.tools.records.vocabulary import DeviceKind, ReasonCode
 from ridgeline.tools.runner.loop_time import LoopTime
 
 N_SETS, CALLS, CALL_S = 24, 10, 2e-3
-EVERY_WAY = {(part, is_held) for part in range(UNSETTLED) for is_held in (False, True)}
+EVERY_WAY = {(part, is_held) for part in range(BLOCK_PARTS) for is_held in (False, True)}
 LIMIT_S = 60.0
 """Of a wait of one thread for another."""
 
@@ -125,20 +125,20 @@ class Looping:
     def rest(self) -> None: ...
 
 
-def blocks_of(memory: Memory, side: Looping, *, calls: int = CALLS, rng_seed: int = 0) -> Unsettled:
+def blocks_of(memory: Memory, side: Looping, *, calls: int = CALLS, rng_seed: int = 0) -> ChangingBlocks:
     timed = TimedSide(side=side, judge=memory, is_tracked=True)  # type: ignore[arg-type]
     timed.usual_call_s = CALL_S
     rng = random.Random(rng_seed)
-    return Unsettled(timed=timed, planner=BlockPlanner(n_sets=N_SETS, most_calls=calls, rng=rng), rng=rng)
+    return ChangingBlocks(timed=timed, planner=BlockPlanner(n_sets=N_SETS, most_calls=calls, rng=rng), rng=rng)
 
 
-def run_all(blocks: Unsettled) -> list[BlockPlan]:
+def run_all(blocks: ChangingBlocks) -> list[BlockPlan]:
     """Run blocks until there is none to come, and return them."""
     plans = []
-    while blocks.is_open(blocks.wanted):
+    while blocks.is_open(blocks.n_wanted):
         blocks.timed.judge.outputs[:] = [-1.0] * N_SETS  # type: ignore[attr-defined]  # as a renewal poisons them
         plans.append(blocks.plan())
-        blocks.look(plans[-1])
+        blocks.run(plans[-1])
     return plans
 
 
@@ -153,7 +153,7 @@ def test_calls_on_what_lies_there_pass() -> None:
     memory = Memory()
     blocks = blocks_of(memory, honest(memory))
     run_all(blocks)
-    assert (blocks.seen, memory.parameter) == (2 * UNSETTLED, 1 + blocks.tries)
+    assert (blocks.n_changed, memory.parameter) == (2 * BLOCK_PARTS, 1 + blocks.tries)
 
 
 def test_parameters_kept_for_a_block_are_found() -> None:
@@ -184,7 +184,7 @@ def test_a_change_that_comes_after_the_last_call_began_tells_nothing() -> None:
     memory.before_a_change = side.outlast
     blocks = blocks_of(memory, side)
     run_all(blocks)
-    assert (blocks.seen, blocks.tries) == (0, 2 * UNSETTLED * UNSETTLED_TRIES)
+    assert (blocks.n_changed, blocks.tries) == (0, 2 * BLOCK_PARTS * TRIES)
 
 
 def test_a_block_that_is_over_too_soon_is_held_in_the_end() -> None:
@@ -193,7 +193,7 @@ def test_a_block_that_is_over_too_soon_is_held_in_the_end() -> None:
     memory.before_a_change = lambda: None if side.is_held else side.outlast()
     blocks = blocks_of(memory, side)
     run_all(blocks)
-    assert blocks.met == EVERY_WAY and blocks.tries > PATIENCE
+    assert blocks.changed == EVERY_WAY and blocks.tries > PATIENCE
     assert not side.is_held
 
 
@@ -210,7 +210,7 @@ def test_a_held_side_goes_on_when_the_judge_fails() -> None:
     blocks = blocks_of(memory, side)
     blocks.in_vain = PATIENCE
     with pytest.raises(EngineError, match="out of memory"):
-        blocks.look(blocks.plan())
+        blocks.run(blocks.plan())
     assert not side.is_held
 
 
@@ -235,7 +235,7 @@ def test_each_part_of_a_block_has_its_change() -> None:
     for rng_seed in range(20):
         blocks = blocks_of(memory, honest(memory), rng_seed=rng_seed)
         run_all(blocks)
-        assert (blocks.met, blocks.tries) == (EVERY_WAY, len(EVERY_WAY))
+        assert (blocks.changed, blocks.tries) == (EVERY_WAY, len(EVERY_WAY))
 
 
 def test_the_call_after_a_change_is_graded_wherever_it_lies() -> None:
@@ -246,7 +246,7 @@ def test_the_call_after_a_change_is_graded_wherever_it_lies() -> None:
     for rng_seed in range(40):
         blocks = blocks_of(memory, side, calls=CALLS, rng_seed=rng_seed)
         plan = blocks.plan()
-        blocks.look(plan)
+        blocks.run(plan)
         assert plan.sets[begun[-1]] in memory.graded
         places.add(begun[-1])
         memory.graded.clear()
@@ -259,7 +259,7 @@ def test_any_call_that_began_after_the_change_may_be_graded() -> None:
     for rng_seed in range(40):
         blocks = blocks_of(memory, honest(memory), rng_seed=rng_seed)
         plan = blocks.plan()
-        blocks.look(plan)
+        blocks.run(plan)
         from_the_end |= {plan.calls - plan.sets.index(index) for index in memory.graded}
         memory.graded.clear()
     assert {1} < from_the_end  # the last one, and others
@@ -299,7 +299,7 @@ def test_parameters_kept_for_a_part_of_a_block_are_found(is_right: Callable[[int
 
 def test_changes_that_come_when_only_the_last_call_is_left_are_not_all_that_is_seen() -> None:
     """A busy machine gives the judge a core late: whoever is right in the last call is right in all of these blocks."""
-    memory, late = Memory(), 4 * UNSETTLED
+    memory, late = Memory(), 4 * BLOCK_PARTS
     side = kept_but_in(memory, KEPT["until the last call"])
 
     def be_late() -> None:
@@ -310,7 +310,7 @@ def test_changes_that_come_when_only_the_last_call_is_left_are_not_all_that_is_s
     blocks = blocks_of(memory, side)
     with pytest.raises(Distrusted, match="keeps nothing from call to call"):
         run_all(blocks)
-    assert blocks.tries > UNSETTLED
+    assert blocks.tries > BLOCK_PARTS
 
 
 def test_slow_blocks_are_left_out() -> None:
@@ -344,4 +344,4 @@ def test_parameters_kept_for_two_calls_are_found(calls: int) -> None:
 def test_a_gpu_has_no_such_blocks() -> None:
     memory = Memory()
     memory.device_kind = DeviceKind.CUDA
-    assert not blocks_of(memory, honest(memory)).is_open(UNSETTLED)
+    assert not blocks_of(memory, honest(memory)).is_open(BLOCK_PARTS)

@@ -1,16 +1,16 @@
-"""Blocks whose contents change while they run: a call works on what lies there when it is called, and on nothing older.
+"""Blocks whose inputs and parameters the judge rewrites while they run.
 
-Nothing changes within any other block. So a candidate could make something of the parameters once a block, or work later
-calls off in the first one: both are right as long as nothing changes. Here the judge writes other parameters, and other
-inputs for one of the calls to come, while earlier calls run. The call whose ticket is the next one in the pipe afterwards
-has to be of the new contents, however busy the machine is: an output that is not is proof. Where in a block that is nobody
-can know, and every part of a block has its turn: a busy machine, on which changes come late, gets more blocks, not fewer
-looks.
+A kernel that keeps what it made of the parameters, or computes later calls early, then returns output of contents that are
+no longer there. In all other blocks nothing changes, and both would be right.
 
-How the tickets are taken is watched meanwhile (ticket_watch.py): a candidate that takes many at once would leave no call
-to come when contents change.
+While some calls run, the judge writes other parameters, and other inputs for one of the calls to come. The next call that
+begins after that has to be of the new contents, however busy the machine is: an output that is not is proof. Nobody can
+know where in a block the contents change, and each part of a block has its turn. On a busy machine, where the judge is
+late, there are more blocks, not fewer graded calls.
 
-Such blocks do not count as time.
+ticket_watch.py watches meanwhile how tickets are taken: a kernel that takes many at once would leave no call to come.
+
+The time of such a block does not count.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from ridgeline.tools.measure.timed_side import TimedSide
 from ridgeline.tools.records.results import Trial
 from ridgeline.tools.records.vocabulary import ReasonCode
 
-UNSETTLED = 3
-"""Parts of a block, in each of which contents have to change: where they do decides what a candidate can keep."""
-UNSETTLED_TRIES = 8
-"""Blocks for each change at most: on a busy machine the judge gets a core late."""
-UNSETTLED_TRIES_LONG = 4
-"""The same of blocks in which it always gets one in time."""
+BLOCK_PARTS = 3
+"""Parts of a block. Contents have to change in each: a kernel could keep things for the parts in which they never do."""
+TRIES = 8
+"""Most blocks for each wanted change: on a busy machine the judge gets a core late, and the change is too late."""
+LONG_BLOCK_TRIES = 4
+"""The same for blocks longer than LONG_BLOCK_S, in which the judge always gets a core in time."""
 LONG_BLOCK_S = 0.1
 PATIENCE = 4
-"""Blocks in vain after which the next one is held: a busy machine, or a block too short for anything else."""
-LEAST_UNSETTLED_CALLS = 2
-LONGEST_UNSETTLED_S = 2.0
+"""Blocks without a change in time after which the kernel is stopped in the next one while the judge writes."""
+LEAST_CHANGING_CALLS = 2
+LONGEST_CHANGING_S = 2.0
 _FEW_CALLS = 4
-"""In a block of fewer calls the change comes after the first one, which then makes what it makes for a while. Of more two
-begin before it: what the first one makes is made by then."""
+"""In a block of fewer calls contents change during the first call, once it has worked for a while. In a longer block at
+least two calls begin before: by then the first one has made what a kernel might keep."""
 _PART_OF_FIRST = (0.25, 0.75)
-"""Range of that while, as part of a call."""
+"""Range of that while, as a share of a call's usual time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,54 +57,52 @@ class Change:
 
 
 @dataclass(slots=True, kw_only=True)
-class Unsettled:
-    """The blocks of one candidate whose contents change.
+class ChangingBlocks:
+    """The blocks of one candidate whose contents change, in one measurement.
 
-    Each part of a block has a change while it runs, which nothing tells, and one while it is held, after which the very
-    next call is graded. Elsewhere calls go by until the parent knows that all is written. A candidate that is right in the
-    last call alone, in one half, or wherever else it likes, keeps something for a part.
+    Each part of a block gets two changes: one while the candidate runs, which it cannot notice, and one while it is stopped
+    (`is_held`), so that no call goes by before the graded one. In the first kind some calls go by until the parent knows that
+    all is written. A candidate that is right in the last call alone, or in one half, is wrong in some part.
     """
 
     timed: TimedSide
     planner: BlockPlanner
-    parts: int = UNSETTLED
+    parts: int = BLOCK_PARTS
     tries: int = 0
-    met: set[tuple[int, bool]] = field(
-        default_factory=set
-    )  # parts in which contents have changed, and whether it was held
-    in_vain: int = 0  # blocks since a change came in time
+    changed: set[tuple[int, bool]] = field(default_factory=set)  # parts that had a change, and whether it was held
+    in_vain: int = 0  # blocks since the last change that came in time
     delays: list[int] = field(default_factory=list)  # calls that began while contents were written
     rng: random.Random = field(default_factory=random.SystemRandom)
 
     @property
-    def seen(self) -> int:
-        """Return how many changes came in time, each in another part of a block or in another way."""
-        return len(self.met)
+    def n_changed(self) -> int:
+        """Return how many of the wanted changes came in time."""
+        return len(self.changed)
 
     @property
-    def wanted(self) -> int:
-        """Return how many are to."""
+    def n_wanted(self) -> int:
+        """Return how many changes a measurement has: two in each part of a block."""
         return 2 * self.parts
 
     @property
     def has_room(self) -> bool:
         """Say whether there can be such a block: a set is left over, it is short enough, and the device lets it change."""
-        calls = max(LEAST_UNSETTLED_CALLS, self.planner.most_calls)
-        fits = calls < self.planner.n_sets and calls * self.timed.usual_call_s <= LONGEST_UNSETTLED_S
+        calls = max(LEAST_CHANGING_CALLS, self.planner.most_calls)
+        fits = calls < self.planner.n_sets and calls * self.timed.usual_call_s <= LONGEST_CHANGING_S
         return fits and TIMED_DEVICES[self.timed.judge.device_kind].changes_within_blocks
 
     def is_open(self, wanted: int) -> bool:
-        """Say whether there are to be more blocks until so many have changed in time."""
+        """Say whether another block is to run, until `wanted` changes came in time or the tries are used up."""
         is_long = self.planner.most_calls * self.timed.usual_call_s > LONG_BLOCK_S
-        tries = UNSETTLED_TRIES_LONG if is_long else UNSETTLED_TRIES
-        return self.seen < min(wanted, self.wanted) and self.tries < tries * wanted and self.has_room
+        tries = LONG_BLOCK_TRIES if is_long else TRIES
+        return self.n_changed < min(wanted, self.n_wanted) and self.tries < tries * wanted and self.has_room
 
     def plan(self) -> BlockPlan:
         """Draw a block of as many calls as any: their number would tell a candidate what kind of block it is in."""
-        return self.planner.draw(max(LEAST_UNSETTLED_CALLS, self.planner.count()), BlockKind.CHANGING)
+        return self.planner.draw(max(LEAST_CHANGING_CALLS, self.planner.count()), BlockKind.CHANGING)
 
-    def look(self, plan: BlockPlan) -> None:
-        """Run a block that was renewed, change its contents meanwhile and grade the output of the call that is to see it.
+    def run(self, plan: BlockPlan) -> None:
+        """Run a block whose contents are fresh, change them meanwhile, and grade calls that began after the change.
 
         Raises:
             Distrusted: the output is not of the contents that lay there when its call began, or calls came late.
@@ -131,10 +129,10 @@ class Unsettled:
             _expect_fresh(timed.judge.ask(Check(set_index=index)))
 
     def _change(self, plan: BlockPlan, watch: TicketWatch) -> Change | None:
-        """Change contents once some calls have begun; None where that came too late.
+        """Change contents once some calls have begun; None where no call was left to see it.
 
-        The first call that begins after the change is always graded: whoever keeps something is found by it, however many
-        calls come after that are right again.
+        The first call that begins after the change is always graded. A kernel that keeps something is wrong there, even if
+        later calls are right again.
         """
         part, is_held = self._next()
         first = 1 if plan.calls < _FEW_CALLS else 2
@@ -148,13 +146,13 @@ class Unsettled:
                 self.delays.append(after - begun)
             change = self._seen_by(plan, after, call)
             if change and call >= after:
-                self._meet(self._part_of(after, plan.calls, first, part), is_held=is_held)
+                self._note(self._part_of(after, plan.calls, first, part), is_held=is_held)
         while watch.pause():
             watch.look()
         return change
 
     def _await(self, before: int, watch: TicketWatch, *, is_held: bool) -> int:
-        """Wait until so many calls have begun, without sleeping where a block is to be held; return how many, 0 at its end."""
+        """Wait until `before` calls have begun; return how many have, 0 where the block is over. Before a stop it polls."""
         while (begun := self.timed.side.calls_begun() if is_held else watch.look()) < before:
             if watch.ended.is_set() if is_held else not watch.pause():
                 return 0
@@ -172,17 +170,17 @@ class Unsettled:
                 self.timed.side.cont()
 
     def _next(self) -> tuple[int, bool]:
-        """Draw a part that is still to have a change, and whether its block is to be held meanwhile."""
+        """Draw a part that still lacks a change, and whether the candidate is to be stopped for it."""
         ways = [(part, is_held) for part in range(self.parts) for is_held in (False, True)]
-        part, is_held = self.rng.choice([each for each in ways if each not in self.met])
+        part, is_held = self.rng.choice([each for each in ways if each not in self.changed])
         return part, is_held or self.in_vain > PATIENCE
 
-    def _meet(self, part: int, *, is_held: bool) -> None:
-        """Note that contents have changed in a part of a block; in vain without holding it, a held one will do."""
-        met = {(part, is_held)} | ({(part, False)} if self.in_vain > PATIENCE else set())
-        if met - self.met:
+    def _note(self, part: int, *, is_held: bool) -> None:
+        """Note a change in a part of a block; after too many blocks in vain one that was held counts for both kinds."""
+        found = {(part, is_held)} | ({(part, False)} if self.in_vain > PATIENCE else set())
+        if found - self.changed:
             self.in_vain = 0
-        self.met |= met
+        self.changed |= found
 
     def _place(self, part: int, calls: int, first: int) -> int:
         """Draw how many calls of a block are to have begun when contents have changed in one of its parts."""
@@ -190,7 +188,7 @@ class Unsettled:
         return self.rng.choice([each for each in places if self._part_of(each, calls, first, part) == part])
 
     def _part_of(self, begun: int, calls: int, first: int, wanted: int) -> int:
-        """Return the part of a block in which so many of its calls have begun: the wanted one where there are few calls."""
+        """Return the part of a block that call number `begun` is in; with fewer calls than parts it is the wanted one."""
         places = calls - first
         return wanted if places < self.parts else (begun - first) * self.parts // places
 
@@ -199,7 +197,7 @@ class Unsettled:
         return int(median(self.delays)) if self.delays else 0
 
     def _seen_by(self, plan: BlockPlan, begun: int, call: int) -> Change | None:
-        """Choose the calls that are to see a change: the next one, any other, and the one whose inputs changed."""
+        """Return the change with the calls to grade: the next one, any later one, and the one whose inputs changed."""
         if begun >= plan.calls:
             return None
         chosen = (begun, self.rng.randrange(begun, plan.calls), max(call, begun))
