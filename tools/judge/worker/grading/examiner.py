@@ -286,6 +286,7 @@ class Examiner:
             non_finite=difference.non_finite,
             worst=difference.worst,
             wrong_integers=difference.wrong_integers,
+            invalid_bools=difference.invalid_bools,
             error_map=map_errors(outputs[index], case.expected[index], grade.gate.element),
         )
 
