@@ -29,6 +29,8 @@
 #include <thread>
 #include <vector>
 
+#include "hoards.h"
+
 namespace {
 
 void say(const char* what, long result) {
@@ -206,6 +208,9 @@ void calls() {
   say("shmget", syscall(SYS_shmget, 0, 4096, 0600));
   say("open_by_handle_at", syscall(SYS_open_by_handle_at, 0, nullptr, 0));
   say("prctl pdeathsig", prctl(PR_SET_PDEATHSIG, 0));
+  say("thread with files of its own", hoards::thread_with_files_of_its_own());
+  say("close_range with files of its own", syscall(436, 300u, 300u, 2u));
+  say("mmap that grows down", hoards::stack_like_memory());
   say("new call", syscall(2000));
   int terminal = 0;
   say("TIOCSTI", ioctl(0, 0x5412, &terminal));
@@ -258,6 +263,8 @@ int main(int argc, char** argv) {
   else if (a[0] == "threads-bomb") threads_bomb();
   else if (a[0] == "memory-bomb") memory_bomb(a[1] == "shared");
   else if (a[0] == "fill") fill(a[1], a[2]);
+  else if (a[0] == "hoard-memory") hoards::memory(a[1], std::stoul(a[2]));
+  else if (a[0] == "hoard-files") hoards::files(a[1], a[2], std::stoi(a[3]), std::stoul(a[4]));
   else if (a[0] == "raise") raise(std::atoi(a[1].c_str()));
   else if (a[0] == "spin") for (volatile unsigned long i = 0;; i = i + 1) {}
   else if (a[0] == "sleep") sleep(60);

@@ -27,7 +27,7 @@ def attack(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source = Path(__file__).with_name("attack.cpp")
     command = ("g++", "-std=c++17", "-O1", "-fopenmp", "-pthread", str(source), "-o", str(folder / "attack"))
     ended, printed = Sandbox(tier).run(
-        Confined(command=command, workdir=folder, readable=(source,), allow_processes=True)
+        Confined(command=command, workdir=folder, readable=(source.parent,), allow_processes=True)
     )
     assert ended.is_success, printed
     (folder / "attack").chmod(0o755)

@@ -140,7 +140,8 @@ class Graded(Record):
     stale: str = ""  # the earlier trial whose output this is, "" for none
     non_finite: Element | None = None  # an element whose NaN or infinity does not match
     worst: Element | None = None  # the element that is furthest off
-    wrong_integers: int = 0
+    wrong_integers: int = 0  # integers and bools
+    invalid_bools: int = 0  # of these, bytes that are neither 0 nor 1
     error_map: ErrorMap | None = None  # None: too large to map, or no single element is beyond an element's limit
 
     def __post_init__(self) -> None:

@@ -24,7 +24,8 @@ from ridgeline.tools.measure.benchmark import compare_sides, time_candidate
 from ridgeline.tools.measure.ceilings import ceilings
 from ridgeline.tools.measure.graph_timing import with_graph_time
 from ridgeline.tools.measure.late_outputs import collector_for
-from ridgeline.tools.measure.sides import eager_mode
+from ridgeline.tools.measure.sides import Reference, eager_mode
+from ridgeline.tools.measure.timed_device import TIMED_DEVICES
 from ridgeline.tools.measure.timing_settings import TimingSettings
 from ridgeline.tools.measure.verify import verify_candidate
 from ridgeline.tools.profile.profiler import profile_candidate
@@ -126,7 +127,7 @@ class Evaluator:
                     request_s=request_s,
                     observe=self._device.observe,
                 )
-                timing = replace(timing, load_s=runner.load_s)
+                timing = replace(_with_references_place(timing, reference, task), load_s=runner.load_s)
                 return with_graph_time(_with_foreign_code(timing, runner, task), runner, judge)
         except RunnerFailure as fault:
             return Timing.failed(fault.finding)
@@ -258,6 +259,14 @@ def _entered(
     """Return the runner of one of two candidates, which ends with the stack."""
     with faults_of(contender):
         return runners.enter_context(session.runner(task, deadline))
+
+
+def _with_references_place(timing: Timing, reference: Reference, task: BenchmarkTask) -> Timing:
+    """Return a timing with a label where eager PyTorch was to have a runner of its own and had none."""
+    is_usual = reference.is_apart or not TIMED_DEVICES[task.problem.device.kind].times_reference_apart
+    if is_usual or timing.status is not Status.OK:
+        return timing
+    return replace(timing, labels=(*timing.labels, Label.EAGER_IN_JUDGE))
 
 
 def _with_foreign_code(timing: Timing, runner: RunnerProcess, task: BenchmarkTask) -> Timing:

@@ -105,11 +105,7 @@ class ProblemSession:
         return runner
 
     def reference(self, problem: DescribedTarget, mode: ReferenceMode) -> Reference:
-        """Return the reference as a side: on a CPU in a runner of its own, where a runner can make it.
-
-        Raises:
-            EngineError: the sandbox could not be set up.
-        """
+        """Return the reference as a side: on a CPU in a runner of its own, where a runner can make it."""
         if not self._has_tried_apart:
             self._has_tried_apart = True
             self._apart = self._started_apart(problem)
@@ -126,7 +122,10 @@ class ProblemSession:
                 plan = reference_plan(problem, module, self._cache_dir)
                 runner = stack.enter_context(RunnerProcess(self._find_sandbox(), plan, self.judge.problem))
                 runner.loop((0,))
-            except RunnerFailure as failure:
+            except (
+                RunnerFailure,
+                EngineError,
+            ) as failure:  # a sandbox that sets up nothing fails for the candidate too
                 logger.warning("the reference does not run in a runner, so the judge times it: %s", failure)
                 return None
             stack.pop_all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path, PurePath
 
 ANONYMOUS = "code of no file"
@@ -15,11 +16,30 @@ def mapped_code(pid: int) -> frozenset[str] | None:
     Memory that may be executed and belongs to no file counts as ANONYMOUS. Whoever runs in a mount namespace of its own
     cannot choose these names: they are the kernel's.
     """
+    lines = _maps(pid)
+    return frozenset(map(_name, filter(_is_code, lines))) if lines else None
+
+
+def _maps(pid: int) -> list[str]:
+    """Return what a process has mapped, [] where that is unknown.
+
+    /proc/PID shows the first thread's memory, which is none once that thread has ended; the others go on with it.
+    """
+    for maps in (f"/proc/{pid}/maps", *(f"/proc/{pid}/task/{thread}/maps" for thread in _threads(pid))):
+        try:
+            text = Path(maps).read_text(errors="replace")
+        except OSError:
+            continue
+        if text:
+            return text.splitlines()
+    return []
+
+
+def _threads(pid: int) -> list[str]:
     try:
-        text = Path(f"/proc/{pid}/maps").read_text(errors="replace")
+        return os.listdir(f"/proc/{pid}/task")
     except OSError:
-        return None
-    return frozenset(_name(line) for line in text.splitlines() if _is_code(line))
+        return []
 
 
 def _is_code(line: str) -> bool:

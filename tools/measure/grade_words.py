@@ -24,6 +24,10 @@ def explain_grade(graded: Graded, tolerance: PrecisionClass, *, varies: bool = F
         reason = f"{name}: the output is that of an earlier call ({graded.stale}): nothing may be kept between calls"
         return Finding(code=ReasonCode.STALE_OUTPUT, reason=reason)
     details = f"{_map_words(graded.error_map)}{_RERUN if varies else ''}; {_where(graded.worst)}"
+    if graded.invalid_bools:
+        wrong = counted(graded.invalid_bools, "element")
+        reason = f"{name}: {output} holds no bool in {wrong}{details}; a bool's byte is 0 or 1"
+        return Finding(code=ReasonCode.WRONG_VALUES, reason=reason)
     if graded.wrong_integers:
         wrong = counted(graded.wrong_integers, "element")
         reason = f"{name}: {output} differs in {wrong}{details}; integers must be exact"

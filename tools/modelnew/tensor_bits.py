@@ -14,5 +14,11 @@ def equal_bits(one: torch.Tensor, two: torch.Tensor) -> bool:
     return all(torch.equal(first[i : i + _CHUNK_BYTES], second[i : i + _CHUNK_BYTES]) for i in starts)
 
 
+def copied_bits(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a copy with the same bits: PyTorch's own copy of a bool turns a byte that is neither 0 nor 1 into 1."""
+    return tensor.view(torch.uint8).clone().view(torch.bool) if tensor.dtype is torch.bool else tensor.clone()
+
+
 def _bytes(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.contiguous().reshape(-1).view(torch.uint8)
+    raw = tensor.view(torch.uint8) if tensor.dtype is torch.bool else tensor
+    return raw.contiguous().reshape(-1).view(torch.uint8)

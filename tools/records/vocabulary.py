@@ -159,6 +159,7 @@ class Label(StrEnum):
     PARAMETER_WITHOUT_EFFECT = "parameter_without_effect"
     VENDOR_LIBRARY = "vendor_library"
     NOT_SANITIZED = "not_sanitized"
+    EAGER_IN_JUDGE = "eager_in_judge"
 
 
 class PrecisionClass(StrEnum):

@@ -105,6 +105,7 @@ _GRADED = Graded(
     non_finite=Element(index=(0, 3), got=math.inf, expected=0.1),
     worst=Element(index=(), got=-math.inf, expected=1e300),
     wrong_integers=2,
+    invalid_bools=1,
     error_map=ErrorMap(
         wrong=3,
         total=64,

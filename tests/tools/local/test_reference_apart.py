@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.candidates import candidate_of
 
+from ridgeline.tools.build.compiler import Compiler
+from ridgeline.tools.engine import BenchmarkTask, CompileTask, DescribeTask
 from ridgeline.tools.errors import JudgeCrashed
 from ridgeline.tools.judge.messages import Renew
+from ridgeline.tools.local import evaluator as evaluator_module
+from ridgeline.tools.local import problem_session
+from ridgeline.tools.local.evaluator import Evaluator
 from ridgeline.tools.local.problem_session import ProblemSession
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.measure.sides import Reference
-from ridgeline.tools.records.problem import Target
+from ridgeline.tools.records.module_contract import ModuleContract
+from ridgeline.tools.records.problem import DescribedTarget, Target
 from ridgeline.tools.records.reference_mode import ReferenceMode
-from ridgeline.tools.records.vocabulary import Interface, PrecisionClass
+from ridgeline.tools.records.results import Timing, Verdict
+from ridgeline.tools.records.vocabulary import Interface, Label, PrecisionClass, Status
+from ridgeline.tools.runner.plan import reference_plan
+from ridgeline.tools.runner.start import RunnerPlan
 from ridgeline.tools.sandbox.sandbox import Sandbox
 
 pytestmark = pytest.mark.sandboxed
@@ -38,18 +50,34 @@ def get_init_inputs():
 Opened = Callable[[str], tuple[ProblemSession, Reference]]
 
 
+RELU = (
+    "void run(const float* x, const float* bias, float* out, void*) { for (int i = 0; i < 4096; ++i) out[i] = x[i]; }"
+)
+
+
+def problem_of(source: str) -> Target:
+    return Target(
+        name="p",
+        reference_source=source,
+        interface=Interface.C,
+        tolerance=PrecisionClass.FP32,
+        device=detect_device("cpu"),
+    )
+
+
+def plan_without_packages(problem: DescribedTarget, module: ModuleContract, cache_dir: Path) -> RunnerPlan:
+    """Return a plan whose Python finds none of its packages, as where they lie in a folder that the sandbox hides."""
+    plan = reference_plan(problem, module, cache_dir)
+    python, *words = plan.confined.command
+    return replace(plan, confined=replace(plan.confined, command=(python, "-I", "-S", *words)))
+
+
 @pytest.fixture
 def opened(sandbox: Sandbox, tmp_path: Path) -> Iterator[Opened]:
     sessions: list[ProblemSession] = []
 
     def open_session(source: str) -> tuple[ProblemSession, Reference]:
-        target = Target(
-            name="p",
-            reference_source=source,
-            interface=Interface.C,
-            tolerance=PrecisionClass.FP32,
-            device=detect_device("cpu"),
-        )
+        target = problem_of(source)
         sessions.append(ProblemSession(tmp_path, lambda: sandbox))
         sessions[-1].open(target)
         problem = target.described(sessions[-1].judge.problem.description)
@@ -93,3 +121,48 @@ def test_a_reference_that_no_runner_can_make_loops_in_the_judge(opened: Opened, 
     assert reference.pid == session.judge.pid
     session.judge.ask(Renew())
     assert reference.loop((0, 1)).own_s > 0
+
+
+def test_a_runner_that_cannot_import_torch_is_warned_of_at_once_and_the_judge_loops(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(problem_session, "reference_plan", plan_without_packages)
+    session, reference = opened(REFERENCE.format(first="", argument="1"))
+    assert not reference.is_apart
+    assert reference.pid == session.judge.pid
+    [record] = [each for each in caplog.records if each.name == problem_session.__name__]
+    assert "so the judge times it" in record.message
+    assert "No module named" in record.message
+
+
+@pytest.mark.parametrize("has_packages", [True, False])
+def test_a_time_against_eager_in_the_judge_is_labelled(
+    sandbox: Sandbox, open_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_packages: bool
+) -> None:
+    """The label belongs to what runs where: the measurement between is left out, which a busy machine would disturb."""
+    places = []
+
+    def time_candidate(_candidate: object, reference: Reference, *_: object, **__: object) -> Timing:
+        places.append(reference.is_apart)
+        return Timing(status=Status.OK, median_ms=1.0, labels=(Label.LAUNCH_BOUND,))
+
+    monkeypatch.setattr(evaluator_module, "time_candidate", time_candidate)
+    if not has_packages:
+        monkeypatch.setattr(problem_session, "reference_plan", plan_without_packages)
+    device = detect_device("cpu")
+    target = problem_of(REFERENCE.format(first="", argument="1"))
+    candidate = candidate_of(RELU, name="relu")
+    evaluator = Evaluator(device, cache_dir=open_path, sandbox=sandbox)
+    try:
+        problem = target.described(evaluator.describe(DescribeTask(problem=target)))
+        compiler = Compiler(sandbox, open_path, device)
+        [build] = asyncio.run(compiler.compile_batch([CompileTask(problem=problem, candidate=candidate)]))
+        assert build.status is Status.OK, build.log
+        verdict = Verdict(status=Status.OK, precision_class=PrecisionClass.FP32)
+        task = BenchmarkTask(problem=problem, candidate=candidate, build=build, verdict=verdict)
+        timing = evaluator.benchmark(task)
+    finally:
+        evaluator.close()
+    own = () if places[-1] else (Label.EAGER_IN_JUDGE,)
+    assert timing.labels == (Label.LAUNCH_BOUND, *own)
+    assert has_packages or own

@@ -8,11 +8,21 @@ import sys
 from ridgeline.tools.machine.mapped_code import ANONYMOUS, mapped_code
 
 MAPS = """\
-import ctypes, mmap, sys
+import ctypes, mmap, os, sys, threading, time
 ctypes.CDLL("libz.so.1")
 kept = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_EXEC) if sys.argv[1] == "anonymous" else None
-print("ready", flush=True)
-sys.stdin.read()
+def wait():
+    print("ready", flush=True)
+    sys.stdin.read()
+    os._exit(0)
+def wait_for_the_first_threads_end():
+    while open(f"/proc/self/task/{os.getpid()}/stat").read().rpartition(")")[2].split()[0] != "Z":
+        time.sleep(0.001)
+    wait()
+if sys.argv[1] == "without its first thread":
+    threading.Thread(target=wait_for_the_first_threads_end).start()
+    ctypes.CDLL(None).pthread_exit(None)
+wait()
 """
 
 
@@ -44,6 +54,12 @@ def test_a_library_opened_while_it_runs_is_named_and_so_is_code_of_no_file() -> 
     assert anonymous - plain == {"zero"} or anonymous - plain == {
         ANONYMOUS
     }  # a shared anonymous mapping is of /dev/zero
+
+
+def test_a_process_whose_first_thread_has_ended_is_read_through_another() -> None:
+    found = mapped_by("without its first thread")
+    assert found is not None
+    assert {"libc.so.6"} <= found
 
 
 def test_what_may_not_be_read_is_unknown() -> None:

@@ -47,6 +47,15 @@ def test_a_figure_just_beyond_its_limit_has_a_factor_that_is_not_1_and_the_secre
     )
 
 
+def test_a_byte_that_is_no_bool_is_said_to_be_none() -> None:
+    worst = Element(index=(1, 2), got=64.0, expected=1.0)
+    found = explain_grade(graded(wrong_integers=5, invalid_bools=3, worst=worst), PrecisionClass.FP32)
+    assert found.code is ReasonCode.WRONG_VALUES
+    assert found.reason == (
+        "shifted: out holds no bool in 3 elements; worst at [1, 2]: got 64, expected 1; a bool's byte is 0 or 1"
+    )
+
+
 @pytest.mark.parametrize(
     ("pattern", "words"),
     [

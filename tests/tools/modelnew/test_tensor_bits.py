@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from ridgeline.tools.modelnew import tensor_bits
-from ridgeline.tools.modelnew.tensor_bits import equal_bits
+from ridgeline.tools.modelnew.tensor_bits import copied_bits, equal_bits
 
 
 def test_nan_equals_itself_and_zeros_differ_by_sign() -> None:
@@ -22,3 +22,18 @@ def test_a_difference_in_the_last_chunk_is_seen(monkeypatch: pytest.MonkeyPatch)
     assert equal_bits(one, two)
     two[8] = 0
     assert not equal_bits(one, two)
+
+
+def test_a_byte_that_is_no_bool_is_copied_and_compared_as_it_is() -> None:
+    bools = torch.ones(3, 5, dtype=torch.bool)
+    same = bools.clone()
+    bools.view(torch.uint8)[1, 2] = 0x40
+    assert not equal_bits(bools, same)
+    assert not equal_bits(bools.t(), same.t())
+    assert equal_bits(bools, copied_bits(bools))
+    assert int(copied_bits(bools).view(torch.uint8)[1, 2]) == 0x40
+
+
+def test_a_copy_of_another_type_has_its_bits() -> None:
+    values = torch.tensor([1.5, torch.nan, -0.0])
+    assert equal_bits(values, copied_bits(values))

@@ -115,6 +115,7 @@ bool is_relayed(const Options& o) { return o.own_network && !o.namespaced; }
   calls.shares_files = !o.namespaced;
   calls.truncates_freely = !o.namespaced && abi < 3;
   calls.only_target = o.namespaced || abi >= 6 ? 0 : getpid();
+  calls.caps_data = o.cap_data && o.memory_bytes != 0;
   calls.shares_memory = !o.threads_only || o.uses_devices;
   calls.program_fd = o.threads_only ? program : -1;
   int listener = -1;

@@ -20,6 +20,7 @@
 
 #include "confine_seccomp.h"
 #include "confine_tree.h"
+#include "confine_usage.h"
 
 namespace confine {
 

@@ -47,7 +47,7 @@ constexpr int kPidfdSendSignal = 424, kIoUringSetup = 425, kIoUringEnter = 426, 
               kMoveMount = 429, kFsopen = 430, kFsconfig = 431, kFsmount = 432, kFspick = 433, kPidfdOpen = 434,
               kClone3 = 435, kPidfdGetfd = 438, kProcessMadvise = 440, kMountSetattr = 442, kMemfdSecret = 447,
               kProcessMrelease = 448, kFchmodat2 = 452, kSetxattrat = 463, kRemovexattrat = 466, kOpenTreeAttr = 467,
-              kFileSetattr = 469, kOpenat2 = 437;
+              kFileSetattr = 469, kOpenat2 = 437, kCloseRange = 436;
 
 class Filter {
  public:
@@ -195,6 +195,14 @@ inline void refuse_new_processes(Filter& filter) {
   filter.refuse(SYS_execve);
 }
 
+// All threads of a process have its memory and its descriptors: the guard looks at those of one of them. unshare
+// is refused as well.
+inline void refuse_own_descriptors_of_threads(Filter& filter) {
+  constexpr uint32_t kUnshare = 1u << 1;  // CLOSE_RANGE_UNSHARE
+  filter.refuse_if(SYS_clone, 0, CLONE_THREAD | CLONE_FILES, CLONE_THREAD);
+  filter.refuse_if(kCloseRange, 2, kUnshare, kUnshare);
+}
+
 // What a stopped process asked for goes on without it, and interrupts a core of the process that it is measured against.
 // Before Linux 6.13 a process timer with an ignored signal does so at every tick, and a process may have as many as its
 // user may have signals. A descriptor's timer may wake hundreds of epolls each time. Files are read on.
@@ -256,6 +264,7 @@ struct Calls {
   bool is_relayed = false;        // tier B: the guard answers the calls that make, name and connect sockets
   bool shares_files = false;      // tier B: the machine's own mounts
   bool truncates_freely = false;  // Landlock older than ABI 3
+  bool caps_data = false;         // RLIMIT_DATA is set, which does not count memory that grows down like a stack
   bool shares_memory = true;      // false: no anonymous shared memory, which RLIMIT_DATA does not count
   pid_t only_target = 0;          // the one process that may be signalled; 0 where Landlock or a PID namespace sees to it
   int program_fd = -1;            // the one descriptor that may be executed, -1 where processes are allowed
@@ -278,6 +287,8 @@ inline bool forbid_system_calls(const Calls& calls, int& listener) {
     refuse_file_attributes(filter);
     refuse_to_slow_others(filter);
   }
+  refuse_own_descriptors_of_threads(filter);
+  if (calls.caps_data) filter.refuse_if(SYS_mmap, 3, MAP_GROWSDOWN, MAP_GROWSDOWN);
   if (!calls.shares_memory) filter.refuse_if(SYS_mmap, 3, MAP_SHARED | MAP_ANONYMOUS, MAP_SHARED | MAP_ANONYMOUS);
   if (calls.truncates_freely) refuse_truncation_by_name(filter);
   if (const auto self = static_cast<uint32_t>(calls.only_target); self != 0) {

@@ -12,6 +12,7 @@
 
 #include "confine_options.h"
 #include "confine_tree.h"
+#include "confine_usage.h"
 
 namespace confine {
 
@@ -44,7 +45,7 @@ class Watch {
     const Usage usage = usage_of(family);
     const uint64_t own_shared = usage.shared_bytes > inherited_ ? usage.shared_bytes - inherited_ : 0;
     const uint64_t memory = usage.anonymous_bytes + own_shared;
-    if (memory > peak_bytes_) peak_bytes_ = memory;
+    if (memory > peak_bytes_ && memory < kFull) peak_bytes_ = memory;
     if (o_.memory_bytes != 0 && memory > o_.memory_bytes) return "memory";
     if (o_.processes != 0 && usage.threads > o_.processes) return "processes";
     return disk_is_full(family) ? "disk" : "";
@@ -61,7 +62,7 @@ class Watch {
     if (o_.workdir.empty() || o_.disk_bytes == 0 || began_s < next_walk_s_) return false;
     uint64_t entries = 100000;
     const uint64_t listed = bytes_below(AT_FDCWD, o_.workdir.c_str(), 64, entries);
-    const uint64_t deleted = bytes_deleted_but_open(family);
+    const uint64_t deleted = bytes_deleted_but_held(family, o_.workdir, o_.file_bytes);
     next_walk_s_ = now_s() + 10 * (now_s() - began_s);
     return listed + deleted > o_.disk_bytes + inherited_;
   }

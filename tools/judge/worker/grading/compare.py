@@ -55,7 +55,8 @@ class Difference:
     crfm: float = 0.0  # max |o - o64| / (max(1, rms) + |o64|)
     worst: Element | None = None  # the one that is furthest off
     non_finite: Element | None = None  # an element whose NaN or infinity does not match
-    wrong_integers: int = 0
+    wrong_integers: int = 0  # integers and bools
+    invalid_bools: int = 0  # of these, bytes that are no bool
 
 
 def expect(values: torch.Tensor) -> Expected:
@@ -115,14 +116,18 @@ _HOPELESS = Errors(overall=math.inf, worst_row=math.inf, worst_element=math.inf)
 
 
 def _compare_exact(output: torch.Tensor, expected: Expected) -> Difference:
-    wrong = (output != expected.values).flatten()
+    """Return how far integers are off, and bools: a byte but 0 and 1 is none, though PyTorch takes it for True here."""
+    values = output.view(torch.uint8) if output.dtype is torch.bool else output
+    wrong = (values != expected.values).flatten()
     count = int(wrong.sum())
     if count == 0:
         return Difference(errors=Errors(overall=0.0))
-    index = int(wrong.to(torch.uint8).argmax())
+    invalid = (values > 1).flatten() if output.dtype is torch.bool else torch.zeros((), dtype=torch.bool)
+    invalid_bools = int(invalid.sum())
+    index = int((invalid if invalid_bools else wrong).to(torch.uint8).argmax())
     worst = Element(
         index=_unravel(index, output.shape),
-        got=float(output.flatten()[index]),
+        got=float(values.flatten()[index]),
         expected=float(expected.values.flatten()[index]),
     )
     share = count / wrong.numel()
@@ -131,6 +136,7 @@ def _compare_exact(output: torch.Tensor, expected: Expected) -> Difference:
         crfm=math.inf,
         worst=worst,
         wrong_integers=count,
+        invalid_bools=invalid_bools,
     )
 
 

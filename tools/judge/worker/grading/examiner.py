@@ -32,7 +32,7 @@ from ridgeline.tools.judge.worker.grading.probes import is_constant, probes
 from ridgeline.tools.judge.worker.memory import ArenaMemory
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.judge.worker.regions import torch_dtype
-from ridgeline.tools.modelnew.tensor_bits import equal_bits
+from ridgeline.tools.modelnew.tensor_bits import copied_bits, equal_bits
 from ridgeline.tools.records.error_map import LimitUse, Measure, nearest_limit
 from ridgeline.tools.records.finding import Finding
 from ridgeline.tools.records.precision import (
@@ -166,7 +166,7 @@ class Examiner:
     def examine(self, name: str, set_index: int) -> Touched | Missing | Graded:
         """Grade a set's outputs against a trial and keep a copy of them for `examine_repeat` and `changed`."""
         outputs = self._memory.outputs[set_index]
-        self._snapshot = tuple(o.clone() for o in outputs)
+        self._snapshot = tuple(map(copied_bits, outputs))
         case = self._book.case(name)
         touched = self._touched(set_index, case)
         if touched:
@@ -179,7 +179,7 @@ class Examiner:
         case = self._book.case(name)
         missing = self._missing(set_index, case.expected)
         if missing is not None:
-            self._snapshot = tuple(o.clone() for o in outputs)
+            self._snapshot = tuple(map(copied_bits, outputs))
             return missing
         if not self.changed(set_index):
             return Same()
@@ -286,6 +286,7 @@ class Examiner:
             non_finite=difference.non_finite,
             worst=difference.worst,
             wrong_integers=difference.wrong_integers,
+            invalid_bools=difference.invalid_bools,
             error_map=map_errors(outputs[index], case.expected[index], grade.gate.element),
         )
 

@@ -95,6 +95,23 @@ def test_integers_must_be_exact() -> None:
     assert found.worst.index == (3, 4)
 
 
+@pytest.mark.parametrize("byte", [2, 0x40, 0xFF])
+def test_a_byte_that_is_no_bool_is_wrong_also_where_true_is_expected(byte: int) -> None:
+    values = torch.arange(100).reshape(10, 10) % 3 == 0
+    output = values.clone()
+    assert compare(output, expect(values)).wrong_integers == 0
+    output.view(torch.uint8)[3, 3] = byte
+    found = compare(output, expect(values))
+    assert (found.wrong_integers, found.invalid_bools) == (1, 1)
+    assert found.worst is not None
+    assert (found.worst.index, found.worst.got, found.worst.expected) == ((3, 3), byte, 1.0)
+
+
+def test_a_wrong_bool_is_wrong() -> None:
+    found = compare(torch.tensor([True, False]), expect(torch.tensor([True, True])))
+    assert (found.wrong_integers, found.invalid_bools) == (1, 0)
+
+
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("nan", [True, False])
 def test_poison_is_nan_or_finite_and_found_again(dtype: torch.dtype, *, nan: bool) -> None:

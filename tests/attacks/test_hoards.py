@@ -1,0 +1,47 @@
+"""Memory and files count, also where the usual places of /proc do not show who holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ridgeline.tools.sandbox.sandbox import Confined, Sandbox
+
+pytestmark = pytest.mark.timeout(60)
+Confine = Callable[..., Confined]
+MIB = 1 << 20
+FILE_MIB = 8
+SMALL = {"file_bytes": 10 * MIB, "disk_bytes": 16 * MIB}
+
+
+@pytest.mark.parametrize("how", ["stays", "turns"])
+def test_memory_of_a_process_without_its_first_thread_is_counted(sandbox: Sandbox, confine: Confine, how: str) -> None:
+    hoard = confine("hoard-memory", how, 160, memory_bytes=96 * MIB)
+    beside_a_device = replace(hoard, devices=("/dev/null",))  # no RLIMIT_DATA then
+    ended, printed = sandbox.run(beside_a_device)
+    assert ended.limit == "memory", (ended, printed)
+
+
+def test_a_process_without_its_first_thread_may_use_its_memory(sandbox: Sandbox, confine: Confine) -> None:
+    ended, printed = sandbox.run(confine("hoard-memory", "stays", 32, memory_bytes=96 * MIB, wall_s=2.0))
+    assert (ended.limit, printed) == ("wall", "holds memory\n")
+
+
+@pytest.mark.parametrize("processes", [False, True], ids=["runner", "builder"])
+@pytest.mark.parametrize("how", ["opened", "mapped", "hidden"])
+def test_files_that_nobody_can_name_are_counted(
+    sandbox: Sandbox, confine: Confine, workdir: Path, how: str, processes: bool
+) -> None:
+    ended, printed = sandbox.run(confine("hoard-files", how, workdir, 4, FILE_MIB, processes=processes, **SMALL))
+    assert ended.limit == "disk", (ended, printed)
+
+
+@pytest.mark.parametrize("how", ["opened", "mapped"])
+def test_one_such_file_within_the_limits_is_allowed(
+    sandbox: Sandbox, confine: Confine, workdir: Path, how: str
+) -> None:
+    ended, printed = sandbox.run(confine("hoard-files", how, workdir, 1, FILE_MIB, wall_s=2.0, **SMALL))
+    assert (ended.limit, printed) == ("wall", "holds files\n")
