@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ridgeline.graph.shipping.foreign import expect_known_flags
 from ridgeline.graph.shipping.winner import Winner
-from ridgeline.tools.build.flags import base_flags, link_flags, requested_flags
+from ridgeline.tools.errors import RunError
 from ridgeline.tools.records.module_contract import CallForm
 from ridgeline.tools.records.problem import ArgSpec
 from ridgeline.tools.records.vocabulary import TORCH_MODULE, ArgKind, Interface, Label, Role
@@ -47,18 +48,33 @@ _FIGURES = (
 
 
 def make_build(winner: Winner) -> dict[str, Any]:
-    """Return the name of the source, and the flags and compiler that it was certified with."""
+    """Return the name of the source, and the flags and compiler that it was certified with.
+
+    Raises:
+        RunError: the flags were not kept, or one of them is no flag of a build.
+    """
     candidate, build = winner.best.candidate, winner.best.evaluation.build
-    flags: tuple[str, ...] = ()
-    if winner.interface is not Interface.MODULE:
-        kind = winner.device.kind
-        recorded = build.flags if build else ()
-        flags = recorded or base_flags(winner.device) + requested_flags(candidate.source) + link_flags(kind)
+    flags = () if winner.interface is Interface.MODULE else _certified_flags(winner)
     return {
         "source": f"kernel.{candidate.language}",
         "flags": [flag for flag in flags if not _OF_OWN_TORCH.fullmatch(flag)],
         "toolchain": build.toolchain if build else "",
     }
+
+
+def _certified_flags(winner: Winner) -> tuple[str, ...]:
+    """Return the flags of the certificate's build, else of the one that was measured.
+
+    Raises:
+        RunError: neither was kept, or one of them is no flag of a build.
+    """
+    build = winner.best.evaluation.build
+    certified = ((winner.certificate or {}).get("build") or {}).get("flags") or ()
+    flags = tuple(map(str, certified)) or (build.flags if build else ())
+    if not flags:
+        raise RunError(f"{winner.run}: its build's flags were not kept; run the search anew")
+    expect_known_flags(winner, flags)
+    return flags
 
 
 def described_args(winner: Winner) -> list[dict[str, Any]]:
@@ -84,5 +100,5 @@ def reason_against_shipping(winner: Winner, call: CallForm, layout: str) -> str:
     if layout == "hf-kernels" and winner.interface is not Interface.C:
         return f"interface {winner.interface} has no place in the layout hf-kernels: ship it without --layout"
     if winner.interface is Interface.TORCH and TORCH_MODULE not in " ".join(make_build(winner)["flags"]):
-        return "its build's flags were not kept; run the search anew"
+        return "its build's flags are not those of an extension; run the search anew"
     return ""

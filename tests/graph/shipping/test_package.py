@@ -100,9 +100,11 @@ def test_gradients_are_the_references_where_that_was_asked_for(tmp_path: Path) -
 
 @pytest.mark.parametrize(
     ("interface", "flags"),
-    [pytest.param(Interface.TORCH, TORCH_FLAGS, marks=pytest.mark.slow), (Interface.MODULE, ())],
+    [pytest.param(Interface.TORCH, TORCH_FLAGS, marks=pytest.mark.slow), (Interface.MODULE, None)],
 )
-def test_the_other_interfaces_are_shipped_too(tmp_path: Path, interface: Interface, flags: tuple[str, ...]) -> None:
+def test_the_other_interfaces_are_shipped_too(
+    tmp_path: Path, interface: Interface, flags: tuple[str, ...] | None
+) -> None:
     run = write_run(tmp_path / "run", Finished(interface=interface, flags=flags))
     site = shipped_site(tmp_path, run)
     done = python(site, "-m", "scaled_kernel")
