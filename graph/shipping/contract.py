@@ -12,7 +12,6 @@ from ridgeline.graph.shipping.foreign import expect_known_flags
 from ridgeline.graph.shipping.winner import Winner
 from ridgeline.tools.errors import RunError
 from ridgeline.tools.records.module_contract import CallForm
-from ridgeline.tools.records.problem import ArgSpec
 from ridgeline.tools.records.vocabulary import TORCH_MODULE, ArgKind, Interface, Label, Role
 
 KERNEL_SCHEMA_VERSION = 1
@@ -22,7 +21,7 @@ _OF_OWN_TORCH = re.compile(r"-D_GLIBCXX_USE_CXX11_ABI=.*")
 
 def make_contract(winner: Winner, call: CallForm, *, name: str, gradients: str) -> dict[str, Any]:
     """Return the content of kernel.json."""
-    candidate, device = winner.best.candidate, winner.device
+    candidate, device, args = winner.best.candidate, winner.device, described_args(winner)
     return {
         "schema_version": KERNEL_SCHEMA_VERSION,
         "name": name,
@@ -35,8 +34,8 @@ def make_contract(winner: Winner, call: CallForm, *, name: str, gradients: str) 
         "device": {"kind": device.kind.value, "name": device.name, "arch": device.arch, "driver": device.driver},
         "build": make_build(winner),
         "call": call.to_json(),
-        "args": described_args(winner),
-        "gate": winner.gate,
+        "args": args,
+        "gate": max((arg["gate"] for arg in args if "gate" in arg), default=0.0),
         "figures": {key: winner.figures[key] for key in _FIGURES},
     }
 
@@ -78,15 +77,21 @@ def _certified_flags(winner: Winner) -> tuple[str, ...]:
 
 
 def described_args(winner: Winner) -> list[dict[str, Any]]:
-    """Return the signature's arguments; `fixed` is true of a scalar that had one value in every test."""
+    """Return the signature's arguments; `fixed` is true of a scalar that had one value in every test.
+
+    An output also has `measure` and `gate`: how its error is measured, and the largest that is allowed.
+    """
     skipped = [t.name for t in winner.description.skipped_trials if t.label is Label.NOT_VARIED]
     fixed = {name.removeprefix(f"{Label.NOT_VARIED} ") for name in skipped}
     has_model = winner.interface.has_model
-    return [_described(arg, is_fixed=has_model or arg.name in fixed) for arg in winner.description.signature.args]
-
-
-def _described(arg: ArgSpec, *, is_fixed: bool) -> dict[str, Any]:
-    return arg.to_json() | {"fixed": arg.kind is ArgKind.SCALAR and is_fixed}
+    described = []
+    for arg in winner.description.signature.args:
+        is_fixed = arg.kind is ArgKind.SCALAR and (has_model or arg.name in fixed)
+        told = arg.to_json() | {"fixed": is_fixed}
+        if arg.role is Role.OUTPUT and arg.kind is ArgKind.TENSOR:
+            told |= dict(zip(("measure", "gate"), winner.limit(arg), strict=True))
+        described.append(told)
+    return described
 
 
 def reason_against_shipping(winner: Winner, call: CallForm, layout: str) -> str:

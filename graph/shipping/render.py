@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from functools import cache
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +43,11 @@ def _environment() -> Environment:
 def render(template: str, **names: Any) -> str:
     """Return a template's text with these names."""
     return _environment().get_template(template).render(**names)
+
+
+def weights_source() -> str:
+    """Return the judge's own rules by which the tensors of a `ModelNew` stand for the reference's."""
+    return resources.files("ridgeline.tools.modelnew").joinpath("weights.py").read_text(encoding="utf-8")
 
 
 def in_one_line(text: object) -> str:

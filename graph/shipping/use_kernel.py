@@ -9,7 +9,7 @@ from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.storage.own_files import replace_file
 from ridgeline.graph.shipping.contract import make_build
 from ridgeline.graph.shipping.foreign import expect_known_words
-from ridgeline.graph.shipping.render import render
+from ridgeline.graph.shipping.render import render, weights_source
 from ridgeline.graph.shipping.winner import Winner, winner_of
 from ridgeline.tools.errors import RunError, StorageError
 from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Role
@@ -48,7 +48,8 @@ def _script(winner: Winner) -> str:
         language=winner.best.candidate.language,
         kind=kind.value,
         compiler="nvcc" if kind is DeviceKind.CUDA else "g++",
-        gate=winner.gate,
+        weights=weights_source().partition("\nimport torch\n")[2].strip("\n") + "\n",
+        limits=[[a.name, *winner.limit(a)] for a in tensors if a.role is Role.OUTPUT],
         flags=make_build(winner)["flags"],
         state=[a.source for a in args if a.role in (Role.PARAMETER, Role.BUFFER)],
         strides=[list(a.strides) for a in tensors if a.role is not Role.OUTPUT],

@@ -23,7 +23,7 @@ def test_a_run_folder_runs_its_winner_against_the_reference(tmp_path: Path) -> N
     command = [sys.executable, str(run / "use_kernel.py")]
     done = subprocess.run(command, cwd=tmp_path, env=clean, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr + done.stdout
-    assert re.search(r"relative error to the reference: \d\.\de-\d\d \(at most 1e-05\)", done.stdout)
+    assert re.search(r"relative error to the reference in float64: \d\.\de-\d\d \(at most 1e-05\)", done.stdout)
 
 
 def test_a_search_that_ends_without_a_winner_removes_its_own_files_alone(tmp_path: Path) -> None:
