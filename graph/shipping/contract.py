@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ridgeline.graph.shipping.foreign import expect_known_flags
 from ridgeline.graph.shipping.winner import Winner
-from ridgeline.tools.build.flags import base_flags, link_flags, requested_flags
+from ridgeline.tools.errors import RunError
 from ridgeline.tools.records.module_contract import CallForm
-from ridgeline.tools.records.problem import ArgSpec
 from ridgeline.tools.records.vocabulary import TORCH_MODULE, ArgKind, Interface, Label, Role
 
 KERNEL_SCHEMA_VERSION = 1
@@ -21,7 +21,7 @@ _OF_OWN_TORCH = re.compile(r"-D_GLIBCXX_USE_CXX11_ABI=.*")
 
 def make_contract(winner: Winner, call: CallForm, *, name: str, gradients: str) -> dict[str, Any]:
     """Return the content of kernel.json."""
-    candidate, device = winner.best.candidate, winner.device
+    candidate, device, args = winner.best.candidate, winner.device, described_args(winner)
     return {
         "schema_version": KERNEL_SCHEMA_VERSION,
         "name": name,
@@ -34,8 +34,8 @@ def make_contract(winner: Winner, call: CallForm, *, name: str, gradients: str) 
         "device": {"kind": device.kind.value, "name": device.name, "arch": device.arch, "driver": device.driver},
         "build": make_build(winner),
         "call": call.to_json(),
-        "args": described_args(winner),
-        "gate": winner.gate,
+        "args": args,
+        "gate": max((arg["gate"] for arg in args if "gate" in arg), default=0.0),
         "figures": {key: winner.figures[key] for key in _FIGURES},
     }
 
@@ -47,13 +47,13 @@ _FIGURES = (
 
 
 def make_build(winner: Winner) -> dict[str, Any]:
-    """Return the name of the source, and the flags and compiler that it was certified with."""
+    """Return the name of the source, and the flags and compiler that it was certified with.
+
+    Raises:
+        RunError: the flags were not kept, or one of them is no flag of a build.
+    """
     candidate, build = winner.best.candidate, winner.best.evaluation.build
-    flags: tuple[str, ...] = ()
-    if winner.interface is not Interface.MODULE:
-        kind = winner.device.kind
-        recorded = build.flags if build else ()
-        flags = recorded or base_flags(winner.device) + requested_flags(candidate.source) + link_flags(kind)
+    flags = () if winner.interface is Interface.MODULE else _certified_flags(winner)
     return {
         "source": f"kernel.{candidate.language}",
         "flags": [flag for flag in flags if not _OF_OWN_TORCH.fullmatch(flag)],
@@ -61,16 +61,37 @@ def make_build(winner: Winner) -> dict[str, Any]:
     }
 
 
+def _certified_flags(winner: Winner) -> tuple[str, ...]:
+    """Return the flags of the certificate's build, else of the one that was measured.
+
+    Raises:
+        RunError: neither was kept, or one of them is no flag of a build.
+    """
+    build = winner.best.evaluation.build
+    certified = ((winner.certificate or {}).get("build") or {}).get("flags") or ()
+    flags = tuple(map(str, certified)) or (build.flags if build else ())
+    if not flags:
+        raise RunError(f"{winner.run}: its build's flags were not kept; run the search anew")
+    expect_known_flags(winner, flags)
+    return flags
+
+
 def described_args(winner: Winner) -> list[dict[str, Any]]:
-    """Return the signature's arguments; `fixed` is true of a scalar that had one value in every test."""
+    """Return the signature's arguments; `fixed` is true of a scalar that had one value in every test.
+
+    An output also has `measure` and `gate`: how its error is measured, and the largest that is allowed.
+    """
     skipped = [t.name for t in winner.description.skipped_trials if t.label is Label.NOT_VARIED]
     fixed = {name.removeprefix(f"{Label.NOT_VARIED} ") for name in skipped}
     has_model = winner.interface.has_model
-    return [_described(arg, is_fixed=has_model or arg.name in fixed) for arg in winner.description.signature.args]
-
-
-def _described(arg: ArgSpec, *, is_fixed: bool) -> dict[str, Any]:
-    return arg.to_json() | {"fixed": arg.kind is ArgKind.SCALAR and is_fixed}
+    described = []
+    for arg in winner.description.signature.args:
+        is_fixed = arg.kind is ArgKind.SCALAR and (has_model or arg.name in fixed)
+        told = arg.to_json() | {"fixed": is_fixed}
+        if arg.role is Role.OUTPUT and arg.kind is ArgKind.TENSOR:
+            told |= dict(zip(("measure", "gate"), winner.limit(arg), strict=True))
+        described.append(told)
+    return described
 
 
 def reason_against_shipping(winner: Winner, call: CallForm, layout: str) -> str:
@@ -84,5 +105,5 @@ def reason_against_shipping(winner: Winner, call: CallForm, layout: str) -> str:
     if layout == "hf-kernels" and winner.interface is not Interface.C:
         return f"interface {winner.interface} has no place in the layout hf-kernels: ship it without --layout"
     if winner.interface is Interface.TORCH and TORCH_MODULE not in " ".join(make_build(winner)["flags"]):
-        return "its build's flags were not kept; run the search anew"
+        return "its build's flags are not those of an extension; run the search anew"
     return ""

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
 from typing import Any
 
 from ridgeline import __version__
 from ridgeline.checkpoints.storage.strict_json import finite, pretty
 from ridgeline.graph.shipping.contract import make_build
-from ridgeline.graph.shipping.render import render
+from ridgeline.graph.shipping.render import render, weights_source
 from ridgeline.graph.shipping.winner import Winner
 from ridgeline.tools.build.interfaces import architecture_list, problem_header
 from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Interface, Role
 
-_MODULES = ("__init__", "__main__", "_contract", "_device", "_kernel", "_model", "_module", "_op")
+_MODULES = ("__init__", "__main__", "_compare", "_contract", "_device", "_kernel", "_model", "_module", "_op")
 _OF_INTERFACE: dict[Interface, tuple[str, ...]] = {
     Interface.C: ("_build", "_call_c"),
     Interface.TORCH: ("_build", "_call_torch"),
@@ -30,6 +31,8 @@ def package_files(winner: Winner, contract: dict[str, Any]) -> Files:
     names = _names(winner, contract)
     modules = (*_MODULES, *_OF_INTERFACE[winner.interface])
     files = {f"{name}/{module}.py": render(f"package/{module}.py.j2", **names) for module in modules}
+    if winner.interface is Interface.MODULE:
+        files[f"{name}/_weights.py"] = weights_source()
     files |= {f"{name}/{file}": text for file, text in _kernel_files(winner, contract).items()}
     files |= {f"{name}/kernel.json": pretty(finite(contract))}
     files |= {path: render(f"{path}.j2", **names) for path in ("pyproject.toml", "README.md", "LICENSE")}
@@ -51,9 +54,22 @@ def hf_files(winner: Winner, contract: dict[str, Any]) -> Files:
     files |= {"kernel.json": pretty(finite(contract)), "LICENSE": render("LICENSE.j2", **names)}
     for path in ("build.toml", "flake.nix", "CARD.md", "torch-ext/torch_binding.cpp", "torch-ext/torch_binding.h"):
         files[path] = render(
-            f"hf/{path.rpartition('/')[2]}.j2", **names, **_portable(winner), folder=folder, source=source
+            f"hf/{path.rpartition('/')[2]}.j2",
+            **names,
+            **_portable(winner),
+            fixed=_fixed(contract),
+            folder=folder,
+            source=source,
         )
     return files
+
+
+def _fixed(contract: dict[str, Any]) -> dict[str, str]:
+    """Return the numbers that had one value in every test, as C++ writes them."""
+    infinity = "std::numeric_limits<double>::infinity()"
+    values = {arg["name"]: float(arg["value"]) for arg in contract["args"] if arg["fixed"]}
+    signs = {math.inf: infinity, -math.inf: f"-{infinity}"}
+    return {name: signs.get(value) or repr(value) for name, value in values.items()}
 
 
 _NOT_PORTABLE = re.compile(r"-march=.*|-mtune=.*|-gencode=.*|-shared|-fPIC|-Wl,.*|-Xcompiler=.*|-Xlinker=.*|-std=.*")

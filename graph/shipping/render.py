@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +15,7 @@ from ridgeline.tools.wording import ratio_words
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+_MARKDOWN = re.compile(r"[\\`|\[\]<>*_]")
 TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -29,6 +32,9 @@ def _environment() -> Environment:
         autoescape=False,
     )
     environment.filters["literal"] = json.dumps
+    environment.filters["line"] = in_one_line
+    environment.filters["cell"] = markdown_cell
+    environment.filters["code"] = markdown_code
     environment.filters["labels"] = labels_in_words
     environment.globals["ratio"] = ratio_words
     return environment
@@ -37,3 +43,23 @@ def _environment() -> Environment:
 def render(template: str, **names: Any) -> str:
     """Return a template's text with these names."""
     return _environment().get_template(template).render(**names)
+
+
+def weights_source() -> str:
+    """Return the judge's own rules by which the tensors of a `ModelNew` stand for the reference's."""
+    return resources.files("ridgeline.tools.modelnew").joinpath("weights.py").read_text(encoding="utf-8")
+
+
+def in_one_line(text: object) -> str:
+    """Return a text in one line: an idea's title is a model's, and an archive's words may be a stranger's."""
+    return " ".join("".join(c if c.isprintable() else " " for c in str(text)).split())
+
+
+def markdown_cell(text: object) -> str:
+    """Return a text as one cell of a Markdown table shows it, without a link, a tag or emphasis of its own."""
+    return _MARKDOWN.sub(lambda found: f"\\{found[0]}", in_one_line(text))
+
+
+def markdown_code(text: object) -> str:
+    """Return a text for a place between backticks in a cell of a Markdown table."""
+    return in_one_line(text).replace("`", "'").replace("|", "\\|")

@@ -8,11 +8,13 @@ import re
 import shutil
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from ridgeline.checkpoints.storage.errors import storage_errors
 from ridgeline.graph.shipping.contract import make_contract, reason_against_shipping
+from ridgeline.graph.shipping.foreign import expect_known_words, has_foreign_reference
 from ridgeline.graph.shipping.package import Files, hf_files, package_files
 from ridgeline.graph.shipping.winner import Winner, read_winner
 from ridgeline.tools.errors import InputError, RunError
@@ -21,6 +23,14 @@ from ridgeline.tools.records.module_contract import CallForm
 
 LAYOUTS = ("package", "hf-kernels")
 GRADIENTS = ("none", "reference")
+# The last lines are what torch.ops has already: operators of torch and of its sisters, and names of its own.
+_TAKEN = (
+    "torch numpy ridgeline"
+    " aten c10d c10d_functional caffe2 classes debug_mode_ops debugprims export fbgemm flex_lib fsdp higher_order image"
+    " import_module inductor inductor_prims load_library loaded_libraries mkl mkldnn mkldnn_prepacked onednn onnx"
+    " onnx_symbolic prepacked prim prims profiler quantization quantized rngprims sparse static_runtime streams symm_mem"
+    " tensorexpr torchaudio torchvision triton vulkan xnnpack"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +54,8 @@ class Shipped:
     winner: Winner
 
 
-def ship(request: ShipRequest) -> Shipped:
-    """Write the folder, whole or not at all.
+def ship(request: ShipRequest, *, on_warning: Callable[[str], None] | None = None) -> Shipped:
+    """Write the folder, whole or not at all; `on_warning` is told of a foreign reference before it is run.
 
     Raises:
         RunError: the run has no winner or no certificate, or its kernel cannot be shipped.
@@ -53,13 +63,16 @@ def ship(request: ShipRequest) -> Shipped:
         StorageError: it cannot be written.
     """
     _refuse_existing(request.out)
+    if request.layout == "hf-kernels" and request.gradients != "none":
+        raise InputError("--gradients reference: not in the layout hf-kernels, which holds no reference at run time")
     winner = read_winner(request.run, takes_uncertified=request.takes_uncertified)
+    expect_known_words(winner)
     name = _package_name(request, winner.problem)
+    if on_warning and has_foreign_reference(winner):
+        on_warning(f"{request.run}: its reference is none that ships: it is run as you, outside of any sandbox")
     call = _call_form(request.run, winner)
     if reason := reason_against_shipping(winner, call, request.layout):
         raise RunError(f"{request.run}: its kernel cannot be shipped: {reason}")
-    if request.layout == "hf-kernels" and request.gradients != "none":
-        raise InputError("--gradients reference: not in the layout hf-kernels, which holds no reference at run time")
     contract = make_contract(winner, call, name=name, gradients=request.gradients)
     files = hf_files if request.layout == "hf-kernels" else package_files
     _write(request.out, files(winner, contract))
@@ -73,7 +86,7 @@ def _refuse_existing(out: Path) -> None:
 
 def _package_name(request: ShipRequest, problem: str) -> str:
     name = request.name or re.sub(r"\W", "_", f"{problem}_kernel".lower())
-    is_taken = keyword.iskeyword(name) or name in sys.stdlib_module_names or name in ("torch", "numpy", "ridgeline")
+    is_taken = keyword.iskeyword(name) or name in sys.stdlib_module_names or name in _TAKEN.split()
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name) or is_taken:
         given = "--name" if request.name else "name"
         raise InputError(

@@ -12,9 +12,10 @@ from ridgeline.checkpoints.result import Best, build_result, choose_best
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.storage.errors import record_errors
 from ridgeline.tools.errors import RunError
-from ridgeline.tools.records.precision import NOMINAL_GATE
-from ridgeline.tools.records.problem import Description, Device
-from ridgeline.tools.records.vocabulary import Interface, PrecisionClass
+from ridgeline.tools.records.error_map import Measure
+from ridgeline.tools.records.precision import CRFM_TOLERANCE, NOMINAL_GATE, accepted_classes
+from ridgeline.tools.records.problem import ArgSpec, Description, Device
+from ridgeline.tools.records.vocabulary import Interface, PrecisionClass, Role
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,11 +40,29 @@ class Winner:
         """Say whether every required step of its certificate passed."""
         return bool(self.certificate and self.certificate.get("passed"))
 
-    @property
-    def gate(self) -> float:
-        """Return the relative error that a comparison on nominal inputs allows."""
-        measured = self.best.evaluation.precision_class
-        return NOMINAL_GATE.get(measured or self.tolerance) or NOMINAL_GATE.get(self.tolerance, 1e-2)
+    def limit(self, output: ArgSpec) -> tuple[str, float]:
+        """Return how the judge measures an output's error, and the largest that the kernel was let through with.
+
+        It is the limit of the class that was measured, on nominal inputs, and a trial's own where these lose digits in
+        every kernel alike.
+        """
+        if output.dtype not in _FLOATS:
+            return "exact", 0.0
+        verdict, measured = self.best.evaluation.verdict, self.best.evaluation.precision_class
+        if measured is PrecisionClass.CRFM:
+            return Measure.CRFM.value, CRFM_TOLERANCE
+        if (
+            measured is None or measured not in NOMINAL_GATE
+        ):  # exact, or never measured: the strictest that its outputs can hold
+            dtypes = tuple(arg.dtype for arg in self.description.signature.with_role(Role.OUTPUT))
+            measured = accepted_classes(self.tolerance, dtypes)[0]
+        gate = NOMINAL_GATE[measured]
+        if verdict is not None and verdict.rel_error is not None and verdict.rel_error > gate:
+            gate = max([gate, *(t.gate for t in verdict.trials if t.name.startswith("nominal") and t.passed)])
+        return Measure.OUTPUT.value, gate
+
+
+_FLOATS = ("float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2")
 
 
 def read_winner(run: Path, *, takes_uncertified: bool = False) -> Winner:

@@ -44,6 +44,8 @@ __global__ void scaled(const float* x, const float* scale, float* out) {
 void run(const float* x, const float* scale, float* out, void* workspace, cudaStream_t stream) {
   scaled<<<(X_NUMEL + 255) / 256, 256, 0, stream>>>(x, scale, out);
 }
+
+size_t workspace_bytes() { return 4096; }
 """
 USE = """
 import json, warnings
@@ -61,6 +63,13 @@ with torch.no_grad():
         found["stream"] = torch.equal(kernel(x), model(x))
     found["compiled"] = torch.allclose(torch.compile(kernel, fullgraph=True)(x), model(x))
     found["opcheck"] = torch.library.opcheck(forward.default, (x, model.scale.detach()))
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        out = kernel(x)
+    x.normal_()
+    graph.replay()
+    found["graph"] = torch.equal(out, model(x))
+    found["after"] = torch.equal(kernel(x), model(x))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         Kernel(model.cpu())(x.cpu())
@@ -84,6 +93,7 @@ def test_a_cuda_kernel_is_shipped_and_takes_the_references_place(site: Path) -> 
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
     assert (found["eager"], found["stream"], found["compiled"]) == (True, True, True)
+    assert (found["graph"], found["after"]) == (True, True)
     assert set(found["opcheck"].values()) == {"SUCCESS"}
     assert ["x is not on cuda" in words for words in found["on_cpu"]] == [True]
 

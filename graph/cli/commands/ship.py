@@ -24,7 +24,7 @@ def execute(args: argparse.Namespace) -> int:
         gradients=args.gradients,
         takes_uncertified=args.uncertified,
     )
-    shipped = ship(request)
+    shipped = ship(request, on_warning=_warn)
     if args.json:
         said = {
             "out": str(shipped.out),
@@ -36,6 +36,10 @@ def execute(args: argparse.Namespace) -> int:
     else:
         sys.stdout.writelines(f"{line}\n" for line in _lines(shipped, args.layout))
     return 0
+
+
+def _warn(words: str) -> None:
+    sys.stderr.write(f"warning: {words}\n")
 
 
 def _lines(shipped: Shipped, layout: str) -> list[str]:

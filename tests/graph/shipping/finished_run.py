@@ -11,6 +11,7 @@ from tests.descriptions import description_of
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.session.outputs import write_result
+from ridgeline.tools.build.flags import base_flags, link_flags
 from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.records.problem import ArgSpec, Device, Signature, SkippedTrial
 from ridgeline.tools.records.results import Build, Evaluation, Timing, Verdict
@@ -111,7 +112,10 @@ class Finished:
     reference: str = REFERENCE
     signature: Signature | None = None
     device: Device | None = None
-    flags: tuple[str, ...] = ()
+    flags: tuple[str, ...] | None = None  # of the recorded build; None: those that a build has
+    certified_flags: tuple[str, ...] = ()  # of the certificate's
+    language: str = ""
+    problem: str = "scaled"
     certified: bool = True
     best_id: str | None = WINNER
     fixed: bool = False  # `t` had one value in every test
@@ -123,6 +127,7 @@ def write_run(folder: Path, finished: Finished | None = None) -> Path:
     device = wanted.device or detect_device("cpu")
     folder.mkdir(parents=True)
     (folder / ".lock").touch()
+    flags = wanted.flags if wanted.flags is not None else (*base_flags(device), *link_flags(device.kind))
     skipped = (SkippedTrial(name="not_varied t", reason="", label=Label.NOT_VARIED),) if wanted.fixed else ()
     with Archive.open(folder / "archive.sqlite") as archive:
         archive.save_run(_record(wanted, device))
@@ -130,8 +135,8 @@ def write_run(folder: Path, finished: Finished | None = None) -> Path:
         archive.save_description(replace(described, skipped_trials=skipped))
         archive.add_candidate(_candidate(wanted, device))
         for purpose in (Purpose.SEARCH, Purpose.CERTIFY):
-            archive.add_evaluation(_evaluation(purpose, wanted.flags))
-        archive.save_certificate(_certificate(passed=wanted.certified))
+            archive.add_evaluation(_evaluation(purpose, flags))
+        archive.save_certificate(_certificate(passed=wanted.certified, flags=wanted.certified_flags))
         write_result(folder, archive, RunState.FINISHED)
     return folder
 
@@ -139,7 +144,7 @@ def write_run(folder: Path, finished: Finished | None = None) -> Path:
 def _record(wanted: Finished, device: Device) -> RunRecord:
     return RunRecord(
         search_id="5e4c",
-        problem={"name": "scaled", "interface": wanted.interface.value, "tolerance": "fp32"},
+        problem={"name": wanted.problem, "interface": wanted.interface.value, "tolerance": "fp32"},
         device=device,
         graph_version=1,
         reference_source=wanted.reference,
@@ -159,7 +164,7 @@ def _candidate(wanted: Finished, device: Device) -> Candidate:
         idea_id=None,
         parent_id=None,
         source=wanted.source or SOURCES[wanted.interface],
-        language=wanted.interface.language(device.kind),
+        language=wanted.language or wanted.interface.language(device.kind),
         interface=wanted.interface,
         model="offline",
     )
@@ -178,7 +183,7 @@ def _evaluation(purpose: Purpose, flags: tuple[str, ...]) -> Evaluation:
     )
 
 
-def _certificate(*, passed: bool) -> dict[str, Any]:
+def _certificate(*, passed: bool, flags: tuple[str, ...]) -> dict[str, Any]:
     return {
         "schema_version": 1,
         "passed": passed,
@@ -186,4 +191,5 @@ def _certificate(*, passed: bool) -> dict[str, Any]:
         "candidate": {"id": WINNER, "origin": "model"},
         "date": "2026-11-23T12:00:00Z",
         "versions": {"torch": "2.13.0"},
+        "build": {"flags": list(flags)},
     }

@@ -10,7 +10,7 @@ import pytest
 
 from ridgeline.graph.shipping.ship import ShipRequest, ship
 
-from .finished_run import write_run
+from .finished_run import Finished, write_run
 
 REGISTRATION = """
 #pragma once
@@ -40,19 +40,21 @@ with torch.no_grad():
     wanted, others = model(x, t)
     torch.testing.assert_close(y, wanted)
     torch.testing.assert_close(sums, others["sums"][0])
-    try:
-        forward(x[:3], t, model.scale)
-    except RuntimeError as error:
-        print(error)
+    for given in ((x[:3], t, model.scale), (x, 0.75, model.scale)):
+        try:
+            forward(*given)
+        except RuntimeError as error:
+            print(error)
 """
 
 
 @pytest.mark.slow
 def test_the_binding_computes_what_the_reference_does(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    ship(ShipRequest(run=write_run(tmp_path / "run"), out=out, layout="hf-kernels"))
+    ship(ShipRequest(run=write_run(tmp_path / "run", Finished(fixed=True)), out=out, layout="hf-kernels"))
     (out / "registration.h").write_text(REGISTRATION)
     for program in (BUILD, USE):
         done = subprocess.run([sys.executable, "-c", program], cwd=out, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
     assert "x: of another shape than the kernel is made for" in done.stdout
+    assert "t: is not 0.5, the only value that was tried" in done.stdout

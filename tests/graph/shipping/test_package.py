@@ -100,9 +100,11 @@ def test_gradients_are_the_references_where_that_was_asked_for(tmp_path: Path) -
 
 @pytest.mark.parametrize(
     ("interface", "flags"),
-    [pytest.param(Interface.TORCH, TORCH_FLAGS, marks=pytest.mark.slow), (Interface.MODULE, ())],
+    [pytest.param(Interface.TORCH, TORCH_FLAGS, marks=pytest.mark.slow), (Interface.MODULE, None)],
 )
-def test_the_other_interfaces_are_shipped_too(tmp_path: Path, interface: Interface, flags: tuple[str, ...]) -> None:
+def test_the_other_interfaces_are_shipped_too(
+    tmp_path: Path, interface: Interface, flags: tuple[str, ...] | None
+) -> None:
     run = write_run(tmp_path / "run", Finished(interface=interface, flags=flags))
     site = shipped_site(tmp_path, run)
     done = python(site, "-m", "scaled_kernel")
@@ -112,7 +114,7 @@ def test_the_other_interfaces_are_shipped_too(tmp_path: Path, interface: Interfa
 def test_its_own_check_compares_with_the_reference(site: Path) -> None:
     done = python(site, "-m", "scaled_kernel")
     assert done.returncode == 0, done.stderr + done.stdout
-    assert re.search(r"relative error to the reference: \d\.\de-0\d \(at most 1e-05\)", done.stdout)
+    assert re.search(r"relative error to the reference in float64: \d\.\de-0\d \(at most 1e-05\)", done.stdout)
     assert re.search(r"\d ms, the reference \d+\.\d{4} ms: \d+\.\d\dx", done.stdout)
 
 
@@ -134,6 +136,22 @@ def test_another_cpu_uses_the_reference_unless_its_user_says_otherwise(site: Pat
     assert "this CPU is not the Another CPU that it was certified on (SCALED_KERNEL_ANY_CPU=1" in done.stdout
     done = python(moved, "-m", "scaled_kernel", SCALED_KERNEL_ANY_CPU="1")
     assert done.returncode == 0, done.stderr + done.stdout
+
+
+@pytest.mark.parametrize("of_torch", [True, False])
+def test_the_operator_itself_is_refused_on_another_cpu(site: Path, tmp_path: Path, of_torch: bool) -> None:
+    moved = tmp_path / "site"
+    shutil.copytree(site, moved)
+    told = moved / "scaled_kernel" / "kernel.json"
+    contract = json.loads(told.read_text())
+    contract["device"] |= {"arch": "x86_64-another", "name": "Another CPU"}
+    told.write_text(json.dumps(contract))
+    name = "torch.ops.scaled_kernel.forward" if of_torch else "scaled_kernel.forward"
+    call = f"import torch, scaled_kernel\n{name}(torch.ones(64, 32), 0.5, torch.ones(32))"
+    done = python(moved, "-c", call)
+    assert done.returncode == 1
+    assert "ValueError: scaled_kernel: this CPU is not the Another CPU" in done.stderr
+    assert python(moved, "-c", call, SCALED_KERNEL_ANY_CPU="1").returncode == 0
 
 
 def test_a_cache_that_others_may_write_is_not_loaded_from(site: Path, tmp_path: Path) -> None:

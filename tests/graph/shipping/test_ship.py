@@ -45,7 +45,9 @@ def test_a_folder_that_exists_is_left_as_it_is(tmp_path: Path) -> None:
     assert list(asked.out.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["Scaled", "json", "torch", "class", "a__b", "a-b", ""])
+@pytest.mark.parametrize(
+    "name", ["Scaled", "json", "torch", "class", "a__b", "a-b", "", "aten", "quantized", "classes"]
+)
 def test_a_name_that_is_no_packages_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match="no name for a package"):
         ship(replace(request(tmp_path), name=name or "_"))
@@ -70,6 +72,12 @@ def test_a_reference_whose_call_is_not_known_cannot_be_shipped(tmp_path: Path) -
 def test_only_the_c_interface_has_a_place_in_the_layout_of_hugging_face(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="interface module has no place in the layout hf-kernels"):
         ship(request(tmp_path, Finished(interface=Interface.MODULE), layout="hf-kernels"))
+
+
+def test_gradients_have_no_place_in_it_which_is_said_before_the_run_is_read(tmp_path: Path) -> None:
+    asked = ShipRequest(run=tmp_path / "absent", out=tmp_path / "out", layout="hf-kernels", gradients="reference")
+    with pytest.raises(InputError, match="--gradients reference: not in the layout hf-kernels"):
+        ship(asked)
 
 
 def test_a_number_that_was_never_varied_is_part_of_the_kernel(tmp_path: Path) -> None:

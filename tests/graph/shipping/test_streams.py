@@ -1,0 +1,77 @@
+"""The order of a shipped kernel's calls on several streams, with streams that only note what they are asked."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from ridgeline.graph.shipping.render import render
+
+GPU = torch.device("cuda", 0)
+
+
+class Stream:
+    def __init__(self, handle: int) -> None:
+        self.cuda_stream = handle
+        self.waited: list[Any] = []
+
+    def wait_stream(self, other: Any) -> None:
+        self.waited.append(other)
+
+
+class Entry:
+    def __call__(self) -> int:
+        return 64
+
+
+@pytest.fixture
+def library(monkeypatch: pytest.MonkeyPatch) -> Any:
+    package, contract = ModuleType("stubbed"), ModuleType("stubbed._contract")
+    contract.KIND = "cuda"  # type: ignore[attr-defined]
+    package.__path__ = []
+    monkeypatch.setitem(sys.modules, "stubbed", package)
+    monkeypatch.setitem(sys.modules, "stubbed._contract", contract)
+    names: dict[str, Any] = {"__package__": "stubbed", "__name__": "stubbed._call_c"}
+    exec(render("package/_call_c.py.j2"), names)
+    made = names["Library"].__new__(names["Library"])
+    made._streams = {}
+    return made
+
+
+def on(monkeypatch: pytest.MonkeyPatch, stream: Stream, *, capturing: bool = False) -> None:
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda _device: stream)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: capturing)
+
+
+def test_a_call_waits_for_the_last_one_of_another_stream(library: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = Stream(1), Stream(2)
+    for stream in (one, two, two):
+        on(monkeypatch, stream)
+        assert library._stream(GPU) == stream.cuda_stream
+    assert (one.waited, two.waited) == ([], [one])
+
+
+def test_a_captured_stream_waits_for_none_and_none_waits_for_it(library: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, captured = Stream(1), Stream(2)
+    on(monkeypatch, one)
+    library._stream(GPU)
+    on(monkeypatch, captured, capturing=True)
+    assert library._stream(GPU) == captured.cuda_stream
+    on(monkeypatch, one)
+    library._stream(GPU)
+    assert (one.waited, captured.waited) == ([], [])
+
+
+def test_the_workspace_is_there_before_a_graph_may_be_captured(library: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = type(library).__init__.__globals__
+    loaded = SimpleNamespace(ridgeline_call=SimpleNamespace(), workspace_bytes=Entry())
+    asked: list[Any] = []
+    monkeypatch.setattr(names["ctypes"], "CDLL", lambda _path: loaded)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
+    monkeypatch.setattr(type(library), "_workspace", lambda _self, device: asked.append(device))
+    library.__init__("kernel.so", [])
+    assert asked == [torch.device("cuda", 1)]
