@@ -13,6 +13,7 @@ from ridgeline.checkpoints.history.lineage import certificate_of
 from ridgeline.checkpoints.result import choose_best
 from ridgeline.checkpoints.runs.folders import find_run
 from ridgeline.checkpoints.storage.errors import record_errors
+from ridgeline.checkpoints.stored_certificate import certifies
 from ridgeline.graph.library.run import Run
 from ridgeline.graph.session.arguments import checked
 from ridgeline.graph.session.blocking import run_blocking
@@ -75,7 +76,8 @@ def _read(path: Path, *, takes_uncertified: bool) -> _Winner:
         if description is None or run.device is None or run.problem is None or run.reference_source is None:
             raise RunError(f"{path}: does not say what its kernels do; {BY_HAND}")
         certificate = certificate_of(archive, best.candidate.id)
-        if not (certificate and certificate["passed"]) and not takes_uncertified:
+        is_certified = certifies(certificate, best.candidate.id)
+        if not is_certified and not takes_uncertified:
             raise RunError(
                 f"{path}: its winner {best.candidate.id} is not certified; uncertified=True loads it all the same"
             )
