@@ -108,6 +108,13 @@ class _Certificate(Record):
     hashes: dict[str, str] | None = None
 
 
+def certifies(certificate: Facts | None, candidate_id: str | None) -> bool:
+    """Say whether this certificate passed and is this candidate's; not where either is missing."""
+    if certificate is None or candidate_id is None:
+        return False
+    return bool(certificate.get("passed")) and certificate.get("candidate", {}).get("id") == candidate_id
+
+
 def checked_certificate(stored: Facts) -> Facts:
     """Return a certificate as it was stored, infinities as numbers again.
 

@@ -21,7 +21,14 @@ from tests.graph.scripted_model import ScriptedModel
 PAGE = Path(__file__).parents[1] / "docs" / "embedding.md"
 BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 IN_ORDER = (
-    *("import evaluate, search", "from_dict", "import aevaluate", "import open_run", "BaseCallbackHandler"),
+    *(
+        "import EngineError",
+        "import evaluate, search",
+        "from_dict",
+        "import aevaluate",
+        "import open_run",
+        "BaseCallbackHandler",
+    ),
     "run_search(options",
 )
 

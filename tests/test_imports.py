@@ -121,6 +121,19 @@ def test_the_public_names_load_when_first_used() -> None:
     ), done.stderr
 
 
+def test_the_public_exceptions_are_those_that_are_raised_and_load_nothing_else() -> None:
+    code = (
+        "import sys, ridgeline\n"
+        "from ridgeline import InputError, EngineError, RidgelineError\n"
+        "assert issubclass(InputError, RidgelineError) and issubclass(EngineError, RidgelineError)\n"
+        "assert not {'pydantic', 'langgraph', 'torch'} & set(sys.modules)\n"
+        "try:\n    ridgeline.open_run('absent')\n"
+        "except InputError as error:\n    print(type(error) is ridgeline.RunError)\n"
+    )
+    done = run("-c", code)
+    assert done.stdout.strip() == "True", done.stderr
+
+
 def test_the_import_linter_sees_every_module() -> None:
     # In a process of its own: grimp reads the package from the path that lint-imports has, not from pytest's.
     code = "import grimp\nprint('\\n'.join(grimp.build_graph('ridgeline', cache_dir=None).modules))"

@@ -30,6 +30,7 @@ from ridgeline.checkpoints.report.wording import (
     seed_words,
 )
 from ridgeline.checkpoints.run_record import RunRecord
+from ridgeline.checkpoints.stored_certificate import certifies
 from ridgeline.tools.records.printable import printable
 from ridgeline.tools.records.reference_mode import ReferenceMode
 from ridgeline.tools.records.results import Baselines, Evaluation
@@ -66,7 +67,7 @@ def _shown(value: Any) -> Any:
 def _context(archive: Archive, result: dict[str, Any]) -> dict[str, Any]:
     best = result["best"]
     certificate = certificate_of(archive, best["id"]) if best else None
-    is_certified = bool(certificate and certificate["passed"])
+    is_certified = certifies(certificate, best["id"] if best else None)
     again = certificate.get("baselines") if certificate else None
     candidates = archive.candidates()
     found = {c.id: finding(archive, c.id) for c in candidates}
@@ -107,7 +108,7 @@ def _headline(best: dict[str, Any] | None, certificate: dict[str, Any] | None) -
         return {"figure": "—", "text": "No kernel passed verification.", "css": "none"}
     speedup = best["speedup"] or 0.0
     low, high = best["speedup_ci95"] or (speedup, speedup)
-    is_certified = bool(certificate and certificate["passed"])
+    is_certified = certifies(certificate, best["id"])
     standing = "certified" if is_certified else doubt(best, certified=False)
     if certificate and not is_certified:
         standing += f" ({certificate['reason']})"

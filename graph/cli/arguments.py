@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 
 from ridgeline import __version__
-from ridgeline.graph.cli.parser import Parser
+from ridgeline.graph.cli.live_arguments import add_mailbox, add_steering
+from ridgeline.graph.cli.parser import Commands, Parser
 from ridgeline.graph.cli.values import (
     amount,
     attempts,
@@ -54,23 +55,20 @@ def make_parser() -> argparse.ArgumentParser:
     _add_suite(commands)
     _add_evaluate(commands)
     _add_reading(commands)
-    _add_mailbox(commands)
-    _add_steering(commands)
+    add_mailbox(commands)
+    add_steering(commands)
     _add_archives(commands)
     _add_housekeeping(commands)
     return parser
 
 
-_Commands = argparse._SubParsersAction  # noqa: SLF001 - argparse gives this type no public name
-
-
-def _search_command(commands: _Commands[Parser], name: str, summary: str) -> Parser:
+def _search_command(commands: Commands[Parser], name: str, summary: str) -> Parser:
     """Return the parser of a command that searches, whose help ends with the exit codes."""
     formatter = argparse.RawDescriptionHelpFormatter
     return commands.add_parser(name, help=summary, epilog=EXIT_CODES, formatter_class=formatter)
 
 
-def _add_run(commands: _Commands[Parser]) -> None:
+def _add_run(commands: Commands[Parser]) -> None:
     run = _search_command(commands, "run", "search for a faster kernel, or go on with a search")
     run.add_argument(
         "problem", type=word, nargs="?", help="a problem.yaml or its folder, or the name of a shipped problem"
@@ -92,7 +90,7 @@ def _add_showing(run: argparse.ArgumentParser, file_name: str) -> None:
     _add_unsafe(run)
 
 
-def _add_suite(commands: _Commands[Parser]) -> None:
+def _add_suite(commands: Commands[Parser]) -> None:
     suite = _search_command(commands, "suite", "search several problems, one after the other")
     suite.add_argument(
         "problems", type=word, nargs="*", metavar="PROBLEM", help="problem.yaml, shipped name, or folder of problems"
@@ -122,12 +120,19 @@ def _add_search_shape(run: argparse.ArgumentParser) -> None:
     shape.add_argument(
         "--tune-trials", type=setting_or_none, metavar="N", help="tuning measurements a round, 0 for none"
     )
-    shape.add_argument("--strategy", choices=("branch", "revision"), help="branch from ideas, or revise one kernel")
+    shape.add_argument(
+        "--strategy",
+        choices=("branch", "revision"),
+        help="branch (default): several ideas a round, each from the best kernels so far; revision: one kernel, "
+        "improved by one idea at a time, without a memory of ideas",
+    )
     shape.add_argument(
         "--without",
         type=parts,
         metavar="PART,…",
-        help="leave parts out: memory, diagnosis, recombination, novelty, tuning, blocks",
+        help="leave parts out: memory (what became of earlier ideas), diagnosis (profiles that say what limits a "
+        "kernel), recombination (ideas that join two kernels), novelty (refusing an idea that was tried), tuning "
+        "(trying other values of tunables), blocks (kernels of other operations as examples)",
     )
     shape.add_argument(
         "--model",
@@ -137,7 +142,7 @@ def _add_search_shape(run: argparse.ArgumentParser) -> None:
         help="openai:o3, google_genai:gemini-2.5-pro, offline, mailbox, … (repeatable: the models share the search)",
     )
     shape.add_argument(
-        "--park", action="store_true", help="end, resumably, where every branch waits for a mailbox or a batch"
+        "--park", action="store_true", help="exit when only outside answers are missing; continue with --resume"
     )
     shape.add_argument(
         "--model-timeout-s", type=timeout, metavar="S", help="longest wait for one reply of a model (default 600)"
@@ -183,7 +188,11 @@ def _add_replay(run: argparse.ArgumentParser) -> None:
 def _add_device_and_bank(place: argparse._ArgumentGroup) -> None:
     place.add_argument("--device", type=word, help="cpu, cuda or cuda:N (default cpu)")
     place.add_argument(
-        "--bank", type=word, metavar="PATH|none", help="the seed bank, kept across runs (default: your own)"
+        "--bank",
+        type=word,
+        metavar="PATH|none",
+        help="the seed bank: a file of the fastest kernels of earlier searches, which later ones begin with beside the "
+        "seeds (default: your own; none: no bank is read or written)",
     )
 
 
@@ -199,14 +208,13 @@ def _add_budget(
         "--max-tokens",
         type=positive if is_suite else tokens_or_run,
         metavar="N" if is_suite else "N|RUN",
-        help="input and output tokens together, which a revision uses up"
-        + ("" if is_suite else "; of a RUN as many as it used"),
+        help="stop after N input + output tokens" + ("" if is_suite else "; RUN: as many as that run used"),
     )
     budget.add_argument("--max-wall-s", type=amount, metavar="S", help="seconds on the clock for finding kernels")
     budget.add_argument("--max-gpu-s", type=amount, metavar="S", help="seconds of GPU time")
 
 
-def _add_evaluate(commands: _Commands[Parser]) -> None:
+def _add_evaluate(commands: Commands[Parser]) -> None:
     evaluate = commands.add_parser(
         "evaluate", help="judge kernel files: compile, verify, time", description=EVALUATE_DESCRIPTION
     )
@@ -217,7 +225,7 @@ def _add_evaluate(commands: _Commands[Parser]) -> None:
     _add_unsafe(evaluate)
 
 
-def _add_reading(commands: _Commands[Parser]) -> None:
+def _add_reading(commands: Commands[Parser]) -> None:
     show = commands.add_parser("show", help="what a run found: rounds, ideas, lineage of the best, cost")
     show.add_argument(
         "run",
@@ -225,13 +233,13 @@ def _add_reading(commands: _Commands[Parser]) -> None:
         nargs="?",
         help="a run's folder, its name or the name's beginning (of several the newest); without it a list of the runs",
     )
-    show.add_argument("--json", action="store_true")
+    show.add_argument("--json", action="store_true", help="one JSON object; without a run, a JSON array of the runs")
     show.add_argument(
         "--profile", type=word, metavar="ID", help="what limits one of its kernels, and the time by stage"
     )
     show.add_argument("--counters", action="store_true", help="with --profile: the raw counters as well")
     problems = commands.add_parser("problems", help="list the problems that ship with Ridgeline")
-    problems.add_argument("--json", action="store_true")
+    problems.add_argument("--json", action="store_true", help="one JSON array instead of the table")
     new = commands.add_parser("new", help="make a problem from your own PyTorch module")
     new.add_argument("name", type=word, help="the new problem's name: lower-case letters, digits, - and _")
     new.add_argument(
@@ -241,7 +249,7 @@ def _add_reading(commands: _Commands[Parser]) -> None:
     _add_import(commands)
 
 
-def _add_import(commands: _Commands[Parser]) -> None:
+def _add_import(commands: Commands[Parser]) -> None:
     command = commands.add_parser("import", help="make problems from another suite's files")
     command.add_argument("suite", choices=("kernelbench",), help="the suite whose format the files have")
     command.add_argument("path", type=word, help="a copy of its repository, a level's folder or one file")
@@ -263,43 +271,7 @@ def _add_import(commands: _Commands[Parser]) -> None:
     command.add_argument("--json", action="store_true", help="one JSON array instead of the table")
 
 
-def _add_mailbox(commands: _Commands[Parser]) -> None:
-    mailbox = commands.add_parser("mailbox", help="the requests of a search with --model mailbox, and their answers")
-    actions = mailbox.add_subparsers(dest="action", metavar="ACTION", required=True)
-    words = {
-        "list": "the requests that wait for an answer",
-        "show": "one request: the whole prompt, and what an answer is",
-        "answer": "answer a request; a refusal says what to mend",
-    }
-    for name, help_ in words.items():
-        action = actions.add_parser(name, help=help_)
-        action.add_argument("run", type=word, help="a run's folder or its name")
-        if name != "list":
-            nargs = "?" if name == "show" else None
-            action.add_argument("id", type=word, nargs=nargs, help="the request's id (show: the oldest without one)")
-        if name == "answer":
-            action.add_argument(
-                "file", type=word, nargs="?", default="-", help="Markdown, JSON or a kernel's source; - reads stdin"
-            )
-        action.add_argument("--json", action="store_true")
-
-
-def _add_steering(commands: _Commands[Parser]) -> None:
-    idea = commands.add_parser("idea", help="tell a search an idea of your own; it enters with the next round's")
-    idea.add_argument("run", type=word, help="a run's folder or its name")
-    idea.add_argument("text", type=word, help="the idea in plain words")
-    seed = commands.add_parser(
-        "seed", help="give a search a kernel of your own; it is judged when the next round begins"
-    )
-    seed.add_argument("run", type=word, help="a run's folder or its name")
-    seed.add_argument("file", type=word, help="a kernel's source, as the problem's seeds are")
-    stop = commands.add_parser("stop", help="stop a search that runs, resumably, after the steps in flight")
-    stop.add_argument("run", type=word, help="a run's folder or its name")
-    for command in (idea, seed, stop):
-        command.add_argument("--json", action="store_true")
-
-
-def _add_archives(commands: _Commands[Parser]) -> None:
+def _add_archives(commands: Commands[Parser]) -> None:
     export = commands.add_parser("export", help="copy a run's archive into one file, or its kernels as training data")
     export.add_argument("run", type=word, help="a run's folder or its folder's name")
     export.add_argument("--jsonl", action="store_true", help="one JSON line a candidate instead of a database")
@@ -316,7 +288,7 @@ def _add_archives(commands: _Commands[Parser]) -> None:
     merge.add_argument("sources", type=word, nargs="+", metavar="RUN", help="run folders or exported archives")
 
 
-def _add_ship(commands: _Commands[Parser]) -> None:
+def _add_ship(commands: Commands[Parser]) -> None:
     ship = commands.add_parser("ship", help="write an installable Python package around a run's winner")
     ship.add_argument("run", type=word, help="a run's folder or its name")
     ship.add_argument("--out", type=word, required=True, metavar="DIR", help="the folder to write; it must not exist")
@@ -336,10 +308,10 @@ def _add_ship(commands: _Commands[Parser]) -> None:
     ship.add_argument(
         "--uncertified", action="store_true", help="ship a kernel without a certificate, labelled as such"
     )
-    ship.add_argument("--json", action="store_true")
+    ship.add_argument("--json", action="store_true", help="one JSON object: the package, and whether it is certified")
 
 
-def _add_housekeeping(commands: _Commands[Parser]) -> None:
+def _add_housekeeping(commands: Commands[Parser]) -> None:
     clean = commands.add_parser("clean", help="empty the build cache, remove old runs")
     clean.add_argument("--runs", type=word, metavar="DIR", default="runs", help="the folder of runs (default runs)")
     clean.add_argument("--older-than-days", type=amount, metavar="D", help="remove runs older than this")
@@ -347,7 +319,7 @@ def _add_housekeeping(commands: _Commands[Parser]) -> None:
     clean.add_argument("--cache", action="store_true", help="empty the build cache too")
     clean.add_argument("--dry-run", action="store_true", help="only say what would be removed")
     doctor = commands.add_parser("doctor", help="what works on this machine, and what to install")
-    doctor.add_argument("--json", action="store_true")
+    doctor.add_argument("--json", action="store_true", help="one JSON object with every finding")
 
 
 def _add_unsafe(command: argparse.ArgumentParser) -> None:

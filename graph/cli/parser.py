@@ -35,3 +35,7 @@ class Parser(argparse.ArgumentParser):
         """Exit with status 2."""
         message = message.replace("the following arguments are required:", "missing:")
         self.exit(2, f"{self.prog}: {message} ({self.prog} --help lists the options)\n")
+
+
+Commands = argparse._SubParsersAction  # noqa: SLF001 - argparse gives this type no public name
+"""Where a command adds its own parser; `Commands[Parser]` in annotations."""

@@ -8,7 +8,6 @@ import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from ridgeline.checkpoints.archive import Archive
@@ -18,6 +17,7 @@ from ridgeline.checkpoints.report.page import render_report
 from ridgeline.checkpoints.report.wording import ending
 from ridgeline.checkpoints.result import build_result, choose_best, evaluation_line
 from ridgeline.checkpoints.runs.folders import find_run, state_now
+from ridgeline.checkpoints.stored_certificate import certifies
 from ridgeline.graph.session.arguments import checked
 from ridgeline.graph.session.evaluation import Evaluation
 from ridgeline.graph.session.options import RUNS
@@ -78,14 +78,22 @@ class RunCandidate:
     parent_id: str | None
     author: str  # the model that wrote it; "" of a seed or a tuned variant
     language: str  # "cpp", "cu" or "py"
-    tunables: Mapping[str, str]
     source: str = field(repr=False)
     evaluation: Evaluation | None  # None: not judged yet
+    _tunables: tuple[tuple[str, str], ...] = field(repr=False)
+
+    @property
+    def tunables(self) -> dict[str, str]:
+        """Return the values that tuning chose, by name."""
+        return dict(self._tunables)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A run as it was when it was opened; nothing of it can be changed. Open it again to see how a search went on."""
+    """A run as it was when it was opened; nothing of it can be changed. Open it again to see how a search went on.
+
+    It can be pickled, hashed and turned into plain data by `dataclasses.asdict`.
+    """
 
     path: Path
     problem: str
@@ -95,9 +103,9 @@ class Run:
     ideas: tuple[RunIdea, ...]
     candidates: tuple[RunCandidate, ...]
     best: RunCandidate | None  # with the certificate's figures where there are some
-    _result: dict[str, Any]
-    _certificate: dict[str, Any] | None
-    _page: str
+    _result: dict[str, Any] = field(hash=False)
+    _certificate: dict[str, Any] | None = field(hash=False)
+    _archive: Path  # the file of what was read
 
     @property
     def result(self) -> dict[str, Any]:
@@ -112,9 +120,7 @@ class Run:
     @property
     def is_certified(self) -> bool:
         """Say whether the best kernel passed its certificate."""
-        known = self._certificate
-        is_of_best = known is not None and self.best is not None and known["candidate"].get("id") == self.best.id
-        return bool(is_of_best and known and known["passed"])
+        return certifies(self._certificate, self.best.id if self.best else None)
 
     @property
     def best_source(self) -> str | None:
@@ -139,8 +145,13 @@ class Run:
         return pandas.DataFrame(self.rows(), columns=list(ROW))
 
     def to_html(self) -> str:
-        """Return the page of report.html, which loads nothing else."""
-        return self._page
+        """Return the page of report.html as it would be written now, which loads nothing else.
+
+        The run is read again for it, so it must still be where it was.
+        """
+        with Archive.open_read_only(self._archive) as archive:
+            result = build_result(archive)
+            return render_report(archive, result, state_words=ending(result["state"], archive.run().stop_reason))
 
     def __repr__(self) -> str:
         best = self.best.evaluation if self.best else None
@@ -150,7 +161,7 @@ class Run:
     def _repr_html_(self) -> str:
         """Return the page as a notebook shows it: in a frame without scripts, whose styles stay its own."""
         style = f"width:100%;height:{PAGE_HEIGHT_PX}px;border:0"
-        return f'<iframe sandbox="" srcdoc="{html.escape(self._page)}" style="{style}"></iframe>'
+        return f'<iframe sandbox="" srcdoc="{html.escape(self.to_html())}" style="{style}"></iframe>'
 
 
 ROW = (
@@ -165,7 +176,7 @@ _OF_EVALUATION = ("speedup", "speedup_vs_best", "median_ms", "reference_ms", "re
 def _row(candidate: RunCandidate, idea: str | None) -> dict[str, Any]:
     row: dict[str, Any] = dict.fromkeys(ROW)
     row |= {name: getattr(candidate, name) for name in ("id", "round", "idea_id", "parent_id", "author")}
-    row |= {"origin": candidate.origin.value, "idea": idea, "tunables": dict(candidate.tunables), "labels": []}
+    row |= {"origin": candidate.origin.value, "idea": idea, "tunables": candidate.tunables, "labels": []}
     if (judged := candidate.evaluation) is not None:
         low, high = judged.speedup_ci95 or (None, None)
         row |= {name: getattr(judged, name) for name in _OF_EVALUATION}
@@ -208,7 +219,7 @@ def _read(archive: Archive, path: Path) -> Run:
         best=_candidate(best.candidate, best.evaluation, baselines) if best else None,
         _result=result,
         _certificate=archive.certificate(),
-        _page=render_report(archive, result, state_words=ending(result["state"], run.stop_reason)),
+        _archive=archive.path.absolute(),
     )
 
 
@@ -235,6 +246,6 @@ def _candidate(candidate: Candidate, found: StoredEvaluation | None, baselines: 
     return RunCandidate(
         **{name: getattr(candidate, name) for name in same},
         author=candidate.model,
-        tunables=MappingProxyType(dict(candidate.tunables)),
+        _tunables=tuple(candidate.tunables.items()),
         evaluation=Evaluation.of_line(evaluation_line(candidate.id, found, baselines)) if found else None,
     )

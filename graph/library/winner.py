@@ -13,6 +13,7 @@ from ridgeline.checkpoints.history.lineage import certificate_of
 from ridgeline.checkpoints.result import choose_best
 from ridgeline.checkpoints.runs.folders import find_run
 from ridgeline.checkpoints.storage.errors import record_errors
+from ridgeline.checkpoints.stored_certificate import certifies
 from ridgeline.graph.library.run import Run
 from ridgeline.graph.session.arguments import checked
 from ridgeline.graph.session.blocking import run_blocking
@@ -21,7 +22,8 @@ from ridgeline.graph.session.options import RUNS
 from ridgeline.tools.engine import CompileTask
 from ridgeline.tools.errors import RunError
 from ridgeline.tools.machine.devices import detect_device
-from ridgeline.tools.records.problem import DescribedTarget, Signature, Target
+from ridgeline.tools.records.printable import printable
+from ridgeline.tools.records.problem import DescribedTarget, Device, Signature, Target
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Interface, PrecisionClass, Role, Status
 
@@ -31,19 +33,22 @@ if TYPE_CHECKING:
 BY_HAND = "docs/use-the-kernel.md says how to use it by hand"
 
 
-def load(run: Run | Path | str, model: Module | None = None, *, uncertified: bool = False) -> WinnerModule:
+def load(
+    run: Run | Path | str, model: Module | None = None, *, uncertified: bool = False, any_cpu: bool = False
+) -> WinnerModule:
     """Return a run's best kernel as a module for inference; blocks while it is built, as it was in the search.
 
     The kernel is code that a model may have written, and it runs in this process: no sandbox is around it. Read
     `open_run(run).best_source` first. The module takes the inputs of the reference's `forward` by position or by name, of
     the types, shapes and strides of the search and of no others, and returns the output, or a tuple of several. Parameters
     and buffers are those of `model`, an instance of the reference's `Model`: the module holds it, so they move, load and
-    save with it, and the kernel reads their values at each call. There is no gradient.
+    save with it, and the kernel reads their values at each call. There is no gradient, no training mode and no autocast.
 
     Args:
         run: a run's folder, its name in `runs`, an exported archive, or what `open_run` returned.
         model: may be left out where the kernel takes no parameters and no buffers.
         uncertified: take a winner without a certificate that passed.
+        any_cpu: take a winner of another CPU's run.
 
     Raises:
         RunError: the run has no winner, or one that cannot be loaded here; one line says why and what to do.
@@ -51,7 +56,9 @@ def load(run: Run | Path | str, model: Module | None = None, *, uncertified: boo
     """
     path = run.path if isinstance(run, Run) else checked("run", run)
     checked("uncertified", uncertified)
-    winner = _read(path if path.is_file() else find_run(RUNS, path), takes_uncertified=uncertified)
+    checked("any_cpu", any_cpu)
+    found = path if path.is_file() else find_run(RUNS, path)
+    winner = _read(found, takes_uncertified=uncertified, takes_any_cpu=any_cpu)
     _check_signature(winner.target.name, winner.target.description.signature)
     library = run_blocking(_build(winner))
     from ridgeline.graph.library.winner_module import WinnerModule  # torch, which nothing else here needs
@@ -67,7 +74,7 @@ class _Winner:
     flags: Sequence[str]  # of its certificate's build; none of one without a certificate
 
 
-def _read(path: Path, *, takes_uncertified: bool) -> _Winner:
+def _read(path: Path, *, takes_uncertified: bool, takes_any_cpu: bool) -> _Winner:
     with Archive.open_read_only(path) as archive:
         run, best, description = archive.run(), choose_best(archive), archive.description()
         if best is None:
@@ -75,7 +82,8 @@ def _read(path: Path, *, takes_uncertified: bool) -> _Winner:
         if description is None or run.device is None or run.problem is None or run.reference_source is None:
             raise RunError(f"{path}: does not say what its kernels do; {BY_HAND}")
         certificate = certificate_of(archive, best.candidate.id)
-        if not (certificate and certificate["passed"]) and not takes_uncertified:
+        is_certified = certifies(certificate, best.candidate.id)
+        if not is_certified and not takes_uncertified:
             raise RunError(
                 f"{path}: its winner {best.candidate.id} is not certified; uncertified=True loads it all the same"
             )
@@ -86,8 +94,8 @@ def _read(path: Path, *, takes_uncertified: bool) -> _Winner:
         raise RunError(f"{path}: interface {interface}: load takes kernels of interface c alone; {BY_HAND}")
     name = run.device_name or run.device.kind.value
     device = detect_device(name)
-    if device.kind is DeviceKind.CUDA and device.arch != run.device.arch:
-        raise RunError(f"{path}: made for {run.device.arch}, this GPU is {device.arch}; search again on it")
+    if not (takes_any_cpu and device.kind is DeviceKind.CPU):
+        _check_device(path, made_on=run.device, here=device, how="certified" if is_certified else "searched")
     target = Target(
         name=run.problem_name,
         reference_source=run.reference_source,
@@ -96,6 +104,15 @@ def _read(path: Path, *, takes_uncertified: bool) -> _Winner:
         device=device,
     )
     return _Winner(target=target.described(description), candidate=best.candidate, device_name=name, flags=flags)
+
+
+def _check_device(path: Path, *, made_on: Device, here: Device, how: str) -> None:
+    if here.arch == made_on.arch:
+        return
+    if here.kind is DeviceKind.CUDA:
+        raise RunError(f"{path}: made for {made_on.arch}, this GPU is {here.arch}; search again on it")
+    name = printable(made_on.name)
+    raise RunError(f"{path}: this CPU is not the {name} that it was {how} on (any_cpu=True runs it all the same)")
 
 
 def _check_signature(problem: str, signature: Signature) -> None:

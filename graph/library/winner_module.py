@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -18,8 +19,20 @@ Module: TypeAlias = torch.nn.Module
 """For annotations where torch is not imported."""
 
 
+_NUMBERS: dict[str, tuple[tuple[type, ...], str]] = {
+    "int64": ((int,), "a whole number"),
+    "bool": ((bool,), "True or False"),
+    "float64": ((int, float), "a number"),
+}
+"""The types that a scalar of each type takes, and their words; a bool is none but itself."""
+
+
+LARGEST_INT = 2**53
+"""Up to it a double, which the call passes, holds every whole number."""
+
+
 class WinnerModule(torch.nn.Module):
-    """Does what the reference does, for inference, on the shapes of the search."""
+    """Does what the reference does in eval mode, for inference, on the shapes of the search. Its calls take turns."""
 
     def __init__(self, library: Path, target: DescribedTarget, model: torch.nn.Module | None = None) -> None:
         super().__init__()
@@ -34,7 +47,9 @@ class WinnerModule(torch.nn.Module):
         self._passed = passed_arguments(target.description.signature)
         self._outputs = tuple(a for a in self._passed if a.role is Role.OUTPUT)
         self._check_weights()
-        self._library = ctypes.CDLL(str(library))
+        self.training = False  # the model keeps its own mode; `train()` sets both
+        self._lock = threading.Lock()  # ctypes lets other threads go on, and a kernel may keep memory of its own
+        self._library = _loaded(library)
         self._library.ridgeline_call.restype = ctypes.c_int
         self._workspace_bytes = self._ask_workspace()
 
@@ -43,15 +58,17 @@ class WinnerModule(torch.nn.Module):
         """Call the kernel.
 
         Raises:
-            InputError: an argument is missing, or is not what the kernel was made for.
+            InputError: an argument is missing, or is not what the kernel was made for; training mode, autocast.
             EngineError: the kernel left an error of CUDA behind.
         """
+        self._check_mode()
         values = self._bound(args, kwargs) | self._held_weights()
         for arg in self._passed:
             if arg.kind is ArgKind.TENSOR and arg.role is not Role.OUTPUT:
                 self._check(arg, values[arg.name])
         outputs = {arg.name: self._empty(arg) for arg in self._outputs}
-        self._call(values | outputs)
+        with self._lock:
+            self._call(values | outputs)
         made = tuple(outputs.values())
         return made[0] if len(made) == 1 else made
 
@@ -74,8 +91,8 @@ class WinnerModule(torch.nn.Module):
             value = given[name]
             if arg.kind is ArgKind.NONE and value is not None:
                 raise InputError(f"{self.problem}: {name} must be None, as it was in the search")
-            if arg.kind is ArgKind.SCALAR and (not isinstance(value, bool | int | float)):
-                raise InputError(f"{self.problem}: {name} must be a number, got {type(value).__name__}")
+            if arg.kind is ArgKind.SCALAR:
+                self._check_number(arg, name, value)
             if arg.kind is ArgKind.SCALAR and f"not_varied {arg.name}" in self._fixed and value != arg.value:
                 raise InputError(
                     f"{self.problem}: {name} must be {arg.value}: the kernel was tried with no other value"
@@ -98,6 +115,21 @@ class WinnerModule(torch.nn.Module):
         if lacking:
             what = "pass model=, an instance of the reference's Model" if self.model is None else "the model has none"
             raise InputError(f"{self.problem}: its kernel takes {', '.join(lacking)}: {what}")
+
+    def _check_mode(self) -> None:
+        if self.training:
+            raise InputError(f"{self.problem}: the kernel does what the reference does in eval mode; call eval() first")
+        if torch.is_autocast_enabled(self._device.type):
+            raise InputError(f"{self.problem}: the kernel does what the reference does without autocast; leave it off")
+
+    def _check_number(self, arg: ArgSpec, name: str, value: Any) -> None:
+        """Refuse a number of another type, and one that the call, which passes doubles, would change."""
+        types, words = _NUMBERS[arg.dtype]
+        if not isinstance(value, types) or (isinstance(value, bool) and arg.dtype != "bool"):
+            got = f"{value!r}" if isinstance(value, bool | float) else type(value).__name__
+            raise InputError(f"{self.problem}: {name} must be {words}, got {got}")
+        if isinstance(value, int) and abs(value) > LARGEST_INT and not _is_kept(value, arg.dtype):
+            raise InputError(f"{self.problem}: {name} must be a number that a double holds, got {value}")
 
     def _check(self, arg: ArgSpec, value: Any) -> None:
         """Refuse a tensor that the kernel, which checks nothing, was not made for."""
@@ -144,3 +176,29 @@ class WinnerModule(torch.nn.Module):
         if failed:
             self._library.ridgeline_error.restype = ctypes.c_char_p
             raise EngineError(f"{self.problem}: the kernel failed: {self._library.ridgeline_error(failed).decode()}")
+
+
+def _is_kept(value: int, dtype: str) -> bool:
+    """Say whether a whole number is the same as a double, and has room in its own type."""
+    if dtype == "int64" and not -(2**63) <= value < 2**63:
+        return False
+    try:
+        return int(float(value)) == value
+    except OverflowError:
+        return False
+
+
+def _loaded(path: Path) -> ctypes.CDLL:
+    """Return the library; this thread's treatment of denormals stays as it is.
+
+    g++ before 13 links code into every library of -ffast-math that sets it when the library is loaded.
+    """
+    flushed = _flushes_denormals()
+    library = ctypes.CDLL(str(path))
+    if _flushes_denormals() and not flushed:
+        torch.set_flush_denormal(False)
+    return library
+
+
+def _flushes_denormals() -> bool:
+    return bool((torch.tensor([1e-310], dtype=torch.float64) * 1.0 == 0).item())

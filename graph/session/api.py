@@ -112,7 +112,7 @@ def _blocking(work: Callable[P, Coroutine[Any, Any, SearchResult]]) -> Callable[
         control: RunControl = given.get("stop") or RunControl()
         given["stop"], on_event = control, given.get("on_event")
 
-        def drain() -> None:
+        def drain() -> None:  # in the search's thread, so that `on_event` is never called in two at once
             control.request_drain("interrupted")
             if on_event is not None:
                 reason = "interrupted: stopping after the steps in flight (again: now)"

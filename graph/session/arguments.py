@@ -73,6 +73,7 @@ _KINDS: Mapping[str, tuple[Any, str]] = {
     "replay_strict": (bool, "True or False"),
     "allow_unsafe": (bool, "True or False"),
     "uncertified": (bool, "True or False"),
+    "any_cpu": (bool, "True or False"),
     "kernels": (Kernel | Sequence[Kernel], "the path of a kernel, its source, or several"),
     **dict.fromkeys(("on_event", "on_evaluation", "on_wait"), (Callable[..., Any] | None, "a function")),
 }

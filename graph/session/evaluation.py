@@ -46,7 +46,7 @@ class Evaluation:
     sandbox_tier: str | None
     build_s: float | None
     total_s: float
-    line: Mapping[str, Any] = field(repr=False, compare=False)  # see to_dict
+    _line: Mapping[str, Any] = field(repr=False, compare=False)  # see to_dict
 
     @classmethod
     def of_line(cls, line: Mapping[str, Any]) -> Evaluation:
@@ -64,7 +64,7 @@ class Evaluation:
             labels=tuple(Label(label) for label in line["labels"]),
             precision_class=PrecisionClass(precision) if precision else None,
             speedup_ci95=(interval[0], interval[1]) if interval else None,
-            line=line,
+            _line=copy.deepcopy(dict(line)),
         )
 
     @property
@@ -74,7 +74,7 @@ class Evaluation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the object of `ridgeline evaluate --json`, ready for `json.dumps`; it has PyTorch's times too."""
-        return copy.deepcopy(dict(self.line))
+        return copy.deepcopy(dict(self._line))
 
 
 OnEvaluation = Callable[[Evaluation], None]

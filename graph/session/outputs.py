@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.calls.journal import Journal
+from ridgeline.checkpoints.stored_certificate import certifies
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
@@ -41,7 +42,6 @@ def write_result(run_dir: Path, archive: Archive, state: RunState) -> SearchResu
     write_use_kernel(run_dir, archive)
     best = report.get("best") or {}
     best_id = best.get("id")
-    certificate = archive.certificate()
     calls = Journal(archive).totals()
     return SearchResult(
         run_dir=run_dir,
@@ -54,7 +54,7 @@ def write_result(run_dir: Path, archive: Archive, state: RunState) -> SearchResu
         best_source=archive.candidate(best_id).source if best_id else None,
         best_source_path=run_dir / best["source_path"] if best_id else None,
         speedup=best.get("speedup"),
-        certified=bool(certificate and certificate.get("passed")),
+        certified=certifies(archive.certificate(), best_id),
         report=report,
     )
 

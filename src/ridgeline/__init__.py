@@ -1,8 +1,9 @@
 """Ridgeline: searches for a faster native kernel that does the work of a PyTorch module, and proves it.
 
 `search` runs a whole search, `evaluate` judges kernels, `asearch` and `aevaluate` do so in an event loop, `open_run` reads a
-run, `load` gives its winner as a torch module, `make_graph` the LangGraph graph to embed. These names are stable, see
-docs/embedding.md. They load when first used, so that `import ridgeline` costs nothing.
+run, `load` gives its winner as a torch module, `make_graph` the LangGraph graph to embed; what they raise is a
+`RidgelineError`. These names are stable, see docs/embedding.md. They load when first used, so that `import ridgeline` costs
+nothing.
 """
 
 from __future__ import annotations
@@ -21,21 +22,45 @@ if TYPE_CHECKING:
     from ridgeline.graph.session.outputs import SearchResult
     from ridgeline.graph.session.session import open_context, run_search
     from ridgeline.problems.spec import Budget, ProblemSpec
+    from ridgeline.tools.errors import (
+        BadReferenceError,
+        DeviceError,
+        EngineError,
+        InputError,
+        ModelError,
+        NotBegun,
+        ProblemError,
+        RidgelineError,
+        RunError,
+        SandboxError,
+        StorageError,
+    )
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())  # silent, unless the host listens
 
 __version__ = "0.1.0"
 __all__ = [
+    "BadReferenceError",
     "Budget",
+    "DeviceError",
+    "EngineError",
     "Evaluation",
     "GraphConfig",
+    "InputError",
+    "ModelError",
+    "NotBegun",
+    "ProblemError",
     "ProblemSpec",
+    "RidgelineError",
     "Run",
     "RunCandidate",
+    "RunError",
     "RunIdea",
     "RunRound",
+    "SandboxError",
     "SearchOptions",
     "SearchResult",
+    "StorageError",
     "__version__",
     "aevaluate",
     "asearch",
@@ -61,6 +86,13 @@ _HOMES = {
     "evaluate": ("ridgeline.graph.session.evaluation", "evaluate"),
     **{n: ("ridgeline.graph.library.run", n) for n in ("Run", "RunCandidate", "RunIdea", "RunRound", "open_run")},
     **{n: ("ridgeline.problems.spec", n) for n in ("Budget", "ProblemSpec")},
+    **{
+        n: ("ridgeline.tools.errors", n)
+        for n in (
+            *("BadReferenceError", "DeviceError", "EngineError", "InputError", "ModelError", "NotBegun"),
+            *("ProblemError", "RidgelineError", "RunError", "SandboxError", "StorageError"),
+        )
+    },
     "load": ("ridgeline.graph.library.winner", "load"),
     "asearch": ("ridgeline.graph.session.api", "asearch"),
     "search": ("ridgeline.graph.session.api", "search"),

@@ -17,6 +17,7 @@ from ridgeline.checkpoints.report.wording import author_words, ending, replay_wo
 from ridgeline.checkpoints.result import show_run
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs.folders import find_run, matching_runs, read_run, run_folders, state_now
+from ridgeline.checkpoints.stored_certificate import certifies
 from ridgeline.graph.cli.console import make_console
 from ridgeline.graph.cli.profile_lines import profile_lines, stored_profile
 from ridgeline.graph.cli.summary import round_lines, waiting_words, winner_lines
@@ -115,12 +116,11 @@ def _list_runs(console: Console, *, as_json: bool) -> int:
 def _print_winner(console: Console, shown: dict[str, Any], run: Path) -> None:
     """Print the kernel that the run stands for and where its source lies; why the last certificate failed."""
     best, certificate = shown["best"], shown["certificate"] or {}
-    is_its = best is not None and certificate.get("candidate", {}).get("id") == best["id"]
     source_path = run / best["source_path"] if best else None
     lines = winner_lines(
         best,
         state=shown["state"],
-        certified=is_its and bool(certificate.get("passed")),
+        certified=certifies(shown["certificate"], best["id"] if best else None),
         run_dir=run,
         source_path=source_path if source_path and source_path.exists() else None,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import itertools
 import re
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -60,7 +61,10 @@ async def evaluate_files(
     All are compiled first: PyTorch is timed, which takes half a minute, only once there is a kernel to compare it with.
     """
     described = target.described(await engine.submit(DescribeTask(problem=target)))
-    candidates = [given_kernel(f"file-{file.stem}", source, described, origin=Origin.FILE) for file, source in sources]
+    ids = _ids([file for file, _ in sources])
+    candidates = [
+        given_kernel(id_, source, described, origin=Origin.FILE) for id_, (_, source) in zip(ids, sources, strict=True)
+    ]
     built = await asyncio.gather(*(_compile(engine, described, candidate) for candidate in candidates))
     baselines: Baselines | None = None
     for (file, _), candidate, compiled in zip(sources, candidates, built, strict=True):
@@ -69,6 +73,16 @@ async def evaluate_files(
             baselines = await engine.submit(BaselineTask(problem=described))
         evaluation = _naming(file, await _judge(engine, described, candidate, compiled))
         yield JudgedFile(file=str(file), evaluation=evaluation, baselines=baselines if is_built else None)
+
+
+def _ids(files: Sequence[Path]) -> list[str]:
+    """Return an id for each file: its stem, with a number where an earlier file has that; files that follow change none."""
+    ids: list[str] = []
+    for file in files:
+        stem = f"file-{file.stem}"
+        numbered = itertools.chain([stem], (f"{stem}-{number}" for number in itertools.count(2)))
+        ids.append(next(each for each in numbered if each not in ids))
+    return ids
 
 
 def _naming(file: Path, evaluation: Evaluation) -> Evaluation:

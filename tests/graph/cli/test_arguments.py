@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from typing import get_args
 
 import pytest
 
 from ridgeline.graph.cli.arguments import NEWEST, make_parser
 from ridgeline.graph.cli.values import MOST
-from ridgeline.problems.spec import ProblemSpec, SearchSettings
+from ridgeline.problems.spec import ProblemSpec, SearchPart, SearchSettings
 from ridgeline.tools.build.interfaces import C_CPU_S
 from ridgeline.tools.build.recipe import WALL_PER_CPU
 from ridgeline.tools.records.evaluation_limit import CALLS, LEAST_S, LONGEST_BUILD_S, timing_limit_s, verify_limit_s
@@ -104,6 +105,30 @@ def test_a_part_of_an_option_is_a_mistake_that_names_the_near_one(
         make_parser().parse_args(words)
     assert ended.value.code == 2
     assert says in capsys.readouterr().err
+
+
+def all_parsers(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
+    nested = [action.choices for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    return [parser, *(each for choices in nested for below in choices.values() for each in all_parsers(below))]
+
+
+def test_every_option_and_word_has_a_help_text() -> None:
+    silent = [
+        f"{parser.prog} {action.option_strings or action.dest}"
+        for parser in all_parsers(make_parser())
+        for action in parser._actions
+        if not action.help and not isinstance(action, argparse._SubParsersAction)
+    ]
+    assert silent == []
+
+
+def test_the_help_says_what_each_part_and_each_strategy_does() -> None:
+    told = {action.dest: action.help or "" for action in parser_of("run")._actions}
+    assert [part for part in get_args(SearchPart) if f"{part} (" not in told["without"]] == []
+    assert "branch (default): " in told["strategy"] and "revision: " in told["strategy"]
+    assert told["max_tokens"] == "stop after N input + output tokens; RUN: as many as that run used"
+    assert told["park"] == "exit when only outside answers are missing; continue with --resume"
+    assert "fastest kernels of earlier searches" in told["bank"]
 
 
 def test_the_help_of_evaluate_says_what_a_kernel_may_cost_at_the_defaults() -> None:

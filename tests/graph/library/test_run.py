@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+import pickle
+import shutil
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -17,10 +19,14 @@ from tests.graph.scripted_model import ScriptedModel
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.export import export_archive
-from ridgeline.graph.library.run import ROW, Run, open_run
+from ridgeline.graph.library import run as library_run
+from ridgeline.graph.library.run import ROW, Run, _candidate, open_run
 from ridgeline.graph.session.options import SearchRequest
+from ridgeline.graph.session.outputs import write_result
 from ridgeline.graph.session.session import run_search
 from ridgeline.tools.errors import InputError, RunError
+from ridgeline.tools.records.search import Candidate
+from ridgeline.tools.records.vocabulary import Origin, RunState
 
 SETTINGS = {"rounds": 2, "ideas": 2, "implementations": 1, "tune_trials": 0, "stall_rounds": None, "floor_margin": None}
 
@@ -64,8 +70,55 @@ def test_nothing_of_a_run_can_be_changed(run: Run) -> None:
     assert run.result["best"]["speedup"] != 99.0 and run.is_certified
     with pytest.raises(dataclasses.FrozenInstanceError):
         run.state = "mine"  # type: ignore[misc]
-    with pytest.raises(TypeError):
-        run.candidates[0].tunables["TILE"] = "8"  # type: ignore[index]
+    tunables = run.candidates[0].tunables
+    run.candidates[0].tunables["TILE"] = "8"
+    assert run.candidates[0].tunables == tunables
+
+
+def test_a_run_can_be_pickled_hashed_and_turned_into_plain_data(run: Run) -> None:
+    again = pickle.loads(pickle.dumps(run))
+    assert again == run and hash(again) == hash(run) and again.rows() == run.rows()
+    assert {run: 1}[again] == 1
+    told = dataclasses.asdict(run)
+    assert [each["id"] for each in told["candidates"]] == [each.id for each in run.candidates]
+    assert hash(run.candidates[0]) != hash(run.candidates[1])
+
+
+def test_a_candidate_has_what_tuning_chose() -> None:
+    candidate = Candidate(id="c", origin=Origin.TUNE, round=1, idea_id=None, parent_id="b", source="",
+                          language="cpp",
+                          tunables={"TILE": "8"})  # fmt: skip
+    read = _candidate(candidate, None, None)
+    assert read.tunables == {"TILE": "8"} and pickle.loads(pickle.dumps(read)).tunables == {"TILE": "8"}
+
+
+def test_the_report_is_made_when_it_is_asked_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> str:
+        raise AssertionError("nobody asked")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(library_run, "render_report", refuse)
+        run = open_run(folder)
+        assert run.best is not None and run.is_certified
+    assert run.to_html() == (folder / "report.html").read_text()
+
+
+def test_a_certificate_of_another_kernel_does_not_certify_the_best_one(run: Run) -> None:
+    assert run.certificate is not None and run.is_certified
+    other = run.certificate | {"candidate": {"id": "other"}}
+    assert not dataclasses.replace(run, _certificate=other).is_certified
+
+
+@pytest.mark.parametrize("is_others", [False, True])
+def test_a_result_is_certified_by_its_best_kernels_certificate_alone(
+    run: Run, folder: Path, tmp_path: Path, is_others: bool
+) -> None:
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    assert run.certificate is not None
+    with Archive.open(copy / "archive.sqlite") as archive:
+        if is_others:
+            archive.save_certificate(run.certificate | {"candidate": {"id": "other"}})
+        assert write_result(copy, archive, RunState.FINISHED).certified is not is_others
 
 
 def test_rows_are_flat_have_every_column_and_are_json(run: Run) -> None:

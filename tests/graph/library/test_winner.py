@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,11 @@ from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.library.run import open_run
 from ridgeline.graph.library.winner import load
+from ridgeline.graph.library.winner_module import _flushes_denormals
 from ridgeline.tools.build.flags import base_flags, link_flags
 from ridgeline.tools.errors import InputError, RunError
 from ridgeline.tools.machine.devices import detect_device
-from ridgeline.tools.records.problem import ArgSpec, Signature, SkippedTrial
+from ridgeline.tools.records.problem import ArgSpec, Device, Signature, SkippedTrial
 from ridgeline.tools.records.results import Evaluation, Timing, Verdict
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import ArgKind, Label, Origin, Purpose, Role, RunState, Status
@@ -68,9 +70,10 @@ def write_run(
     passed: bool | None = True,
     flags: tuple[str, ...] | None = None,
     fixed: str = "",
+    device: Device | None = None,
 ) -> Path:
     """Write what `load` reads of a finished search."""
-    device = detect_device(device_name)
+    device = device or detect_device(device_name)
     built = base_flags(device) + link_flags(device.kind) if flags is None else flags
     skipped = (SkippedTrial(name=f"not_varied {fixed}", reason="", label=Label.NOT_VARIED),) if fixed else ()
     timing = Timing(status=Status.OK, median_ms=1.0, reference_ms=2.0, speedup=2.0, speedup_ci95=(1.9, 2.1))
@@ -131,7 +134,8 @@ def test_a_kernel_is_given_nothing_but_what_it_was_made_for(tmp_path: Path) -> N
         ((torch.randn(COLS, ROWS).t(), 0.5), {}, r"must have strides \(16, 1\)"),
         ((torch.randn(ROWS * COLS + 1)[1:].view(ROWS, COLS), 0.5), {}, "must start at a multiple of 64 bytes"),
         (([1.0], 0.5), {}, "x must be a tensor"),
-        ((x, "0.5"), {}, "t must be a number"),
+        ((x, "0.5"), {}, "t must be a number, got str"),
+        ((x, True), {}, "t must be a number, got True"),
         ((x, 0.75), {}, "t must be 0.5: the kernel was tried with no other value"),
         ((x,), {}, "takes x, t, once each"),
         ((x, 0.5, 1), {}, "takes x, t, once each"),
@@ -181,3 +185,77 @@ def test_a_kernel_that_builds_other_than_it_was_certified_is_refused(tmp_path: P
         load(write_run(tmp_path / "flags", flags=("-Oz",)))
     with pytest.raises(RunError, match="w: does not build here"):
         load(write_run(tmp_path / "broken", source="void run( }"))
+
+
+def test_a_number_of_another_type_and_one_that_a_double_would_change_are_refused(tmp_path: Path) -> None:
+    times, is_on = (dataclasses.replace(T, name=n, source=n, dtype=d) for n, d in (("t", "int64"), ("on", "bool")))
+    source = """
+    void run(const float* x, int64_t t, bool on, float* out, void*) {
+      for (int i = 0; i < X_NUMEL; i++) out[i] = on ? static_cast<float>(t) : x[i];
+    }
+    """
+    kernel, x = (
+        load(write_run(tmp_path / "run", Signature(args=(X, times, is_on, OUT)), source)),
+        torch.zeros(ROWS, COLS),
+    )
+    assert kernel(x, 2**53, True)[0, 0] == kernel(x, 2**60, True)[0, 0] / 2**7 == 2**53
+    for t, on, said in [
+        (2.7, True, "t must be a whole number, got 2.7"),
+        (2.0, True, "t must be a whole number, got 2.0"),
+        (True, True, "t must be a whole number, got True"),
+        (2**53 + 1, True, "t must be a number that a double holds, got 9007199254740993"),
+        (-(2**63) - 2**11, True, "t must be a number that a double holds"),
+        (2**63, True, "t must be a number that a double holds"),
+        (10**400, True, "t must be a number that a double holds"),
+        (1, 1, "on must be True or False, got int"),
+    ]:
+        with pytest.raises(InputError, match=said):
+            kernel(x, t, on)
+
+
+def test_the_denormals_of_the_caller_stay_as_a_library_that_flushes_them_found_them(tmp_path: Path) -> None:
+    assert not _flushes_denormals()
+    flushing = """
+    static const bool is_set = (__builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | 0x8040), true);
+    """
+    kernel, x = load(write_run(tmp_path / "run", source=flushing + PLAIN)), torch.randn(ROWS, COLS)
+    assert not _flushes_denormals()
+    assert torch.equal(kernel(x), 2 * x)
+
+
+def test_calls_from_several_threads_take_turns(tmp_path: Path) -> None:
+    source = """
+    #include <unistd.h>
+    static int inside = 0;
+    void run(const float* x, float* out, void*) {
+      int most = __atomic_add_fetch(&inside, 1, __ATOMIC_SEQ_CST);
+      usleep(20000);
+      for (int i = 0; i < X_NUMEL; i++) out[i] = most;
+      __atomic_sub_fetch(&inside, 1, __ATOMIC_SEQ_CST);
+    }
+    """
+    kernel, x = load(write_run(tmp_path / "run", source=source)), torch.randn(ROWS, COLS)
+    with ThreadPoolExecutor(8) as threads:
+        outs = list(threads.map(kernel, [x] * 16))
+    assert {out[0, 0].item() for out in outs} == {1}
+
+
+def test_training_mode_and_autocast_are_refused(tmp_path: Path) -> None:
+    model = Model()
+    kernel, x = load(write_run(tmp_path / "run", FULL, KERNEL), model), torch.randn(ROWS, COLS)
+    assert model.training and not kernel.training, "the model keeps its mode"
+    kernel(x, 0.5)
+    with pytest.raises(InputError, match=r"in eval mode; call eval\(\) first"):
+        kernel.train()(x, 0.5)
+    with torch.autocast("cpu"), pytest.raises(InputError, match="without autocast"):
+        kernel.eval()(x, 0.5)
+
+
+@pytest.mark.parametrize(("passed", "how"), [(True, "certified"), (None, "searched")])
+def test_a_run_of_another_cpu_is_loaded_only_where_that_is_said(tmp_path: Path, passed: bool | None, how: str) -> None:
+    device = dataclasses.replace(detect_device("cpu"), name="Another CPU", arch="x86_64-another")
+    folder, x = write_run(tmp_path / "run", device=device, passed=passed), torch.randn(ROWS, COLS)
+    said = rf"this CPU is not the Another CPU that it was {how} on \(any_cpu=True runs it all the same\)"
+    with pytest.raises(RunError, match=said):
+        load(folder, uncertified=passed is None)
+    assert torch.equal(load(folder, uncertified=passed is None, any_cpu=True)(x), 2 * x)

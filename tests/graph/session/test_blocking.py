@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ridgeline.graph.session.blocking import run_blocking
+from ridgeline.graph.session.blocking import _WorkThread, run_blocking
 
 SOURCE = Path(__file__).parents[3] / "src"
 HOST: ContextVar[str] = ContextVar("HOST", default="")
@@ -91,6 +91,42 @@ def test_work_that_cannot_drain_is_cancelled_at_once() -> None:
             print("interrupted")
     """)
     assert said.split("\n") == ["started", "cancelled", "interrupted", ""], errors
+
+
+def test_what_asks_for_an_end_in_order_is_called_in_the_thread_of_the_work() -> None:
+    said, errors, _ = interrupted(
+        """
+        try:
+            run_blocking(work(), drain=drain)
+        except KeyboardInterrupt:
+            print("interrupted")
+        """,
+        on_drain="print(threading.current_thread().name, flush=True); stop.set()",
+    )
+    assert said.split("\n") == ["started", "draining", "ridgeline", "in order", "interrupted", ""], errors
+
+
+def test_an_exit_that_a_signals_handler_raises_cancels_the_work_and_waits_for_its_end() -> None:
+    said, errors, code = interrupted("""
+        import signal
+
+        signal.signal(signal.SIGINT, lambda *_: sys.exit(43))
+        run_blocking(work(), drain=drain)
+    """)
+    assert (said.split("\n"), code) == (["started", "cancelled", ""], 43), errors
+
+
+def test_work_that_ends_while_it_is_interrupted_is_neither_cancelled_nor_called() -> None:
+    async def work() -> int:
+        return 7
+
+    called: list[str] = []
+    thread = _WorkThread(work())
+    thread.start()
+    assert thread.has_ended.wait(60)
+    thread.cancel()
+    thread.call(lambda: called.append("late"))
+    assert (thread.result(), called) == (7, [])
 
 
 def test_inside_a_loop_of_asyncio_run_the_first_interrupt_counts_and_the_next_await_tells() -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import pickle
 from dataclasses import FrozenInstanceError
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -12,8 +15,9 @@ from tests.graph.conftest import write_problem
 from tests.graph.memory_engine import MemoryEngine
 
 from ridgeline.checkpoints.result import read_schema
-from ridgeline.graph.session.evaluation import aevaluate
+from ridgeline.graph.session.evaluation import Evaluation, aevaluate
 from ridgeline.problems.spec import ProblemSpec
+from ridgeline.tools.engine import CompileTask, Task
 from ridgeline.tools.records.vocabulary import PrecisionClass, ReasonCode, Status
 
 GOOD, BAD = "// speed 2.0\n", "// fails verify\n"
@@ -65,5 +69,40 @@ async def test_an_evaluation_has_the_line_of_the_contract_and_lets_nobody_change
 
 async def test_every_field_is_one_of_the_line(problem: ProblemSpec) -> None:
     judged = await aevaluate(problem, GOOD, engine=MemoryEngine())
-    names = set(type(judged).__dataclass_fields__) - {"line"}
+    names = set(type(judged).__dataclass_fields__) - {"_line"}
     assert names <= set(judged.to_dict())
+
+
+async def test_an_evaluation_can_be_pickled_hashed_and_turned_into_plain_data(problem: ProblemSpec) -> None:
+    judged = await aevaluate(problem, GOOD, engine=MemoryEngine())
+    again = pickle.loads(pickle.dumps(judged))
+    assert again == judged and hash(again) == hash(judged) and again.to_dict() == judged.to_dict()
+    assert dataclasses.asdict(judged)["speedup"] == 2.0
+    line = judged.to_dict()
+    kept = Evaluation.of_line(line)
+    line["labels"].append("mine")
+    assert kept.to_dict() == judged.to_dict()
+
+
+async def test_every_kernel_has_an_id_of_its_own(problem: ProblemSpec, tmp_path: Path) -> None:
+    files = [tmp_path / folder / "kernel.cpp" for folder in ("a", "b")] + [tmp_path / "kernel-2.cpp"]
+    for file in files:
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(BAD)
+    engine = CompiledIds()
+    judged = await aevaluate(problem, [GOOD, *files], engine=engine)
+    assert [each.status for each in judged] == ["ok", "wrong", "wrong", "wrong"]
+    assert engine.ids == ["file-kernel", "file-kernel-2", "file-kernel-3", "file-kernel-2-2"]
+
+
+class CompiledIds(MemoryEngine):
+    """Remembers what it compiled."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ids: list[str] = []
+
+    async def submit(self, task: Task[Any]) -> Any:
+        if isinstance(task, CompileTask):
+            self.ids.append(task.candidate.id)
+        return await super().submit(task)
