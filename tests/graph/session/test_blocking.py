@@ -20,7 +20,8 @@ SOURCE = Path(__file__).parents[3] / "src"
 HOST: ContextVar[str] = ContextVar("HOST", default="")
 
 WORK = """
-import asyncio, sys, threading
+import asyncio, signal, sys, threading
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background of a shell ignores interrupts
 from ridgeline.graph.session.blocking import run_blocking
 
 stop = threading.Event()
