@@ -15,8 +15,8 @@ from pathlib import Path
 
 from prompt_sizes import tokens
 
-from ridgeline.checkpoints.recording.recording import Recording
 from ridgeline.checkpoints.recording.file import read_recording
+from ridgeline.checkpoints.recording.recording import Recording
 from ridgeline.graph.models.prompts import render_request
 from ridgeline.graph.models.replies import read_ideas, read_kernel
 from ridgeline.graph.models.requests import Elite, IdeaDraft, IdeationRequest, KernelRequest, Subject, TriedIdea

@@ -22,6 +22,9 @@ Confine = Callable[..., Confined]
 Live = Callable[[], list[int]]
 MIB = 1 << 20
 
+BORN_MEANWHILE = 16
+"""Processes that end while the list is read are counted beside those that take their places."""
+
 
 def are_two(live: Live) -> bool:
     """Wait until the program and its grandchild are there, and what forked the grandchild is gone."""
@@ -46,7 +49,7 @@ def test_a_fork_bomb_is_contained(sandbox: Sandbox, confine: Confine, live: Live
             time.sleep(0.05)
         ended = process.wait()
     assert ended.limit in ("processes", "wall"), ended
-    assert most <= 64 + 2
+    assert most <= 64 + 2 + BORN_MEANWHILE
     assert gone(live)
 
 

@@ -22,11 +22,12 @@ from ridgeline.graph.session import evaluation
 
 ROOT = Path(__file__).parents[3]
 CHILD = """
-import asyncio, contextlib, sys
+import asyncio, contextlib, signal, sys
 import ridgeline
 import ridgeline.graph.session.machine as machine
 import ridgeline.graph.session.options as options
 sys.path.insert(0, {tests!r})
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background of a shell ignores interrupts
 from graph.memory_engine import MemoryEngine
 from graph.scripted_model import ScriptedModel
 

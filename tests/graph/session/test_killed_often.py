@@ -26,6 +26,7 @@ from ridgeline.checkpoints.calls.kept_texts import KeptTexts
 
 pytestmark = pytest.mark.long
 
+STEPS = ("VerifyTask", "BenchmarkTask")
 ROUNDS, IDEAS, IMPLEMENTATIONS = 12, 2, 2
 LIFE_S = 0.4
 """Longest life after a session's first request; a round takes about 0.3 s."""
@@ -93,11 +94,14 @@ def _paid_prompts(run_dir: Path) -> set[str]:
 
 
 def _measured(folder: Path) -> Counter[tuple[str, str]]:
-    """Return how often each candidate with a stored evaluation was verified and timed."""
+    """Return how often each candidate with a stored evaluation was verified and timed.
+
+    A diagnosis is a step of its own, which a kill may cut short after the evaluation is stored.
+    """
     with Archive.open(folder / "run", create=False) as archive:
         ended = {e.candidate_id for e in archive.evaluations()}
     lines = [json.loads(line) for line in (folder / "engine.log").read_text().splitlines()]
-    found = [(e["task"], e["candidate"]) for e in lines if e["purpose"] == "search" and e["task"] != "CompileTask"]
+    found = [(e["task"], e["candidate"]) for e in lines if e["purpose"] == "search" and e["task"] in STEPS]
     return Counter(key for key in found if key[1] in ended)
 
 

@@ -30,8 +30,18 @@ def first_named(**changes: object) -> Signature:
     return Signature(args=(replace(first, **changes), *others))
 
 
-@pytest.mark.parametrize("flag", ["-wrapper", "sh,-c,id", "-fplugin=x.so", "-DX=`id`", "-include/etc/passwd", "@more"])
-@pytest.mark.parametrize("of_certificate", [True, False])
+@pytest.mark.parametrize(
+    ("flag", "of_certificate"),
+    [
+        ("-fplugin=x.so", True),
+        ("-DX=`id`", False),
+        *(
+            pytest.param(flag, of_certificate, marks=pytest.mark.slow)
+            for flag in ("-wrapper", "sh,-c,id", "-include/etc/passwd", "@more")
+            for of_certificate in (True, False)
+        ),
+    ],
+)
 def test_a_flag_that_no_build_has_reaches_no_compiler(tmp_path: Path, flag: str, of_certificate: bool) -> None:
     odd = {"certified_flags": (*USUAL, flag)} if of_certificate else {"flags": (*USUAL, flag)}
     run = write_run(tmp_path / "run", Finished(**odd))

@@ -89,6 +89,7 @@ def test_the_operator_is_compiled_as_one_graph(site: Path) -> None:
     assert "the shape of x" in warning
 
 
+@pytest.mark.slow
 def test_gradients_are_the_references_where_that_was_asked_for(tmp_path: Path) -> None:
     site = shipped_site(tmp_path, write_run(tmp_path / "run"), gradients="reference")
     found = scenario(site, "opcheck", "compile")
@@ -124,6 +125,7 @@ def test_a_machine_without_a_compiler_uses_the_reference(site: Path, tmp_path: P
     assert "no g++ here to build it with" in done.stdout
 
 
+@pytest.mark.slow
 def test_another_cpu_uses_the_reference_unless_its_user_says_otherwise(site: Path, tmp_path: Path) -> None:
     moved = tmp_path / "site"
     shutil.copytree(site, moved)
