@@ -8,10 +8,11 @@ DEV := $(VENV)/.stamp-dev
 DEMO_FLAGS ?= --bank none --model offline --rounds 3
 REPLAY_FLAGS ?= --bank none --rounds 1 --tune-trials 0
 
-.PHONY: help demo demo-replay setup test check soak clean
+.PHONY: help demo demo-recorded demo-replay setup test check soak clean
 
 help:
 	@echo "make demo    search the quickstart problem on this machine: no key, no GPU"
+	@echo "make demo-recorded  watch a language model's recorded search in ten seconds: nothing is built, run or paid"
 	@echo "make demo-replay  a language model's recorded search: its ideas and kernels, compiled, verified and timed here"
 	@echo "make setup   the virtual environment with everything that tests and checks need"
 	@echo "make test    run the tests"
@@ -21,6 +22,9 @@ help:
 
 demo: $(RUNTIME)
 	$(BIN)/python -m graph.run problems/quickstart/problem.yaml $(DEMO_FLAGS)
+
+demo-recorded: $(RUNTIME)
+	$(BIN)/python -m graph.run --replay benchmarks/recordings/attention_causal.jsonl --replay-timings
 
 demo-replay: $(RUNTIME)
 	$(BIN)/python -m graph.run --replay benchmarks/recordings/attention_causal.jsonl $(REPLAY_FLAGS)

@@ -38,7 +38,7 @@ from ridgeline.tools.machine.locks import DeviceLock
 from ridgeline.tools.machine.places import default_cache_dir
 from ridgeline.tools.machine.process_use import cpu_seconds
 from ridgeline.tools.measure.ceilings import measure_ceilings
-from ridgeline.tools.measure.request_cost import nothing_library, usual_request_s
+from ridgeline.tools.measure.request_cost import nothing_library, usual_cost
 from ridgeline.tools.records.problem import DescribedTarget, Device
 from ridgeline.tools.records.results import Build, FailedComparison, Timing, Verdict
 from ridgeline.tools.records.search import Candidate
@@ -120,7 +120,7 @@ async def measure_request(bench: Bench) -> dict[str, Any]:
     """Return the cost of a request beside the work that it asks for: microseconds, over new processes."""
     async with DeviceLock(bench.device.uuid).exclusive():
         with _nothing(bench.device) as (sandbox, plan, judge):
-            costs = [1e6 * usual_request_s(sandbox, plan, judge) for _ in range(bench.repeats)]
+            costs = [1e6 * usual_cost(sandbox, plan, judge).request_s for _ in range(bench.repeats)]
     return {"us": costs, "us_median": median(costs), "us_largest": max(costs)}
 
 

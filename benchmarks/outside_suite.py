@@ -21,7 +21,7 @@ from eager_engine import EagerOnlyEngine
 from kernel import described, kernel_of
 from result import merge_result, provenance
 
-from ridgeline.graph.session.evaluation import aevaluate
+from ridgeline.graph.library.evaluation import aevaluate
 from ridgeline.graph.session.machine import target_of
 from ridgeline.problems.spec import ProblemSpec, load_problem
 from ridgeline.tools.engine import CompileTask, Engine

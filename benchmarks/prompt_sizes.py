@@ -16,7 +16,6 @@ import sys
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import takewhile
 from pathlib import Path
 
 from prompt_scenario import CASES, Scenario, scenario
@@ -102,7 +101,14 @@ def tokens(text: str) -> float:
 
 def shared(one: str, other: str) -> int:
     """Return how many characters two texts begin with alike."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+    alike, longest = 0, min(len(one), len(other))
+    while alike < longest:
+        middle = (alike + longest + 1) // 2
+        if one.startswith(other[alike:middle], alike):
+            alike = middle
+        else:
+            longest = middle - 1
+    return alike
 
 
 def cacheable(requests: Sequence[IdeationRequest | KernelRequest]) -> float:

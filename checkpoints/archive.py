@@ -11,7 +11,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from ridgeline.checkpoints.engine_failures import EngineFailure, EngineFailures
@@ -21,6 +20,7 @@ from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.storage.database import Database, to_text
 from ridgeline.checkpoints.storage.database_kind import Kind
 from ridgeline.checkpoints.storage.errors import damaged, record_errors
+from ridgeline.checkpoints.storage.held_database import HoldsDatabase
 from ridgeline.checkpoints.storage.migrations import ARCHIVE
 from ridgeline.checkpoints.stored_certificate import checked_certificate
 from ridgeline.tools.errors import RunError, StorageError
@@ -36,11 +36,11 @@ FILE_NAME = "archive.sqlite"
 PIECES = ("builds", "verdicts", "timings", "profiles", "comparisons")
 
 
-class Archive:
+class Archive(HoldsDatabase):
     """The memory of one search; also the `MeasurementStore` of the tools."""
 
     def __init__(self, database: Database) -> None:
-        self.database = database
+        super().__init__(database)
         self._ledger = Ledger(database)
         self._engine_failures = EngineFailures(database)
 
@@ -65,18 +65,6 @@ class Archive:
         path = Path(path)
         file = path / FILE_NAME if path.is_dir() else path
         return cls(Database.open_read_only(file, ARCHIVE, what=Kind.ARCHIVE))
-
-    def close(self) -> None:
-        """Close the file."""
-        self.database.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     @property
     def path(self) -> Path:
@@ -257,6 +245,10 @@ class Archive:
         found = self._records("evaluations", {"candidate_id": candidate_id, "purpose": purpose})
         return self._decoded(Evaluation, found[:1])[0] if found else None
 
+    def own_evaluation(self, candidate_id: str) -> Evaluation | None:
+        """Return what the search found of a candidate: as a point of a sweep where it is one; None before it was judged."""
+        return self.evaluation(candidate_id, Purpose.TUNE) or self.evaluation(candidate_id)
+
     def evaluations(self, *, purpose: Purpose | None = None, status: Status | None = None) -> list[Evaluation]:
         """Return the evaluations that match, in the order in which they came."""
         return self._decoded(Evaluation, self._records("evaluations", {"purpose": purpose, "status": status}))
@@ -292,6 +284,10 @@ class Archive:
     def ledger_totals(self) -> dict[str, float]:
         """Return `cpu_s`, `gpu_s` and `wall_s` over every entry."""
         return self._ledger.totals()
+
+    def ledger_entries(self) -> list[dict[str, Any]]:
+        """Return every entry of the ledger, oldest first: entry_id, what, and its seconds."""
+        return self._ledger.entries()
 
     # --------------------------------------------------------------------------------------------------------- the rows
 

@@ -12,12 +12,12 @@ from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from ridgeline.checkpoints.storage.database import Database, to_text
 from ridgeline.checkpoints.storage.database_kind import Kind
 from ridgeline.checkpoints.storage.errors import record_errors
+from ridgeline.checkpoints.storage.held_database import HoldsDatabase
 from ridgeline.checkpoints.storage.migrations import BANK
 from ridgeline.tools.errors import StorageError
 from ridgeline.tools.machine.places import home_dir
@@ -61,11 +61,8 @@ def own_bank() -> Path:
     return home_dir() / "bank.sqlite"
 
 
-class Bank:
+class Bank(HoldsDatabase):
     """The seed bank; safe for many processes at once."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     @classmethod
     def open(cls, path: Path | None = None) -> Self:
@@ -94,21 +91,9 @@ class Bank:
 
     def check(self) -> None:
         """Read every kernel; StorageError when one is damaged."""
-        rows = list(self._database.query("SELECT record, work FROM kernels"))
+        rows = list(self.database.query("SELECT record, work FROM kernels"))
         self._decoded(rows)
         self._works(rows)
-
-    def close(self) -> None:
-        """Close the file."""
-        self._database.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def add(
         self,
@@ -128,7 +113,7 @@ class Bank:
         row: dict[str, Any] = {"id": kept.id, "family": family, "device_arch": device_arch, "problem": problem}
         row |= {"record": to_text(kept.to_json()), "evaluation": to_text(evaluation.to_json())}
         row["work"] = to_text((work or KernelWork()).to_json())
-        with self._database.write() as rows:
+        with self.database.write() as rows:
             rows.execute(_ADD, row)
         return kept.id
 
@@ -141,7 +126,7 @@ class Bank:
         Raises:
             StorageError: a kernel's record is damaged.
         """
-        found = self._database.query(_SEEDS, {"family": family, "device_arch": device_arch, "limit": limit})
+        found = self.database.query(_SEEDS, {"family": family, "device_arch": device_arch, "limit": limit})
         return self._decoded(found)
 
     def blocks(self, family: str, device_arch: str, limit: int) -> list[BankedBlock]:
@@ -152,7 +137,7 @@ class Bank:
         Raises:
             StorageError: a kernel's record is damaged.
         """
-        rows = list(self._database.query(_OTHERS, {"family": family, "device_arch": device_arch, "limit": limit}))
+        rows = list(self.database.query(_OTHERS, {"family": family, "device_arch": device_arch, "limit": limit}))
         return [
             BankedBlock(
                 candidate=candidate,
@@ -165,11 +150,11 @@ class Bank:
         ]
 
     def _decoded(self, rows: Iterable[dict[str, Any]]) -> list[Candidate]:
-        values = [self._database.value_of(row["record"]) for row in rows]
-        with record_errors(self._database.path):
+        values = [self.database.value_of(row["record"]) for row in rows]
+        with record_errors(self.database.path):
             return [Candidate.from_json(value) for value in values]
 
     def _works(self, rows: Iterable[dict[str, Any]]) -> list[KernelWork]:
-        values = [self._database.value_of(row["work"]) for row in rows]
-        with record_errors(self._database.path):
+        values = [self.database.value_of(row["work"]) for row in rows]
+        with record_errors(self.database.path):
             return [KernelWork.from_json(value) for value in values]

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 from ridgeline.checkpoints.storage.database import Database
+from ridgeline.checkpoints.storage.errors import damaged
+from ridgeline.tools.errors import StorageError
 
 
 class Ledger:
@@ -21,6 +26,25 @@ class Ledger:
             rows.table("ledger").insert(entry, ignore=True)
 
     def totals(self) -> dict[str, float]:
-        """Return the sums `cpu_s`, `gpu_s` and `wall_s`."""
+        """Return the sums `cpu_s`, `gpu_s` and `wall_s`.
+
+        Raises:
+            StorageError: an entry is no number of seconds.
+        """
         sums = ", ".join(f"COALESCE(SUM({column}), 0.0) AS {column}" for column in ("cpu_s", "gpu_s", "wall_s"))
-        return self._database.query(f"SELECT {sums} FROM ledger")[0]
+        totals = self._database.query(f"SELECT {sums} FROM ledger")[0]
+        if not all(isinstance(total, float) and math.isfinite(total) for total in totals.values()):
+            raise StorageError(f"{self._database.path}: {damaged('a cost is no number of seconds')}")
+        return totals
+
+    def entries(self) -> list[dict[str, Any]]:
+        """Return every entry, oldest first: entry_id, what, cpu_s, gpu_s and wall_s.
+
+        Raises:
+            StorageError: a cost of one is no number of seconds.
+        """
+        found = self._database.query("SELECT entry_id, what, cpu_s, gpu_s, wall_s FROM ledger ORDER BY rowid")
+        costs = (entry[name] for entry in found for name in ("cpu_s", "gpu_s", "wall_s"))
+        if not all(isinstance(cost, int | float) and math.isfinite(cost) for cost in costs):
+            raise StorageError(f"{self._database.path}: {damaged('a cost is no number of seconds')}")
+        return found

@@ -261,7 +261,8 @@ def show_run(archive: Archive) -> dict[str, Any]:
             "schema_version": SCHEMA_VERSION,
             "run": archive.path.parent.name,
             "search_id": run.search_id,
-            **{k: result[k] for k in ("problem", "device", "baselines", "floor_ms", "best")},
+            **{k: result[k] for k in ("problem", "device", "baselines", "floor_ms")},
+            "best": best | {"source_path": _written_path(archive, best)} if best else None,
             "state": run.state.value if run.state else result["state"],  # also "running"
             **{k: result[k] for k in ("without", "replay")},
             "rounds": result["history"],
@@ -272,6 +273,16 @@ def show_run(archive: Archive) -> dict[str, Any]:
         }
     )
     return shown
+
+
+def _written_path(archive: Archive, best: Mapping[str, Any]) -> str | None:
+    """Return the name of the best kernel's file in the run folder; None while no file there holds its source."""
+    name = str(best["source_path"])
+    try:
+        text = (archive.path.parent / name).read_text(encoding="utf-8", errors="surrogatepass")
+    except (OSError, UnicodeError):
+        return None
+    return name if text == archive.candidate(best["id"]).source else None
 
 
 def read_schema(name: str) -> dict[str, Any]:

@@ -12,13 +12,13 @@ Where a mailbox's reply is pending, `ideate` and `write` are interrupted, and fo
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
-from langgraph.types import Send
+from langgraph.types import Command, Send
 
 from ridgeline.graph.models.later_replies import ReplyPending
 from ridgeline.graph.nodes.baseline import baseline
@@ -79,15 +79,10 @@ def make_graph(config: GraphConfig | None = None) -> CompiledStateGraph[Any, Any
         SearchState, context_schema=SearchContext, input_schema=SearchInput, output_schema=SearchOutput
     )
     for name, node in NODES.items():
-        builder.add_node(name, _bound(name, node, config))
+        builder.add_node(name, _bound(name, node, config), destinations=NEXT[name])
     builder.add_node("implement", _make_branch(config))
     builder.add_edge(START, "baseline")
-    builder.add_conditional_edges("baseline", _after_baseline, ["ideate", "certify"])
-    builder.add_conditional_edges("ideate", _fan_out, ["implement", "ideate", "certify"])
     builder.add_edge("implement", "select")
-    builder.add_conditional_edges("select", _route, ["tune", "ideate", "certify"])
-    builder.add_conditional_edges("tune", _route, ["ideate", "certify"])
-    builder.add_edge("certify", END)
     return builder.compile(name="ridgeline").with_config(recursion_limit=RECURSION_LIMIT)
 
 
@@ -95,29 +90,39 @@ def _make_branch(config: GraphConfig) -> CompiledStateGraph[Any, Any, Any, Any]:
     """Return the subgraph of one branch; it inherits the parent's checkpointer, so it resumes inside."""
     builder = StateGraph(BranchState, context_schema=SearchContext, output_schema=BranchOutput)
     for name, node in BRANCH_NODES.items():
-        builder.add_node(name, _bound(name, node, config))
-        builder.add_conditional_edges(name, _next_stage, [*BRANCH_NODES, END])
+        builder.add_node(name, _bound(name, node, config), destinations=(*BRANCH_NODES, END))
     builder.add_edge(START, "write")
     return builder.compile(name="implement")
 
 
 def _bound(name: str, node: Node[S], config: GraphConfig) -> Any:
-    """Return `node` as LangGraph calls it, given the search's context, never a host's."""
+    """Return `node` as LangGraph calls it, given the search's context, never a host's.
 
-    async def run(state: S, runtime: Runtime[SearchContext]) -> S:
+    What it returns names the next nodes too: LangGraph writes both at once. A node cut between its values and an edge that
+    follows them is taken for one that has ended, and its graph ends there when it is resumed.
+    """
+
+    async def run(state: S, runtime: Runtime[SearchContext]) -> Command[Any]:
         context = config.context or runtime.context
         if not isinstance(context, SearchContext):
             raise ModelError("ridgeline graph: pass context=SearchContext(...) or make_graph(GraphConfig(context=...))")
+        context.check_thread(_thread_of(runtime))
         with context.working.node():
             try:
-                return await node(state, context)
+                return _then(name, state, await node(state, context))
             except ReplyPending as pending:
                 context.working.interrupted()
                 await put_to_host(context.later.mailbox, pending.request, _task_of(runtime))
-                return AGAIN[name]  # type: ignore[return-value]  # part of either state
+                return _then(name, state, AGAIN[name])
 
     run.__name__ = run.__qualname__ = name
     return run
+
+
+def _then(name: str, state: Mapping[str, Any], update: Mapping[str, Any]) -> Command[Any]:
+    """Return a node's update of the state, and the nodes that follow in the state that it leaves."""
+    left = {**state, **update}
+    return Command(update=dict(update), goto=ROUTES[name](left) if name in ROUTES else _next_stage(left))
 
 
 def _task_of(runtime: Runtime[SearchContext]) -> str:
@@ -126,11 +131,17 @@ def _task_of(runtime: Runtime[SearchContext]) -> str:
     return info.task_id if info is not None else ""
 
 
-def _after_baseline(state: SearchState) -> str:
+def _thread_of(runtime: Runtime[SearchContext]) -> str | None:
+    """Return the id of the host's thread; None without a checkpointer."""
+    info = runtime.execution_info
+    return info.thread_id if info is not None else None
+
+
+def _after_baseline(state: Mapping[str, Any]) -> str:
     return "certify" if state.get("outcome") else "ideate"
 
 
-def _fan_out(state: SearchState) -> str | list[Send]:
+def _fan_out(state: Mapping[str, Any]) -> str | list[Send]:
     if state.get("route") == Route.IDEATE_AGAIN:
         return "ideate"
     branches = state.get("branches", [])
@@ -139,10 +150,28 @@ def _fan_out(state: SearchState) -> str | list[Send]:
     return [Send("implement", {**branch, "round": state["round"], "attempt": 0}) for branch in branches]
 
 
-def _route(state: SearchState) -> str:
-    return state["route"]
+def _route(state: Mapping[str, Any]) -> str:
+    return str(state["route"])
 
 
-def _next_stage(state: BranchState) -> str:
-    stage = state["stage"]
+def _next_stage(state: Mapping[str, Any]) -> str:
+    stage = str(state["stage"])
     return END if stage == "done" else stage
+
+
+NEXT = {
+    "baseline": ("ideate", "certify"),
+    "ideate": ("implement", "ideate", "certify"),
+    "select": ("tune", "ideate", "certify"),
+    "tune": ("ideate", "certify"),
+    "certify": (END,),
+}
+"""The nodes that may follow each node, as a drawing shows them."""
+ROUTES: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
+    "baseline": _after_baseline,
+    "ideate": _fan_out,
+    "select": _route,
+    "tune": _route,
+    "certify": lambda _: END,
+}
+"""The nodes that follow each node, by the state that it leaves; a branch's nodes follow its stage."""

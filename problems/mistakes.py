@@ -51,7 +51,10 @@ def explain_mistake(
     """
     # An unknown key first: it is usually a required one, misspelt, and then the missing one is its consequence.
     error = next((e for e in errors if e["type"] == "extra_forbidden"), errors[0])
-    field = ".".join(as_name(str(part)) for part in error["loc"] if part != "[key]") or "problem"
+    place = error["loc"]
+    if error["type"] == "literal_error" and isinstance(place[-1], int):
+        place = place[:-1]  # a word of a list, which the message repeats: its number helps nobody
+    field = ".".join(as_name(str(part)) for part in place if part != "[key]") or "problem"
     if error["type"] == "extra_forbidden":
         section = sections.get(str(error["loc"][0]), root) if len(error["loc"]) > 1 else root
         return f"{field}: {_unknown_key(str(error['loc'][-1]), list(section.model_fields))}"

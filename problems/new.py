@@ -49,7 +49,7 @@ def new_problem(name: str, reference: Path, out: Path = Path(), *, tolerance: To
     if folder.exists() or folder.is_symlink():
         raise ProblemError(f"{folder}: already exists; choose another name or remove it")
     try:
-        _publish(folder, {REFERENCE_NAME: source, FILE_NAME: _problem_yaml(name, tree, tolerance)})
+        publish(folder, {REFERENCE_NAME: source, FILE_NAME: _problem_yaml(name, tree, tolerance)})
     except OSError as error:
         raise ProblemError(f"{folder}: cannot be written ({error.strerror}); choose another --out") from None
     return folder / FILE_NAME
@@ -72,7 +72,13 @@ def _own_tolerance(dtypes: set[str]) -> str:
     return "bf16" if "bfloat16" in dtypes else half
 
 
-def _publish(folder: Path, files: dict[str, str]) -> None:
+def publish(folder: Path, files: dict[str, str]) -> None:
+    """Write a problem's files, by name, into a new or empty folder, which then holds all of them or none.
+
+    Raises:
+        ProblemError: they are no problem.
+        OSError: the disk refuses.
+    """
     folder.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:

@@ -6,31 +6,33 @@ field and the remedy. The reference is read as text and never run here; only the
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
     BaseModel,
     Field,
     FiniteFloat,
-    PlainValidator,
     PrivateAttr,
     StringConstraints,
     ValidationError,
-    WithJsonSchema,
 )
-from pydantic_core import PydanticCustomError
 
 from ridgeline.problems import names
 from ridgeline.problems.files import as_words, read_text, read_yaml
 from ridgeline.problems.kernel_files import MODULE_SUFFIX, SOURCE_SUFFIX, matching_kernels, named_kernel
 from ridgeline.problems.mistakes import explain_mistake
 from ridgeline.problems.model_calls import CallSettings, PriceSettings, Section
-from ridgeline.problems.syntax import DTYPE_NAMES, is_finite, parse_reference, substitute_sizes
+from ridgeline.problems.syntax import parse_reference, substitute_sizes
+from ridgeline.problems.targets import TargetSettings
 from ridgeline.tools.errors import ProblemError
+
+if TYPE_CHECKING:
+    from ridgeline.problems.live.problem import Module
 
 SCHEMA_VERSION = 1
 MOST = 1_000_000
@@ -46,23 +48,6 @@ Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 Positive = Annotated[FiniteFloat, Field(gt=0)]
 CallTimeout = Annotated[FiniteFloat, Field(ge=0.1, le=3600)]  # a runner needs some 50 ms to start
 
-
-def _as_size(value: object) -> int | float | str:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        if is_finite(value):
-            return value
-        raise PydanticCustomError("size_range", "must be a number that a float can hold")
-    if isinstance(value, str) and value in DTYPE_NAMES:
-        return value
-    raise PydanticCustomError("size_type", "must be a number or a type's name")
-
-
-# One type instead of a union of two, whose messages would name both members.
-Size = Annotated[
-    int | float | str,
-    PlainValidator(_as_size),
-    WithJsonSchema({"anyOf": [{"type": "number"}, {"enum": list(DTYPE_NAMES)}]}),
-]
 
 FILE_NAME = "problem.yaml"
 SHIPPED_FOLDER = Path(__file__).parent
@@ -106,14 +91,6 @@ class Budget(Section):
     tokens: Annotated[int, Field(gt=0)] | None = Field(default=None, description="Input and output tokens together.")
     wall_s: Positive | None = Field(default=None, description="Seconds on the clock.")
     gpu_s: Positive | None = Field(default=None, description="Seconds of GPU time.")
-
-
-class TargetSettings(Section):
-    """One device kind that the problem runs on."""
-
-    sizes: dict[str, Size] = Field(
-        default_factory=dict, description="New values of the reference's top-level constants on this device."
-    )
 
 
 class ReferenceKernel(Section):
@@ -186,6 +163,29 @@ class ProblemSpec(Section):
             raise ProblemError(f"ProblemSpec.from_dict: folder must be a path, got {as_words(folder)}")
         path = Path(folder) / "from_dict"
         return _with_files(parse_problem(data, path), path)
+
+    @classmethod
+    def from_module(
+        cls, module: Module, example_inputs: Sequence[Any], *, name: str, folder: Path | str, **keys: Any
+    ) -> ProblemSpec:
+        """Return the problem that a live module states, as a folder with a reference.py and a problem.yaml.
+
+        The module is exported in eval mode on the example, and keeps its own mode; the example's shapes and types are the
+        problem's, its values say how inputs are drawn. A folder that holds this problem already is used as it is.
+
+        Args:
+            module: any torch.nn.Module; kernels get its parameters and buffers, whose names it shares with the problem.
+            example_inputs: a tuple of `forward`'s arguments: tensors, numbers, None.
+            name: the problem's name.
+            folder: the problem's own folder.
+            keys: further keys of problem.yaml, all but `reference`.
+
+        Raises:
+            ProblemError: one line: torch cannot export the module, a key is wrong, or the folder holds something else.
+        """
+        from ridgeline.problems.live.problem import problem_of_module  # torch, which nothing else here needs
+
+        return problem_of_module(module, example_inputs, {"name": name, **keys}, folder)
 
     @property
     def path(self) -> Path:
@@ -307,6 +307,8 @@ def _with_files(spec: ProblemSpec, path: Path) -> ProblemSpec:
 
 def _refuse_source(path: Path) -> None:
     """Say what to do with a reference or a kernel in the place of a problem; what YAML says of it helps nobody."""
+    if not os.path.exists(path):
+        return
     if path.suffix == MODULE_SUFFIX:
         raise ProblemError(
             f"{path}: a Python file: ridgeline new NAME --from {shlex.quote(str(path))} makes a problem of it"

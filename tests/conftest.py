@@ -37,6 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
     A name that cannot be run comes first on PATH, so that what Ridgeline itself does without bubblewrap is what is tested.
     """
     config.pluginmanager.register(ConfinedStarts())
+    _lock_devices_alone(config)
     if required_tiers()[:1] != [Tier.LANDLOCK] or os.environ.get("PYTEST_XDIST_WORKER"):
         return
     folder = tempfile.TemporaryDirectory(prefix="ridgeline-no-bubblewrap-")
@@ -45,6 +46,17 @@ def pytest_configure(config: pytest.Config) -> None:
     hidden.write_text("#!/bin/sh\nexit 1\n")
     hidden.chmod(0o755)
     os.environ["PATH"] = f"{folder.name}{os.pathsep}{os.environ['PATH']}"
+
+
+def _lock_devices_alone(config: pytest.Config) -> None:
+    """Give each of the workers of a run device locks of its own: what they run side by side depends on no time.
+
+    Else a worker waits for minutes in all, until the searches of another have let go of the CPU.
+    """
+    if os.environ.get("PYTEST_XDIST_WORKER"):
+        folder = tempfile.TemporaryDirectory(prefix="ridgeline-locks-")
+        config.add_cleanup(folder.cleanup)
+        os.environ["RIDGELINE_LOCK_DIR"] = folder.name
 
 
 class ConfinedStarts:

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 import ridgeline
-from ridgeline.graph.session import evaluation, machine, options
+from ridgeline.graph.library import evaluation
+from ridgeline.graph.session import machine, options
 from tests.graph.conftest import write_problem
 from tests.graph.memory_engine import MemoryEngine
 from tests.graph.scripted_model import ScriptedModel
@@ -25,11 +26,13 @@ IN_ORDER = (
         "import EngineError",
         "import evaluate, search",
         "from_dict",
+        "from_module",
         "import aevaluate",
         "import open_run",
         "BaseCallbackHandler",
     ),
     "run_search(options",
+    "HostState(HostedOutput",
 )
 
 
@@ -53,7 +56,7 @@ async def test_the_calls_of_the_page_run_one_after_the_other(tmp_path: Path, mon
         running = eval(code, names)
         if inspect.iscoroutine(running):
             await running
-    assert {run.name for run in (tmp_path / "runs").iterdir()} >= {"mine", "heard", "own"}
+    assert {run.name for run in (tmp_path / "runs").iterdir()} >= {"mine", "heard", "own", "toy-nightly"}
     said = [words[0] for words in told]
     assert "finished" in said and "ok" in said and "certify" in said, (
         "the search, the kernel, a node that a callback saw"
@@ -85,7 +88,7 @@ def test_toolbox_of_an_agent_runs_as_it_stands(
 
     monkeypatch.setattr(machine, "open_engine", open_engine)
     monkeypatch.chdir(tmp_path)
-    (example,) = [block for block in BLOCKS if "make_source_toolbox" in block]
+    (example,) = [block for block in BLOCKS if "open_toolbox" in block]
     exec(compile(example, str(PAGE), "exec"), {"__name__": "__main__"})
     answer = json.loads(capsys.readouterr().out)
     assert answer["candidate_id"] and (tmp_path / "kernels.sqlite").is_file()

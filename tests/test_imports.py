@@ -19,9 +19,21 @@ ROOMS = ("graph", "tools", "problems", "checkpoints")
 
 REFERENCES = ("problems/*/reference.py",)
 
-TORCH_FILES = ("tools/*/worker/*", "tools/modelnew/*", "graph/library/winner_module.py", *REFERENCES)
-"""The processes that hold a reference or a torch candidate, what two of them share, a module for the caller's own process,
-and the references themselves."""
+TORCH_FILES = (
+    *(
+        "tools/*/worker/*",
+        "tools/modelnew/*",
+        "problems/live/*",
+        "graph/library/winner_module.py",
+        "graph/shipping/shipped/*",
+    ),
+    *REFERENCES,
+)
+"""The processes that hold a reference or a torch candidate, what two of them share, a module for the caller's own process
+with what it and a shipped package call a kernel by, and the references themselves."""
+
+MCP_FILES = ("graph/mcp/*",)
+"""The server, which an extra of the package brings the libraries for."""
 
 LANG_FILES = ("graph/*", "tools/toolbox.py", "checkpoints/storage/saver.py")
 
@@ -44,13 +56,15 @@ def test_every_library_that_a_module_imports_is_declared() -> None:
     """A library that only another one brings is gone the day that one does without."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     declared = {canonicalize_name(Requirement(text).name) for text in project["dependencies"]}
+    optional = {canonicalize_name(Requirement(text).name) for text in project["optional-dependencies"]["mcp"]}
     distributions = metadata.packages_distributions()
     own = {*sys.stdlib_module_names, "ridgeline"}
     imported = {(path, root) for path in package_files() for root in imported_roots(path) - own}
     undeclared = [
         f"{path}: {root}"
         for path, root in sorted(imported)
-        if not declared & {canonicalize_name(name) for name in distributions.get(root, ())}
+        if not (declared | (optional if is_among(path, MCP_FILES) else set()))
+        & {canonicalize_name(name) for name in distributions.get(root, ())}
     ]
     assert undeclared == []
 
@@ -117,7 +131,7 @@ def test_the_public_names_load_when_first_used() -> None:
     done = run("-c", code)
     assert (
         done.stdout.strip()
-        == "['ridgeline.graph.session.api', 'ridgeline.graph.session.evaluation', 'ridgeline.graph.build']"
+        == "['ridgeline.graph.library.search', 'ridgeline.graph.library.evaluation', 'ridgeline.graph.build']"
     ), done.stderr
 
 
@@ -189,7 +203,7 @@ def test_completion_offers_everything_public_before_it_is_loaded() -> None:
         "assert set(ridgeline.__all__) <= set(dir(ridgeline)), dir(ridgeline)\n"
         "assert {'search', 'evaluate', 'make_graph'} <= set(dir(ridgeline))\n"
         "assert 'import_module' not in dir(ridgeline)\n"
-        "assert not {'langgraph', 'ridgeline.graph.session.api'} & set(sys.modules)\n"
+        "assert not {'langgraph', 'ridgeline.graph.library.search'} & set(sys.modules)\n"
         "completer = rlcompleter.Completer({'ridgeline': ridgeline})\n"
         "print(completer.complete('ridgeline.make', 0))"
     )

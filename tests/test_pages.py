@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -62,3 +63,18 @@ def test_every_link_between_pages_leads_somewhere(page: Path) -> None:
 def test_the_readme_lists_every_page() -> None:
     listed = text_of(ROOT / "README.md")
     assert [page.name for page in PAGES[2:] if f"(docs/{page.name})" not in listed] == []
+
+
+@pytest.mark.parametrize("picture", sorted((ROOT / "docs" / "pictures").glob("*.*g")), ids=lambda path: path.name)
+def test_a_picture_is_light_and_loads_nothing_from_elsewhere(picture: Path) -> None:
+    assert picture.stat().st_size <= 200_000
+    if picture.suffix == ".svg":
+        assert ET.parse(picture).getroot().tag == "{http://www.w3.org/2000/svg}svg"
+        assert not re.search(r"url\(['\"]?http|@import|href=", text_of(picture))
+        assert "ridgeline" in text_of(picture) and "rounds" in text_of(picture)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_target_of_make_on_a_page_is_one(page: Path) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", text_of(ROOT / "Makefile"), re.MULTILINE))
+    assert set(re.findall(r"(?:^|`)make ([a-z-]+)(?=[`\s])", text_of(page), re.MULTILINE)) <= targets

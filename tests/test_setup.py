@@ -89,6 +89,16 @@ def test_a_fresh_checkout_takes_the_tested_versions(machine: Path) -> None:
     assert installs(machine) == ["-c constraints.txt -e ."]
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [({}, "PyTorch among it: 3 GB to download"), ({"TORCH_INDEX": "https://example.org/cpu"}, "takes a minute or two")],
+)
+def test_what_takes_minutes_is_said_before_it_begins(machine: Path, given: dict[str, str], told: str) -> None:
+    installs(machine)
+    done = setup(machine, **given)
+    assert told in done.stdout
+
+
 def test_the_tested_torch_comes_from_the_index_that_is_named(machine: Path) -> None:
     torch, rest = installs(machine, TORCH_INDEX="https://example.org/cpu")
     assert torch == f"--index-url https://example.org/cpu torch=={constraints()['torch']}"

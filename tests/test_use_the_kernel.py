@@ -41,7 +41,7 @@ COMMANDS = [line for language, text in BLOCKS if language == "bash" for line in 
 
 
 @pytest.fixture(scope="module")
-def run_folder() -> Iterator[Path]:
+def run_folder(warm_judge: None) -> Iterator[Path]:
     """A folder as a search leaves it, and the page's files in it."""
     with tempfile.TemporaryDirectory(prefix="ridgeline-use-", dir="/tmp") as name:
         folder = Path(name)

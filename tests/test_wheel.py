@@ -101,7 +101,7 @@ def test_quickstart_runs_from_outside_the_checkout(installed: Path, tmp_path: Pa
     assert result["best"]["speedup"] > 0
 
 
-@pytest.mark.slow  # 20 s; tests/graph/session/test_api.py runs such a host from the checkout
+@pytest.mark.slow  # 20 s; tests/graph/library/test_search.py runs such a host from the checkout
 @pytest.mark.timeout(600)
 def test_a_host_with_its_own_tools_and_graph_searches_and_judges_a_kernel(installed: Path, tmp_path: Path) -> None:
     """A search that stops at the first look, and one kernel: every kind of process starts, without a certificate."""

@@ -31,8 +31,6 @@ class Task(Record, Generic[R]):
     runs_on_any_alike: ClassVar[bool] = False  # a device like the problem's will do
 
     problem: Target
-    cpus: int = 1
-    gpus: int = 0
     timeout_s: float = 600.0  # of the engine's own work: on top comes `candidate_s`
     retries: int = 1
 

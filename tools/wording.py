@@ -26,6 +26,21 @@ def margin_words(margin: float | None, trial: str, figure: str) -> str:
     return "" if margin is None else f"{100 * margin:.2g} % of the nearest limit ({trial}, {figure})"
 
 
+def medians_words(median_ms: float, reference_ms: float | None, speedup: float) -> str:
+    """Return "0.8612 ms against 2.0236 ms", and why these are not in the ratio of the speedup where a reader would ask."""
+    if reference_ms is None:
+        return f"{median_ms:.4f} ms"
+    words = f"{median_ms:.4f} ms against {reference_ms:.4f} ms"
+    quotient = reference_ms / median_ms if median_ms > 0 else speedup
+    if abs(quotient - speedup) <= UNASKED * speedup:
+        return words
+    return f"{words} (each one's median; {speedup:.2f}x is the median of the ratios of neighbouring timings)"
+
+
+UNASKED = 0.02
+"""A quotient of two medians may be this far from the speedup, as a share of it, before a reader is told why."""
+
+
 def ratio_words(ratio: float, interval: Sequence[float] | None, *, unit: str = "") -> str:
     """Return "2.51x eager (1.64 to 3.10)": a ratio, what it is over (`unit`), and its 95 % interval where it has one."""
     over = f" {unit}" if unit else ""

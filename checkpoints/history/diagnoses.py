@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.storage.errors import record_errors
+from ridgeline.tools.records.keys import OWN_WORK, step_key
 from ridgeline.tools.records.results import Evaluation, Profile
+from ridgeline.tools.records.vocabulary import Purpose
 
 
 def read_diagnosis(archive: Archive, evaluation: Evaluation | None) -> str:
@@ -14,6 +16,25 @@ def read_diagnosis(archive: Archive, evaluation: Evaluation | None) -> str:
         return ""
     with record_errors(archive.path):
         return diagnosis(Profile.from_json(profile))
+
+
+def find_profile(archive: Archive, candidate_id: str) -> Profile | None:
+    """Return the profile that the search made of a kernel, else the one of its certificate; None without either."""
+    for purpose in (Purpose.TUNE, Purpose.SEARCH, Purpose.CERTIFY):
+        evaluation = archive.evaluation(candidate_id, purpose)
+        if evaluation is None:
+            continue
+        key = step_key(evaluation.key, OWN_WORK if purpose is Purpose.CERTIFY else "")
+        if (stored := archive.find("profiles", key)) is not None:
+            with record_errors(archive.path):
+                return Profile.from_json(stored)
+    return None
+
+
+def profiled_kernels(archive: Archive) -> list[str]:
+    """Return the ids of the kernels of which there is a profile, in the order in which they were made."""
+    found = archive.database.query("SELECT candidate_id FROM profiles GROUP BY candidate_id ORDER BY MIN(rowid)")
+    return [str(row["candidate_id"]) for row in found]
 
 
 def diagnosis(profile: Profile) -> str:

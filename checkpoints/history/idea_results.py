@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.history.diagnoses import read_diagnosis
+from ridgeline.checkpoints.history.gains import (
+    Gain,
+    SideBySide,
+    gain_over,
+    gain_over_eager,
+    is_reduced,
+    measured_side_by_side,
+    median_ms,
+)
 from ridgeline.checkpoints.history.implementations import ends_of
+from ridgeline.checkpoints.history.repeated_sources import repeated_sources
 from ridgeline.checkpoints.history.side_by_side import Ratios, measured_ratios
 from ridgeline.checkpoints.history.sweeps import sweep_rows
 from ridgeline.tools.records.results import Evaluation
@@ -30,11 +40,14 @@ class IdeaResult:
     candidates: int  # written for the idea or tuned from it
     is_unjudged: bool  # the engine failed on every candidate that ended: no verdict on the idea
     outcome: IdeaOutcome | None = None  # None: no implementation was judged
-    gain: float | None = None  # parent's time / best kernel's, or eager's / that where there is no parent
+    gain: float | None = None  # parent's time / best kernel's; None where no parent was measured
     ends: tuple[str, ...] = ()  # of its implementations, a line each
     before: str = ""  # the parent's diagnosis
     after: str = ""  # that of the best kernel, else of the fastest of the idea that was profiled
     sweep: tuple[str, ...] = ()  # tunable values and their times, fastest first
+    same_source_as: str = ""  # the earlier kernel that its best one repeats, else its first one
+    proven: Gain | None = None  # over the parent, over eager PyTorch where there is none, with what its interval proves
+    parent: Evaluation | None = None  # the parent's, where it was right
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry of `show --json`: the idea's fields and how it ended."""
@@ -45,19 +58,26 @@ class IdeaResult:
             "candidates": self.candidates,
             "outcome": self.outcome.value if self.outcome else None,
             "gain": self.gain,
+            "gain_ci95": list(self.proven.interval) if self.proven and self.proven.interval and self.gain else None,
             "ends": list(self.ends),
             "before": self.before,
             "after": self.after,
             "sweep": list(self.sweep),
+            "same_source_as": self.same_source_as or None,
         }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Measured:
-    """All that was measured: each correct kernel's evaluation, fastest first, and the pairs measured side by side."""
+    """All that was measured: each correct kernel's evaluation, fastest first, and the pairs measured side by side.
+
+    Beside it the kernels that repeat an earlier one, which are measured once.
+    """
 
     fastest: dict[str, Evaluation]
     ratios: Ratios
+    pairs: SideBySide
+    repeated: Mapping[str, str]  # by a kernel's id, the earlier one with its source
 
 
 def idea_results(archive: Archive) -> list[IdeaResult]:
@@ -65,7 +85,12 @@ def idea_results(archive: Archive) -> list[IdeaResult]:
     fastest: dict[str, Evaluation] = {}
     for evaluation in archive.ranking(SEARCHED):
         fastest.setdefault(evaluation.candidate_id, evaluation)
-    measured = _Measured(fastest=fastest, ratios=measured_ratios(archive))
+    measured = _Measured(
+        fastest=fastest,
+        ratios=measured_ratios(archive),
+        pairs=measured_side_by_side(archive),
+        repeated=repeated_sources(archive.candidates()),
+    )
     return [_result(archive, idea, measured) for idea in archive.ideas()]
 
 
@@ -79,7 +104,7 @@ def _result(archive: Archive, idea: Idea, measured: _Measured) -> IdeaResult:
     unjudged = [] if best or judged else [f.as_evaluation() for name in ids for f in archive.engine_failures(name)]
     last = next(reversed(judged or unjudged), None)
     parent = measured.fastest.get(idea.parent_id or "")
-    gain = _gain(parent, best, measured.ratios) if best else None
+    gain = _gain(parent, best, measured.ratios) if best else None  # over eager where there is no parent: see `_outcome`
     most = _most_gain(parent, best, measured.ratios) if best else None
     return IdeaResult(
         idea=idea,
@@ -88,11 +113,14 @@ def _result(archive: Archive, idea: Idea, measured: _Measured) -> IdeaResult:
         candidates=len(own),
         is_unjudged=bool(unjudged),
         outcome=_outcome(gain, most, is_judged=bool(judged)),
-        gain=gain,
+        gain=gain if parent else None,
         ends=ends_of(archive, own),
         before=read_diagnosis(archive, parent),
         after=next((told for evaluation in right if (told := read_diagnosis(archive, evaluation))), ""),
         sweep=sweep_rows(archive, _root(own, best), own),
+        same_source_as=measured.repeated.get(_root(own, best) or (ids[0] if ids else ""), ""),
+        proven=gain_over(parent, best, measured.pairs) if idea.parent_id else gain_over_eager(best),
+        parent=parent,
     )
 
 
@@ -106,9 +134,9 @@ def _gain(parent: Evaluation | None, best: Evaluation, ratios: Ratios) -> float 
         return best.speedup
     if (side_by_side := _side_by_side(parent, best, ratios)) is not None:
         return side_by_side
-    if _is_reduced(parent) == _is_reduced(best):
+    if is_reduced(parent) == is_reduced(best):
         return best.speedup / parent.speedup if best.speedup and parent.speedup else None
-    parent_ms, best_ms = _median_ms(parent), _median_ms(best)
+    parent_ms, best_ms = median_ms(parent), median_ms(best)
     return parent_ms / best_ms if parent_ms and best_ms else None
 
 
@@ -123,20 +151,13 @@ def _most_gain(parent: Evaluation | None, best: Evaluation, ratios: Ratios) -> f
     if ends is None or parent is None:
         return ends[1] if ends else None
     before = parent.speedup_interval
-    if before is None or before[0] <= 0 or _is_reduced(parent) != _is_reduced(best):
+    if before is None or before[0] <= 0 or is_reduced(parent) != is_reduced(best):
         return None
     return None if _side_by_side(parent, best, ratios) else ends[1] / before[0]
 
 
-def _is_reduced(evaluation: Evaluation) -> bool:
-    return evaluation.precision_class is not None and evaluation.precision_class.is_reduced
-
-
-def _median_ms(evaluation: Evaluation) -> float | None:
-    return evaluation.timing.median_ms if evaluation.timing else None
-
-
 def _outcome(gain: float | None, most: float | None, *, is_judged: bool) -> IdeaOutcome | None:
+    """Return what an idea came to by its gain over its parent, over eager PyTorch where it has none."""
     if gain is not None:
         if gain >= GAIN:
             return IdeaOutcome.IMPROVED

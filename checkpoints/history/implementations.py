@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.history.lineage import finding
 from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import Origin, Status
@@ -23,7 +24,7 @@ def ends_of(archive: Archive, candidates: Sequence[Candidate]) -> tuple[str, ...
 
 
 def _end(archive: Archive, attempts: Sequence[Candidate]) -> str:
-    found = [(c, evaluation) for c in attempts if (evaluation := _evaluation(archive, c.id))]
+    found = [(c, evaluation) for c in attempts if (evaluation := finding(archive, c.id))]
     if not found:
         return f"{attempts[-1].id}: not judged"
     right = [each for each in found if each[1].status is Status.OK]
@@ -34,14 +35,8 @@ def _end(archive: Archive, attempts: Sequence[Candidate]) -> str:
 
 def end_of(archive: Archive, candidate_id: str) -> str:
     """Return how one candidate ended, in a line; "" before it is judged."""
-    found = _evaluation(archive, candidate_id)
+    found = finding(archive, candidate_id)
     return f"{candidate_id}: {_words(found, '')}" if found else ""
-
-
-def _evaluation(archive: Archive, candidate_id: str) -> Evaluation | None:
-    """Return a candidate's evaluation, else its engine failure as one."""
-    failures = (failure.as_evaluation() for failure in archive.engine_failures(candidate_id))
-    return archive.evaluation(candidate_id) or next(failures, None)
 
 
 def _words(end: Evaluation, after: str) -> str:

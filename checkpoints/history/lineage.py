@@ -14,11 +14,9 @@ from ridgeline.tools.records.vocabulary import SEARCHED, Origin, Purpose
 
 
 def finding(archive: Archive, candidate_id: str) -> Evaluation | None:
-    """Return a candidate's evaluation in the search, else its engine failure as one, else None."""
-    for purpose in (Purpose.TUNE, Purpose.SEARCH, Purpose.EVALUATE):
-        if evaluation := archive.evaluation(candidate_id, purpose):
-            return evaluation
-    return next((failure.as_evaluation() for failure in archive.engine_failures(candidate_id)), None)
+    """Return a candidate's evaluation, the search's own first, else its engine failure as one, else None."""
+    found = archive.own_evaluation(candidate_id) or archive.evaluation(candidate_id, Purpose.EVALUATE)
+    return found or next((failure.as_evaluation() for failure in archive.engine_failures(candidate_id)), None)
 
 
 def certificate_of(archive: Archive, candidate_id: str) -> dict[str, Any] | None:
@@ -30,8 +28,8 @@ def certificate_of(archive: Archive, candidate_id: str) -> dict[str, Any] | None
 def lineage(archive: Archive, candidate_id: str) -> list[dict[str, Any]]:
     """Return a candidate and its ancestors, the candidate first and its seed last.
 
-    Each entry: id, origin, round, idea_id, idea (its title or None), model (the idea's author or None), second_parent_id,
-    tunables, status, speedup, median_ms.
+    Each entry: id, origin, round, idea_id, idea (its title or None), model (the idea's author or None), writer (the model
+    that wrote the kernel, "" where none is recorded), second_parent_id, tunables, status, speedup, median_ms.
     """
     candidates = {c.id: c for c in archive.candidates()}
     ideas = {i.id: i for i in archive.ideas()}
@@ -57,6 +55,7 @@ def _describe(archive: Archive, candidate: Candidate) -> dict[str, Any]:
         "origin": candidate.origin.value,
         "round": candidate.round,
         "idea_id": candidate.idea_id,
+        "writer": candidate.model,
         "tunables": candidate.tunables,
         "status": evaluation.status.value if evaluation else None,
         "speedup": evaluation.speedup if evaluation else None,
@@ -70,7 +69,7 @@ _NOTHING_SPENT = {"tokens": 0, "usd": 0.0, "unpriced_calls": 0}
 def history(archive: Archive) -> list[dict[str, Any]]:
     """Return one entry per round; round 0, the seeds, has none.
 
-    Each entry: round, ideas, candidates (written by a model), ok (of these), tuned, best_id, best_speedup,
+    Each entry: round, ideas, candidates (written by a model), judged and ok (of these), tuned, best_id, best_speedup,
     best_speedup_ci95 and best_median_ms (of the round), best_so_far, tokens, usd, unpriced_calls and wall_s (of
     the round; None when it was never stored). Other keys come from `save_round`, whose `wall_s` is the search's total at
     the end of the round.
@@ -98,10 +97,12 @@ def _round_entry(
     good = [e for e in ranked if e.candidate_id in own]
     so_far = next((e for e in ranked if e.candidate_id in until), None)
     written = {c.id for c in own.values() if c.origin is Origin.MODEL}
+    judged = {e.candidate_id for e in archive.evaluations(purpose=Purpose.SEARCH)}
     return {
         "round": number,
         "ideas": len(archive.ideas(number)),
         "candidates": len(written),
+        "judged": len(judged & written),
         "ok": len({e.candidate_id for e in good} & written),
         "tuned": sum(1 for e in archive.evaluations(purpose=Purpose.TUNE) if e.candidate_id in own),
         "best_id": good[0].candidate_id if good else None,

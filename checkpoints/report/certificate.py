@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ridgeline.checkpoints.report.certificate_rows import Facts, Section, certificate_sections
-from ridgeline.checkpoints.report.wording import labels_in_words
+from ridgeline.checkpoints.report.wording import labels_in_words, unproven_words
 
 
 def render_certificate(certificate: Facts, *, best: Facts | None) -> str:
@@ -14,11 +14,10 @@ def render_certificate(certificate: Facts, *, best: Facts | None) -> str:
 
 def _title(certificate: Facts, best: Facts | None) -> str:
     name, problem = certificate.get("candidate", {}).get("id", "a kernel"), certificate.get("problem", "")
-    gain = (
-        f", {best['speedup']:.2f}x as fast as eager PyTorch"
-        if certificate["passed"] and best and best["speedup"]
-        else ""
-    )
+    gain = ""
+    if certificate["passed"] and best and best["speedup"]:
+        unproven = unproven_words(best)
+        gain = f", {best['speedup']:.2f}x as fast as eager PyTorch{f', but {unproven}' if unproven else ''}"
     verdict = f"certified{gain}" if certificate["passed"] else f"not certified: {certificate['reason']}"
     labels = certificate.get("labels")
     return f"# {problem}: {name} is {verdict}\n" + (f"\nLabels: {labels_in_words(labels)}.\n" if labels else "")

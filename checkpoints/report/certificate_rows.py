@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ridgeline.checkpoints.report.figures import plain_text
-from ridgeline.checkpoints.report.wording import COMPARED, RANKING, best_configuration
+from ridgeline.checkpoints.report.wording import COMPARED, RANKING, best_configuration, step_words
 from ridgeline.tools.records.error_map import FIGURE_WORDS
+from ridgeline.tools.records.reference_mode import mode_words
 from ridgeline.tools.records.results import Verdict
+from ridgeline.tools.records.vocabulary import Status
 from ridgeline.tools.wording import counted, margin_words, ratio_words
 
 Facts = dict[str, Any]
@@ -18,7 +20,7 @@ _ABSENT: Facts = {
     **dict.fromkeys(("verification", "sanitizer", "audit", "own_work", "other_shapes", "build", "device", "floor")),
     **dict.fromkeys(("versus_seed", "seed_kernel", "speedup_vs_best", "fraction_of_floor", "versions", "hashes")),
     **dict.fromkeys(("timings", "baselines", "selection", "failed_before", "labels"), ()),
-    **dict.fromkeys(("problem", "date", "reason", "tolerance"), ""),
+    **dict.fromkeys(("problem", "date", "ended_at", "reason", "tolerance"), ""),
     "candidate": {},
     "seconds": {},
     "not_done": {},
@@ -56,9 +58,9 @@ def certificate_sections(certificate: Facts, *, best: Facts | None) -> list[Sect
     sections = (
         Section(title="What was checked", rows=_with_words(_checks(told))),
         Section(title="Figures", rows=_with_words(_figures(told, best))),
-        Section(title="PyTorch, measured again", rows=_with_words(_baselines(told)), is_in_report=False),
+        Section(title=step_words("baselines"), rows=_with_words(_baselines(told)), is_in_report=False),
         Section(title="How the winner was chosen", rows=_with_words(_selection(told)), is_one_row=True),
-        Section(title="Other shapes", rows=_with_words(_shapes(shapes)), is_one_row=True),
+        Section(title=step_words("other_shapes").capitalize(), rows=_with_words(_shapes(shapes)), is_one_row=True),
         Section(title="What it rests on", rows=_with_words(_circumstances(told))),
     )
     return [section for section in sections if section.rows]
@@ -80,16 +82,17 @@ def _kernel(candidate: Facts) -> str:
 
 
 def _checks(certificate: Facts) -> Iterator[Row]:
-    yield "verification", _verdict(certificate["verification"])
+    yield step_words("verify"), _verdict(certificate["verification"])
     sanitizer = certificate["sanitizer"] or {}
     said = f"skipped: {sanitizer['skipped']}" if sanitizer.get("skipped") else _verdict(sanitizer.get("verdict"))
-    yield f"sanitizers ({sanitizer.get('build', 'none')})", said
-    yield "re-timings in new processes", "; ".join(_timing(timing) for timing in certificate["timings"])
+    builds = ", ".join(str(sanitizer.get("build", "none")).split(","))
+    yield f"{step_words('sanitize')} ({builds})", said
+    yield f"{step_words('time')} in new processes", "; ".join(_timing(timing) for timing in certificate["timings"])
     yield "hard floor", _floor(certificate)
-    yield "audit", _audit(certificate["audit"])
-    yield "own work", _own_work(certificate["own_work"])
+    yield step_words("audit"), _audit(certificate["audit"])
+    yield step_words("own_work"), _own_work(certificate["own_work"])
     for step, reason in certificate["not_done"].items():
-        yield f"not done: {step}", reason
+        yield f"not done: {step_words(step)}", reason
     for failure in certificate["failed_before"]:
         yield f"not certified: {failure['candidate_id']}", failure["reason"]
 
@@ -160,7 +163,7 @@ def _figures(certificate: Facts, best: Facts | None) -> Iterator[Row]:
 def _baselines(certificate: Facts) -> Iterator[Row]:
     for entry in certificate["baselines"]:
         ms = entry["median_ms"]
-        yield entry["name"], f"{ms:.4g} ms" if ms is not None else f"failed: {entry['error']}"
+        yield mode_words(entry["name"]), f"{ms:.4g} ms" if ms is not None else f"failed: {entry['error']}"
 
 
 def _selection(certificate: Facts) -> Iterator[Row]:
@@ -176,12 +179,26 @@ def _selection(certificate: Facts) -> Iterator[Row]:
         yield leader["candidate_id"], f"{in_search} in the search; {against or 'its first'}"
 
 
+_LIMITS: Mapping[str, str] = {
+    Status.OK: "right there too",
+    Status.WRONG: "a limit: made for the shape of the search, other results here",
+    Status.COMPILE_ERROR: "a limit: made for the shape of the search, does not build here",
+    Status.REFUSED: "a limit: made for the shape of the search, does not build here",
+}
+"""Words for how a kernel ended at a shape that it was not asked for: to serve one shape alone is no fault.
+
+How far its results are off there says nothing of the kernel; certificate.json has it.
+"""
+
+
 def _shapes(found: Facts) -> Iterator[Row]:
     if found.get("skipped"):
         yield "none", found["skipped"]
     for shape in found.get("shapes", ()):
         sizes = ", ".join(f"{name} = {value}" for name, value in shape["sizes"].items())
-        yield sizes, f"{shape['status']}{'; ' + shape['reason'] if shape['reason'] else ''}"
+        limit = _LIMITS.get(shape["status"], "a limit: it does not serve this shape")
+        why = shape["reason"] if shape["status"] in (Status.COMPILE_ERROR, Status.REFUSED) else ""
+        yield sizes, f"{limit}{f' ({why})' if why else ''}"
 
 
 def _busy(certificate: Facts) -> str:
@@ -191,7 +208,8 @@ def _busy(certificate: Facts) -> str:
 
 def _circumstances(certificate: Facts) -> Iterator[Row]:
     device, build = certificate["device"] or {}, certificate["build"] or {}
-    yield "date", certificate["date"]
+    yield "begun", certificate["date"]
+    yield "ended", certificate["ended_at"]
     yield "device", f"{device.get('name', '')} ({device.get('arch', '')})"
     yield "driver", device.get("driver", "")
     yield "cores that other programs used", _busy(certificate)
@@ -203,4 +221,4 @@ def _circumstances(certificate: Facts) -> Iterator[Row]:
     for name, text in (certificate["hashes"] or {}).items():
         yield name.replace("_", " "), text
     seconds = certificate.get("seconds") or {}
-    yield "seconds", ", ".join(f"{step} {spent:.1f}" for step, spent in seconds.items())
+    yield "seconds", ", ".join(f"{step_words(step)} {spent:.1f}" for step, spent in seconds.items())

@@ -46,3 +46,11 @@ def plain_text(value: Any) -> str:
         are_flags = any(str(v).startswith("-") for v in value)
         return (" " if are_flags else ", ").join(plain_text(v) for v in value)
     return "—" if value is None else str(value)
+
+
+def bytes_text(value: int) -> str:
+    """Return a number of bytes in the unit that suits it."""
+    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value} B"

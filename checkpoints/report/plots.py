@@ -25,6 +25,7 @@ class Dot:
     speedup: float | None
     label: str
     css: str = "dot"
+    interval: tuple[float, float] | None = None  # 95 %
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +73,9 @@ def trajectory(dots: Sequence[Dot], lines: Sequence[Line], best_so_far: Sequence
 def _fit(dots: Sequence[Dot], lines: Sequence[Line], best_so_far: Sequence[tuple[int, float]]) -> Scale:
     timed = [d.speedup for d in dots if d.speedup] + [s for _, s in best_so_far]
     levels = [line.speedup for line in lines] + [1.0]
-    high = max(timed + levels) * 1.15
+    ends = [d.interval[1] for d in dots if d.interval and math.isfinite(d.interval[1])]
+    highest = max(timed + levels)
+    high = max([highest, *(min(end, 1.5 * highest) for end in ends)]) * 1.15  # a very wide interval is cut
     low = max(min(timed + levels) / 1.15, high / 100)  # kernels over 100 times slower than the best lie on the edge
     return Scale(rounds=max([d.round for d in dots] + [r for r, _ in best_so_far], default=0), low=low, high=high)
 
@@ -146,7 +149,16 @@ def _mark(scale: Scale, dot: Dot, x: float, size: float) -> str:
         arm, side = size * 0.83, size * 1.66
         path = f"M{x - arm:.1f},{y - arm:.1f}l{side:g},{side:g}m0,-{side:g}l-{side:g},{side:g}"
         return f'<path class="failed" d="{path}">{tip}</path>'
-    return f'<circle class="{dot.css}" cx="{x:.1f}" cy="{scale.y(dot.speedup):.1f}" r="{size:g}">{tip}</circle>'
+    circle = f'<circle class="{dot.css}" cx="{x:.1f}" cy="{scale.y(dot.speedup):.1f}" r="{size:g}">{tip}</circle>'
+    return _whisker(scale, dot, x) + circle
+
+
+def _whisker(scale: Scale, dot: Dot, x: float) -> str:
+    """Return a dot's interval as a line through it, cut at the edges of the plot."""
+    if dot.interval is None or not 0 < dot.interval[0] <= dot.interval[1]:
+        return ""
+    low, high = (scale.y(end) for end in dot.interval)
+    return f'<line class="whisker" x1="{x:.1f}" x2="{x:.1f}" y1="{low:.1f}" y2="{high:.1f}"/>'
 
 
 def _labels(scale: Scale, lines: Sequence[Line], best_so_far: Sequence[tuple[int, float]]) -> list[str]:

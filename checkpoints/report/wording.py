@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ridgeline.checkpoints.history.gains import Gain, Proof
 from ridgeline.checkpoints.result import STATE_WORDS
 from ridgeline.checkpoints.run_record import KEYLESS
 from ridgeline.checkpoints.steering import USER
+from ridgeline.tools.records.reference_mode import mode_words
 from ridgeline.tools.records.vocabulary import Label, RunState
 
 Best = dict[str, Any]
@@ -37,12 +39,30 @@ LABEL_WORDS: Mapping[str, str] = {
 }
 """A label in a few words."""
 
+STEP_WORDS: Mapping[str, str] = {
+    "build": "build",
+    "verify": "verification",
+    "sanitize": "memory checks",
+    "time": "re-timings",
+    "baselines": "PyTorch again",
+    "audit": "audit",
+    "compare": "comparison with the seed",
+    "own_work": "own work",
+    "other_shapes": "other shapes",
+}
+"""The certificate's steps for a reader, by their names in certificate.json and in events."""
+
 UNENDED = (RunState.RUNNING, RunState.STOPPED, RunState.WAITING, RunState.BUDGET)
 """States in which a search may go on."""
 
 
 AUTHORS: Mapping[str, str] = {USER: "you", KEYLESS: "offline"}
 """Who an idea came from, where that is no language model."""
+
+
+def step_words(name: str) -> str:
+    """Return the words for a step of the certificate, wherever a reader meets it; a foreign name as it is."""
+    return STEP_WORDS.get(name, name)
 
 
 def author_words(model: str) -> str:
@@ -65,6 +85,8 @@ def replay_words(replay: Mapping[str, Any] | None) -> str:
 
 def ending(state: str, reason: str | None) -> str:
     """Return how a search ended; `reason` is the stop rule that held, which a state alone may leave open."""
+    if state == RunState.RUNNING:
+        return "still running: this is what it has found so far"
     words = next((words for known, words in STATE_WORDS.items() if known == state), state)
     if state == RunState.STALLED and reason:
         return f"finished: {reason}"
@@ -96,6 +118,47 @@ def seed_words(best: Best, state: str) -> str:
     return ""
 
 
+def unproven_words(best: Best) -> str:
+    """Return, for the headline of the best kernel, over what it has no proven gain; "" where each gain is proven.
+
+    A ratio whose 95 % interval includes 1 leaves open which of the two is the faster one.
+    """
+    eager, seed = best.get("speedup_ci95"), best.get("speedup_vs_seed_ci95")
+    over = ["it"] if eager and eager[0] <= 1 <= eager[1] else []
+    if seed and seed[0] <= 1 and best.get("origin") != "seed":
+        figure = interval_words(best, "speedup_vs_seed")
+        if seed[1] < 1:
+            return "; ".join(
+                [*(f"no proven gain over {name}" for name in over), f"slower than the best seed kernel: {figure}"]
+            )
+        over.append(f"the best seed kernel: {figure}")
+    return f"no proven gain over {' and over '.join(over)}" if over else ""
+
+
+def interval_words(best: Best, ratio: str) -> str:
+    """Return "2.51x (95 % 1.64 to 3.10)" of one of the kernel's ratios, by its name in result.json."""
+    interval = best.get(f"{ratio}_ci95")
+    span = f" (95 % {interval[0]:.2f} to {interval[1]:.2f})" if interval else ""
+    return f"{best[ratio]:.2f}x{span}"
+
+
+PROOF_WORDS: Mapping[Proof, str] = {
+    Proof.FASTER: "faster",
+    Proof.SLOWER: "slower",
+    Proof.OPEN: "no proven gain",
+}
+"""What the interval of a gain proves; every page that shows one takes these words."""
+PROOF_MARKS: Mapping[Proof, str] = {Proof.FASTER: "▲", Proof.SLOWER: "▼", Proof.OPEN: "≈"}
+"""The same as a mark, for who does not see its colour."""
+
+
+def proof_words(gain: Gain) -> str:
+    """Return what is proven of a gain: "faster", "slower", "no proven gain", also that it has no interval."""
+    if gain.interval is None:
+        return f"{PROOF_WORDS[gain.proof]}: no interval"
+    return PROOF_WORDS[gain.proof]
+
+
 def labels_in_words(labels: Sequence[str]) -> str:
     """Return labels with their meaning: "shape_specialised: made for this shape, …"."""
     return "; ".join(f"{label}: {LABEL_WORDS[label]}" if label in LABEL_WORDS else label for label in labels)
@@ -103,5 +166,5 @@ def labels_in_words(labels: Sequence[str]) -> str:
 
 def best_configuration(best: Best) -> str:
     """Return the name of PyTorch's best configuration, with the configurations that could not be measured."""
-    failed = " and ".join(name.replace("_", " ") for name in best.get("baselines_failed") or ())
+    failed = " and ".join(map(mode_words, best.get("baselines_failed") or ()))
     return f"best configuration{f' ({failed} failed: no figure)' if failed else ''}"

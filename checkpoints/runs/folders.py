@@ -137,11 +137,15 @@ def is_locked(run_dir: Path) -> bool:
 def state_now(run_dir: Path, run: RunRecord) -> str:
     """Return a run's state in words: KILLED when the record says `running` and no process holds the folder.
 
-    An exported archive keeps the state that it was exported with.
+    A search that is not over runs while a process holds its folder: one that is resumed stores that only once its engine
+    is open. An exported archive keeps the state that it was exported with.
     """
     state = run.state or RunState.RUNNING
-    is_in_its_folder = (run_dir / LOCK_NAME).exists() and run.exported_at is None
-    return KILLED if state is RunState.RUNNING and is_in_its_folder and not is_locked(run_dir) else state
+    if not (run_dir / LOCK_NAME).exists() or run.exported_at is not None or state not in RESUMABLE:
+        return state
+    if is_locked(run_dir):
+        return RunState.RUNNING
+    return KILLED if state is RunState.RUNNING else state
 
 
 def check_graph_version(archive: Archive, version: int | str) -> None:

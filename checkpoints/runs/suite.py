@@ -75,6 +75,7 @@ class Row:
     reason: str = ""  # why it was refused or failed
     correct: bool = False  # it has a kernel that passed verification and was timed
     speedup: float | None = None  # eager PyTorch of the kernel's precision class / kernel
+    speedup_ci95: tuple[float, float] | None = None
     speedup_vs_best: float | None = None  # the fastest baseline, torch.compile included / kernel
     certified: bool = False
     precision_class: str | None = None
@@ -82,12 +83,14 @@ class Row:
     def ended(self, report: dict[str, Any], *, state: RunState, certified: bool) -> Row:
         """Return the row of a search that ended, given its result.json."""
         best = report.get("best") or {}
+        ends = best.get("speedup_ci95") or ()
         return replace(
             self,
             state=RowState(state),
             reason="",
             correct=best.get("speedup") is not None,
             speedup=best.get("speedup"),
+            speedup_ci95=(ends[0], ends[1]) if ends and None not in ends else None,
             speedup_vs_best=best.get("speedup_vs_best"),
             certified=certified,
             precision_class=best.get("precision_class"),
@@ -198,7 +201,11 @@ def _row(number: int, value: Any) -> Row:
     if unknown := sorted(value.keys() - {each.name for each in fields(Row)}):
         raise ValueError(f"{where} has a field {unknown[0]!r}, which none has")
     _expect({"state": "planned", "reason": "", "correct": False, "certified": False} | value, _OPTIONAL, where)
-    row = Row(**value | {"state": _state(RowState, value.get("state", RowState.PLANNED), where)})
+    read = {
+        "state": _state(RowState, value.get("state", RowState.PLANNED), where),
+        "speedup_ci95": _interval(value.get("speedup_ci95"), where),
+    }
+    row = Row(**value | read)
     for name in ("speedup", "speedup_vs_best"):
         if not isinstance(getattr(row, name), int | float | None):
             raise TypeError(f"{where}: its {name} is no number")
@@ -207,6 +214,15 @@ def _row(number: int, value: Any) -> Row:
     if "\0" in row.run + row.problem:
         raise ValueError(f"{where}: no path holds a null character")
     return row
+
+
+def _interval(value: Any, where: str) -> tuple[float, float] | None:
+    """Return an interval of two numbers, or None; TypeError, in words, for anything else."""
+    if value is None:
+        return None
+    if not isinstance(value, list | tuple) or len(value) != 2 or not all(type(end) in (int, float) for end in value):
+        raise TypeError(f"{where}: its speedup_ci95 is no pair of numbers")
+    return (value[0], value[1])
 
 
 def _expect(value: Any, wanted: dict[str, type], where: str) -> None:

@@ -140,6 +140,19 @@ class Database:
         with self._lock, storage_errors(self.path), _transaction(self._rows):
             yield self._rows
 
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Let every query until the end see one state of the file, also while others write to it.
+
+        Other threads wait with their queries meanwhile; other processes do not.
+        """
+        with self._lock, storage_errors(self.path):
+            self._rows.conn.execute("BEGIN")
+            try:
+                yield
+            finally:
+                self._rows.conn.execute("ROLLBACK")
+
     def query(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> list[dict[str, Any]]:
         """Return every row of a SELECT as a dict."""
         with self._lock, storage_errors(self.path):

@@ -28,6 +28,8 @@ def storage_errors(path: Path) -> Iterator[None]:
         raise  # likewise
     except sqlite3.Error as error:
         raise StorageError(f"{path}: {_remedy(error)}") from error
+    except UnicodeDecodeError as error:
+        raise StorageError(f"{path}: {damaged(str(error))}") from error
     except OSError as error:
         raise StorageError(
             f"{path}: {(error.strerror or str(error)).lower()}; check its disk and permissions"

@@ -1,26 +1,33 @@
-"""Run the host: `python main.py [RUN_DIR]`."""
+"""Run the host: `python main.py [RUNS_DIR]`; run again with the same folder, it goes on, or gives what it found."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
 from pathlib import Path
+from typing import Any
 
 from graph.app import build_host
-from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from ridgeline import SearchOptions, open_context
+from ridgeline import search_node
+
+THREAD: Any = {"configurable": {"thread_id": "host"}}
 
 
-async def main() -> None:
+async def main(runs_dir: Path) -> None:
     """Search for a kernel for the slowest module of a made-up profile."""
-    run_dir = Path(sys.argv[1]) if len(sys.argv) > 1 else None  # None: a new folder in runs/
-    async with open_context(SearchOptions(problem="quickstart", run_dir=run_dir)) as context:
-        host = build_host(context, InMemorySaver())
-        config = {"configurable": {"thread_id": "host"}}
-        state = await host.ainvoke({"profile_ms": {"quickstart": 1.2, "embedding": 0.3}}, config)
-    print(state["report"])
+    search = search_node({"rounds": 1, "runs_dir": str(runs_dir)})
+    async with AsyncSqliteSaver.from_conn_string(str(runs_dir / "host.sqlite")) as saver:
+        host = build_host(search, saver)
+        is_cut = bool((await host.aget_state(THREAD)).tasks)  # killed or cancelled: go on where it was
+        given = None if is_cut else {"profile_ms": {"quickstart": 1.2, "embedding": 0.3}}
+        async for event in host.astream(given, THREAD, stream_mode="custom"):
+            print(event["event"])
+        print((await host.aget_state(THREAD)).values["report"])
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "runs")
+    folder.mkdir(parents=True, exist_ok=True)
+    asyncio.run(main(folder))

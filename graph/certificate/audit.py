@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ridgeline.tools.engine import BenchmarkTask, VerifyTask
 from ridgeline.tools.records.finding import Finding
-from ridgeline.tools.records.results import Build, Timing, Verdict
+from ridgeline.tools.records.results import QUARANTINE_ABOVE, Build, Timing, Verdict
 from ridgeline.tools.records.search import Candidate
 from ridgeline.tools.records.vocabulary import Purpose, ReasonCode, Status
 
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 AUDIT_ABOVE = 3.0
 """Times the best baseline; most published gains beyond it were errors of a harness."""
-QUARANTINE_ABOVE = 10.0
-"""Times eager PyTorch; such a gain is not believed before LONG_RETIMINGS audit timings agree."""
 OWN_SECRETS = 3
 """Secrets that a winner's verification draws for itself, and the audit's again: each is met in every trial."""
 EXTRA_TRIALS = 20

@@ -22,7 +22,7 @@ def circumstances(context: SearchContext, candidate: Candidate) -> dict[str, Any
     description = target.description
     header = problem_header(description.signature, target.device.kind, target.interface)
     return {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "date": now_in_words(),
         "problem": context.problem.name,
         "tolerance": target.tolerance,
         "device": target.device.to_json(),
@@ -38,6 +38,11 @@ def circumstances(context: SearchContext, candidate: Candidate) -> dict[str, Any
             "reference_sha256": description.reference_sha256,
         },
     }
+
+
+def now_in_words() -> str:
+    """Return the time in UTC, ISO 8601, as a certificate holds that of its begin and of its end."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def _sha256(text: str) -> str:

@@ -26,17 +26,18 @@ from ridgeline.graph.certificate.audit import (
     verify_anew,
 )
 from ridgeline.graph.certificate.certificate import Certificate
-from ridgeline.graph.certificate.circumstances import circumstances
+from ridgeline.graph.certificate.circumstances import circumstances, now_in_words
+from ridgeline.graph.certificate.expected_time import expected_s
 from ridgeline.graph.certificate.other_shapes import try_other_shapes
 from ridgeline.graph.search.budget import charge
-from ridgeline.graph.search.events import emit
+from ridgeline.graph.search.events import emit, warn
 from ridgeline.graph.search.ranking.elites import Standing, read_standings
 from ridgeline.graph.search.ranking.leaders import Leader
 from ridgeline.tools.engine import BaselineTask, CompareTask, CompileTask, ProfileTask, VerifyTask
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.finding import Finding
-from ridgeline.tools.records.keys import evaluation_key
+from ridgeline.tools.records.keys import OWN_WORK, evaluation_key
 from ridgeline.tools.records.results import Build, FailedComparison, Verdict
 from ridgeline.tools.records.vocabulary import DeviceKind, Origin, Purpose, ReasonCode, Sanitizers, Status
 
@@ -81,9 +82,9 @@ async def certify_candidate(
         baselines=await context.baselines(),
         context=await asyncio.to_thread(circumstances, context, standing.candidate),
     )
-    for step in CERTIFICATE_STEPS:
+    for done, step in enumerate(CERTIFICATE_STEPS):
         context.check_stop()
-        _tell(standing, step, passed=None)
+        _tell_begun(standing, done)
         try:
             detail = await _run(step, context, certificate)
         except EngineError as error:
@@ -100,6 +101,7 @@ async def certify_candidate(
         if not certificate.passed:
             break
     certificate.label()
+    certificate.context["ended_at"] = now_in_words()
     await _store(context, certificate)
     return certificate
 
@@ -121,10 +123,27 @@ async def _run(step: CertificateStep, context: SearchContext, certificate: Certi
             raise
         certificate.not_done[step.name] = str(error)
         message = f"{candidate_id} is certified without {step.name}: {error}; resume the search to try again"
-        emit({"event": "warning", "message": message})
+        warn(message)
         return ""
     finally:
         certificate.seconds[step.name] = time.monotonic() - started
+
+
+def _tell_begun(standing: Standing, done: int) -> None:
+    """Tell that the next step begins after so many that are done, and how long the certificate may take from here."""
+    names = [step.name for step in CERTIFICATE_STEPS]
+    emit(
+        {
+            "event": "certify",
+            "candidate_id": standing.candidate.id,
+            "step": names[done],
+            "passed": None,
+            "detail": "",
+            "skipped": False,
+            "place": (done + 1, len(names)),
+            "left_s": expected_s(standing.evaluation, names[done:]),
+        }
+    )
 
 
 def _tell(
@@ -249,7 +268,7 @@ async def _compare(context: SearchContext, certificate: Certificate) -> str:
     seed_build = await context.measure(CompileTask(problem=context.described, candidate=seed.candidate))
     if seed_build.status is not Status.OK:
         reason = f"not compared with {seed.candidate.id}, which does not build: {seed_build.reason}"
-        emit({"event": "warning", "message": reason})
+        warn(reason)
         return reason
     task = CompareTask(
         problem=context.described,
@@ -262,7 +281,7 @@ async def _compare(context: SearchContext, certificate: Certificate) -> str:
     if isinstance(found, FailedComparison):
         failed = "one of the two" if found.at_fault is None else (winner, seed.candidate)[found.at_fault].id
         reason = f"not compared with {seed.candidate.id}: {failed} failed: {found.reason}"
-        emit({"event": "warning", "message": reason})
+        warn(reason)
         return reason
     certificate.versus_seed = found
     return f"{1 / found.ratio:.2f}x as fast as {seed.candidate.id}"
@@ -275,7 +294,7 @@ async def _own_work(context: SearchContext, certificate: Certificate) -> str | N
         candidate=certificate.standing.candidate,
         build=certificate.built,
         purpose=Purpose.CERTIFY,
-        step="own work",
+        step=OWN_WORK,
         timing=certificate.timing,
     )
     certificate.own_work = work = (await context.measure(task)).own_work

@@ -7,6 +7,7 @@ import argparse
 from ridgeline import __version__
 from ridgeline.graph.cli.live_arguments import add_mailbox, add_steering
 from ridgeline.graph.cli.parser import Commands, Parser
+from ridgeline.graph.cli.serving_arguments import add_mcp
 from ridgeline.graph.cli.values import (
     amount,
     attempts,
@@ -57,6 +58,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_reading(commands)
     add_mailbox(commands)
     add_steering(commands)
+    add_mcp(commands)
     _add_archives(commands)
     _add_housekeeping(commands)
     return parser
@@ -238,6 +240,10 @@ def _add_reading(commands: Commands[Parser]) -> None:
         "--profile", type=word, metavar="ID", help="what limits one of its kernels, and the time by stage"
     )
     show.add_argument("--counters", action="store_true", help="with --profile: the raw counters as well")
+    show.add_argument(
+        "--web", action="store_true", help="serve its page on this machine, also while it runs, until Ctrl-C"
+    )
+    show.add_argument("--port", type=natural, metavar="N", help="with --web: the port (default: a free one)")
     problems = commands.add_parser("problems", help="list the problems that ship with Ridgeline")
     problems.add_argument("--json", action="store_true", help="one JSON array instead of the table")
     new = commands.add_parser("new", help="make a problem from your own PyTorch module")
@@ -320,6 +326,11 @@ def _add_housekeeping(commands: Commands[Parser]) -> None:
     clean.add_argument("--dry-run", action="store_true", help="only say what would be removed")
     doctor = commands.add_parser("doctor", help="what works on this machine, and what to install")
     doctor.add_argument("--json", action="store_true", help="one JSON object with every finding")
+
+    completion = commands.add_parser(
+        "completion", help='print a script that completes these words: eval "$(ridgeline completion bash)"'
+    )
+    completion.add_argument("shell", choices=("bash", "zsh"), help="the shell that is to complete them")
 
 
 def _add_unsafe(command: argparse.ArgumentParser) -> None:

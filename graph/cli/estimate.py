@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ridgeline.graph.models.estimate import Shape, estimate, estimate_lines
 from ridgeline.graph.models.mailbox.model import is_mailbox
+from ridgeline.graph.models.showing.shortening import with_short_lines
 from ridgeline.graph.search.shape.ablation import Ablation
 from ridgeline.graph.search.shape.plan import make_plan
 
@@ -38,7 +39,7 @@ def search_estimate(search: ResolvedSearch) -> list[str]:
         repairs=search.settings.repairs,
         elites=plan.elites,
         remembers_ideas=Ablation.of(search.settings).has("memory"),
-        reference_chars=len(search.target.reference_source),
+        reference_chars=len(with_short_lines(search.target.reference_source)),
     )
     if not tariffs:
         low, high = estimate(shape)

@@ -88,9 +88,8 @@ def run_shown(
         stack.callback(view.close)
         early = stack.enter_context(_noted_signals())
         result = asyncio.run(_run(search, view, stop, early))
-        if stop.number is not None:
-            board.settle(ending(result.state, result.reason) if result else AT_ONCE)
-    for line in closing_lines(result) if result else _cut_short_lines(search.run_dir):
+        board.settle(ending(result.state, result.reason) if result else AT_ONCE)
+    for line in closing_lines(result, search.budget) if result else _cut_short_lines(search.run_dir):
         _print(console, line)
     return result, stop
 
@@ -167,7 +166,9 @@ def _announce(console: Console, search: ResolvedSearch) -> None:
     names = search.model_names
     _print(console, f"{verb} {search.problem.name} on {search.device} with {', '.join(names)}")
     _print(console, f"run folder {search.run_dir}")
-    if not search.resume:
+    if search.replays_times:
+        _print(console, "every time is the recorded one: nothing is built or run")
+    elif not search.resume:
         _print(console, "first the reference is described, and eager PyTorch and the roofline floor are timed")
     if not search.resume and any(tariff.price is not None for tariff in tariffs_of(search)):
         for line in search_estimate(search):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import sys
+from collections.abc import Iterable
 from typing import Any, NoReturn
 
 
@@ -15,15 +17,32 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Return the parsed words; an unknown one ends the command here, where the chosen command's options are known."""
+        self._refuse_unknown(sys.argv[1:] if args is None else args)
         known, unknown = super().parse_known_args(args, namespace)
         if unknown:
             self.error(f"{unknown[0]}: no such option or word here{self._near(unknown[0])}")
         return known, []
 
+    def _refuse_unknown(self, words: Iterable[str]) -> None:
+        """Refuse an option that there is not, before argparse tells of the words that are missing beside it."""
+        for word in words:
+            if word == "--" or (self._subparsers is not None and not word.startswith("-")):
+                return  # what follows are no options, or those of a command
+            if word.startswith("--") and word.partition("=")[0] not in self._option_string_actions:
+                self.error(f"{word}: no such option or word here{self._near(word)}")
+
     def _near(self, word: str) -> str:
         name = word.partition("=")[0]
-        close = difflib.get_close_matches(name, self._option_string_actions, n=1) if name.startswith("-") else []
-        return f"; did you mean {close[0]}?" if close else ""
+        return _meant(name, self._option_string_actions) if name.startswith("-") else ""
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Refuse a word that is none of a fixed set with the near one."""
+        if action.choices is None or value in action.choices:
+            return
+        remedy = _meant(str(value), action.choices) or f"; choose from {', '.join(action.choices)}"
+        if isinstance(action, Commands):
+            raise argparse.ArgumentError(None, f"{value}: no such command{remedy}")
+        raise argparse.ArgumentError(action, f"{value}: no such choice{remedy}")
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> object:
         """Return an option's value; of `--option=--` argparse makes an empty list."""
@@ -35,6 +54,12 @@ class Parser(argparse.ArgumentParser):
         """Exit with status 2."""
         message = message.replace("the following arguments are required:", "missing:")
         self.exit(2, f"{self.prog}: {message} ({self.prog} --help lists the options)\n")
+
+
+def _meant(word: str, known: Iterable[str]) -> str:
+    """Return "; did you mean show?" for a word that is near a known one, else ""."""
+    close = difflib.get_close_matches(word, known, n=1)
+    return f"; did you mean {close[0]}?" if close else ""
 
 
 Commands = argparse._SubParsersAction  # noqa: SLF001 - argparse gives this type no public name

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.calls.journal import Journal
@@ -16,13 +17,16 @@ from ridgeline.checkpoints.report.wording import (
     best_configuration,
     doubt,
     ending,
+    interval_words,
     labels_in_words,
     name_of_place,
     replay_words,
     seed_words,
+    unproven_words,
 )
-from ridgeline.tools.records.vocabulary import Origin
-from ridgeline.tools.wording import counted, ratio_words
+from ridgeline.problems.spec import Budget
+from ridgeline.tools.records.vocabulary import Origin, RunState
+from ridgeline.tools.wording import counted, medians_words, ratio_words
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,8 +77,11 @@ def _near(path: str) -> str:
     return min(path, near, key=len)
 
 
-def closing_lines(result: SearchResult) -> list[str]:
-    """Return the last lines of a run: how it ended, the winner in words and figures, where everything lies."""
+def closing_lines(result: SearchResult, budget: Budget | None = None) -> list[str]:
+    """Return the last lines of a run: how it ended, the winner in words and figures, where everything lies.
+
+    `budget` is the search's, which the command to go on makes larger.
+    """
     report = result.report
     lines = ["", ending(result.state, result.reason)]
     if result.state == "budget" and not result.certified:
@@ -95,8 +102,32 @@ def closing_lines(result: SearchResult) -> list[str]:
     if result.state == "stopped":
         lines.append(f"resume:  {resume_command(result.run_dir)}")
     if result.state == "budget":
-        lines.append(f"go on:   {resume_command(result.run_dir)} with a larger --max-…")
+        lines.append(f"go on:   {resume_command(result.run_dir)}{larger_limits(budget or Budget(), report)}")
     return lines
+
+
+def larger_limits(budget: Budget, report: Mapping[str, Any]) -> str:
+    """Return the options that let a search go on whose budget is spent: what it used, and each spent limit once more.
+
+    Where none is quite spent, the next call of a model did not fit into one: each limit of these is told, twice as large.
+    """
+    used = {name: report.get(field) or 0 for name, field in _USED.items()}
+    limits = {name: limit for name in _USED if (limit := getattr(budget, name)) is not None}
+    spent = {name: limit for name, limit in limits.items() if used[name] >= limit} or limits
+    return "".join(
+        f" --max-{name.replace('_', '-')} {_rounded_up(limit + max(limit, used[name]))}"
+        for name, limit in spent.items()
+    )
+
+
+_USED = {"usd": "usd", "tokens": "tokens", "wall_s": "wall_s", "gpu_s": "gpu_seconds"}
+"""What result.json calls the use of each limit of a budget."""
+
+
+def _rounded_up(amount: float) -> str:
+    """Return an amount with two digits that count, none of them behind the point of a large one."""
+    step = 10.0 ** (math.floor(math.log10(amount)) - 1)
+    return f"{round(math.ceil(amount / step - 1e-9) * step, 10):.10g}"
 
 
 def waiting_words(count: int, run_dir: Path, *, batched: int = 0) -> str:
@@ -116,7 +147,8 @@ def round_lines(rounds: Sequence[dict[str, Any]]) -> list[str]:
     for entry in rounds:
         speedup = entry.get("best_speedup")
         figure = ratio_words(speedup, entry.get("best_speedup_ci95"), unit="eager") if speedup else ""
-        best = f"best {figure}: {entry.get('best_id')}" if speedup else "no correct kernel"
+        none = "no correct kernel" if entry.get("judged", 1) or entry.get("tuned") else "no kernel was judged"
+        best = f"best {figure}: {entry.get('best_id')}" if speedup else none
         lines.append(f"  round {entry['round']}: {best}")
     return [*lines, f"  {RANKING}", f"  {COMPARED}"] if any(entry.get("best_speedup") for entry in rounds) else lines
 
@@ -126,15 +158,15 @@ def winner_lines(
 ) -> list[str]:
     """Return the lines on a run's best kernel: its speedups, and where its files lie."""
     if not best:
-        return ["winner:  none"]
+        return ["fastest so far:  none yet" if state == RunState.RUNNING else "winner:  none"]
     lines = [
         f"{name_of_place(state, certified=certified)}:  {best['id']}: {_title(best)}{_doubt(best, certified=certified)}"
     ]
     if words := seed_words(best, state):
         lines.append(words)
-    lines.append(f"{_ratio(best, 'speedup')} as fast as eager PyTorch{_of_best(best)}{_of_seed(best)}")
-    against = f" against {best['reference_ms']:.4f} ms" if best.get("reference_ms") else ""
-    lines.append(f"{best['median_ms']:.4f} ms{against}, {best['precision_class']}{_labels(best)}")
+    lines.append(_headline(best))
+    times = medians_words(best["median_ms"], best.get("reference_ms"), best["speedup"])
+    lines.append(f"{times}, {best['precision_class']}{_labels(best)}")
     where = source_path or "is written when the search ends"
     lines.append(f"{'certified; ' if certified else ''}source {where}")
     if (proof := run_dir / "certificate.md").exists():
@@ -154,19 +186,18 @@ def _doubt(best: dict[str, Any], *, certified: bool) -> str:
     return f" ({words})" if words else ""
 
 
-def _ratio(best: dict[str, Any], name: str) -> str:
-    interval = best.get(f"{name}_ci95")
-    span = f" (95 % {interval[0]:.2f} to {interval[1]:.2f})" if interval else ""
-    return f"{best[name]:.2f}x{span}"
-
-
-def _of_best(best: dict[str, Any]) -> str:
-    speedup = best.get("speedup_vs_best")
-    return f", {speedup:.2f}x its {best_configuration(best)}" if speedup else ""
+def _headline(best: dict[str, Any]) -> str:
+    """Return the speedup over eager, beside it over what no gain is proven, then the other ratios."""
+    eager, speedup = f"{interval_words(best, 'speedup')} as fast as eager PyTorch", best.get("speedup_vs_best")
+    unproven = unproven_words(best)
+    if unproven:
+        of_torch = f"; {speedup:.2f}x PyTorch's {best_configuration(best)}" if speedup else ""
+        return f"{eager}, but {unproven}{of_torch}{'' if 'seed kernel' in unproven else _of_seed(best)}"
+    return f"{eager}{f', {speedup:.2f}x its {best_configuration(best)}' if speedup else ''}{_of_seed(best)}"
 
 
 def _of_seed(best: dict[str, Any]) -> str:
-    return f", {_ratio(best, 'speedup_vs_seed')} the best seed kernel" if best.get("speedup_vs_seed") else ""
+    return f", {interval_words(best, 'speedup_vs_seed')} the best seed kernel" if best.get("speedup_vs_seed") else ""
 
 
 def _labels(best: dict[str, Any]) -> str:

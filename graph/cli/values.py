@@ -39,6 +39,11 @@ def natural(text: str) -> int:
     return _whole(text, least=0)
 
 
+def port(text: str) -> int:
+    """Return a port's number; 0 for a free one."""
+    return _whole(text, least=0, most=65_535)
+
+
 def setting(text: str) -> int:
     """Return a search's setting, from 1 to MOST."""
     return _whole(text, least=1, most=MOST)

@@ -18,8 +18,8 @@ from ridgeline.checkpoints.report.wording import ending
 from ridgeline.checkpoints.result import build_result, choose_best, evaluation_line
 from ridgeline.checkpoints.runs.folders import find_run, state_now
 from ridgeline.checkpoints.stored_certificate import certifies
+from ridgeline.graph.library.evaluation import Evaluation
 from ridgeline.graph.session.arguments import checked
-from ridgeline.graph.session.evaluation import Evaluation
 from ridgeline.graph.session.options import RUNS
 from ridgeline.tools.errors import RunError
 from ridgeline.tools.records.results import Baselines
@@ -61,7 +61,7 @@ class RunIdea:
     parent_id: str | None
     second_parent_id: str | None
     outcome: IdeaOutcome | None  # None: no implementation was judged
-    gain: float | None  # over its parent, over eager PyTorch where there is none
+    gain: float | None  # over its parent; None where it has none, or no right kernel
     best_id: str | None
     candidates: int
     failure: str  # why it has no right kernel; "" with one
@@ -150,8 +150,9 @@ class Run:
         The run is read again for it, so it must still be where it was.
         """
         with Archive.open_read_only(self._archive) as archive:
-            result = build_result(archive)
-            return render_report(archive, result, state_words=ending(result["state"], archive.run().stop_reason))
+            run = archive.run()
+            state = state_now(archive.path.parent, run)
+            return render_report(archive, build_result(archive), state_words=ending(state, run.stop_reason))
 
     def __repr__(self) -> str:
         best = self.best.evaluation if self.best else None

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.history.lineage import certificate_of
-from ridgeline.checkpoints.result import choose_best
 from ridgeline.checkpoints.runs.folders import find_run
-from ridgeline.checkpoints.storage.errors import record_errors
-from ridgeline.checkpoints.stored_certificate import certifies
+from ridgeline.checkpoints.winner import winner_of
+from ridgeline.graph.library.blocking import run_blocking
 from ridgeline.graph.library.run import Run
 from ridgeline.graph.session.arguments import checked
-from ridgeline.graph.session.blocking import run_blocking
 from ridgeline.graph.session.machine import check_machine, open_engine
 from ridgeline.graph.session.options import RUNS
 from ridgeline.tools.engine import CompileTask
@@ -25,7 +21,7 @@ from ridgeline.tools.machine.devices import detect_device
 from ridgeline.tools.records.printable import printable
 from ridgeline.tools.records.problem import DescribedTarget, Device, Signature, Target
 from ridgeline.tools.records.search import Candidate
-from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Interface, PrecisionClass, Role, Status
+from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Interface, Role, Status
 
 if TYPE_CHECKING:
     from ridgeline.graph.library.winner_module import Module, WinnerModule
@@ -67,43 +63,39 @@ def load(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Winner:
-    target: DescribedTarget
+class _Loadable:
+    target: DescribedTarget  # on this machine's device
     candidate: Candidate
     device_name: str
-    flags: Sequence[str]  # of its certificate's build; none of one without a certificate
+    flags: tuple[str, ...]  # of its certificate's build; none of one without a certificate
 
 
-def _read(path: Path, *, takes_uncertified: bool, takes_any_cpu: bool) -> _Winner:
+def _read(path: Path, *, takes_uncertified: bool, takes_any_cpu: bool) -> _Loadable:
     with Archive.open_read_only(path) as archive:
-        run, best, description = archive.run(), choose_best(archive), archive.description()
-        if best is None:
-            raise RunError(f"{path}: has no winner to load: no kernel was right")
-        if description is None or run.device is None or run.problem is None or run.reference_source is None:
-            raise RunError(f"{path}: does not say what its kernels do; {BY_HAND}")
-        certificate = certificate_of(archive, best.candidate.id)
-        is_certified = certifies(certificate, best.candidate.id)
-        if not is_certified and not takes_uncertified:
-            raise RunError(
-                f"{path}: its winner {best.candidate.id} is not certified; uncertified=True loads it all the same"
-            )
-        with record_errors(archive.path):
-            interface, tolerance = Interface(run.problem["interface"]), PrecisionClass(run.problem["tolerance"])
-            flags = tuple((certificate or {}).get("build", {}).get("flags", ()))
-    if interface is not Interface.C:
-        raise RunError(f"{path}: interface {interface}: load takes kernels of interface c alone; {BY_HAND}")
-    name = run.device_name or run.device.kind.value
+        winner = winner_of(archive, str(path), advice=BY_HAND)
+    if winner is None:
+        raise RunError(f"{path}: has no winner to load: no kernel was right")
+    candidate = winner.best.candidate
+    if not winner.is_certified and not takes_uncertified:
+        raise RunError(
+            f"{path}: its best kernel {candidate.id} is not certified; uncertified=True loads it all the same"
+        )
+    if winner.interface is not Interface.C:
+        raise RunError(f"{path}: interface {winner.interface}: load takes kernels of interface c alone; {BY_HAND}")
+    name = winner.record.device_name or winner.device.kind.value
     device = detect_device(name)
     if not (takes_any_cpu and device.kind is DeviceKind.CPU):
-        _check_device(path, made_on=run.device, here=device, how="certified" if is_certified else "searched")
+        how = "certified" if winner.is_certified else "searched"
+        _check_device(path, made_on=winner.device, here=device, how=how)
     target = Target(
-        name=run.problem_name,
-        reference_source=run.reference_source,
-        interface=interface,
-        tolerance=tolerance,
+        name=winner.problem,
+        reference_source=winner.reference,
+        interface=winner.interface,
+        tolerance=winner.tolerance,
         device=device,
     )
-    return _Winner(target=target.described(description), candidate=best.candidate, device_name=name, flags=flags)
+    described = target.described(winner.description)
+    return _Loadable(target=described, candidate=candidate, device_name=name, flags=winner.certified_flags)
 
 
 def _check_device(path: Path, *, made_on: Device, here: Device, how: str) -> None:
@@ -126,7 +118,7 @@ def _check_signature(problem: str, signature: Signature) -> None:
             raise RunError(f"{problem}: its reference writes an input or returns no tensors alone; {BY_HAND}")
 
 
-async def _build(winner: _Winner) -> Path:
+async def _build(winner: _Loadable) -> Path:
     """Return the library, built in the sandbox or taken from the build cache."""
     await asyncio.to_thread(check_machine, winner.device_name)
     async with open_engine(winner.device_name) as engine:
@@ -135,7 +127,7 @@ async def _build(winner: _Winner) -> Path:
         raise RunError(
             f"{winner.candidate.id}: does not build here ({build.reason_code}): {build.reason.splitlines()[0]}"
         )
-    if winner.flags and tuple(winner.flags) != build.flags:
+    if winner.flags and winner.flags != build.flags:
         other = " ".join(sorted(set(winner.flags) ^ set(build.flags)))
         raise RunError(
             f"{winner.candidate.id}: was certified with other flags than it is built with here ({other}); {BY_HAND}"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import torch
 
+from ridgeline.graph.shipping.shipped._call_c import KernelFailed, Library
 from ridgeline.tools.build.header import ALIGNMENT_BYTES, passed_arguments
 from ridgeline.tools.errors import EngineError, InputError
 from ridgeline.tools.records.problem import ArgSpec, DescribedTarget
@@ -38,20 +37,18 @@ class WinnerModule(torch.nn.Module):
         super().__init__()
         self.problem = target.name
         self.model = model
-        self._is_cuda = target.device.kind is DeviceKind.CUDA
-        self._device = torch.device("cuda", target.device.index) if self._is_cuda else torch.device("cpu")
+        is_cuda = target.device.kind is DeviceKind.CUDA
+        self._device = torch.device("cuda", target.device.index) if is_cuda else torch.device("cpu")
         args = target.description.signature.args
         self._inputs = tuple(a for a in args if a.role is Role.INPUT)
         self._weights = tuple(a for a in args if a.role in (Role.PARAMETER, Role.BUFFER))
         self._fixed = {s.name for s in target.description.skipped_trials if s.label is Label.NOT_VARIED}
-        self._passed = passed_arguments(target.description.signature)
-        self._outputs = tuple(a for a in self._passed if a.role is Role.OUTPUT)
+        passed = passed_arguments(target.description.signature)
+        self._tensors = tuple(a for a in passed if a.kind is ArgKind.TENSOR and a.role is not Role.OUTPUT)
+        self._numbers = tuple(a for a in passed if a.kind is ArgKind.SCALAR)
         self._check_weights()
         self.training = False  # the model keeps its own mode; `train()` sets both
-        self._lock = threading.Lock()  # ctypes lets other threads go on, and a kernel may keep memory of its own
-        self._library = _loaded(library)
-        self._library.ridgeline_call.restype = ctypes.c_int
-        self._workspace_bytes = self._ask_workspace()
+        self._library = Library(library, [a.to_json() for a in passed if a.role is Role.OUTPUT], self._device)
 
     @torch.no_grad()
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -63,14 +60,14 @@ class WinnerModule(torch.nn.Module):
         """
         self._check_mode()
         values = self._bound(args, kwargs) | self._held_weights()
-        for arg in self._passed:
-            if arg.kind is ArgKind.TENSOR and arg.role is not Role.OUTPUT:
-                self._check(arg, values[arg.name])
-        outputs = {arg.name: self._empty(arg) for arg in self._outputs}
-        with self._lock:
-            self._call(values | outputs)
-        made = tuple(outputs.values())
-        return made[0] if len(made) == 1 else made
+        for arg in self._tensors:
+            self._check(arg, values[arg.name])
+        tensors = [values[arg.name] for arg in self._tensors]
+        try:
+            made = self._library.call(tensors, [values[arg.name] for arg in self._numbers])
+        except KernelFailed as error:
+            raise EngineError(f"{self.problem}: {error}") from None
+        return made[0] if len(made) == 1 else tuple(made)
 
     def extra_repr(self) -> str:
         """Return what `print` shows of the module."""
@@ -147,36 +144,6 @@ class WinnerModule(torch.nn.Module):
         if value.data_ptr() % ALIGNMENT_BYTES:
             raise InputError(f"{self.problem}: {name} must start at a multiple of {ALIGNMENT_BYTES} bytes; clone() it")
 
-    def _empty(self, arg: ArgSpec) -> torch.Tensor:
-        return torch.empty_strided(arg.shape, arg.strides, dtype=getattr(torch, arg.dtype), device=self._device)
-
-    # --------------------------------------------------------------------------------------------------------- the call
-
-    def _ask_workspace(self) -> int:
-        try:
-            ask = self._library.workspace_bytes
-        except AttributeError:  # not every kernel has scratch memory
-            return 0
-        ask.restype = ctypes.c_size_t
-        return int(ask())
-
-    def _call(self, values: dict[str, Any]) -> None:
-        tensors = [values[arg.name] for arg in self._passed if arg.kind is ArgKind.TENSOR]
-        numbers = [float(values[arg.name]) for arg in self._passed if arg.kind is ArgKind.SCALAR]
-        pointers = (ctypes.c_void_p * max(len(tensors), 1))(*(tensor.data_ptr() for tensor in tensors))
-        scalars = (ctypes.c_double * max(len(numbers), 1))(*numbers)
-        scratch = torch.empty(self._workspace_bytes, dtype=torch.uint8, device=self._device)
-        where = ctypes.c_void_p(scratch.data_ptr() if self._workspace_bytes else None)
-        if not self._is_cuda:
-            self._library.ridgeline_call(pointers, scalars, where, None)
-            return
-        with torch.cuda.device(self._device):
-            stream = ctypes.c_void_p(torch.cuda.current_stream(self._device).cuda_stream)
-            failed = self._library.ridgeline_call(pointers, scalars, where, stream)
-        if failed:
-            self._library.ridgeline_error.restype = ctypes.c_char_p
-            raise EngineError(f"{self.problem}: the kernel failed: {self._library.ridgeline_error(failed).decode()}")
-
 
 def _is_kept(value: int, dtype: str) -> bool:
     """Say whether a whole number is the same as a double, and has room in its own type."""
@@ -186,19 +153,3 @@ def _is_kept(value: int, dtype: str) -> bool:
         return int(float(value)) == value
     except OverflowError:
         return False
-
-
-def _loaded(path: Path) -> ctypes.CDLL:
-    """Return the library; this thread's treatment of denormals stays as it is.
-
-    g++ before 13 links code into every library of -ffast-math that sets it when the library is loaded.
-    """
-    flushed = _flushes_denormals()
-    library = ctypes.CDLL(str(path))
-    if _flushes_denormals() and not flushed:
-        torch.set_flush_denormal(False)
-    return library
-
-
-def _flushes_denormals() -> bool:
-    return bool((torch.tensor([1e-310], dtype=torch.float64) * 1.0 == 0).item())

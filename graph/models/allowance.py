@@ -216,7 +216,12 @@ def _refusal(name: str, needed: float, spent: float, limit: float) -> str:
 
 def used_words(name: str, amount: float, limit: float) -> str:
     """Return how much of a budget's limit is used, in words that name the option."""
-    return f"{in_words(name, amount)} of the {in_words(name, limit)} of --max-{name.replace('_', '-')} are used"
+    option, used, most = f"--max-{name.replace('_', '-')}", in_words(name, amount), in_words(name, limit)
+    return (
+        f"all {most} of {option} are used ({used} so far)"
+        if amount > limit
+        else f"{used} of the {most} of {option} are used"
+    )
 
 
 def in_words(name: str, amount: float) -> str:

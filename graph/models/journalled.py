@@ -24,7 +24,7 @@ from ridgeline.graph.models.mailbox.request import seconds_since
 from ridgeline.graph.models.pool import tariff_of
 from ridgeline.graph.models.prompts import render_request
 from ridgeline.graph.models.registry import OFFLINE, is_metered
-from ridgeline.graph.models.replayed import ReplayedModel
+from ridgeline.graph.models.replayed_model import ReplayedModel
 from ridgeline.graph.models.replies import UnmatchedEdits, UnreadableReply, read_ideas, read_kernel
 from ridgeline.graph.models.requests import (
     IdeaDraft,

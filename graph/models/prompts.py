@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from ridgeline.graph.models.fences import apart, fenced
 from ridgeline.graph.models.requests import IdeationRequest, KernelRequest, Subject
 from ridgeline.graph.models.showing.outlines import cut_source
+from ridgeline.graph.models.showing.shortening import excerpt, with_short_lines
 from ridgeline.graph.models.showing.shown_kernels import (
     ShownKernel,
-    excerpt,
     parent_kernels,
     short_difference,
     told_kernels,
@@ -58,6 +58,7 @@ def _environment() -> Environment:
     environment.globals["FLOATS"] = FLOATS
     environment.filters["argument"] = describe_argument
     environment.filters["excerpt"] = excerpt
+    environment.filters["short_lines"] = with_short_lines
     environment.filters["cut"] = cut_source
     environment.filters["fenced"] = fenced
     environment.filters["apart"] = apart

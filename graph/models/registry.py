@@ -273,7 +273,8 @@ def _any_provider(name: str, provider: str, model: str, base_url: str, policy: R
         remedy = f"this provider needs its package: pip install {package}" if package else first_line(error)
         raise ModelError(f"{name}: {remedy}") from error
     except ValueError as error:  # an unknown provider, or the client's own complaint about a missing key
-        raise ModelError(f"{name}: {first_line(error)}{meant}") from error
+        why = f"unknown provider {provider!r}{meant}" if meant else first_line(error)
+        raise ModelError(f"{name}: {why}") from error
     return chat
 
 

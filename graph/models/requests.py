@@ -15,6 +15,20 @@ from ridgeline.tools.records.search import BuildingBlock
 from ridgeline.tools.records.vocabulary import Category, IdeaOutcome, Interface, PrecisionClass, ReasonCode
 
 
+class Stated(Protocol):
+    """Anything with an idea's words, whatever its number."""
+
+    @property
+    def title(self) -> str:
+        """Return the idea in a line."""
+        ...
+
+    @property
+    def mechanism(self) -> str:
+        """Return what changes and why it helps."""
+        ...
+
+
 class IdeaDraft(BaseModel):
     """One optimization idea as a model states it."""
 
@@ -87,7 +101,7 @@ class TriedIdea(Record):
     failure: str = ""  # why every implementation failed
     composition: tuple[str, ...] | None = None  # of an idea of the offline model, the names of all structures
     predicted_gain: float = 1.0
-    gain: float | None = None  # parent / best implementation, or eager / that where there is no parent
+    gain: float | None = None  # parent / best implementation; None without a parent
     ends: tuple[str, ...] = ()  # of its implementations, a line each
     before: str = ""  # the parent's diagnosis
     after: str = ""  # that of the best implementation

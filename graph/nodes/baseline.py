@@ -48,7 +48,7 @@ async def baseline(state: SearchState, context: SearchContext) -> SearchState:
     best = standings[0] if standings else None
     stop = PYTORCH_AT_FLOOR if is_pytorch_at_floor(context, baselines) else None
     if stop:
-        tell_stop(stop)
+        await tell_stop(context, stop)
     return {
         "round": state.get("round", 0),
         **ranking_state(elites, best),

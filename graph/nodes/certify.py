@@ -9,19 +9,21 @@ from typing import TYPE_CHECKING
 from ridgeline.checkpoints.engine_failures import EngineFailure
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.certificate.again import is_to_be_given_again
-from ridgeline.graph.certificate.audit import QUARANTINE_ABOVE
 from ridgeline.graph.certificate.certificate import Certificate, FailedBefore
-from ridgeline.graph.certificate.steps import certify_candidate
-from ridgeline.graph.search.events import emit
+from ridgeline.graph.certificate.expected_time import PYTORCH_S, expected_s
+from ridgeline.graph.certificate.steps import CERTIFICATE_STEPS, certify_candidate
+from ridgeline.graph.search.events import emit, warn
 from ridgeline.graph.search.ideas.blocks import work_of
 from ridgeline.graph.search.judging.compiled import join_compiled
 from ridgeline.graph.search.judging.judging import judged_standings
 from ridgeline.graph.search.ranking.elites import Standing, ranked_elites, read_standings
-from ridgeline.graph.search.ranking.leaders import Leader, compare_leaders
+from ridgeline.graph.search.ranking.leaders import Leader, compare_leaders, within_noise
 from ridgeline.graph.search.rounds.rounds import Stop, tell_stop
 from ridgeline.graph.state import outcome_of
 from ridgeline.tools.errors import EngineError, NotRecorded
+from ridgeline.tools.records.results import QUARANTINE_ABOVE
 from ridgeline.tools.records.vocabulary import Purpose, RunState, SearchOutcome
+from ridgeline.tools.wording import counted
 
 if TYPE_CHECKING:
     from ridgeline.graph.search.context import SearchContext
@@ -55,8 +57,18 @@ async def certify(state: SearchState, context: SearchContext) -> SearchState:
     Raises:
         EngineError: no kernel is certified, and the engine failed on one that may be; a resumed search tries again.
     """
+    ended = await _end_of(state, context)
+    if context.finish is not None:
+        await asyncio.to_thread(context.finish, RunState(ended["outcome"]))
+    return ended
+
+
+async def _end_of(state: SearchState, context: SearchContext) -> SearchState:
+    """Return how the search ends; its certificate and its best kernel are stored."""
     if (stored := await asyncio.to_thread(_stored, context)) is not None:
         return stored
+    if context.certifies:
+        await _tell_begun(context)
     await join_compiled(context)
     standings = await judged_standings(context)
     if not context.certifies:
@@ -69,7 +81,7 @@ async def certify(state: SearchState, context: SearchContext) -> SearchState:
     stopped_by = outcome_of(state)
     outcome = _outcome(stopped_by, is_certified=trials.winner is not None, has_failures=bool(trials.failures))
     if outcome is SearchOutcome.NO_GAIN and stopped_by is not SearchOutcome.NO_GAIN:
-        tell_stop(Stop(outcome, "no certified kernel is faster than eager PyTorch"))
+        await tell_stop(context, Stop(outcome, "no certified kernel is faster than eager PyTorch"))
     # No kernel is the best when one that looked faster failed; a slower kernel is the best where none looked faster.
     best = trials.winner or (standings[0] if standings and not trials.failures else None)
     await asyncio.to_thread(_store, context, trials, elites, best, outcome)
@@ -81,16 +93,31 @@ async def certify(state: SearchState, context: SearchContext) -> SearchState:
     }
 
 
+async def _tell_begun(context: SearchContext) -> None:
+    """Tell what comes before the first kernel's certificate and how long all of it may take; nothing where none is due."""
+    leaders = within_noise(await asyncio.to_thread(read_standings, context.archive))
+    if not leaders:
+        return
+    pending = bool((await context.baselines()).pending)
+    others = len(leaders) - 1
+    phases = ["PyTorch's compiled configurations"] if pending else []
+    phases += [f"{counted(others + 1, 'kernel')} that the search could not tell apart, in turns"] if others else []
+    steps = [step.name for step in CERTIFICATE_STEPS]
+    left_s = expected_s(leaders[0].evaluation, steps, comparisons=others) + (PYTORCH_S if pending else 0.0)
+    phase = f"first {' and '.join(phases)}" if phases else "its steps"
+    emit({"event": "certification", "phase": phase, "left_s": left_s})
+
+
 async def _uncertified(state: SearchState, context: SearchContext, standings: list[Standing]) -> SearchState:
     """Return the end of a search whose times are replayed: its best kernel, and no certificate.
 
     Kernels that it could not tell apart are ordered by the recorded comparisons, where these are all there.
     """
-    emit({"event": "warning", "message": "no certificate: every time is replayed, and nothing was measured again"})
+    warn("no certificate: every time is replayed, and nothing was measured again")
     try:
         leaders = await compare_leaders(context, standings)
     except NotRecorded as missing:
-        emit({"event": "warning", "message": f"{missing.args[0]}: the order of the search's own timings counts"})
+        warn(f"{missing.args[0]}: the order of the search's own timings counts")
         leaders = []
     best = next(iter(_in_order(leaders, [], standings)), None)
     outcome = outcome_of(state)
@@ -120,7 +147,7 @@ async def _try_in_order(context: SearchContext, leaders: list[Leader], ordered: 
                 trials.winner = standing
                 break
         trials.failures.append(FailedBefore(candidate_id=standing.candidate.id, reason=ended.reason))
-        emit({"event": "warning", "message": f"{standing.candidate.id} is not certified: {ended.reason}"})
+        warn(f"{standing.candidate.id} is not certified: {ended.reason}")
     return trials
 
 

@@ -14,7 +14,7 @@ from ridgeline.checkpoints.steering import USER
 from ridgeline.graph.models.failures import ModelUnavailable, Unrecorded
 from ridgeline.graph.models.registry import OFFLINE
 from ridgeline.graph.models.requests import IdeaDraft, IdeationRequest, TriedIdea
-from ridgeline.graph.search.events import emit
+from ridgeline.graph.search.events import emit, warn
 from ridgeline.graph.search.ideas.blocks import building_blocks
 from ridgeline.graph.search.ideas.digest import digest
 from ridgeline.graph.search.ideas.earnings import author_outcomes, writer_outcomes
@@ -24,7 +24,7 @@ from ridgeline.graph.search.ideas.recombination import pair_to_recombine
 from ridgeline.graph.search.ideas.user_ideas import user_drafts, users_ideas
 from ridgeline.graph.search.judging.compiled import begin_compiled
 from ridgeline.graph.search.ranking.elites import read_elites
-from ridgeline.graph.search.replaying import is_taken, nameable_kernels, recorded_shares, recorded_writer
+from ridgeline.graph.search.recorded_decisions import is_taken, nameable_kernels, recorded_shares, recorded_writer
 from ridgeline.graph.search.rounds.rounds import Stop, outcome_state, tell_stop
 from ridgeline.graph.search.rounds.seeds import take_up_seeds
 from ridgeline.graph.search.running.gathering import gather_or_cancel
@@ -63,7 +63,7 @@ async def ideate(state: SearchState, context: SearchContext) -> SearchState:
     try:
         ideas = await _ideas(context, state, plan, round_)
     except OutOfBudget as over:
-        return {**with_seeds, **_over_budget(round_, str(over))}
+        return {**with_seeds, **await _over_budget(context, round_, str(over))}
     await asyncio.to_thread(context.archive.add_ideas, ideas)
     branches = await _branches(context, plan, ideas, round_)
     _announce_round(plan, round_, ideas=len(ideas), branches=len(branches))
@@ -71,7 +71,7 @@ async def ideate(state: SearchState, context: SearchContext) -> SearchState:
         _announce(idea)
     stop = None if ideas else Stop(SearchOutcome.STALLED, _none_left(context))
     if stop:
-        tell_stop(stop)
+        await tell_stop(context, stop)
     return {
         **with_seeds,
         **outcome_state(stop),
@@ -102,10 +102,10 @@ def _again(state: SearchState, plan: Plan, left: list[BranchPlan]) -> SearchStat
     }
 
 
-def _over_budget(round_: int, reason: str) -> SearchState:
+async def _over_budget(context: SearchContext, round_: int, reason: str) -> SearchState:
     """Return the end of a search whose budget allows no further ideas; a larger one takes the round up anew."""
     stop = Stop(SearchOutcome.BUDGET, reason)
-    tell_stop(stop)
+    await tell_stop(context, stop)
     return {
         **outcome_state(stop),
         "round": round_ - 1,
@@ -133,6 +133,7 @@ async def _ideas(context: SearchContext, state: SearchState, plan: Plan, round_:
     stored = await asyncio.to_thread(context.archive.ideas, round_)
     if stored:
         return stored
+    emit({"event": "ideation", "round": round_, "max_rounds": plan.told_rounds})
     tried = await asyncio.to_thread(tried_ideas, context.archive)
     pair = await _pair_to_recombine(context, tried)
     elites = await read_elites(context, dict.fromkeys([*state.get("elites", []), *(pair or ())]))
@@ -231,7 +232,7 @@ async def _ask_pool(
     except ModelError as error:
         if is_needed:
             raise
-        emit({"event": "warning", "message": str(error)})
+        warn(str(error))
         return []
 
 
@@ -271,7 +272,7 @@ def _expect_others(context: SearchContext, name: str, error: Failure) -> None:
     if isinstance(error, ModelError) and not context.models.drop(name):
         raise error
     dropped = "; the search goes on without it" if isinstance(error, ModelError) else ""
-    emit({"event": "warning", "message": f"{error}{dropped}"})
+    warn(f"{error}{dropped}")
 
 
 async def _ask_one(

@@ -11,12 +11,12 @@ from ridgeline.graph.models.replies import UnreadableReply
 from ridgeline.graph.models.requests import IdeaDraft, KernelRequest
 from ridgeline.graph.search.branch import announce, branch_of_state, move
 from ridgeline.graph.search.budget import exhausted, spent
-from ridgeline.graph.search.events import emit
+from ridgeline.graph.search.events import warn
 from ridgeline.graph.search.ideas.blocks import block_of
 from ridgeline.graph.search.judging.judging import failure_text, run_step, store
 from ridgeline.graph.search.ranking.elites import read_elite
+from ridgeline.graph.search.recorded_decisions import repair_or_end
 from ridgeline.graph.search.repairs.mending import Try, best_of, mended_words, read_tries
-from ridgeline.graph.search.replaying import repair_or_end
 from ridgeline.tools.errors import ModelError, NotBegun, OutOfBudget
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.keys import attempt_id, write_id
@@ -53,7 +53,7 @@ async def _write(state: BranchState, context: SearchContext) -> BranchState:
     if stage := await asyncio.to_thread(_stage_of_stored, context.archive, candidate_id):
         return move(state, candidate_id, stage)
     if over := exhausted(context.budget, await spent(context)):
-        emit({"event": "warning", "message": f"{candidate_id}: not written: {over}"})
+        warn(f"{candidate_id}: not written: {over}")
         return {"stage": "done"}
     announce(state, candidate_id, "write")
     idea = await asyncio.to_thread(context.archive.idea, state["idea_id"])
@@ -61,16 +61,15 @@ async def _write(state: BranchState, context: SearchContext) -> BranchState:
     try:
         draft = await context.journalled_models.write(write_id(candidate_id), state["model"], request)
     except OutOfBudget as error:
-        emit({"event": "warning", "message": f"{candidate_id}: not written: {error}"})
+        warn(f"{candidate_id}: not written: {error}")
         return {"stage": "done"}
     except NotBegun:
-        return {
-            "stage": "write"
-        }  # the graph drains: a resumed search takes the branch up here, or waits for the reply again
+        # the graph drains: a resumed search takes the branch up here, or waits for the reply again
+        return {"stage": "write"}
     except (ModelError, ModelUnavailable, UnreadableReply) as error:
         if isinstance(error, ModelError) and not context.models.drop(state["model"]):
             raise
-        emit({"event": "warning", "message": f"{candidate_id}: not written: {error}"})
+        warn(f"{candidate_id}: not written: {error}")
         await _store_unwritten(context, state, idea, candidate_id, f"{state['model']} wrote no kernel: {error}")
         return move(state, candidate_id, "done")
     candidate = _candidate(context, state, idea, candidate_id, draft.source)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ridgeline.graph.search.branch import announce, branch_of_state, move
 from ridgeline.graph.search.budget import exhausted, spent
+from ridgeline.graph.search.recorded_decisions import has_repair, recorded_repair, repair_or_end
 from ridgeline.graph.search.repairs.mending import (
     Try,
     as_recorded,
@@ -17,7 +18,6 @@ from ridgeline.graph.search.repairs.mending import (
     with_edit_of,
     with_fix_its,
 )
-from ridgeline.graph.search.replaying import has_repair, recorded_repair, repair_or_end
 from ridgeline.tools.errors import NotBegun
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.records.keys import attempt_id, write_id

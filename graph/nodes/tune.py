@@ -102,7 +102,7 @@ def _shared(context: SearchContext, elites: Sequence[str], trials: int) -> tuple
 
 
 def _speed(context: SearchContext, candidate_id: str) -> float:
-    evaluation = context.archive.evaluation(candidate_id, Purpose.TUNE) or context.archive.evaluation(candidate_id)
+    evaluation = context.archive.own_evaluation(candidate_id)
     return (evaluation.sure_speedup if evaluation else None) or 0.0
 
 

@@ -19,7 +19,7 @@ from ridgeline.graph.offline.convolution.cpu.composer import ConvolutionCpu
 from ridgeline.graph.offline.convolution.cuda.composer import ConvolutionCuda
 from ridgeline.graph.offline.matmul.cpu.composer import MatmulCpu
 from ridgeline.graph.offline.matmul.cuda.composer import MatmulCuda
-from ridgeline.graph.offline.program.ir import NotCovered
+from ridgeline.graph.offline.program.ir import NotCovered, NotOfFamily
 from ridgeline.graph.offline.proposals import propose_ideas
 from ridgeline.graph.offline.rowwise.cpu.composer import RowwiseCpu
 from ridgeline.graph.offline.rowwise.cuda.composer import RowwiseCuda
@@ -85,14 +85,18 @@ def composer_for(subject: Subject) -> Composer:
     refusal = refuse_interface(subject.problem_name, subject.interface)
     if refusal is not None:
         raise refusal
-    refusals = []
+    refusals: dict[str, NotCovered] = {}
     for family, on_device in FAMILIES.items():
         try:
             return on_device[subject.device.kind](subject)
-        except NotCovered as refusal:
-            refusals.append((family, _OPERATION.sub(r"the operation \1", str(refusal))))
-    present = [(family, why) for family, why in refusals if not why.startswith("no ")] or refusals
-    raise _uncovered(subject.problem_name, "; ".join(f"{why} ({family})" for family, why in present))
+        except NotCovered as outside:
+            refusals[family] = outside
+    near = {family: why for family, why in refusals.items() if not isinstance(why, NotOfFamily)} or refusals
+    raise _uncovered(subject.problem_name, "; ".join(f"{_as_said(why)} ({family})" for family, why in near.items()))
+
+
+def _as_said(why: NotCovered) -> str:
+    return _OPERATION.sub(r"the operation \1", str(why))
 
 
 def refuse_interface(problem_name: str, interface: Interface) -> UncoveredError | None:

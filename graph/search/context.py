@@ -21,7 +21,7 @@ from ridgeline.graph.search.running.working_time import WorkingTime
 from ridgeline.graph.search.shape.ablation import Ablation
 from ridgeline.graph.search.shape.plan import Plan, derived_seed, make_plan
 from ridgeline.tools.build.interfaces import entry_declaration, problem_header
-from ridgeline.tools.errors import EngineError, NotBegun
+from ridgeline.tools.errors import EngineError, NotBegun, RunError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from ridgeline.checkpoints.calls.journal import Journal
     from ridgeline.graph.models.mailbox.request import WaitingRequest
     from ridgeline.graph.models.pool import ModelPool
-    from ridgeline.graph.models.recorded import Answers
+    from ridgeline.graph.models.recorded_answers import Answers
     from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings
     from ridgeline.tools.engine import Task
     from ridgeline.tools.records.problem import DescribedTarget, DeviceFact, Target
     from ridgeline.tools.records.results import Baselines
-    from ridgeline.tools.records.vocabulary import Purpose
+    from ridgeline.tools.records.vocabulary import Purpose, RunState
     from ridgeline.tools.remembering import RememberingEngine
 
 R = TypeVar("R")
@@ -49,7 +49,7 @@ class SearchContext:
     """Everything a search needs besides its state.
 
     The baseline node sets `described_target` and `facts`, which a resumed search brings along. `toolboxes` and `unjudged` fill,
-    `compiled` is begun and joined. Nothing else changes during a search.
+    `compiled` is begun and joined, `thread_id` is set once. Nothing else changes during a search.
     """
 
     problem: ProblemSpec
@@ -66,9 +66,8 @@ class SearchContext:
     rng_seed: int = 0
     interrupts: bool = False  # a mailbox's pending reply is LangGraph's interrupt; else the search waits for it alive
     parks: bool = False  # so is a batch's: its session ends once nothing else is left to do
-    is_stopping: Callable[[], bool] = lambda: (
-        False
-    )  # a stop was asked for: no provider and no reply is waited for longer
+    # a stop was asked for: no provider and no reply is waited for longer
+    is_stopping: Callable[[], bool] = lambda: False
     tell_waiting: Callable[[Sequence[WaitingRequest]], None] | None = None  # gets what is waited for alive
     allowance: Allowance = field(init=False)
     later: LaterReplies = field(init=False)
@@ -85,6 +84,10 @@ class SearchContext:
     certifies: bool = True  # False: its times are replayed, and nothing can be measured again
     recorded: Answers | None = None  # in a replay: what was
     writes_files: bool = False  # its session writes the run's files when the graph ends, and then stores how it ended
+    finish: Callable[[RunState], object] | None = (
+        None  # else: writes the run's files, once `certify` knows how it ended
+    )
+    thread_id: str | None = None  # of the host's thread that runs it, once one has begun
     cores_in_use: Callable[[], float] | None = None  # cores that other programs use here; None: measured elsewhere
 
     def __post_init__(self) -> None:
@@ -146,6 +149,19 @@ class SearchContext:
         """Return what the search leaves out."""
         return Ablation.of(self.settings)
 
+    def check_thread(self, thread_id: str | None) -> None:
+        """Refuse a second thread of a host: it would be given what the first one's search found.
+
+        Raises:
+            RunError: another thread runs this context's search; None is a graph without a checkpointer.
+        """
+        self.thread_id = self.thread_id or thread_id
+        if thread_id is not None and thread_id != self.thread_id:
+            raise RunError(
+                f"{self.archive.path.parent}: this context is the search of thread {self.thread_id}, not of {thread_id}; "
+                "open a context for each thread, or let search_node do so"
+            )
+
     async def measure(self, task: Task[R]) -> R:
         """Return the engine's result of a task that follows others within one step of the graph.
 
@@ -204,9 +220,8 @@ def subject_of(target: DescribedTarget, facts: tuple[DeviceFact, ...] = ()) -> S
         ProblemError: the generated header would not declare it.
     """
     signature, kind = target.description.signature, target.device.kind
-    problem_header(
-        signature, kind, target.interface
-    )  # whole, so that a constant it cannot state is told before a model is asked
+    # whole, so that a constant it cannot state is told before a model is asked
+    problem_header(signature, kind, target.interface)
     return Subject(
         problem_name=target.name,
         reference_source=target.reference_source,

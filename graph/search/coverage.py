@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ridgeline.graph.models.registry import OFFLINE
 from ridgeline.graph.search.context import subject_of
-from ridgeline.graph.search.events import emit
+from ridgeline.graph.search.events import warn
 from ridgeline.tools.errors import UncoveredError
 from ridgeline.tools.records.vocabulary import Interface
 
@@ -32,7 +32,7 @@ def ensure_covered(context: SearchContext, target: DescribedTarget) -> None:
         return
     if not context.problem.seed_sources(target.device.kind.value):
         raise refusal
-    emit({"event": "warning", "message": f"{refusal}; the seed kernels are judged, and nothing is composed"})
+    warn(f"{refusal}; the seed kernels are judged, and nothing is composed")
 
 
 def ensure_interface(problem: ProblemSpec, kind: str, models: Sequence[str]) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Literal, NotRequired, TypedDict
 
 from ridgeline.tools.records.vocabulary import SearchOutcome
@@ -22,6 +25,21 @@ class TimingPyTorch(TypedDict):
 
     event: Literal["timing_pytorch"]
     pending: list[str]  # the first is being timed
+
+
+class SeedsEvent(TypedDict):
+    """Kernels that exist already are judged: those of the problem and of the bank, or a user's own; not told without any."""
+
+    event: Literal["seeds"]
+    kernels: int
+
+
+class IdeationEvent(TypedDict):
+    """Models are asked for the ideas of a round."""
+
+    event: Literal["ideation"]
+    round: int
+    max_rounds: int  # as in `round_started`
 
 
 class RoundStarted(TypedDict):
@@ -71,6 +89,7 @@ class CandidateDone(TypedDict):
     reference_ms: float | None  # eager's, in the same run
     speedup: float | None
     speedup_ci95: list[float] | None
+    same_source_as: NotRequired[str]  # the earlier kernel that it repeats; "" of a new one
 
 
 class RoundDone(TypedDict):
@@ -100,6 +119,22 @@ class TuneEvent(TypedDict):
     speedup: float | None
 
 
+class ComparingEvent(TypedDict):
+    """Two kernels that the search could not tell apart are timed in turns."""
+
+    event: Literal["comparing"]
+    candidate_ids: list[str]  # the fastest by the search's own timings, then the one beside it
+    place: tuple[int, int]  # the comparison's number, and of how many
+
+
+class CertificationEvent(TypedDict):
+    """The rounds are over, and what proves the winner begins: told before its steps, which are told one by one."""
+
+    event: Literal["certification"]
+    phase: str  # what is done before the first step
+    left_s: float  # about, for all of it
+
+
 class CertifyEvent(TypedDict):
     """A step of the certificate."""
 
@@ -109,6 +144,8 @@ class CertifyEvent(TypedDict):
     passed: bool | None  # None while it runs, and of one that is not done or skipped, whose detail says why
     detail: NotRequired[str]
     skipped: NotRequired[bool]  # this machine lacks what it needs
+    place: NotRequired[tuple[int, int]]  # of a step that begins: its number, and of how many
+    left_s: NotRequired[float]  # of a step that begins: about, for it and those after it
 
 
 class StoppedEvent(TypedDict):
@@ -154,12 +191,16 @@ class WarningEvent(TypedDict):
 SearchEvent = (
     BaselineEvent
     | TimingPyTorch
+    | SeedsEvent
+    | IdeationEvent
     | RoundStarted
     | IdeaEvent
     | BranchStage
     | CandidateDone
     | RoundDone
     | TuneEvent
+    | ComparingEvent
+    | CertificationEvent
     | CertifyEvent
     | StoppedEvent
     | WaitingEvent
@@ -169,8 +210,26 @@ SearchEvent = (
 )
 
 
+_VIEWER: ContextVar[Callable[[SearchEvent], object] | None] = ContextVar("_VIEWER", default=None)
+
+
+@contextmanager
+def telling(viewer: Callable[[SearchEvent], object]) -> Iterator[None]:
+    """Send the events of what begins within this block to `viewer`, in the place of their graph's stream."""
+    token = _VIEWER.set(viewer)
+    try:
+        yield
+    finally:
+        _VIEWER.reset(token)
+
+
 def emit(event: SearchEvent) -> None:
-    """Send an event on the running graph's custom stream."""
+    """Send an event on the running graph's custom stream, or to the viewer that takes its place."""
     from langgraph.config import get_stream_writer
 
-    get_stream_writer()(event)
+    (_VIEWER.get() or get_stream_writer())(event)
+
+
+def warn(message: str) -> None:
+    """Tell of a fault that the search survives and a reader should know of."""
+    emit({"event": "warning", "message": message})

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, ConfigDict, Field, InstanceOf, TypeAdapter
 
 from ridgeline.problems.files import as_words
+from ridgeline.problems.kernel_files import SUFFIXES
 from ridgeline.problems.model_calls import CallSettings
 from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings
 from ridgeline.tools.errors import InputError
@@ -37,8 +38,25 @@ def _control(value: object) -> object:
 
 
 def _kernel(value: object) -> str | Path:
-    """Return a source as it is, a path as `_place` does."""
-    return value if isinstance(value, str) and "\n" in value else _place(value)
+    """Return a source as it is, a path as `_place` does; a path may have been read with the end of its line.
+
+    Raises:
+        ValueError: it is no path.
+        InputError: a text in one line names no file, and has not the form of a kernel's name.
+    """
+    if not isinstance(value, str):
+        return _place(value)
+    line = value.strip()
+    is_named = "\n" not in line and line.endswith(tuple(SUFFIXES))
+    if "\n" in value and not is_named:
+        return value
+    place = _place(line if is_named else value)
+    if not is_named and not place.exists():
+        raise InputError(
+            f"kernels: {as_words(value)} is no file that exists; a text in one line is taken for a path, so give a source "
+            "with its line breaks"
+        )
+    return place
 
 
 Place = Annotated[Path, BeforeValidator(_place)]
@@ -52,6 +70,7 @@ _KINDS: Mapping[str, tuple[Any, str]] = {
     "run": (Place, "the folder, the name or the archive of a run"),
     "runs_dir": (Place, "a path"),
     "bank": (Place | None, "a path"),
+    "archive": (Place | None, "a path"),
     "device": (str, "cpu, cuda or cuda:N"),
     "models": (str | Sequence[str], "a model's name, or several"),
     "settings": (

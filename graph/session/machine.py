@@ -113,7 +113,8 @@ async def open_engine(
     from ridgeline.tools.machine.places import default_cache_dir
 
     await asyncio.to_thread(check_writable, default_cache_dir())
-    alike = measuring_devices(device, detect_device(device))
+    found = await asyncio.to_thread(detect_device, device)
+    alike = await asyncio.to_thread(measuring_devices, device, found)
     engine = LocalEngine(log=log, allow_unsafe=allow_unsafe, on_wait=on_wait, alike=alike, is_stopping=is_stopping)
     try:
         yield engine

@@ -1,30 +1,203 @@
-"""What a session opens beside the archive: this machine's engine, and the seed bank."""
+"""What a session opens: the run folder, which it holds, the archive, this machine's engine, the seed bank.
+
+Everything that waits for a disk does so in a thread: a host's event loop goes on.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING
+import functools
+import shutil
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, TypeVar
 
+from ridgeline.checkpoints.archive import FILE_NAME, Archive
 from ridgeline.checkpoints.bank import Bank, own_bank
+from ridgeline.checkpoints.calls.journal import Journal
+from ridgeline.checkpoints.runs.folders import lock_run
+from ridgeline.graph.models.pool import ModelPool
 from ridgeline.graph.session import machine
-from ridgeline.tools.errors import StorageError
+from ridgeline.graph.session.arguments import checked
+from ridgeline.graph.session.beginning import begin, tell_unpriced
+from ridgeline.graph.session.ending import end_host_search, store_session
+from ridgeline.graph.session.parking import on_requests
+from ridgeline.graph.session.run_log import log_to
+from ridgeline.graph.session.stopping import now_in_utc, obeying_stop
+from ridgeline.tools.errors import InputError, StorageError
 from ridgeline.tools.machine.logs import logger_of
 
 if TYPE_CHECKING:
     from langgraph.runtime import RunControl
 
+    from ridgeline.graph.models.pool import AnyModel
+    from ridgeline.graph.search.context import SearchContext
     from ridgeline.graph.search.events import SearchEvent
-    from ridgeline.graph.session.options import ResolvedSearch
+    from ridgeline.graph.session.options import ResolvedSearch, SearchRequest
     from ridgeline.tools.engine import Engine
 
 logger = logger_of(__name__)
 
+T = TypeVar("T")
+
+OnEvent = Callable[["SearchEvent"], None]
+
 
 @contextlib.asynccontextmanager
-async def local_engine(
-    search: ResolvedSearch, on_event: Callable[[SearchEvent], None] | None, stop: RunControl | None
+async def hold(
+    search: ResolvedSearch,
+    *,
+    engine: Engine | None,
+    on_event: OnEvent | None,
+    stop: RunControl,
+    interrupts: bool,
+) -> AsyncIterator[SearchContext]:
+    """Give the context of a search that this session runs to its end, files and all; `ridgeline stop` drains `stop`.
+
+    run.log is written under the folder's lock: the log of a search that holds the folder is that search's alone.
+    """
+    was_missing = not await asyncio.to_thread(search.run_dir.exists)
+    with contextlib.ExitStack() as stack:
+        await entered(stack, lock_run(search.run_dir))
+        since = now_in_utc()
+        stack.enter_context(log_to(search.run_dir / "run.log"))
+        # another process may have searched here since: only what begins under this lock is this search's to remove
+        is_new = was_missing and not await asyncio.to_thread((search.run_dir / FILE_NAME).exists)
+        context: SearchContext | None = None
+        try:
+            stack.enter_context(machine.users_reference(search.problem, search.target.device.kind.value))
+            opened = _open_locked(
+                search, engine=engine, on_event=on_event, stop=stop, writes_files=True, interrupts=interrupts
+            )
+            async with opened as context, obeying_stop(context.archive, stop, since=since, on_event=on_event):
+                yield context
+        except InputError:
+            if is_new and (context is None or context.described_target is None):
+                # a mistake found before anything was measured leaves nothing to resume
+                await asyncio.to_thread(shutil.rmtree, search.run_dir, ignore_errors=True)
+            raise
+
+
+@contextlib.asynccontextmanager
+async def open_context(
+    options: SearchRequest,
+    *,
+    engine: Engine | None = None,
+    models: Sequence[AnyModel] | None = None,
+    on_event: OnEvent | None = None,
+    stop: RunControl | None = None,
+    interrupts: bool = True,
+) -> AsyncIterator[SearchContext]:
+    """Give the context of a search in its run folder, which is locked; everything opened is closed with the block.
+
+    For a host that runs the graph itself, under its own checkpointer: `make_graph(GraphConfig(context=context))`. The
+    context is one search's, of one thread. `run_search` does the same with a checkpointer in the run folder. `on_event`
+    gets the engine's own event: another process has the device. Once `stop` is asked to drain, steps that wait for their
+    turn are dropped: they raise NotBegun. A mailbox's request is LangGraph's interrupt; without `interrupts` the graph
+    waits for the answer alive.
+
+    Raises:
+        InputError: as `run_search` does; a mistake leaves nothing half-written.
+    """
+    checked("on_event", on_event)
+    search = await asyncio.to_thread(options.resolve, models=models, is_local=engine is None)
+    opened = open_resolved(search, engine=engine, on_event=on_event, stop=stop, interrupts=interrupts)
+    async with opened as context:
+        yield context
+
+
+@contextlib.asynccontextmanager
+async def open_resolved(
+    search: ResolvedSearch,
+    *,
+    engine: Engine | None = None,
+    on_event: OnEvent | None = None,
+    stop: RunControl | None = None,
+    interrupts: bool = True,
+) -> AsyncIterator[SearchContext]:
+    """Give the context as `open_context` does, once everything about the search is decided."""
+    with contextlib.ExitStack() as stack:
+        await entered(stack, lock_run(search.run_dir))
+        opened = _open_locked(search, engine=engine, on_event=on_event, stop=stop, interrupts=interrupts)
+        async with opened as context:
+            context.finish = functools.partial(end_host_search, context)
+            try:
+                yield context
+            finally:
+                await asyncio.to_thread(store_session, context)
+
+
+@contextlib.asynccontextmanager
+async def _open_locked(
+    search: ResolvedSearch,
+    *,
+    engine: Engine | None,
+    on_event: OnEvent | None,
+    stop: RunControl | None,
+    writes_files: bool = False,
+    interrupts: bool,
+) -> AsyncIterator[SearchContext]:
+    """Give the context of a search whose run folder this process holds."""
+    from ridgeline.graph.search.context import SearchContext, stored_target
+    from ridgeline.graph.search.judging.compiled import end_compiled
+    from ridgeline.tools.machine.load import cores_in_use
+    from ridgeline.tools.remembering import RememberingEngine
+
+    async with contextlib.AsyncExitStack() as stack:
+        is_local = engine is None and not search.replays_times
+        if engine is None and search.replay is not None and search.replays_times:
+            engine = search.replay.engine(search.target)
+        if engine is None:
+            engine = await stack.enter_async_context(_local_engine(search, on_event, stop))
+        archive = await asyncio.to_thread(Archive.open, search.run_dir / FILE_NAME, create=not search.resume)
+        stack.push_async_callback(asyncio.to_thread, archive.close)
+        if search.replay is not None and not search.has_begun:
+            await asyncio.to_thread(search.replay.hand_over, archive)
+        wall_before_s = await asyncio.to_thread(begin, archive, search)
+        context = SearchContext(
+            problem=search.problem,
+            target=search.target,
+            described_target=await asyncio.to_thread(stored_target, archive, search.target),
+            facts=(await asyncio.to_thread(archive.run)).facts or (),
+            archive=archive,
+            journal=Journal(archive),
+            engine=RememberingEngine(engine, archive, target=search.target),
+            models=ModelPool(search.models),
+            settings=search.settings,
+            budget=search.budget,
+            bank=await asyncio.to_thread(_open_bank, search, stack),
+            rng_seed=search.rng_seed,
+            wall_before_s=wall_before_s,
+            interrupts=interrupts,
+            parks=search.park and writes_files,
+            is_stopping=is_stopping(stop),
+            tell_waiting=on_requests(search.run_dir, on_event),
+            devices=await asyncio.to_thread(_devices, search) if is_local else 1,
+            certifies=not search.replays_times,
+            recorded=search.replay.answers if search.replay else None,
+            writes_files=writes_files,
+            cores_in_use=cores_in_use if is_local else None,
+        )
+        tell_unpriced(context.models, on_event)
+        stack.push_async_callback(end_compiled, context)
+        await asyncio.to_thread(context.later.mailbox.publish)
+        yield context
+
+
+async def entered(stack: contextlib.ExitStack, manager: AbstractContextManager[T]) -> T:
+    """Enter in a thread what may wait for a disk; the stack leaves it, also where this task was cancelled meanwhile."""
+    entering = asyncio.ensure_future(asyncio.to_thread(stack.enter_context, manager))
+    try:
+        return await asyncio.shield(entering)
+    except asyncio.CancelledError:
+        await asyncio.gather(entering, return_exceptions=True)
+        raise
+
+
+@contextlib.asynccontextmanager
+async def _local_engine(
+    search: ResolvedSearch, on_event: OnEvent | None, stop: RunControl | None
 ) -> AsyncIterator[Engine]:
     """Give the engine of this machine, after a warning when others keep the machine busy."""
     from ridgeline.tools.machine.load import busy_words
@@ -47,7 +220,11 @@ def is_stopping(stop: RunControl | None) -> Callable[[], bool]:
     return lambda: stop is not None and stop.drain_requested
 
 
-def open_bank(search: ResolvedSearch, stack: contextlib.AsyncExitStack) -> Bank | None:
+def _devices(search: ResolvedSearch) -> int:
+    return len(machine.measuring_devices(search.device, search.target.device))
+
+
+def _open_bank(search: ResolvedSearch, stack: contextlib.AsyncExitStack) -> Bank | None:
     """Return the seed bank; None when the search has none, or when the user's own bank cannot be opened or is damaged."""
     if search.bank is None:
         return None

@@ -6,7 +6,9 @@ The command line, a suite, the library and a host that embeds the graph all make
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -315,11 +317,19 @@ def _changed(stated: S, given: S | Mapping[str, Any] | None) -> S:
         raise ProblemError(explain_mistake(error.errors(), type(stated), {})) from None
 
 
-def default_run_dir(problem: ProblemSpec, runs_dir: Path = RUNS) -> Path:
-    """Return a new folder's path: `runs/<problem>-<time>-<process>`, with a number when that exists.
+_named: set[Path] = set()  # the folders that this process has named, before they are made
+_naming = threading.Lock()
 
-    The session makes the folder. Until then the process's number tells apart two searches that start in one second.
+
+def default_run_dir(problem: ProblemSpec, runs_dir: Path = RUNS) -> Path:
+    """Return a new folder's path: `runs/<problem>-<time>-<process>`, with a number when that exists or was returned before.
+
+    The session makes the folder. Until then the process's number tells apart two searches that start in one second, and
+    the number at the end those of one process.
     """
-    base = runs_dir / f"{problem.name}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
-    numbered = (base.with_name(f"{base.name}-{n}") for n in range(2, 1000))
-    return base if not base.exists() else next(path for path in numbered if not path.exists())
+    base = runs_dir.absolute() / f"{problem.name}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
+    numbered = itertools.chain([base], (base.with_name(f"{base.name}-{n}") for n in itertools.count(2)))
+    with _naming:
+        free = next(path for path in numbered if path not in _named and not path.exists())
+        _named.add(free)
+    return runs_dir / free.name

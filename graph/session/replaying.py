@@ -16,9 +16,9 @@ from ridgeline.checkpoints.recording.recording import RecordedRun, Recording, qu
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs.folders import find_run
 from ridgeline.checkpoints.steering import Steering
-from ridgeline.graph.models.recorded import Answers
+from ridgeline.graph.models.recorded_answers import Answers
 from ridgeline.graph.models.registry import make_models
-from ridgeline.graph.models.replayed import ReplayedModel
+from ridgeline.graph.models.replayed_model import ReplayedModel
 from ridgeline.graph.session.machine import target_of
 from ridgeline.problems.mistakes import explain_mistake
 from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings, load_problem, shipped_problems
@@ -163,7 +163,7 @@ class Replay:
 
     def engine(self, target: Target) -> Engine:
         """Return the engine that measures nothing."""
-        from ridgeline.tools.replaying import RecordedReference, ReplayingEngine
+        from ridgeline.tools.replaying_engine import RecordedReference, ReplayingEngine
 
         run = self.recording.run
         reference = RecordedReference(target=target, description=run.description, baselines=run.baselines)

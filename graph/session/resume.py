@@ -103,7 +103,7 @@ async def input_of(
     """Return the graph's input, None to go on where it was; or the outcome of a search that stays over."""
     if snapshot.created_at is None:
         return {"max_rounds": max_rounds} if max_rounds else {}
-    if snapshot.next:
+    if snapshot.tasks:  # not `next`, which leaves out a task that ended just before the search was cut
         return None  # any input would begin the graph anew
     more = await extension(context, snapshot.values, max_rounds)
     if more.reason and on_event is not None:
@@ -118,8 +118,11 @@ async def begin_again(
     graph: Any, thread: Any, run_dir: Path, archive: Archive, more: Extension
 ) -> dict[str, int] | None:
     """Return the input with which the graph of an ended search goes on: None leads on from its certificate's place."""
+    from langgraph.types import Command
+
     if more.max_rounds is None:
-        await graph.aupdate_state(thread, {"route": Route.CERTIFY.value}, as_node="select")
+        to_certify = Command(update={"route": Route.CERTIFY.value}, goto="certify")
+        await graph.aupdate_state(thread, to_certify, as_node="select")
         return None
     await asyncio.to_thread(forget_winner, run_dir, archive)
     return {"max_rounds": more.max_rounds}

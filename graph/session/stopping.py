@@ -6,15 +6,20 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ridgeline.checkpoints.steering import Steering
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.runs.folders import check_graph_version, is_locked
+from ridgeline.checkpoints.steering import Steer, Steering
+from ridgeline.checkpoints.storage.own_files import refuse_links
+from ridgeline.graph.state import GRAPH_VERSION
+from ridgeline.tools.errors import RunError
 from ridgeline.tools.machine.logs import logger_of
 
 if TYPE_CHECKING:
     from langgraph.runtime import RunControl
 
-    from ridgeline.checkpoints.archive import Archive
     from ridgeline.graph.search.events import SearchEvent
 
 logger = logger_of(__name__)
@@ -26,6 +31,25 @@ ASKED = "ridgeline stop"
 def now_in_utc() -> str:
     """Return the time as the archive's columns have it."""
     return f"{datetime.now(UTC).isoformat(timespec='milliseconds').partition('+')[0]}Z"
+
+
+def ask_to_stop(run: Path) -> Steer:
+    """Store in a run that its search is to stop, whatever process it is; it can be resumed.
+
+    Raises:
+        RunError: no process searches there, the search has not begun yet, or the run is of another version.
+    """
+    with Archive.open_read_only(run) as archive:
+        record = archive.run()
+        if record.graph_version is not None:
+            check_graph_version(archive, GRAPH_VERSION)
+    if not record.has_begun:
+        raise RunError(f"{run}: its search has not begun yet; try again in a moment")
+    if not is_locked(run):
+        raise RunError(f"{run}: no process searches in it now; there is nothing to stop")
+    refuse_links(run)
+    with Archive.open(run, create=False) as archive:
+        return Steering(archive).add_stop()
 
 
 @contextlib.asynccontextmanager

@@ -115,26 +115,34 @@ def run_suite(
     with lock_run(folder):
         suite = replace(planned or read_suite(folder), state=SuiteState.RUNNING)
         suite = suite if options is None else replace(suite, options=options)
-        write_suite(folder, suite)
+        _store(folder, suite)
         try:
             for index, row in enumerate(suite.rows):
                 if row.state in DONE:
                     continue
                 suite = suite.with_row(index, replace(row, state=RowState.RUNNING))
-                write_suite(folder, suite)
+                _store(folder, suite)
                 on_row(index, suite.rows[index])
                 ended, is_last = _search(folder, suite.rows[index], search)
                 suite = suite.with_row(index, ended)
                 on_row(index, ended)
-                write_suite(folder, suite)
+                _store(folder, suite)
                 if is_last:
                     break
         finally:
             rows = tuple(_halted(row) for row in suite.rows)
             is_over = all(row.state in ENDED for row in rows)
             suite = replace(suite, rows=rows, state=SuiteState.FINISHED if is_over else SuiteState.STOPPED)
-            write_suite(folder, suite)
+            _store(folder, suite)
     return suite
+
+
+def _store(folder: Path, suite: Suite) -> None:
+    """Write suite.json, and the page that shows it."""
+    from ridgeline.checkpoints.report.suite_page import write_suite_page
+
+    write_suite(folder, suite)
+    write_suite_page(folder, suite)
 
 
 def _halted(row: Row) -> Row:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ridgeline.checkpoints.winner import Winner
 from ridgeline.graph.shipping.foreign import expect_known_flags
-from ridgeline.graph.shipping.winner import Winner
 from ridgeline.tools.errors import RunError
 from ridgeline.tools.records.module_contract import CallForm
 from ridgeline.tools.records.vocabulary import TORCH_MODULE, ArgKind, Interface, Label, Role
@@ -68,8 +68,7 @@ def _certified_flags(winner: Winner) -> tuple[str, ...]:
         RunError: neither was kept, or one of them is no flag of a build.
     """
     build = winner.best.evaluation.build
-    certified = ((winner.certificate or {}).get("build") or {}).get("flags") or ()
-    flags = tuple(map(str, certified)) or (build.flags if build else ())
+    flags = winner.certified_flags or (build.flags if build else ())
     if not flags:
         raise RunError(f"{winner.run}: its build's flags were not kept; run the search anew")
     expect_known_flags(winner, flags)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ridgeline.graph.shipping.winner import Winner
+from ridgeline.checkpoints.winner import Winner
 from ridgeline.problems import names
 from ridgeline.problems.spec import load_problem, shipped_problems
 from ridgeline.tools.build.flags import base_flags, link_flags, refused_flags

@@ -9,18 +9,24 @@ from typing import Any
 
 from ridgeline import __version__
 from ridgeline.checkpoints.storage.strict_json import finite, pretty
+from ridgeline.checkpoints.winner import Winner
 from ridgeline.graph.shipping.contract import make_build
-from ridgeline.graph.shipping.render import render, weights_source
-from ridgeline.graph.shipping.winner import Winner
+from ridgeline.graph.shipping.render import render, shipped_source, weights_source
 from ridgeline.tools.build.interfaces import architecture_list, problem_header
 from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Interface, Role
 
 _MODULES = ("__init__", "__main__", "_compare", "_contract", "_device", "_kernel", "_model", "_module", "_op")
 _OF_INTERFACE: dict[Interface, tuple[str, ...]] = {
-    Interface.C: ("_build", "_call_c"),
+    Interface.C: ("_build",),
     Interface.TORCH: ("_build", "_call_torch"),
     Interface.MODULE: ("_call_module",),
 }
+_SHIPPED: dict[Interface, tuple[str, ...]] = {
+    Interface.C: ("_call_c", "_denormals"),
+    Interface.TORCH: ("_denormals",),
+    Interface.MODULE: (),
+}
+"""Modules that Ridgeline runs too, shipped as they are."""
 Files = dict[str, str]
 """Texts by their path in the new folder."""
 
@@ -31,6 +37,7 @@ def package_files(winner: Winner, contract: dict[str, Any]) -> Files:
     names = _names(winner, contract)
     modules = (*_MODULES, *_OF_INTERFACE[winner.interface])
     files = {f"{name}/{module}.py": render(f"package/{module}.py.j2", **names) for module in modules}
+    files |= {f"{name}/{module}.py": shipped_source(module) for module in _SHIPPED[winner.interface]}
     if winner.interface is Interface.MODULE:
         files[f"{name}/_weights.py"] = weights_source()
     files |= {f"{name}/{file}": text for file, text in _kernel_files(winner, contract).items()}

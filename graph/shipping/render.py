@@ -9,7 +9,8 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ridgeline.checkpoints.report.wording import labels_in_words
+from ridgeline.checkpoints.report.wording import labels_in_words, unproven_words
+from ridgeline.graph.shipping.provenance import provenance
 from ridgeline.tools.wording import ratio_words
 
 if TYPE_CHECKING:
@@ -36,7 +37,9 @@ def _environment() -> Environment:
     environment.filters["cell"] = markdown_cell
     environment.filters["code"] = markdown_code
     environment.filters["labels"] = labels_in_words
+    environment.filters["provenance"] = provenance
     environment.globals["ratio"] = ratio_words
+    environment.globals["unproven"] = unproven_words
     return environment
 
 
@@ -47,7 +50,16 @@ def render(template: str, **names: Any) -> str:
 
 def weights_source() -> str:
     """Return the judge's own rules by which the tensors of a `ModelNew` stand for the reference's."""
-    return resources.files("ridgeline.tools.modelnew").joinpath("weights.py").read_text(encoding="utf-8")
+    return _text("ridgeline.tools.modelnew", "weights.py")
+
+
+def shipped_source(module: str) -> str:
+    """Return a module of `graph/shipping/shipped/`, which Ridgeline itself runs too."""
+    return _text("ridgeline.graph.shipping.shipped", f"{module}.py")
+
+
+def _text(package: str, file: str) -> str:
+    return resources.files(package).joinpath(file).read_text(encoding="utf-8")
 
 
 def in_one_line(text: object) -> str:

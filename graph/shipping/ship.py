@@ -5,6 +5,7 @@ from __future__ import annotations
 import keyword
 import os
 import re
+import shlex
 import shutil
 import sys
 import tempfile
@@ -12,17 +13,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.runs.folders import state_now
 from ridgeline.checkpoints.storage.errors import storage_errors
+from ridgeline.checkpoints.winner import Winner, winner_of
 from ridgeline.graph.shipping.contract import make_contract, reason_against_shipping
 from ridgeline.graph.shipping.foreign import expect_known_words, has_foreign_reference
 from ridgeline.graph.shipping.package import Files, hf_files, package_files
-from ridgeline.graph.shipping.winner import Winner, read_winner
 from ridgeline.tools.errors import InputError, RunError
 from ridgeline.tools.judge.outline_process import OutlineProcess
 from ridgeline.tools.records.module_contract import CallForm
+from ridgeline.tools.records.vocabulary import RunState
 
-LAYOUTS = ("package", "hf-kernels")
-GRADIENTS = ("none", "reference")
 # The last lines are what torch.ops has already: operators of torch and of its sisters, and names of its own.
 _TAKEN = (
     "torch numpy ridgeline"
@@ -65,7 +67,7 @@ def ship(request: ShipRequest, *, on_warning: Callable[[str], None] | None = Non
     _refuse_existing(request.out)
     if request.layout == "hf-kernels" and request.gradients != "none":
         raise InputError("--gradients reference: not in the layout hf-kernels, which holds no reference at run time")
-    winner = read_winner(request.run, takes_uncertified=request.takes_uncertified)
+    winner = _read_winner(request.run, takes_uncertified=request.takes_uncertified)
     expect_known_words(winner)
     name = _package_name(request, winner.problem)
     if on_warning and has_foreign_reference(winner):
@@ -82,6 +84,42 @@ def ship(request: ShipRequest, *, on_warning: Callable[[str], None] | None = Non
 def _refuse_existing(out: Path) -> None:
     if os.path.lexists(out):
         raise InputError(f"{out}: exists already; name a new folder in --out")
+
+
+def _read_winner(run: Path, *, takes_uncertified: bool) -> Winner:
+    """Return a run's winner.
+
+    Raises:
+        RunError: the run has none, or it has no certificate that passed and `takes_uncertified` does not allow that.
+        StorageError: the archive is damaged.
+    """
+    with Archive.open_read_only(run) as archive:
+        winner = winner_of(archive, run.resolve().name)
+        is_running = state_now(run, archive.run()) == RunState.RUNNING
+    if winner is None and is_running:
+        raise RunError(f"{run}: is still running and has no right kernel to ship yet; {_meanwhile(run)}")
+    if winner is None:
+        raise RunError(f"{run}: has no winner to ship: no kernel was right and faster")
+    if winner.is_certified or takes_uncertified:
+        return winner
+    kernel = winner.best.candidate.id
+    if is_running:
+        raise RunError(
+            f"{run}: is still running, and certifies its winner when its rounds are over; {_meanwhile(run)}; --uncertified "
+            f"ships {kernel}, the fastest so far"
+        )
+    raise RunError(f"{run}: {kernel} is not certified{_why(winner)}; --uncertified ships it all the same")
+
+
+def _meanwhile(run: Path) -> str:
+    return f"wait for its end (ridgeline show {shlex.quote(str(run))} says how far it is)"
+
+
+def _why(winner: Winner) -> str:
+    reason = (winner.certificate or {}).get("reason")
+    if reason:
+        return f" ({reason})"
+    return " (its times are replayed)" if winner.record.replay and winner.record.replay.get("times") else ""
 
 
 def _package_name(request: ShipRequest, problem: str) -> str:

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.storage.own_files import replace_file
+from ridgeline.checkpoints.winner import Winner, winner_of
 from ridgeline.graph.shipping.contract import make_build
 from ridgeline.graph.shipping.foreign import expect_known_words
 from ridgeline.graph.shipping.render import render, weights_source
-from ridgeline.graph.shipping.winner import Winner, winner_of
 from ridgeline.tools.errors import RunError, StorageError
 from ridgeline.tools.records.vocabulary import ArgKind, DeviceKind, Role
 
-_FIRST_WORDS = '"""The winner of this run against its reference'
+_FIRST_WORDS = ('"""The winner of this run against its reference', '"""The fastest kernel of this run, uncertified,')
 
 
 def write_use_kernel(run: Path, archive: Archive) -> None:
@@ -47,6 +47,7 @@ def _script(winner: Winner) -> str:
         interface=winner.interface.value,
         language=winner.best.candidate.language,
         kind=kind.value,
+        is_certified=winner.is_certified,
         compiler="nvcc" if kind is DeviceKind.CUDA else "g++",
         weights=weights_source().partition("\nimport torch\n")[2].strip("\n") + "\n",
         limits=[[a.name, *winner.limit(a)] for a in tensors if a.role is Role.OUTPUT],

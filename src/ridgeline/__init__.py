@@ -14,13 +14,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ridgeline.graph.build import GraphConfig, make_graph
+    from ridgeline.graph.hosting.node import make_hosted_graph, search_node
+    from ridgeline.graph.hosting.outcome import HostedOutput
+    from ridgeline.graph.hosting.settings import HostedSearch
+    from ridgeline.graph.library.agents.subagent import subagent
+    from ridgeline.graph.library.agents.tool import evaluate_tool, search_tool
+    from ridgeline.graph.library.agents.toolbox import open_toolbox
+    from ridgeline.graph.library.evaluation import Evaluation, aevaluate, evaluate
     from ridgeline.graph.library.run import Run, RunCandidate, RunIdea, RunRound, open_run
+    from ridgeline.graph.library.search import asearch, search
     from ridgeline.graph.library.winner import load
-    from ridgeline.graph.session.api import asearch, search, search_tool
-    from ridgeline.graph.session.evaluation import Evaluation, aevaluate, evaluate
+    from ridgeline.graph.session.opening import open_context
     from ridgeline.graph.session.options import SearchRequest as SearchOptions
     from ridgeline.graph.session.outputs import SearchResult
-    from ridgeline.graph.session.session import open_context, run_search
+    from ridgeline.graph.session.session import run_search
     from ridgeline.problems.spec import Budget, ProblemSpec
     from ridgeline.tools.errors import (
         BadReferenceError,
@@ -46,6 +53,8 @@ __all__ = [
     "EngineError",
     "Evaluation",
     "GraphConfig",
+    "HostedOutput",
+    "HostedSearch",
     "InputError",
     "ModelError",
     "NotBegun",
@@ -65,25 +74,34 @@ __all__ = [
     "aevaluate",
     "asearch",
     "evaluate",
+    "evaluate_tool",
     "load",
     "make_graph",
+    "make_hosted_graph",
     "open_context",
     "open_run",
+    "open_toolbox",
     "run_search",
     "search",
+    "search_node",
     "search_tool",
+    "subagent",
 ]
 
 _HOMES = {
     "GraphConfig": ("ridgeline.graph.build", "GraphConfig"),
     "make_graph": ("ridgeline.graph.build", "make_graph"),
+    "HostedOutput": ("ridgeline.graph.hosting.outcome", "HostedOutput"),
+    "HostedSearch": ("ridgeline.graph.hosting.settings", "HostedSearch"),
+    "make_hosted_graph": ("ridgeline.graph.hosting.node", "make_hosted_graph"),
+    "search_node": ("ridgeline.graph.hosting.node", "search_node"),
     "SearchOptions": ("ridgeline.graph.session.options", "SearchRequest"),
     "SearchResult": ("ridgeline.graph.session.outputs", "SearchResult"),
-    "open_context": ("ridgeline.graph.session.session", "open_context"),
+    "open_context": ("ridgeline.graph.session.opening", "open_context"),
     "run_search": ("ridgeline.graph.session.session", "run_search"),
-    "Evaluation": ("ridgeline.graph.session.evaluation", "Evaluation"),
-    "aevaluate": ("ridgeline.graph.session.evaluation", "aevaluate"),
-    "evaluate": ("ridgeline.graph.session.evaluation", "evaluate"),
+    "Evaluation": ("ridgeline.graph.library.evaluation", "Evaluation"),
+    "aevaluate": ("ridgeline.graph.library.evaluation", "aevaluate"),
+    "evaluate": ("ridgeline.graph.library.evaluation", "evaluate"),
     **{n: ("ridgeline.graph.library.run", n) for n in ("Run", "RunCandidate", "RunIdea", "RunRound", "open_run")},
     **{n: ("ridgeline.problems.spec", n) for n in ("Budget", "ProblemSpec")},
     **{
@@ -94,9 +112,11 @@ _HOMES = {
         )
     },
     "load": ("ridgeline.graph.library.winner", "load"),
-    "asearch": ("ridgeline.graph.session.api", "asearch"),
-    "search": ("ridgeline.graph.session.api", "search"),
-    "search_tool": ("ridgeline.graph.session.api", "search_tool"),
+    "asearch": ("ridgeline.graph.library.search", "asearch"),
+    "search": ("ridgeline.graph.library.search", "search"),
+    **{n: ("ridgeline.graph.library.agents.tool", n) for n in ("evaluate_tool", "search_tool")},
+    "open_toolbox": ("ridgeline.graph.library.agents.toolbox", "open_toolbox"),
+    "subagent": ("ridgeline.graph.library.agents.subagent", "subagent"),
 }
 """The module of each public name, and the object's name there."""
 

@@ -81,14 +81,14 @@ inline void fill(const std::string& how, const std::string& folder, int count, s
   for (int i = 0; i < count; ++i) {
     const std::string path = folder + "/hoard" + std::to_string(i);
     const int fd = full_file(path, mib);
-    if (how == "mapped") (void)!mmap(nullptr, 4096, PROT_READ, MAP_SHARED, fd, 0);
+    if (how == "mapped" || how == "opened and mapped") (void)!mmap(nullptr, 4096, PROT_READ, MAP_SHARED, fd, 0);
     if (how != "hidden") unlink(path.c_str());
-    if (how != "opened") close(fd);
+    if (how == "mapped" || how == "hidden") close(fd);
   }
   hold("files");
 }
 
-// `opened`, by a process without its first thread; `mapped` alone; or `hidden`, in a folder that nobody may list.
+// `opened`, by a process without its first thread; `mapped` alone, or opened too; or `hidden`, in a folder that nobody may list.
 inline void files(const std::string& how, const std::string& folder, int count, size_t mib) {
   const std::string hidden = folder + "/hidden";
   if (how == "hidden") mkdir(hidden.c_str(), 0300);

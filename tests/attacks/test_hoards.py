@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ridgeline.tools.sandbox.sandbox import Confined, Sandbox
+from ridgeline.tools.sandbox.sandbox import Confined, Limits, Sandbox
 
 pytestmark = pytest.mark.timeout(60)
 Confine = Callable[..., Confined]
@@ -31,7 +31,7 @@ def test_a_process_without_its_first_thread_may_use_its_memory(sandbox: Sandbox,
 
 
 @pytest.mark.parametrize("processes", [False, True], ids=["runner", "builder"])
-@pytest.mark.parametrize("how", ["opened", "mapped", "hidden"])
+@pytest.mark.parametrize("how", ["opened", "mapped", "opened and mapped", "hidden"])
 def test_files_that_nobody_can_name_are_counted(
     sandbox: Sandbox, confine: Confine, workdir: Path, how: str, processes: bool
 ) -> None:
@@ -39,9 +39,22 @@ def test_files_that_nobody_can_name_are_counted(
     assert ended.limit == "disk", (ended, printed)
 
 
-@pytest.mark.parametrize("how", ["opened", "mapped"])
+@pytest.mark.parametrize("how", ["opened", "mapped", "opened and mapped"])
 def test_one_such_file_within_the_limits_is_allowed(
     sandbox: Sandbox, confine: Confine, workdir: Path, how: str
 ) -> None:
     ended, printed = sandbox.run(confine("hoard-files", how, workdir, 1, FILE_MIB, wall_s=2.0, **SMALL))
     assert (ended.limit, printed) == ("wall", "holds files\n")
+
+
+def test_more_files_than_can_be_looked_through_in_time_are_too_many(sandbox: Sandbox, workdir: Path) -> None:
+    """While the guard walks through a folder nobody looks: a long walk must not buy time for more files."""
+    script = "i=0; while [ $i -lt 30000 ]; do : > f$i; i=$((i+1)); done; echo all; sleep 3"
+    filling = Confined(
+        command=("/bin/sh", "-c", script),
+        workdir=workdir,
+        allow_processes=True,
+        limits=Limits(disk_bytes=512 * MIB, wall_s=60),
+    )
+    ended, _ = sandbox.run(filling)
+    assert ended.limit == "disk", ended

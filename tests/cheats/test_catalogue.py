@@ -30,8 +30,6 @@ JUDGED = [case for case in CASES if case.end.control in ("", "itself")]
 GAINLESS = [case for case in CASES if case not in JUDGED]
 LIKE_EACH = 2
 """Cheats of one kind that every run judges; `make soak` judges all."""
-BY_CHANCE = ("hidden_leaves_branch_out_when_timed",)
-"""Cheats that were not found once in several runs, so that they fail a run by chance until that is mended."""
 pytestmark = [pytest.mark.long, pytest.mark.sandboxed, pytest.mark.usefixtures("warm_judge")]
 
 
@@ -66,7 +64,7 @@ def _like_others(chosen: list[Case]) -> list[Case]:
     for case in chosen:
         kind = (_problem_of(case.name), case.end.stage, case.end.status, frozenset(case.end.codes))
         met[kind] += 1
-        if (case.end.codes and met[kind] > LIKE_EACH) or case.name in BY_CHANCE:
+        if case.end.codes and met[kind] > LIKE_EACH:
             soaked.append(case)
     return soaked
 

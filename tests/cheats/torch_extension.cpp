@@ -1,5 +1,7 @@
 // out = x * weight + 1 as a torch extension, and every cheat of that form. Headers take half a minute to compile, so one
 // library has them all: its tests choose by the argument `mode`, or write a cheat's name over `chosen` in a copy of it.
+// None of them is about speed, and they build faster so:
+// flags: -O1
 #include <torch/extension.h>
 
 #include <pybind11/eval.h>

@@ -63,7 +63,7 @@ def test_the_same_source_is_kept_once_with_its_better_result(tmp_path: Path, sto
         for speedup in (1.4, 1.6, 1.1):
             bank.add("row-wise", "avx512", "a", story.candidate("k"), story.ok("k", speedup))
         assert len(bank.seeds("row-wise", "avx512", 9)) == 1
-        assert bank._database.query("SELECT speedup FROM kernels") == [{"speedup": 1.6}]
+        assert bank.database.query("SELECT speedup FROM kernels") == [{"speedup": 1.6}]
 
 
 def test_one_source_good_for_two_problems_is_one_seed(tmp_path: Path, story: SimpleNamespace) -> None:
@@ -97,7 +97,7 @@ def test_a_bank_of_the_first_schema_gives_blocks_whose_work_is_unknown(tmp_path:
     path = tmp_path / "bank.sqlite"
     with Bank.open(path) as bank:
         bank.add("matmul", "sm_90a", "m", story.candidate("m"), story.ok("m", 1.5))
-        row = bank._database.first("SELECT id, record, evaluation FROM kernels")
+        row = bank.database.first("SELECT id, record, evaluation FROM kernels")
     path.unlink()
     old = Database.open(path, BANK[:1], create=True, what=Kind.BANK)
     with old.write() as rows:
@@ -155,7 +155,7 @@ def test_a_damaged_kernel_is_told_in_one_line_that_names_the_bank(
     with Bank.open(path) as bank:
         bank.add("row-wise", "avx512", "a", story.candidate("k"), story.ok("k", 1.5))
         bank.check()
-        with bank._database.write() as rows:
+        with bank.database.write() as rows:
             rows.execute("UPDATE kernels SET record = ?", [record])
         for read in (bank.check, lambda: bank.seeds("row-wise", "avx512", 9), lambda: Bank.check_openable(path)):
             with pytest.raises(

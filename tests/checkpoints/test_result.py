@@ -65,6 +65,8 @@ def test_result_holds_every_field_of_the_contract_and_the_certified_figures(fill
     assert [entry["best_so_far"] for entry in result["history"]] == [1.62, 1.74, 2.18, 2.31]
     assert [entry["wall_s"] for entry in result["history"]] == [61.0] * 4
     assert [entry["candidates"] for entry in result["history"]] == [8] * 4
+    assert [entry["judged"] for entry in result["history"]] == [8] * 4  # a failed one is judged too
+    assert max(entry["ok"] for entry in result["history"]) < 8
     assert result["history"][3]["tuned"] == 1
     assert result["history"][0]["elites"] == ["r1i1v1a0"]
 

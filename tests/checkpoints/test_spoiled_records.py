@@ -219,3 +219,24 @@ def test_an_infinite_error_of_a_certificate_is_written_as_one(runs: tuple[Path, 
     out.mkdir()
     _outputs(run, out)
     assert json.loads((out / "certificate.json").read_text())["verification"]["rel_error"] is None
+
+
+def test_a_cost_that_is_no_number_is_damage(tmp_path: Path) -> None:
+    with Archive.open(tmp_path / "archive.sqlite") as archive:
+        archive.charge("a", cpu_s=1.0, what="verify")
+        assert archive.ledger_totals()["cpu_s"] == 1.0
+        with archive.database.write() as rows:
+            rows.execute("UPDATE ledger SET cpu_s = 9e999")
+        with pytest.raises(StorageError, match=r"archive\.sqlite: the database is damaged \(a cost is no number"):
+            archive.ledger_totals()
+
+
+def test_a_table_whose_name_is_no_text_is_damage(tmp_path: Path) -> None:
+    file = tmp_path / "archive.sqlite"
+    Archive.open(file).close()
+    content = bytearray(file.read_bytes())
+    place = content.index(b"tablecandidatescandidates") + len("table")
+    content[place] = 0xC2  # the first byte of two in UTF-8
+    file.write_bytes(content)
+    with pytest.raises(StorageError, match="the database is damaged"):
+        Archive.open_read_only(file)

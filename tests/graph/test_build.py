@@ -10,6 +10,7 @@ import pytest
 
 from ridgeline.checkpoints.bank import Bank
 from ridgeline.checkpoints.storage.database import Database
+from ridgeline.graph.build import make_graph
 from ridgeline.tools.records.vocabulary import Origin
 from tests.graph.conftest import Search
 from tests.graph.scripted_model import ScriptedModel
@@ -49,3 +50,12 @@ async def test_no_node_waits_for_the_database_in_the_event_loops_thread(
     assert len(seen) > 100
     blocking = [stack for stack in seen if stack]
     assert blocking == [], blocking[0]
+
+
+def test_a_nodes_values_and_what_follows_it_are_one_write() -> None:
+    # a node that is cut between the two is taken for one that has ended, and its graph ends there when it is resumed
+    graph = make_graph()
+    branch: Any = graph.builder.nodes["implement"].runnable
+    assert not graph.builder.branches and not branch.builder.branches
+    drawn = {(edge.source, edge.target) for edge in graph.get_graph().edges}
+    assert {("baseline", "certify"), ("ideate", "implement"), ("select", "tune"), ("certify", "__end__")} <= drawn

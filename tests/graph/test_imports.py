@@ -19,7 +19,7 @@ def imported_by(code: str) -> set[str]:
 
 
 def test_library_facade_imports_neither_langgraph_nor_a_provider_nor_torch() -> None:
-    loaded = imported_by("import ridgeline.graph.session.api")
+    loaded = imported_by("import ridgeline.graph.library.search")
     assert not loaded & {"langgraph", "langchain_core", "langchain_openai", "langchain_google_genai", "openai", "torch"}
 
 

@@ -131,3 +131,10 @@ def test_a_command_ends_with_code_2_and_the_line(
     output, errors = capsys.readouterr()
     assert errors.startswith(f"ridgeline: {problem}: ") and expected in errors
     assert (output, errors.count("\n")) == ("", 1)
+
+
+def test_a_word_of_a_list_is_told_by_itself_without_its_number(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "quickstart", "--without", "memory,tunning"]) == 2
+    assert capsys.readouterr().err.startswith("ridgeline: without: must be one of memory, ")
+    with pytest.raises(ProblemError, match=r"search\.without: must be one of .*, got 'tunning'; did you mean tuning\?"):
+        ProblemSpec.from_dict({**HEAD, "search": {"without": ["tunning"]}}, folder=".")

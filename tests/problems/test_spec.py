@@ -83,6 +83,8 @@ def test_a_folder_stands_for_its_problem_file(folder: Path) -> None:
 
 def test_a_source_in_the_place_of_a_problem_is_told_where_it_belongs(folder: Path) -> None:
     reference, kernel = folder / "reference.py", folder / "kernel.cpp"
+    with pytest.raises(ProblemError, match=r"kernel.cpp does not exist; mend the path$"):
+        load_problem(kernel)
     with pytest.raises(ProblemError, match=f"a Python file: ridgeline new NAME --from {reference} makes a problem"):
         load_problem(reference)
     kernel.write_text("void run() {}\n")

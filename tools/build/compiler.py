@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import tempfile
-from collections.abc import Iterator, Sequence
+import secrets
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -61,6 +61,7 @@ class Compiler:
         Raises:
             DeviceError: this machine has no compiler for the device, or none that fits it.
             EngineError: ninja failed, or torch does not import.
+            SandboxError: a program of the sandbox disappeared.
             StorageError: the cache's disk is full or read-only.
         """
         builds: dict[int, Build] = {}
@@ -75,12 +76,20 @@ class Compiler:
         built = await self._build(list(unique.values())) if unique else {}
         return [builds[i] if i in builds else built[recipes[i].key] for i in range(len(tasks))]
 
+    async def refused(self, task: CompileTask) -> Build | None:
+        """Return the build of a task that is refused as it stands, for which nothing is compiled; None of any other.
+
+        Raises:
+            DeviceError: this machine has no compiler for the device, or none that fits it.
+        """
+        refusal = refuse(task)
+        return Build.failed(refused_key(task, await self._find_toolchain()), refusal) if refusal else None
+
     async def _prepare(self, task: CompileTask) -> Build | Recipe:
         """Return the build of a task that is refused or cached, else the recipe."""
+        if refused := await self.refused(task):
+            return refused
         toolchain = await self._find_toolchain()
-        refusal = refuse(task)
-        if refusal:
-            return Build.failed(refused_key(task, toolchain), refusal)
         recipe = await BUILDS[task.problem.interface].recipe(task, toolchain, self._cache_dir)
         cached = await asyncio.to_thread(self._cache.find, recipe.key)
         return cached or recipe
@@ -91,10 +100,8 @@ class Compiler:
         return self._toolchain
 
     async def _build(self, recipes: list[Recipe]) -> dict[str, Build]:
-        with self._batch_folder() as folder:
-            with self._storing():
-                jobs = [_lay_out(recipe, folder, f"c{index}") for index, recipe in enumerate(recipes)]
-            commands = [self._command(job) for job in jobs]
+        async with self._batch_folder() as folder:
+            jobs, commands = await asyncio.to_thread(self._laid_out, recipes, folder)
             outcomes = await run_batch(folder, commands, self._pools)
             toolchain = await self._find_toolchain()
             builds = [
@@ -103,15 +110,22 @@ class Compiler:
             ]
         return {build.key: build for build in builds}
 
-    @contextlib.contextmanager
-    def _batch_folder(self) -> Iterator[Path]:
-        with self._storing():
-            folder = Path(tempfile.mkdtemp(prefix="batch-", dir=self._cache_dir / "tmp"))
-            folder.chmod(0o755)
+    @contextlib.asynccontextmanager
+    async def _batch_folder(self) -> AsyncIterator[Path]:
+        folder = self._cache_dir / "tmp" / f"batch-{secrets.token_hex(8)}"
         try:
+            with self._storing():
+                await asyncio.to_thread(folder.mkdir)
             yield folder
         finally:
-            remove_tree(folder)
+            await asyncio.to_thread(remove_tree, folder)
+
+    def _laid_out(self, recipes: list[Recipe], folder: Path) -> tuple[list[_Job], list[BuildCommand]]:
+        """Return the recipes as jobs with folders of their own, and each job's command."""
+        with self._storing():
+            folder.chmod(0o755)
+            jobs = [_lay_out(recipe, folder, f"c{index}") for index, recipe in enumerate(recipes)]
+        return jobs, [self._command(job) for job in jobs]
 
     @contextlib.contextmanager
     def _storing(self) -> Iterator[None]:
@@ -163,6 +177,8 @@ class Compiler:
             reason = f"the library is not taken: {refusal}; make the source's tables and static arrays smaller"
             finding = Finding(code=ReasonCode.COMPILER_FAILED, reason=reason)
         else:
+            if not _was_run(outcome):
+                self._sandbox.expect_programs()
             finding = _failure(outcome, log, recipe, self._device.arch)
         return replace(
             build,
@@ -181,6 +197,11 @@ def _lay_out(recipe: Recipe, batch: Path, name: str) -> _Job:
         (folder / file).write_text(text, encoding="utf-8")
     claim_workdir(folder)
     return _Job(recipe=recipe, folder=folder, name=name)
+
+
+def _was_run(outcome: BuildOutcome) -> bool:
+    """Say whether the compiler itself was started."""
+    return outcome.exit_code is not None and parse_status(outcome.status, outcome.exit_code).was_started
 
 
 def _failure(outcome: BuildOutcome, log: str, recipe: Recipe, arch: str) -> Finding:

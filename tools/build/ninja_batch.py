@@ -54,8 +54,12 @@ async def run_batch(folder: Path, commands: Sequence[BuildCommand], pools: Mappi
     Raises:
         EngineError: ninja itself failed.
     """
-    (folder / "build.ninja").write_text(_ninja_file(commands, pools), encoding="utf-8")
+    await asyncio.to_thread((folder / "build.ninja").write_text, _ninja_file(commands, pools), encoding="utf-8")
     await _run_ninja(folder, jobs=sum(pools.values()))
+    return await asyncio.to_thread(_outcomes, folder, commands)
+
+
+def _outcomes(folder: Path, commands: Sequence[BuildCommand]) -> list[BuildOutcome]:
     seconds = _durations(folder)
     return [_outcome(folder, command, seconds) for command in commands]
 
@@ -86,7 +90,7 @@ def _shell(command: BuildCommand) -> str:
 async def _run_ninja(folder: Path, jobs: int) -> None:
     program = Path(ninja.BIN_DIR) / "ninja"
     argv = [str(program), "-C", str(folder), "-k", "0", "-j", str(jobs), "--quiet"]
-    setpriv = shutil.which("setpriv")
+    setpriv = await asyncio.to_thread(shutil.which, "setpriv")
     if setpriv:  # a killed engine then leaves no builds behind
         argv = [setpriv, "--pdeathsig", "TERM", *argv]
     starting = asyncio.ensure_future(

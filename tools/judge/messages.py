@@ -62,6 +62,7 @@ class Load(Request[Loaded]):
     cache_bytes: int
     memory_bytes: int
     left_out: tuple[str, ...] = ()  # what lost earlier judges of this problem the GPU
+    graph_folder: str = ""  # of graphs that were exported before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,12 +200,13 @@ class PrepareMode(Request[ModeReady]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loop(Request[Looped]):
-    """Time a call of the reference on each of these sets."""
+    """Time a call of the reference on each of these sets, or a loop over them without its calls."""
 
     replies = (Looped,)
 
     mode: ReferenceMode
     sets: tuple[int, ...]
+    is_empty: bool = False
 
 
 REQUESTS: tuple[type[Request[Any]], ...] = (

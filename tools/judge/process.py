@@ -97,7 +97,7 @@ class JudgeProcess:
         Args:
             problem: what is judged.
             secret: what inputs and parameters are drawn from.
-            cache_dir: where compiled references are kept.
+            cache_dir: where references' graphs and what is compiled of them are kept.
             left_out: what lost earlier judges of this problem the GPU; what is found now is added.
 
         Raises:
@@ -141,7 +141,7 @@ class JudgeProcess:
             raise
         try:
             self._pin()
-            self.problem = self._load(problem, secret, limit_s)
+            self.problem = self._load(problem, secret, cache_dir / "graphs", limit_s)
         except BaseException:
             self.close()
             raise
@@ -172,7 +172,7 @@ class JudgeProcess:
         """Return the process id."""
         return self._process.pid
 
-    def _load(self, problem: Target, secret: bytes, limit_s: float) -> LoadedProblem:
+    def _load(self, problem: Target, secret: bytes, graphs: Path, limit_s: float) -> LoadedProblem:
         self._call_limit_s = reference_limit_s(problem.call_timeout_s)
         request = Load(
             reference_source=problem.reference_source,
@@ -184,6 +184,7 @@ class JudgeProcess:
             cache_bytes=problem.device.cache_bytes,
             memory_bytes=problem.device.memory_bytes,
             left_out=tuple(sorted(self._left_out)),
+            graph_folder=str(graphs),
         )
         loaded = self.ask(request, timeout_s=max(limit_s, 1.0))
         forms = zip(self._connection.descriptors, loaded.regions, strict=True)

@@ -146,9 +146,8 @@ class LocalEngine:
             report = await asyncio.to_thread(probe_sandbox, allow_unsafe=self._allow_unsafe)
             self._sandbox = await asyncio.to_thread(Sandbox, report.tier)
         if device.arch not in self._builders:
-            self._builders[device.arch] = _Builder(
-                Compiler(self._sandbox, self._cache_dir, device), DeviceLock(_BUILD_LOCK, waits=self._waits)
-            )
+            compiler = await asyncio.to_thread(Compiler, self._sandbox, self._cache_dir, device)
+            self._builders.setdefault(device.arch, _Builder(compiler, DeviceLock(_BUILD_LOCK, waits=self._waits)))
         return self._builders[device.arch]
 
 
@@ -188,6 +187,9 @@ class _Builder:
         self._running: set[asyncio.Task[None]] = set()
 
     async def build(self, task: CompileTask) -> Build:
+        """Return the task's build; what is refused as it stands waits for no lock, since nothing runs for it."""
+        if (refused := await self._compiler.refused(task)) is not None:
+            return refused
         answer: asyncio.Future[Build] = asyncio.get_running_loop().create_future()
         self._waiting.append((task, answer))
         if len(self._waiting) == 1:

@@ -20,7 +20,7 @@ from ridgeline.tools.local.problem_session import ProblemSession
 from ridgeline.tools.machine.mapped_code import mapped_code
 from ridgeline.tools.machine.places import default_cache_dir
 from ridgeline.tools.measure.baselines import measure_baselines, measure_next
-from ridgeline.tools.measure.benchmark import compare_sides, time_candidate
+from ridgeline.tools.measure.benchmark import NO_COST, compare_sides, time_candidate
 from ridgeline.tools.measure.ceilings import ceilings
 from ridgeline.tools.measure.graph_timing import with_graph_time
 from ridgeline.tools.measure.late_outputs import collector_for
@@ -111,10 +111,10 @@ class Evaluator:
         judge = session.judge
         session.park()
         reference = session.reference(task.problem, eager_mode(task.problem.device.kind, task.verdict.precision_class))
-        floor, request_s = session.floor(task.problem), 0.0
+        floor, cost = session.floor(task.problem), NO_COST
         if not (reference.is_apart and task.problem.interface.runs_in_python):  # there eager's own blocks say it
             # before the candidate's process exists: it could be at work meanwhile, and have more taken off its time
-            request_s = session.request_s(task.problem, task.candidate, task.build)
+            cost = session.loop_cost(task.problem, task.candidate, task.build)
         try:
             with session.runner(task, deadline) as runner:
                 timing = time_candidate(
@@ -124,7 +124,7 @@ class Evaluator:
                     settings=TimingSettings.for_purpose(task.purpose),
                     floor=floor,
                     collect=collector_for(runner, judge, task.problem.interface),
-                    request_s=request_s,
+                    cost=cost,
                     observe=self._device.observe,
                 )
                 timing = replace(_with_references_place(timing, reference, task), load_s=runner.load_s)
@@ -145,7 +145,7 @@ class Evaluator:
         pairs = (task.first, task.first_build), (task.second, task.second_build)
         tasks = [VerifyTask(problem=task.problem, candidate=c, build=b, purpose=task.purpose) for c, b in pairs]
         session.park()
-        request_s = session.request_s(task.problem, task.first, task.first_build)
+        cost = session.loop_cost(task.problem, task.first, task.first_build)
         try:
             with contextlib.ExitStack() as runners:
                 first, second = (
@@ -157,7 +157,7 @@ class Evaluator:
                     judge,
                     settings=TimingSettings.for_purpose(task.purpose),
                     collects=[collector_for(each, judge, task.problem.interface) for each in (first, second)],
-                    request_s=request_s,
+                    cost=cost,
                     observe=self._device.observe,
                 )
         except CandidateFault as fault:

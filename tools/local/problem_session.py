@@ -15,7 +15,7 @@ from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.measure.ceilings import ceilings
 from ridgeline.tools.measure.floor import floor_for
-from ridgeline.tools.measure.request_cost import empty_plan, usual_request_s
+from ridgeline.tools.measure.request_cost import LoopCost, empty_plan, usual_cost
 from ridgeline.tools.measure.sides import Reference, ReferenceRunner, ReferenceSide
 from ridgeline.tools.measure.timed_device import TIMED_DEVICES
 from ridgeline.tools.records.problem import DescribedTarget, Target
@@ -46,7 +46,7 @@ class ProblemSession:
         self._cache_dir = cache_dir
         self._find_sandbox = find_sandbox
         self._left_out: set[str] = set()  # values over which the reference lost a judge its GPU
-        self._request_s: float | None = None
+        self._cost: LoopCost | None = None
         self._pool = RunnerPool(cache_dir)
         self._judge: JudgeProcess | None = None
         self._apart: RunnerProcess | None = None  # holds the reference
@@ -122,10 +122,8 @@ class ProblemSession:
                 plan = reference_plan(problem, module, self._cache_dir)
                 runner = stack.enter_context(RunnerProcess(self._find_sandbox(), plan, self.judge.problem))
                 runner.loop((0,))
-            except (
-                RunnerFailure,
-                EngineError,
-            ) as failure:  # a sandbox that sets up nothing fails for the candidate too
+            except (RunnerFailure, EngineError) as failure:
+                # a sandbox that sets up nothing fails for the candidate too
                 logger.warning("the reference does not run in a runner, so the judge times it: %s", failure)
                 return None
             stack.pop_all()
@@ -145,13 +143,13 @@ class ProblemSession:
 
     # --------------------------------------------------------------------------------------------------------- figures
 
-    def request_s(self, problem: DescribedTarget, candidate: Candidate, build: Build) -> float:
-        """Return the cost of a request, measured once in a runner that knows no candidate."""
-        if self._request_s is None:
+    def loop_cost(self, problem: DescribedTarget, candidate: Candidate, build: Build) -> LoopCost:
+        """Return what a block costs beside its calls, measured once in a runner that knows no candidate."""
+        if self._cost is None:
             plan = runner_plan(problem, build, self._cache_dir, candidate=candidate)
             empty = empty_plan(plan, self._cache_dir, problem.device)
-            self._request_s = usual_request_s(self._find_sandbox(), empty, self.judge)
-        return self._request_s
+            self._cost = usual_cost(self._find_sandbox(), empty, self.judge)
+        return self._cost
 
     def floor(self, problem: DescribedTarget) -> Floor:
         """Return the floor under the problem's time, by the ceilings as they are known now."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from ridgeline.tools.errors import DeviceError
 from ridgeline.tools.machine.gpus import all_gpus, detect_gpu
 from ridgeline.tools.machine.logs import logger_of
+from ridgeline.tools.machine.system_files import text_of
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.vocabulary import DeviceKind
 
@@ -169,7 +170,7 @@ def _cgroup_files(controller: str, name_v2: str, name_v1: str) -> list[Path]:
     """Return this process's limit files from its group up to the root, for both versions of control groups."""
     found: list[Path] = []
     root = Path("/sys/fs/cgroup")
-    for line in _text(Path("/proc/self/cgroup")).splitlines():
+    for line in text_of(Path("/proc/self/cgroup")).splitlines():
         number, controllers, group = line.split(":", 2)
         is_v2 = number == "0" and not controllers
         if is_v2 or controller in controllers.split(","):
@@ -181,12 +182,5 @@ def _cgroup_files(controller: str, name_v2: str, name_v1: str) -> list[Path]:
     return found
 
 
-def _text(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:
-        return ""
-
-
 def _line(path: Path) -> str:
-    return _text(path).strip()
+    return text_of(path).strip()

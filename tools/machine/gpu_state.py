@@ -17,6 +17,7 @@ from typing import Any
 import pynvml
 
 from ridgeline.tools.machine.logs import logger_of
+from ridgeline.tools.machine.system_files import text_of
 from ridgeline.tools.records.codec import Record
 
 logger = logger_of(__name__)
@@ -217,18 +218,12 @@ def _process(info: Any) -> GpuProcess:
 
 
 def _command(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/comm").read_text().strip()
-    except OSError:
-        return ""
+    return text_of(Path(f"/proc/{pid}/comm")).strip()
 
 
 def _parent(entry: Path) -> int:
-    try:
-        text = (entry / "stat").read_text()
-    except OSError:
-        return 0
-    return int(text[text.rindex(")") + 2 :].split()[1])
+    text = text_of(entry / "stat")
+    return int(text[text.rindex(")") + 2 :].split()[1]) if text else 0
 
 
 def _in_words(process: GpuProcess) -> str:

@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 
 from ridgeline.tools.errors import DeviceError
+from ridgeline.tools.machine.system_files import text_of
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.vocabulary import DeviceKind
 from ridgeline.tools.wording import counted
@@ -93,7 +94,7 @@ def device_nodes(device: Device) -> tuple[str, ...]:
         DeviceError: the driver does not say which node is this GPU's.
     """
     for facts in sorted(Path("/proc/driver/nvidia/gpus").glob("*/information")):
-        text = _text(facts)
+        text = text_of(facts)
         minor = re.search(r"Device Minor:\s*(\d+)", text)
         if device.uuid in text and minor:
             nodes = (f"/dev/nvidia{minor[1]}", *_SHARED_NODES)
@@ -146,10 +147,3 @@ def _gpu_uuid(driver: ctypes.CDLL, handle: ctypes.c_int) -> str:
 def _cuda_arch(major: int, minor: int) -> str:
     """Return the architecture to compile for; from 9.0 on the "a" variant, which alone has wgmma and its successors."""
     return f"sm_{major}{minor}" + ("a" if major >= 9 else "")
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:
-        return ""

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 from ridgeline.tools.machine.devices import measurement_cores
+from ridgeline.tools.machine.system_files import text_of
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.records.vocabulary import DeviceKind
 from ridgeline.tools.wording import counted
@@ -46,11 +47,7 @@ def _ticks() -> dict[str, tuple[int, int]]:
     """Return (busy, all) ticks of each measurement core since the machine started."""
     wanted = {f"cpu{core}" for core in measurement_cores()}
     found = {}
-    try:
-        lines = _STAT.read_text().splitlines()
-    except OSError:
-        return {}
-    for line in lines:
+    for line in text_of(_STAT).splitlines():
         name, *fields = line.split()
         if name in wanted:
             ticks = [int(field) for field in fields[:8]]  # guests are counted among users

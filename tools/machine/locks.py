@@ -26,16 +26,11 @@ class DeviceLock:
     """The lock of one device, named by its UUID ("cpu" for the processor)."""
 
     def __init__(self, uuid: str, folder: Path | None = None, *, waits: Waits | None = None) -> None:
-        """Make the lock's folder; `waits` hears of waits for other processes."""
-        if folder is None:
-            folder = lock_dir()
-        else:
-            make_shared_folder(folder)
-        name = re.sub(r"[^A-Za-z0-9_.-]", "_", uuid) or "_"
-        self._device = name
+        """Take `folder`, else that of all users, which is made when the lock is first held; `waits` hears of waits."""
+        self._device = re.sub(r"[^A-Za-z0-9_.-]", "_", uuid) or "_"
         self._waits = waits or Waits()
-        self._lock = folder / f"{name}.lock"
-        self._turnstile = folder / f"{name}.turn"
+        self._given = folder
+        self._folder: Path | None = None
 
     @contextlib.asynccontextmanager
     async def exclusive(self) -> AsyncIterator[None]:
@@ -51,11 +46,20 @@ class DeviceLock:
 
     @contextlib.asynccontextmanager
     async def _held(self, mode: int) -> AsyncIterator[None]:
-        with _opened(self._lock) as lock:
-            with _opened(self._turnstile) as turnstile:
+        if self._folder is None:
+            self._folder = await asyncio.to_thread(self._made)
+        with _opened(self._folder / f"{self._device}.lock") as lock:
+            with _opened(self._folder / f"{self._device}.turn") as turnstile:
                 await _take(turnstile, fcntl.LOCK_EX, self._watch(turnstile))
                 await _take(lock, mode, self._watch(lock))
             yield
+
+    def _made(self) -> Path:
+        """Return the locks' folder, made where it was missing."""
+        if self._given is None:
+            return lock_dir()
+        make_shared_folder(self._given)
+        return self._given
 
     def _watch(self, descriptor: int) -> Watch:
         return Watch(descriptor, self._device, self._waits)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
 from pathlib import Path, PurePath
+
+from ridgeline.tools.machine.process_use import thread_ids
+from ridgeline.tools.machine.system_files import text_of
 
 ANONYMOUS = "code of no file"
 _KERNELS = ("[vdso]", "[vsyscall]", "[uprobes]")
@@ -25,21 +28,11 @@ def _maps(pid: int) -> list[str]:
 
     /proc/PID shows the first thread's memory, which is none once that thread has ended; the others go on with it.
     """
-    for maps in (f"/proc/{pid}/maps", *(f"/proc/{pid}/task/{thread}/maps" for thread in _threads(pid))):
-        try:
-            text = Path(maps).read_text(errors="replace")
-        except OSError:
-            continue
-        if text:
-            return text.splitlines()
+    with contextlib.suppress(OSError):  # the listing may be hidden
+        for maps in (f"/proc/{pid}/maps", *(f"/proc/{pid}/task/{thread}/maps" for thread in thread_ids(pid))):
+            if text := text_of(Path(maps)):
+                return text.splitlines()
     return []
-
-
-def _threads(pid: int) -> list[str]:
-    try:
-        return os.listdir(f"/proc/{pid}/task")
-    except OSError:
-        return []
 
 
 def _is_code(line: str) -> bool:

@@ -37,11 +37,19 @@ def thread_count(pid: int) -> int:
     return int(fields[20 - _AFTER_COMMAND]) if fields else 0
 
 
+def thread_ids(pid: int) -> list[str]:
+    """Return the ids of a process's threads, [] when it is gone; PermissionError where /proc hides them."""
+    try:
+        return os.listdir(f"/proc/{pid}/task")
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
 class Threads:
     """The threads of one process; their /proc files stay open, so that a look takes 20 us."""
 
     def __init__(self, pid: int) -> None:
-        self._folder = f"/proc/{pid}/task"
+        self._pid = pid
         self._stats: dict[str, int] = {}  # by thread id: its stat file's descriptor
 
     def are_at_rest(self) -> bool:
@@ -50,10 +58,7 @@ class Threads:
         A signal stops a thread when it returns from the kernel; one inside a long system call works on until then, also
         after the process as a whole counts as stopped.
         """
-        try:
-            tasks = os.listdir(self._folder)
-        except (FileNotFoundError, ProcessLookupError):
-            return True
+        tasks = thread_ids(self._pid)
         self._forget(self._stats.keys() - set(tasks))
         return all(self._state(task) in _AT_REST for task in tasks)
 
@@ -62,7 +67,7 @@ class Threads:
         for _ in range(2):
             try:
                 if task not in self._stats:
-                    self._stats[task] = os.open(f"{self._folder}/{task}/stat", os.O_RDONLY | os.O_CLOEXEC)
+                    self._stats[task] = os.open(f"/proc/{self._pid}/task/{task}/stat", os.O_RDONLY | os.O_CLOEXEC)
                 text = os.pread(self._stats[task], _LONGEST_STAT, 0)
                 return chr(text[text.rindex(b")") + 2])
             except (FileNotFoundError, ProcessLookupError):
@@ -133,11 +138,7 @@ def waited_s(pid: int) -> float:
 def _threads_ns(pid: int, field: int = _RAN) -> dict[str, int]:
     """Return a time of each living thread by its id; one that ends meanwhile is left out."""
     found = {}
-    try:
-        tasks = os.listdir(f"/proc/{pid}/task")
-    except (FileNotFoundError, ProcessLookupError):
-        return {}
-    for task in tasks:
+    for task in thread_ids(pid):
         try:
             found[task] = int(Path(f"/proc/{pid}/task/{task}/schedstat").read_text().split()[field])
         except (FileNotFoundError, ProcessLookupError):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ridgeline.tools.errors import NotBegun
 from ridgeline.tools.machine.logs import logger_of
+from ridgeline.tools.machine.system_files import text_of
 from ridgeline.tools.records.printable import printable
 from ridgeline.tools.wording import counted
 
@@ -136,10 +137,7 @@ class Watch:
 def lock_holders(descriptor: int) -> list[int]:
     """Return the processes that hold the file's lock, as far as the kernel tells this one of them."""
     inode = f":{os.fstat(descriptor).st_ino}"
-    try:
-        lines = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
-    except OSError:
-        return []
+    lines = [line.split() for line in text_of(Path("/proc/locks")).splitlines()]
     # "1: FLOCK  ADVISORY  WRITE 715 08:02:1234 0 EOF"; a waiter's line has "->" second, a foreign pid is 0
     held = [words for words in lines if len(words) > 5 and words[1] == "FLOCK" and words[5].endswith(inode)]
     return list(dict.fromkeys(int(words[4]) for words in held if words[4].isdigit() and words[4] != "0"))

@@ -61,13 +61,13 @@ class AlternatingRun:
         self.inspector = Inspector(judge=ours.judge, checks=settings.checks, rng_seed=settings.rng_seed)
         self._ours, self._theirs = ours, theirs
         self._rule = settings.rule
-        self._planner = planner_of(ours.judge, settings.block_s, ours, theirs)
+        self.planner = planner_of(ours.judge, settings.block_s, ours, theirs)
         for timed, _ in self._tracked():
             timed.coverage = Coverage(
-                kinds=ours.judge.problem.timed_kinds, least=settings.checks if self._planner.most_calls > 1 else 1
+                kinds=ours.judge.problem.timed_kinds, least=settings.checks if self.planner.most_calls > 1 else 1
             )
         self._changing = [
-            (ChangingBlocks(timed=timed, planner=self._planner), other) for timed, other in self._foresighted()
+            (ChangingBlocks(timed=timed, planner=self.planner), other) for timed, other in self._foresighted()
         ]
 
     def alternate(self) -> PairedRatio:
@@ -79,7 +79,7 @@ class AlternatingRun:
         while True:
             for first, second in ((self._ours, self._theirs), (self._theirs, self._ours)):
                 self._maybe_uncounted()
-                calls = self._planner.count()
+                calls = self.planner.count()
                 for timed, other in ((first, second), (second, first)):
                     self._block(timed, other, calls)
             measured = ratio_of(self._theirs, self._ours)
@@ -123,7 +123,7 @@ class AlternatingRun:
         """Run a block of kinds of contents that are due; it does not count."""
         before = timed.coverage.due()
         graded = timed.coverage.count(before)
-        self._block(timed, other, self._planner.count(), BlockKind.EXTRA)
+        self._block(timed, other, self.planner.count(), BlockKind.EXTRA)
         if timed.coverage.count(before) == graded:
             raise EngineError("the judge gives no set the contents that it was asked for")
 
@@ -165,10 +165,10 @@ class AlternatingRun:
 
     def _foresighted(self) -> list[tuple[TimedSide, TimedSide]]:
         """Return the candidates that could work ahead, each with the other side: none where a block is one call."""
-        return self._tracked() if self._planner.most_calls > 1 else []
+        return self._tracked() if self.planner.most_calls > 1 else []
 
     def _block(self, timed: TimedSide, other: TimedSide, calls: int, kind: BlockKind = BlockKind.COUNTED) -> None:
-        plan = self._planner.draw(calls, kind)
+        plan = self.planner.draw(calls, kind)
         timed.prepare_block(plan, wanted=timed.coverage.due() if kind is BlockKind.EXTRA else ())
         with faults_of(other.contender):
             other.side.stop()

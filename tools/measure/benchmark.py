@@ -16,6 +16,7 @@ from statistics import median
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.machine.gpu_state import GpuState, usual_clocks
 from ridgeline.tools.measure.alternation import AlternatingRun, planner_of, warm_up
+from ridgeline.tools.measure.block_plan import BlockPlanner
 from ridgeline.tools.measure.distrust import (
     Distrusted,
     expect_consistent,
@@ -25,6 +26,7 @@ from ridgeline.tools.measure.distrust import (
     slowdown_of,
 )
 from ridgeline.tools.measure.paired_blocks import ratio_of
+from ridgeline.tools.measure.request_cost import LoopCost, usual_ticket_s
 from ridgeline.tools.measure.sides import Reference, Side
 from ridgeline.tools.measure.statistics import (
     PairedRatio,
@@ -34,13 +36,13 @@ from ridgeline.tools.measure.statistics import (
 from ridgeline.tools.measure.timed_side import Collect, TimedSide
 from ridgeline.tools.measure.timing_settings import TimingSettings
 from ridgeline.tools.records.finding import faults_of
-from ridgeline.tools.records.results import Comparison, Floor, Timing
+from ridgeline.tools.records.results import QUARANTINE_ABOVE, Comparison, Floor, Timing
 from ridgeline.tools.records.vocabulary import Label, ReasonCode, Status
 
 BELOW_FLOOR = 0.95
 """Part of the floor below which a time is not believed: the ceiling is a measurement too."""
 LAUNCH_BOUND_MS = 0.05
-QUARANTINE_SPEEDUP = 10.0
+NO_COST = LoopCost()
 
 
 def time_candidate(
@@ -51,25 +53,24 @@ def time_candidate(
     settings: TimingSettings,
     floor: Floor | None,
     collect: Collect | None = None,
-    request_s: float = 0.0,
+    cost: LoopCost = NO_COST,
     observe: Callable[[], GpuState] = GpuState,
 ) -> Timing:
     """Return a candidate's time and its speedup over the reference, both from one alternating run.
 
     One that cannot be trusted has a status and a reason instead of figures. `collect` brings the candidate's outputs into
-    the judge's memory, `request_s` is the usual cost of a request, `observe` gives a GPU's state.
+    the judge's memory, `cost` is what a block usually costs beside its calls, `observe` gives a GPU's state.
 
     Raises whatever a side raises when it dies.
     """
     started = time.perf_counter()
-    ours = TimedSide(
-        side=candidate, judge=judge, is_tracked=True, collect=collect, request_s=request_s, observe=observe
-    )
+    ours = TimedSide(side=candidate, judge=judge, is_tracked=True, collect=collect, cost=cost, observe=observe)
     theirs = _trusted(reference, judge, observe)
     ours.trusted = theirs.trusted if collect else None  # who has outputs to collect is a runner of the same program
     try:
         warm_up(ours, theirs, settings)
         run = AlternatingRun(ours, theirs, settings)
+        _weigh_tickets(theirs, reference, run.planner)
         measured = run.alternate()
         run.expect_even()
         run.expect_fresh()
@@ -94,12 +95,12 @@ def compare_sides(
     *,
     settings: TimingSettings,
     collects: Sequence[Collect | None] = (None, None),
-    request_s: float = 0.0,
+    cost: LoopCost = NO_COST,
     observe: Callable[[], GpuState] = GpuState,
 ) -> Comparison:
     """Return the ratio of two candidates' times (first / second) from one alternating run.
 
-    `collects` belong to the two candidates in order; `request_s` and `observe` are as in `time_candidate`.
+    `collects` belong to the two candidates in order; `cost` and `observe` are as in `time_candidate`.
 
     Raises:
         Distrusted: an output timed here was wrong, work went on between calls, or a clock disagreed. `contender` says
@@ -112,7 +113,7 @@ def compare_sides(
             is_tracked=True,
             contender=i,
             collect=collect,
-            request_s=request_s,
+            cost=cost,
             observe=observe,
         )
         for i, (each, collect) in enumerate(zip((first, second), collects, strict=True))
@@ -148,7 +149,10 @@ def time_relative(
     """Return time / reference's time of every pair of blocks; both sides are trusted modes of the reference."""
     ours, theirs = (_trusted(each, judge) for each in (side, reference))
     warm_up(ours, theirs, settings)
-    AlternatingRun(ours, theirs, replace(settings, rule=settings.rule.without_giving_up())).alternate()
+    run = AlternatingRun(ours, theirs, replace(settings, rule=settings.rule.without_giving_up()))
+    for timed, each in ((ours, side), (theirs, reference)):
+        _weigh_tickets(timed, each, run.planner)
+    run.alternate()
     for each in (side, reference):
         each.cont()
     return [a / b for a, b in zip(ours.per_call_s(), theirs.per_call_s(), strict=True)]
@@ -160,6 +164,7 @@ def time_alone(side: Reference, judge: JudgeProcess, *, settings: TimingSettings
     timed.renew()
     timed.warm_up(settings.warm_up)
     planner = planner_of(judge, settings.block_s, timed)
+    _weigh_tickets(timed, side, planner)
     started = time.perf_counter()
     while True:
         plan = planner.draw(planner.count())
@@ -178,6 +183,11 @@ def _trusted(side: Reference, judge: JudgeProcess, observe: Callable[[], GpuStat
     return timed
 
 
+def _weigh_tickets(timed: TimedSide, side: Reference, planner: BlockPlanner) -> None:
+    """Note what a ticket costs a trusted side, and with it each candidate that runs the same loop; nobody else runs."""
+    timed.cost = replace(timed.cost, ticket_s=usual_ticket_s(side.loop_empty, timed.judge, planner.most_calls))
+
+
 def _timing(ours: TimedSide, theirs: TimedSide, measured: PairedRatio, floor: Floor | None, slowdown: float) -> Timing:
     times = [1e3 * t for t in ours.per_call_s()]
     median_ms = median(times)
@@ -189,7 +199,7 @@ def _timing(ours: TimedSide, theirs: TimedSide, measured: PairedRatio, floor: Fl
         raise Distrusted(ReasonCode.BELOW_FLOOR, reason)
     labels = [Label.LAUNCH_BOUND] if median_ms < LAUNCH_BOUND_MS else []
     labels += [Label.BUSY_MACHINE] if theirs.has_waited() else []
-    labels += [Label.QUARANTINED] if measured.ratio > QUARANTINE_SPEEDUP else []
+    labels += [Label.QUARANTINED] if measured.ratio > QUARANTINE_ABOVE else []
     calls = sum(b.calls for b in ours.blocks)
     return Timing(
         status=Status.OK,

@@ -76,4 +76,9 @@ def most_calls(calls_s: Sequence[float], n_sets: int, *, block_s: float) -> int:
     fastest, slowest = min(calls_s), max(calls_s)
     wanted = min(math.ceil(block_s / fastest), int(LONGEST_BLOCK * block_s / slowest))
     least = LEAST_CALLS if slowest < SLOW_CALL_S else 1
-    return max(least, min(wanted, int(_ASKED_SHARE * n_sets)))
+    return max(least, min(wanted, most_calls_on(n_sets)))
+
+
+def most_calls_on(n_sets: int) -> int:
+    """Return how many of so many sets a block uses at most: two thirds."""
+    return int(_ASKED_SHARE * n_sets)

@@ -48,14 +48,6 @@ _PART_OF_FIRST = (0.25, 0.75)
 """Range of that while, as a share of a call's usual time."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """Contents that changed while a block ran."""
-
-    begun: int  # calls, when all was written: the next one is the first that has to see it
-    to_see: tuple[int, ...]  # sets whose outputs are graded: the next call's, another one's, that of the new inputs
-
-
 @dataclass(slots=True, kw_only=True)
 class ChangingBlocks:
     """The blocks of one candidate whose contents change, in one measurement.
@@ -67,7 +59,6 @@ class ChangingBlocks:
 
     timed: TimedSide
     planner: BlockPlanner
-    parts: int = BLOCK_PARTS
     tries: int = 0
     changed: set[tuple[int, bool]] = field(default_factory=set)  # parts that had a change, and whether it was held
     in_vain: int = 0  # blocks since the last change that came in time
@@ -82,7 +73,7 @@ class ChangingBlocks:
     @property
     def n_wanted(self) -> int:
         """Return how many changes a measurement has: two in each part of a block."""
-        return 2 * self.parts
+        return 2 * BLOCK_PARTS
 
     @property
     def has_room(self) -> bool:
@@ -118,18 +109,18 @@ class ChangingBlocks:
                 timed.side.loop(plan.sets)
             finally:
                 watch.ended.set()
-            change = changing.result()
+            to_see = changing.result()
         timed.side.stop()
         _expect_returned(watch)
-        if change is None:
+        if not to_see:
             return
         if timed.collect:
-            timed.collect(change.to_see, plan.sets)
-        for index in change.to_see:
+            timed.collect(to_see, plan.sets)
+        for index in to_see:
             _expect_fresh(timed.judge.ask(Check(set_index=index)))
 
-    def _change(self, plan: BlockPlan, watch: TicketWatch) -> Change | None:
-        """Change contents once some calls have begun; None where no call was left to see it.
+    def _change(self, plan: BlockPlan, watch: TicketWatch) -> tuple[int, ...]:
+        """Change contents once some calls have begun; return the sets whose outputs are graded, none where no call sees it.
 
         The first call that begins after the change is always graded. A kernel that keeps something is wrong there, even if
         later calls are right again.
@@ -138,18 +129,18 @@ class ChangingBlocks:
         first = 1 if plan.calls < _FEW_CALLS else 2
         delay = 0 if is_held else self._usual_delay()
         begun = self._await(max(first, self._place(part, plan.calls, first) - delay), watch, is_held=is_held)
-        change = None
+        to_see: tuple[int, ...] = ()
         if 0 < begun < plan.calls and not (plan.calls < _FEW_CALLS and self._has_ended_early(watch)):
             call = self.rng.randrange(min(begun + delay + 1, plan.calls - 1), plan.calls)
             after = self._written(plan, call, watch, is_held=is_held)
             if not is_held:
                 self.delays.append(after - begun)
-            change = self._seen_by(plan, after, call)
-            if change and call >= after:
+            to_see = self._seen_by(plan, after, call)
+            if to_see and call >= after:
                 self._note(self._part_of(after, plan.calls, first, part), is_held=is_held)
         while watch.pause():
             watch.look()
-        return change
+        return to_see
 
     def _await(self, before: int, watch: TicketWatch, *, is_held: bool) -> int:
         """Wait until `before` calls have begun; return how many have, 0 where the block is over. Before a stop it polls."""
@@ -171,7 +162,7 @@ class ChangingBlocks:
 
     def _next(self) -> tuple[int, bool]:
         """Draw a part that still lacks a change, and whether the candidate is to be stopped for it."""
-        ways = [(part, is_held) for part in range(self.parts) for is_held in (False, True)]
+        ways = [(part, is_held) for part in range(BLOCK_PARTS) for is_held in (False, True)]
         part, is_held = self.rng.choice([each for each in ways if each not in self.changed])
         return part, is_held or self.in_vain > PATIENCE
 
@@ -190,18 +181,18 @@ class ChangingBlocks:
     def _part_of(self, begun: int, calls: int, first: int, wanted: int) -> int:
         """Return the part of a block that call number `begun` is in; with fewer calls than parts it is the wanted one."""
         places = calls - first
-        return wanted if places < self.parts else (begun - first) * self.parts // places
+        return wanted if places < BLOCK_PARTS else (begun - first) * BLOCK_PARTS // places
 
     def _usual_delay(self) -> int:
         """Return how many calls usually begin while contents are written."""
         return int(median(self.delays)) if self.delays else 0
 
-    def _seen_by(self, plan: BlockPlan, begun: int, call: int) -> Change | None:
-        """Return the change with the calls to grade: the next one, any later one, and the one whose inputs changed."""
+    def _seen_by(self, plan: BlockPlan, begun: int, call: int) -> tuple[int, ...]:
+        """Return the sets of the calls to grade: the next one, any later one, and the one whose inputs changed."""
         if begun >= plan.calls:
-            return None
+            return ()
         chosen = (begun, self.rng.randrange(begun, plan.calls), max(call, begun))
-        return Change(begun=begun, to_see=tuple(plan.sets[each] for each in dict.fromkeys(chosen)))
+        return tuple(plan.sets[each] for each in dict.fromkeys(chosen))
 
     def _has_ended_early(self, watch: TicketWatch) -> bool:
         """Let the first call work for a while, and say whether the block was over first."""
@@ -217,8 +208,8 @@ def _expect_fresh(trial: Trial) -> None:
     if not trial.passed:
         reason = (
             "inputs and parameters changed while a block ran, and the output of a call that began after that is not of "
-            f"the new ones ({error_words(trial)}): each call computes from what it is given, and keeps nothing from call to "
-            "call"
+            f"the new ones ({error_words(trial)}): each call does its whole work on what it is given, and keeps nothing from "
+            "call to call"
         )
         raise Distrusted(ReasonCode.WORKED_AHEAD, reason)
 

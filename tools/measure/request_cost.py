@@ -1,34 +1,51 @@
-"""The cost of a request to a runner: the part of a timed block that is no kernel's time.
+"""What a block costs beside its calls: a request to a runner, and each call's ticket.
 
 Waking the runner, reading the request and answering takes about 0.1 ms of the parent's clock. On a GPU, which changes
 over from the judge's work to the runner's, it takes up to four times that. The cost is measured in a runner of its own,
 a native one with an empty library of Ridgeline's, a Python one without any, so that no candidate has a say in what is
 taken off its time.
+
+A loop takes a ticket for each call, and a Python runner holds and notes its result: 0.3 to 1 us, which nobody's own loop
+would take. On a GPU that happens while the GPU works, so nothing is taken off there.
 """
 
 from __future__ import annotations
 
 import hashlib
 import time
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median
 
 from ridgeline.tools.build.flags import architecture_flags
 from ridgeline.tools.build.toolchain import build_trusted, find_toolchain
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.judge.messages import Renew
 from ridgeline.tools.judge.process import JudgeProcess
-from ridgeline.tools.measure.block_plan import LEAST_CALLS
+from ridgeline.tools.measure.block_plan import LEAST_CALLS, most_calls_on
 from ridgeline.tools.measure.statistics import percentile
 from ridgeline.tools.measure.timed_device import TIMED_DEVICES
 from ridgeline.tools.records.problem import Device
 from ridgeline.tools.runner.failures import RunnerFailure
+from ridgeline.tools.runner.loop_time import LoopTime
 from ridgeline.tools.runner.process import RunnerProcess
 from ridgeline.tools.runner.start import RunnerPlan
 from ridgeline.tools.sandbox.sandbox import Sandbox
 
 _FIRST_ONES = 2  # samples that do not count: the runner does things for the first time
 _SAMPLING_S = 1.0
+_TICKET_SAMPLES = 7
+MANY_CALLS = 32
+"""In a block of fewer calls a ticket is less than a thousandth of a call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopCost:
+    """What a block costs beside its calls, in seconds."""
+
+    request_s: float = 0.0  # of the block: going on, reading the request, answering
+    ticket_s: float = 0.0  # of each call: taking its ticket; in Python also holding and noting its result
 
 
 def nothing_library(cache_dir: Path, device: Device) -> Path:
@@ -48,8 +65,8 @@ def nothing_library(cache_dir: Path, device: Device) -> Path:
     return library
 
 
-def usual_request_s(sandbox: Sandbox, plan: RunnerPlan, judge: JudgeProcess) -> float:
-    """Return the seconds that a block's request usually takes beside the work that it asks for.
+def usual_cost(sandbox: Sandbox, plan: RunnerPlan, judge: JudgeProcess) -> LoopCost:
+    """Return what a block usually costs beside the work that its request asks for.
 
     A block's request comes right after the judge has renewed all sets, which leaves the caches cold for whoever reads the
     request, and a GPU with the judge's process. So does each sample. Renewing sets of a gigabyte takes half a second:
@@ -67,9 +84,28 @@ def usual_request_s(sandbox: Sandbox, plan: RunnerPlan, judge: JudgeProcess) -> 
             costs = [_block_s(runner, judge) for _ in range(blocks.fewest_samples)]
             while len(costs) < blocks.most_samples and time.monotonic() < ends_at:
                 costs.append(_block_s(runner, judge))
-            return percentile(costs, blocks.percent)
+            ticket_s = usual_ticket_s(runner.loop, judge, most_calls_on(judge.problem.n_sets))
+            return LoopCost(request_s=percentile(costs, blocks.percent), ticket_s=ticket_s)
     except RunnerFailure as failure:
         raise EngineError(f"the cost of a request could not be measured: {failure}") from failure
+
+
+def usual_ticket_s(loop: Callable[[Sequence[int]], LoopTime], judge: JudgeProcess, calls: int) -> float:
+    """Return the seconds of a call that does nothing in a trusted loop of so many, right after all sets were renewed.
+
+    It is 0 where tickets are taken while the device works, and where blocks have few calls.
+    """
+    if TIMED_DEVICES[judge.device_kind].hides_tickets or calls < MANY_CALLS:
+        return 0.0
+    sets = range(calls)
+    loop(sets)  # does things for the first time
+    return median(_ticket_s(loop, sets, judge) for _ in range(_TICKET_SAMPLES))
+
+
+def _ticket_s(loop: Callable[[Sequence[int]], LoopTime], sets: Sequence[int], judge: JudgeProcess) -> float:
+    judge.ask(Renew())
+    judge.stop()
+    return loop(sets).own_s / len(sets)
 
 
 def _block_s(runner: RunnerProcess, judge: JudgeProcess) -> float:

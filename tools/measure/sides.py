@@ -12,7 +12,7 @@ and where a runner cannot make the reference, it is called in the judge.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from ridgeline.tools.errors import JudgeCrashed
@@ -70,6 +70,10 @@ class Reference(Side, Protocol):
 
     is_apart: bool  # in a runner of its own, whose requests cost what a candidate's in Python cost
 
+    def loop_empty(self, sets: Sequence[int]) -> LoopTime:
+        """Do all that a loop does but for the calls."""
+        ...
+
 
 class ReferenceRunner:
     """The reference, looping in eager mode in a runner of its own, which is stopped unless it loops."""
@@ -90,8 +94,19 @@ class ReferenceRunner:
         Raises:
             JudgeCrashed: its process ended, which no candidate can cause.
         """
+        return self._rested(lambda: self._runner.loop(sets))
+
+    def loop_empty(self, sets: Sequence[int]) -> LoopTime:
+        """Time a loop without its calls.
+
+        Raises:
+            JudgeCrashed: as `loop` does.
+        """
+        return self._rested(lambda: self._runner.loop(sets, is_empty=True))
+
+    def _rested(self, loop: Callable[[], LoopTime]) -> LoopTime:
         try:
-            took = self._runner.loop(sets)
+            took = loop()
             self._runner.rest()
         except RunnerFailure as failure:
             raise JudgeCrashed(f"the reference's own runner failed: {failure}") from failure
@@ -134,9 +149,16 @@ class ReferenceSide:
 
     def loop(self, sets: Sequence[int]) -> LoopTime:
         """Time a call of the reference on each set in the judge, which goes on running: it is trusted."""
+        return self._looped(Loop(mode=self.mode, sets=tuple(sets)))
+
+    def loop_empty(self, sets: Sequence[int]) -> LoopTime:
+        """Time a loop without its calls in the judge."""
+        return self._looped(Loop(mode=self.mode, sets=tuple(sets), is_empty=True))
+
+    def _looped(self, request: Loop) -> LoopTime:
         start = time.perf_counter()
         self.cont()  # within the clock, as for a candidate: going on is what waits for a core on a busy machine
-        reply = self._judge.ask(Loop(mode=self.mode, sets=tuple(sets)))
+        reply = self._judge.ask(request)
         return LoopTime(parent_s=time.perf_counter() - start, own_s=reply.own_s)
 
     def calls_begun(self) -> int:

@@ -28,6 +28,7 @@ class TimedDevice:
     empty_blocks: EmptyBlocks
     has_own_clock: bool  # a runner's own clock is the device's, and so a witness of the parent's
     changes_within_blocks: bool  # the judge can write contents while a candidate works: see changing_blocks.py
+    hides_tickets: bool  # a call returns before its work is done, and the loop goes on meanwhile
     times_reference_apart: bool  # eager PyTorch runs in a runner of its own, as a candidate does: see sides.py
     has_graphs: bool  # a kernel's calls can be recorded and replayed without their launches
 
@@ -43,6 +44,7 @@ TIMED_DEVICES: dict[DeviceKind, TimedDevice] = {
         ),
         has_own_clock=False,
         changes_within_blocks=True,
+        hides_tickets=False,
         times_reference_apart=True,
         has_graphs=False,
     ),
@@ -59,6 +61,7 @@ TIMED_DEVICES: dict[DeviceKind, TimedDevice] = {
         ),
         has_own_clock=True,
         changes_within_blocks=False,
+        hides_tickets=True,
         times_reference_apart=False,
         has_graphs=True,
     ),

@@ -21,6 +21,7 @@ from ridgeline.tools.machine.gpu_state import GpuState
 from ridgeline.tools.machine.process_use import page_faults, waited_s
 from ridgeline.tools.measure.block_plan import BlockKind, BlockPlan
 from ridgeline.tools.measure.coverage import Coverage
+from ridgeline.tools.measure.request_cost import LoopCost
 from ridgeline.tools.measure.sides import Side
 from ridgeline.tools.measure.statistics import percentile
 from ridgeline.tools.runner.loop_time import LoopTime
@@ -81,8 +82,8 @@ class TimedSide:
     is_tracked: bool  # a candidate; the reference is trusted
     contender: int | None = None  # which one, where two candidates take turns
     collect: Collect | None = None
-    request_s: float = 0.0  # the cost of a request, whatever it asks for: see request_cost.py
-    trusted: TimedSide | None = None  # whose requests cost as much as this side's, and whose own clock is believed
+    cost: LoopCost = field(default_factory=LoopCost)  # of a block beside its calls
+    trusted: TimedSide | None = None  # whose blocks cost as much as this side's, and whose own clock is believed
     threads: int = 0  # after the warm-up
     usual_call_s: float = 0.0  # after the warm-up
     blocks: list[Block] = field(default_factory=list)
@@ -185,8 +186,9 @@ class TimedSide:
     def per_call_s(self) -> list[float]:
         """Return every block's seconds per call.
 
-        A runner's: max(parent's clock - request's cost, own clock). The judge's: own clock. Errors favour the reference:
-        a candidate has no say in the cost that is taken off, and its own clock can only make it slower.
+        A runner's: max(parent's clock - request's cost, own clock) - a ticket's. The judge's: own clock - a ticket's. Errors
+        favour the reference: a candidate has no say in the costs that are taken off, and its own clock can only make it
+        slower.
         """
         request_s = self.usual_request_s()
         return [self.call_s(block, request_s) for block in self.blocks]
@@ -194,13 +196,17 @@ class TimedSide:
     def call_s(self, block: Block, request_s: float | None = None) -> float:
         """Return one block's seconds per call; `request_s` is `usual_request_s()`, where the caller has it."""
         if not self.is_tracked and self.trusted is None:
-            return block.own_s
+            return self._without_ticket(block.own_s)
         return self.waited_for_s(block, request_s)
 
     def waited_for_s(self, block: Block, request_s: float | None = None) -> float:
         """Return one block's seconds per call by the parent's clock, the judge's blocks too: a busy machine's waits count."""
         request_s = self.usual_request_s() if request_s is None else request_s
-        return max(block.parent_s - request_s / block.calls, block.own_s)
+        return self._without_ticket(max(block.parent_s - request_s / block.calls, block.own_s))
+
+    def _without_ticket(self, call_s: float) -> float:
+        """Return a call's seconds without its ticket's, which are at most half of them: the cost is a measurement too."""
+        return max(call_s - self.usual_ticket_s, call_s / 2)
 
     def usual_request_s(self) -> float:
         """Return the cost of a request: of this measurement's own blocks, where a trusted side's requests cost as much.
@@ -208,5 +214,10 @@ class TimedSide:
         Those blocks leave the caches as the candidate's do. A request for nothing finds its own code still there.
         """
         if self.trusted is None or not self.trusted.blocks:
-            return self.request_s
+            return self.cost.request_s
         return median(b.took.parent_s - b.took.own_s for b in self.trusted.blocks)
+
+    @property
+    def usual_ticket_s(self) -> float:
+        """Return the cost of a ticket: that of a trusted side which runs the same loop, where there is one."""
+        return self.cost.ticket_s if self.trusted is None else self.trusted.cost.ticket_s

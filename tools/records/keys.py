@@ -13,7 +13,7 @@ from ridgeline.tools.records.vocabulary import (
     Purpose,
 )
 
-JUDGE_VERSION = 8
+JUDGE_VERSION = 9
 """Part of every evaluation's key: raise it whenever the judge would decide or time a kernel differently."""
 
 _COMPARED_PREFIX = 16
@@ -176,6 +176,10 @@ def evaluation_key(build_key: str, problem: DescribedTarget, purpose: Purpose) -
 def step_key(evaluation_key: str, step: str) -> str:
     """Return the key of one of several measurements of a kernel for one purpose; without a step, the evaluation's."""
     return f"{evaluation_key}:{step}" if step else evaluation_key
+
+
+OWN_WORK = "own work"
+"""The step of a certificate that profiles the winner: see `step_key`."""
 
 
 def comparison_key(first_id: str, second_id: str, *evaluation_keys: str, purpose: Purpose = Purpose.CERTIFY) -> str:

@@ -8,4 +8,7 @@ def printable(text: str, *, keeps: str = "") -> str:
 
     Such characters command a terminal, reverse what is written, break one line in two, or fit into no UTF-8 file.
     """
-    return text if text.isprintable() else "".join(c if c.isprintable() or c in keeps else " " for c in text)
+    rest = text
+    for kept in keeps:
+        rest = rest.replace(kept, "")
+    return text if rest.isprintable() else "".join(c if c.isprintable() or c in keeps else " " for c in text)

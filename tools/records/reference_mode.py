@@ -48,6 +48,24 @@ class ReferenceMode(StrEnum):
         return self.uses_tf32 or bool(self.attention_backend)
 
 
+_WORDS: Mapping[str, str] = {
+    ReferenceMode.COMPILE: "torch.compile",
+    ReferenceMode.MAX_AUTOTUNE: "max-autotune",
+    ReferenceMode.SDPA_FLASH: "SDPA flash",
+    ReferenceMode.SDPA_EFFICIENT: "SDPA efficient",
+    ReferenceMode.SDPA_CUDNN: "SDPA cuDNN",
+    ReferenceMode.SDPA_MATH: "SDPA math",
+    ReferenceMode.EAGER_TF32: "eager with TF32",
+    ReferenceMode.COMPILE_TF32: "torch.compile with TF32",
+    ReferenceMode.MAX_AUTOTUNE_TF32: "max-autotune with TF32",
+}
+
+
+def mode_words(name: str) -> str:
+    """Return the words for a mode, by its name in JSON, wherever a reader meets it; a foreign name as it is."""
+    return _WORDS.get(name, name)
+
+
 MODES_ON: Mapping[DeviceKind, frozenset[ReferenceMode]] = {
     DeviceKind.CPU: frozenset(mode for mode in ReferenceMode if not mode.needs_gpu),
     DeviceKind.CUDA: frozenset(ReferenceMode),

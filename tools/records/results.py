@@ -25,6 +25,8 @@ from ridgeline.tools.records.vocabulary import (
 )
 
 SCHEMA_VERSION = 1
+QUARANTINE_ABOVE = 10.0
+"""Times eager PyTorch; such a gain is labelled, and not believed before the audit's timings agree."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,9 +131,7 @@ class Trial(Record):
     passed: bool
     skipped: str = ""  # why the trial was not run
     draw: int = 0  # which of the verdict's secrets it was drawn from
-    nearest: LimitUse | None = (
-        None  # the figure that is nearest to its limit, or furthest beyond; None: no figure, or exact
-    )
+    nearest: LimitUse | None = None  # the figure nearest to its limit, or furthest beyond; None: no figure, or exact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,9 +188,7 @@ class Timing(Record):
     benchmark_s: float = 0.0  # its runner's start not included
     load_s: float = 0.0  # before it: until a runner of its own stood ready with the candidate loaded
     clocks: dict[str, float] = field(default_factory=dict)  # GPU: sm_mhz, power_w, …; share of blocks "slowed by …"
-    came_along: tuple[str, ...] | None = (
-        None  # code not its own in its process after timing; None: it was not looked at
-    )
+    came_along: tuple[str, ...] | None = None  # code not its own in its process after timing; None: not looked at
     graph_ms: float | None = None  # GPU, launch-bound: a call in a replayed CUDA graph; None: it cannot be captured
 
     @classmethod

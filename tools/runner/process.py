@@ -48,7 +48,6 @@ class RunnerProcess:
         deadline: Deadline | None = None,
     ) -> None:
         """Start a runner or take `ahead`, hand over the judge's memory, and wait until the candidate is loaded.
-
         Waiting for the candidate is charged to `deadline`; None: for a library that is not a candidate's.
 
         Raises:
@@ -69,8 +68,7 @@ class RunnerProcess:
         self._outputs: LeftOutputs | OutputHomes | None = None  # which the parent can read: on a CPU
         if plan.python is None and not plan.uses_gpu:
             self._outputs = OutputHomes.of(problem)
-        self.mapped_before: frozenset[str] | None = None
-        """The code that the process had mapped before it was told of its candidate; None: unknown."""
+        self.mapped_before: frozenset[str] | None = None  # code, before it was told of its candidate; None: unknown
         try:
             self._start.bring(plan)
             self._load()
@@ -102,15 +100,17 @@ class RunnerProcess:
         self._moment = Moment(phase=self._moment.phase, called_set=set_index)
         return self._request(RequestWord.RUN, set_index, timeout_s=self._plan.call_timeout_s)
 
-    def loop(self, sets: Sequence[int]) -> LoopTime:
+    def loop(self, sets: Sequence[int], *, is_empty: bool = False) -> LoopTime:
         """Call the candidate once on each of these sets, in this order; it learns of each set when it is called.
+        `is_empty` does all that a loop does but for the calls: for a trusted runner in Python.
 
         Raises:
             RunnerFailure: it died, hung or broke the protocol.
         """
         self._moment = Moment(phase=self._moment.phase)
         self._write_tickets(sets)
-        took = self._request(RequestWord.LOOP, timeout_s=loop_limit_s(len(sets), self._plan.call_timeout_s))
+        word = RequestWord.LOOP_EMPTY if is_empty else RequestWord.LOOP
+        took = self._request(word, timeout_s=loop_limit_s(len(sets), self._plan.call_timeout_s))
         self._tickets.expect_empty()
         return took
 

@@ -60,6 +60,7 @@ class RequestWord(StrEnum):
 
     RUN = "run"
     LOOP = "loop"
+    LOOP_EMPTY = "loop_empty"
     COLLECT = "collect"
     SCALARS = "scalars"
     CAPTURE = "capture"

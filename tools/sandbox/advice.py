@@ -17,7 +17,8 @@ TIER_WORDS = {
 }
 """The parts of each tier, in one line."""
 
-_INSTALL_BUBBLEWRAP = "apt-get install bubblewrap (Fedora: dnf install bubblewrap)"
+INSTALL_BUBBLEWRAP = "apt-get install bubblewrap (Fedora: dnf install bubblewrap)"
+"""How the program of tier A is had."""
 _OLDEST_BUBBLEWRAP = (0, 7)
 _OLDEST_LANDLOCK = (5, 13)
 _NAMESPACE_SETTINGS = (  # name, the value that forbids, the value that allows
@@ -29,7 +30,15 @@ _NAMESPACE_SETTINGS = (  # name, the value that forbids, the value that allows
 
 def no_bubblewrap() -> str:
     """Return the reason against tier A on a machine without bubblewrap."""
-    return f"bubblewrap not installed: {_INSTALL_BUBBLEWRAP}"
+    return f"bubblewrap not installed: {INSTALL_BUBBLEWRAP}"
+
+
+def program_gone(program: str, remedy: str) -> str:
+    """Return that a program of the sandbox disappeared while it was in use, and how to go on."""
+    return (
+        f"the sandbox cannot go on: its program {program} was here when this began and is gone; {remedy}; "
+        "`ridgeline doctor` says what works here now, and `ridgeline run --resume` goes on with a search"
+    )
 
 
 def own_network_advice(yama: Path = Path("/proc/sys/kernel/yama/ptrace_scope")) -> str:

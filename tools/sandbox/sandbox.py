@@ -22,7 +22,14 @@ from functools import lru_cache
 from pathlib import Path
 
 from ridgeline.tools.errors import EngineError, SandboxError
-from ridgeline.tools.sandbox.advice import bubblewrap_advice, landlock_advice, no_bubblewrap, own_network_advice
+from ridgeline.tools.sandbox.advice import (
+    INSTALL_BUBBLEWRAP,
+    bubblewrap_advice,
+    landlock_advice,
+    no_bubblewrap,
+    own_network_advice,
+    program_gone,
+)
 from ridgeline.tools.sandbox.argv import confined_argv
 from ridgeline.tools.sandbox.launcher import build_launcher
 from ridgeline.tools.sandbox.process import ExitStatus, SandboxedProcess, Stream, launch
@@ -76,6 +83,7 @@ class Sandbox:
         connected stream sockets, pipes and memfds only: a datagram socket could be sent elsewhere.
 
         Raises:
+            SandboxError: a program of the sandbox disappeared since it was tried out.
             EngineError: the sandbox could not be set up, or the command could not be executed.
         """
         resolved = _resolved(confined)
@@ -86,7 +94,24 @@ class Sandbox:
             guards_fd = fcntl.fcntl(guards, fcntl.F_DUPFD_CLOEXEC, 100)
         argv = confined_argv(self.tier, self.launcher, resolved, status_fd=guards_fd, descriptors=numbers)
         passed = [*numbers.values()] if numbers else [*pass_fds]
-        return launch(argv, ours=ours, guards_fd=guards_fd, pass_fds=passed, stdin=stdin, stdout=stdout, stderr=stderr)
+        try:
+            return launch(
+                argv, ours=ours, guards_fd=guards_fd, pass_fds=passed, stdin=stdin, stdout=stdout, stderr=stderr
+            )
+        except EngineError:
+            self.expect_programs()
+            raise
+
+    def expect_programs(self) -> None:
+        """Do nothing where the programs that the sandbox is made of are there, as when it was tried out.
+
+        Raises:
+            SandboxError: one is gone; the message says which, and how to go on.
+        """
+        if self.tier is Tier.BUBBLEWRAP and shutil.which("bwrap") is None:
+            raise SandboxError(program_gone("bwrap", f"install it again: {INSTALL_BUBBLEWRAP}"))
+        if not self.launcher.is_file():
+            raise SandboxError(program_gone(str(self.launcher), "the next start builds it anew"))
 
     def run(self, confined: Confined, *, pass_fds: Sequence[int] | Mapping[int, int] = ()) -> tuple[ExitStatus, str]:
         """Run `confined` to its end and return how it ended with what it printed on stdout and stderr."""
@@ -111,7 +136,7 @@ def _reason_against_own_network(tier: Tier, launcher: Path) -> str:
     talk = Confined(command=(str(launcher), "talk"), readable=(launcher,), own_network=True, allow_processes=True)
     try:
         ended, said = Sandbox(tier, launcher=launcher).run(talk)
-    except EngineError as error:
+    except (EngineError, SandboxError) as error:
         said = str(error)
     else:
         if ended.is_success and said == "talked\n":
@@ -185,7 +210,7 @@ def reason_against(tier: Tier) -> str:
             ) as process:
                 said = process.stdout.read().decode() if process.stdout else ""
                 ended = process.wait(20)
-    except EngineError as error:
+    except (EngineError, SandboxError) as error:
         advice = bubblewrap_advice("bwrap") if tier is Tier.BUBBLEWRAP else landlock_advice()
         return f"{error}{advice}"
     except OSError as error:

@@ -2,44 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import Any
 
 from langgraph.graph import END, START, StateGraph
 from tools import slowest
 
-from ridgeline.graph.build import GraphConfig, make_graph
-from ridgeline.graph.search.context import SearchContext
+from ridgeline import HostedOutput
 
 
-class HostState(TypedDict, total=False):
-    """The host's state; it shares `outcome`, `best_id` and `best_speedup` with the search by name."""
+class HostState(HostedOutput, total=False):
+    """The host's state: what the search reads and leaves, and keys of its own."""
 
     profile_ms: dict[str, float]
-    module: str
-    max_rounds: int
-    outcome: str
-    best_id: str | None
-    best_speedup: float | None
+    problem: str
     report: str
 
 
 def choose(state: HostState) -> HostState:
-    """Pick what to make faster."""
-    return {"module": slowest(state["profile_ms"]), "max_rounds": 1}
+    """Pick what to make faster: the profile names shipped problems."""
+    return {"problem": slowest(state["profile_ms"])}
 
 
 def report(state: HostState) -> HostState:
     """Say how it went."""
+    if error := state.get("error"):
+        return {"report": f"{state['problem']}: {error['message']}"}
     speedup = state.get("best_speedup")
-    gained = f"{speedup:.2f}x by {state.get('best_id')}" if speedup else "no kernel"
-    return {"report": f"{state['module']}: {state['outcome']}, {gained}"}
+    gained = f"{speedup:.2f}x, {state['best_source_path']}" if speedup else "no kernel"
+    return {"report": f"{state['problem']}: {state['outcome']}, {gained}"}
 
 
-def build_host(context: SearchContext, checkpointer: Any) -> Any:
-    """Return the host's compiled graph with the search as its node `search`."""
+def build_host(search: Any, checkpointer: Any) -> Any:
+    """Return the host's compiled graph with `search`, what `ridgeline.search_node` returns, as a node."""
     builder = StateGraph(HostState)
     builder.add_node("choose", choose)
-    builder.add_node("search", make_graph(GraphConfig(context=context)))
+    builder.add_node("search", search)
     builder.add_node("report", report)
     builder.add_edge(START, "choose")
     builder.add_edge("choose", "search")

@@ -10,12 +10,12 @@ from typing import Any
 
 from ridgeline.graph.cli.console import make_console
 from ridgeline.graph.cli.request import PROBLEM_SUFFIXES
-from ridgeline.graph.session.evaluation import Evaluation, evaluate
+from ridgeline.graph.library.evaluation import Evaluation, evaluate
 from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.records.error_map import FIGURE_WORDS, Measure
 from ridgeline.tools.records.printable import printable
 from ridgeline.tools.records.vocabulary import Label
-from ridgeline.tools.wording import margin_words
+from ridgeline.tools.wording import margin_words, medians_words
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -56,7 +56,7 @@ def describe(line: dict[str, Any]) -> str:
     margin = margin_words(line["margin"], nearest["trial"], figure) if nearest else ""
     return (
         f"{line['file']}: ok, {line['speedup']:.2f}x eager (95 % {low:.2f} to {high:.2f}){over_best}, "
-        f"{line['median_ms']:.4f} ms against {line['reference_ms']:.4f} ms; "
+        f"{medians_words(line['median_ms'], line['reference_ms'], line['speedup'])}; "
         f"{line['precision_class']}, error {line['rel_error']:.1e}{f', {margin}' if margin else ''}{labels}"
     )
 

@@ -47,9 +47,8 @@ def _lines(shipped: Shipped, layout: str) -> list[str]:
     certified = "certified" if shipped.winner.is_certified else "NOT certified"
     lines = [f"wrote {shipped.out}: {kernel}, {certified} on {shipped.winner.device.name}"]
     if layout == "package":
-        place = (
-            str(shipped.out) if shipped.out.is_absolute() else os.path.join(".", shipped.out)
-        )  # pip takes `out` for a name
+        # pip takes `out` for a name
+        place = str(shipped.out) if shipped.out.is_absolute() else os.path.join(".", shipped.out)
         lines.append(f"install: pip install {shlex.quote(place)}")
         lines.append(f"check:   python -m {shipped.name}")
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ridgeline.checkpoints.archive import FILE_NAME, Archive
+from ridgeline.checkpoints.history.repeated_sources import repeat_words
 from ridgeline.checkpoints.report.wording import author_words, ending, replay_words
 from ridgeline.checkpoints.result import show_run
 from ridgeline.checkpoints.run_record import RunRecord
@@ -24,7 +26,9 @@ from ridgeline.graph.cli.summary import round_lines, waiting_words, winner_lines
 from ridgeline.graph.search.ideas.user_ideas import left_over
 from ridgeline.graph.session.options import RUNS
 from ridgeline.tools.errors import InputError
+from ridgeline.tools.records.reference_mode import mode_words
 from ridgeline.tools.records.results import Profile
+from ridgeline.tools.records.vocabulary import RunState
 from ridgeline.tools.wording import counted, usd_words
 
 WIDE = 100
@@ -38,10 +42,11 @@ def execute(args: argparse.Namespace) -> int:
     console = make_console()
     if args.profile and args.run is None:
         raise InputError("--profile needs the run: ridgeline show RUN --profile ID")
+    if args.web or args.port is not None:
+        return _serve(console, args)
     if args.run is None:
         return _list_runs(console, as_json=args.json)
-    matches = [] if (Path(args.run) / FILE_NAME).is_file() else matching_runs(RUNS, args.run)
-    run = matches[-1] if matches else find_run(RUNS, args.run)
+    run, matches = _chosen(args.run)
     with Archive.open_read_only(run) as archive:
         if args.profile:
             return _print_profile(console, stored_profile(archive, args.profile), args)
@@ -56,21 +61,45 @@ def execute(args: argparse.Namespace) -> int:
         console.print(told, markup=False, soft_wrap=True)
     for line in _state_lines(shown, run, record):
         console.print(line, markup=False, soft_wrap=True)
-    _print_winner(console, shown, run)
+    is_running = state_now(run, record) == RunState.RUNNING
+    _print_winner(console, shown, run, is_running=is_running)
     _print_baselines(console, shown)
     for line in round_lines(shown["rounds"]):
         console.print(line, markup=False)
-    _print_ideas(console, shown["ideas"])
+    _print_ideas(console, shown["ideas"], is_running=is_running)
     for left in told_in_vain:
         console.print(f"not taken up yet: {left}", markup=False, soft_wrap=True)
     _print_lineage(console, shown["lineage"])
-    _print_cost(console, shown["cost"], is_keyless=record.is_keyless)
+    _print_cost(console, shown["cost"], is_keyless=record.is_keyless, is_running=is_running)
+    return 0
+
+
+def _chosen(wanted: str) -> tuple[Path, list[Path]]:
+    """Return the run that a user names, of several the newest, and all that its name means."""
+    matches = [] if (Path(wanted) / FILE_NAME).is_file() else matching_runs(RUNS, wanted)
+    return (matches[-1] if matches else find_run(RUNS, wanted)), matches
+
+
+def _serve(console: Console, args: argparse.Namespace) -> int:
+    """Serve a run's page until a signal ends it."""
+    from ridgeline.graph.cli.web.serve import serve_run
+
+    if not args.web:
+        raise InputError("--port is for --web: ridgeline show RUN --web --port N")
+    if args.run is None or args.json or args.profile:
+        raise InputError("--web takes a run alone: ridgeline show RUN --web")
+    run, _ = _chosen(args.run)
+    serve_run(run, args.port or 0, lambda line: console.print(line, markup=False, soft_wrap=True))
     return 0
 
 
 def _state_lines(shown: dict[str, Any], run: Path, record: RunRecord) -> list[str]:
     """Return what kind of search it is, how far it has come and whom it waits for."""
     lines = [f"{shown['problem']} ({shown['run']}): {state_in_words(run, record)}"]
+    if state_now(run, record) == RunState.RUNNING:
+        lines.append(
+            f"it takes an idea or a kernel of yours meanwhile, and can be stopped, resumably: {_steering(run)}"
+        )
     if shown["without"]:
         lines.append(f"without {', '.join(shown['without'])}")
     if words := replay_words(shown["replay"]):
@@ -80,6 +109,12 @@ def _state_lines(shown: dict[str, Any], run: Path, record: RunRecord) -> list[st
         where = "mailbox" if calls["waiting"] > calls["batched"] else "batch"
         lines.append(f"{where}: {waiting_words(calls['waiting'], run, batched=calls['batched'])}")
     return lines
+
+
+def _steering(run: Path) -> str:
+    """Return the commands that speak to a search that runs."""
+    name = shlex.quote(str(run))
+    return f'ridgeline idea {name} "…", ridgeline seed {name} FILE, ridgeline stop {name}'
 
 
 def _print_profile(console: Console, profile: Profile, args: argparse.Namespace) -> int:
@@ -93,7 +128,7 @@ def _print_profile(console: Console, profile: Profile, args: argparse.Namespace)
 
 
 def state_in_words(run: Path, record: RunRecord) -> str:
-    """Return how a run ended, or that it goes on."""
+    """Return how a run ended, or that it is still running."""
     return ending(state_now(run, record), record.stop_reason)
 
 
@@ -113,16 +148,15 @@ def _list_runs(console: Console, *, as_json: bool) -> int:
     return 0
 
 
-def _print_winner(console: Console, shown: dict[str, Any], run: Path) -> None:
+def _print_winner(console: Console, shown: dict[str, Any], run: Path, *, is_running: bool) -> None:
     """Print the kernel that the run stands for and where its source lies; why the last certificate failed."""
     best, certificate = shown["best"], shown["certificate"] or {}
-    source_path = run / best["source_path"] if best else None
     lines = winner_lines(
         best,
-        state=shown["state"],
+        state=RunState.RUNNING if is_running else shown["state"],
         certified=certifies(shown["certificate"], best["id"] if best else None),
         run_dir=run,
-        source_path=source_path if source_path and source_path.exists() else None,
+        source_path=run / best["source_path"] if best and best["source_path"] else None,
     )
     if certificate and not certificate.get("passed"):
         lines.append(f"{certificate.get('candidate', {}).get('id')} was not certified: {certificate.get('reason')}")
@@ -131,19 +165,24 @@ def _print_winner(console: Console, shown: dict[str, Any], run: Path) -> None:
 
 
 def _print_baselines(console: Console, shown: dict[str, Any]) -> None:
-    times = [f"{b['name']} {b['median_ms']:.3f} ms" for b in shown["baselines"] if b["median_ms"] is not None]
+    times = [
+        f"{mode_words(b['name'])} {b['median_ms']:.3f} ms" for b in shown["baselines"] if b["median_ms"] is not None
+    ]
     floor = f"; floor {shown['floor_ms']:.3f} ms" if shown["floor_ms"] is not None else ""
     console.print(f"PyTorch: {', '.join(times) or 'not measured'}{floor}", markup=False)
 
 
-def _print_ideas(console: Console, ideas: list[dict[str, Any]]) -> None:
+def _print_ideas(console: Console, ideas: list[dict[str, Any]], *, is_running: bool) -> None:
     """Print one row an idea; where the terminal is narrow its title has the place of category and gains."""
     is_wide, is_wider = console.width >= WIDE, console.width >= WIDER
     columns = ["by", *(("category",) if is_wide else ()), *(("predicted", "gain") if is_wider else ())]
+    unjudged = "not judged yet" if is_running else "not judged"
     table = Table("idea", "title", *columns, "best", box=None, pad_edge=False)
     for idea in ideas:
         failure = idea["failure"][:60] if is_wide else idea["failure"].partition(" ")[0]
-        outcome = f"{idea['best_speedup']:.2f}x" if idea["best_speedup"] else failure or "not judged"
+        outcome = f"{idea['best_speedup']:.2f}x" if idea["best_speedup"] else failure or unjudged
+        if repeat := repeat_words(idea["same_source_as"] or ""):
+            outcome = f"{outcome}, {repeat}"
         about = (Text(author_words(idea["model"])), *((idea["category"],) if is_wide else ()))
         gains = (f"{idea['predicted_gain']:.2f}x", f"{idea['gain']:.2f}x" if idea["gain"] else "") if is_wider else ()
         table.add_row(idea["id"], Text(idea["title"]), *about, *gains, Text(outcome))
@@ -164,7 +203,7 @@ def _source(step: dict[str, Any]) -> str:
     return f"{step['idea']} (by {author_words(step['model'] or '')})" if step.get("idea") else str(step["origin"])
 
 
-def _print_cost(console: Console, cost: dict[str, Any], *, is_keyless: bool) -> None:
+def _print_cost(console: Console, cost: dict[str, Any], *, is_keyless: bool, is_running: bool) -> None:
     calls, usd = cost["model_calls"]["calls"], usd_words(cost["usd"], cost["model_calls"]["unpriced"])
     asked = (
         f"no language model ({counted(calls, 'answer')} of the offline one)"
@@ -174,7 +213,7 @@ def _print_cost(console: Console, cost: dict[str, Any], *, is_keyless: bool) -> 
     on_gpu = f" and {cost['gpu_seconds']:.0f} s on the GPU" if cost["gpu_seconds"] else ""
     console.print(
         f"cost: {asked}; judging took {cost['cpu_seconds']:.0f} s on the CPU{on_gpu}; "
-        f"{cost['wall_s'] or 0:.0f} s in all",
+        f"{cost['wall_s'] or 0:.0f} s in {'the rounds that are over' if is_running else 'all'}",
         markup=False,
         soft_wrap=True,
     )

@@ -24,6 +24,7 @@ from ridgeline.graph.cli.summary import resume_command
 from ridgeline.graph.search.ideas.user_ideas import user_draft
 from ridgeline.graph.search.judging.judged_files import read_sources
 from ridgeline.graph.session.options import RUNS
+from ridgeline.graph.session.stopping import ask_to_stop
 from ridgeline.graph.state import GRAPH_VERSION
 from ridgeline.problems.model_calls import CallSettings
 from ridgeline.tools.errors import InputError, RunError
@@ -100,11 +101,7 @@ def _check_source(file: Path, source: str, most_chars: int) -> None:
 
 
 def _stop(args: argparse.Namespace, run: Path, record: RunRecord) -> tuple[Steer, str]:
-    if not is_locked(run):
-        raise RunError(f"{run}: no process searches in it now; there is nothing to stop")
-    with _opened(run) as archive:
-        told = Steering(archive).add_stop()
-    return told, f"{run}: stops after the steps in flight; resume:  {resume_command(run)}"
+    return ask_to_stop(run), f"{run}: stops after the steps in flight; resume:  {resume_command(run)}"
 
 
 _TELLING: dict[str, Callable[[argparse.Namespace, Path, RunRecord], tuple[Steer, str]]] = {

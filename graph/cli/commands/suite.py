@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
+from ridgeline.checkpoints.report.suite_page import FILE_NAME as PAGE_NAME
 from ridgeline.checkpoints.runs.folders import refuse_held
 from ridgeline.checkpoints.runs.suite import (
     DONE,
@@ -143,6 +144,7 @@ def _print(console: Console, suite: Suite, folder: Path) -> None:
     for line in _score_lines(suite):
         console.print(line, markup=False, soft_wrap=True)
     console.print(f"\nsuite:   {folder / FILE_NAME}", markup=False, soft_wrap=True)
+    console.print(f"page:    {folder / PAGE_NAME}", markup=False, soft_wrap=True)
     if suite.state != "finished" or any(row.state not in DONE for row in suite.rows):
         command = shlex.join([ridgeline_program() or "ridgeline", "suite", "--resume", str(folder)])
         console.print(f"resume:  {command}", markup=False, soft_wrap=True)

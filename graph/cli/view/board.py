@@ -9,12 +9,19 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.calls.journal import Journal
+from ridgeline.checkpoints.history.repeated_sources import repeat_words
+from ridgeline.checkpoints.report.wording import step_words
+from ridgeline.checkpoints.runs.folders import UNFINISHED
 from ridgeline.graph.search.ranking.elites import read_standings
+from ridgeline.tools.records.reference_mode import mode_words
 from ridgeline.tools.records.vocabulary import SEARCHED, Status
-from ridgeline.tools.wording import ratio_words
+from ridgeline.tools.wording import counted, ratio_words
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
+
+
+PREPARING = "preparing the first round"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -46,7 +53,9 @@ class Board:
     round: int = 0
     max_rounds: int = 0
     rounds_over: int = 0
+    is_over: bool = False  # no further round comes, as far as is known
     round_s: list[float] = field(default_factory=list)  # what each finished round took
+    ends_at: float | None = None  # when the certificate is expected to be done, once it is under way
     round_at: float = 0.0  # when the current round began, or the session when that is later
     ideas: dict[str, str] = field(default_factory=dict)
     branches: dict[str, Branch] = field(default_factory=dict)
@@ -59,6 +68,7 @@ class Board:
     history: dict[int, float] = field(default_factory=dict)  # best speedup by round
     verdicts: dict[str, bool] = field(default_factory=dict)  # is_correct by candidate
     tokens: int = 0
+    fastest: tuple[str, float, Sequence[float] | None] | None = None  # by the figure alone, which may rank behind
     usd: float = 0.0
     unpriced: int = 0  # calls whose price is unknown
     warnings: list[str] = field(default_factory=list)
@@ -83,15 +93,26 @@ class Board:
     @property
     def place(self) -> str:
         """Return the round that the search is in, and of how many where that is known."""
-        return f"round {self.round} of {self.max_rounds}" if self.max_rounds else f"round {self.round}"
+        return _place(self.round, self.max_rounds)
+
+    @property
+    def behind(self) -> tuple[str, float, Sequence[float] | None] | None:
+        """Return the kernel whose figure is higher than the best kernel's, and which ranks behind it; None without one."""
+        is_higher = self.fastest is not None and f"{self.fastest[1]:.2f}" != f"{self.best_speedup or 0.0:.2f}"
+        return self.fastest if is_higher and self.fastest and self.fastest[1] > (self.best_speedup or 0.0) else None
 
     def left_s(self) -> float | None:
-        """Return a guess at the seconds left, by the mean of the finished rounds; None before the first one is over."""
-        if not self.round_s or not self.max_rounds:
+        """Return a guess at the seconds left; None where there is none yet.
+
+        Of the rounds by the mean of the finished ones; after them of the certificate, by what it is expected to take.
+        """
+        if self.ends_at is not None:
+            return max(0.0, self.ends_at - self.clock())
+        todo = 0 if self.is_over else self.max_rounds - self.rounds_over
+        if not self.round_s or todo <= 0:
             return None
         usual_s = sum(self.round_s) / len(self.round_s)
-        todo = self.max_rounds - self.rounds_over
-        return max(0.0, usual_s - (self.clock() - self.round_at)) + usual_s * (todo - 1) if todo > 0 else 0.0
+        return max(0.0, usual_s - (self.clock() - self.round_at)) + usual_s * (todo - 1)
 
     def timed_branch(self) -> str | None:
         """Return the branch that is timed: of those at the benchmark step, the one that began it first."""
@@ -99,8 +120,8 @@ class Board:
         return min(asking)[1] if asking else None
 
     def settle(self, words: str) -> None:
-        """Show how a search ended after it was asked to stop."""
-        self.phase, self.stopping = words, ""
+        """Show how a search ended, also one that was asked to stop."""
+        self.phase, self.stopping, self.ends_at, self.is_over = words, "", None, True
 
     def best_of_torch(self) -> tuple[str, float] | None:
         """Return the name and milliseconds of the fastest baseline that ran."""
@@ -108,20 +129,30 @@ class Board:
         return (min(ran)[1], min(ran)[0]) if ran else None
 
     def _on_baseline(self, event: Mapping[str, Any]) -> None:
-        if not self.baselines_ms:  # the event comes again once the compiled configurations are timed
-            self.phase = "judging the seed kernels"
+        # the event comes again once the compiled configurations are timed
+        self.phase = "PyTorch's configurations are timed" if self.baselines_ms else PREPARING
         self.baselines_ms = dict(event["baselines_ms"])
         self.floor_ms, self.bound = event["floor_ms"], event["bound"]
 
     def _on_timing_pytorch(self, event: Mapping[str, Any]) -> None:
-        now, *later = (name.replace("_", " ") for name in event["pending"])
+        now, *later = map(mode_words, event["pending"])
         then = f"; then {', '.join(later)}" if later else ""
         self.phase = f"timing PyTorch: {now}, which may take minutes{then}"
 
+    def _on_seeds(self, event: Mapping[str, Any]) -> None:
+        self.phase = f"judging {counted(event['kernels'], 'seed kernel')}"
+
+    def _on_ideation(self, event: Mapping[str, Any]) -> None:
+        self.phase = f"{_place(event['round'], event['max_rounds'])}: ideas are asked for"
+        self.is_over = False
+
+    def _on_comparing(self, event: Mapping[str, Any]) -> None:
+        self.phase = compared_words(event)
+
     def _on_round_started(self, event: Mapping[str, Any]) -> None:
-        self.round, self.max_rounds = event["round"], event["max_rounds"]
+        self.round, self.max_rounds, self.is_over = event["round"], event["max_rounds"], False
         self.branches.clear()
-        self.phase = self.place
+        self.phase, self.ends_at = self.place, None
         self.round_at = self.clock()
 
     def _on_idea(self, event: Mapping[str, Any]) -> None:
@@ -143,6 +174,8 @@ class Board:
         if branch := self.branches.get(event["branch"]):
             branch.stage, branch.outcome = "done", describe_outcome(event)  # until a repair begins
             branch.is_correct = is_correct
+        if is_correct:
+            self._note_speedup(event["candidate_id"], event["speedup"], event["speedup_ci95"])
         if is_correct and _sure(event["speedup"], event["speedup_ci95"]) > self._best_sure():
             self._set_best(event["candidate_id"], event["speedup"], event["speedup_ci95"], event["median_ms"])
 
@@ -158,14 +191,22 @@ class Board:
     def _on_tune(self, event: Mapping[str, Any]) -> None:
         self.phase = f"{self.place}: tuning, {event['trial']} of {event['trials']}"
 
+    def _on_certification(self, event: Mapping[str, Any]) -> None:
+        self.phase = f"certification: {event['phase']}"
+        self.ends_at = self.clock() + event["left_s"]
+
     def _on_certify(self, event: Mapping[str, Any]) -> None:
-        self.phase = f"certifying {event['candidate_id']}: {event['step']}"
+        number, of = event.get("place", (0, 0))
+        place = f", step {number} of {of}" if of else ""
+        self.phase = f"certifying {event['candidate_id']}{place}: {step_words(event['step'])}"
+        if "left_s" in event:
+            self.ends_at = self.clock() + event["left_s"]
 
     def _on_stopped(self, event: Mapping[str, Any]) -> None:
         if event["outcome"] == "stopping":
             self.stopping = event["reason"]
         else:
-            self.phase = describe_stop(event, self)
+            self.phase, self.is_over = describe_stop(event, self), True
 
     def _on_waiting(self, event: Mapping[str, Any]) -> None:
         self.waiting_for = (event["device"], event["holder"], event["holders"]) if event["holder"] else None
@@ -182,6 +223,10 @@ class Board:
     def _best_sure(self) -> float:
         return _sure(self.best_speedup, self.best_interval)
 
+    def _note_speedup(self, candidate_id: str, speedup: float, interval: Sequence[float] | None) -> None:
+        if self.fastest is None or speedup > self.fastest[1]:
+            self.fastest = (candidate_id, speedup, interval)
+
     def _set_best(
         self, candidate_id: str | None, speedup: float, interval: Sequence[float] | None, median_ms: float | None
     ) -> None:
@@ -194,6 +239,16 @@ def _sure(speedup: float | None, interval: Sequence[float] | None) -> float:
     return interval[0] if interval else speedup or 0.0
 
 
+def compared_words(event: Mapping[str, Any]) -> str:
+    """Return which two kernels are timed in turns, and why."""
+    (first, second), (number, of) = event["candidate_ids"], event["place"]
+    return f"timing {first} and {second} in turns, {number} of {of}: the search could not tell them apart"
+
+
+def _place(round_: int, max_rounds: int) -> str:
+    return f"round {round_} of {max_rounds}" if max_rounds else f"round {round_}"
+
+
 def recall(board: Board, archive: Archive) -> None:
     """Fill the board of a resumed search from its archive; this session's events go on from there."""
     totals, rounds = Journal(archive).totals(), archive.rounds()
@@ -203,7 +258,10 @@ def recall(board: Board, archive: Archive) -> None:
     board.idea_by_candidate = {c.id: c.idea_id for c in archive.candidates() if c.idea_id}
     for found in archive.evaluations():
         if found.purpose in SEARCHED:
-            board.verdicts[found.candidate_id] = found.status is Status.OK and found.speedup is not None
+            is_correct = found.status is Status.OK and found.speedup is not None
+            board.verdicts[found.candidate_id] = is_correct
+            if is_correct and found.speedup is not None:
+                board._note_speedup(found.candidate_id, found.speedup, found.speedup_interval)  # noqa: SLF001 - this module's own
     board.verdicts |= {f.candidate_id: False for f in archive.engine_failures() if f.purpose in SEARCHED}
     for best in read_standings(archive)[:1]:
         interval = best.evaluation.speedup_interval
@@ -219,17 +277,24 @@ def _recall_place(board: Board, archive: Archive, *, rounds_over: int) -> None:
     if baselines := archive.baselines():
         board.baselines_ms = {entry.name: entry.median_ms for entry in baselines.entries}
         board.floor_ms, board.bound = baselines.floor.floor_ms, baselines.floor.bound
-        board.phase = "judging the seed kernels"
+        board.phase = PREPARING
     board.rounds_over = rounds_over
     board.round = max([rounds_over, *(idea.round for idea in archive.ideas())])
     board.max_rounds = max(board.round, int((archive.run().settings or {}).get("rounds", 0)))
+    board.is_over = archive.run().state not in UNFINISHED  # until a round begins, which none may
     if board.round:
         verb = "after" if board.round == rounds_over else "going on with"
-        board.phase = f"{verb} round {board.round} of {board.max_rounds}"
+        looking = ": looking for what is left to do" if board.is_over else ""
+        board.phase = f"{verb} round {board.round} of {board.max_rounds}{looking}"
 
 
 def describe_outcome(event: Mapping[str, Any]) -> str:
-    """Return a finished candidate's outcome in a few words."""
+    """Return a finished candidate's outcome in a few words, and which earlier kernel it repeats."""
+    repeat = repeat_words(event.get("same_source_as", ""))
+    return f"{_outcome_words(event)}{f', {repeat}' if repeat else ''}"
+
+
+def _outcome_words(event: Mapping[str, Any]) -> str:
     if event["status"] == "ok" and event["speedup"] is not None:
         speedup = ratio_words(event["speedup"], event["speedup_ci95"], unit="eager")
         return f"ok {speedup}{_paired_times(event)}"
@@ -237,11 +302,12 @@ def describe_outcome(event: Mapping[str, Any]) -> str:
 
 
 def _paired_times(event: Mapping[str, Any]) -> str:
-    """Return the kernel's time and eager's in the same run; eager's own line comes from another run."""
+    """Return the kernel's median time and eager's in the same run; eager's own line comes from another run."""
     if event["median_ms"] is None:
         return ""
-    against = f" against {event['reference_ms']:.3f} ms" if event["reference_ms"] is not None else ""
-    return f", {event['median_ms']:.3f} ms{against}"
+    if event["reference_ms"] is None:
+        return f", {event['median_ms']:.3f} ms"
+    return f", medians {event['median_ms']:.3f} against {event['reference_ms']:.3f} ms"
 
 
 def describe_stop(event: Mapping[str, Any], board: Board) -> str:

@@ -20,12 +20,21 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from ridgeline.graph.cli.view.board import Board, Branch, describe_outcome, describe_stop
+from ridgeline.graph.cli.view.board import Board, Branch
+from ridgeline.graph.cli.view.figures import (
+    format_baselines,
+    format_batched,
+    format_behind,
+    format_best,
+    format_cost,
+    format_left,
+    format_requests,
+    format_seconds,
+)
+from ridgeline.graph.cli.view.lines import plain_line
 from ridgeline.tools.machine.waits import describe_wait
-from ridgeline.tools.records.reference_mode import ReferenceMode
-from ridgeline.tools.wording import counted, ratio_words, usd_words
+from ridgeline.tools.wording import counted
 
-BARS = "▁▂▃▄▅▆▇█"
 STAGE_WORDS = {
     "write": "writing",
     "compile": "compiling",
@@ -34,15 +43,6 @@ STAGE_WORDS = {
     "benchmark": "timing",
     "done": "done",
 }
-CERTIFY_WORDS = {
-    "sanitize": "built and run once more under memory checks",
-    "time": "timed three times, each in a new process",
-    "baselines": "every configuration of PyTorch once more: up to minutes each",
-    "compare": "in turns with the best seed kernel",
-    "own_work": "whose code the time is spent in",
-    "other_shapes": "the same source built for other sizes",
-}
-"""What the certificate's steps do, for those that take long or have a name that does not say it."""
 WARNING_SHOWN = 200
 """Characters of the newest warning on the board: three lines at 80 columns."""
 
@@ -126,57 +126,6 @@ class PlainView:
         """Nothing is held open."""
 
 
-def plain_line(event: Mapping[str, Any], board: Board) -> str:
-    """Return one line of plain text for an event, or "" for those that only the live board shows."""
-    match event["event"]:
-        case "baseline":
-            return f"PyTorch: {format_baselines(board)}; floor {event['floor_ms']:.3f} ms ({event['bound']}-bound)"
-        case "round_started":
-            work = f"{counted(event['ideas'], 'idea')}, {counted(event['branches'], 'branch')}"
-            of = f"/{event['max_rounds']}" if event["max_rounds"] else ""
-            return f"round {event['round']}{of}: {work}"
-        case "idea":
-            return f"  idea {event['idea_id']}: {event['title']}  [{event['category']}; {event['model']}]"
-        case "candidate_done":
-            return f"  {event['candidate_id']:<12} {describe_outcome(event)}"
-        case "round_done":
-            return f"round {event['round']} done: best {format_best(board)}{format_cost(board)}{format_left(board)}"
-        case "certify":
-            return f"certify {event['candidate_id']}: {_step_words(event)}"
-        case "stopped":
-            return describe_stop(event, board)
-        case "warning":
-            return f"warning: {event['message']}"
-    return _waiting_line(event, board)
-
-
-def _step_words(event: Mapping[str, Any]) -> str:
-    """Return a certificate's step and how far it is: what it does, what it found, or why it failed or was skipped."""
-    step, detail = event["step"], event.get("detail") or ""
-    if event.get("skipped"):
-        return f"{step} skipped: {detail}"
-    if event["passed"] is None and detail:
-        return f"{step} not done ({detail})"
-    if event["passed"] is None:
-        doing = CERTIFY_WORDS.get(step)
-        return f"{step} …{f' ({doing})' if doing else ''}"
-    if event["passed"]:
-        return f"{step}: {detail}" if detail else f"{step} passed"
-    return f"{step} FAILED{f' ({detail})' if detail else ''}"
-
-
-def _waiting_line(event: Mapping[str, Any], board: Board) -> str:
-    """Return one line on a pause of the search, or ""."""
-    if event["event"] == "timing_pytorch":
-        return board.phase
-    if event["event"] == "mailbox":
-        return format_requests(board)
-    if event["event"] == "batch":
-        return format_batched(board)
-    is_told = event["event"] == "waiting" and event["is_news"]
-    return describe_wait(*board.waiting_for) if is_told and board.waiting_for else ""
-
-
 class Drawing:
     """The whole board in as many lines as the console has, the most important first."""
 
@@ -223,6 +172,8 @@ def _summary(board: Board) -> Table:
     if board.floor_ms is not None:
         table.add_row("floor", f"{board.floor_ms:.3f} ms ({board.bound}-bound)")
     table.add_row("best", Text(format_best(board), style="bold green" if (board.best_speedup or 0) > 1 else ""))
+    if behind := format_behind(board):
+        table.add_row("", Text(behind, style="dim", no_wrap=True, overflow="ellipsis"))
     if board.max_rounds:
         table.add_row("rounds", ProgressBar(total=board.max_rounds, completed=board.rounds_over, width=30))
     table.add_row("time", format_seconds(board.elapsed_s()) + format_left(board))
@@ -259,68 +210,3 @@ def _stage(branch: Branch, *, is_timed: bool) -> str:
 def _in_order(name: str) -> list[int]:
     """Return a branch's numbers, so that r1i2v0 comes before r1i10v0."""
     return [int(number) for number in re.findall(r"\d+", name)]
-
-
-def format_baselines(board: Board) -> str:
-    """Return every baseline's time in one line."""
-    return ", ".join(
-        f"{name.replace('_', ' ')} {ms:.3f} ms" if ms is not None else f"{name.replace('_', ' ')} failed"
-        for name, ms in board.baselines_ms.items()
-    )
-
-
-def format_best(board: Board) -> str:
-    """Return the best kernel so far against eager, the best baseline and the floor."""
-    if board.best_speedup is None:
-        return "none yet"
-    text = ratio_words(board.best_speedup, board.best_interval, unit="eager")
-    fastest, eager_ms = board.best_of_torch(), board.baselines_ms.get(ReferenceMode.EAGER)
-    if fastest and eager_ms and fastest[0] != ReferenceMode.EAGER:
-        text += f", {board.best_speedup * fastest[1] / eager_ms:.2f}x {fastest[0].replace('_', ' ')}"
-    if board.best_ms and board.floor_ms:
-        text += f", {100 * board.floor_ms / board.best_ms:.0f}% of the floor's speed"
-    title = board.ideas.get(board.idea_by_candidate.get(str(board.best_id), ""), "")
-    return f"{text}  {_sparkline(list(board.history.values()))} {board.best_id}{f': {title}' if title else ''}"
-
-
-def _sparkline(values: list[float]) -> str:
-    if len(values) < 2:
-        return ""
-    low, high = min(values), max(values)
-    return "".join(BARS[round((v - low) / ((high - low) or 1) * (len(BARS) - 1))] for v in values[-24:])
-
-
-def format_requests(board: Board) -> str:
-    """Return how many requests wait for an answer, and where; "" without any."""
-    if board.requests is None:
-        return ""
-    count, folder = board.requests
-    return f"{counted(count, 'request')} waiting for an answer in {folder}"
-
-
-def format_batched(board: Board) -> str:
-    """Return how many requests wait in batches; "" without any."""
-    return f"{counted(board.batched, 'request')} waiting in a batch at the provider" if board.batched else ""
-
-
-def format_cost(board: Board) -> str:
-    """Return tokens and dollars when a paid model took part."""
-    return f"; {counted(board.tokens, 'token')}, {usd_words(board.usd, board.unpriced)}" if board.tokens else ""
-
-
-def format_left(board: Board) -> str:
-    """Return a guess at the time left, once there is one."""
-    left_s = board.left_s()
-    if left_s is None:
-        return ""
-    return f", about {format_seconds(left_s)} left" if left_s >= 1 else ", almost done"
-
-
-def format_seconds(seconds: float) -> str:
-    """Return a duration as 42s, 3m05s or 2h07m."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole}s"
-    if whole < 3600:
-        return f"{whole // 60}m{whole % 60:02d}s"
-    return f"{whole // 3600}h{whole % 3600 // 60:02d}m"

@@ -7,16 +7,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from ridgeline.graph.models.showing.shortening import cut_lines, cut_words, first_of, listed
 from ridgeline.graph.models.showing.source_parts import Part, parts_of
 from ridgeline.tools.wording import counted
 
 SENTENCE_SHOWN = 90
 """Characters of the comment before a function."""
 MOST_LOOPS = 3
+MOST_CALLS = 4
 SMALL = 8
 """Lines up to which a function without a loop is only named."""
 _COUNT_CHARS = 40
 """Of the line that says how many functions are not named."""
+_LEFT_OUT_CHARS = 20
+"""Of the line that says how many lines are left out."""
 _SENTENCE = re.compile(r".{20,}?\w\)?[.;](?=\s)|.+")
 _FOR = re.compile(r"\bfor\s*\([^;\n]*;\s*([^;\n]*?)\s*;\s*([^\n]*)|\bfor (\w+ in [^:\n]*):")
 _STEP = re.compile(r"\+=\s*(\w+)")
@@ -63,7 +67,7 @@ def outline(source: str, language: str, most_chars: int, beside: str = "") -> st
     fitting = _fitting(constants, most_chars // 3)
     head = [f"constants: {fitting}"] if fitting else []
     if alike:
-        head.append(f"alike in the first kernel: {_listed([each.part.name for each in alike], most_chars // 4)}")
+        head.append(f"alike in the first kernel: {listed([each.part.name for each in alike], most_chars // 4)}")
     told = [each for each in other if each.lines > SMALL or each.loops or each.stages]
     kept: set[int] = set()
     left = most_chars - sum(len(line) + 1 for line in head) - _COUNT_CHARS
@@ -74,11 +78,6 @@ def outline(source: str, language: str, most_chars: int, beside: str = "") -> st
     rest = len(other) - len(kept)
     shown = [_line(each) for each in told if each.part.start in kept]
     return "\n".join([*head, *shown, *([f"and {counted(rest, 'smaller function')}"] if rest else [])])
-
-
-def _listed(names: Sequence[str], most_chars: int) -> str:
-    text = ", ".join(names)
-    return text if len(text) <= most_chars else f"{text[:most_chars].rpartition(',')[0]}, …"
 
 
 @lru_cache(maxsize=64)
@@ -92,7 +91,7 @@ def cut_source(source: str, language: str, most_chars: int, diagnosis: str = "")
         return source.rstrip("\n")
     functions = _functions(source, language, diagnosis)
     if not functions:
-        return _cut(source.rstrip("\n"), most_chars)
+        return cut_lines(source.rstrip("\n"), max(0, most_chars - _LEFT_OUT_CHARS))
     mark = "# …" if language == "py" else "// …"
     outside = _outside(source, language)
     constants = [line for line in outside if _CONSTANT.match(line)]
@@ -109,7 +108,8 @@ def cut_source(source: str, language: str, most_chars: int, diagnosis: str = "")
     for n, each in enumerate(hottest):
         room = left + len(lines[each.part.start]) if each.part.start in lines else left - 1
         if len(each.text) <= room or (n == 0 and room > 0):
-            lines[each.part.start] = each.text if len(each.text) <= room else _cut(each.text, room)
+            is_whole = len(each.text) <= room
+            lines[each.part.start] = each.text if is_whole else cut_lines(each.text, max(0, room - _LEFT_OUT_CHARS))
             left = room - len(lines[each.part.start])
     rest = len(functions) - len(lines)
     told = [f"{mark} {counted(rest, 'smaller function')}"] if rest else []
@@ -195,19 +195,14 @@ def _calls(text: str, names: set[str]) -> tuple[str, ...]:
 def _line(function: _Function) -> str:
     told = [f"{function.part.name}, {counted(function.lines, 'line')}"]
     if sentence := _SENTENCE.match(function.part.comment):
-        told.append(_shortened(sentence[0]))
+        told.append(cut_words(sentence[0], SENTENCE_SHOWN))
     if function.stages:
         told.append(f"stages {', '.join(function.stages)}")
     if function.loops:
-        more = " …" if len(function.loops) > MOST_LOOPS else ""
-        told.append(f"loops {', '.join(function.loops[:MOST_LOOPS])}{more}")
+        told.append(f"loops {first_of(function.loops, MOST_LOOPS)}")
     if function.calls:
-        told.append(f"calls {', '.join(function.calls[:4])}{' …' if len(function.calls) > 4 else ''}")
+        told.append(f"calls {first_of(function.calls, MOST_CALLS)}")
     return "; ".join(part.rstrip(".;: ") for part in told)
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= SENTENCE_SHOWN else text[: SENTENCE_SHOWN - 2].rsplit(maxsplit=1)[0] + " …"
 
 
 def _constants(lines: Sequence[str]) -> list[str]:
@@ -227,8 +222,3 @@ def _fitting(words: Sequence[str], most_chars: int) -> str:
         if len(word) <= 60 and sum(len(each) + 2 for each in kept) + len(word) <= most_chars:
             kept.append(word)
     return ", ".join(word for word in words if word in kept)
-
-
-def _cut(text: str, most_chars: int) -> str:
-    kept = text[: max(0, most_chars - 20)].rpartition("\n")[0]
-    return f"{kept}\n… {text.count(chr(10), len(kept))} more lines"

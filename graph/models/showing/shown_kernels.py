@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,6 +10,7 @@ from functools import lru_cache
 from ridgeline.graph.models.requests import Elite
 from ridgeline.graph.models.showing.lines import line_changes
 from ridgeline.graph.models.showing.outlines import cut_source, outline
+from ridgeline.graph.models.showing.shortening import told_once
 
 MOST_OF_SOURCE = 0.75
 """A diff longer than this share of its kernel is harder to read than the kernel: that one is shown whole."""
@@ -28,7 +28,6 @@ SECOND_CHARS = 5_000
 ROWS_BESIDE = 2
 """Rows of a sweep that are told of a kernel beside the leader."""
 
-_CLAUSE = re.compile(r".+?(?:[.;](?=\s)\s+|\Z)", re.DOTALL)
 _WRITTEN = "as written"
 
 
@@ -115,29 +114,6 @@ def short_difference(base: str, source: str) -> str:
     return changes if len(changes) <= min(SECOND_CHARS, MOST_OF_SOURCE * len(source)) else ""
 
 
-def told_once(text: str, known: set[str]) -> str:
-    """Return a text without the clauses that are `known` from before, which get this text's."""
-    kept: list[str] = []
-    for clause in _CLAUSE.findall(text):
-        words = clause.strip(" ;.")
-        if words not in known:
-            kept.append(clause)
-        elif kept and kept[-1].rstrip().endswith(";") and clause.rstrip().endswith("."):
-            kept[-1] = f"{kept[-1].rstrip(' ;')}. "
-        known.add(words)
-    return "".join(kept).strip()
-
-
-def whole_clauses(text: str, most_chars: int) -> str:
-    """Return the clauses of a text, from its beginning, that have together at most `most_chars`."""
-    kept = ""
-    for clause in _CLAUSE.findall(text):
-        if len(kept) + len(clause.rstrip()) > most_chars:
-            break
-        kept += clause
-    return kept.rstrip(" ;")
-
-
 @lru_cache(maxsize=64)
 def difference(base: str, source: str) -> str:
     """Return the changes from one source to another: `@@ N @@`, the line N before a change, lines that go, lines that come.
@@ -164,12 +140,3 @@ def difference(base: str, source: str) -> str:
         lines += [f"+{line}" for line in new[new_start:new_end]]
         shown = end
     return "\n".join(lines) or "(the same source)"
-
-
-def excerpt(source: str, most_chars: int) -> str:
-    """Return a source, cut at the end of a line where it is longer than `most_chars`, with how many lines are left out."""
-    if len(source) <= most_chars:
-        return source.rstrip("\n")
-    kept = source[:most_chars].rpartition("\n")[0]
-    left_out = source.count("\n", len(kept)) - source.endswith("\n")
-    return f"{kept}\n… {left_out} more lines"

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ridgeline.graph.models.requests import Elite, TriedIdea
-from ridgeline.graph.models.showing.shown_kernels import told_once
+from ridgeline.graph.models.showing.shortening import cut_words, in_brief, told_once
 
-MOST_SHOWN = 100
-"""Characters of a mechanism or a failure in brief: the first sentence of most."""
 MOST_TITLES = 2_400
 """Characters of all titles: where they have more, those of the oldest ideas are cut to TITLE_SHOWN."""
 TITLE_SHOWN = 80
-_CUT = " …"
-_SENTENCE = re.compile(r"(?<=[.!?])\s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,13 +70,3 @@ def _told(idea: TriedIdea, title: str, known: set[str], elites: Sequence[Elite])
         ends=tuple(end for end in idea.ends if end.partition(":")[0] != idea.best_candidate_id),
         sweep=() if is_shown or any(elite.sweep == idea.sweep for elite in elites) else idea.sweep,
     )
-
-
-def in_brief(text: str) -> str:
-    """Return the first sentence of a text, cut between words where it is longer than MOST_SHOWN characters."""
-    return cut_words(_SENTENCE.split(text.strip(), maxsplit=1)[0], MOST_SHOWN)
-
-
-def cut_words(text: str, most_chars: int) -> str:
-    """Return a text, cut between words where it is longer than `most_chars`."""
-    return text if len(text) <= most_chars else text[: most_chars - len(_CUT)].rsplit(maxsplit=1)[0] + _CUT

@@ -8,7 +8,7 @@ from typing import Any
 
 from ridgeline.graph.offline.program import layout
 from ridgeline.graph.offline.program.graph import RESHAPES, Graph, Node, arguments_of, graph_of, is_contiguous
-from ridgeline.graph.offline.program.ir import NotCovered
+from ridgeline.graph.offline.program.ir import NotCovered, NotOfFamily
 from ridgeline.graph.offline.text.epilogue import Epilogue, read_epilogue
 from ridgeline.tools.records.graph_ops import base_name
 from ridgeline.tools.records.problem import ArgSpec, Description
@@ -114,7 +114,7 @@ def read_convolution(description: Description) -> Convolution:
 def _only_convolution(graph: Graph) -> Node:
     found: list[Node] = [n for n in graph["nodes"] if base_name(n["op"]) == "convolution"]
     if len(found) != 1:
-        raise NotCovered("several convolutions" if found else "no convolution")
+        raise NotCovered("several convolutions") if found else NotOfFamily("no convolution")
     node = found[0]
     is_transposed, groups = node["args"][6], node["args"][8]
     if is_transposed or groups != 1:

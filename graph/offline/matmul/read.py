@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ridgeline.graph.offline.program import layout
 from ridgeline.graph.offline.program.elementwise import IDENTITIES
 from ridgeline.graph.offline.program.graph import RESHAPES, VIEWS, Graph, Node, arguments_of, graph_of
-from ridgeline.graph.offline.program.ir import NotCovered, Value
+from ridgeline.graph.offline.program.ir import NotCovered, NotOfFamily, Value
 from ridgeline.graph.offline.program.layout import View
 from ridgeline.graph.offline.program.read import Reader
 from ridgeline.graph.offline.text.epilogue import Epilogue, read_epilogue
@@ -90,7 +90,7 @@ def read_contraction(description: Description) -> Contraction:
     graph = graph_of(description)
     found = [n for n in graph["nodes"] if base_name(n["op"]) in CONTRACTIONS]
     if len(found) != 1:
-        raise NotCovered("no product of matrices" if not found else "several products of matrices")
+        raise NotCovered("several products of matrices") if found else NotOfFamily("no product of matrices")
     node = found[0]
     *lead, m, n = node["shape"]
     batch = math.prod(lead)

@@ -16,6 +16,10 @@ class NotCovered(Exception):
     """The reference is outside a family; the message names the operation, the layout or the target."""
 
 
+class NotOfFamily(NotCovered):
+    """The reference does not have the operation that the family is named for, so the family has no say in why not."""
+
+
 class Space(IntEnum):
     """The dimensions that a value varies over."""
 

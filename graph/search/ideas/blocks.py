@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.models.prompts import WRITE_BLOCK_CHARS, describe_argument
-from ridgeline.graph.models.showing.shown_kernels import excerpt
+from ridgeline.graph.models.showing.shortening import excerpt
 from ridgeline.tools.records.search import BuildingBlock, Idea, KernelWork
 from ridgeline.tools.records.vocabulary import Role
 

@@ -6,8 +6,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 from ridgeline.graph.models.requests import TriedIdea
-from ridgeline.graph.models.showing.shown_kernels import whole_clauses
-from ridgeline.graph.models.showing.told_ideas import cut_words, in_brief
+from ridgeline.graph.models.showing.shortening import cut_words, in_brief, whole_clauses
 
 DIGEST_CHARS = 3_600
 """Characters of all tried ideas in a prompt, 1,000 tokens; only the titles of a long search may exceed it."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from ridgeline.graph.models.requests import IdeaDraft, TriedIdea
+from ridgeline.graph.models.requests import IdeaDraft, Stated, TriedIdea
 from ridgeline.tools.records.vocabulary import IdeaOutcome
 
 MOST_TRIES = 3
@@ -58,18 +58,8 @@ NOISE = frozenset(
 )
 
 
-class Stated(Protocol):
-    """Anything with an idea's words."""
-
-    @property
-    def title(self) -> str:
-        """Return the idea in a line."""
-        ...
-
-    @property
-    def mechanism(self) -> str:
-        """Return what changes and why it helps."""
-        ...
+class Composed(Stated, Protocol):
+    """The same with what the offline model puts together."""
 
     @property
     def composition(self) -> tuple[str, ...] | None:
@@ -111,7 +101,7 @@ def _are_open(repeated: Sequence[TriedIdea]) -> bool:
 
 
 def is_repeated(
-    draft: IdeaDraft | TriedIdea, parent_id: str | None, tried: Iterable[tuple[Stated, str | None]]
+    draft: IdeaDraft | TriedIdea, parent_id: str | None, tried: Iterable[tuple[Composed, str | None]]
 ) -> bool:
     """Say whether `draft` repeats one of `tried` (idea, its parent).
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import itertools
+import os
 import re
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -45,7 +46,9 @@ class JudgedFile:
 def read_sources(files: Sequence[Path], language: str) -> list[tuple[Path, str]]:
     """Return the files' texts; ProblemError for one that is missing, no text, or of another device's language."""
     for file in files:
-        if file.suffix != f".{language}":
+        if os.path.isdir(file):
+            raise ProblemError(f"{file}: is a folder; give a kernel's file")
+        if os.path.exists(file) and file.suffix != f".{language}":
             raise ProblemError(
                 f"{file}: this device takes .{language} files here; choose another --device, or another "
                 "`interface` in problem.yaml (`module` takes .py files with ModelNew)"

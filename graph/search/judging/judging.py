@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from ridgeline.checkpoints.engine_failures import EngineFailure
 from ridgeline.checkpoints.history.over_pytorch import speedup_vs_best
+from ridgeline.checkpoints.history.repeated_sources import same_source_as
 from ridgeline.graph.search.budget import charge
-from ridgeline.graph.search.events import emit
+from ridgeline.graph.search.events import emit, warn
 from ridgeline.graph.search.ranking.elites import Standing, read_standings
 from ridgeline.tools.errors import EngineError
 from ridgeline.tools.machine.logs import logger_of
@@ -103,8 +104,8 @@ async def profile_elites(context: SearchContext, elites: Sequence[Standing]) -> 
 
 async def store(context: SearchContext, evaluation: Evaluation) -> Evaluation:
     """Store and return an evaluation with its gain over PyTorch's best and its cost, and tell the viewers."""
-    stored, candidate = await asyncio.to_thread(_store, context, evaluation)
-    _tell(candidate, stored)
+    stored, candidate, earlier = await asyncio.to_thread(_store, context, evaluation)
+    _tell(candidate, stored, same_source_as=earlier)
     return stored
 
 
@@ -156,7 +157,7 @@ async def _profile(context: SearchContext, standing: Standing) -> None:
     try:
         await _call_tool(context, "profile", standing.candidate.id, evaluation.purpose)
     except EngineError as error:
-        emit({"event": "warning", "message": f"{standing.candidate.id}: no diagnosis: {error}"})
+        warn(f"{standing.candidate.id}: no diagnosis: {error}")
 
 
 def _end_so_far(context: SearchContext, candidate_id: str, purpose: Purpose) -> Evaluation | EngineFailure | None:
@@ -168,7 +169,8 @@ def _end_so_far(context: SearchContext, candidate_id: str, purpose: Purpose) -> 
     return next((failure for failure in failures if failure.purpose is purpose), None)
 
 
-def _store(context: SearchContext, evaluation: Evaluation) -> tuple[Evaluation, Candidate]:
+def _store(context: SearchContext, evaluation: Evaluation) -> tuple[Evaluation, Candidate, str]:
+    """Return the evaluation as it is stored, its candidate, and the earlier one with the same source or ""."""
     archive = context.archive
     gain = speedup_vs_best(evaluation, archive.baselines())
     evaluation = dataclasses.replace(evaluation, speedup_vs_best=gain)
@@ -176,7 +178,8 @@ def _store(context: SearchContext, evaluation: Evaluation) -> tuple[Evaluation, 
     verify_s = evaluation.verdict.verify_s if evaluation.verdict else 0.0
     benchmark_s = evaluation.timing.benchmark_s if evaluation.timing else 0.0
     charge(context, evaluation, on_device_s=verify_s + benchmark_s)
-    return evaluation, archive.candidate(evaluation.candidate_id)
+    name = evaluation.candidate_id
+    return evaluation, archive.candidate(name), same_source_as(archive, name)
 
 
 async def _store_unjudged(context: SearchContext, failure: EngineFailure) -> EngineFailure:
@@ -187,7 +190,7 @@ async def _store_unjudged(context: SearchContext, failure: EngineFailure) -> Eng
     return failure
 
 
-def _tell(candidate: Candidate, evaluation: Evaluation) -> None:
+def _tell(candidate: Candidate, evaluation: Evaluation, *, same_source_as: str = "") -> None:
     """Log how a candidate ended and send it to the viewers."""
     timing, idea_id = evaluation.timing, candidate.idea_id
     speedup = f"{evaluation.speedup:.3f}x" if evaluation.speedup else ""
@@ -205,5 +208,6 @@ def _tell(candidate: Candidate, evaluation: Evaluation) -> None:
             "reference_ms": timing.reference_ms if timing else None,
             "speedup": evaluation.speedup,
             "speedup_ci95": evaluation.speedup_interval,
+            "same_source_as": same_source_as,
         }
     )

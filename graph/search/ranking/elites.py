@@ -15,7 +15,7 @@ from ridgeline.graph.search.sources.structure import structure_of
 from ridgeline.graph.search.sources.tuning import root_id
 from ridgeline.tools.records.results import Evaluation
 from ridgeline.tools.records.search import Candidate
-from ridgeline.tools.records.vocabulary import SEARCHED, Label, Origin, Purpose
+from ridgeline.tools.records.vocabulary import SEARCHED, Label, Origin
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
@@ -157,7 +157,7 @@ def _read_elite(archive: Archive, candidate_id: str) -> Elite | None:
         candidate = archive.candidate(candidate_id)
     except KeyError:
         return None
-    evaluation = archive.evaluation(candidate_id) or archive.evaluation(candidate_id, Purpose.TUNE)
+    evaluation = archive.own_evaluation(candidate_id)
     timing = evaluation.timing if evaluation else None
     if evaluation is None or timing is None or evaluation.speedup is None:
         return None

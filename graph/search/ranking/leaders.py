@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.history.side_by_side import measured_ratios
 from ridgeline.graph.search.budget import charge_comparison, exhausted, spent
-from ridgeline.graph.search.events import emit
+from ridgeline.graph.search.events import emit, warn
 from ridgeline.graph.search.ranking.elites import Standing, winners_first
 from ridgeline.graph.search.running.gathering import gather_or_cancel
 from ridgeline.tools.engine import CompareTask, CompileTask
@@ -135,9 +135,10 @@ async def _against(
 ) -> tuple[list[Leader], list[_Built]]:
     """Return the fastest with those that were measured beside it, and those that failed there; no more once it did."""
     leaders, lost = [Leader(standing=fastest.standing)], list[_Built]()
-    for other in others:
-        if other.build.key == fastest.build.key:
-            continue
+    differing = [other for other in others if other.build.key != fastest.build.key]
+    for number, other in enumerate(differing, start=1):
+        both = [built.standing.candidate.id for built in (fastest, other)]
+        emit({"event": "comparing", "candidate_ids": both, "place": (number, len(differing))})
         found = await _compared(context, fastest, other, purpose)
         if isinstance(found, Comparison):
             leaders.append(Leader(standing=other.standing, versus_fastest=found))
@@ -178,4 +179,4 @@ async def _compared(
 
 def _warn(message: str) -> None:
     logger.warning("%s", message)
-    emit({"event": "warning", "message": message})
+    warn(message)

@@ -50,7 +50,7 @@ async def close_round(
     if route is not Route.TUNE:
         _tell_round(plan, entry)
     if stop and route is Route.CERTIFY:
-        tell_stop(stop)
+        await tell_stop(context, stop)
     _log(round_, best, stop)
     return {
         **ranking_state(elites, best),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.search.budget import exhausted, spent
 from ridgeline.graph.search.events import emit
 from ridgeline.graph.search.judging.compiled import is_pytorch_at_floor
@@ -63,8 +65,9 @@ async def first_stop(
     return None
 
 
-def tell_stop(stop: Stop) -> None:
-    """Tell the viewers that the search is over."""
+async def tell_stop(context: SearchContext, stop: Stop) -> None:
+    """Store why the search ends, and tell the viewers that it is over."""
+    await asyncio.to_thread(context.archive.save_run, RunRecord(stop_reason=stop.reason))
     emit({"event": "stopped", "outcome": stop.outcome, "reason": stop.reason})
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ridgeline.checkpoints.engine_failures import EngineFailure
 from ridgeline.checkpoints.steering import Steering, SteerKind
-from ridgeline.graph.search.events import emit
+from ridgeline.graph.search.events import emit, warn
 from ridgeline.graph.search.judging.given_kernels import given_kernel
 from ridgeline.graph.search.judging.judging import evaluate, judged_standings
 from ridgeline.graph.search.ranking.elites import ranked_elites
@@ -34,11 +34,13 @@ def seed_candidates(problem: ProblemSpec, target: Target) -> list[Candidate]:
 
 async def judge_seeds(context: SearchContext, seeds: Sequence[Candidate]) -> None:
     """Judge kernels, with a warning for each that is no use; the engine decides what really runs at once."""
+    if seeds:
+        emit({"event": "seeds", "kernels": len(seeds)})
     for ended in await gather_or_cancel(*(evaluate(context, seed, Purpose.SEARCH) for seed in seeds)):
         evaluation = ended.as_evaluation() if isinstance(ended, EngineFailure) else ended
         if evaluation.speedup is None:
             message = f"{evaluation.candidate_id}: {evaluation.status}: {evaluation.reason}"
-            emit({"event": "warning", "message": message})
+            warn(message)
 
 
 async def take_up_seeds(context: SearchContext, plan: Plan, round_: int) -> SearchState:

@@ -170,9 +170,8 @@ def next_points(
         return []
     default = default_point(tunables)
     tried: list[Point] = [default, *(t.point for t in trials)]
-    best = max([(default_speedup, default), *((t.speedup or 0.0, dict(t.point)) for t in trials)], key=lambda p: p[0])[
-        1
-    ]
+    measured = [(default_speedup, default), *((t.speedup or 0.0, dict(t.point)) for t in trials)]
+    _, best = max(measured, key=lambda each: each[0])
     found: list[dict[str, str]] = []
     for number in range(len(trials), len(trials) + count):
         rng = random.Random(f"{rng_seed}:{number}")

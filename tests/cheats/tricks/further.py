@@ -26,6 +26,7 @@ from tests.cheats.tricks.words import IN_PLACE, UNMOVED
 
 G = Group
 _CAUGHT_WHEN_TIMED = (R.STALE_OUTPUT, R.PRECISION_TOO_LOW, R.TIMED_OUTPUT_WRONG, R.WORKED_AHEAD)
+"""Which of the blocks meets it first is chance: one whose contents change says `worked_ahead`."""
 
 # fmt: off
 TRICKS: tuple[Trick, ...] = (
@@ -69,10 +70,10 @@ TRICKS: tuple[Trick, ...] = (
     trick(G.FURTHER, "right for large values only while it is verified",
           "addresses do not tell; a secret share of the timed sets has the contents of a trial, and is checked",
           c("narrow_when_timed", wrong(R.WRONG_VALUES, R.PRECISION_TOO_LOW)),
-          c("given_leaves_maximum_out_when_timed", untrusted(R.TIMED_OUTPUT_WRONG, stage=TIME))),
+          c("given_leaves_maximum_out_when_timed", untrusted(*_CAUGHT_WHEN_TIMED, stage=TIME))),
     trick(G.FURTHER, "the same where a busy machine keeps that trial's contents out of the blocks that count",
           "each kind of contents is graded in every measurement, if need be in a block that does not count",
-          c("loaded_leaves_maximum_out_when_timed", untrusted(R.TIMED_OUTPUT_WRONG, stage=TIME))),
+          c("loaded_leaves_maximum_out_when_timed", untrusted(*_CAUGHT_WHEN_TIMED, stage=TIME))),
     trick(G.FURTHER, "a maximum and a positive gain exchanged; an ELU, an absolute value left out for positive inputs",
           "the trials of signs: what is of one sign has others where the reference takes it",
           c("pooled_exchanges", wrong(R.WRONG_VALUES)), c("pooled_leaves_elu_out", wrong(R.WRONG_VALUES)),
@@ -91,10 +92,10 @@ TRICKS: tuple[Trick, ...] = (
           c("pooled_rounds_on_mixtures", wrong(R.PRECISION_TOO_LOW))),
     trick(G.FURTHER, "weights kept while a few of their elements stay, once it is timed",
           "at secret times one element or one row of one parameter changes between blocks",
-          c("weights_by_fingerprint_when_timed", wrong(R.PRECISION_TOO_LOW, R.STALE_OUTPUT, stage=TIME))),
+          c("weights_by_fingerprint_when_timed", wrong(*_CAUGHT_WHEN_TIMED, stage=TIME))),
     trick(G.FURTHER, "a branch behind a small parameter is left out once it is timed",
           "timed blocks have parameters of order one in turns",
-          c("hidden_leaves_branch_out_when_timed", wrong(R.PRECISION_TOO_LOW, R.STALE_OUTPUT, stage=TIME))),
+          c("hidden_leaves_branch_out_when_timed", wrong(*_CAUGHT_WHEN_TIMED, stage=TIME))),
     trick(G.FURTHER, "words where the host tells numbers, numbers without end, a thread's name that is no text",
           "only what is a number is read as one", c("forges_a_place", fails(R.CRASHED)),
           c("stolen_nonce_long_time", untrusted(R.PROTOCOL_VIOLATED)), c("names_itself_in_bytes", harmless())),

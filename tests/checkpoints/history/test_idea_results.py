@@ -92,12 +92,16 @@ def test_gain_is_not_that_of_a_run_in_which_one_failed(filled: Archive) -> None:
     assert _result(filled, "r4i1").gain == pytest.approx(2.31 / 2.18)
 
 
-def test_gain_of_an_idea_without_a_parent_is_over_eager(archive: Archive, story: SimpleNamespace) -> None:
-    archive.add_ideas([story.idea(1, 0, "Fuse", None)])
+@pytest.mark.parametrize("parent", [None, "seed-unmeasured"])
+def test_an_idea_without_a_measured_parent_has_no_gain_over_one_and_is_judged_by_eager(
+    archive: Archive, story: SimpleNamespace, parent: str | None
+) -> None:
+    archive.add_ideas([story.idea(1, 0, "Fuse", parent)])
     archive.add_candidate(story.candidate("r1i0v0a0", idea_id="r1i0"))
     assert _result(archive, "r1i0").outcome is None
     archive.add_evaluation(story.ok("r1i0v0a0", 1.4))
-    assert _result(archive, "r1i0").gain == 1.4
+    result = _result(archive, "r1i0")
+    assert (result.gain, result.to_json()["gain"], result.outcome) == (None, None, IdeaOutcome.IMPROVED)
 
 
 def test_each_implementation_has_a_line_with_its_end_and_its_repairs(archive: Archive, story: SimpleNamespace) -> None:
@@ -169,3 +173,20 @@ def test_a_sweep_tells_by_which_code_points_failed_with_the_values_of_one(
         ended = wrong if number else story.ok(name, 1.2, Purpose.TUNE)
         archive.add_evaluation(replace(ended, purpose=Purpose.TUNE))
     assert _result(archive, "r1i0").sweep[2:] == ("2 points failed, wrong (wrong_values): BLOCK=1",)
+
+
+def test_an_idea_whose_kernel_repeats_an_earlier_one_names_it(archive: Archive, story: SimpleNamespace) -> None:
+    archive.add_ideas([story.idea(1, 0, "Fuse", None), story.idea(2, 0, "My own", None), story.idea(2, 1, "New", None)])
+    written = story.candidate("r1i0v0a0", idea_id="r1i0")
+    archive.add_candidates(
+        [
+            written,
+            replace(written, id="r2i0v0a0", idea_id="r2i0", round=2),
+            replace(written, id="r2i1v0a0", idea_id="r2i1", round=2, source="// another\n"),
+        ]
+    )
+    told = {result.idea.id: result.to_json()["same_source_as"] for result in idea_results(archive)}
+    assert told == {"r1i0": None, "r2i0": "r1i0v0a0", "r2i1": None}
+    for name in ("r2i0v0a0", "r1i0v0a0"):
+        archive.add_evaluation(story.ok(name, 1.4))
+    assert _result(archive, "r2i0").same_source_as == "r1i0v0a0"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.report.certificate import render_certificate
+from ridgeline.checkpoints.report.wording import STEP_WORDS
 from ridgeline.checkpoints.result import build_result
+from ridgeline.graph.certificate.steps import CERTIFICATE_STEPS
 
 
 def test_summary_says_the_verdict_and_every_figure(filled: Archive) -> None:
@@ -17,10 +19,10 @@ def test_summary_says_the_verdict_and_every_figure(filled: Archive) -> None:
         "100.0% of the time is spent in its own code: it links libc.so.6",
         "| over eager PyTorch | 2.270x (2.225 to 2.315, which spans the re-timings) |",
         "| over PyTorch's best configuration | 1.900x |",
-        "| ROWS = 1024 | ok |",
+        "| ROWS = 1024 | right there too |",
         "| rule | The best kernel is the one whose 95 % interval has the highest lower end.",
         "2.32x (2.20 to 2.50) in the search; its first",
-        "compile_error; needs \\| multiples",
+        "| COLS = 767 | a limit: made for the shape of the search, does not build here (needs \\| multiples) |",
         "1.040x the search's first (1.010 to 1.060)",
         "| over seed-fused | 1.724x",
         "g++ 12.2.0",
@@ -38,9 +40,18 @@ def test_summary_says_which_configuration_of_pytorch_has_no_figure(filled: Archi
     best = build_result(filled)["best"]
     assert best["baselines_failed"] == ["compile"]  # TF32's failed too, with which an fp32 kernel does not compete
     text = render_certificate(certificate, best=best)
-    assert "| over PyTorch's best configuration (compile failed: no figure) | 1.900x |" in text
+    assert "| over PyTorch's best configuration (torch.compile failed: no figure) | 1.900x |" in text
 
 
 def test_certificate_of_an_earlier_version_is_told_as_far_as_it_goes() -> None:
     text = render_certificate({"passed": False, "reason": "sanitizers: out of bounds"}, best=None)
     assert "a kernel is not certified: sanitizers: out of bounds" in text
+
+
+def test_steps_have_the_words_of_the_terminal() -> None:
+    assert set(STEP_WORDS) == {step.name for step in CERTIFICATE_STEPS}
+    text = render_certificate(
+        {"passed": True, "not_done": {"own_work": "no profiler"}, "seconds": {"time": 2.0}}, best=None
+    )
+    assert "| not done: own work | no profiler |" in text
+    assert "| seconds | re-timings 2.0 |" in text

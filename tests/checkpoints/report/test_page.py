@@ -3,51 +3,22 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from html.parser import HTMLParser
 from types import SimpleNamespace
 
 import pytest
+from tests.checkpoints.report.reading import read_page
 
 from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.report.certificate import render_certificate
 from ridgeline.checkpoints.report.page import render_report
 from ridgeline.checkpoints.result import STATE_WORDS, build_result
 from ridgeline.checkpoints.run_record import RunRecord
+from ridgeline.tools.records.keys import comparison_key
+from ridgeline.tools.records.results import Comparison
 from ridgeline.tools.records.vocabulary import ReasonCode, Status
 
 NEWER = ("reference_source", "versions", "strategy", "sandbox_tier")  # absent from older runs' records
 HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)>'
-
-
-class _Page(HTMLParser):
-    """Collect what a browser would act on."""
-
-    VOID = frozenset({"meta", "br", "img", "link", "input"})
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.attributes: list[tuple[str, str | None]] = []
-        self.open: list[str] = []
-
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes += attributes
-        if tag not in self.VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes += attributes
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-
-def _read(page: str) -> _Page:
-    parser = _Page()
-    parser.feed(page)
-    assert parser.open == []
-    return parser
 
 
 def _render(archive: Archive) -> str:
@@ -62,9 +33,10 @@ def _certify(archive: Archive, **fields: object) -> None:
 
 def test_report_is_well_formed_and_asks_nothing_of_the_network(filled: Archive) -> None:
     page = _render(filled)
-    found = _read(page)
+    found = read_page(page)
     assert not {"script", "link", "img", "iframe", "object"} & set(found.tags)
-    assert not [n for n, _ in found.attributes if n.startswith("on") or n in {"src", "href", "xlink:href"}]
+    assert not [n for n, _ in found.every_attribute if n.startswith("on") or n in {"src", "xlink:href"}]
+    assert all(str(value).startswith("#") for name, value in found.every_attribute if name == "href")
     assert not re.search(r"url\(|@import|https?://", page)
 
 
@@ -81,16 +53,17 @@ def test_what_models_and_users_wrote_never_becomes_markup(filled: Archive, story
     filled.save_run(
         RunRecord(best_id="r5i1v0a0", models=(HOSTILE,), problem={"name": HOSTILE}, versions={"x": HOSTILE})
     )
-    found = _read(_render(filled))
+    found = read_page(_render(filled))
     assert not {"script", "img"} & set(found.tags)
-    assert not [n for n, _ in found.attributes if n.startswith("on")]
+    assert not [n for n, _ in found.every_attribute if n.startswith("on")]
 
 
 def test_report_says_the_verdict_the_baselines_and_the_lineage(filled: Archive) -> None:
     page = _render(filled)
     for text in (
-        "2.27×", "interval 2.22 to 2.32", "torch.compile 0.840 ms", "roofline floor 0.420 ms", "seed kernel seed-fused",
-        "UNROLL = 8", "killed by SIGSEGV", "sanitizers (address,undefined)", "ok, 20 of 20 trials, fp32", "sapphirerapids-1f",
+        "2.27×", "interval 2.22 to 2.32", "torch.compile 0.840 ms", "roofline floor 0.420 ms", "seed kernel",
+        "UNROLL = 8", "killed by SIGSEGV", "memory checks (address, undefined)", "ok, 20 of 20 trials, fp32",
+        "sapphirerapids-1f",
     ):  # fmt: skip
         assert text in page, text
     assert f"<td>{'ab' * 32}</td>" in page
@@ -120,16 +93,18 @@ def test_best_in_the_search_is_the_kernel_that_the_search_ranks_first(filled: Ar
 
 def test_prediction_names_the_parent_and_the_parent_its_figure(filled: Archive) -> None:
     page = _render(filled)
-    assert "predicted<br>over parent" in page and "measured<br>over parent" in page and "best<br>over eager" in page
-    assert f'{2.31 / 2.18:.2f}×<div class="soft small">improved</div>' in page
+    row = next(row for row in read_page(page).find("tr") if row.text.startswith("r4i1"))
+    assert {"predicted", "measured", "best over eager"} <= {cell.attributes.get("data-name") for cell in row.find("td")}
+    assert (
+        f"{2.31 / 2.18:.2f}×" in row.text and "1.30×over its parent" in row.text and "from r3i1v1a0 2.18×" in row.text
+    )
     assert "UNROLL=8: " in page and "r1i4v1a0: " in page
-    assert 'seed-fused<div class="soft">1.31×</div>' in page
 
 
 def test_a_configuration_that_failed_is_named_beside_the_best(filled: Archive) -> None:
     entries = [e | ({"median_ms": None} if e["name"] == "compile" else {}) for e in filled.certificate()["baselines"]]
     _certify(filled, baselines=entries)
-    assert "over PyTorch's best configuration (compile failed: no figure)" in _render(filled)
+    assert "over PyTorch's best configuration (torch.compile failed: no figure)" in _render(filled)
 
 
 def test_a_search_that_ends_with_its_own_seed_says_so(filled: Archive) -> None:
@@ -155,24 +130,41 @@ def test_a_kernel_slower_than_pytorch_is_not_called_a_winner(archive: Archive, s
 def test_on_a_phone_ideas_are_cards_and_the_chart_scrolls(filled: Archive) -> None:
     page = _render(filled)
     narrow = page[page.index("@media (max-width: 600px)") : page.index("@media print")]
-    assert ".ideas tr { display: block" in narrow and ".ideas .drop { display: none" in narrow
-    assert '<div class="scroll"><svg' in page and ".scroll svg { min-width: 760px; }" in narrow
+    assert ".cards tr { display: block" in narrow and ".scroll svg { min-width: 700px; }" in narrow
+    scrolled = [each for each in read_page(page).find("div") if each.attributes.get("class") == "scroll"]
+    assert [[inner.tag for inner in each.children] for each in scrolled] == [["svg"], ["svg"]]
     ideas = len(filled.ideas())
-    assert page.count('data-name="predicted over parent"') == page.count('data-name="best over eager"') == ideas
-    assert page.count('class="small drop"') == page.count('class="id drop"') == ideas
+    assert page.count('data-name="predicted"') == page.count('data-name="best over eager"') == ideas
 
 
 def test_certificate_rows_read_as_words(filled: Archive) -> None:
-    page = _render(filled)
+    cells = {cell.text for cell in read_page(_render(filled)).find("td")}
     for text in (
         "r4i1v0a0t3 with UNROLL: 8",
         "certified",
         "1.724x (1.695 to 1.770)",
         "-O3 -march=native",
         "ok, 20 of 20 trials, fp32",
-        "ROWS = 1024: ok; COLS = 767: compile_error; needs | multiples",
     ):
-        assert f"<td>{text}</td>" in page, text
+        assert text in cells, text
+
+
+def test_a_shape_that_a_kernel_was_not_made_for_is_told_as_a_limit_and_not_as_wrong(filled: Archive) -> None:
+    tried = [
+        {"sizes": {"ROWS": 1024}, "status": "ok", "reason": "", "rel_error": 2e-7},
+        {"sizes": {"ROWS": 8}, "status": "wrong", "reason": "99 % are wrong", "rel_error": 0.6},
+        {"sizes": {"COLS": 767}, "status": "compile_error", "reason": "needs multiples", "rel_error": None},
+        {"sizes": {"COLS": 9}, "status": "runtime_error", "reason": "crashed", "rel_error": None},
+    ]
+    _certify(filled, other_shapes={"skipped": "", "refused_by_reference": [], "shapes": tried})
+    row = next(row for row in read_page(_render(filled)).find("tr") if row.text.startswith("other shapes"))
+    assert "wrong" not in row.text
+    assert row.text.removeprefix("other shapes ").split("; ") == [
+        "ROWS = 1024: right there too",
+        "ROWS = 8: a limit: made for the shape of the search, other results here",
+        "COLS = 767: a limit: made for the shape of the search, does not build here (needs multiples)",
+        "COLS = 9: a limit: it does not serve this shape",
+    ]
 
 
 def test_environment_tells_strategy_and_tier_and_an_older_archive_lacks_them(filled: Archive) -> None:
@@ -195,7 +187,7 @@ def test_report_says_how_the_search_ended(archive: Archive, state: str) -> None:
 
 def test_report_of_a_search_without_any_result_says_so(archive: Archive) -> None:
     page = _render(archive)
-    _read(page)
+    read_page(page)
     assert "No kernel passed verification." in page
     assert "No idea was tried." in page
 
@@ -204,7 +196,19 @@ def test_a_kernel_that_is_not_surely_faster_is_not_called_a_gain(archive: Archiv
     archive.save_baselines(story.baselines())
     archive.add_candidate(story.candidate("r1i1v0a0"))
     archive.add_evaluation(story.ok("r1i1v0a0", 1.01))
-    assert "no verified gain" in _render(archive)
+    assert "as fast as eager PyTorch, but no proven gain over it, not certified" in _render(archive)
+
+
+def test_headline_of_page_and_certificate_say_that_no_gain_over_the_seed_is_proven(filled: Archive) -> None:
+    told = "as fast as eager PyTorch, but no proven gain over the best seed kernel: 1.02x (95 % 0.97 to 1.08)"
+    assert told not in _render(filled)
+    tie = Comparison(ratio=1.02, ratio_ci95=(0.97, 1.08), first_ms=1.02, second_ms=1.0, blocks=9)
+    winner = build_result(filled)["best"]["id"]
+    filled.save("comparisons", comparison_key("seed-fused", winner, "builds"), winner, tie)
+    assert told in _render(filled)
+    certificate = filled.certificate()
+    assert certificate is not None
+    assert told in render_certificate(certificate | {"passed": True}, best=build_result(filled)["best"]).splitlines()[0]
 
 
 def test_a_kernel_whose_certificate_failed_is_not_called_a_gain(filled: Archive) -> None:

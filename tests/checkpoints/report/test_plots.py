@@ -36,3 +36,13 @@ def test_an_empty_chart_is_still_a_chart() -> None:
 def test_bars_show_their_numbers() -> None:
     root = ET.fromstring(bars([("ok", 27, "ok"), ("wrong <", 3, "bad")]))
     assert [t.text for t in root.findall("text")] == ["ok", "27", "wrong <", "3"]
+
+
+def test_a_dot_s_interval_is_a_line_through_it_that_stays_in_the_plot() -> None:
+    dots = [Dot(round=1, speedup=2.0, label="k", interval=(1.0, 400.0)), Dot(round=1, speedup=1.5, label="none")]
+    root = ET.fromstring(trajectory(dots, [], []))
+    (line,) = [each for each in root.findall("line") if each.attrib["class"] == "whisker"]
+    circle = root.findall("circle")[0]
+    assert line.attrib["x1"] == line.attrib["x2"] == circle.attrib["cx"]
+    low, high = float(line.attrib["y1"]), float(line.attrib["y2"])
+    assert HEIGHT > low > float(circle.attrib["cy"]) > high > 0

@@ -63,14 +63,17 @@ def test_without_a_kernel_there_is_no_mean() -> None:
 
 def test_a_search_that_ended_fills_its_row_from_its_result() -> None:
     begun = row("a", state="running", reason="was refused before")
-    best = {"speedup": 1.5, "speedup_vs_best": 1.2, "precision_class": "tf32", "id": "r1"}
+    best = {"speedup": 1.5, "speedup_ci95": [1.4, None], "speedup_vs_best": 1.2, "precision_class": "tf32", "id": "r1"}
     ended = begun.ended({"best": best}, state="stalled", certified=True)
     assert ended == row("a", 1.5, 1.2, state="stalled", certified=True, precision_class="tf32")
+    told = begun.ended({"best": best | {"speedup_ci95": [1.4, 1.7]}}, state="stalled", certified=True)
+    assert told.speedup_ci95 == (1.4, 1.7)
     assert begun.ended({"best": None}, state="no_gain", certified=False) == row("a", state="no_gain")
 
 
 def test_suite_json_is_what_its_schema_says_and_reads_back(tmp_path: Path) -> None:
-    suite = Suite(options={"rounds": 2, "model": ["offline"]}, rows=ROWS, state="stopped")
+    rows = (*ROWS, row("timed", 1.5, speedup_ci95=(1.4, 1.7)))
+    suite = Suite(options={"rounds": 2, "model": ["offline"]}, rows=rows, state="stopped")
     write_suite(tmp_path, suite)
     content = json.loads((tmp_path / "suite.json").read_text())
     schema = read_schema("suite")
@@ -118,6 +121,8 @@ ROW_FIELDS: list[dict[str, object]] = [
     {"certified": 1},
     {"reason": None},
     {"precision_class": 32},
+    {"speedup_ci95": [1.0]},
+    {"speedup_ci95": [1.0, "2"]},
     {"run": "01\0"},
     {"problem": "p\0"},
 ]

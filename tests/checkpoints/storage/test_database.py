@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sqlite3
 import subprocess
 import sys
@@ -309,3 +310,13 @@ def test_a_record_that_is_no_json_is_said_to_be_damaged(filled: Archive) -> None
     with pytest.raises(StorageError) as error:
         filled.database.value_of("{")
     _one_line(error, "archive.sqlite", "damaged")
+
+
+def test_a_snapshot_sees_one_state_while_another_process_writes(filled: Archive) -> None:
+    count = len(filled.candidates())
+    with Archive.open_read_only(filled.path) as archive:
+        with archive.database.snapshot():
+            assert len(archive.candidates()) == count
+            filled.add_candidate(dataclasses.replace(filled.candidates()[0], id="later"))
+            assert len(archive.candidates()) == count
+        assert len(archive.candidates()) == count + 1

@@ -95,10 +95,17 @@ def test_resume_without_a_word_means_the_newest_run() -> None:
         (["run", "x", "--round", "3"], "ridgeline run: --round: no such option or word here; did you mean --rounds?"),
         (["run", "x", "--max-walls=3"], "did you mean --max-wall-s? (ridgeline run --help lists the options)"),
         (["show", "x", "y"], "ridgeline show: y: no such option or word here (ridgeline show --help"),
-        (["--versio"], "ridgeline: "),
+        (["--verison"], "ridgeline: --verison: no such option or word here; did you mean --version? (ridgeline --help"),
+        (["evaluate", "--jsn"], "ridgeline evaluate: --jsn: no such option or word here; did you mean --json?"),
+        (["run", "x", "--", "--rond"], "ridgeline run: --rond: no such option or word here"),
+        (["shw"], "ridgeline: shw: no such command; did you mean show? (ridgeline --help"),
+        (["mailbox", "lst", "x"], "ridgeline mailbox: lst: no such command; did you mean list?"),
+        (["zzz"], "ridgeline: zzz: no such command; choose from run, suite, evaluate, show,"),
+        (["run", "x", "--strategy", "brunch"], "argument --strategy: brunch: no such choice; did you mean branch?"),
+        (["import", "zzz", "x"], "argument suite: zzz: no such choice; choose from kernelbench ("),
     ],
 )
-def test_a_part_of_an_option_is_a_mistake_that_names_the_near_one(
+def test_a_word_that_is_not_known_is_a_mistake_that_names_the_near_one(
     words: list[str], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:

@@ -18,6 +18,7 @@ from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs.folders import lock_run
 from ridgeline.graph.cli.request import _changed_keys
+from ridgeline.graph.library.run import open_run
 from ridgeline.problems.spec import parse_problem
 from ridgeline.tools.records.vocabulary import Origin
 
@@ -148,8 +149,20 @@ def test_a_killed_run_is_not_said_to_be_running(runs: Path) -> None:
     assert _ridgeline(runs, "show", "q-1").stdout.splitlines()[0] == f"quickstart (q-1): {said}"
     assert f"q-1  {said}, " in _ridgeline(runs, "clean").stdout
     with lock_run(runs / "q-1"):
-        assert _ridgeline(runs, "show", "q-1").stdout.splitlines()[0] == "quickstart (q-1): running"
+        told = _ridgeline(runs, "show", "q-1").stdout.splitlines()
+        assert told[0] == "quickstart (q-1): still running: this is what it has found so far"
+        assert told[1].endswith('ridgeline idea runs/q-1 "…", ridgeline seed runs/q-1 FILE, ridgeline stop runs/q-1')
+        assert "fastest so far:  none yet" in told
         assert "q-1  running, in use, " in _ridgeline(runs, "clean").stdout
+
+
+def test_a_stopped_run_that_is_being_resumed_is_said_to_be_running(runs: Path) -> None:
+    with Archive.open(runs / "q-1" / "archive.sqlite") as archive:
+        archive.save_run(RunRecord(state="stopped"))
+    assert "stopped, and can be resumed" in _ridgeline(runs, "show", "q-1").stdout
+    with lock_run(runs / "q-1"):
+        assert "still running" in _ridgeline(runs, "show", "q-1").stdout
+        assert "still running" in open_run(runs / "q-1").to_html()
 
 
 def test_show_and_export_leave_a_run_as_it_was(runs: Path) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.graph.conftest import Search
 
-from ridgeline.graph.cli.summary import closing_lines, resume_command, resume_line
+from ridgeline.graph.cli.arguments import make_parser
+from ridgeline.graph.cli.summary import closing_lines, resume_command, resume_line, round_lines
 from ridgeline.graph.session.outputs import SearchResult
+from ridgeline.problems.spec import Budget
 
 
 def test_resume_command_works_where_ridgeline_is_not_on_the_path(
@@ -71,9 +74,46 @@ def test_end_with_a_winner_says_its_figures_and_how_to_call_it(tmp_path: Path) -
     assert f"         as a package: ridgeline ship {tmp_path} --out DIR" in lines
 
 
+@pytest.mark.parametrize(
+    ("ratio", "interval", "told"),
+    [
+        (
+            1.23,
+            [1.07, 1.47],
+            "eager PyTorch, 1.50x its best configuration, 1.23x (95 % 1.07 to 1.47) the best seed kernel",
+        ),
+        (
+            1.02,
+            [0.97, 1.08],
+            "eager PyTorch, but no proven gain over the best seed kernel: 1.02x (95 % 0.97 to 1.08); 1.50x",
+        ),
+        (
+            0.92,
+            [0.90, 0.94],
+            "eager PyTorch, but slower than the best seed kernel: 0.92x (95 % 0.90 to 0.94); 1.50x PyT",
+        ),
+    ],
+)
+def test_end_says_beside_the_speedup_when_the_gain_over_the_seed_is_not_proven(
+    tmp_path: Path, ratio: float, interval: list[float], told: str
+) -> None:
+    lines = end_of(tmp_path, speedup_vs_seed=ratio, speedup_vs_seed_ci95=interval)
+    assert any(f"2.00x (95 % 1.90 to 2.10) as fast as {told}" in line for line in lines)
+
+
+def test_end_says_beside_the_speedup_when_the_gain_over_eager_is_not_proven(tmp_path: Path) -> None:
+    lines = end_of(tmp_path, certified=False, speedup=1.02, speedup_ci95=[0.97, 1.08])
+    assert any(
+        "as fast as eager PyTorch, but no proven gain over it; 1.50x PyTorch's best conf" in line for line in lines
+    )
+    both = {"speedup": 1.02, "speedup_ci95": [0.97, 1.08], "speedup_vs_seed": 1.0, "speedup_vs_seed_ci95": [0.9, 1.1]}
+    told = "but no proven gain over it and over the best seed kernel: 1.00x (95 % 0.90 to 1.10);"
+    assert any(told in line for line in end_of(tmp_path, certified=False, **both))
+
+
 def test_end_names_the_configurations_of_pytorch_that_have_no_figure(tmp_path: Path) -> None:
     lines = end_of(tmp_path, baselines_failed=["compile", "compile_max_autotune"])
-    failed = "compile and compile max autotune failed: no figure"
+    failed = "torch.compile and max-autotune failed: no figure"
     assert any(line.endswith(f"1.50x its best configuration ({failed})") for line in lines)
 
 
@@ -136,7 +176,52 @@ def test_end_says_each_round_s_best_with_its_interval_and_the_rule(tmp_path: Pat
     lines = end_of(tmp_path, history=[entry], reference_ms=2.1)
     assert lines[2] == "  round 3: best 2.34x eager (2.28 to 2.41): r3i0v0a0t0"
     assert "highest lower end" in lines[3]
-    assert "         1.0000 ms against 2.1000 ms, fp32" in lines
+    told = "(each one's median; 2.00x is the median of the ratios of neighbouring timings)"
+    assert f"         1.0000 ms against 2.1000 ms {told}, fp32" in lines
+    assert "         1.0000 ms against 2.0100 ms, fp32" in end_of(tmp_path, reference_ms=2.01)
+
+
+def test_round_says_whether_no_kernel_was_right_or_none_was_judged() -> None:
+    rounds = [{"round": 1, "judged": 2, "tuned": 0}, {"round": 2, "judged": 0, "tuned": 0}]
+    assert round_lines(rounds) == ["  round 1: no correct kernel", "  round 2: no kernel was judged"]
+
+
+@pytest.mark.parametrize(
+    ("limits", "used", "told"),
+    [
+        ({"wall_s": 60}, {"wall_s": 604.2}, " --max-wall-s 670"),
+        ({"wall_s": 60, "usd": 5}, {"wall_s": 61, "usd": 1.0}, " --max-wall-s 130"),
+        ({"usd": 0.5}, {"usd": 0.49}, " --max-usd 1"),
+        (
+            {"gpu_s": 30, "tokens": 10_000},
+            {"gpu_seconds": 31.0, "tokens": 10_000},
+            " --max-tokens 20000 --max-gpu-s 61",
+        ),
+    ],
+)
+def test_command_to_go_on_with_a_spent_budget_can_be_pasted(
+    tmp_path: Path, limits: dict[str, float], used: dict[str, float], told: str
+) -> None:
+    result = SearchResult(
+        run_dir=tmp_path,
+        state="budget",
+        rounds=1,
+        best_id=None,
+        best_source=None,
+        best_source_path=None,
+        speedup=None,
+        certified=False,
+        report=used,
+    )
+    [line] = [line for line in closing_lines(result, Budget(**limits)) if line.startswith("go on:")]
+    assert line == f"go on:   {resume_command(tmp_path)}{told}"
+    words = shlex.split(line.removeprefix("go on:"))[words_before(tmp_path) :]
+    assert make_parser().parse_args(["run", *words]).resume == str(tmp_path)
+
+
+def words_before(run_dir: Path) -> int:
+    """Return how many words of the command come before --resume."""
+    return shlex.split(resume_command(run_dir)).index("--resume")
 
 
 async def test_one_finished_round_is_not_called_rounds(search: Search) -> None:

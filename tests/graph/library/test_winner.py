@@ -15,7 +15,7 @@ from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.library.run import open_run
 from ridgeline.graph.library.winner import load
-from ridgeline.graph.library.winner_module import _flushes_denormals
+from ridgeline.graph.shipping.shipped._denormals import flushes_denormals
 from ridgeline.tools.build.flags import base_flags, link_flags
 from ridgeline.tools.errors import InputError, RunError
 from ridgeline.tools.machine.devices import detect_device
@@ -158,7 +158,7 @@ def test_a_model_without_the_parameters_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("passed", [False, None])
 def test_a_winner_without_a_certificate_is_loaded_only_where_that_is_said(tmp_path: Path, passed: bool | None) -> None:
     folder, x = write_run(tmp_path / "run", passed=passed), torch.randn(ROWS, COLS)
-    with pytest.raises(RunError, match="its winner w is not certified; uncertified=True loads it all the same"):
+    with pytest.raises(RunError, match="its best kernel w is not certified; uncertified=True loads it all the same"):
         load(folder)
     assert torch.equal(load(folder, uncertified=True)(x), 2 * x)
 
@@ -214,12 +214,12 @@ def test_a_number_of_another_type_and_one_that_a_double_would_change_are_refused
 
 
 def test_the_denormals_of_the_caller_stay_as_a_library_that_flushes_them_found_them(tmp_path: Path) -> None:
-    assert not _flushes_denormals()
+    assert not flushes_denormals()
     flushing = """
     static const bool is_set = (__builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | 0x8040), true);
     """
     kernel, x = load(write_run(tmp_path / "run", source=flushing + PLAIN)), torch.randn(ROWS, COLS)
-    assert not _flushes_denormals()
+    assert not flushes_denormals()
     assert torch.equal(kernel(x), 2 * x)
 
 

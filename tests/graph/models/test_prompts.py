@@ -340,3 +340,10 @@ def test_no_text_that_is_shown_ends_its_block_or_opens_one_for_what_follows() ->
     assert "## Now" in outside_fences(render_ideation(wide)) and "Repair it now" in outside_fences(
         render_kernel(repair)
     )
+
+
+def test_a_table_that_is_packed_into_the_reference_is_not_shown() -> None:
+    packed = replace(subject(), reference_source=f"class Model: ...\n_VALUES = {'A' * 100_000}\n")
+    text = render_prefix(packed)
+    assert "_VALUES = AAA" in text and "more characters" in text
+    assert len(text) < len(render_prefix(subject())) + 2_000

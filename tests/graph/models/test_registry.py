@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 import threading
 import time
 from datetime import UTC, datetime, timedelta
@@ -215,6 +216,17 @@ def test_other_provider_without_its_package_gets_the_pip_command() -> None:
         make_model("mistralai:mistral-large")
 
 
+def test_a_mistyped_provider_is_told_the_one_that_is_meant() -> None:
+    with pytest.raises(ModelError, match=r"^opeani:gpt-5: unknown provider 'opeani'; did you mean openai\?$"):
+        make_model("opeani:gpt-5")
+
+
+@pytest.fixture
+def without_langchain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "langchain.chat_models", None)
+
+
+@pytest.mark.usefixtures("without_langchain")
 def test_a_mistyped_provider_is_never_a_package_to_install() -> None:
     with pytest.raises(ModelError, match=r"^opeani:gpt-5: unknown provider 'opeani'; did you mean openai\?$"):
         make_model("opeani:gpt-5")
@@ -223,6 +235,7 @@ def test_a_mistyped_provider_is_never_a_package_to_install() -> None:
     assert "pip install" not in str(caught.value)
 
 
+@pytest.mark.usefixtures("without_langchain")
 def test_a_provider_whose_package_is_called_otherwise_gets_that_name() -> None:
     with pytest.raises(ModelError, match=r"pip install langchain langchain-aws$"):
         make_model("bedrock:nova")

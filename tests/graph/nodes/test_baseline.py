@@ -23,6 +23,23 @@ async def test_nothing_is_asked_when_pytorch_is_at_the_floor(search: Search) -> 
     assert search.events_named("stopped")[0]["outcome"] == "at_floor"
 
 
+async def test_seed_kernels_are_told_where_there_are_some_and_then_that_ideas_are_asked_for(search: Search) -> None:
+    context = search.context(rounds=1)
+    for seed in (context.problem.path.parent / "seeds").iterdir():
+        seed.unlink()
+    context.problem = context.problem.model_copy(update={"seeds": []})
+    await search.run(context)
+    assert not search.events_named("seeds")
+    told = [event["event"] for event in search.events]
+    assert told.index("baseline") < told.index("ideation") < told.index("round_started")
+    assert (search.events_named("ideation")[0]["round"], search.events_named("ideation")[0]["max_rounds"]) == (1, 1)
+
+
+async def test_seed_kernels_are_counted_before_they_are_judged(search: Search) -> None:
+    await search.run(search.context(rounds=1))
+    assert [event["kernels"] for event in search.events_named("seeds")] == [1]
+
+
 async def test_bank_is_read_again_when_the_search_was_killed_before_all_its_kernels_were_stored(
     search: Search, tmp_path: Any
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from tests.graph.conftest import Search
@@ -10,6 +11,7 @@ from tests.graph.scripted_model import ScriptedModel
 
 from ridgeline.checkpoints.bank import Bank
 from ridgeline.checkpoints.report.certificate_rows import certificate_rows
+from ridgeline.graph.certificate.expected_time import PYTORCH_S
 from ridgeline.graph.models.requests import KernelRequest
 from ridgeline.problems.spec import Budget
 from ridgeline.tools.records.vocabulary import Origin, Purpose, Status
@@ -125,3 +127,34 @@ async def test_elites_go_to_the_bank_and_seed_the_next_search(search: Search, tm
         seeds = bank.seeds("rowwise", "test-1", 5)
     assert seeds
     assert all(seed.origin is Origin.BANK for seed in seeds)
+
+
+async def test_the_certificate_says_when_it_was_begun_and_when_it_had_ended(search: Search) -> None:
+    await search.run(search.context(rounds=1))
+    certificate = search.archive.certificate()
+    assert certificate is not None
+    begun, ended = (datetime.fromisoformat(certificate[name]) for name in ("date", "ended_at"))
+    assert begun <= ended
+    rows = dict(certificate_rows(certificate))
+    assert (rows["begun"], rows["ended"]) == (certificate["date"], certificate["ended_at"])
+
+
+async def test_the_certificate_is_announced_with_its_phases_and_the_time_that_it_may_take(search: Search) -> None:
+    await search.run(search.context(rounds=1))
+    told = [event["event"] for event in search.events]
+    [begun] = search.events_named("certification")
+    assert max(place for place, name in enumerate(told) if name == "round_done") < told.index("certification")
+    assert told.index("certification") < told.index("certify")
+    steps = [event for event in search.events_named("certify") if "place" in event]
+    assert [event["place"] for event in steps] == [(number, 9) for number in range(1, 10)]
+    left_s = [event["left_s"] for event in steps]
+    assert left_s == sorted(left_s, reverse=True)
+    assert begun["left_s"] >= left_s[0] > PYTORCH_S
+
+
+async def test_a_certificate_that_no_kernel_is_fast_enough_for_is_not_announced(search: Search) -> None:
+    search.model = ScriptedModel(kernel=lambda r: {"source": f"// {r.idea.title} {r.variation}\n// speed 0.9\n"})
+    context = search.context(rounds=1)
+    (context.problem.path.parent / "seeds" / "naive.cpp").write_text("// speed 0.7\n")
+    await search.run(context)
+    assert not search.events_named("certification")

@@ -10,7 +10,7 @@ from tests.graph.conftest import Search
 from tests.graph.scripted_model import ScriptedModel, distinct_ideas, own_structure
 
 from ridgeline.graph.models.requests import IdeationRequest, KernelRequest
-from ridgeline.graph.models.showing.told_ideas import MOST_SHOWN, in_brief
+from ridgeline.graph.models.showing.shortening import BRIEF_CHARS, in_brief
 from ridgeline.tools.records.vocabulary import IdeaOutcome
 
 
@@ -72,7 +72,7 @@ async def test_a_long_memory_is_told_as_a_digest_and_still_refuses_what_was_trie
     search.model = ScriptedModel(ideas=ideas, kernel=slower)
     await search.run(search.context(rounds=5, ideas=1, implementations=1))
     told = search.model.proposals[-1].tried
-    assert told[0].mechanism == in_brief(first["mechanism"]) and len(told[-1].mechanism) > 2 * MOST_SHOWN
+    assert told[0].mechanism == in_brief(first["mechanism"]) and len(told[-1].mechanism) > 2 * BRIEF_CHARS
     assert search.model.proposals[-1].refused == ("another title for it",)
 
 

@@ -32,10 +32,10 @@ def context_on(search: Search, kind: DeviceKind) -> SearchContext:
 @pytest.mark.parametrize(
     ("budget", "told"),
     [
-        (Budget(wall_s=75), "82 s of the 75 s of --max-wall-s are used"),
-        (Budget(gpu_s=0.5), "0.512 s of the 0.5 s of --max-gpu-s are used"),
-        (Budget(tokens=4000), "4,200 tokens of the 4,000 tokens of --max-tokens are used"),
-        (Budget(usd=5), "$5.02 of the $5.00 of --max-usd are used"),
+        (Budget(wall_s=75), "all 75 s of --max-wall-s are used (82 s so far)"),
+        (Budget(gpu_s=0.5), "all 0.5 s of --max-gpu-s are used (0.512 s so far)"),
+        (Budget(tokens=4000), "all 4,000 tokens of --max-tokens are used (4,200 tokens so far)"),
+        (Budget(usd=5), "all $5.00 of --max-usd are used ($5.02 so far)"),
         (Budget(usd=6, wall_s=90), ""),
     ],
 )

@@ -10,8 +10,8 @@ import pytest
 from tests.graph.conftest import write_problem
 from tests.graph.memory_engine import MemoryEngine
 
-from ridgeline.graph.session.api import search
-from ridgeline.graph.session.evaluation import evaluate
+from ridgeline.graph.library.evaluation import evaluate
+from ridgeline.graph.library.search import search
 from ridgeline.graph.session.options import SearchRequest
 from ridgeline.graph.session.session import run_search
 from ridgeline.tools.errors import InputError

@@ -44,7 +44,8 @@ from ridgeline.problems.spec import load_problem
 sys.path.insert(0, {tests!r})
 from graph.memory_engine import MemoryEngine
 
-batches.LIMIT_S, batches.SEEN_AFTER_S = 10.0, 1.0  # a batch that was never made is given up 11 s after a kill
+batches.LIMIT_S, batches.SEEN_AFTER_S = 5.0, 1.0  # a batch that was never made is given up 6 s after a kill
+batches.GATHER_S = 2.0
 folder, run, name, park = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], sys.argv[4] == "park"
 problem = load_problem(folder / "problem" / "problem.yaml")
 prices = {{name.partition("@")[0]: PriceSettings(input=1.0, output=10.0)}}
@@ -106,26 +107,26 @@ def test_a_search_killed_before_it_stores_a_batchs_id_pays_no_request_twice_and_
     provider: str, tmp_path: Path
 ) -> None:
     with serve_batches(script) as server:
-        search = Searcher(tmp_path, server, provider, rounds=1, ideas=16)
+        search = Searcher(tmp_path, server, provider, rounds=1, ideas=6)
         search.killed(server, 1)
         assert server.asked == ["r1:ideate:0"]
         search.killed(server, 2)
-        assert len(server.asked) == 33, "a round's 32 kernels are one batch"
+        assert len(server.asked) == 13, "a round's 12 kernels are one batch"
         server.looks_needed = 99
-        assert search.to_its_end()[0] == "waiting 32 32"
+        assert search.to_its_end()[0] == "waiting 12 12"
         moved = tmp_path / "elsewhere" / "moved"
         shutil.copytree(search.run, moved)
         shutil.rmtree(search.run)
         search.run = moved
         server.looks_needed = 1
         assert search.to_its_end()[0] == "finished 0 0"
-    assert len(set(server.asked)) == len(server.asked) == 33
+    assert len(set(server.asked)) == len(server.asked) == 13
     with Archive.open(moved, create=False) as archive:
         totals = Journal(archive).totals()
         written = archive.candidates(origin=Origin.MODEL)
         assert all(archive.evaluation(candidate.id) is not None for candidate in written)
-    assert (len(written), totals["calls"], totals["repeated"], totals["in_flight"]) == (32, 33, 0, 0)
-    assert totals["usd"] == pytest.approx(33 * (1000 * 1.0 + 200 * 10.0) / 1e6 / 2)
+    assert (len(written), totals["calls"], totals["repeated"], totals["in_flight"]) == (12, 13, 0, 0)
+    assert totals["usd"] == pytest.approx(13 * (1000 * 1.0 + 200 * 10.0) / 1e6 / 2)
 
 
 def test_a_search_that_waits_alive_asks_each_round_in_two_batches(tmp_path: Path) -> None:
@@ -173,8 +174,8 @@ async def test_a_batch_is_made_before_pytorchs_compiled_modes_are_timed(
 def test_searches_killed_at_any_instant_around_a_batch_ask_nothing_twice(tmp_path: Path) -> None:
     with serve_batches(script) as server:
         search = Searcher(tmp_path, server, "openai", rounds=2)
-        for kill in range(5):
-            _killed_after(search, server, exchanges=len(server.seen) + 1 + kill % 4)
+        for kill in range(4):
+            _killed_after(search, server, exchanges=len(server.seen) + 1 + kill)
         until = time.monotonic() + 200
         while not search.to_its_end()[0].startswith("finished"):
             assert time.monotonic() < until

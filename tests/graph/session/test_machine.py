@@ -9,7 +9,7 @@ import pytest
 from tests.graph.conftest import write_problem
 from tests.graph.memory_engine import DEVICE
 
-from ridgeline.graph.session.api import search
+from ridgeline.graph.library.search import search
 from ridgeline.graph.session.machine import measuring_devices, target_of, users_reference
 from ridgeline.problems.spec import ProblemSpec, load_problem
 from ridgeline.tools.errors import ModelError, NoRoomError, ProblemError

@@ -14,8 +14,9 @@ from tests.graph.scripted_model import ScriptedModel
 
 from ridgeline.checkpoints.bank import Bank
 from ridgeline.checkpoints.storage.database import Database
+from ridgeline.graph.session.opening import open_context
 from ridgeline.graph.session.options import SearchRequest
-from ridgeline.graph.session.session import open_context, run_resolved, run_search
+from ridgeline.graph.session.session import run_resolved, run_search
 from ridgeline.problems.spec import Budget, SearchSettings
 from ridgeline.tools.errors import ModelError, ProblemError, RunError, StorageError
 

@@ -128,6 +128,10 @@ def test_replayed_times_are_named_and_certify_nothing(recorded: Path, tmp_path: 
     assert done.returncode == 0, done.stderr
     out = " ".join(done.stdout.split())
     assert "no certificate: every time is replayed" in out
+    assert (
+        "every time is the recorded one: nothing is built or run" in out
+        and "eager PyTorch and the roofline floor are timed" not in out
+    )
     assert "times are replayed: measured on " in out
     assert not (tmp_path / "again" / "certificate.json").exists()
     report = json.loads((tmp_path / "again" / "result.json").read_text())

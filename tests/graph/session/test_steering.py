@@ -49,8 +49,8 @@ async def test_an_idea_enters_with_the_next_rounds(tmp_path: Path, capsys: pytes
         assert archive.candidates(idea_id="r2i0")
     assert IDEA in model.proposals[-1].user_ideas
     report = (tmp_path / "run" / "report.html").read_text()
-    assert '<td class="small">you</td>' in report
-    assert '<td class="small">scripted</td>' in report
+    assert '<td class="small" data-name="by"><div>you' in report
+    assert '<td class="small" data-name="by"><div>scripted' in report
     assert cli.main(["show", str(tmp_path / "run")]) == 0
     assert "you" in capsys.readouterr().out
 
@@ -153,7 +153,8 @@ async def test_what_cannot_be_told_is_one_line(tmp_path: Path, capsys: pytest.Ca
         (["idea", run, "x" * 30_000], "30,000 characters"),
         (["idea", run, IDEA], "was told this idea before"),
         (["seed", run, str(tmp_path / "mine.cu")], "this device takes .cpp files"),
-        (["seed", run, str(tmp_path / "missing.cpp")], "missing.cpp"),
+        (["seed", run, str(tmp_path / "missing.cpp")], "missing.cpp does not exist"),
+        (["seed", run, str(tmp_path / "missing.cu")], "missing.cu does not exist"),
         (["seed", run, str(tmp_path / "empty.cpp")], "empty.cpp"),
         (["seed", run, str(tmp_path / "nul.cpp")], "nul.cpp: holds a NUL character"),
         (["seed", run, str(tmp_path / "long.cpp")], "440,000 characters, 400,000 at most"),

@@ -119,6 +119,9 @@ class Finished:
     certified: bool = True
     best_id: str | None = WINNER
     fixed: bool = False  # `t` had one value in every test
+    origin: Origin = Origin.MODEL  # of the winner, or of what it was tuned from
+    model: str = "offline"
+    tuned: bool = False
 
 
 def write_run(folder: Path, finished: Finished | None = None) -> Path:
@@ -133,7 +136,7 @@ def write_run(folder: Path, finished: Finished | None = None) -> Path:
         archive.save_run(_record(wanted, device))
         described = description_of(wanted.signature or signature())
         archive.save_description(replace(described, skipped_trials=skipped))
-        archive.add_candidate(_candidate(wanted, device))
+        archive.add_candidates(_candidates(wanted, device))
         for purpose in (Purpose.SEARCH, Purpose.CERTIFY):
             archive.add_evaluation(_evaluation(purpose, flags))
         archive.save_certificate(_certificate(passed=wanted.certified, flags=wanted.certified_flags))
@@ -156,17 +159,26 @@ def _record(wanted: Finished, device: Device) -> RunRecord:
     )
 
 
+def _candidates(wanted: Finished, device: Device) -> list[Candidate]:
+    """Return the winner, behind what it was tuned from where it is to be a tuned one."""
+    written = _candidate(wanted, device)
+    if not wanted.tuned:
+        return [written]
+    tuned = replace(written, origin=Origin.TUNE, parent_id="written")
+    return [replace(written, id="written"), tuned]
+
+
 def _candidate(wanted: Finished, device: Device) -> Candidate:
     return Candidate(
         id=WINNER,
-        origin=Origin.MODEL,
+        origin=wanted.origin,
         round=1,
         idea_id=None,
         parent_id=None,
         source=wanted.source or SOURCES[wanted.interface],
         language=wanted.language or wanted.interface.language(device.kind),
         interface=wanted.interface,
-        model="offline",
+        model=wanted.model,
     )
 
 

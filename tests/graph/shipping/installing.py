@@ -36,9 +36,9 @@ def python(site: Path, *words: str, **environment: str) -> subprocess.CompletedP
     return subprocess.run(command, capture_output=True, text=True, env=clean | own | environment, cwd=site)
 
 
-def scenario(site: Path, *parts: str) -> dict[str, Any]:
+def scenario(site: Path, *parts: str, **environment: str) -> dict[str, Any]:
     """Run the scenario and return what it found."""
-    done = python(site, str(SCENARIO), *parts)
+    done = python(site, str(SCENARIO), *parts, **environment)
     assert done.returncode == 0, done.stderr + done.stdout
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found

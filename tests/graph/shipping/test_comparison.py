@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.winner import Winner, winner_of
 from ridgeline.graph.shipping.render import render
-from ridgeline.graph.shipping.winner import Winner, winner_of
 from ridgeline.tools.records.results import Trial, Verdict
 from ridgeline.tools.records.vocabulary import PrecisionClass, Status
 

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.winner import Winner, winner_of
+from ridgeline.graph.shipping import render
 from ridgeline.graph.shipping.contract import make_contract
 from ridgeline.graph.shipping.package import Files, hf_files, package_files
-from ridgeline.graph.shipping.winner import Winner, winner_of
 from ridgeline.tools.judge.outline_process import OutlineProcess
 from ridgeline.tools.records.module_contract import CallForm
 from ridgeline.tools.records.problem import Signature
@@ -21,6 +22,7 @@ from ridgeline.tools.records.vocabulary import Interface, PrecisionClass
 
 from .finished_run import REFERENCE, Finished, signature, write_run
 
+SHIPPED = Path(render.__file__).parent / "shipped"
 KINDS = tuple(product(Interface, ("none", "reference"), (True, False)))
 STUB = """
 import torch
@@ -36,11 +38,18 @@ def add_op_namespace_prefix(name):
 
 
 @pytest.fixture(scope="module")
-def call() -> CallForm:
-    with OutlineProcess(with_calls=True) as outlines:
-        found = outlines.outline(REFERENCE, PrecisionClass.FP32).call
+def call(outlines: OutlineProcess) -> CallForm:
+    found = outlines.outline(REFERENCE, PrecisionClass.FP32).call
     assert found is not None
     return found
+
+
+def test_a_package_calls_a_library_by_the_modules_that_ridgeline_itself_runs(tmp_path: Path, call: CallForm) -> None:
+    shipped = {path.name: path.read_text() for path in SHIPPED.glob("_[!_]*.py")}
+    assert not any("ridgeline import" in text or "import ridgeline" in text for text in shipped.values())
+    winner = winner_for(tmp_path / "run", certified=True)
+    files = package_files(winner, make_contract(winner, call, name="scaled_kernel", gradients="none"))
+    assert shipped and shipped == {name: files[f"scaled_kernel/{name}"] for name in shipped}
 
 
 def winner_for(folder: Path, *, certified: bool, **wanted: object) -> Winner:

@@ -9,10 +9,13 @@ from pathlib import Path
 import pytest
 from tests.graph.cli.command_line import assert_one_line, ridgeline
 
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.run_record import RunRecord
+from ridgeline.checkpoints.runs.folders import lock_run
 from ridgeline.graph.shipping.ship import ShipRequest, ship
 from ridgeline.tools.errors import InputError, RunError
 from ridgeline.tools.machine.devices import detect_device
-from ridgeline.tools.records.vocabulary import DeviceKind, Interface
+from ridgeline.tools.records.vocabulary import DeviceKind, Interface, Origin, RunState
 
 from .finished_run import REFERENCE, Finished, write_run
 
@@ -35,6 +38,24 @@ def test_a_kernel_without_a_certificate_is_refused_unless_asked_for(tmp_path: Pa
     project = tomllib.loads((asked.out / "pyproject.toml").read_text())["project"]
     assert "NOT CERTIFIED" in project["description"]
     assert "this kernel is not certified" in (asked.out / "scaled_kernel" / "__init__.py").read_text()
+
+
+@pytest.mark.parametrize(
+    ("finished", "said"),
+    [
+        (Finished(best_id=""), r"is still running and has no right kernel to ship yet; wait .*ridgeline show"),
+        (
+            Finished(certified=False),
+            "certifies its winner when its rounds are over; .*--uncertified ships r1i1v0a0, the fast",
+        ),
+    ],
+)
+def test_a_run_that_is_still_running_is_not_spoken_of_as_ended(tmp_path: Path, finished: Finished, said: str) -> None:
+    asked = request(tmp_path, finished)
+    with Archive.open(asked.run, create=False) as archive:
+        archive.save_run(RunRecord(state=RunState.RUNNING))
+    with lock_run(asked.run), pytest.raises(RunError, match=said):
+        ship(asked)
 
 
 def test_a_folder_that_exists_is_left_as_it_is(tmp_path: Path) -> None:
@@ -87,6 +108,38 @@ def test_a_number_that_was_never_varied_is_part_of_the_kernel(tmp_path: Path) ->
     ship(asked)
     args = json.loads((asked.out / "scaled_kernel" / "kernel.json").read_text())["args"]
     assert [arg["name"] for arg in args if arg["fixed"]] == ["t"]
+
+
+@pytest.mark.parametrize("layout", ["package", "hf-kernels"])
+@pytest.mark.parametrize(
+    ("origin", "model", "said"),
+    [
+        (Origin.MODEL, "offline", "composed by Ridgeline's offline model: no language model wrote it."),
+        (Origin.MODEL, "openai:o_3", "written by the language model openai:o\\_3."),
+        (
+            Origin.MODEL,
+            "mailbox:me",
+            "written by whoever answered the search's mailbox, which may be a language model.",
+        ),
+        (Origin.MODEL, "", "by whom is not recorded, and a language model may have been."),
+        (Origin.SEED, "", "given to the search as a seed: who wrote it is not recorded."),
+    ],
+)
+def test_the_readme_says_who_wrote_the_kernel_as_the_run_recorded_it(
+    tmp_path: Path, layout: str, origin: Origin, model: str, said: str
+) -> None:
+    asked = request(tmp_path, Finished(origin=origin, model=model), layout=layout)
+    ship(asked)
+    text = (asked.out / ("README.md" if layout == "package" else "CARD.md")).read_text()
+    assert said in " ".join(text.split())
+    assert "may have written" not in text
+
+
+def test_a_tuned_kernel_was_written_by_whom_the_one_it_was_tuned_from_was(tmp_path: Path) -> None:
+    for model, origin, said in (("offline", Origin.MODEL, "composed by"), ("", Origin.SEED, "given to the search")):
+        asked = request(tmp_path / model, Finished(origin=origin, model=model, tuned=True))
+        ship(asked)
+        assert said in (asked.out / "README.md").read_text()
 
 
 def test_the_licence_says_who_wrote_the_kernel(tmp_path: Path) -> None:

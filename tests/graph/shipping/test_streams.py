@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-from types import ModuleType, SimpleNamespace
+import ctypes
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
-from ridgeline.graph.shipping.render import render
+from ridgeline.graph.shipping.shipped._call_c import Library
 
 GPU = torch.device("cuda", 0)
 
@@ -29,15 +30,8 @@ class Entry:
 
 
 @pytest.fixture
-def library(monkeypatch: pytest.MonkeyPatch) -> Any:
-    package, contract = ModuleType("stubbed"), ModuleType("stubbed._contract")
-    contract.KIND = "cuda"  # type: ignore[attr-defined]
-    package.__path__ = []
-    monkeypatch.setitem(sys.modules, "stubbed", package)
-    monkeypatch.setitem(sys.modules, "stubbed._contract", contract)
-    names: dict[str, Any] = {"__package__": "stubbed", "__name__": "stubbed._call_c"}
-    exec(render("package/_call_c.py.j2"), names)
-    made = names["Library"].__new__(names["Library"])
+def library() -> Library:
+    made = Library.__new__(Library)
     made._streams = {}
     return made
 
@@ -47,7 +41,7 @@ def on(monkeypatch: pytest.MonkeyPatch, stream: Stream, *, capturing: bool = Fal
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: capturing)
 
 
-def test_a_call_waits_for_the_last_one_of_another_stream(library: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_waits_for_the_last_one_of_another_stream(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     one, two = Stream(1), Stream(2)
     for stream in (one, two, two):
         on(monkeypatch, stream)
@@ -55,7 +49,9 @@ def test_a_call_waits_for_the_last_one_of_another_stream(library: Any, monkeypat
     assert (one.waited, two.waited) == ([], [one])
 
 
-def test_a_captured_stream_waits_for_none_and_none_waits_for_it(library: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_captured_stream_waits_for_none_and_none_waits_for_it(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
     one, captured = Stream(1), Stream(2)
     on(monkeypatch, one)
     library._stream(GPU)
@@ -66,12 +62,12 @@ def test_a_captured_stream_waits_for_none_and_none_waits_for_it(library: Any, mo
     assert (one.waited, captured.waited) == ([], [])
 
 
-def test_the_workspace_is_there_before_a_graph_may_be_captured(library: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    names = type(library).__init__.__globals__
+def test_the_workspace_is_there_before_a_graph_may_be_captured(monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = SimpleNamespace(ridgeline_call=SimpleNamespace(), workspace_bytes=Entry())
     asked: list[Any] = []
-    monkeypatch.setattr(names["ctypes"], "CDLL", lambda _path: loaded)
+    monkeypatch.setattr(ctypes, "CDLL", lambda _path: loaded)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
-    monkeypatch.setattr(type(library), "_workspace", lambda _self, device: asked.append(device))
-    library.__init__("kernel.so", [])
-    assert asked == [torch.device("cuda", 1)]
+    monkeypatch.setattr(Library, "_workspace", lambda _self, device: asked.append(device))
+    Library(Path("kernel.so"), [], torch.device("cuda"))
+    Library(Path("kernel.so"), [], GPU)
+    assert asked == [torch.device("cuda", 1), GPU]

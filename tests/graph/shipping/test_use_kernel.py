@@ -13,8 +13,9 @@ import pytest
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.shipping.use_kernel import write_use_kernel
+from ridgeline.tools.records.vocabulary import Interface
 
-from .finished_run import write_run
+from .finished_run import Finished, write_run
 
 
 def test_a_run_folder_runs_its_winner_against_the_reference(tmp_path: Path) -> None:
@@ -24,6 +25,30 @@ def test_a_run_folder_runs_its_winner_against_the_reference(tmp_path: Path) -> N
     done = subprocess.run(command, cwd=tmp_path, env=clean, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr + done.stdout
     assert re.search(r"relative error to the reference in float64: \d\.\de-\d\d \(at most 1e-05\)", done.stdout)
+
+
+def test_only_a_certified_kernel_is_called_the_winner_and_either_script_is_known_as_an_own_one(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", Finished(certified=False))
+    first, _, _ = (run / "use_kernel.py").read_text().partition("\n")
+    assert first.startswith(
+        '"""The fastest kernel of this run, uncertified, against its reference: `python use_kernel.py`'
+    )
+    assert "winner" not in first
+    with Archive.open(run, create=False) as archive:
+        archive.save_run(RunRecord(best_id=""))
+        write_use_kernel(run, archive)
+    assert not (run / "use_kernel.py").exists()
+    assert (write_run(tmp_path / "other") / "use_kernel.py").read_text().startswith('"""The winner of this run against')
+
+
+@pytest.mark.parametrize("interface", Interface)
+def test_a_python_without_pytorch_is_told_in_one_line_what_to_install(tmp_path: Path, interface: Interface) -> None:
+    run = write_run(tmp_path / "run", Finished(interface=interface))
+    alone = [sys.executable, "-I", "-S", str(run / "use_kernel.py")]  # without the folder of installed packages
+    done = subprocess.run(alone, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert done.stderr.startswith("No module named 'torch', in ")
+    assert done.stderr.endswith(f"{sys.executable} -m pip install torch\n")
 
 
 def test_a_search_that_ends_without_a_winner_removes_its_own_files_alone(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import subprocess
 import time
 from dataclasses import replace
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 import pytest
@@ -22,9 +23,9 @@ from ridgeline.tools.build.flags import refused_flags, requested_flags
 from ridgeline.tools.build.interfaces import BUILDS, CBuild
 from ridgeline.tools.build.ninja_batch import BuildOutcome
 from ridgeline.tools.build.recipe import Recipe
-from ridgeline.tools.errors import EngineError, StorageError
+from ridgeline.tools.errors import EngineError, SandboxError, StorageError
 from ridgeline.tools.records.vocabulary import DeviceKind, Interface, ReasonCode, Status
-from ridgeline.tools.sandbox.sandbox import Sandbox
+from ridgeline.tools.sandbox.sandbox import Sandbox, Tier
 
 pytestmark = pytest.mark.sandboxed
 EMPTY_RUN = "void run(const float*, float*, void*) {}\n"
@@ -278,6 +279,18 @@ async def test_a_build_whose_command_is_not_there_is_the_machines_failure(
     monkeypatch.setitem(BUILDS, Interface.C, Lacking())
     with pytest.raises(EngineError, match="a build could not be run: sandbox: .*/no/such/compiler"):
         await compiler.compile_batch([make_task(EMPTY_RUN)])
+
+
+async def test_a_build_whose_sandbox_disappeared_says_what_is_missing_and_how_to_go_on(
+    tmp_path: Path, make_task: MakeTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = make_task(EMPTY_RUN)
+    compiler = Compiler(Sandbox(Tier.BUBBLEWRAP), tmp_path / "cache", task.problem.device)
+    monkeypatch.setattr(
+        "shutil.which", lambda program, **options: None if program == "bwrap" else which(program, **options)
+    )
+    with pytest.raises(SandboxError, match="its program bwrap was here when this began and is gone; .*--resume"):
+        await compiler.compile_batch([task])
 
 
 async def test_a_cancelled_batch_leaves_no_process_and_no_folder(

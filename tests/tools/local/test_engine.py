@@ -8,10 +8,11 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from blockbuster import BlockBuster
 from tests.tools.conftest import exp_problem
 
 from ridgeline.tools.engine import BenchmarkTask, CompileTask, VerifyTask
@@ -22,7 +23,7 @@ from ridgeline.tools.records import evaluation_limit
 from ridgeline.tools.records.problem import DescribedTarget, Device
 from ridgeline.tools.records.results import Build, Timing, Verdict
 from ridgeline.tools.records.search import Candidate
-from ridgeline.tools.records.vocabulary import Status
+from ridgeline.tools.records.vocabulary import ReasonCode, Status
 
 # An evaluator without a judge: it does what the candidate's source says.
 EVALUATOR = """
@@ -105,6 +106,20 @@ async def test_a_problem_of_ours_fails_only_its_own_build(
     )
     assert isinstance(first, Build)
     assert isinstance(second, EngineError)
+
+
+async def test_a_source_that_is_refused_as_it_stands_waits_for_no_busy_device(
+    engine: LocalEngine, make_task: Callable[..., CompileTask], exp_source: str
+) -> None:
+    async with DeviceLock("cpu").exclusive():
+        refused = await asyncio.wait_for(engine.submit(make_task(exp_source + "\0")), 30)
+        assert refused.reason_code is ReasonCode.SOURCE_REJECTED
+        flagged = await asyncio.wait_for(engine.submit(make_task("// flags: -fplugin=x.so\n" + exp_source)), 30)
+        assert flagged.reason_code is ReasonCode.FLAG_NOT_ALLOWED
+        compiled = asyncio.create_task(engine.submit(make_task(exp_source)))
+        await asyncio.sleep(0.3)
+        assert not compiled.done()  # a compiler would disturb what is measured
+    assert (await compiled).status is Status.OK
 
 
 async def test_a_cancelled_build_leaves_its_batch_alone(
@@ -260,3 +275,23 @@ def test_the_engines_process_never_imports_torch() -> None:
     program = "import sys, ridgeline.tools.local.engine, ridgeline.tools.toolbox; sys.exit('torch' in sys.modules)"
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     assert subprocess.run([sys.executable, "-c", program], env=env, check=False).returncode == 0
+
+
+@pytest.fixture
+def watched() -> Iterator[None]:
+    """Make each call that waits for a disk, a database or a clock an error while it runs in an event loop's thread."""
+    blocking = BlockBuster(excluded_modules=[])
+    kinds = ("time.sleep", "sqlite3.", "os.mkdir", "os.rmdir", "os.unlink", "os.re", "os.access", "os.scandir")
+    blocking.functions = {name: each for name, each in blocking.functions.items() if name.startswith(kinds)}
+    blocking.activate()
+    yield
+    blocking.deactivate()
+
+
+@pytest.mark.usefixtures("watched")
+async def test_a_build_and_a_measurement_leave_a_hosts_event_loop_free(
+    engine: LocalEngine, make_task: Callable[..., CompileTask], exp_source: str, verify: Callable[..., VerifyTask]
+) -> None:
+    build = await engine.submit(make_task(exp_source))
+    assert build.status is Status.OK
+    assert (await engine.submit(verify())).status is Status.OK

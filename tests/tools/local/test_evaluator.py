@@ -22,6 +22,7 @@ from ridgeline.tools.engine import BenchmarkTask, CompareTask, CompileTask, Desc
 from ridgeline.tools.local.__main__ import _TASKS, answer
 from ridgeline.tools.local.evaluator import Evaluator
 from ridgeline.tools.machine.devices import detect_device
+from ridgeline.tools.measure.request_cost import LoopCost
 from ridgeline.tools.records import evaluation_limit
 from ridgeline.tools.records.problem import DescribedTarget, Description, Target
 from ridgeline.tools.records.results import Build, Comparison, FailedComparison
@@ -209,7 +210,7 @@ class Judged:
 
 
 @pytest.fixture(scope="module")
-def judged() -> Iterator[Judged]:
+def judged(warm_judge: None) -> Iterator[Judged]:
     with tempfile.TemporaryDirectory(prefix="ridgeline-compare-", dir="/tmp") as name:
         os.chmod(name, 0o755)  # confined code may become another user
         judged = Judged(Path(name))
@@ -246,7 +247,7 @@ def test_comparison_whose_runner_was_killed_from_outside_is_made_once_more(
         return loop(runner, sets)
 
     monkeypatch.setattr(RunnerProcess, "loop", kill_once)
-    monkeypatch.setattr(judged.evaluator._session(judged.problem), "_request_s", 0.0)  # no loop of an empty library
+    monkeypatch.setattr(judged.evaluator._session(judged.problem), "_cost", LoopCost())  # no loop of an empty library
     honest = judged.built("honest", HONEST)
     assert isinstance(judged.compare(honest, honest), Comparison)
     assert killed

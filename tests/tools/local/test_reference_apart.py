@@ -31,7 +31,7 @@ from ridgeline.tools.runner.plan import reference_plan
 from ridgeline.tools.runner.start import RunnerPlan
 from ridgeline.tools.sandbox.sandbox import Sandbox
 
-pytestmark = pytest.mark.sandboxed
+pytestmark = [pytest.mark.sandboxed, pytest.mark.usefixtures("warm_judge")]
 
 REFERENCE = """import torch
 from torch import nn
@@ -102,6 +102,16 @@ def test_the_reference_loops_in_a_process_of_its_own_which_is_stopped_otherwise(
     assert state_of(reference.pid) == "T"
     session.close()
     assert not Path(f"/proc/{reference.pid}").exists()
+
+
+@pytest.mark.parametrize("argument", ["1", "torch.float32"])
+def test_a_loop_without_its_calls_takes_less_wherever_the_reference_loops(opened: Opened, argument: str) -> None:
+    session, reference = opened(REFERENCE.format(first="", argument=argument))
+    assert reference.is_apart == (argument == "1")
+    session.judge.ask(Renew())
+    sets = range(session.judge.problem.n_sets // 2)
+    empty_s, own_s = (min(loop(sets).own_s for _ in range(5)) for loop in (reference.loop_empty, reference.loop))
+    assert 0 < empty_s < own_s / 2
 
 
 def test_its_end_is_the_engines_fault_and_no_candidates(opened: Opened) -> None:

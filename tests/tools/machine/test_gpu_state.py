@@ -146,3 +146,14 @@ def test_gpu_has_clocks_power_and_temperature() -> None:
         print(state)
         assert state.sm_mhz and state.memory_mhz and state.power_w and state.temperature_c
         assert monitor.driver_version() == installed_driver() != ""
+
+
+def test_a_process_whose_name_is_no_text_has_a_parent_too() -> None:
+    renames = "open('/proc/self/comm', 'wb').write(b'\\xff'); print(flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", renames], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdin is not None and child.stdout is not None
+        child.stdout.readline()
+        found = descendants([os.getpid()])
+        child.stdin.write(b"\n")
+        child.stdin.close()
+    assert child.pid in found

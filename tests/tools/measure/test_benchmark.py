@@ -112,7 +112,7 @@ def test_time_below_the_floor_is_not_trusted(start, judge) -> None:
 
 
 def test_tiny_kernel_is_labelled_launch_bound_and_a_huge_gain_is_quarantined(start, tmp_path) -> None:
-    small = FileJudge(tmp_path / "small", n_sets=16, elements=1 << 10)
+    small = FileJudge(tmp_path / "small", n_sets=96, elements=1 << 10)  # a request is little beside so many calls
     timing = time_candidate(start(work=0, of=small), start(work=200, of=small), small, settings=SETTINGS, floor=None)
     assert timing.status is Status.OK, timing.reason
     assert Label.LAUNCH_BOUND in timing.labels
@@ -148,9 +148,10 @@ def test_every_purpose_has_settings_that_make_five_rounds() -> None:
 
 
 def test_a_machine_whose_every_core_is_taken_is_called_busy(start, judge) -> None:
+    settings = replace(SETTINGS, block_s=0.06)  # a process that has slept goes first: only a long block has to wait
     others = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(2 * (os.cpu_count() or 1))]
     try:
-        timing = time_candidate(start(), start(), judge, settings=SETTINGS, floor=None)
+        timing = time_candidate(start(work=40), start(work=40), judge, settings=settings, floor=None)
     finally:
         for other in others:
             other.kill()

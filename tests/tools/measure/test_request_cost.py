@@ -5,16 +5,24 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from ridgeline.tools.judge.process import JudgeProcess
 from ridgeline.tools.machine.devices import detect_device
-from ridgeline.tools.measure.request_cost import empty_plan, nothing_library, usual_request_s
+from ridgeline.tools.measure.request_cost import (
+    MANY_CALLS,
+    empty_plan,
+    nothing_library,
+    usual_cost,
+    usual_ticket_s,
+)
 from ridgeline.tools.records.problem import Target
 from ridgeline.tools.records.results import Build
-from ridgeline.tools.records.vocabulary import Interface, PrecisionClass, Status
+from ridgeline.tools.records.vocabulary import DeviceKind, Interface, PrecisionClass, Status
+from ridgeline.tools.runner.loop_time import LoopTime
 from ridgeline.tools.runner.plan import runner_plan
 from ridgeline.tools.sandbox.sandbox import Sandbox
 
@@ -45,11 +53,51 @@ def test_a_request_costs_something_and_less_than_the_start_of_python(
     judge = JudgeProcess(problem, os.urandom(16), tmp_path)
     try:
         plan = empty_plan(runner_plan(problem, build, tmp_path), tmp_path, device)
-        costs = [usual_request_s(sandbox, plan, judge) for _ in range(3)]
+        costs = [usual_cost(sandbox, plan, judge) for _ in range(3)]
     finally:
         judge.close()
-    assert min(costs) > 0
-    assert min(costs) < min(_start_of_python_s() for _ in range(5))
+    assert min(cost.request_s for cost in costs) > 0
+    assert min(cost.request_s for cost in costs) < min(_start_of_python_s() for _ in range(5))
+    tickets_s = min(cost.ticket_s for cost in costs)
+    assert 0 < tickets_s < min(cost.request_s for cost in costs), "a ticket is one read of a pipe"
+
+
+class Judge:
+    """A judge that is asked for nothing but fresh contents."""
+
+    def __init__(self, kind: DeviceKind) -> None:
+        self.device_kind = kind
+        self.asked: list[str] = []
+
+    def ask(self, request: object) -> None:
+        self.asked.append(type(request).__name__)
+
+    def stop(self) -> None:
+        self.asked.append("stop")
+
+
+def loop_with(delays_s: Iterator[float], asked: list[str]) -> Callable[[Sequence[int]], LoopTime]:
+    """Return a loop whose own clock says so many seconds a call."""
+
+    def loop(sets: Sequence[int]) -> LoopTime:
+        asked.append("loop")
+        return LoopTime(parent_s=1.0, own_s=len(sets) * next(delays_s))
+
+    return loop
+
+
+def test_a_ticket_is_weighed_by_the_median_of_loops_on_fresh_contents() -> None:
+    judge = Judge(DeviceKind.CPU)
+    delays = iter([9.0, 3e-7, 8e-7, 4e-7, 5e-7, 6e-7, 7e-7, 2e-7])  # the first one does not count
+    assert usual_ticket_s(loop_with(delays, judge.asked), judge, MANY_CALLS) == pytest.approx(5e-7)  # type: ignore[arg-type]
+    assert judge.asked == ["loop", *["Renew", "stop", "loop"] * 7]
+
+
+@pytest.mark.parametrize(("kind", "calls"), [(DeviceKind.CUDA, 500), (DeviceKind.CPU, MANY_CALLS - 1)])
+def test_a_ticket_is_free_where_a_gpu_works_meanwhile_and_beside_long_calls(kind: DeviceKind, calls: int) -> None:
+    judge = Judge(kind)
+    assert usual_ticket_s(loop_with(iter([]), judge.asked), judge, calls) == 0  # type: ignore[arg-type]
+    assert judge.asked == []
 
 
 def _start_of_python_s() -> float:

@@ -10,6 +10,7 @@ from ridgeline.tools.judge.messages import Idle, Renew
 from ridgeline.tools.judge.replies import Idled, Renewed
 from ridgeline.tools.machine.gpu_state import GpuState
 from ridgeline.tools.measure.block_plan import BlockKind, BlockPlan
+from ridgeline.tools.measure.request_cost import LoopCost
 from ridgeline.tools.measure.timed_side import Block, TimedSide, WarmUp
 from ridgeline.tools.runner.loop_time import LoopTime
 
@@ -94,7 +95,7 @@ def test_the_warm_up_of_a_very_slow_kernel_is_a_call_or_three(call_s: float, mos
     assert sum(len(sets) for sets in side.loops) * call_s <= most_s
 
 
-def side_with(parent_s: float, *, is_tracked: bool, request_s: float = 0.0) -> TimedSide:
+def side_with(parent_s: float, *, is_tracked: bool, request_s: float = 0.0, ticket_s: float = 0.0) -> TimedSide:
     """Return a side of blocks of thirty calls that claims half of what the parent's clock says."""
     timed = [Block(calls=30, took=LoopTime(parent_s=parent_s, own_s=parent_s / 2), page_faults=0)] * 6
     return TimedSide(
@@ -102,7 +103,7 @@ def side_with(parent_s: float, *, is_tracked: bool, request_s: float = 0.0) -> T
         judge=CountingJudge(),
         is_tracked=is_tracked,
         blocks=timed,
-        request_s=request_s,
+        cost=LoopCost(request_s=request_s, ticket_s=ticket_s),
     )
 
 
@@ -127,6 +128,23 @@ def test_a_candidate_never_counts_below_its_own_clock() -> None:
 
 def test_nothing_is_taken_off_the_trusted_reference() -> None:
     assert side_with(0.030, is_tracked=False, request_s=1.0).per_call_s() == pytest.approx([0.5e-3] * 6)
+
+
+@pytest.mark.parametrize("is_tracked", [True, False])
+def test_a_tickets_cost_is_taken_off_every_call_of_either_side(is_tracked: bool) -> None:
+    side = side_with(0.030, is_tracked=is_tracked, ticket_s=0.1e-3)
+    assert side.per_call_s() == pytest.approx([(0.9 if is_tracked else 0.4) * 1e-3] * 6)
+
+
+def test_at_most_half_of_a_call_is_its_tickets() -> None:
+    assert side_with(0.030, is_tracked=True, ticket_s=0.8e-3).per_call_s() == pytest.approx([0.5e-3] * 6)
+
+
+def test_a_candidates_tickets_cost_what_they_cost_the_trusted_runner_of_the_same_loop() -> None:
+    trusted = side_with(0.030, is_tracked=False, ticket_s=0.1e-3)
+    candidate = side_with(0.030, is_tracked=True, ticket_s=0.4e-3)
+    candidate.trusted = trusted  # its requests take half of each block
+    assert candidate.per_call_s() == pytest.approx([0.4e-3] * 6)
 
 
 def block(parent_s: float, own_s: float) -> Block:

@@ -8,6 +8,7 @@ from ridgeline.tools.records.reference_mode import (
     MODES_ON,
     WITH_TF32,
     ReferenceMode,
+    mode_words,
 )
 from ridgeline.tools.records.results import Baseline
 from ridgeline.tools.records.vocabulary import DeviceKind, PrecisionClass
@@ -44,3 +45,10 @@ def test_a_stored_baseline_knows_its_mode() -> None:
     stored = Baseline(name=ReferenceMode.COMPILE_TF32, precision_class=PrecisionClass.TF32, median_ms=1.0).to_json()
     assert stored["name"] == "compile_tf32"
     assert Baseline.from_json(stored).name.uses_tf32
+
+
+def test_each_mode_has_words_of_its_own_for_a_reader() -> None:
+    words = [mode_words(mode) for mode in ReferenceMode]
+    assert len(set(words)) == len(words)
+    assert not any("_" in each for each in words)
+    assert mode_words("another") == "another"

@@ -74,7 +74,7 @@ def native_words(group: str) -> list[str]:
     [
         ("setup", SetupWord, {SetupWord.DEVICE, SetupWord.WATCHER, SetupWord.MODULE, SetupWord.NOTHING}),
         ("access", Access, {Access.READ_WRITE}),
-        ("request", RequestWord, set()),
+        ("request", RequestWord, {RequestWord.LOOP_EMPTY}),
         ("answer", AnswerWord, {AnswerWord.IMPORTED}),
         ("fault", FaultWord, set()),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -346,3 +347,20 @@ def test_bubblewraps_own_words_are_the_reason(open_path: Path, monkeypatch: pyte
     bwrap.chmod(0o755)
     monkeypatch.setenv("PATH", f"{open_path}:{os.environ['PATH']}")
     assert "No permissions to create a new namespace" in reason_against(Tier.BUBBLEWRAP)
+
+
+@pytest.mark.any_tier
+def test_a_program_of_the_sandbox_that_disappeared_is_named_with_the_way_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launcher = tmp_path / "confine"
+    shutil.copy2(Sandbox(Tier.LANDLOCK).launcher, launcher)
+    in_bubblewrap, alone = Sandbox(Tier.BUBBLEWRAP), Sandbox(Tier.NONE, launcher=launcher)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    launcher.unlink()
+    for gone, program in ((in_bubblewrap, "bwrap"), (alone, str(launcher))):
+        with pytest.raises(SandboxError) as refused:
+            gone.start(shell("exit 0"))
+        said = str(refused.value)
+        assert f"its program {program} was here when this began and is gone" in said
+        assert "`ridgeline doctor`" in said and "--resume" in said

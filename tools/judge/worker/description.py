@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 
 import torch
 
@@ -14,19 +15,21 @@ from ridgeline.tools.judge.worker.graph_export import (
     export_graph,
     flop_count,
 )
+from ridgeline.tools.judge.worker.kept_graphs import kept_graph
 from ridgeline.tools.judge.worker.reference import Reference
 from ridgeline.tools.records.problem import Description
 
 
-def describe(reference: Reference, inputs: Tensors, source: str) -> Description:
+def describe(reference: Reference, inputs: Tensors, source: str, graphs: Path | None = None) -> Description:
     """Return the description, without what only a judge finds out: skipped trials, a module's contract.
 
     Args:
         reference: its model still holds the parameters that it was made with.
         inputs: one draw of them.
         source: the text that the reference was made of.
+        graphs: the folder of graphs that were exported before; None: export it anew.
     """
-    graph, graph_error = _graph(reference, inputs)
+    graph, graph_error = _graph(reference, inputs, source, graphs)
     return Description(
         signature=reference.signature,
         reference_graph=graph,
@@ -38,9 +41,13 @@ def describe(reference: Reference, inputs: Tensors, source: str) -> Description:
     )
 
 
-def _graph(reference: Reference, inputs: Tensors) -> tuple[Graph | None, str]:
+def _graph(reference: Reference, inputs: Tensors, source: str, graphs: Path | None) -> tuple[Graph | None, str]:
     """Return the reference's graph, or None and why there is none."""
+
+    def export() -> Graph:
+        return export_graph(reference.model, reference.arguments(inputs), reference.signature)
+
     try:
-        return export_graph(reference.model, reference.arguments(inputs), reference.signature), ""
+        return kept_graph(graphs, source, reference.signature, export), ""
     except GraphExportError as error:
         return None, str(error)

@@ -7,6 +7,7 @@ import dataclasses
 import math
 import os
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import torch
 
@@ -107,7 +108,8 @@ class Judge:
         check_room(signature, kind=kind, memory_bytes=memory_bytes)
         check_usable(self.reference)
         accepted_classes(request.tolerance, tuple(s.dtype for s in signature.with_role(Role.OUTPUT)))
-        described = describe(self.reference, self.reference.draw_inputs(0), request.reference_source)
+        graphs = Path(request.graph_folder) if request.graph_folder else None
+        described = describe(self.reference, self.reference.draw_inputs(0), request.reference_source, graphs)
         has_model = request.interface.has_model
         self._contract = self._reference_module(is_needed=has_model)  # before `bind` replaces the first values
         randomized = self.reference.loaded_names() if has_model else None
@@ -327,7 +329,7 @@ class Judge:
     def loop(self, request: Loop) -> Looped:
         """Time the reference over rotating sets."""
         with _contents_may_be_refused():
-            return Looped(own_s=self._modes.loop(request.mode, request.sets))
+            return Looped(own_s=self._modes.loop(request.mode, request.sets, is_empty=request.is_empty))
 
 
 class ContentsRefusedError(BadReferenceError):

@@ -47,12 +47,13 @@ class ReferenceModes:
         except Exception as error:  # inductor raises whatever its compiler stack does: it is a baseline that failed
             raise EngineError(f"{mode}: {one_line(error)}") from error
 
-    def loop(self, mode: ReferenceMode, sets: Sequence[int]) -> float:
+    def loop(self, mode: ReferenceMode, sets: Sequence[int], *, is_empty: bool = False) -> float:
         """Call the reference on each set and return the seconds that took, by this process's or the device's clock.
 
-        Results are held and sets are drawn as tickets as in a runner, so that they cost both sides alike.
+        Results are held and sets are drawn as tickets as in a runner, so that they cost both sides alike. `is_empty` leaves
+        the calls out: what is left is what they cost.
         """
-        call, arguments = self._call(mode), self._arguments
+        call, arguments = _do_nothing if is_empty else self._call(mode), self._arguments
         if self._held is None:
             makes_room = not self._memory.device.frees_for_runner
             self._held = HeldResults(self._memory.outputs[0], self._memory.n_sets, makes_room=makes_room)
@@ -77,6 +78,10 @@ class ReferenceModes:
             option = self._memory.device.compile_option(mode)
             self._compiled[mode] = torch.compile(self._reference.model, mode=option, dynamic=False)
         return self._compiled[mode]
+
+
+def _do_nothing(*_: object) -> None:
+    """Return at once."""
 
 
 @contextlib.contextmanager

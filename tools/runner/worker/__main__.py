@@ -8,6 +8,7 @@ it with a `failed` line. docs/runner-protocol.md describes the wire.
 
 from __future__ import annotations
 
+import itertools
 import os
 import socket
 import warnings
@@ -94,7 +95,9 @@ class Caller:
         if verb == RequestWord.RUN:
             return self._run(int(words[0]))
         if verb == RequestWord.LOOP:
-            return self._loop()
+            return self._loop(self._candidate.calls)
+        if verb == RequestWord.LOOP_EMPTY:
+            return self._loop_empty()
         if verb == RequestWord.COLLECT:
             self._write(int(words[0]), self._checked(self._held_results()[int(words[0])]))
             return 0
@@ -118,12 +121,17 @@ class Caller:
         self._write(set_index, outputs)
         return elapsed_ns
 
-    def _loop(self) -> int:
+    def _loop_empty(self) -> int:
+        """Do what a loop does, but return the same result in place of each call."""
+        result = self._call(self._candidate.calls[0])
+        return self._loop([itertools.repeat(result).__next__] * self._setup.n_sets)
+
+    def _loop(self, bound: Sequence[Call]) -> int:
         """Call on the sets of the block's tickets, and hold the results.
 
         Neither this process nor the candidate knows which set comes next and which results will be looked at.
         """
-        bound, held = self._candidate.calls, self._held_results()
+        held = self._held_results()
         self._device.start()
         kept = held.begin()
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -201,13 +202,15 @@ class ModuleCandidate:
 class Nothing:
     """No candidate: calls that do nothing, by which the cost of a request is measured."""
 
-    def __init__(self, n_sets: int) -> None:
-        """Make a call for each set."""
-        self.calls: list[Call] = [_do_nothing] * n_sets
+    def __init__(self, setup: MappedSetup) -> None:
+        """Make a call for each set, which returns the first set's output."""
+        self._outputs = [views[0] for views in setup.outputs]
+        result = self._outputs[0] if len(self._outputs) == 1 else tuple(self._outputs)
+        self.calls: list[Call] = [itertools.repeat(result).__next__] * setup.n_sets
 
     def outputs(self, result: Any) -> list[Any]:
-        """Return no output."""
-        return []
+        """Return the first set's outputs."""
+        return self._outputs
 
     def take_scalars(self, scalars: Sequence[float]) -> None:
         """Take them for nothing."""
@@ -217,10 +220,6 @@ class Nothing:
         return None
 
 
-def _do_nothing() -> None:
-    """Return at once."""
-
-
 def load_candidate(setup: MappedSetup, state: GlobalState) -> LoadedCandidate:
     """Return the candidate that the set-up names.
 
@@ -228,7 +227,7 @@ def load_candidate(setup: MappedSetup, state: GlobalState) -> LoadedCandidate:
         RunFailed: it does not load.
     """
     if setup.does_nothing:
-        return Nothing(setup.n_sets)
+        return Nothing(setup)
     if setup.module is None:
         return ExtensionCandidate(setup, state)
     return ModuleCandidate(setup, setup.module, state)

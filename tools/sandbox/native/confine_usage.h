@@ -4,14 +4,17 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cinttypes>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -139,21 +142,31 @@ inline uint64_t bytes_below(int parent, const char* folder, int depth, uint64_t&
   return total;
 }
 
-// False: there is nothing to read any more. What the guard may not read adds nothing.
-inline bool add_open(const std::string& thread, uint64_t& total) {
+using Files = std::map<std::string, uint64_t>;  // bytes by "device inode", as proc_pid_maps(5) has them
+
+inline std::string file_of(const struct stat& info) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%02x:%02x %" PRIu64, major(info.st_dev), minor(info.st_dev),
+                static_cast<uint64_t>(info.st_ino));
+  return text;
+}
+
+// Adds the deleted files that are open. False: there is nothing to read any more. What the guard may not read adds nothing.
+inline bool add_open(const std::string& thread, Files& files) {
   DIR* directory = opendir((thread + "/fd").c_str());
   if (directory == nullptr) return errno == EACCES;
   while (const dirent* entry = readdir(directory)) {
     struct stat info;
     if (fstatat(dirfd(directory), entry->d_name, &info, 0) != 0) continue;
-    if (S_ISREG(info.st_mode) && info.st_nlink == 0) total += 512ull * static_cast<uint64_t>(info.st_blocks);
+    if (S_ISREG(info.st_mode) && info.st_nlink == 0) files[file_of(info)] = 512ull * static_cast<uint64_t>(info.st_blocks);
   }
   closedir(directory);
   return true;
 }
 
-// Adds the deleted files of `folder` that are mapped: "device inode", as proc_pid_maps(5) has them.
-inline bool add_mapped(const std::string& thread, const std::string& folder, std::set<std::string>& files) {
+// Adds the deleted files of `folder` that are mapped. Their size cannot be asked: each counts as the largest that there may
+// be, unless it is open too.
+inline bool add_mapped(const std::string& thread, const std::string& folder, uint64_t largest, Files& files) {
   FILE* maps = std::fopen((thread + "/maps").c_str(), "re");
   if (maps == nullptr) return errno == EACCES;
   constexpr char kDeleted[] = " (deleted)\n";
@@ -167,29 +180,32 @@ inline bool add_mapped(const std::string& thread, const std::string& folder, std
     int path = 0;
     if (std::sscanf(text.c_str(), "%*s %*s %*s %15s %23s %n", device, inode, &path) != 2 || path == 0) continue;
     if (text.compare(static_cast<size_t>(path), folder.size() + 1, folder + "/") == 0)
-      files.insert(std::string(device) + " " + inode);
+      files.emplace(std::string(device) + " " + inode, largest == 0 ? kFull : largest);
   }
   std::free(line);
   std::fclose(maps);
   return true;
 }
 
-// Bytes of files of `folder` that were deleted while a process keeps them, open or mapped: no name shows them. Of a mapped
-// one no size can be asked: it counts as the largest that a file may be.
+// Bytes of files that were deleted while a process keeps them, open or mapped: no name shows them. A file counts once,
+// however many hold it.
 inline uint64_t bytes_deleted_but_held(const std::vector<pid_t>& pids, const std::string& folder, uint64_t largest) {
-  uint64_t total = 0;
-  std::set<std::string> mapped;
+  Files files;
   for (const pid_t pid : pids) {
-    uint64_t open = 0;
+    Files held;
     const auto look = [&](const std::string& thread) {
-      open = 0;
-      return add_open(thread, open) && add_mapped(thread, folder, mapped) && life_of(thread) == Life::kLives;
+      held.clear();
+      return add_open(thread, held) && add_mapped(thread, folder, largest, held) && life_of(thread) == Life::kLives;
     };
     if (!through_a_thread(pid, look)) return kFull;
-    total += open;
+    for (const auto& [file, bytes] : held) {
+      const auto [known, is_new] = files.emplace(file, bytes);
+      if (!is_new) known->second = std::min(known->second, bytes);
+    }
   }
-  if (!mapped.empty() && largest == 0) return kFull;
-  return total + mapped.size() * largest;
+  uint64_t total = 0;
+  for (const auto& [file, bytes] : files) total = std::min(total + bytes, kFull);
+  return total;
 }
 
 }  // namespace confine

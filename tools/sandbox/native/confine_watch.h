@@ -32,6 +32,9 @@ inline uint64_t inherited_bytes() {
   return total;
 }
 
+constexpr uint64_t kMostEntries = 20000;  // of the working folder: more make a walk of it long
+constexpr double kLongestUnseenS = 0.2;
+
 class Watch {
  public:
   explicit Watch(const Options& o) : o_(o), started_s_(now_s()), inherited_(inherited_bytes()) {}
@@ -56,14 +59,16 @@ class Watch {
   double seconds_left() const { return o_.wall_s > 0 ? std::max(0.0, o_.wall_s - (now_s() - started_s_)) : 3600; }
 
  private:
-  // A walk takes time from the command: at most a tenth of the time since the last walk.
+  // A walk takes time from the command: at most a tenth of the time since the last walk, but for one that the command made
+  // long, which must not buy it a long time unseen.
   bool disk_is_full(const std::vector<pid_t>& family) {
     const double began_s = now_s();
     if (o_.workdir.empty() || o_.disk_bytes == 0 || began_s < next_walk_s_) return false;
-    uint64_t entries = 100000;
-    const uint64_t listed = bytes_below(AT_FDCWD, o_.workdir.c_str(), 64, entries);
+    uint64_t entries = kMostEntries;
+    // in this order: a file that is deleted between the two must not count twice
     const uint64_t deleted = bytes_deleted_but_held(family, o_.workdir, o_.file_bytes);
-    next_walk_s_ = now_s() + 10 * (now_s() - began_s);
+    const uint64_t listed = bytes_below(AT_FDCWD, o_.workdir.c_str(), 64, entries);
+    next_walk_s_ = now_s() + std::min(10 * (now_s() - began_s), kLongestUnseenS);
     return listed + deleted > o_.disk_bytes + inherited_;
   }
 

@@ -106,7 +106,7 @@ def test_words_that_say_too_little_get_one_line(words: tuple[str, ...]) -> None:
 PARKED = """
 import asyncio, sys
 from ridgeline.graph.cli.commands import run
-from ridgeline.graph.session import session
+from ridgeline.graph.session import machine
 from tests.graph.memory_engine import MemoryEngine
 from ridgeline.graph.cli import main
 import contextlib
@@ -115,7 +115,7 @@ import contextlib
 async def engine(*_, **__):
     yield MemoryEngine()
 
-session.machine.open_engine = engine
+machine.open_engine = engine
 sys.exit(main(sys.argv[1:]))
 """
 

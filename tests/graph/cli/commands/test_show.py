@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.graph.cli.command_line import assert_one_line, ridgeline
@@ -15,17 +17,25 @@ from tests.graph.scripted_model import ScriptedModel
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.history.idea_results import idea_results
 from ridgeline.checkpoints.report.outputs import write_run_outputs
-from ridgeline.checkpoints.run_record import RunRecord
+from ridgeline.checkpoints.run_record import KEYLESS, RunRecord
+from ridgeline.checkpoints.steering import Steering
+from ridgeline.graph.cli import main
 from ridgeline.graph.cli.commands.show import execute
 from ridgeline.tools.errors import InputError
-from ridgeline.tools.records.results import Profile, StageTime
+from ridgeline.tools.records.results import Evaluation, Profile, StageTime
+from ridgeline.tools.records.vocabulary import Purpose, ReasonCode, Status
+
+
+def asked_for(**words: object) -> argparse.Namespace:
+    """Return the parsed words of a `show` that serves no page."""
+    return argparse.Namespace(**{"web": False, "port": None} | words)
 
 
 def shown(search: Search, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int) -> str:
     """Return what `show` prints of the search on a terminal of this width."""
     monkeypatch.setenv("COLUMNS", str(width))
     capsys.readouterr()
-    assert execute(argparse.Namespace(run=str(search.archive.path.parent), json=False, profile=None)) == 0
+    assert execute(asked_for(run=str(search.archive.path.parent), json=False, profile=None)) == 0
     return capsys.readouterr().out
 
 
@@ -39,6 +49,25 @@ async def test_show_tells_the_winner_and_its_path_first(
     assert lines[1] == f"winner:  {best['id']}: {best['idea']}"
     assert f"{best['speedup']:.2f}x (95 %" in lines[2] and "as fast as eager PyTorch" in lines[2]
     assert f"         certified; source {run_dir / 'best.cpp'}" in lines
+
+
+async def test_show_in_json_names_the_best_kernels_file_once_it_holds_that_kernel(
+    search: Search, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await search.run(search.context(rounds=1))
+    run_dir = search.archive.path.parent
+
+    def path_shown() -> Any:
+        assert main(["show", str(run_dir), "--json"]) == 0
+        return json.loads(capsys.readouterr().out)["best"]["source_path"]
+
+    assert path_shown() is None  # the graph has run, and nobody has written the run's files yet
+    (run_dir / "best.cpp").write_text("// an earlier session's\n")
+    assert path_shown() is None
+    assert main(["show", str(run_dir)]) == 0
+    assert "source is written when the search ends" in capsys.readouterr().out
+    write_run_outputs(run_dir, search.archive)
+    assert path_shown() == "best.cpp"
 
 
 async def test_show_of_a_run_without_a_certified_kernel_names_no_winner(
@@ -67,22 +96,41 @@ async def test_show_leaves_category_and_model_out_where_the_terminal_is_narrow(
     assert not re.search(r"predicted +gain", shown(search, capsys, monkeypatch, 100))
 
 
+async def test_a_kernel_for_a_users_idea_that_repeats_an_earlier_one_is_not_shown_as_new(
+    search: Search, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search.model = ScriptedModel(kernel=lambda request: {"source": "// one for all\n// speed 1.5\n"})
+    context = search.context(rounds=1, ideas=1, implementations=1)
+    Steering(search.archive).add_idea("keep the row in registers all the way")
+    await search.run(replace(context, settings=context.settings.model_copy(update={"rounds": 2})))
+    first, second = (f"r{n}i0v0a0" for n in (1, 2))
+    told = {event["candidate_id"]: event["same_source_as"] for event in search.events_named("candidate_done")}
+    assert (told[first], told[second]) == ("", first)
+    lines = shown(search, capsys, monkeypatch, 140).splitlines()
+    assert any(line.startswith("r2i0 ") and f"1.50x, same source as {first}" in line for line in lines)
+    page = (
+        write_run_outputs(search.archive.path.parent, search.archive),
+        search.archive.path.with_name("report.html"),
+    )[1]
+    assert f"Same source as {first}." in page.read_text()
+
+
 async def test_show_of_a_name_takes_the_newest_run_and_show_alone_lists_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert execute(argparse.Namespace(run=None, json=False, profile=None)) == 0
+    assert execute(asked_for(run=None, json=False, profile=None)) == 0
     assert "there is no run in runs; ridgeline run quickstart begins one" in capsys.readouterr().out
     for name, reason in (("toy-0901", "no gain in 3 rounds"), ("toy-0902", "no model had a further idea")):
         with Archive.open(tmp_path / "runs" / name / "archive.sqlite") as archive:
             archive.save_run(RunRecord(problem={"name": "toy"}, state="stalled", stop_reason=reason))
-    assert execute(argparse.Namespace(run="toy", json=False, profile=None)) == 0
+    assert execute(asked_for(run="toy", json=False, profile=None)) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "the newest of the 2 runs called toy…; ridgeline show lists all"
     assert lines[1] == "toy (toy-0902): finished: no model had a further idea"
-    assert execute(argparse.Namespace(run=None, json=False, profile=None)) == 0
+    assert execute(asked_for(run=None, json=False, profile=None)) == 0
     assert capsys.readouterr().out.splitlines()[0] == "toy-0901  finished: no gain in 3 rounds"
-    assert execute(argparse.Namespace(run=None, json=True, profile=None)) == 0
+    assert execute(asked_for(run=None, json=True, profile=None)) == 0
     assert [run["state"] for run in json.loads(capsys.readouterr().out)] == ["stalled", "stalled"]
 
 
@@ -94,7 +142,7 @@ def test_show_of_a_search_without_a_language_model_counts_no_calls_of_one(
 ) -> None:
     with Archive.open(tmp_path / "archive.sqlite") as archive:
         archive.save_run(RunRecord(problem={"name": "toy"}, state="finished", models=models))
-    assert execute(argparse.Namespace(run=str(tmp_path), json=False, profile=None)) == 0
+    assert execute(asked_for(run=str(tmp_path), json=False, profile=None)) == 0
     assert told in capsys.readouterr().out
 
 
@@ -124,7 +172,7 @@ async def test_profile_of_a_kernel_is_one_paragraph_and_its_counters_are_shown_o
     def told(**wanted: object) -> str:
         capsys.readouterr()
         asked = {"run": run, "json": False, "profile": best, "counters": False} | wanted
-        assert execute(argparse.Namespace(**asked)) == 0
+        assert execute(asked_for(**asked)) == 0
         return capsys.readouterr().out
 
     assert told() == "It waits for memory.\n  gemm                      59%  0.5 ms a call\n"
@@ -133,10 +181,65 @@ async def test_profile_of_a_kernel_is_one_paragraph_and_its_counters_are_shown_o
     assert json.loads(told(json=True, counters=True))["details"] == {"spills": 3.0}
 
 
+def profile_of(search: Search, candidate_id: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """Return what `show --profile` prints of a kernel of the search."""
+    capsys.readouterr()
+    run = str(search.archive.path.parent)
+    assert execute(asked_for(run=run, json=False, profile=candidate_id, counters=False)) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("left_out", "why"), [(None, "the offline model reads no profiles"), ("diagnosis", "goes without diagnosis")]
+)
+async def test_the_profile_of_a_winner_is_its_certificates_where_the_search_made_none(
+    search: Search, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, left_out: str | None, why: str
+) -> None:
+    if left_out is None:
+        monkeypatch.setattr("ridgeline.graph.search.context.OFFLINE", "scripted")
+        monkeypatch.setattr("ridgeline.graph.nodes.baseline.ensure_covered", lambda *_: None)
+    settings = {"rounds": 1, "without": [left_out] if left_out else []}
+    output = await search.run(search.context(**settings))
+    models = (KEYLESS,) if left_out is None else ("scripted",)
+    search.archive.save_run(RunRecord(problem={"name": "toy"}, settings=settings, models=models))
+    assert output["certified"]
+    assert profile_of(search, output["best_id"], capsys)
+    other = next(e.candidate_id for e in search.archive.ranking() if e.candidate_id != output["best_id"])
+    with pytest.raises(InputError) as refused:
+        profile_of(search, other, capsys)
+    assert why in str(refused.value)
+    assert str(refused.value).endswith(f"; profiles there are of {output['best_id']}")
+
+
+async def test_the_profile_of_a_tuned_kernel_is_found(search: Search, capsys: pytest.CaptureFixture[str]) -> None:
+    await search.run(search.context(rounds=1))
+    best = search.archive.ranking()[0]
+    search.archive.add_candidate(replace(search.archive.candidate(best.candidate_id), id="r1i0v0a0t1"))
+    tuned = replace(best, candidate_id="r1i0v0a0t1", purpose=Purpose.TUNE, key="of-the-point")
+    search.archive.add_evaluation(tuned)
+    fields = {"fraction_of_floor": None, "achieved_gbps": None, "achieved_gflops": None}
+    profile = Profile(bound="memory", paragraph="It waits for memory.", **fields)
+    search.archive.save("profiles", "of-the-point", "r1i0v0a0t1", profile)
+    assert profile_of(search, "r1i0v0a0t1", capsys) == "It waits for memory.\n"
+
+
+async def test_why_a_kernel_has_no_profile_is_told_as_it_is(search: Search, capsys: pytest.CaptureFixture[str]) -> None:
+    await search.run(search.context(rounds=1, without=["diagnosis"]))
+    [best] = [e.candidate_id for e in search.archive.ranking()[:1]]
+    fields = {"status": Status.WRONG, "reason_code": ReasonCode.WRONG_VALUES, "reason": "off"}
+    wrong = Evaluation(key="k", candidate_id="wrong", purpose=Purpose.SEARCH, **fields)
+    for name in ("wrong", "unjudged"):
+        search.archive.add_candidate(replace(search.archive.candidate(best), id=name))
+    search.archive.add_evaluation(wrong)
+    for name, said in (("wrong", "it ended as wrong, and only"), ("unjudged", "it is not judged")):
+        with pytest.raises(InputError, match=f"{name} was not profiled: {said}"):
+            profile_of(search, name, capsys)
+
+
 async def test_profile_of_a_kernel_that_has_none_is_one_line(search: Search) -> None:
     await search.run(search.context(rounds=1))
     run = str(search.archive.path.parent)
     with pytest.raises(InputError, match="no kernel 'nothing'"):
-        execute(argparse.Namespace(run=run, json=False, profile="nothing", counters=False))
+        execute(asked_for(run=run, json=False, profile="nothing", counters=False))
     with pytest.raises(InputError, match="needs the run"):
-        execute(argparse.Namespace(run=None, json=False, profile="nothing", counters=False))
+        execute(asked_for(run=None, json=False, profile="nothing", counters=False))

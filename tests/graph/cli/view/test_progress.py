@@ -17,7 +17,9 @@ from tests.graph.scripted_model import ScriptedModel
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.graph.cli.view.board import Board, recall
+from ridgeline.graph.cli.view.lines import plain_line
 from ridgeline.graph.cli.view.progress import Drawing, PlainView
+from ridgeline.tools.records.vocabulary import RunState
 
 
 def tunable(request: Any) -> dict[str, Any]:
@@ -135,13 +137,24 @@ async def test_board_names_the_idea_of_each_branch_and_of_the_best(search: Searc
 async def test_board_of_a_resumed_search_shows_what_the_events_had_shown(search: Search) -> None:
     search.model = ScriptedModel(kernel=tunable)
     await search.run(search.context(rounds=2, tune_trials=4))
-    search.archive.save_run(RunRecord(settings={"rounds": 5}))
+    search.archive.save_run(RunRecord(settings={"rounds": 5}, state=RunState.STOPPED))
     shown, resumed = make_board(), make_board()
     for event in search.events:
         shown.apply(event)
     with Archive.open_read_only(search.archive.path) as archive:
         recall(resumed, archive)
-    for name in ("baselines_ms", "floor_ms", "bound", "ideas", "best_id", "best_speedup", "verdicts", "tokens", "usd"):
+    for name in (
+        "baselines_ms",
+        "floor_ms",
+        "bound",
+        "ideas",
+        "best_id",
+        "best_speedup",
+        "fastest",
+        "verdicts",
+        "tokens",
+        "usd",
+    ):
         assert getattr(resumed, name) == getattr(shown, name), name
     assert (resumed.history, resumed.rounds_over, resumed.round) == (shown.history, 2, 2)
     assert resumed.phase == "after round 2 of 5"
@@ -149,6 +162,75 @@ async def test_board_of_a_resumed_search_shows_what_the_events_had_shown(search:
     search.archive.add_ideas([dataclasses.replace(search.archive.ideas(2)[0], id="r3i0", round=3)])
     recall(resumed, search.archive)  # stopped within round 3, whose branches go on
     assert (resumed.phase, resumed.round, resumed.rounds_over) == ("going on with round 3 of 5", 3, 2)
+
+
+async def test_resumed_search_that_is_over_expects_no_further_round_until_one_begins(search: Search) -> None:
+    await search.run(search.context(rounds=1))
+    search.archive.save_run(RunRecord(settings={"rounds": 3}, state=RunState.BUDGET))
+    board = make_board()
+    recall(board, search.archive)
+    assert (board.phase, board.left_s()) == ("after round 1 of 3: looking for what is left to do", None)
+    assert "left" not in drawn(board)[-3]
+    board.apply(round_started(2))
+    assert board.left_s() is not None
+
+
+def test_search_that_a_stop_rule_ended_expects_no_further_round() -> None:
+    clock = Clock()
+    board = make_board(clock)
+    board.apply(round_started(1))
+    clock.now_s = 60.0
+    board.apply(round_done(1))
+    assert board.left_s() == 120
+    board.apply({"event": "stopped", "outcome": "budget", "reason": "all 60 s of --max-wall-s are used"})
+    assert board.left_s() is None
+
+
+def test_board_of_a_search_that_has_ended_says_so_and_expects_nothing() -> None:
+    clock = Clock()
+    board = make_board(clock)
+    board.apply(certifying("other_shapes", passed=None) | {"place": (9, 9), "left_s": 10.0})
+    clock.now_s = 60.0
+    assert "longer than expected" in "\n".join(drawn(board))
+    board.settle("finished: every round is done")
+    assert "finished: every round is done" in drawn(board)[1]
+    assert "expected" not in "\n".join(drawn(board))
+
+
+def test_phases_beside_the_rounds_have_a_line_and_stand_on_the_board() -> None:
+    text, board = io.StringIO(), make_board()
+    view = PlainView(board, Console(file=text, width=200))
+    baseline = {"event": "baseline", "baselines_ms": BASELINES, "floor_ms": 0.1, "bound": "memory"}
+    comparing = {"event": "comparing", "candidate_ids": ["r1i0v0a0", "r1i1v0a0"], "place": (1, 2)}
+    for event, phase in (
+        (baseline, "preparing the first round"),
+        ({"event": "seeds", "kernels": 2}, "judging 2 seed kernels"),
+        ({"event": "ideation", "round": 1, "max_rounds": 3}, "round 1 of 3: ideas are asked for"),
+        ({"event": "timing_pytorch", "pending": ["compile"]}, "timing PyTorch: torch.compile, which may take minutes"),
+        (baseline, "PyTorch's configurations are timed"),
+        (comparing, "timing r1i0v0a0 and r1i1v0a0 in turns, 1 of 2: the search could not tell them apart"),
+    ):
+        view.show(event)
+        assert phase in " ".join(drawn(board, width=120))
+        assert event is baseline or f"] {phase}\n" in text.getvalue()
+    keyless = dataclasses.replace(board, models=("offline",))
+    assert plain_line({"event": "ideation", "round": 1, "max_rounds": 3}, keyless) == ""
+
+
+def test_why_a_kernel_with_a_higher_figure_ranks_behind_is_said_where_it_is_shown() -> None:
+    text, board = io.StringIO(), make_board()
+    view = PlainView(board, Console(file=text, width=300))
+    view.show(round_started(1))
+    view.show(done("r1i0v0", 2.07))
+    assert "ranks behind" not in "\n".join(drawn(board))
+    view.show(done("r1i1v0", 2.14) | {"speedup_ci95": [1.2, 2.9]})
+    said = "2.14x (1.20 to 2.90) of r1i1v0a0 ranks behind: the interval's lower end counts"
+    assert board.best_id == "r1i0v0a0"
+    assert said in "\n".join(drawn(board, width=120))
+    view.show(round_done(1) | {"best_id": "r1i0v0a0", "best_speedup": 2.07})
+    assert said in text.getvalue()
+    view.show(done("r1i2v0", 3.0))
+    assert "ranks behind" not in "\n".join(drawn(board))
 
 
 def test_board_of_a_search_that_had_stored_nothing_yet_is_empty(tmp_path: Path) -> None:
@@ -225,8 +307,33 @@ def test_time_left_stays_once_it_is_known() -> None:
     assert board.left_s() == 75
     board.apply(round_started(3))
     assert board.left_s() == 75
+    assert "about 1m15s left of the rounds" in "\n".join(drawn(board))
     board.apply(round_done(3))
-    assert "almost done" in "\n".join(drawn(board))
+    assert board.left_s() is None
+    assert not re.search(r"almost|about", "\n".join(drawn(board)))
+
+
+def test_after_the_rounds_the_phases_of_the_certificate_are_told_with_their_time() -> None:
+    clock, text = Clock(), io.StringIO()
+    board = make_board(clock)
+    view = PlainView(board, Console(file=text, width=200))
+    view.show(round_started(1, 1))
+    clock.now_s = 60.0
+    view.show(round_done(1, 1))
+    assert "almost done" not in text.getvalue()
+    view.show({"event": "certification", "phase": "first 2 kernels, in turns", "left_s": 240.0})
+    assert "certification begins, which may take 4m00s: first 2 kernels, in turns" in text.getvalue()
+    clock.now_s = 90.0
+    assert "about 3m30s left" in "\n".join(drawn(board))
+    view.show(certifying("verify", passed=None) | {"place": (2, 9), "left_s": 185.0})
+    assert "certify r1i0v0a0 (2 of 9, about 3m05s left): verification …" in text.getvalue()
+    assert "certifying r1i0v0a0, step 2 of 9: verification" in drawn(board)[1]
+    view.show(certifying("audit", passed=None) | {"place": (6, 9), "left_s": 0.0})
+    assert "certify r1i0v0a0 (6 of 9): audit …" in text.getvalue()
+    clock.now_s = 280.0
+    assert "longer than expected" in "\n".join(drawn(board))
+    board.apply(round_started(2))
+    assert board.ends_at is None
 
 
 def waiting(holder: str, *, is_news: bool = True) -> dict[str, Any]:
@@ -248,8 +355,8 @@ def test_plain_lines_tell_a_step_that_runs_from_one_that_is_not_done() -> None:
     for detail in ("", "ncu hung"):
         view.show(step | {"detail": detail})
     running, ended = text.getvalue().splitlines()
-    assert running.endswith("own_work … (whose code the time is spent in)")
-    assert ended.endswith("own_work not done (ncu hung)")
+    assert running.endswith("own work … (whose code the time is spent in)")
+    assert ended.endswith("own work not done (ncu hung)")
 
 
 def test_plain_lines_tell_a_wait_when_it_is_news() -> None:
@@ -292,11 +399,18 @@ def test_one_kernel_is_not_called_kernels() -> None:
     assert "1 kernel, 1 correct" in "\n".join(drawn(board))
 
 
+def test_a_kernel_that_repeats_an_earlier_one_is_told_as_that() -> None:
+    repeated, failed = (done("r2i0v0", speedup) | {"same_source_as": "r1i0v0a0"} for speedup in (1.5, None))
+    assert plain_line(repeated, make_board()).endswith("ms, same source as r1i0v0a0")
+    assert plain_line(failed, make_board()).endswith("token, same source as r1i0v0a0")
+    assert "same source" not in plain_line(done("r2i0v0", 1.5) | {"same_source_as": ""}, make_board())
+
+
 def test_a_kernel_s_line_has_its_interval_and_both_times_of_its_run() -> None:
     text = io.StringIO()
     view = PlainView(make_board(), Console(file=text, width=200))
     view.show(done("r1i0v0", 2.0))
-    assert "r1i0v0a0     ok 2.00x eager (1.80 to 2.40), 0.200 ms against 0.400 ms" in text.getvalue()
+    assert "r1i0v0a0     ok 2.00x eager (1.80 to 2.40), medians 0.200 against 0.400 ms" in text.getvalue()
 
 
 def certifying(step: str, *, passed: bool | None, detail: str = "") -> dict[str, Any]:
@@ -306,16 +420,16 @@ def certifying(step: str, *, passed: bool | None, detail: str = "") -> dict[str,
 @pytest.mark.parametrize(
     ("event", "told"),
     [
-        (certifying("verify", passed=True), "verify passed"),
-        (certifying("baselines", passed=None), "baselines … (every configuration of PyTorch once more"),
+        (certifying("verify", passed=True), "verification passed"),
+        (certifying("baselines", passed=None), "PyTorch again … (every configuration of PyTorch once more"),
         (
             certifying("other_shapes", passed=True, detail="right at 1 of 3 other shapes"),
-            "other_shapes: right at 1 of 3",
+            "other shapes: right at 1 of 3",
         ),
-        (certifying("time", passed=False, detail="no gain"), "time FAILED (no gain)"),
+        (certifying("time", passed=False, detail="no gain"), "re-timings FAILED (no gain)"),
         (
             certifying("sanitize", passed=None, detail="compute-sanitizer is missing") | {"skipped": True},
-            "sanitize skipped: compute-sanitizer is missing",
+            "memory checks skipped: compute-sanitizer is missing",
         ),
     ],
 )
@@ -329,7 +443,7 @@ def test_a_configuration_of_pytorch_is_named_while_it_is_timed() -> None:
     text = io.StringIO()
     event = {"event": "timing_pytorch", "pending": ["compile", "compile_max_autotune"]}
     PlainView(make_board(), Console(file=text, width=200)).show(event)
-    assert "timing PyTorch: compile, which may take minutes; then compile max autotune" in text.getvalue()
+    assert "timing PyTorch: torch.compile, which may take minutes; then max-autotune" in text.getvalue()
 
 
 def test_board_ranks_by_the_lower_end_of_the_interval() -> None:

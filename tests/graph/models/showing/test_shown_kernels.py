@@ -14,11 +14,8 @@ from ridgeline.graph.models.showing.shown_kernels import (
     SECOND_CHARS,
     Form,
     difference,
-    excerpt,
     parent_kernels,
     told_kernels,
-    told_once,
-    whole_clauses,
 )
 
 
@@ -80,23 +77,6 @@ def test_of_a_kernel_and_its_tuned_points_one_is_shown() -> None:
     assert told_kernels([tuned, child], "cpp", 10_000)[1].form is Form.DIFF
 
 
-def test_a_clause_of_a_diagnosis_is_told_once() -> None:
-    known: set[str] = set()
-    assert told_once("2.1 ms a call; it has more room. Spills 3.5 times.", known) == (
-        "2.1 ms a call; it has more room. Spills 3.5 times."
-    )
-    assert told_once("2.3 ms a call; it has more room. Vectorised.", known) == "2.3 ms a call. Vectorised."
-    assert told_once("Spills 3.5 times. 2.4 ms a call. it has more room.", known) == "2.4 ms a call."
-    assert told_once("", known) == told_once("Vectorised.", known) == ""
-
-
-def test_a_text_is_cut_between_clauses() -> None:
-    text = "2.1 ms a call; it has more room. Spills."
-    assert whole_clauses(text, 100) == text
-    assert whole_clauses(text, 35) == "2.1 ms a call; it has more room."
-    assert whole_clauses(text, 20) == "2.1 ms a call" and whole_clauses(text, 5) == ""
-
-
 def test_a_writer_gets_the_parent_whole_and_of_the_second_what_differs() -> None:
     parent = kernel("a", function("lead", 400))
     near = kernel("b", [*function("lead", 400), "int last;"])
@@ -122,12 +102,6 @@ def test_the_same_source_twice_is_named() -> None:
 def test_a_very_long_source_is_not_compared() -> None:
     long = "\n".join(f"line({n % 40});" for n in range(MOST_LINES + 40))
     assert difference(long, f"{long}\nlast();") == f"{long}\nlast();"
-
-
-def test_an_excerpt_ends_with_a_line_and_says_what_it_leaves_out() -> None:
-    source = "one\ntwo\nthree\nfour\n"
-    assert excerpt(source, 100) == "one\ntwo\nthree\nfour"
-    assert excerpt(source, 9) == "one\ntwo\n… 2 more lines"
 
 
 def test_kernels_in_which_lines_repeat_too_often_are_not_compared() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 
 import pytest
@@ -86,9 +87,14 @@ def test_a_source_that_cannot_be_told_apart_has_no_parts(source: str) -> None:
 
 def test_a_very_long_source_is_read_in_a_time_that_grows_with_its_length() -> None:
     def seconds(count: int) -> float:
-        began = time.process_time()
-        assert len(parts_of("void f() {}\n" * count, "cpp")) == count
-        return time.process_time() - began
+        """Return the least of three: Python's collector, which walks the whole test process, may enter any of them."""
+        source, times = "void f() {}\n" * count, []
+        for _ in range(3):
+            gc.collect()
+            began = time.process_time()
+            found = len(parts_of(source, "cpp"))
+            times.append(time.process_time() - began)
+            assert found == count
+        return min(times)
 
-    seconds(100)
-    assert seconds(32_000) < 60 * max(seconds(2_000), 0.01), "four times the square would be 1000 times"
+    assert seconds(64_000) < 24 * seconds(8_000), "eight times the source; by its square it would be 64 times the time"

@@ -1,5 +1,7 @@
 // One block of a CUDA kernel at a time on a CPU: each thread is a fiber that runs to its next barrier. Shared memory is
 // poisoned, copies into it are checked, and tensor-core instructions compute what PTX says of their fragments.
+// Built for what it computes, not for its speed:
+// flags: -O1
 #include <ucontext.h>
 
 #include <cmath>

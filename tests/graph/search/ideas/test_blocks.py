@@ -87,8 +87,8 @@ async def test_the_banks_best_kernel_of_another_family_is_shown_in_words_and_sta
         await search.run(first)
         (kernel,) = [bank.blocks("matmul", "test-1", 2)[0].candidate]
     with Bank.open(tmp_path / "bank.sqlite") as bank:
-        row = bank._database.first("SELECT median_ms FROM kernels WHERE id = ?", [kernel.id])
-        with bank._database.write() as rows:
+        row = bank.database.first("SELECT median_ms FROM kernels WHERE id = ?", [kernel.id])
+        with bank.database.write() as rows:
             rows.execute("UPDATE kernels SET family = 'matmul', problem = 'product'")
         found = bank.blocks("rowwise", "test-1", 2)[0]
     assert row is not None and found.work.bound == "memory" and found.work.share is not None

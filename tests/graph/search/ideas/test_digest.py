@@ -8,7 +8,7 @@ from tests.graph.requests_made import TRIED, ideation
 
 from ridgeline.graph.models.prompts import render_ideation
 from ridgeline.graph.models.requests import TriedIdea
-from ridgeline.graph.models.showing.told_ideas import MOST_SHOWN, in_brief
+from ridgeline.graph.models.showing.shortening import in_brief
 from ridgeline.graph.search.ideas.digest import DIGEST_CHARS, FIGURES_CHARS, MECHANISM_CHARS, digest
 from ridgeline.tools.records.vocabulary import IdeaOutcome
 
@@ -81,15 +81,6 @@ def test_a_prompt_cuts_the_oldest_of_many_long_titles() -> None:
     shown = [line for line in text.splitlines() if line.startswith("- `r")]
     assert len(shown) == 30 and all(f"title {n} word" in line for n, line in enumerate(shown))
     assert len(shown[0]) < len(shown[-1]) and long[-1].title in shown[-1] and " …" in shown[0]
-
-
-def test_a_text_in_brief_is_its_first_sentence_or_the_words_that_fit_and_the_same_in_brief_again() -> None:
-    assert in_brief("One pass. Another reason.") == "One pass."
-    for text in (LONG * 20, "x" * 500, "word " * 19 + "words and more"):
-        brief = in_brief(text)
-        assert len(brief) <= MOST_SHOWN and brief.endswith(" …")
-        assert text.startswith(brief.removesuffix(" …"))
-        assert in_brief(brief) == brief
 
 
 def test_a_prompt_tells_a_digest_as_it_is() -> None:

@@ -61,6 +61,8 @@ async def test_kernel_that_is_fastest_side_by_side_is_certified_not_the_one_with
     assert certificate is not None
     assert [leader["candidate_id"] for leader in certificate["selection"]] == ["r1i0v0a0", "r1i0v1a0"]
     assert certificate["selection"][0]["ratio"] > 1.3
+    [told] = search.events_named("comparing")  # which takes minutes on a busy machine
+    assert (told["candidate_ids"], told["place"]) == (["r1i0v1a0", "r1i0v0a0"], (1, 1))
 
 
 async def test_leaders_that_cannot_be_compared_are_certified_in_the_search_s_order(search: Search) -> None:

@@ -125,7 +125,7 @@ def test_the_parts_that_a_strategy_is_without_are_left_out_as_named_ones_are() -
 
 
 def test_unknown_part_is_one_line_that_names_the_near_one(tmp_path: Any) -> None:
-    with pytest.raises(ProblemError, match=r"search\.without\.0: must be one of memory, .*; did you mean memory\?"):
+    with pytest.raises(ProblemError, match=r"search\.without: must be one of memory, .*; did you mean memory\?"):
         write_problem(tmp_path, search={"without": ["memry"]})
 
 

@@ -145,7 +145,7 @@ def module_of(source: str) -> Candidate:
 
 
 @pytest.fixture(scope="module")
-def bench() -> Iterator[Bench]:
+def bench(warm_judge: None) -> Iterator[Bench]:
     with tempfile.TemporaryDirectory(prefix="ridgeline-module-", dir="/tmp") as name:
         os.chmod(name, 0o755)  # confined code may become another user
         bench = Bench(Path(name))

@@ -117,14 +117,17 @@ _HOPELESS = Errors(overall=math.inf, worst_row=math.inf, worst_element=math.inf)
 
 def _compare_exact(output: torch.Tensor, expected: Expected) -> Difference:
     """Return how far integers are off, and bools: a byte but 0 and 1 is none, though PyTorch takes it for True here."""
-    values = output.view(torch.uint8) if output.dtype is torch.bool else output
+    is_bool = output.dtype is torch.bool
+    values = output.view(torch.uint8) if is_bool else output
     wrong = (values != expected.values).flatten()
     count = int(wrong.sum())
     if count == 0:
         return Difference(errors=Errors(overall=0.0))
-    invalid = (values > 1).flatten() if output.dtype is torch.bool else torch.zeros((), dtype=torch.bool)
+    invalid = (values > 1).flatten() if is_bool else torch.zeros_like(wrong)
     invalid_bools = int(invalid.sum())
-    index = int((invalid if invalid_bools else wrong).to(torch.uint8).argmax())
+    index = int(
+        (invalid if invalid_bools else wrong).to(torch.uint8).argmax()
+    )  # an invalid one is told before a wrong one
     worst = Element(
         index=_unravel(index, output.shape),
         got=float(values.flatten()[index]),

@@ -1,0 +1,95 @@
+"""What one kernel gained over another, with the interval that says whether the gain is proven."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.storage.errors import record_errors
+from ridgeline.tools.records.keys import compared_ids
+from ridgeline.tools.records.results import Comparison, Evaluation
+
+Interval = tuple[float, float]
+SideBySide = Mapping[tuple[str, str], tuple[float, Interval]]
+"""time of the first / time of the second, and its 95 % interval, by the two candidates' ids."""
+
+
+class Proof(StrEnum):
+    """What an interval proves of a gain."""
+
+    FASTER = "faster"  # it lies above 1
+    SLOWER = "slower"  # it lies below 1
+    OPEN = "open"  # it includes 1, or there is none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gain:
+    """One kernel's speed / another's."""
+
+    ratio: float
+    interval: Interval | None  # 95 %
+    is_side_by_side: bool = False  # of one alternating run of the two
+
+    @property
+    def proof(self) -> Proof:
+        """Return what the interval proves; two kernels of unknown spread are not told apart."""
+        if self.interval is None:
+            return Proof.OPEN
+        low, high = self.interval
+        return Proof.FASTER if low > 1 else Proof.SLOWER if high < 1 else Proof.OPEN
+
+
+def measured_side_by_side(archive: Archive) -> SideBySide:
+    """Return the pairs that were measured in one alternating run, in both orders; a later run replaces an earlier one."""
+    found: dict[tuple[str, str], tuple[float, Interval]] = {}
+    with record_errors(archive.path):
+        for key, record in archive.records("comparisons"):
+            if "finding" in record:  # one of the two failed there: no ratio
+                continue
+            pair = Comparison.from_json(record)
+            low, high = pair.ratio_ci95
+            first, second = compared_ids(key)
+            if min(low, high, pair.ratio) > 0 and math.isfinite(high):
+                found[first, second] = (pair.ratio, (low, high))
+                found[second, first] = (1 / pair.ratio, (1 / high, 1 / low))
+    return found
+
+
+def gain_over_eager(evaluation: Evaluation | None) -> Gain | None:
+    """Return a kernel's speedup over eager PyTorch as a gain; None without one."""
+    if evaluation is None or evaluation.speedup is None:
+        return None
+    ends = evaluation.speedup_interval
+    return Gain(ratio=evaluation.speedup, interval=(ends[0], ends[1]) if ends else None, is_side_by_side=True)
+
+
+def gain_over(parent: Evaluation | None, kernel: Evaluation | None, pairs: SideBySide) -> Gain | None:
+    """Return what a kernel gained over its parent; None where either has no time.
+
+    Of one alternating run of the two where there was one. Else by their speedups over eager PyTorch, whose intervals
+    have to be apart to prove anything: the ends are the lowest and the highest ratio that both leave room for. Two
+    classes of precision, which have two eagers, are compared by their times, without an interval.
+    """
+    if parent is None or kernel is None or parent.speedup is None or kernel.speedup is None:
+        return None
+    if (pair := pairs.get((parent.candidate_id, kernel.candidate_id))) is not None:
+        return Gain(ratio=pair[0], interval=pair[1], is_side_by_side=True)
+    if is_reduced(parent) != is_reduced(kernel):
+        before_ms, after_ms = median_ms(parent), median_ms(kernel)
+        return Gain(ratio=before_ms / after_ms, interval=None) if before_ms and after_ms else None
+    before, after = parent.speedup_interval, kernel.speedup_interval
+    ends = (after[0] / before[1], after[1] / before[0]) if before and after and min(before) > 0 else None
+    return Gain(ratio=kernel.speedup / parent.speedup, interval=ends) if parent.speedup else None
+
+
+def is_reduced(evaluation: Evaluation) -> bool:
+    """Say whether a kernel's measured class is looser than fp32, so that it faced eager with TF32 on."""
+    return evaluation.precision_class is not None and evaluation.precision_class.is_reduced
+
+
+def median_ms(evaluation: Evaluation) -> float | None:
+    """Return a kernel's own time; None without one."""
+    return evaluation.timing.median_ms if evaluation.timing else None

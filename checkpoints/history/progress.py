@@ -1,0 +1,63 @@
+"""What a search that goes on does now, as far as its archive tells: the round, open calls, kernels without a verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.calls.journal import Journal
+from ridgeline.tools.records.keys import CallId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenCall:
+    """A call without a reply."""
+
+    what: str  # "ideas of round 2", "a kernel for r2i1", "a repair for r2i1"
+    model: str
+    since: str  # UTC, ISO 8601
+    is_waiting: bool  # for an answer from outside, a batch included
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a search has come."""
+
+    round: int
+    rounds: int | None  # that it was asked for
+    unjudged: tuple[str, ...]  # kernels without a verdict
+    calls: tuple[OpenCall, ...]
+
+
+def progress(archive: Archive) -> Progress:
+    """Return how far a search has come."""
+    candidates = archive.candidates()
+    judged = {evaluation.candidate_id for evaluation in archive.evaluations()}
+    judged |= {failure.candidate_id for failure in archive.engine_failures()}
+    rounds = (archive.run().settings or {}).get("rounds")
+    begun = [candidate.round for candidate in candidates] + [idea.round for idea in archive.ideas()]
+    journal = Journal(archive)
+    calls = [call for state in ("in_flight", "waiting") for call in journal.calls(state)]
+    return Progress(
+        round=max(begun, default=0),
+        rounds=rounds if isinstance(rounds, int) else None,
+        unjudged=tuple(candidate.id for candidate in candidates if candidate.id not in judged),
+        calls=tuple(
+            OpenCall(
+                what=_what(str(call["call_id"])),
+                model=str(call["model"]),
+                since=str(call["began_at"] or ""),
+                is_waiting=call["state"] == "waiting",
+            )
+            for call in calls
+        ),
+    )
+
+
+def _what(text: str) -> str:
+    call = CallId.read(text)
+    if call is None:
+        return text
+    if call.asks_for_ideas:
+        return f"ideas of round {call.round}"
+    return f"{'a repair' if call.attempt else 'a kernel'} for {call.idea_id}"

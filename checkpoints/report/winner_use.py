@@ -1,0 +1,58 @@
+"""How to use a search's best kernel: its arguments, its files and the commands, for report.html."""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+from dataclasses import dataclass
+
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.result import Best
+from ridgeline.checkpoints.stored_certificate import certifies
+from ridgeline.tools.records.problem import ArgSpec
+from ridgeline.tools.records.vocabulary import ArgKind, Interface
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WinnerUse:
+    """What a user of the best kernel has to know."""
+
+    file_name: str
+    shell_run: str  # the folder's name, quoted for a shell
+    python_run: str  # … as a Python literal
+    is_certified: bool
+    is_loadable: bool  # by ridgeline.load, which takes interface c alone
+    flags: str  # of its build, as far as the archive keeps them
+    arguments: tuple[tuple[str, str, str], ...]  # name, role, what is passed
+
+
+def winner_use(archive: Archive, best: Best | None) -> WinnerUse | None:
+    """Return how to use the best kernel; None without one, or without a description of the reference."""
+    description, certificate = archive.description(), archive.certificate()
+    if best is None or description is None:
+        return None
+    build = best.evaluation.build
+    stored = (certificate or {}).get("build") or {}
+    is_certified = certifies(certificate, best.candidate.id)
+    flags = stored.get("flags") if is_certified else build.flags if build else ()
+    return WinnerUse(
+        file_name=best.file_name,
+        shell_run=shlex.quote(archive.path.parent.name),
+        python_run=json.dumps(archive.path.parent.name, ensure_ascii=False),
+        is_certified=is_certified,
+        is_loadable=best.candidate.interface is Interface.C,
+        flags=" ".join(map(str, flags or ())),
+        arguments=tuple((arg.name, arg.role.value, _passed(arg)) for arg in description.signature.args),
+    )
+
+
+def _passed(arg: ArgSpec) -> str:
+    if arg.kind is ArgKind.NONE:
+        return "None, not passed"
+    if arg.kind is ArgKind.SCALAR:
+        return f"{arg.dtype}, nominally {arg.value}"
+    shape = " × ".join(map(str, arg.shape)) or "one value"
+    in_order = tuple(math.prod(arg.shape[place + 1 :]) for place in range(len(arg.shape)))
+    strides = f", strides {' × '.join(map(str, arg.strides))}" if arg.strides and arg.strides != in_order else ""
+    return f"{arg.dtype}, {shape}{strides}"

@@ -1,0 +1,84 @@
+"""The figures of a running search in words: what the live board and the plain lines both show."""
+
+from __future__ import annotations
+
+from ridgeline.graph.cli.view.board import Board
+from ridgeline.tools.records.reference_mode import ReferenceMode, mode_words
+from ridgeline.tools.wording import counted, ratio_words, usd_words
+
+BARS = "▁▂▃▄▅▆▇█"
+
+
+def format_baselines(board: Board) -> str:
+    """Return every baseline's time in one line."""
+    return ", ".join(
+        f"{mode_words(name)} {ms:.3f} ms" if ms is not None else f"{mode_words(name)} failed"
+        for name, ms in board.baselines_ms.items()
+    )
+
+
+def format_best(board: Board) -> str:
+    """Return the best kernel so far against eager, the best baseline and the floor."""
+    if board.best_speedup is None:
+        return "none yet"
+    text = ratio_words(board.best_speedup, board.best_interval, unit="eager")
+    fastest, eager_ms = board.best_of_torch(), board.baselines_ms.get(ReferenceMode.EAGER)
+    if fastest and eager_ms and fastest[0] != ReferenceMode.EAGER:
+        text += f", {board.best_speedup * fastest[1] / eager_ms:.2f}x {mode_words(fastest[0])}"
+    if board.best_ms and board.floor_ms:
+        text += f", {100 * board.floor_ms / board.best_ms:.0f}% of the floor's speed"
+    title = board.ideas.get(board.idea_by_candidate.get(str(board.best_id), ""), "")
+    return f"{text}  {_sparkline(list(board.history.values()))} {board.best_id}{f': {title}' if title else ''}"
+
+
+def format_behind(board: Board) -> str:
+    """Return why a kernel with a higher figure than the best one's ranks behind it; "" where there is none."""
+    if board.behind is None:
+        return ""
+    name, speedup, interval = board.behind
+    return f"{ratio_words(speedup, interval)} of {name} ranks behind: the interval's lower end counts"
+
+
+def _sparkline(values: list[float]) -> str:
+    if len(values) < 2:
+        return ""
+    low, high = min(values), max(values)
+    return "".join(BARS[round((v - low) / ((high - low) or 1) * (len(BARS) - 1))] for v in values[-24:])
+
+
+def format_requests(board: Board) -> str:
+    """Return how many requests wait for an answer, and where; "" without any."""
+    if board.requests is None:
+        return ""
+    count, folder = board.requests
+    return f"{counted(count, 'request')} waiting for an answer in {folder}"
+
+
+def format_batched(board: Board) -> str:
+    """Return how many requests wait in batches; "" without any."""
+    return f"{counted(board.batched, 'request')} waiting in a batch at the provider" if board.batched else ""
+
+
+def format_cost(board: Board) -> str:
+    """Return tokens and dollars when a paid model took part."""
+    return f"; {counted(board.tokens, 'token')}, {usd_words(board.usd, board.unpriced)}" if board.tokens else ""
+
+
+def format_left(board: Board) -> str:
+    """Return a guess at the time left, once there is one."""
+    left_s, is_certifying = board.left_s(), board.ends_at is not None
+    if left_s is None:
+        return ""
+    if left_s < 1:
+        return ", longer than expected"
+    return f", about {format_seconds(left_s)} left{'' if is_certifying else ' of the rounds'}"
+
+
+def format_seconds(seconds: float) -> str:
+    """Return a duration as 42s, 3m05s or 2h07m."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 3600:
+        return f"{whole // 60}m{whole % 60:02d}s"
+    return f"{whole // 3600}h{whole % 3600 // 60:02d}m"

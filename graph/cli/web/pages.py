@@ -1,0 +1,106 @@
+"""What is served of a run: its page and its state, rendered from the archive as it is.
+
+The search measures times on the same machine meanwhile. So nothing is read again while the archive's files are the same,
+and rendering takes a tenth of one core at most: after it the last page stands for ten times as long as it took.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ridgeline.checkpoints.archive import FILE_NAME, Archive
+from ridgeline.checkpoints.history.progress import progress
+from ridgeline.checkpoints.report.page import render_report
+from ridgeline.checkpoints.report.wording import ending
+from ridgeline.checkpoints.result import build_result
+from ridgeline.checkpoints.runs.folders import is_locked, state_now
+from ridgeline.checkpoints.stored_certificate import certifies
+from ridgeline.tools.records.vocabulary import RunState
+
+REST = 10.0
+"""How often as long as a page took to render it stands before the next one is rendered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """One state of a run as it is served."""
+
+    page: bytes
+    status: bytes  # JSON
+
+
+class RunPages:
+    """The page and the state of one run folder; its methods may be called from many threads."""
+
+    def __init__(self, run_dir: Path, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._run_dir = run_dir
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._signature: tuple[object, ...] | None = None
+        self._shown: Shown | None = None
+        self._not_before = 0.0
+
+    def shown(self) -> Shown:
+        """Return the run as it is, or as it was when it was read last.
+
+        Raises:
+            InputError: the archive is damaged, or gone.
+        """
+        with self._lock:
+            signature = self._read_signature()
+            if self._shown is not None and (signature == self._signature or self._clock() < self._not_before):
+                return self._shown
+            began = self._clock()
+            self._shown = _read(self._run_dir, _version(signature))
+            self._signature = signature  # of before the reading: what is stored during it is read next time
+            ended = self._clock()
+            self._not_before = ended + REST * (ended - began)
+            return self._shown
+
+    def _read_signature(self) -> tuple[object, ...]:
+        """Return what changes whenever a process stores something, or takes or leaves the folder."""
+        files = []
+        for name in (FILE_NAME, f"{FILE_NAME}-wal"):
+            with contextlib.suppress(FileNotFoundError):  # a search that ends takes its -wal away
+                stat = (self._run_dir / name).stat()
+                files.append((name, stat.st_mtime_ns, stat.st_size, stat.st_ino))
+        return (*files, is_locked(self._run_dir))
+
+
+def _version(signature: tuple[object, ...]) -> str:
+    return hashlib.sha256(repr(signature).encode()).hexdigest()[:16]
+
+
+def _read(run_dir: Path, version: str) -> Shown:
+    with Archive.open_read_only(run_dir) as archive, archive.database.snapshot():
+        run = archive.run()
+        state = state_now(run_dir, run)
+        result = build_result(archive) | ({"state": state} if state == RunState.RUNNING else {})
+        page = render_report(archive, result, state_words=ending(state, run.stop_reason), version=version)
+        status = _status(archive, result, state) | {"version": version, "run": run_dir.name}
+    return Shown(page=page.encode(), status=json.dumps(status, allow_nan=False).encode())
+
+
+def _status(archive: Archive, result: dict[str, Any], state: str) -> dict[str, Any]:
+    now, best = progress(archive), result["best"]
+    return {
+        "problem": result["problem"],
+        "state": str(state),
+        "round": now.round,
+        "rounds": now.rounds,
+        "candidates": len(archive.candidates()),
+        "unjudged": len(now.unjudged),
+        "open_calls": len(now.calls),
+        "best": {name: best[name] for name in ("id", "idea", "speedup", "speedup_ci95")} if best else None,
+        "certified": certifies(archive.certificate(), best["id"] if best else None),
+        "tokens": result["tokens"],
+        "usd": result["usd"],
+    }

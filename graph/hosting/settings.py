@@ -1,0 +1,118 @@
+"""A search as a host states it: plain JSON, which a form fills in and a checkpointer stores."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError
+from typing_extensions import TypedDict
+
+from ridgeline.checkpoints.runs.folders import read_run
+from ridgeline.graph.session.arguments import checked
+from ridgeline.graph.session.options import RUNS, SearchRequest, default_run_dir, find_problem
+from ridgeline.problems.files import as_name, as_words
+from ridgeline.problems.mistakes import explain_mistake
+from ridgeline.problems.spec import Budget, ProblemSpec
+from ridgeline.tools.errors import InputError, ProblemError
+
+LONGEST_THREAD = 64
+"""Characters of a thread's id in the name of a folder; LangGraph's own ids have 36."""
+_SHORTCUTS = ("rounds", "ideas", "implementations", "strategy")
+"""Settings of `search` that stand beside it."""
+
+
+class HostedSearch(TypedDict, total=False):
+    """The search of each thread of a host's graph; what is left out is the problem's, or the default of `search`."""
+
+    problem: Annotated[
+        str | dict[str, Any],
+        Field(description="A problem.yaml, its folder, a shipped problem's name, or the keys of a problem.yaml."),
+    ]
+    device: Annotated[str, Field(description="cpu, cuda or cuda:N.")]
+    models: Annotated[list[str], Field(description="Such as openai:o3 or mailbox; none: the problem's, else offline.")]
+    rounds: Annotated[int, Field(description="Rounds of ideas.")]
+    ideas: Annotated[int, Field(description="Ideas of a round.")]
+    implementations: Annotated[int, Field(description="Kernels written for each idea.")]
+    strategy: Annotated[str, Field(description="branch or revision.")]
+    search: Annotated[dict[str, Any], Field(description="Further keys of a problem.yaml's search section.")]
+    budget: Annotated[dict[str, float], Field(description="usd, tokens, wall_s, gpu_s.")]
+    rng_seed: Annotated[int, Field(description="Seed of the search's random decisions.")]
+    bank: Annotated[str, Field(description="A seed bank; left out: none.")]
+    runs_dir: Annotated[str, Field(description="Holds a folder for each thread and problem; left out: runs.")]
+
+
+def request_of(asked: object, thread_id: str | None) -> SearchRequest:
+    """Return the search that a host asks for, in the folder of its thread; it goes on with the one that lies there.
+
+    Without a thread, in a graph without a checkpointer, each search has a new folder.
+
+    Raises:
+        InputError: `asked` is no HostedSearch, or a value of it is of no use.
+    """
+    given = _known(asked)
+    problem = _problem(given.get("problem"))
+    runs_dir: Path = checked("runs_dir", given.get("runs_dir", RUNS)).absolute()
+    run_dir = _thread_dir(runs_dir, problem, thread_id) if thread_id else default_run_dir(problem, runs_dir)
+    begun = read_run(run_dir)
+    models: str | Sequence[str] = checked("models", given.get("models", ()))
+    return SearchRequest(
+        problem=problem,
+        run_dir=run_dir,
+        device=given.get("device", "cpu"),
+        models=(models,) if isinstance(models, str) else tuple(models),
+        settings=_settings(given),
+        budget=_budget(given.get("budget")),
+        rng_seed=given.get("rng_seed", 0),
+        bank=given.get("bank"),
+        resume=begun is not None and begun.has_begun,
+    )
+
+
+def _known(asked: object) -> Mapping[str, Any]:
+    """Return a host's mapping without what it left empty; None is an empty one."""
+    if asked is not None and not isinstance(asked, Mapping):
+        raise InputError(f"search: must be a HostedSearch, a mapping such as {{'problem': …}}, got {as_words(asked)}")
+    keys = HostedSearch.__annotations__
+    for key in asked or {}:
+        if key not in keys:
+            close = get_close_matches(str(key), keys, n=1)
+            meant = f"did you mean {close[0]}? " if close else ""
+            raise InputError(f"search: {as_name(str(key))} is no key of it; {meant}it takes {', '.join(keys)}")
+    return {key: value for key, value in (asked or {}).items() if value is not None}
+
+
+def _problem(given: object) -> ProblemSpec:
+    if not given:
+        raise ProblemError("problem: none was named; name a problem.yaml or a shipped problem")
+    return ProblemSpec.from_dict(given) if isinstance(given, Mapping) else find_problem(given)  # type: ignore[arg-type]
+
+
+def _settings(given: Mapping[str, Any]) -> dict[str, Any]:
+    section = given.get("search", {})
+    if not isinstance(section, Mapping):
+        raise InputError(f"search: search must be a mapping of single settings, got {as_words(section)}")
+    return {**section, **{key: given[key] for key in _SHORTCUTS if key in given}}
+
+
+def _budget(given: object) -> Budget | None:
+    if given is None:
+        return None
+    if not isinstance(given, Mapping):
+        raise InputError(f"search: budget must be a mapping such as {{'usd': 5}}, got {as_words(given)}")
+    try:
+        return Budget.model_validate(dict(given))
+    except ValidationError as error:
+        raise ProblemError(f"budget: {explain_mistake(error.errors(), Budget, {})}") from None
+
+
+def _thread_dir(runs_dir: Path, problem: ProblemSpec, thread_id: str) -> Path:
+    """Return the folder of a thread's search of a problem; threads of different ids never share one."""
+    name = re.sub(r"[^A-Za-z0-9_.-]", "-", thread_id)[:LONGEST_THREAD]
+    if name != thread_id:
+        name = f"{name}-{hashlib.sha256(thread_id.encode()).hexdigest()[:8]}"
+    return runs_dir / f"{problem.name}-{name}"

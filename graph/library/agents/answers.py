@@ -1,0 +1,188 @@
+"""What an agent's model is told of a search and of a judged kernel: few figures with their words, as plain data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.report.wording import LABEL_WORDS, UNENDED, ending, interval_words
+from ridgeline.checkpoints.stored_certificate import certifies
+from ridgeline.graph.library.evaluation import Evaluation
+from ridgeline.graph.session.outputs import SearchResult
+from ridgeline.tools.records.vocabulary import RunState
+
+Answer = dict[str, Any]
+"""JSON's own types alone."""
+
+SOURCE_CHARS = 8000
+"""Of a source that a model asked to see; the whole one is in its file."""
+
+
+def for_model(answer: Answer) -> str:
+    """Return an answer as JSON."""
+    return json.dumps(answer, ensure_ascii=False)
+
+
+def _short(value: Any) -> Any:
+    """Return a value with four digits of each figure: a program's record has them all."""
+    if isinstance(value, float):
+        return float(f"{value:.4g}")
+    if isinstance(value, dict):
+        return {name: _short(each) for name, each in value.items()}
+    return [_short(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def one_line(error: BaseException) -> str:
+    """Return an error's message without its line breaks."""
+    return " ".join(str(error).split())
+
+
+def search_answer(result: SearchResult, *, go_on: str, shows_source: bool = False) -> Answer:
+    """Return how a search ended, its best kernel with figures, doubts and idea, and where everything lies.
+
+    `go_on` says how the caller's agent goes on with this run.
+    """
+    run_dir = result.run_dir.absolute()
+    with Archive.open_read_only(run_dir) as archive:
+        certificate, mechanism = archive.certificate(), _mechanism(archive, result.best_id)
+    answer: Answer = {
+        "problem": result.report["problem"],
+        "state": result.state.value,
+        "ended": ending(result.state, result.reason),
+        "rounds": result.rounds,
+        "best": _best(result, certificate, mechanism, shows_source=shows_source) if result.best_id else None,
+        **({} if result.best_id else {"why_none": _why_none(certificate)}),
+        "run_dir": str(run_dir),
+        "report": str(run_dir / "report.html"),
+        "certificate": _file(run_dir / "certificate.md"),
+        "go_on": _going_on(result.state, go_on),
+    }
+    return {name: _short(value) for name, value in answer.items()}
+
+
+def search_record(result: SearchResult) -> Answer:
+    """Return all that a program may want of a search: result.json, the paths, whether it is certified."""
+    source_path = result.best_source_path
+    return {
+        "run_dir": str(result.run_dir.absolute()),
+        "state": result.state.value,
+        "reason": result.reason,
+        "certified": result.certified,
+        "source_path": str(source_path.absolute()) if source_path else None,
+        "result": result.report,
+    }
+
+
+def search_words(answer: Mapping[str, Any]) -> str:
+    """Return an answer of `search_answer` in sentences, a line each."""
+    best = answer["best"]
+    lines = [f"{answer['problem']}: no kernel: {answer['why_none']}"] if best is None else _best_lines(answer, best)
+    lines += [f"Report: {answer['report']}", f"State: {answer['ended']}. {answer['go_on']}"]
+    return "\n".join(lines)
+
+
+def evaluation_answer(evaluation: Evaluation) -> Answer:
+    """Return the verdict on one kernel; what does not apply is left out."""
+    figures = ("speedup", "speedup_ci95", "median_ms", "reference_ms", "speedup_vs_best", "floor_ms")
+    names = {"median_ms": "ms", "reference_ms": "pytorch_ms", "speedup_vs_best": "speedup_vs_fastest_pytorch"}
+    checked = ("rel_error", "margin")
+    told: Answer = {
+        "status": evaluation.status.value,
+        "reason_code": evaluation.reason_code.value,
+        "reason": evaluation.reason,
+        **{names.get(name, name): getattr(evaluation, name) for name in (*figures, *checked)},
+        "precision_class": evaluation.precision_class.value if evaluation.precision_class else None,
+        "cautions": [_label_words(label.value) for label in evaluation.labels],
+    }
+    return {name: _short(value) for name, value in told.items() if value is not None}
+
+
+def _best(result: SearchResult, certificate: Mapping[str, Any] | None, mechanism: str, *, shows_source: bool) -> Answer:
+    best, source = result.report["best"], result.best_source or ""
+    why = "" if result.certified else _why_uncertified(result, certificate)
+    shown = {"source": source[:SOURCE_CHARS], "source_is_cut": len(source) > SOURCE_CHARS} if shows_source else {}
+    return {
+        "id": best["id"],
+        "speedup": best["speedup"],
+        "speedup_ci95": best["speedup_ci95"],
+        "ms": best["median_ms"],
+        "pytorch_ms": best["reference_ms"],
+        "speedup_vs_fastest_pytorch": best["speedup_vs_best"],
+        "certified": result.certified,
+        **({"why_not_certified": why} if why else {}),
+        "idea": best["idea"] or f"a kernel that the search began with ({best['origin']})",
+        "how": mechanism,
+        "precision_class": best["precision_class"],
+        "cautions": [_label_words(label) for label in best["labels"]],
+        "source_path": str(result.best_source_path.absolute()) if result.best_source_path else None,
+        **shown,
+    }
+
+
+def _best_lines(answer: Mapping[str, Any], best: Mapping[str, Any]) -> list[str]:
+    proof = "certified" if best["certified"] else f"not certified: {best['why_not_certified']}"
+    times = f"{best['ms']:.4f} ms against {best['pytorch_ms']:.4f} ms"
+    lines = [
+        f"{answer['problem']}: {interval_words(dict(best), 'speedup')} as fast as eager PyTorch, {times}; {proof}.",
+        f"Idea: {best['idea']}. {best['how']}".rstrip(),
+        *(f"Caution: {caution}" for caution in best["cautions"]),
+        f"Source: {best['source_path']}",
+    ]
+    return [*lines, f"Certificate: {answer['certificate']}"] if answer["certificate"] else lines
+
+
+def _mechanism(archive: Archive, best_id: str | None) -> str:
+    """Return how the best kernel's idea works, in the words of who had it; "" without an idea."""
+    idea_id = archive.candidate(best_id).idea_id if best_id else None
+    return archive.idea(idea_id).mechanism if idea_id else ""
+
+
+def _why_uncertified(result: SearchResult, certificate: Mapping[str, Any] | None) -> str:
+    """Return why the best kernel has no certificate."""
+    speedup = result.report["best"]["speedup"]
+    failed = _failures(certificate).get(str(result.best_id))
+    if failed:
+        return failed
+    if speedup is not None and speedup <= 1:
+        return "it is not faster than eager PyTorch"
+    if result.state in UNENDED:
+        return "the search ended before it was certified"
+    return "no kernel was certified as faster than eager PyTorch"
+
+
+def _why_none(certificate: Mapping[str, Any] | None) -> str:
+    """Return why a search has no best kernel."""
+    failures = _failures(certificate)
+    if not failures:
+        return "no kernel was right yet"
+    return "; ".join(f"{name} is not certified: {reason}" for name, reason in failures.items())
+
+
+def _failures(certificate: Mapping[str, Any] | None) -> dict[str, str]:
+    """Return the kernels whose certification was tried and failed, with the reason, in the order tried."""
+    if certificate is None:
+        return {}
+    failures = {each["candidate_id"]: each["reason"] for each in certificate.get("failed_before", ())}
+    tried = certificate.get("candidate", {}).get("id")
+    if tried and not certifies(dict(certificate), tried):
+        failures[tried] = certificate.get("reason", "")
+    return failures
+
+
+def _going_on(state: RunState, go_on: str) -> str:
+    if state is RunState.BUDGET:
+        return f"Its host raises the budget first, then: {go_on}"
+    if state in UNENDED:
+        return f"To go on: {go_on}"
+    return f"For more rounds: {go_on}, with a larger number of rounds"
+
+
+def _label_words(label: str) -> str:
+    return f"{label}: {LABEL_WORDS[label]}" if label in LABEL_WORDS else label
+
+
+def _file(path: Path) -> str | None:
+    return str(path) if path.is_file() else None

@@ -1,0 +1,81 @@
+"""The call of an agent's tool: awaited or blocking, with errors that come back to the model.
+
+A mistake and a failure of the machine become a message of status "error" in one line, so that the agent goes on.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from langchain_core.tools import StructuredTool, ToolException
+from langgraph.runtime import RunControl
+
+from ridgeline.graph.library.agents.answers import Answer, one_line
+from ridgeline.graph.library.blocking import run_blocking
+from ridgeline.problems.mistakes import explain_mistake
+from ridgeline.tools.errors import RidgelineError
+
+if TYPE_CHECKING:
+    from langchain_core.tools import BaseTool
+    from pydantic import BaseModel
+
+A = TypeVar("A", bound="BaseModel")
+P = ParamSpec("P")
+R = TypeVar("R")
+
+Message = tuple[str, Answer]
+"""A tool message's content and its artifact."""
+
+
+def make_tool(
+    name: str,
+    description: str,
+    arguments: type[A],
+    work: Callable[[RunControl, A], Awaitable[Message]],
+    *,
+    drains: bool = False,
+) -> BaseTool:
+    """Return a tool that awaits `work` with the arguments of a call, or blocks until it has ended.
+
+    With `drains`, an interrupt of the blocking caller asks the control that `work` gets to drain; else it cancels the work.
+    """
+
+    async def called(stop: RunControl, given: dict[str, Any]) -> Message:
+        return await work(stop, arguments.model_validate(given))
+
+    async def call(**given: Any) -> Message:
+        return await telling(called)(RunControl(), given)
+
+    def call_and_wait(**given: Any) -> Message:
+        stop = RunControl()
+        drain = functools.partial(stop.request_drain, "interrupted") if drains else None
+        return run_blocking(telling(called)(stop, given), drain=drain, note=lambda message: message[0])
+
+    def mistake(error: Any) -> str:
+        return explain_mistake(error.errors(), arguments, {})
+
+    return StructuredTool.from_function(
+        func=call_and_wait,
+        coroutine=call,
+        name=name,
+        description=description,
+        args_schema=arguments,
+        response_format="content_and_artifact",
+        handle_tool_error=True,
+        handle_validation_error=mistake,
+    )
+
+
+def telling(work: Callable[P, Awaitable[R]]) -> Callable[P, Coroutine[Any, Any, R]]:
+    """Return the coroutine function with Ridgeline's own errors as the one that a tool tells its model."""
+
+    @functools.wraps(work)
+    async def told(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return await work(*args, **kwargs)
+        except RidgelineError as error:
+            raise ToolException(one_line(error)) from error
+
+    return told

@@ -1,0 +1,72 @@
+"""The four steps of a kernel's life as tools for an agent that writes kernels itself, on an engine that stays open."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from langchain_core.tools import StructuredTool
+
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.graph.library.agents.call import telling
+from ridgeline.graph.search.judging.given_kernels import given_kernel
+from ridgeline.graph.session import machine
+from ridgeline.graph.session.arguments import checked
+from ridgeline.graph.session.options import ProblemName, find_problem
+from ridgeline.tools.engine import DescribeTask
+from ridgeline.tools.records.vocabulary import Origin
+from ridgeline.tools.toolbox import make_source_toolbox
+
+if TYPE_CHECKING:
+    from langchain_core.tools import BaseTool
+
+    from ridgeline.tools.engine import Engine
+
+
+@contextlib.asynccontextmanager
+async def open_toolbox(
+    problem: ProblemName,
+    *,
+    device: str = "cpu",
+    archive: Path | str | None = None,
+    engine: Engine | None = None,
+) -> AsyncIterator[list[BaseTool]]:
+    """Give compile_kernel, verify_kernel, benchmark_kernel and profile_kernel for one problem, to be awaited in this loop.
+
+    The first takes a whole `source` and returns a `candidate_id`, which the others take. Sources, logs and measurements are
+    kept in the file `archive` and are not measured again when it is opened again; without one they go with the block.
+    `engine` replaces the local one and is not closed. A failure of the machine comes back as a message of status "error".
+
+    Raises:
+        InputError: invalid input; one line says how to fix it.
+        EngineError: the machine failed while the problem was described.
+    """
+    given: Path | None = checked("archive", archive)
+    spec = await asyncio.to_thread(find_problem, problem)
+    target = await asyncio.to_thread(machine.target_of, spec, device)
+    async with contextlib.AsyncExitStack() as stack:
+        if engine is None:
+            await asyncio.to_thread(machine.check_machine, device)
+            engine = await stack.enter_async_context(machine.open_engine(device))
+        file = given or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ridgeline-"))) / "kernels.sqlite"
+        store = stack.enter_context(await asyncio.to_thread(Archive.open, file))
+        with machine.users_reference(spec, target.device.kind.value):
+            described = target.described(await engine.submit(DescribeTask(problem=target)))
+
+        def keep(source: str) -> str:
+            name = hashlib.sha256(source.encode()).hexdigest()[:12]
+            store.add_candidate(given_kernel(name, source, target, origin=Origin.FILE))
+            return name
+
+        yield [_telling_errors(tool) for tool in make_source_toolbox(engine, store, described, keep)]
+
+
+def _telling_errors(tool: BaseTool) -> BaseTool:
+    if isinstance(tool, StructuredTool) and tool.coroutine is not None:
+        return tool.model_copy(update={"coroutine": telling(tool.coroutine), "handle_tool_error": True})
+    return tool

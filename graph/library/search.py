@@ -1,0 +1,142 @@
+"""A whole search as a function: `search`, which blocks, and `asearch`, which does not."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec
+
+from ridgeline.graph.library.blocking import run_blocking
+from ridgeline.graph.session.arguments import checked
+from ridgeline.graph.session.opening import OnEvent
+from ridgeline.graph.session.options import RUNS, ProblemName, SearchRequest
+from ridgeline.graph.session.outputs import SearchResult
+from ridgeline.graph.session.replaying import find_recording
+from ridgeline.graph.session.session import run_search
+from ridgeline.problems.spec import Budget
+from ridgeline.tools.errors import RunError
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.runtime import RunControl
+
+P = ParamSpec("P")
+
+
+async def asearch(
+    problem: ProblemName | None = None,
+    *,
+    device: str = "cpu",
+    models: str | Sequence[str] = (),
+    run_dir: Path | str | None = None,
+    rounds: int | None = None,
+    ideas: int | None = None,
+    implementations: int | None = None,
+    strategy: str | None = None,
+    budget: Budget | None = None,
+    rng_seed: int | None = None,
+    resume: bool = False,
+    park: bool = False,
+    bank: Path | str | None = None,
+    replay: Path | str | None = None,
+    replay_timings: bool = False,
+    replay_else: str = "",
+    replay_strict: bool = False,
+    on_event: OnEvent | None = None,
+    stop: RunControl | None = None,
+    config: RunnableConfig | None = None,
+) -> SearchResult:
+    """Search for a faster kernel and return the verified best one; `asearch` lets the event loop go on, `search` blocks.
+
+    `problem` is a problem.yaml, its folder, the name of a shipped problem, or a loaded ProblemSpec. Without `models` the
+    problem's are used, else the keyless one. The run folder defaults to `runs/<problem>-<time>-<process>`, with `resume`
+    to the problem's newest unfinished run in `runs`. With `park` it returns in state `waiting` where every branch waits
+    for a mailbox or a batch. `stop.request_drain()`, from any thread, ends it after the steps in flight in state
+    `stopped`; `search` does so at an interrupt and raises KeyboardInterrupt then, at a second one without those steps.
+    `config` has callbacks, tags, metadata and a run name for LangGraph.
+
+    `replay` is a recorded run, its name in `runs`, or a file of `ridgeline export --replay`: its models' answers are given
+    again, with `replay_timings` its measurements too. It brings the problem, the models and the random seed along. A call
+    that was not recorded goes to the model `replay_else`; without one its answer is left out, or with `replay_strict` the
+    search ends there.
+
+    Raises:
+        InputError: invalid input; one line says how to fix it.
+        EngineError: the machine failed; the search can be resumed with `resume=True` and its `run_dir`.
+    """
+    recorded = _recorded(replay, rng_seed)
+    request = SearchRequest(
+        problem=problem,
+        run_dir=checked("run_dir", run_dir or None),
+        device=device,
+        models=_names(models),
+        settings=_stated(rounds=rounds, ideas=ideas, implementations=implementations, strategy=strategy),
+        budget=budget,
+        rng_seed=0 if rng_seed is None else rng_seed,
+        resume=resume,
+        max_rounds=rounds if resume else None,
+        park=park,
+        bank=checked("bank", bank or None),
+        replay=await asyncio.to_thread(find_recording, recorded, RUNS) if recorded else None,
+        replay_timings=replay_timings,
+        replay_else=replay_else,
+        replay_strict=replay_strict,
+    )
+    return await run_search(request, on_event=on_event, stop=stop, config=config)
+
+
+def _recorded(replay: Path | str | None, rng_seed: int | None) -> Path | None:
+    """Return what is to be replayed, None for a search of its own; RunError where it has another random seed."""
+    if replay and rng_seed is not None:
+        raise RunError("rng_seed: a replay decides by the recorded one; leave it out")
+    recorded: Path | None = checked("replay", replay) if replay else None
+    return recorded
+
+
+def _stated(**settings: float | str | None) -> dict[str, float | str]:
+    """Return the settings that a caller gave."""
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def _blocking(work: Callable[P, Coroutine[Any, Any, SearchResult]]) -> Callable[P, SearchResult]:
+    """Return the blocking twin of a search; an interrupt lets the steps in flight end, a second one does not."""
+    signature = inspect.signature(work)
+
+    @functools.wraps(work)
+    def search(*args: P.args, **kwargs: P.kwargs) -> SearchResult:
+        from langgraph.runtime import RunControl
+
+        try:
+            signature.bind(*args, **kwargs)
+        except TypeError as error:  # else it would name the twin, which nobody has called
+            raise TypeError(f"search() {error}") from None
+        given: dict[str, Any] = kwargs  # asearch's own
+        control: RunControl = given.get("stop") or RunControl()
+        given["stop"], on_event = control, given.get("on_event")
+
+        def drain() -> None:  # in the search's thread, so that `on_event` is never called in two at once
+            control.request_drain("interrupted")
+            if on_event is not None:
+                reason = "interrupted: stopping after the steps in flight (again: now)"
+                on_event({"event": "stopped", "outcome": "stopping", "reason": reason})
+
+        return run_blocking(work(*args, **kwargs), drain=drain, note=_how_to_go_on)
+
+    search.__name__ = search.__qualname__ = "search"
+    return search
+
+
+def _how_to_go_on(result: SearchResult) -> str:
+    return f"the search ended in state {result.state}; go on: search(resume=True, run_dir={str(result.run_dir)!r})"
+
+
+search = _blocking(asearch)
+"""`asearch` for a caller that waits, also inside a running event loop, which stands still meanwhile."""
+
+
+def _names(models: str | Sequence[str]) -> tuple[str, ...]:
+    checked("models", models)
+    return (models,) if isinstance(models, str) else tuple(models)

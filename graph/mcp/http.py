@@ -1,0 +1,156 @@
+"""The server over streamable HTTP: on loopback, or with a token on an address that others reach."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ipaddress
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import uvicorn
+from mcp.server.transport_security import TransportSecuritySettings
+
+from ridgeline.graph.mcp.config import ServerConfig
+from ridgeline.graph.mcp.server import RidgelineServer
+from ridgeline.tools.errors import InputError
+
+PATH = "/mcp"
+LEAST_TOKEN = 16
+"""Characters of a token: one that can be guessed is none."""
+_LONGEST_END_S = 3
+"""For streams that clients keep open when the server ends; work of theirs is given up after it."""
+
+_Scope = dict[str, Any]
+_Receive = Callable[[], Awaitable[dict[str, Any]]]
+_Send = Callable[[dict[str, Any]], Awaitable[None]]
+App = Callable[[_Scope, _Receive, _Send], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """Where to serve, and for whom."""
+
+    host: str = "127.0.0.1"
+    port: int = 8377  # 0: a free one
+    token: str = ""
+    names: Sequence[str] = ()  # further names by which clients reach the host
+
+    def __post_init__(self) -> None:
+        """Check that nobody else could reach the server without a token.
+
+        Raises:
+            InputError: one line that says what is missing.
+        """
+        if self.token and (len(self.token) < LEAST_TOKEN or not self.token.isascii() or not self.token.isprintable()):
+            raise InputError(f"mcp: the token needs {LEAST_TOKEN} printable ASCII characters or more")
+        if not self.is_loopback and not self.token:
+            raise InputError(
+                f"mcp: --host {self.host} is reached by others, who could run code as you; put a token into "
+                "RIDGELINE_MCP_TOKEN or --token-file, or leave --host out"
+            )
+        if self.is_wildcard and not self.names:
+            raise InputError(
+                f"mcp: --host {self.host} has no name of its own; say by which one clients reach it: --allow-host NAME"
+            )
+
+    @property
+    def is_loopback(self) -> bool:
+        """Say whether this machine alone reaches the address."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:  # a name, which may mean any address
+            return False
+
+    @property
+    def is_wildcard(self) -> bool:
+        """Say whether it means every address of the machine."""
+        try:
+            return ipaddress.ip_address(self.host).is_unspecified
+        except ValueError:
+            return False
+
+    def security(self) -> TransportSecuritySettings:
+        """Return which hosts and origins a request may name: a page in a browser reaches the server under no other."""
+        own = [] if self.is_wildcard else [self.host]
+        names = [_in_url(name) for name in dict.fromkeys(["127.0.0.1", "localhost", "::1", *own, *self.names])]
+        return TransportSecuritySettings(
+            enable_dns_rebinding_protection=True,
+            allowed_hosts=[each for name in names for each in (name, f"{name}:*")],
+            allowed_origins=[each for name in names for each in (f"http://{name}", f"http://{name}:*")],
+        )
+
+    def url(self, port: int) -> str:
+        """Return the URL for a client."""
+        return f"http://{_in_url(self.names[0] if self.is_wildcard else self.host)}:{port}{PATH}"
+
+
+def _in_url(name: str) -> str:
+    return f"[{name}]" if ":" in name and not name.startswith("[") else name
+
+
+def serve_http(config: ServerConfig, address: Address, *, tell: Callable[[str], None]) -> int:
+    """Serve until a signal comes; `tell` gets the URL once the port is bound. Searches go on afterwards.
+
+    Raises:
+        InputError: the address cannot be bound.
+    """
+    with _bound(address) as listening:
+        tell(address.url(listening.getsockname()[1]))
+        app = app_of(config, address)
+        settings = uvicorn.Config(
+            app, log_config=None, access_log=False, lifespan="on", timeout_graceful_shutdown=_LONGEST_END_S
+        )
+        asyncio.run(uvicorn.Server(settings).serve(sockets=[listening]))
+    return 0
+
+
+def app_of(config: ServerConfig, address: Address) -> App:
+    """Return the ASGI application: the server behind its token."""
+    app: Any = RidgelineServer(config, address.security()).streamable_http_app()
+    return TokenGate(app, address.token) if address.token else app
+
+
+class TokenGate:
+    """Lets through requests with the header `Authorization: Bearer TOKEN`; compared in constant time."""
+
+    def __init__(self, app: App, token: str) -> None:
+        """Take the application behind the gate, and its token."""
+        self._app, self._token = app, token.encode()
+
+    async def __call__(self, scope: _Scope, receive: _Receive, send: _Send) -> None:
+        """Answer 401 to a request without the token."""
+        if scope["type"] == "lifespan" or self._is_allowed(scope):
+            await self._app(scope, receive, send)
+            return
+        headers = [(b"www-authenticate", b"Bearer"), (b"content-type", b"text/plain")]
+        await send({"type": "http.response.start", "status": 401, "headers": headers})
+        await send(
+            {"type": "http.response.body", "body": b"this server needs its token: Authorization: Bearer TOKEN\n"}
+        )
+
+    def _is_allowed(self, scope: _Scope) -> bool:
+        stated = [value for name, value in scope.get("headers", ()) if name.lower() == b"authorization"]
+        scheme, _, token = (stated[0] if len(stated) == 1 else b"").partition(b" ")
+        is_same = hmac.compare_digest(token.strip(), self._token)
+        return is_same and scheme.lower() == b"bearer" and scope["type"] == "http"
+
+
+def _bound(address: Address) -> socket.socket:
+    try:
+        family, kind, protocol, _, place = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0]
+        listening = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise InputError(f"mcp: --host {address.host}: {error.strerror}") from None
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(place)
+        listening.listen(128)
+    except OSError as error:
+        listening.close()
+        raise InputError(f"mcp: {address.host} port {address.port}: {error.strerror}; name another --port") from None
+    return listening

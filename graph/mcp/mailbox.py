@@ -1,0 +1,99 @@
+"""The mailbox of a run: the request that waits, and its answer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.calls.journal import Journal
+from ridgeline.checkpoints.runs.folders import check_graph_version
+from ridgeline.checkpoints.storage.own_files import refuse_links
+from ridgeline.graph.mcp.answers import Request
+from ridgeline.graph.models.mailbox.answers import MOST_BYTES, RefusedAnswer
+from ridgeline.graph.models.mailbox.mailbox import Mailbox
+from ridgeline.graph.models.mailbox.request import WaitingRequest
+from ridgeline.graph.state import GRAPH_VERSION
+from ridgeline.tools.errors import InputError
+
+
+def waiting_request(run: Path, named: str, *, has_prompt: bool) -> Request | None:
+    """Return the request of this id, or the oldest that waits; None where none waits.
+
+    Raises:
+        RunError: no request of this id waits; or the run is of another version.
+    """
+    with Archive.open_read_only(run) as archive:
+        if archive.run().graph_version is not None:
+            check_graph_version(archive, GRAPH_VERSION)
+        mailbox = Mailbox(Journal(archive))
+        found = mailbox.find(named) if named else next(iter(mailbox.waiting()), None)
+        return _told(mailbox, found, has_prompt=has_prompt) if found else None
+
+
+def give_answer(run: Path, named: str, content: bytes, suffix: str) -> str:
+    """Store an answer, durably, as `ridgeline mailbox answer` does; "" for a suffix is a reply's text. Return its id.
+
+    Raises:
+        InputError: it is no answer to this request; the line says what to mend, and the request waits on.
+        RunError: the request does not wait.
+    """
+    with Archive.open_read_only(run) as archive:  # before anything is written: an older run is refused as it is
+        if archive.run().graph_version is not None:
+            check_graph_version(archive, GRAPH_VERSION)
+        request = Mailbox(Journal(archive)).find(named)
+    refuse_links(run)
+    with Archive.open(run, create=False) as archive:
+        try:
+            Mailbox(Journal(archive)).answer(request, content, request.language if suffix == SOURCE else suffix)
+        except RefusedAnswer as error:
+            raise InputError(f"{request.id}: refused: {error}") from None
+    return request.id
+
+
+SOURCE = "source"
+"""Stands for the ending of a kernel's source, whatever its language is."""
+
+
+def content_of(*, text: str, reply: dict[str, Any] | None, source: str, file: str) -> tuple[bytes, str]:
+    """Return the content of an answer and the ending of the file that it would have.
+
+    Raises:
+        InputError: none is given, or several, or there is no such file.
+    """
+    values = {"text": text, "reply": reply, "source": source, "file": file}
+    given = [name for name, value in values.items() if value not in (None, "")]
+    if len(given) != 1:
+        raise InputError(f"answer: give one of text, reply, source and file; got {', '.join(given) or 'none'}")
+    if file:
+        return _read_file(file), Path(file).suffix[1:]
+    if source:
+        return source.encode(errors="replace"), SOURCE
+    return (text or json.dumps(reply)).encode(errors="replace"), ""
+
+
+def _read_file(file: str) -> bytes:
+    """Return the content of a file, of which one byte too many is read at most: the reader of answers refuses that."""
+    path = Path(file)
+    try:
+        if not path.is_absolute() or not path.is_file():
+            raise InputError(f"{file}: no such file; give the absolute path of an answer's file")
+        with path.open("rb") as opened:
+            return opened.read(MOST_BYTES + 1)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise InputError(f"{file!r}: cannot be read ({error}); give the absolute path of an answer's file") from None
+
+
+def _told(mailbox: Mailbox, request: WaitingRequest, *, has_prompt: bool) -> Request:
+    return Request(
+        id=request.id,
+        purpose=request.purpose.value,
+        model=request.model,
+        asked_at=request.asked_at,
+        refused=request.refused,
+        prompt=request.prompt if has_prompt else None,
+        prompt_path=str(mailbox.path / request.request_file),
+        schema=dict(request.schema),
+        language=request.language,
+    )

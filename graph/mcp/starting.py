@@ -1,0 +1,72 @@
+"""The words of `ridgeline run` for a search that a client asks for."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable
+from difflib import get_close_matches
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ridgeline.checkpoints.archive import FILE_NAME
+from ridgeline.graph.mcp.runs import place_of
+from ridgeline.graph.session.options import default_run_dir, find_problem
+from ridgeline.problems.spec import ProblemSpec, shipped_problems
+from ridgeline.tools.errors import ProblemError, RunError
+
+
+class Limits(BaseModel):
+    """What a search may use; no further kernel once one is spent."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    usd: float | None = Field(None, gt=0, description="US dollars of model calls")
+    tokens: int | None = Field(None, ge=1, description="input + output tokens")
+    wall_s: float | None = Field(None, gt=0, description="seconds on the clock for finding kernels")
+    gpu_s: float | None = Field(None, gt=0, description="seconds of GPU time")
+
+
+def named_problem(named: str) -> ProblemSpec:
+    """Return the problem of a client's word: a shipped one's name, or an absolute path.
+
+    Raises:
+        ProblemError: it is neither; a relative path says nothing where client and server differ.
+    """
+    shipped = shipped_problems()
+    if named in shipped:
+        return find_problem(shipped[named])
+    if os.path.isabs(named):
+        return find_problem(named)
+    close = get_close_matches(named, shipped, n=1)
+    meant = f"did you mean {close[0]}? " if close else ""
+    raise ProblemError(
+        f"problem {named}: none that ships, and no absolute path; {meant}give the absolute path of a problem.yaml, or a name "
+        "of list_problems"
+    )
+
+
+def new_run_dir(runs_dir: Path, problem: ProblemSpec, named: str, is_taken: Callable[[Path], bool]) -> Path:
+    """Return the folder of a new search: as named, else PROBLEM-TIME-PROCESS in `runs_dir`.
+
+    Raises:
+        RunError: the name is none, or a search is there.
+    """
+    if not named:
+        base = default_run_dir(problem, runs_dir)
+        numbered = (base.with_name(f"{base.name}-{n}") for n in itertools.count(2))
+        return next(path for path in itertools.chain([base], numbered) if not (is_taken(path) or path.exists()))
+    place = place_of(runs_dir, named)
+    run_dir = place if place.is_absolute() else runs_dir / place
+    if (run_dir / FILE_NAME).is_file():
+        raise RunError(f"{run_dir}: holds a search already; resume_search goes on with it, or name another run")
+    return Path(os.path.abspath(run_dir))
+
+
+def words_of(*models: str, park: bool, budget: Limits | None, **settings: str | int | None) -> list[str]:
+    """Return the options of `ridgeline run`; of a value that is None, none."""
+    limits = budget.model_dump() if budget else {}
+    given = settings | {f"max_{name}": limit for name, limit in limits.items()}
+    words = [f"--{name.replace('_', '-')}={value}" for name, value in given.items() if value is not None]
+    return ["--plain", *words, *(f"--model={model}" for model in models), *(["--park"] if park else [])]

@@ -1,0 +1,93 @@
+"""How far a run is, and the wait for something new of it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+from ridgeline.graph.library.run import Run
+from ridgeline.graph.mcp.answers import FoundKernel, RunStatus
+from ridgeline.graph.mcp.children import Child, Children, Tell
+from ridgeline.graph.mcp.runs import LOG, find, fingerprint, found_kernel, place_of, read_status, with_mark
+from ridgeline.tools.wording import counted
+
+LOOK_EVERY_S = 0.5
+TELL_EVERY_S = 5.0
+
+
+class Watching:
+    """Reads the runs of one server's folder, and those that a client names by an absolute path."""
+
+    def __init__(self, runs_dir: Path, children: Children) -> None:
+        """Take the folder, and the searches that may not have made theirs yet."""
+        self._runs_dir, self._children = runs_dir, children
+
+    async def find(self, named: str) -> Path:
+        """Return the folder of a run, also of one that starts.
+
+        Raises:
+            RunError: there is none.
+        """
+        place = place_of(self._runs_dir, named)
+        for path in (place, self._runs_dir / place):
+            if self._children.starting(path):
+                return path
+        return await asyncio.to_thread(find, self._runs_dir, named)
+
+    async def status(self, run: Path) -> RunStatus:
+        """Return how far a run is.
+
+        Raises:
+            RunError: it is gone or damaged.
+        """
+        if child := self._children.starting(run):
+            return _starting(child)
+        status = await asyncio.to_thread(read_status, run)
+        failure = None if status.is_running else self._children.failure(run)
+        return status.model_copy(update={"error": failure}) if failure else status
+
+    async def wait(self, named: str, seconds: float, seen: str, tell: Tell) -> RunStatus:
+        """Return a run's status once it differs from `seen`, or after so many seconds; progress is told meanwhile."""
+        run = await self.find(named)
+        began = time.monotonic()
+        known = await asyncio.to_thread(fingerprint, run)
+        status = await self.status(run)
+        if not seen and (status.waiting or _rests(status)):
+            return status
+        seen, told_s = seen or status.seen, 0.0
+        while status.seen == seen and (passed_s := time.monotonic() - began) < seconds:
+            if passed_s >= told_s:
+                told_s = passed_s + TELL_EVERY_S
+                await tell(passed_s, seconds, _progress(status))
+            await asyncio.sleep(min(LOOK_EVERY_S, seconds - passed_s))
+            now = await asyncio.to_thread(fingerprint, run)
+            if now != known or status.state == "starting":
+                known, status = now, await self.status(run)
+        return status if status.seen != seen else await self.status(run)
+
+
+def found_in(run: Run) -> FoundKernel | None:
+    """Return the best kernel of a run that was opened."""
+    return found_kernel(run.result["best"], run.certificate)
+
+
+def _rests(status: RunStatus) -> bool:
+    return not status.is_running and status.state != "starting"
+
+
+def _starting(child: Child) -> RunStatus:
+    run = child.run_dir
+    status = RunStatus(
+        run=str(run), name=run.name, problem="", device="", models=[], state="starting", is_running=True, is_resumable=False,
+        says="its process starts", rounds_done=0, rounds=None, candidates=0, best=None, waiting=[], last_event="", error=None,
+        tokens=0, usd=0.0, wall_s=None, log=str(run / LOG), seen="",
+    )  # fmt: skip
+    return with_mark(status)
+
+
+def _progress(status: RunStatus) -> str:
+    of = f" of {status.rounds}" if status.rounds else ""
+    best = f"best {status.best.speedup:.2f}x eager" if status.best and status.best.speedup else "no kernel yet"
+    where = f"round {status.rounds_done + 1}{of}" if status.is_running else status.says
+    return "; ".join(filter(None, (f"{where}, {counted(status.candidates, 'candidate')}, {best}", status.last_event)))

@@ -1,0 +1,69 @@
+"""How a session ends: what its archive stores then, and the run's files."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ridgeline.checkpoints.run_record import RunRecord
+from ridgeline.graph.session.outputs import SearchResult, write_result
+from ridgeline.graph.session.replaying import tell_replayed
+from ridgeline.tools.errors import NotBegun
+from ridgeline.tools.records.vocabulary import RunState
+
+if TYPE_CHECKING:
+    from ridgeline.checkpoints.archive import Archive
+    from ridgeline.graph.search.context import SearchContext
+    from ridgeline.graph.search.events import SearchEvent
+    from ridgeline.graph.session.options import ResolvedSearch
+
+
+@contextlib.asynccontextmanager
+async def recorded(
+    context: SearchContext, search: ResolvedSearch, on_event: Callable[[SearchEvent], None] | None
+) -> AsyncIterator[None]:
+    """Store, however the block ends, the state that it leaves the search in, its time and its sandbox."""
+    from langgraph.errors import GraphDrained, GraphInterrupt
+
+    state = RunState.RUNNING  # of a search that a fault ends, or whose files are not written yet: it can be resumed
+    try:
+        yield
+    except (GraphDrained, NotBegun, asyncio.CancelledError):
+        state = RunState.STOPPED
+        raise
+    except GraphInterrupt:
+        state = RunState.WAITING
+        raise
+    finally:
+        replay = await asyncio.to_thread(search.replay.to_json, context.archive) if search.replay else None
+        await asyncio.to_thread(store_session, context, RunRecord(state=state, replay=replay))
+        tell_replayed(replay, on_event)
+
+
+def store_session(context: SearchContext, record: RunRecord | None = None) -> None:
+    """Store with `record` what a session adds to it: the seconds so far, and the tier of isolation."""
+    tier = _sandbox_tier(context.archive)
+    context.archive.save_run(replace(record or RunRecord(), wall_s=context.wall_s, sandbox_tier=tier))
+
+
+def end_search(run_dir: Path, archive: Archive, state: RunState) -> SearchResult:
+    """Write the run's files, then store how the search ended: until they exist, it can be resumed."""
+    result = write_result(run_dir, archive, state)
+    archive.save_run(RunRecord(state=state))
+    return result
+
+
+def end_host_search(context: SearchContext, state: RunState) -> None:
+    """End a search that a host's graph ran with a context of its own: as a session does that runs it itself."""
+    store_session(context)
+    end_search(context.archive.path.parent, context.archive, state)
+
+
+def _sandbox_tier(archive: Archive) -> str | None:
+    """Return the tier of isolation that the candidates ran in; None before one has run."""
+    tiers = (e.verdict.sandbox_tier for e in archive.evaluations() if e.verdict is not None)
+    return next((tier for tier in tiers if tier), None)

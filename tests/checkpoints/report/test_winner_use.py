@@ -1,0 +1,59 @@
+"""How to use the winner: commands that can be copied, and what `run` takes."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import shlex
+from pathlib import Path
+
+import pytest
+from tests.checkpoints.conftest import fill, make_description
+from tests.checkpoints.report.reading import Page, read_page
+
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.checkpoints.report.page import render_report
+from ridgeline.checkpoints.result import build_result
+from ridgeline.tools.records.problem import ArgSpec, Signature
+from ridgeline.tools.records.vocabulary import Role
+
+
+def page_of(archive: Archive) -> Page:
+    return read_page(render_report(archive, build_result(archive), state_words="finished"))
+
+
+def commands(archive: Archive) -> list[str]:
+    found = page_of(archive).find("section", id="use")[0].find("pre", class_="command")
+    return ["".join(str(piece) for piece in each.texts) for each in found]
+
+
+@pytest.mark.parametrize("name", ["run", "a b; rm -rf x", 'it\'s "quoted" \\'])
+def test_commands_name_the_run_as_a_shell_and_python_read_it(tmp_path: Path, name: str) -> None:
+    with Archive.open(tmp_path / name / "archive.sqlite") as archive:
+        fill(archive)
+        by_hand, ship, load, flags = commands(archive)
+    assert by_hand == "python use_kernel.py"
+    assert shlex.split(ship) == ["ridgeline", "ship", name, "--out", "DIR"]
+    called = next(node for node in ast.walk(ast.parse(load)) if isinstance(node, ast.Call) and len(node.args) == 2)
+    assert isinstance(called.args[0], ast.Constant) and called.args[0].value == name
+    assert flags == "-O3 -march=native"
+
+
+def test_a_kernel_without_a_certificate_is_loaded_as_such(filled: Archive) -> None:
+    filled.save_certificate((filled.certificate() or {}) | {"passed": False})
+    told = commands(filled)
+    assert "--uncertified" in told[1] and "uncertified=True" in told[2]
+
+
+def test_arguments_stand_in_order_and_strides_where_they_are_not_contiguous(filled: Archive) -> None:
+    turned = ArgSpec(name="w", role=Role.PARAMETER, shape=(4, 8), strides=(1, 4))
+    args = make_description().signature.args
+    filled.save_description(
+        dataclasses.replace(make_description(), signature=Signature(args=(args[0], turned, args[1])))
+    )
+    rows = [row.text for row in page_of(filled).find("section", id="use")[0].find("tr")][1:]
+    assert rows == [
+        "x input float32, 2048 × 768",
+        "w parameter float32, 4 × 8, strides 1 × 4",
+        "out output float32, 2048 × 768",
+    ]

@@ -1,0 +1,32 @@
+"""What a viewer is told of the time that a certificate may take."""
+
+from __future__ import annotations
+
+import pytest
+
+from ridgeline.graph.certificate.expected_time import COMPARISON, PYTORCH_S, expected_s
+from ridgeline.graph.certificate.steps import CERTIFICATE_STEPS
+from ridgeline.tools.records.results import Build, Evaluation, Timing, Verdict
+from ridgeline.tools.records.vocabulary import Purpose, Status
+
+EVALUATION = Evaluation(
+    key="k",
+    candidate_id="r1i0v0a0",
+    purpose=Purpose.SEARCH,
+    status=Status.OK,
+    build=Build(key="b", status=Status.OK, build_s=0.6),
+    verdict=Verdict(status=Status.OK, verify_s=4.7),
+    timing=Timing(status=Status.OK, median_ms=1.0, samples=50, benchmark_s=24.5),
+)
+
+
+def test_the_steps_of_a_measured_certificate_are_expected_about_as_long_as_they_took() -> None:
+    took_s = {"build": 1, "verify": 25, "sanitize": 13, "time": 71, "compare": 25, "own_work": 0, "other_shapes": 23}
+    for step, seconds in took_s.items():
+        assert expected_s(EVALUATION, [step]) == pytest.approx(seconds, rel=0.2, abs=1), step
+    names = [step.name for step in CERTIFICATE_STEPS]
+    assert expected_s(EVALUATION, names) == pytest.approx(PYTORCH_S + sum(took_s.values()), rel=0.1)
+
+
+def test_comparisons_with_other_kernels_come_on_top() -> None:
+    assert expected_s(EVALUATION, [], comparisons=2) == pytest.approx(2 * COMPARISON * 24.5)

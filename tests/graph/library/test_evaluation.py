@@ -1,0 +1,118 @@
+"""What `evaluate` gives a program: a typed value of one kernel, a list of several, the JSON line of each."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pickle
+from dataclasses import FrozenInstanceError
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from tests.graph.conftest import write_problem
+from tests.graph.memory_engine import MemoryEngine
+
+from ridgeline.checkpoints.result import read_schema
+from ridgeline.graph.library.evaluation import Evaluation, aevaluate, in_words
+from ridgeline.problems.spec import ProblemSpec
+from ridgeline.tools.engine import CompileTask, Task
+from ridgeline.tools.machine.waits import Wait
+from ridgeline.tools.records.vocabulary import PrecisionClass, ReasonCode, Status
+
+GOOD, BAD = "// speed 2.0\n", "// fails verify\n"
+
+
+@pytest.fixture
+def problem(tmp_path: Path) -> ProblemSpec:
+    return write_problem(tmp_path / "problem")
+
+
+async def test_one_file_gives_one_evaluation(problem: ProblemSpec, tmp_path: Path) -> None:
+    file = tmp_path / "good.cpp"
+    file.write_text(GOOD)
+    for given in (file, str(file)):
+        judged = await aevaluate(problem, given, engine=MemoryEngine())
+        assert (judged.file, judged.status, judged.reason_code) == (str(file), Status.OK, ReasonCode.NONE)
+        assert judged.is_ok and judged.reason == ""
+        assert judged.speedup == 2.0 and judged.reference_ms == pytest.approx(2 * (judged.median_ms or 0))
+        assert judged.speedup_ci95 is not None and judged.speedup_ci95[0] <= 2.0 <= judged.speedup_ci95[1]
+        assert judged.precision_class is PrecisionClass.FP32
+
+
+def test_a_wait_is_told_once_for_each_holder() -> None:
+    lines: list[str] = []
+    listener = in_words(lines.append)
+    for holder in ("pid 12 (a)", "pid 12 (a)", "pid 13 (b)", "pid 12 (a)"):
+        listener(Wait(device="cpu", holder=holder, is_news=True))
+        listener(None)
+    assert lines == ["waiting for cpu: pid 12 (a) holds it", "waiting for cpu: pid 13 (b) holds it"]
+
+
+async def test_a_text_with_a_line_break_is_a_source(problem: ProblemSpec) -> None:
+    judged = await aevaluate(problem, BAD, engine=MemoryEngine())
+    assert (judged.file, judged.status, judged.reason) == ("kernel.cpp", Status.WRONG, "row 3 differs")
+    assert not judged.is_ok and (judged.speedup, judged.speedup_ci95, judged.median_ms) == (None, None, None)
+
+
+async def test_a_list_gives_a_list_and_may_mix_sources_and_files(problem: ProblemSpec, tmp_path: Path) -> None:
+    file = tmp_path / "file.cpp"
+    file.write_text(GOOD)
+    judged = await aevaluate(problem, [GOOD, file, BAD], engine=MemoryEngine())
+    assert [each.file for each in judged] == ["kernel-1.cpp", str(file), "kernel-2.cpp"]
+    assert [each.status for each in judged] == ["ok", "ok", "wrong"]
+    assert await aevaluate(problem, [], engine=MemoryEngine()) == []
+
+
+async def test_an_evaluation_has_the_line_of_the_contract_and_lets_nobody_change_it(problem: ProblemSpec) -> None:
+    for source in (GOOD, BAD):
+        judged = await aevaluate(problem, source, engine=MemoryEngine())
+        line = json.loads(json.dumps(judged.to_dict()))
+        jsonschema.validate(line, read_schema("evaluation"))
+        assert line["status"] == judged.status and line["speedup"] == judged.speedup
+        judged.to_dict()["labels"].append("mine")
+        assert judged.to_dict() == line
+        with pytest.raises(FrozenInstanceError):
+            judged.status = Status.OK  # type: ignore[misc]
+
+
+async def test_every_field_is_one_of_the_line(problem: ProblemSpec) -> None:
+    judged = await aevaluate(problem, GOOD, engine=MemoryEngine())
+    names = set(type(judged).__dataclass_fields__) - {"_line"}
+    assert names <= set(judged.to_dict())
+
+
+async def test_an_evaluation_can_be_pickled_hashed_and_turned_into_plain_data(problem: ProblemSpec) -> None:
+    judged = await aevaluate(problem, GOOD, engine=MemoryEngine())
+    again = pickle.loads(pickle.dumps(judged))
+    assert again == judged and hash(again) == hash(judged) and again.to_dict() == judged.to_dict()
+    assert dataclasses.asdict(judged)["speedup"] == 2.0
+    line = judged.to_dict()
+    kept = Evaluation.of_line(line)
+    line["labels"].append("mine")
+    assert kept.to_dict() == judged.to_dict()
+
+
+async def test_every_kernel_has_an_id_of_its_own(problem: ProblemSpec, tmp_path: Path) -> None:
+    files = [tmp_path / folder / "kernel.cpp" for folder in ("a", "b")] + [tmp_path / "kernel-2.cpp"]
+    for file in files:
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(BAD)
+    engine = CompiledIds()
+    judged = await aevaluate(problem, [GOOD, *files], engine=engine)
+    assert [each.status for each in judged] == ["ok", "wrong", "wrong", "wrong"]
+    assert engine.ids == ["file-kernel", "file-kernel-2", "file-kernel-3", "file-kernel-2-2"]
+
+
+class CompiledIds(MemoryEngine):
+    """Remembers what it compiled."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ids: list[str] = []
+
+    async def submit(self, task: Task[Any]) -> Any:
+        if isinstance(task, CompileTask):
+            self.ids.append(task.candidate.id)
+        return await super().submit(task)

@@ -1,0 +1,105 @@
+"""What the tests of the server share: a server over the engine of memory, a client's calls, an agent that answers."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mcp import ClientSession
+from tests.graph.conftest import write_problem
+from tests.graph.mailbox_agent import answer_of
+from tests.graph.memory_engine import MemoryEngine
+
+from ridgeline.graph.mcp.config import ServerConfig
+from ridgeline.graph.session.options import SearchRequest
+from ridgeline.graph.session.session import run_search
+
+ROOT = Path(__file__).parents[3]
+MEMORY = (sys.executable, "-m", "tests.graph.mcp.memory_ridgeline")
+SETTINGS = {
+    **dict.fromkeys(("rounds", "ideas", "implementations"), 1),
+    **dict.fromkeys(("tune_trials", "repairs"), 0),
+    **dict.fromkeys(("stall_rounds", "floor_margin")),
+}
+
+
+def environment() -> dict[str, str]:
+    """Return what a process needs to find the tests beside the package."""
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),
+        "RIDGELINE_HOME": "/nonexistent",
+    }
+
+
+def config_in(folder: Path, **given: Any) -> ServerConfig:
+    """Return a server's configuration with its runs in `folder/runs`."""
+    return ServerConfig(runs_dir=folder / "runs", program=MEMORY, engine=given.pop("engine", MemoryEngine()), **given)
+
+
+def toy(folder: Path) -> str:
+    """Write a problem and return its path."""
+    return str(write_problem(folder / "problem", search=SETTINGS).path)
+
+
+async def parked(folder: Path, name: str = "parked") -> Path:
+    """Return the folder of a search that is parked with one request for ideas."""
+    problem = write_problem(folder / "problem", search=SETTINGS)
+    request = SearchRequest(problem=problem, run_dir=folder / "runs" / name, models=("mailbox",), park=True)
+    result = await run_search(request, engine=MemoryEngine())
+    assert (result.state, result.waiting) == ("waiting", 1)
+    return result.run_dir
+
+
+async def ask(client: ClientSession, tool: str, progress: Any = None, **given: Any) -> dict[str, Any]:
+    """Call a tool and return its answer."""
+    done = await client.call_tool(tool, given, progress_callback=progress)
+    assert not done.isError, done.content
+    assert done.structuredContent is not None
+    return done.structuredContent
+
+
+async def refused(client: ClientSession, tool: str, **given: Any) -> str:
+    """Call a tool that refuses, and return its one line."""
+    done = await client.call_tool(tool, given)
+    assert done.isError, done.structuredContent
+    (content,) = done.content
+    assert content.type == "text" and "\n" not in content.text and "Traceback" not in content.text
+    return content.text
+
+
+def text_of(path: str) -> str:
+    """Return what a file holds that an answer names."""
+    return Path(path).read_text()
+
+
+async def answer_all(client: ClientSession, run: str, waiting: list[str]) -> None:
+    """Answer these requests from their documents alone."""
+    for each in waiting:
+        asked = (await ask(client, "next_request", run=run, request_id=each))["request"]
+        suffix, text = answer_of(text_of(asked["prompt_path"]))
+        given = {"source": text} if suffix == "cpp" else {"text": text}
+        assert (await ask(client, "answer", run=run, request_id=each, **given))["id"] == each
+
+
+async def driven(
+    client: ClientSession, run: str, until: Callable[[dict[str, Any]], bool], *, answers: bool = True
+) -> dict[str, Any]:
+    """Wait, and answer, until the status says so; return it."""
+    status = await ask(client, "status", run=run)
+    while not until(status):
+        assert not status["error"], status
+        if answers and status["waiting"]:
+            await answer_all(client, run, status["waiting"])
+        status = await ask(client, "wait", run=run, seconds=20, seen=status["seen"])
+    return status
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Return once this holds; the test's own limit of time ends it else."""
+    while not holds():
+        await asyncio.sleep(0.02)

@@ -1,0 +1,31 @@
+"""One process that outlines references for all the packages of a run: importing torch is what takes its seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import nullcontext
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from ridgeline.graph.shipping import ship
+from ridgeline.tools.judge.outline_process import OutlineProcess
+
+
+@pytest.fixture(scope="session")
+def outlines() -> Iterator[OutlineProcess]:
+    with OutlineProcess(with_calls=True) as process:
+        yield process
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _warm_outlines(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Ship with that process; each reference runs in a child of its own there. The command line starts its own."""
+
+    def opened(**terms: Any) -> nullcontext[OutlineProcess]:
+        assert terms == {"with_calls": True}
+        return nullcontext(request.getfixturevalue("outlines"))
+
+    with mock.patch.object(ship, "OutlineProcess", opened):
+        yield
