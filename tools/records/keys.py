@@ -13,7 +13,7 @@ from ridgeline.tools.records.vocabulary import (
     Purpose,
 )
 
-JUDGE_VERSION = 9
+JUDGE_VERSION = 10
 """Part of every evaluation's key: raise it whenever the judge would decide or time a kernel differently."""
 
 _COMPARED_PREFIX = 16

@@ -31,7 +31,7 @@ _CAUGHT_WHEN_TIMED = (R.STALE_OUTPUT, R.PRECISION_TOO_LOW, R.TIMED_OUTPUT_WRONG,
 # fmt: off
 TRICKS: tuple[Trick, ...] = (
     trick(G.FURTHER, "what was made of the weights is kept while a few of their elements stay",
-          "the last tweaked trial changes one secret row of every parameter, at the same address",
+          "the trial `tweaked_1` changes one secret row of every parameter, at the same address",
           c("weights_by_fingerprint", wrong(R.WRONG_VALUES, R.PRECISION_TOO_LOW, R.STALE_OUTPUT))),
     trick(G.FURTHER, "what was made of the weights is kept while every one of them stays, compared whole in each call",
           "nothing: it is right in every call, and pays for the comparison",

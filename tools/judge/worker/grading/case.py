@@ -14,7 +14,7 @@ from ridgeline.tools.records.precision import Errors
 from ridgeline.tools.records.vocabulary import PrecisionClass, Role
 
 NOMINAL = ("nominal_0", "nominal_1")
-TWEAKED = ("tweaked_0", "tweaked_1")
+TWEAKED = ("tweaked_0", "tweaked_1", "tweaked_2")
 MIXTURE = "mixture"
 """The trial whose inputs are made as those of the timed sets are."""
 FEW_OUTLIERS = "few_outliers"

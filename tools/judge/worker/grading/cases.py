@@ -132,9 +132,9 @@ class CaseBook:
             self.place_parameters(placed)
 
     def _parameters_of(self, name: str) -> dict[str, torch.Tensor]:
-        """Return a trial's parameters; those of the last tweaked one differ from `nominal_1`'s in a row of each."""
+        """Return a trial's parameters; those of `tweaked_1` differ from `nominal_1`'s in a row of each."""
         weights = self._source.weights
-        if name == TWEAKED[-1] and not self.default_parameters:
+        if name == TWEAKED[1] and not self.default_parameters:
             return weights.with_slices(self.parameters(NOMINAL[1]), name)
         if name == ORDER_ONE and not self.default_parameters:
             return weights.of_order_one(name)
@@ -161,6 +161,7 @@ class CaseBook:
         draws: dict[str, Callable[[str], Tensors]] = {
             TWEAKED[0]: lambda label: self._source.tweaked(NOMINAL[1], label),
             TWEAKED[1]: lambda label: self._source.tweaked(NOMINAL[1], label, with_one_run),
+            TWEAKED[2]: lambda label: self._source.tweaked(NOMINAL[1], label, with_one_run),
             "shifted": self._source.shifted,
             "row_scaled": self._source.row_scaled,
             "integers": self._source.integers,
