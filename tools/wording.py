@@ -1,9 +1,10 @@
-"""Numbers with their nouns, and speedups with their intervals."""
+"""Numbers with their nouns, speedups with their intervals, and the word that was meant."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 
 
 def counted(number: int, noun: str) -> str:
@@ -45,3 +46,9 @@ def ratio_words(ratio: float, interval: Sequence[float] | None, *, unit: str = "
     """Return "2.51x eager (1.64 to 3.10)": a ratio, what it is over (`unit`), and its 95 % interval where it has one."""
     over = f" {unit}" if unit else ""
     return f"{ratio:.2f}x{over} ({interval[0]:.2f} to {interval[1]:.2f})" if interval else f"{ratio:.2f}x{over}"
+
+
+def did_you_mean(word: str, known: Iterable[str], *, before: str = "", after: str = "") -> str:
+    """Return "did you mean show?" between two texts, for a word that is near a known one; else ""."""
+    near = get_close_matches(word, known, n=1)
+    return f"{before}did you mean {near[0]}?{after}" if near else ""

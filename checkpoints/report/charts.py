@@ -24,6 +24,7 @@ MODE_WORDS: Mapping[str, str] = {
 """Words for PyTorch's modes; any other is shown by its name."""
 MARKS = 300
 """Kernels that the roofline shows, the fastest ones: more cannot be told apart."""
+_DOTS: Mapping[Origin, str] = {Origin.SEED: "dot seed", Origin.BANK: "dot seed", Origin.TUNE: "dot tuned"}
 
 Found = Mapping[str, Evaluation | None]
 
@@ -55,7 +56,7 @@ def trajectory_chart(
 
 
 def _dot_class(candidate: Candidate, found: Found, pairs: SideBySide) -> str:
-    kind = {Origin.SEED: "dot seed", Origin.BANK: "dot seed", Origin.TUNE: "dot tuned"}.get(candidate.origin, "dot")
+    kind = _DOTS.get(candidate.origin, "dot")
     gain = gain_over(found.get(candidate.parent_id or ""), found.get(candidate.id), pairs)
     return f"{kind} proven" if gain and gain.proof is Proof.FASTER else kind
 
@@ -120,7 +121,7 @@ def _mark(
     if not ms:
         return None
     spread = (ms * evaluation.speedup / ends[1], ms * evaluation.speedup / ends[0]) if ends and min(ends) > 0 else None
-    kind = {Origin.SEED: "dot seed", Origin.BANK: "dot seed", Origin.TUNE: "dot tuned"}.get(candidate.origin, "dot")
+    kind = _DOTS.get(candidate.origin, "dot")
     label = f"{candidate.id}: {ms_text(ms)}, {ratio_words(evaluation.speedup, ends)}"
     return Mark(ms=ms, label=label, css=f"{kind} best-dot" if candidate.id == best_id else kind, interval_ms=spread)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ridgeline.checkpoints.history.gains import Gain, Proof
 from ridgeline.checkpoints.history.idea_results import IdeaResult
@@ -72,8 +71,8 @@ def _verdict(result: IdeaResult) -> tuple[str, str, str]:
     return ("not judged: the engine failed", "✕", "open") if result.is_unjudged else ("not judged yet", "…", "open")
 
 
-def tally(rows: Sequence[IdeaRow]) -> dict[str, Any]:
-    """Return how many ideas came to what, in the words of the rows, most of them first."""
+def tally(rows: Sequence[IdeaRow]) -> dict[str, int]:
+    """Return how many of the ideas with a row came to what, in the words of the rows, most of them first."""
     counts: dict[str, int] = {}
     for row in rows:
         counts[row.verdict] = counts.get(row.verdict, 0) + 1

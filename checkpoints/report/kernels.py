@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from ridgeline.checkpoints.history.gains import Gain, SideBySide, gain_over
 from ridgeline.checkpoints.report.diffs import Diff, unified
+from ridgeline.checkpoints.report.source_colours import line_count
 from ridgeline.tools.records.keys import attempt_id
 from ridgeline.tools.records.printable import printable
 from ridgeline.tools.records.results import Evaluation
@@ -52,7 +53,7 @@ class Kernel:
     @property
     def lines(self) -> int:
         """Return the lines of the whole source."""
-        return self.candidate.source.count("\n") + 1
+        return line_count(self.candidate.source)
 
 
 @dataclass(slots=True)

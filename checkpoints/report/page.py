@@ -33,7 +33,7 @@ from ridgeline.checkpoints.report.figures import (
 )
 from ridgeline.checkpoints.report.ideas import idea_rows, tally
 from ridgeline.checkpoints.report.kernels import anchor, kernel_entries
-from ridgeline.checkpoints.report.source_colours import colour_source
+from ridgeline.checkpoints.report.source_colours import colour_source, line_count
 from ridgeline.checkpoints.report.tree import lineage_tree
 from ridgeline.checkpoints.report.winner_use import winner_use
 from ridgeline.checkpoints.report.wording import (
@@ -160,7 +160,7 @@ def _about_best(
         "ceilings": ceilings,
         "use": winner_use(archive, choose_best(archive)),
         "source": Markup(colour_source(source)),
-        "source_lines": source.count("\n") + 1,
+        "source_lines": line_count(source),
     }
 
 

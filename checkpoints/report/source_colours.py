@@ -18,6 +18,11 @@ _TOKEN = re.compile(
 )
 
 
+def line_count(source: str) -> int:
+    """Return how many lines a source has, as it is shown."""
+    return source.count("\n") + 1
+
+
 def colour_source(source: str) -> str:
     """Return C++ or CUDA source as HTML with comments, strings, keywords and numbers marked, all of it escaped."""
     parts, end = [], 0

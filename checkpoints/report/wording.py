@@ -8,6 +8,7 @@ from typing import Any
 from ridgeline.checkpoints.history.gains import Gain, Proof
 from ridgeline.checkpoints.result import STATE_WORDS
 from ridgeline.checkpoints.run_record import KEYLESS
+from ridgeline.checkpoints.runs.folders import RESUMABLE
 from ridgeline.checkpoints.steering import USER
 from ridgeline.tools.records.reference_mode import mode_words
 from ridgeline.tools.records.vocabulary import Label, RunState
@@ -52,10 +53,6 @@ STEP_WORDS: Mapping[str, str] = {
 }
 """The certificate's steps for a reader, by their names in certificate.json and in events."""
 
-UNENDED = (RunState.RUNNING, RunState.STOPPED, RunState.WAITING, RunState.BUDGET)
-"""States in which a search may go on."""
-
-
 AUTHORS: Mapping[str, str] = {USER: "you", KEYLESS: "offline"}
 """Who an idea came from, where that is no language model."""
 
@@ -97,7 +94,7 @@ def name_of_place(state: str, *, certified: bool) -> str:
     """Return the kernel's title: "winner" when certified, else "fastest"."""
     if certified:
         return "winner"
-    return "fastest so far" if state in UNENDED else "fastest"
+    return "fastest so far" if state in RESUMABLE else "fastest"
 
 
 def doubt(best: Best, *, certified: bool) -> str:
@@ -110,7 +107,7 @@ def doubt(best: Best, *, certified: bool) -> str:
 
 def seed_words(best: Best, state: str) -> str:
     """Return a sentence when the best kernel is one that the search began with, else an empty string."""
-    yet = " yet" if state in UNENDED else ""
+    yet = " yet" if state in RESUMABLE else ""
     if best.get("origin") == "seed":
         return f"no kernel beat the seed that was given{yet}; this is that seed"
     if best.get("origin") == "bank":
@@ -161,7 +158,12 @@ def proof_words(gain: Gain) -> str:
 
 def labels_in_words(labels: Sequence[str]) -> str:
     """Return labels with their meaning: "shape_specialised: made for this shape, …"."""
-    return "; ".join(f"{label}: {LABEL_WORDS[label]}" if label in LABEL_WORDS else label for label in labels)
+    return "; ".join(map(label_in_words, labels))
+
+
+def label_in_words(label: str) -> str:
+    """Return one label with its meaning; a foreign one as it is."""
+    return f"{label}: {LABEL_WORDS[label]}" if label in LABEL_WORDS else label
 
 
 def best_configuration(best: Best) -> str:

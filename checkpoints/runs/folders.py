@@ -149,7 +149,14 @@ def state_now(run_dir: Path, run: RunRecord) -> str:
 
 
 def check_graph_version(archive: Archive, version: int | str) -> None:
-    """Store the graph's version in a new run; refuse a run of another version.
+    """Store the graph's version in a new run; refuse a run of another version, as `refuse_other_version` does."""
+    refuse_other_version(archive, version)
+    if archive.run().graph_version is None:
+        archive.save_run(RunRecord(graph_version=version))
+
+
+def refuse_other_version(archive: Archive, version: int | str) -> None:
+    """Refuse a run that another version of the graph began; a run that has not begun yet has none.
 
     Node names and state are an on-disk format: a graph of another version would end such a run without doing its work.
 
@@ -157,9 +164,7 @@ def check_graph_version(archive: Archive, version: int | str) -> None:
         RunError: the versions differ.
     """
     made_by = archive.run().graph_version
-    if made_by is None:
-        archive.save_run(RunRecord(graph_version=version))
-    elif str(made_by) != str(version):
+    if made_by is not None and str(made_by) != str(version):
         raise RunError(
             f"{archive.path.parent}: begun by graph version {made_by}, this Ridgeline has {version}; "
             "continue it with the Ridgeline that began it, or start a new run"

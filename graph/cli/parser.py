@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import sys
 from collections.abc import Iterable
 from typing import Any, NoReturn
+
+from ridgeline.tools.wording import did_you_mean
 
 
 class Parser(argparse.ArgumentParser):
@@ -33,13 +34,13 @@ class Parser(argparse.ArgumentParser):
 
     def _near(self, word: str) -> str:
         name = word.partition("=")[0]
-        return _meant(name, self._option_string_actions) if name.startswith("-") else ""
+        return did_you_mean(name, self._option_string_actions, before="; ") if name.startswith("-") else ""
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Refuse a word that is none of a fixed set with the near one."""
         if action.choices is None or value in action.choices:
             return
-        remedy = _meant(str(value), action.choices) or f"; choose from {', '.join(action.choices)}"
+        remedy = did_you_mean(str(value), action.choices, before="; ") or f"; choose from {', '.join(action.choices)}"
         if isinstance(action, Commands):
             raise argparse.ArgumentError(None, f"{value}: no such command{remedy}")
         raise argparse.ArgumentError(action, f"{value}: no such choice{remedy}")
@@ -54,12 +55,6 @@ class Parser(argparse.ArgumentParser):
         """Exit with status 2."""
         message = message.replace("the following arguments are required:", "missing:")
         self.exit(2, f"{self.prog}: {message} ({self.prog} --help lists the options)\n")
-
-
-def _meant(word: str, known: Iterable[str]) -> str:
-    """Return "; did you mean show?" for a word that is near a known one, else ""."""
-    close = difflib.get_close_matches(word, known, n=1)
-    return f"; did you mean {close[0]}?" if close else ""
 
 
 Commands = argparse._SubParsersAction  # noqa: SLF001 - argparse gives this type no public name

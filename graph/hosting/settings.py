@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,6 +18,7 @@ from ridgeline.problems.files import as_name, as_words
 from ridgeline.problems.mistakes import explain_mistake
 from ridgeline.problems.spec import Budget, ProblemSpec
 from ridgeline.tools.errors import InputError, ProblemError
+from ridgeline.tools.wording import did_you_mean
 
 LONGEST_THREAD = 64
 """Characters of a thread's id in the name of a folder; LangGraph's own ids have 36."""
@@ -80,8 +80,7 @@ def _known(asked: object) -> Mapping[str, Any]:
     keys = HostedSearch.__annotations__
     for key in asked or {}:
         if key not in keys:
-            close = get_close_matches(str(key), keys, n=1)
-            meant = f"did you mean {close[0]}? " if close else ""
+            meant = did_you_mean(str(key), keys, after=" ")
             raise InputError(f"search: {as_name(str(key))} is no key of it; {meant}it takes {', '.join(keys)}")
     return {key: value for key, value in (asked or {}).items() if value is not None}
 

@@ -155,7 +155,3 @@ class Children:
         """Return why the last process of this server in a run failed; None where none did."""
         child = self._by_run.get(run_dir)
         return child.failure() if child and child.has_failed else None
-
-    def is_taken(self, run_dir: Path) -> bool:
-        """Say whether this server has begun a search there."""
-        return run_dir in self._by_run

@@ -8,7 +8,7 @@ from typing import Any
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.calls.journal import Journal
-from ridgeline.checkpoints.runs.folders import check_graph_version
+from ridgeline.checkpoints.runs.folders import refuse_other_version
 from ridgeline.checkpoints.storage.own_files import refuse_links
 from ridgeline.graph.mcp.answers import Request
 from ridgeline.graph.models.mailbox.answers import MOST_BYTES, RefusedAnswer
@@ -25,8 +25,7 @@ def waiting_request(run: Path, named: str, *, has_prompt: bool) -> Request | Non
         RunError: no request of this id waits; or the run is of another version.
     """
     with Archive.open_read_only(run) as archive:
-        if archive.run().graph_version is not None:
-            check_graph_version(archive, GRAPH_VERSION)
+        refuse_other_version(archive, GRAPH_VERSION)
         mailbox = Mailbox(Journal(archive))
         found = mailbox.find(named) if named else next(iter(mailbox.waiting()), None)
         return _told(mailbox, found, has_prompt=has_prompt) if found else None
@@ -40,8 +39,7 @@ def give_answer(run: Path, named: str, content: bytes, suffix: str) -> str:
         RunError: the request does not wait.
     """
     with Archive.open_read_only(run) as archive:  # before anything is written: an older run is refused as it is
-        if archive.run().graph_version is not None:
-            check_graph_version(archive, GRAPH_VERSION)
+        refuse_other_version(archive, GRAPH_VERSION)
         request = Mailbox(Journal(archive)).find(named)
     refuse_links(run)
     with Archive.open(run, create=False) as archive:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
 import inspect
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -21,7 +20,8 @@ from ridgeline.graph.mcp.tools import Tools
 from ridgeline.tools.errors import InputError, RidgelineError
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.machine.os_errors import is_users_to_mend
-from ridgeline.tools.records.printable import printable
+from ridgeline.tools.records.printable import one_line, printable
+from ridgeline.tools.wording import did_you_mean
 
 logger = logger_of(__name__)
 
@@ -81,8 +81,7 @@ class RidgelineServer(FastMCP[None]):
         known = list(tool.parameters["properties"]) if tool else list(arguments)
         for each in arguments:
             if each not in known:
-                close = difflib.get_close_matches(each, known, n=1)
-                remedy = f"did you mean {close[0]}?" if close else f"it takes {', '.join(known) or 'none'}"
+                remedy = did_you_mean(each, known) or f"it takes {', '.join(known) or 'none'}"
                 raise ToolError(printable(f"{name}: no argument {each!r}; {remedy}"))
 
 
@@ -94,10 +93,10 @@ def _line(error: BaseException) -> str:
         where = ".".join(str(part) for part in detail["loc"])
         return printable(f"{where}: {detail['msg']}")
     if isinstance(cause, InputError | ToolError):
-        return printable(" ".join(str(cause).split()))
+        return printable(one_line(cause))
     if isinstance(cause, OSError) and is_users_to_mend(cause, names_paths=True):
         return printable(f"{cause.filename}: {cause.strerror}")
     if isinstance(cause, RidgelineError):
-        return printable(f"the machine failed: {' '.join(str(cause).split())}")
+        return printable(f"the machine failed: {one_line(cause)}")
     logger.error("a defect, please report", exc_info=cause)
-    return printable(f"internal error, please report: {type(cause).__name__}: {' '.join(str(cause).split())}")
+    return printable(f"internal error, please report: {type(cause).__name__}: {one_line(cause)}")

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import os
-from collections.abc import Callable
-from difflib import get_close_matches
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -15,6 +12,7 @@ from ridgeline.graph.mcp.runs import place_of
 from ridgeline.graph.session.options import default_run_dir, find_problem
 from ridgeline.problems.spec import ProblemSpec, shipped_problems
 from ridgeline.tools.errors import ProblemError, RunError
+from ridgeline.tools.wording import did_you_mean
 
 
 class Limits(BaseModel):
@@ -39,24 +37,21 @@ def named_problem(named: str) -> ProblemSpec:
         return find_problem(shipped[named])
     if os.path.isabs(named):
         return find_problem(named)
-    close = get_close_matches(named, shipped, n=1)
-    meant = f"did you mean {close[0]}? " if close else ""
+    meant = did_you_mean(named, shipped, after=" ")
     raise ProblemError(
         f"problem {named}: none that ships, and no absolute path; {meant}give the absolute path of a problem.yaml, or a name "
         "of list_problems"
     )
 
 
-def new_run_dir(runs_dir: Path, problem: ProblemSpec, named: str, is_taken: Callable[[Path], bool]) -> Path:
+def new_run_dir(runs_dir: Path, problem: ProblemSpec, named: str) -> Path:
     """Return the folder of a new search: as named, else PROBLEM-TIME-PROCESS in `runs_dir`.
 
     Raises:
         RunError: the name is none, or a search is there.
     """
     if not named:
-        base = default_run_dir(problem, runs_dir)
-        numbered = (base.with_name(f"{base.name}-{n}") for n in itertools.count(2))
-        return next(path for path in itertools.chain([base], numbered) if not (is_taken(path) or path.exists()))
+        return default_run_dir(problem, runs_dir)
     place = place_of(runs_dir, named)
     run_dir = place if place.is_absolute() else runs_dir / place
     if (run_dir / FILE_NAME).is_file():

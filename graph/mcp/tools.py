@@ -34,6 +34,7 @@ from ridgeline.graph.mcp.mailbox import content_of, give_answer, waiting_request
 from ridgeline.graph.mcp.runs import find, list_runs, uri_of
 from ridgeline.graph.mcp.starting import Limits, named_problem, new_run_dir, words_of
 from ridgeline.graph.mcp.watching import Watching, found_in
+from ridgeline.graph.session.arguments import whole_source
 from ridgeline.graph.session.stopping import ask_to_stop
 from ridgeline.problems.spec import ProblemSpec, load_problem, shipped_problems
 from ridgeline.tools.errors import InputError
@@ -110,7 +111,7 @@ class Tools:
         stopped. Follow it with wait and status. Runs the problem's reference.py as the user.
         """
         spec = await asyncio.to_thread(named_problem, problem)
-        run_dir = new_run_dir(self._config.runs_dir, spec, run, self._children.is_taken)
+        run_dir = new_run_dir(self._config.runs_dir, spec, run)
         shape = {"rounds": rounds, "ideas": ideas, "implementations": implementations}
         options = words_of(*(models or ()), park=park, budget=budget, run_dir=str(run_dir), device=device, **shape)
         await self._children.start(run_dir, ["run", str(spec.path), *options], ctx.report_progress)
@@ -267,9 +268,7 @@ def _kernel(source: str, file: str) -> str | Path:
     if source:
         if not source.strip():
             raise InputError("source: is empty; give a kernel's source")
-        if "\n" not in source.strip():
-            raise InputError("source: must be a whole kernel with its line breaks, got one line")
-        return source
+        return whole_source(source)
     path = Path(file)
     if not path.is_absolute():
         raise InputError(f"file {file}: give an absolute path")

@@ -6,8 +6,7 @@ import dataclasses
 import importlib
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.run_record import KEYLESS
@@ -20,6 +19,7 @@ from ridgeline.graph.models.pacer import Pacer
 from ridgeline.graph.models.prices import BATCH_SUFFIX, price_of
 from ridgeline.graph.models.retry import RetryPolicy, first_line
 from ridgeline.tools.errors import ModelError
+from ridgeline.tools.wording import did_you_mean
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -120,7 +120,7 @@ def make_model(
     bare, _, url = plain.partition("@")
     provider, colon, model = bare.partition(":")
     if not colon or not provider or not model:
-        meant = _did_you_mean(name, [OFFLINE, MAILBOX])
+        meant = did_you_mean(name.lower(), [OFFLINE, MAILBOX], before="; ")
         raise ModelError(
             f"model {name!r}: write provider:name, such as openai:o3, or offline or mailbox, which need no key{meant}"
         )
@@ -254,7 +254,7 @@ _MAKERS = {"openai": _openai, "google_genai": _gemini}
 
 def _any_provider(name: str, provider: str, model: str, base_url: str, policy: RetryPolicy) -> BaseChatModel:
     package = PACKAGES.get(provider, "")
-    meant = "" if package else _did_you_mean(provider, [*_MAKERS, *PACKAGES])
+    meant = "" if package else did_you_mean(provider.lower(), [*_MAKERS, *PACKAGES], before="; ")
     try:
         module = importlib.import_module("langchain.chat_models")
     except ImportError as error:
@@ -276,8 +276,3 @@ def _any_provider(name: str, provider: str, model: str, base_url: str, policy: R
         why = f"unknown provider {provider!r}{meant}" if meant else first_line(error)
         raise ModelError(f"{name}: {why}") from error
     return chat
-
-
-def _did_you_mean(word: str, known: Iterable[str]) -> str:
-    close = get_close_matches(word.lower(), known, n=1)
-    return f"; did you mean {close[0]}?" if close else ""

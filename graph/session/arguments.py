@@ -59,6 +59,17 @@ def _kernel(value: object) -> str | Path:
     return place
 
 
+def whole_source(source: str) -> str:
+    """Return a kernel's source, with a line break: without one `evaluate` takes a text for a path.
+
+    Raises:
+        InputError: it has one line, or none.
+    """
+    if "\n" not in source.strip():
+        raise InputError("source: must be a whole kernel with its line breaks, got one line")
+    return source
+
+
 Place = Annotated[Path, BeforeValidator(_place)]
 Kernel = Annotated[str | Path, BeforeValidator(_kernel)]
 

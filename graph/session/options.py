@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -35,6 +34,7 @@ from ridgeline.problems.mistakes import explain_mistake
 from ridgeline.problems.model_calls import CallSettings, Section
 from ridgeline.problems.spec import Budget, ProblemSpec, SearchSettings, load_problem, shipped_problems
 from ridgeline.tools.errors import ModelError, ProblemError, RunError, StorageError
+from ridgeline.tools.wording import did_you_mean
 
 if TYPE_CHECKING:
     from ridgeline.graph.models.pool import AnyModel
@@ -283,8 +283,7 @@ def find_problem(problem: ProblemName) -> ProblemSpec:
         return load_problem(shipped[str(problem)])
     path = Path(problem)
     if not path.exists() and path.name == str(problem) and not path.suffix:
-        close = get_close_matches(str(problem), shipped, n=1)
-        meant = f"did you mean {close[0]}? " if close else ""
+        meant = did_you_mean(str(problem), shipped, after=" ")
         listed = ", ".join(sorted(shipped))
         raise ProblemError(f"problem {problem}: no such file, and none that ships; {meant}shipped: {listed}")
     return load_problem(path)

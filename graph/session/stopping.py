@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.runs.folders import check_graph_version, is_locked
+from ridgeline.checkpoints.runs.folders import is_locked, refuse_other_version
 from ridgeline.checkpoints.steering import Steer, Steering
 from ridgeline.checkpoints.storage.own_files import refuse_links
 from ridgeline.graph.state import GRAPH_VERSION
@@ -40,9 +40,8 @@ def ask_to_stop(run: Path) -> Steer:
         RunError: no process searches there, the search has not begun yet, or the run is of another version.
     """
     with Archive.open_read_only(run) as archive:
+        refuse_other_version(archive, GRAPH_VERSION)
         record = archive.run()
-        if record.graph_version is not None:
-            check_graph_version(archive, GRAPH_VERSION)
     if not record.has_begun:
         raise RunError(f"{run}: its search has not begun yet; try again in a moment")
     if not is_locked(run):

@@ -16,6 +16,7 @@ from torch.export.graph_signature import InputKind, OutputKind
 
 from ridgeline.problems.files import as_words
 from ridgeline.tools.errors import ProblemError
+from ridgeline.tools.records.printable import one_line
 
 Number = float | int | bool
 Value = torch.Tensor | Number | None
@@ -135,7 +136,7 @@ def exported(
             program = torch.export.export(module, tuple(values), strict=False)
     except Exception as error:
         # torch.export raises some forty unrelated types, and what the module's own forward raises; many are long
-        raise NotExportable(f"the module cannot be exported: {_one_line(error)}") from error
+        raise NotExportable(f"the module cannot be exported: {_named(error)}") from error
     _check(program)
     is_fixed = [not (isinstance(a.value, torch.Tensor) or varies[i]) for i, a in enumerate(given)]
     marked = tuple(
@@ -168,7 +169,7 @@ def _depends_on_values(value: Any) -> bool:
     return isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool)
 
 
-def _one_line(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    words = f"{type(error).__name__}: {text}"
+def _named(error: Exception) -> str:
+    """Return an error of torch with its type, which some of them say all with."""
+    words = f"{type(error).__name__}: {one_line(error)}"
     return words if len(words) <= _LONGEST_REASON else words[: _LONGEST_REASON - 1] + "…"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.calls.journal import Journal
-from ridgeline.checkpoints.runs.folders import check_graph_version, find_run
+from ridgeline.checkpoints.runs.folders import find_run, refuse_other_version
 from ridgeline.checkpoints.storage.own_files import refuse_links
 from ridgeline.graph.models.mailbox.answers import MOST_BYTES, RefusedAnswer, too_large
 from ridgeline.graph.models.mailbox.document import document_of
@@ -84,8 +84,7 @@ def _opened(run: Path) -> Iterator[Mailbox]:
         RunError: the run is of another version of the graph, or its archive cannot be read.
     """
     with Archive.open_read_only(run) as archive:
-        if archive.run().graph_version is not None:
-            check_graph_version(archive, GRAPH_VERSION)
+        refuse_other_version(archive, GRAPH_VERSION)
         yield Mailbox(Journal(archive))
 
 

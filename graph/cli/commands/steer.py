@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.run_record import RunRecord
-from ridgeline.checkpoints.runs.folders import RESUMABLE, check_graph_version, find_run, is_locked
+from ridgeline.checkpoints.runs.folders import RESUMABLE, find_run, is_locked, refuse_other_version
 from ridgeline.checkpoints.steering import Steer, Steering
 from ridgeline.checkpoints.storage.errors import record_errors
 from ridgeline.checkpoints.storage.own_files import refuse_links
@@ -39,9 +39,8 @@ def execute(args: argparse.Namespace) -> int:
     """Tell the search; a refusal is an InputError of one line, and leaves the run as it is."""
     run = find_run(RUNS, args.run)
     with Archive.open_read_only(run) as archive:
+        refuse_other_version(archive, GRAPH_VERSION)
         record = archive.run()
-        if record.graph_version is not None:
-            check_graph_version(archive, GRAPH_VERSION)
     if not record.has_begun:
         raise RunError(f"{run}: its search has not begun yet; try again in a moment")
     told, words = _TELLING[args.command](args, run, record)

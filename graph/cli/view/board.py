@@ -108,11 +108,11 @@ class Board:
         """
         if self.ends_at is not None:
             return max(0.0, self.ends_at - self.clock())
-        todo = 0 if self.is_over else self.max_rounds - self.rounds_over
-        if not self.round_s or todo <= 0:
+        rounds_left = 0 if self.is_over else self.max_rounds - self.rounds_over
+        if not self.round_s or rounds_left <= 0:
             return None
         usual_s = sum(self.round_s) / len(self.round_s)
-        return max(0.0, usual_s - (self.clock() - self.round_at)) + usual_s * (todo - 1)
+        return max(0.0, usual_s - (self.clock() - self.round_at)) + usual_s * (rounds_left - 1)
 
     def timed_branch(self) -> str | None:
         """Return the branch that is timed: of those at the benchmark step, the one that began it first."""

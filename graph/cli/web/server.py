@@ -18,7 +18,7 @@ from ridgeline.checkpoints.report.page import read_template
 from ridgeline.graph.cli.web.pages import RunPages
 from ridgeline.tools.errors import InputError, RunError
 from ridgeline.tools.machine.logs import logger_of
-from ridgeline.tools.records.printable import printable
+from ridgeline.tools.records.printable import one_line, printable
 
 logger = logger_of(__name__)
 
@@ -98,7 +98,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             shown = self.server.pages.shown()
         except InputError as error:
-            words = printable(" ".join(str(error).split()))
+            words = printable(one_line(error))
             self._answer(HTTPStatus.SERVICE_UNAVAILABLE, _TEXT, f"{words}\n".encode())
             return
         self._answer(HTTPStatus.OK, *((_HTML, shown.page) if is_page else (_JSON, shown.status)))

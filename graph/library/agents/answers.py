@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ridgeline.checkpoints.archive import Archive
-from ridgeline.checkpoints.report.wording import LABEL_WORDS, UNENDED, ending, interval_words
+from ridgeline.checkpoints.report.wording import ending, interval_words, label_in_words
+from ridgeline.checkpoints.runs.folders import RESUMABLE
 from ridgeline.checkpoints.stored_certificate import certifies
 from ridgeline.graph.library.evaluation import Evaluation
 from ridgeline.graph.session.outputs import SearchResult
@@ -33,11 +34,6 @@ def _short(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _short(each) for name, each in value.items()}
     return [_short(each) for each in value] if isinstance(value, list | tuple) else value
-
-
-def one_line(error: BaseException) -> str:
-    """Return an error's message without its line breaks."""
-    return " ".join(str(error).split())
 
 
 def search_answer(result: SearchResult, *, go_on: str, shows_source: bool = False) -> Answer:
@@ -95,7 +91,7 @@ def evaluation_answer(evaluation: Evaluation) -> Answer:
         "reason": evaluation.reason,
         **{names.get(name, name): getattr(evaluation, name) for name in (*figures, *checked)},
         "precision_class": evaluation.precision_class.value if evaluation.precision_class else None,
-        "cautions": [_label_words(label.value) for label in evaluation.labels],
+        "cautions": [label_in_words(label.value) for label in evaluation.labels],
     }
     return {name: _short(value) for name, value in told.items() if value is not None}
 
@@ -116,7 +112,7 @@ def _best(result: SearchResult, certificate: Mapping[str, Any] | None, mechanism
         "idea": best["idea"] or f"a kernel that the search began with ({best['origin']})",
         "how": mechanism,
         "precision_class": best["precision_class"],
-        "cautions": [_label_words(label) for label in best["labels"]],
+        "cautions": [label_in_words(label) for label in best["labels"]],
         "source_path": str(result.best_source_path.absolute()) if result.best_source_path else None,
         **shown,
     }
@@ -148,7 +144,7 @@ def _why_uncertified(result: SearchResult, certificate: Mapping[str, Any] | None
         return failed
     if speedup is not None and speedup <= 1:
         return "it is not faster than eager PyTorch"
-    if result.state in UNENDED:
+    if result.state in RESUMABLE:
         return "the search ended before it was certified"
     return "no kernel was certified as faster than eager PyTorch"
 
@@ -175,13 +171,9 @@ def _failures(certificate: Mapping[str, Any] | None) -> dict[str, str]:
 def _going_on(state: RunState, go_on: str) -> str:
     if state is RunState.BUDGET:
         return f"Its host raises the budget first, then: {go_on}"
-    if state in UNENDED:
+    if state in RESUMABLE:
         return f"To go on: {go_on}"
     return f"For more rounds: {go_on}, with a larger number of rounds"
-
-
-def _label_words(label: str) -> str:
-    return f"{label}: {LABEL_WORDS[label]}" if label in LABEL_WORDS else label
 
 
 def _file(path: Path) -> str | None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.archive import FILE_NAME
 from ridgeline.checkpoints.runs.folders import find_run, is_locked, read_run
-from ridgeline.graph.library.agents.answers import Answer, one_line, search_answer, search_record
+from ridgeline.graph.library.agents.answers import Answer, search_answer, search_record
 from ridgeline.graph.library.agents.host import AnyStop, Host, host_of_call
 from ridgeline.graph.library.agents.offers import Offers
 from ridgeline.graph.session.arguments import checked
@@ -24,6 +24,7 @@ from ridgeline.graph.session.options import ProblemName, SearchRequest, default_
 from ridgeline.graph.session.session import run_search
 from ridgeline.tools.errors import EngineError, RunError
 from ridgeline.tools.machine.logs import logger_of
+from ridgeline.tools.records.printable import one_line
 
 if TYPE_CHECKING:
     from langgraph.runtime import RunControl

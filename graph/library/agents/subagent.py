@@ -15,7 +15,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.runtime import RunControl
 
-from ridgeline.graph.library.agents.answers import Answer, one_line, search_words
+from ridgeline.graph.library.agents.answers import Answer, search_words
 from ridgeline.graph.library.agents.hosted_search import HostedSearch
 from ridgeline.graph.library.agents.task_text import read_task
 from ridgeline.graph.library.blocking import run_blocking
@@ -23,6 +23,7 @@ from ridgeline.graph.session.opening import OnEvent
 from ridgeline.graph.session.options import RUNS, ProblemName
 from ridgeline.problems.spec import Budget
 from ridgeline.tools.errors import RidgelineError
+from ridgeline.tools.records.printable import one_line
 
 DESCRIPTION = (
     "Searches for a native kernel that is faster than PyTorch for one problem, verifies it and certifies the gain. Takes "

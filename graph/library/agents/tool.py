@@ -17,11 +17,10 @@ from ridgeline.graph.library.agents.host import host_of_call
 from ridgeline.graph.library.agents.hosted_search import HostedSearch, Wish
 from ridgeline.graph.library.agents.offers import Offers
 from ridgeline.graph.library.evaluation import aevaluate
-from ridgeline.graph.session.arguments import checked
+from ridgeline.graph.session.arguments import checked, whole_source
 from ridgeline.graph.session.opening import OnEvent
 from ridgeline.graph.session.options import RUNS, ProblemName
 from ridgeline.problems.spec import Budget
-from ridgeline.tools.errors import InputError
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
@@ -112,12 +111,10 @@ def evaluate_tool(
     offers = Offers.of(problems)
 
     async def work(stop: RunControl, asked: _EvaluateArguments) -> Message:
-        if "\n" not in asked.source.strip():  # which `aevaluate` takes for a path
-            raise InputError("source: must be a whole kernel with its line breaks, got one line")
         write = host_of_call().write
         evaluation = await aevaluate(
             await offers.afind(asked.problem),
-            asked.source,
+            whole_source(asked.source),
             device=device,
             on_wait=lambda words: write({"event": "warning", "message": words}),
         )

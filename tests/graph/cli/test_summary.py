@@ -202,21 +202,26 @@ def test_round_says_whether_no_kernel_was_right_or_none_was_judged() -> None:
 def test_command_to_go_on_with_a_spent_budget_can_be_pasted(
     tmp_path: Path, limits: dict[str, float], used: dict[str, float], told: str
 ) -> None:
-    result = SearchResult(
-        run_dir=tmp_path,
+    result = out_of_budget(tmp_path, used=used)
+    [line] = [line for line in closing_lines(result, Budget(**limits)) if line.startswith("go on:")]
+    assert line == f"go on:   {resume_command(tmp_path)}{told}"
+    words = shlex.split(line.removeprefix("go on:"))[words_before(tmp_path) :]
+    assert make_parser().parse_args(["run", *words]).resume == str(tmp_path)
+
+
+def out_of_budget(run_dir: Path, *, certified: bool = False, used: dict[str, float] | None = None) -> SearchResult:
+    """Return how a search without a right kernel ended by its budget."""
+    return SearchResult(
+        run_dir=run_dir,
         state="budget",
         rounds=1,
         best_id=None,
         best_source=None,
         best_source_path=None,
         speedup=None,
-        certified=False,
-        report=used,
+        certified=certified,
+        report=used or {},
     )
-    [line] = [line for line in closing_lines(result, Budget(**limits)) if line.startswith("go on:")]
-    assert line == f"go on:   {resume_command(tmp_path)}{told}"
-    words = shlex.split(line.removeprefix("go on:"))[words_before(tmp_path) :]
-    assert make_parser().parse_args(["run", *words]).resume == str(tmp_path)
 
 
 def words_before(run_dir: Path) -> int:
@@ -231,17 +236,6 @@ async def test_one_finished_round_is_not_called_rounds(search: Search) -> None:
 
 @pytest.mark.parametrize(("certified", "told"), [(True, False), (False, True)])
 def test_end_by_a_budget_says_when_nothing_was_gained(tmp_path: Path, certified: bool, told: bool) -> None:
-    result = SearchResult(
-        run_dir=tmp_path,
-        state="budget",
-        rounds=1,
-        best_id=None,
-        best_source=None,
-        best_source_path=None,
-        speedup=None,
-        certified=certified,
-        report={},
-    )
-    lines = closing_lines(result)
+    lines = closing_lines(out_of_budget(tmp_path, certified=certified))
     assert "finished: the budget is spent" in lines
     assert any("no kernel was certified as faster" in line for line in lines) is told

@@ -42,6 +42,13 @@ def drain():
     {on_drain}
 """
 
+DRAINED = """
+try:
+    run_blocking(work(), drain=drain)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
 
 def interrupted(script: str, *, on_drain: str = "stop.set()") -> tuple[str, str, int]:
     """Run a script and interrupt it at each line of output that is not its last; returns output, errors, exit code."""
@@ -62,23 +69,13 @@ def interrupted(script: str, *, on_drain: str = "stop.set()") -> tuple[str, str,
 
 
 def test_an_interrupt_lets_the_work_end_in_order_and_leaves_once_it_has() -> None:
-    said, errors, _ = interrupted("""
-        try:
-            run_blocking(work(), drain=drain)
-        except KeyboardInterrupt:
-            print("interrupted")
-    """)
+    said, errors, _ = interrupted(DRAINED)
     assert said.split("\n") == ["started", "draining", "in order", "interrupted", ""], errors
 
 
 def test_a_second_interrupt_cancels_the_work() -> None:
     said, errors, _ = interrupted(
-        """
-        try:
-            run_blocking(work(), drain=drain)
-        except KeyboardInterrupt:
-            print("interrupted")
-        """,
+        DRAINED,
         on_drain="pass",
     )
     assert said.split("\n") == ["started", "draining", "cancelled", "interrupted", ""], errors
@@ -96,12 +93,7 @@ def test_work_that_cannot_drain_is_cancelled_at_once() -> None:
 
 def test_what_asks_for_an_end_in_order_is_called_in_the_thread_of_the_work() -> None:
     said, errors, _ = interrupted(
-        """
-        try:
-            run_blocking(work(), drain=drain)
-        except KeyboardInterrupt:
-            print("interrupted")
-        """,
+        DRAINED,
         on_drain="print(threading.current_thread().name, flush=True); stop.set()",
     )
     assert said.split("\n") == ["started", "draining", "ridgeline", "in order", "interrupted", ""], errors

@@ -31,6 +31,7 @@ from torch.export.graph_signature import InputKind, OutputKind
 from ridgeline.tools.errors import ProblemError
 from ridgeline.tools.records.dtypes import element_bytes
 from ridgeline.tools.records.graph_ops import base_name
+from ridgeline.tools.records.printable import one_line
 from ridgeline.tools.records.problem import Signature
 from ridgeline.tools.records.vocabulary import ArgKind, Role
 
@@ -63,7 +64,8 @@ def export_graph(module: torch.nn.Module, example_inputs: Sequence[Any], signatu
         return _convert(program, signature)
     except Exception as error:
         # torch.export raises some forty unrelated types, many with messages of several hundred lines
-        raise GraphExportError(f"the reference cannot be exported: {_one_line(error)}") from error
+        named = f"{type(error).__name__}: {one_line(error)}"
+        raise GraphExportError(f"the reference cannot be exported: {named[:300]}") from error
 
 
 def _export(module: torch.nn.Module, example_inputs: Sequence[Any]) -> torch.export.ExportedProgram:
@@ -74,17 +76,12 @@ def _export(module: torch.nn.Module, example_inputs: Sequence[Any]) -> torch.exp
         warnings.simplefilter("ignore")
         try:
             program = torch.export.export(module, tuple(symbolic))
-        except Exception:
+        except Exception:  # of any type, as above
             if not any(isinstance(v, float) for v in example_inputs):
                 raise
             program = torch.export.export(module, tuple(example_inputs))  # forward needs the number itself
         program = program.run_decompositions()
     return program
-
-
-def _one_line(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}"[:300]
 
 
 # ------------------------------------------------------------------------------------------------------ conversion
