@@ -106,7 +106,7 @@ def _bound(name: str, node: Node[S], config: GraphConfig) -> Any:
         context = config.context or runtime.context
         if not isinstance(context, SearchContext):
             raise ModelError("ridgeline graph: pass context=SearchContext(...) or make_graph(GraphConfig(context=...))")
-        context.check_thread(_thread_of(runtime))
+        context.check_thread(thread_of(runtime))
         with context.working.node():
             try:
                 return _then(name, state, await node(state, context))
@@ -131,7 +131,7 @@ def _task_of(runtime: Runtime[SearchContext]) -> str:
     return info.task_id if info is not None else ""
 
 
-def _thread_of(runtime: Runtime[SearchContext]) -> str | None:
+def thread_of(runtime: Runtime[Any]) -> str | None:
     """Return the id of the host's thread; None without a checkpointer."""
     info = runtime.execution_info
     return info.thread_id if info is not None else None

@@ -56,7 +56,7 @@ async def test_the_calls_of_the_page_run_one_after_the_other(tmp_path: Path, mon
         running = eval(code, names)
         if inspect.iscoroutine(running):
             await running
-    assert {run.name for run in (tmp_path / "runs").iterdir()} >= {"mine", "heard", "own", "toy-nightly"}
+    assert {run.name for run in (tmp_path / "runs").iterdir()} >= {"mine", "heard", "own", "toy.nightly"}
     said = [words[0] for words in told]
     assert "finished" in said and "ok" in said and "certify" in said, (
         "the search, the kernel, a node that a callback saw"

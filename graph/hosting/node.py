@@ -7,8 +7,7 @@ own graph runs inside the node: the host's checkpointer stores its steps, so tha
 from __future__ import annotations
 
 import asyncio
-import contextvars
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from langgraph.errors import GraphBubbleUp, GraphDrained
@@ -16,23 +15,23 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import RunControl, Runtime
 from typing_extensions import TypedDict
 
-from ridgeline.graph.build import RECURSION_LIMIT, make_graph
+from ridgeline.graph.build import RECURSION_LIMIT, make_graph, thread_of
 from ridgeline.graph.hosting.outcome import HostedOutput, output_of, refusal
 from ridgeline.graph.hosting.settings import HostedSearch, request_of
 from ridgeline.graph.hosting.thread import result_of_ended
-from ridgeline.graph.search.events import telling
+from ridgeline.graph.search.events import from_here, telling
 from ridgeline.graph.session.arguments import checked
 from ridgeline.graph.session.ending import end_search, recorded
 from ridgeline.graph.session.opening import hold
 from ridgeline.graph.state import outcome_of
 from ridgeline.tools.errors import EngineError, InputError, NotBegun
 from ridgeline.tools.records.vocabulary import RunState
+from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
 
     from ridgeline.graph.models.pool import AnyModel
-    from ridgeline.graph.search.events import SearchEvent
     from ridgeline.graph.session.options import SearchRequest
     from ridgeline.tools.engine import Engine
 
@@ -82,7 +81,7 @@ def search_node(
         request: SearchRequest | None = None
         try:
             max_rounds = checked("max_rounds", state.get("max_rounds"))
-            request = await asyncio.to_thread(request_of, asked, _thread_of(runtime))
+            request = await asyncio.to_thread(request_of, asked, thread_of(runtime))
             return await _searched(graph, request, max_rounds, runtime, engine=engine, models=models)
         except (InputError, EngineError) as error:
             return await asyncio.to_thread(_refused, error, request)
@@ -123,9 +122,9 @@ async def _searched(
     over = await asyncio.to_thread(result_of_ended, search, max_rounds)
     if over is not None:
         return await asyncio.to_thread(output_of, over)
-    tell, control = _teller(runtime), runtime.control or RunControl()
+    tell, control = from_here(runtime.stream_writer), runtime.control or RunControl()
     pause: GraphBubbleUp
-    held = hold(search, engine=engine, on_event=tell, stop=control, interrupts=_thread_of(runtime) is not None)
+    held = hold(search, engine=engine, on_event=tell, stop=control, interrupts=thread_of(runtime) is not None)
     async with held as context:
         try:
             async with recorded(context, search, tell):
@@ -141,21 +140,9 @@ async def _searched(
             pause = GraphDrained(control.drain_reason or "stopped")
         else:
             state = RunState(outcome_of(values))
-            result = await asyncio.to_thread(end_search, search.run_dir, context.archive, state)
+            result = await run_whole(end_search, search.run_dir, context.archive, state)
             return await asyncio.to_thread(output_of, result)
     raise pause
-
-
-def _teller(runtime: Runtime[Any]) -> Callable[[SearchEvent], None]:
-    """Return what writes an event to the host's stream as this node's own, whichever inner node or thread calls it."""
-    here = contextvars.copy_context()
-    return lambda event: here.copy().run(runtime.stream_writer, event)
-
-
-def _thread_of(runtime: Runtime[Any]) -> str | None:
-    """Return the id of the host's thread; None without a checkpointer, where LangGraph interrupts nothing."""
-    info = runtime.execution_info
-    return info.thread_id if info is not None else None
 
 
 def _refused(error: InputError | EngineError, request: SearchRequest | None) -> HostedOutput:

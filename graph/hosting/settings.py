@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError
 from typing_extensions import TypedDict
 
 from ridgeline.checkpoints.runs.folders import read_run
-from ridgeline.graph.session.arguments import checked
+from ridgeline.graph.session.arguments import checked, model_names
 from ridgeline.graph.session.options import RUNS, SearchRequest, default_run_dir, find_problem
 from ridgeline.problems.files import as_name, as_words
 from ridgeline.problems.mistakes import explain_mistake
@@ -59,12 +59,11 @@ def request_of(asked: object, thread_id: str | None) -> SearchRequest:
     runs_dir: Path = checked("runs_dir", given.get("runs_dir", RUNS)).absolute()
     run_dir = _thread_dir(runs_dir, problem, thread_id) if thread_id else default_run_dir(problem, runs_dir)
     begun = read_run(run_dir)
-    models: str | Sequence[str] = checked("models", given.get("models", ()))
     return SearchRequest(
         problem=problem,
         run_dir=run_dir,
         device=given.get("device", "cpu"),
-        models=(models,) if isinstance(models, str) else tuple(models),
+        models=model_names(given.get("models", ())),
         settings=_settings(given),
         budget=_budget(given.get("budget")),
         rng_seed=given.get("rng_seed", 0),
@@ -110,8 +109,11 @@ def _budget(given: object) -> Budget | None:
 
 
 def _thread_dir(runs_dir: Path, problem: ProblemSpec, thread_id: str) -> Path:
-    """Return the folder of a thread's search of a problem; threads of different ids never share one."""
+    """Return the folder of a thread's search of a problem, PROBLEM.THREAD; no two of them share one.
+
+    No problem's name holds a dot, and no id that is taken as it is a tilde.
+    """
     name = re.sub(r"[^A-Za-z0-9_.-]", "-", thread_id)[:LONGEST_THREAD]
     if name != thread_id:
-        name = f"{name}-{hashlib.sha256(thread_id.encode()).hexdigest()[:8]}"
-    return runs_dir / f"{problem.name}-{name}"
+        name = f"{name}~{hashlib.sha256(thread_id.encode()).hexdigest()[:16]}"
+    return runs_dir / f"{problem.name}.{name}"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 from ridgeline.graph.library.blocking import run_blocking
-from ridgeline.graph.session.arguments import checked
+from ridgeline.graph.session.arguments import checked, model_names
 from ridgeline.graph.session.opening import OnEvent
 from ridgeline.graph.session.options import RUNS, ProblemName, SearchRequest
 from ridgeline.graph.session.outputs import SearchResult
@@ -72,7 +72,7 @@ async def asearch(
         problem=problem,
         run_dir=checked("run_dir", run_dir or None),
         device=device,
-        models=_names(models),
+        models=model_names(models),
         settings=_stated(rounds=rounds, ideas=ideas, implementations=implementations, strategy=strategy),
         budget=budget,
         rng_seed=0 if rng_seed is None else rng_seed,
@@ -135,8 +135,3 @@ def _how_to_go_on(result: SearchResult) -> str:
 
 search = _blocking(asearch)
 """`asearch` for a caller that waits, also inside a running event loop, which stands still meanwhile."""
-
-
-def _names(models: str | Sequence[str]) -> tuple[str, ...]:
-    checked("models", models)
-    return (models,) if isinstance(models, str) else tuple(models)

@@ -23,6 +23,7 @@ from ridgeline.graph.state import outcome_of
 from ridgeline.tools.errors import EngineError, NotRecorded
 from ridgeline.tools.records.results import QUARANTINE_ABOVE
 from ridgeline.tools.records.vocabulary import Purpose, RunState, SearchOutcome
+from ridgeline.tools.threads import run_whole
 from ridgeline.tools.wording import counted
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ async def certify(state: SearchState, context: SearchContext) -> SearchState:
     """
     ended = await _end_of(state, context)
     if context.finish is not None:
-        await asyncio.to_thread(context.finish, RunState(ended["outcome"]))
+        await run_whole(context.finish, RunState(ended["outcome"]))
     return ended
 
 
@@ -121,7 +122,7 @@ async def _uncertified(state: SearchState, context: SearchContext, standings: li
         leaders = []
     best = next(iter(_in_order(leaders, [], standings)), None)
     outcome = outcome_of(state)
-    run_state = None if context.writes_files else RunState(outcome)
+    run_state = None if _writes_files_later(context) else RunState(outcome)
     best_id = best.candidate.id if best else None
     await asyncio.to_thread(context.archive.save_run, RunRecord(state=run_state, best_id=best_id or ""))
     return {
@@ -175,8 +176,13 @@ def _store(
         context.archive.save_certificate(trials.certificate.to_json(trials.failures, outcome))
     if trials.winner is not None:  # it stands whatever became of those behind it
         context.archive.drop_engine_failures(Purpose.CERTIFY, but=failed)
-    state = None if context.writes_files else RunState(outcome)
+    state = None if _writes_files_later(context) else RunState(outcome)
     context.archive.save_run(RunRecord(state=state, best_id=best.candidate.id if best else ""))
+
+
+def _writes_files_later(context: SearchContext) -> bool:
+    """Say whether the run's files are written after this: until they exist, the search can be resumed."""
+    return context.writes_files or context.finish is not None
 
 
 def _stored(context: SearchContext) -> SearchState | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextvars
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Literal, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
 from ridgeline.tools.records.vocabulary import SearchOutcome
 
@@ -221,6 +222,16 @@ def telling(viewer: Callable[[SearchEvent], object]) -> Iterator[None]:
         yield
     finally:
         _VIEWER.reset(token)
+
+
+def from_here(write: Callable[[Any], object]) -> Callable[[Any], None]:
+    """Return what writes in the context of this call, from any thread: a graph's writer looks for its graph around it."""
+    here = contextvars.copy_context()
+
+    def written(event: Any) -> None:
+        here.copy().run(write, event)  # several threads tell at once, and a context is entered once
+
+    return written
 
 
 def emit(event: SearchEvent) -> None:

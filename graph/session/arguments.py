@@ -59,6 +59,12 @@ def _kernel(value: object) -> str | Path:
     return place
 
 
+def model_names(given: object) -> tuple[str, ...]:
+    """Return the names of models that a caller gave, one or several; InputError for what is neither."""
+    names = checked("models", given)
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
 def whole_source(source: str) -> str:
     """Return a kernel's source, with a line break: without one `evaluate` takes a text for a path.
 

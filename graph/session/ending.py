@@ -14,6 +14,7 @@ from ridgeline.graph.session.outputs import SearchResult, write_result
 from ridgeline.graph.session.replaying import tell_replayed
 from ridgeline.tools.errors import NotBegun
 from ridgeline.tools.records.vocabulary import RunState
+from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from ridgeline.checkpoints.archive import Archive
@@ -39,8 +40,8 @@ async def recorded(
         state = RunState.WAITING
         raise
     finally:
-        replay = await asyncio.to_thread(search.replay.to_json, context.archive) if search.replay else None
-        await asyncio.to_thread(store_session, context, RunRecord(state=state, replay=replay))
+        replay = await run_whole(search.replay.to_json, context.archive) if search.replay else None
+        await run_whole(store_session, context, RunRecord(state=state, replay=replay))
         tell_replayed(replay, on_event)
 
 

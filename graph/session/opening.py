@@ -27,6 +27,7 @@ from ridgeline.graph.session.run_log import log_to
 from ridgeline.graph.session.stopping import now_in_utc, obeying_stop
 from ridgeline.tools.errors import InputError, StorageError
 from ridgeline.tools.machine.logs import logger_of
+from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from langgraph.runtime import RunControl
@@ -102,21 +103,6 @@ async def open_context(
     """
     checked("on_event", on_event)
     search = await asyncio.to_thread(options.resolve, models=models, is_local=engine is None)
-    opened = open_resolved(search, engine=engine, on_event=on_event, stop=stop, interrupts=interrupts)
-    async with opened as context:
-        yield context
-
-
-@contextlib.asynccontextmanager
-async def open_resolved(
-    search: ResolvedSearch,
-    *,
-    engine: Engine | None = None,
-    on_event: OnEvent | None = None,
-    stop: RunControl | None = None,
-    interrupts: bool = True,
-) -> AsyncIterator[SearchContext]:
-    """Give the context as `open_context` does, once everything about the search is decided."""
     with contextlib.ExitStack() as stack:
         await entered(stack, lock_run(search.run_dir))
         opened = _open_locked(search, engine=engine, on_event=on_event, stop=stop, interrupts=interrupts)
@@ -125,7 +111,7 @@ async def open_resolved(
             try:
                 yield context
             finally:
-                await asyncio.to_thread(store_session, context)
+                await run_whole(store_session, context)
 
 
 @contextlib.asynccontextmanager
@@ -151,22 +137,22 @@ async def _open_locked(
         if engine is None:
             engine = await stack.enter_async_context(_local_engine(search, on_event, stop))
         archive = await asyncio.to_thread(Archive.open, search.run_dir / FILE_NAME, create=not search.resume)
-        stack.push_async_callback(asyncio.to_thread, archive.close)
+        stack.push_async_callback(run_whole, archive.close)
         if search.replay is not None and not search.has_begun:
-            await asyncio.to_thread(search.replay.hand_over, archive)
-        wall_before_s = await asyncio.to_thread(begin, archive, search)
+            await run_whole(search.replay.hand_over, archive)
+        wall_before_s = await run_whole(begin, archive, search)
         context = SearchContext(
             problem=search.problem,
             target=search.target,
-            described_target=await asyncio.to_thread(stored_target, archive, search.target),
-            facts=(await asyncio.to_thread(archive.run)).facts or (),
+            described_target=await run_whole(stored_target, archive, search.target),
+            facts=(await run_whole(archive.run)).facts or (),
             archive=archive,
             journal=Journal(archive),
             engine=RememberingEngine(engine, archive, target=search.target),
             models=ModelPool(search.models),
             settings=search.settings,
             budget=search.budget,
-            bank=await asyncio.to_thread(_open_bank, search, stack),
+            bank=await run_whole(_open_bank, search, stack),
             rng_seed=search.rng_seed,
             wall_before_s=wall_before_s,
             interrupts=interrupts,
@@ -181,18 +167,13 @@ async def _open_locked(
         )
         tell_unpriced(context.models, on_event)
         stack.push_async_callback(end_compiled, context)
-        await asyncio.to_thread(context.later.mailbox.publish)
+        await run_whole(context.later.mailbox.publish)
         yield context
 
 
 async def entered(stack: contextlib.ExitStack, manager: AbstractContextManager[T]) -> T:
     """Enter in a thread what may wait for a disk; the stack leaves it, also where this task was cancelled meanwhile."""
-    entering = asyncio.ensure_future(asyncio.to_thread(stack.enter_context, manager))
-    try:
-        return await asyncio.shield(entering)
-    except asyncio.CancelledError:
-        await asyncio.gather(entering, return_exceptions=True)
-        raise
+    return await run_whole(stack.enter_context, manager)
 
 
 @contextlib.asynccontextmanager

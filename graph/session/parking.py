@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ridgeline.graph.models.mailbox.folder import NAME, SETTLED_S
 from ridgeline.graph.models.prices import is_batch
+from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,7 +38,7 @@ async def has_answers(
     if baselines is not None and on_event is not None:
         on_event(baseline_event(baselines))
     await take_up(context.later)
-    return not set(asked) <= set(await asyncio.to_thread(context.journal.ids, "waiting"))
+    return not set(asked) <= set(await run_whole(context.journal.ids, "waiting"))
 
 
 async def take_up(later: LaterReplies) -> None:

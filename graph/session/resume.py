@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from ridgeline.graph.session.outputs import forget_winner
 from ridgeline.graph.state import Route, outcome_of
 from ridgeline.tools.errors import RunError
 from ridgeline.tools.records.vocabulary import RunState, SearchOutcome
+from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
@@ -75,12 +75,12 @@ async def extension(context: SearchContext, values: Mapping[str, Any], max_round
     budget has room now. The branches that the spent budget left unwritten come first; they may lie in the last round.
     """
     is_certified = values.get("certified", False)
-    certifies_again = await asyncio.to_thread(is_to_be_given_again, context.archive, is_certified=is_certified)
+    certifies_again = await run_whole(is_to_be_given_again, context.archive, is_certified=is_certified)
     if max_rounds is None and outcome_of(values) is not SearchOutcome.BUDGET:
         return Extension(certifies_again=certifies_again)
     rounds = max_rounds or values.get("max_rounds") or context.settings.rounds
     round_ = values.get("round", 0) - (1 if await unwritten_branches(context, values) else 0)
-    standings = await asyncio.to_thread(read_standings, context.archive)
+    standings = await run_whole(read_standings, context.archive)
     stop = await first_stop(
         context,
         context.plan(rounds),
@@ -124,5 +124,5 @@ async def begin_again(
         to_certify = Command(update={"route": Route.CERTIFY.value}, goto="certify")
         await graph.aupdate_state(thread, to_certify, as_node="select")
         return None
-    await asyncio.to_thread(forget_winner, run_dir, archive)
+    await run_whole(forget_winner, run_dir, archive)
     return {"max_rounds": more.max_rounds}

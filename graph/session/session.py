@@ -20,6 +20,7 @@ from ridgeline.graph.session.resume import input_of
 from ridgeline.graph.state import outcome_of
 from ridgeline.tools.errors import NotBegun
 from ridgeline.tools.records.vocabulary import RunState
+from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -81,7 +82,7 @@ async def run_resolved(
         async with open_saver(search.run_dir / CHECKPOINTS) as saver:
             with apart_from_host(config or {}, _THREAD) as own:
                 state = await _drive(context, saver, search, on_event=on_event, stop=control, config=own)
-        return await asyncio.to_thread(end_search, search.run_dir, context.archive, state)
+        return await run_whole(end_search, search.run_dir, context.archive, state)
 
 
 async def _drive(

@@ -16,6 +16,7 @@ from ridgeline.checkpoints.storage.own_files import refuse_links
 from ridgeline.graph.state import GRAPH_VERSION
 from ridgeline.tools.errors import RunError
 from ridgeline.tools.machine.logs import logger_of
+from ridgeline.tools.threads import run_whole
 
 if TYPE_CHECKING:
     from langgraph.runtime import RunControl
@@ -56,7 +57,7 @@ async def obeying_stop(
     archive: Archive, control: RunControl, *, since: str, on_event: Callable[[SearchEvent], None] | None
 ) -> AsyncIterator[None]:
     """Ask `control` to drain once a stop is stored, while the block runs; a stop from before `since` met another session."""
-    await asyncio.to_thread(Steering(archive).take_stop, before=since)
+    await run_whole(Steering(archive).take_stop, before=since)
     watching = asyncio.create_task(_watch(Steering(archive), control, on_event))
     try:
         yield
@@ -66,7 +67,7 @@ async def obeying_stop(
 
 
 async def _watch(steering: Steering, control: RunControl, on_event: Callable[[SearchEvent], None] | None) -> None:
-    while not await asyncio.to_thread(steering.take_stop):
+    while not await run_whole(steering.take_stop):
         await asyncio.sleep(LOOK_EVERY_S)
     reason = f"{ASKED}: stopping after the steps in flight"
     logger.info("%s", reason)

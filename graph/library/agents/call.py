@@ -15,8 +15,7 @@ from langgraph.runtime import RunControl
 from ridgeline.graph.library.agents.answers import Answer
 from ridgeline.graph.library.blocking import run_blocking
 from ridgeline.problems.mistakes import explain_mistake
-from ridgeline.tools.errors import RidgelineError
-from ridgeline.tools.records.printable import one_line
+from ridgeline.tools.errors import RidgelineError, one_line
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool

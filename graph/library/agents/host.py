@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import contextvars
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.runtime import RunControl, get_runtime
+
+from ridgeline.graph.search.events import from_here
 
 if TYPE_CHECKING:
     from langgraph.runtime import Runtime
@@ -29,13 +30,8 @@ def host_of_call() -> Host:
     if runtime is None:
         return Host(write=lambda _: None, control=None, task_id="")
     task_id = runtime.execution_info.task_id if runtime.execution_info else ""
-    # the writer looks for the host's graph around it, which a search's own graph hides
-    around, writer = contextvars.copy_context(), runtime.stream_writer
-
-    def write(event: Any) -> None:
-        around.copy().run(writer, event)  # several threads tell at once, and a context is entered once
-
-    return Host(write=write, control=runtime.control, task_id=task_id)
+    # a search's own graph would hide the host's
+    return Host(write=from_here(runtime.stream_writer), control=runtime.control, task_id=task_id)
 
 
 def _runtime() -> Runtime[Any] | None:

@@ -5,7 +5,6 @@ A reference is code that runs with the host's rights. An agent that may write fi
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,10 +53,6 @@ class Offers:
     def only(self) -> str | None:
         """Return the name of the single problem that is offered, which need not be named."""
         return next(iter(self.specs)) if self.specs is not None and len(self.specs) == 1 else None
-
-    async def afind(self, named: str | None) -> ProblemSpec:
-        """Return the problem as `find` does, which reads files, while the event loop goes on."""
-        return await asyncio.to_thread(self.find, named)
 
     def find(self, named: str | None) -> ProblemSpec:
         """Return the problem that an agent names.

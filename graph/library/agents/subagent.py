@@ -15,15 +15,14 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.runtime import RunControl
 
+from ridgeline.graph.library.agents.agent_search import AgentSearch
 from ridgeline.graph.library.agents.answers import Answer, search_words
-from ridgeline.graph.library.agents.hosted_search import HostedSearch
 from ridgeline.graph.library.agents.task_text import read_task
 from ridgeline.graph.library.blocking import run_blocking
 from ridgeline.graph.session.opening import OnEvent
 from ridgeline.graph.session.options import RUNS, ProblemName
 from ridgeline.problems.spec import Budget
-from ridgeline.tools.errors import RidgelineError
-from ridgeline.tools.records.printable import one_line
+from ridgeline.tools.errors import RidgelineError, one_line
 
 DESCRIPTION = (
     "Searches for a native kernel that is faster than PyTorch for one problem, verifies it and certifies the gain. Takes "
@@ -69,7 +68,7 @@ def subagent(
     Raises:
         InputError: an argument is invalid.
     """
-    search = HostedSearch.of(
+    search = AgentSearch.of(
         device=device,
         models=models,
         runs_dir=runs_dir,
@@ -96,7 +95,7 @@ def subagent(
     return {"name": name, "description": description, "runnable": builder.compile(name=name)}
 
 
-async def _answer(search: HostedSearch, task: str, stop: RunControl | None) -> tuple[str, Answer | None]:
+async def _answer(search: AgentSearch, task: str, stop: RunControl | None) -> tuple[str, Answer | None]:
     """Return the answer in words and as data; words alone where the task cannot be done as it stands."""
     offers = search.offers
     try:

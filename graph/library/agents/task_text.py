@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection
 from pathlib import Path
 
-from ridgeline.graph.library.agents.hosted_search import Wish
+from ridgeline.graph.library.agents.agent_search import Wish
 from ridgeline.problems.spec import FILE_NAME
 from ridgeline.tools.errors import InputError
 

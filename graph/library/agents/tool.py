@@ -5,16 +5,17 @@ What a model reads is the message's content, short JSON; what a program wants is
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ridgeline.graph.library.agents.agent_search import AgentSearch, Wish
 from ridgeline.graph.library.agents.answers import evaluation_answer, for_model
 from ridgeline.graph.library.agents.call import Message, make_tool
 from ridgeline.graph.library.agents.host import host_of_call
-from ridgeline.graph.library.agents.hosted_search import HostedSearch, Wish
 from ridgeline.graph.library.agents.offers import Offers
 from ridgeline.graph.library.evaluation import aevaluate
 from ridgeline.graph.session.arguments import checked, whole_source
@@ -77,7 +78,7 @@ def search_tool(
     Raises:
         InputError: one of these is invalid.
     """
-    search = HostedSearch.of(
+    search = AgentSearch.of(
         device=device,
         models=models,
         runs_dir=runs_dir,
@@ -113,7 +114,7 @@ def evaluate_tool(
     async def work(stop: RunControl, asked: _EvaluateArguments) -> Message:
         write = host_of_call().write
         evaluation = await aevaluate(
-            await offers.afind(asked.problem),
+            await asyncio.to_thread(offers.find, asked.problem),
             whole_source(asked.source),
             device=device,
             on_wait=lambda words: write({"event": "warning", "message": words}),

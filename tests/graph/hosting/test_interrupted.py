@@ -50,14 +50,14 @@ async def test_a_mailboxs_request_interrupts_the_host_and_the_search_is_closed_u
             graph = host(node, saver)
             state = await graph.ainvoke(Command(resume=answers) if answers else {}, THREAD)
             requests = {each.id: each.value for each in (await graph.aget_state(THREAD)).interrupts}
-        assert not is_locked(tmp_path / "runs" / "toy-a"), "the live part is closed"
+        assert not is_locked(tmp_path / "runs" / "toy.a"), "the live part is closed"
         if not requests:
             break
-        assert open_run(tmp_path / "runs" / "toy-a").state == "waiting"
+        assert open_run(tmp_path / "runs" / "toy.a").state == "waiting"
         put.update(request["id"] for request in requests.values())
         answers = {id_: answer_of(request) for id_, request in list(requests.items())[:3]}
     assert (state["outcome"], state["certified"]) == ("finished", True)
-    with Archive.open_read_only(tmp_path / "runs" / "toy-a") as archive:
+    with Archive.open_read_only(tmp_path / "runs" / "toy.a") as archive:
         totals = Journal(archive).totals()
     assert (totals["calls"], totals["repeated"], totals["waiting"]) == (5, 0, 0)
     assert engine.counts["DescribeTask"] == 1
@@ -76,7 +76,7 @@ async def test_a_drained_host_goes_on_inside_the_search(tmp_path: Path) -> None:
 
     with pytest.raises(GraphDrained):
         await drained()
-    assert open_run(tmp_path / "runs" / "toy-a").state == "stopped"
+    assert open_run(tmp_path / "runs" / "toy.a").state == "stopped"
     state = await graph.ainvoke(None, THREAD)
     assert (state["outcome"], state["certified"]) == ("finished", True)
     assert len(model.writes) == 8
@@ -99,7 +99,7 @@ async def test_a_host_that_is_cancelled_at_any_event_goes_on_where_it_was(tmp_pa
     running = asyncio.ensure_future(run({}, cancelled=True))
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert open_run(tmp_path / "runs" / "toy-a").state == "stopped"
+    assert open_run(tmp_path / "runs" / "toy.a").state == "stopped"
     state = await run(None, cancelled=False)
     assert (state["outcome"], state["round"], state["certified"]) == ("finished", 1, True)
     assert len(model.writes) == 8
@@ -140,7 +140,7 @@ def test_a_killed_host_goes_on_through_its_own_saver_and_repeats_nothing(tmp_pat
     asked(tmp_path)
     environment = {**os.environ, "PYTHONPATH": str(root / "src")}
     child = [sys.executable, "-c", CHILD.format(root=str(root)), str(tmp_path)]
-    writes, run_dir = tmp_path / "writes.log", tmp_path / "runs" / "toy-a"
+    writes, run_dir = tmp_path / "writes.log", tmp_path / "runs" / "toy.a"
     judged: set[tuple[str, str]] = set()
     for life, wanted in enumerate((9, 19)):
         process = subprocess.Popen([*child, "resume" if life else "new"], env=environment)
@@ -187,7 +187,7 @@ async def test_a_second_search_of_a_thread_that_has_one_is_refused(tmp_path: Pat
     graph = host(search_node(asked(tmp_path), engine=MemoryEngine(delay_s=0.05), models=[ScriptedModel()]))
     graph.checkpointer = InMemorySaver()
     first = asyncio.ensure_future(graph.ainvoke({}, THREAD))
-    while not is_locked(tmp_path / "runs" / "toy-a"):
+    while not is_locked(tmp_path / "runs" / "toy.a"):
         await asyncio.sleep(0.01)
     second = await graph.ainvoke({}, THREAD)
     assert (second["outcome"], second["error"]["code"]) == ("refused", "RunError")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 from pathlib import Path
 from typing import Any, TypedDict
@@ -26,6 +27,7 @@ from ridgeline import (
     open_run,
     search_node,
 )
+from ridgeline.graph.hosting.settings import LONGEST_THREAD, request_of
 
 SETTINGS: dict[str, Any] = {"rounds": 1, "tune_trials": 0, "stall_rounds": None, "floor_margin": None}
 
@@ -68,7 +70,7 @@ async def test_a_node_writes_the_files_of_its_run_and_names_them(tmp_path: Path)
     node = search_node(asked(tmp_path), engine=MemoryEngine(), models=[ScriptedModel()])
     state = await host(node, InMemorySaver()).ainvoke({}, thread("a"))
     assert (state["outcome"], state["round"], state["certified"], state["error"]) == ("finished", 1, True, None)
-    assert_files(state, tmp_path / "runs" / "toy-a")
+    assert_files(state, tmp_path / "runs" / "toy.a")
     low, high = state["best_speedup_ci95"]
     assert low <= state["best_speedup"] <= high
     assert json.loads(json.dumps(state)) == state
@@ -197,3 +199,23 @@ async def test_a_context_that_a_host_opens_itself_writes_the_runs_files_and_is_o
     assert run.is_certified and run.result["wall_s"] > 0
     assert (tmp_path / "run" / "best.cpp").read_text() == run.best_source
     assert all((tmp_path / "run" / name).is_file() for name in ("certificate.json", "report.html"))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (("a", "b-c"), ("a-b", "c")),
+        (("a", "x/"), ("a", f"x-~{hashlib.sha256(b'x/').hexdigest()[:16]}")),
+        (("a", "x/"), ("a", "x-")),
+        (("a", "y" * LONGEST_THREAD + "1"), ("a", "y" * LONGEST_THREAD + "2")),
+    ],
+)
+def test_no_two_threads_and_problems_share_a_folder(
+    tmp_path: Path, one: tuple[str, str], other: tuple[str, str]
+) -> None:
+    folders = []
+    for name, thread_id in (one, other):
+        problem = write_problem(tmp_path / name, name=name)
+        folders.append(request_of({"problem": str(problem.path), "runs_dir": str(tmp_path)}, thread_id).run_dir)
+    assert folders[0] != folders[1]
+    assert all(each.parent == tmp_path for each in folders if each)

@@ -121,7 +121,7 @@ async def test_a_search_with_the_forms_context_streams_its_events_and_ends_with_
             state = part.data
     assert {"baseline", "idea", "candidate_done", "certify", "stopped"} <= set(events)
     assert (state["outcome"], state["certified"], state["error"]) == ("finished", True, None)
-    assert state["run_dir"] == str(server[1] / "runs" / f"toy-{thread['thread_id']}")
+    assert state["run_dir"] == str(server[1] / "runs" / f"toy.{thread['thread_id']}")
     assert open_run(state["run_dir"]).is_certified
 
 

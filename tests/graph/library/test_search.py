@@ -74,7 +74,7 @@ def test_host_with_its_own_tools_and_graph_runs_a_search_as_a_node(tmp_path: Pat
     assert done.returncode == 0, done.stderr
     report, names = done.stdout.splitlines()
     assert report.startswith(f"{problem.path}: finished, 1.3")
-    assert report.endswith(str(tmp_path / "runs" / "toy-host" / "best.cpp"))
+    assert report.endswith(str(tmp_path / "runs" / "toy.host" / "best.cpp"))
     assert names == "host_app host_app"
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ridgeline.graph.library.agents.hosted_search import Wish
+from ridgeline.graph.library.agents.agent_search import Wish
 from ridgeline.graph.library.agents.task_text import read_task
 from ridgeline.problems.spec import shipped_problems
 from ridgeline.tools.errors import InputError

@@ -14,17 +14,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.archive import FILE_NAME
-from ridgeline.checkpoints.runs.folders import find_run, is_locked, read_run
+from ridgeline.checkpoints.runs.folders import find_run, is_locked, read_run, run_named
 from ridgeline.graph.library.agents.answers import Answer, search_answer, search_record
 from ridgeline.graph.library.agents.host import AnyStop, Host, host_of_call
 from ridgeline.graph.library.agents.offers import Offers
-from ridgeline.graph.session.arguments import checked
+from ridgeline.graph.session.arguments import checked, model_names
 from ridgeline.graph.session.opening import OnEvent
 from ridgeline.graph.session.options import ProblemName, SearchRequest, default_run_dir
 from ridgeline.graph.session.session import run_search
-from ridgeline.tools.errors import EngineError, RunError
+from ridgeline.tools.errors import EngineError, RunError, one_line
 from ridgeline.tools.machine.logs import logger_of
-from ridgeline.tools.records.printable import one_line
 
 if TYPE_CHECKING:
     from langgraph.runtime import RunControl
@@ -46,7 +45,7 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostedSearch:
+class AgentSearch:
     """A host's decisions; `run` is one search."""
 
     offers: Offers
@@ -70,17 +69,16 @@ class HostedSearch:
         settings: Mapping[str, Any] | None,
         on_event: OnEvent | None,
         resume_words: str,
-    ) -> HostedSearch:
+    ) -> AgentSearch:
         """Return the search with what a host decides, checked.
 
         Raises:
             InputError: a value is of another kind than it must be, or a problem cannot be used.
         """
-        names = checked("models", models)
         return cls(
             offers=Offers.of(problems),
             device=checked("device", device),
-            models=(names,) if isinstance(names, str) else tuple(names),
+            models=model_names(models),
             runs_dir=checked("runs_dir", runs_dir).absolute(),
             budget=checked("budget", budget),
             settings=_single(checked("settings", settings)),
@@ -166,7 +164,8 @@ class HostedSearch:
     def _own_run(self, named: str) -> Path:
         """Return the run's folder; RunError for one outside of the host's folder of runs, which is not an agent's to name."""
         runs_dir = self.runs_dir.resolve()
-        found = find_run(runs_dir, named).resolve()
+        is_name = len(Path(named).parts) == 1
+        found = (run_named(runs_dir, named) if is_name else find_run(runs_dir, named)).resolve()
         if not found.is_relative_to(runs_dir):
             raise RunError(f"resume: {named} is not in {runs_dir}; name a run that lies there")
         return found

@@ -1,0 +1,70 @@
+"""Work in a thread that a cancelled task waits for."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.graph.memory_engine import MemoryEngine
+from tests.graph.scripted_model import ScriptedModel
+
+from ridgeline.checkpoints.archive import Archive
+from ridgeline.graph.session import ending
+from ridgeline.graph.session.session import run_search
+from ridgeline.tools.threads import run_whole
+
+from .test_session import options
+
+
+async def test_a_cancelled_task_ends_after_the_work_in_its_thread() -> None:
+    begun, goes_on, ended = asyncio.Event(), threading.Event(), []
+    loop = asyncio.get_running_loop()
+
+    def work(name: str) -> None:
+        loop.call_soon_threadsafe(begun.set)
+        goes_on.wait(timeout=60)
+        ended.append(name)
+
+    task = asyncio.create_task(run_whole(work, "one"))
+    await begun.wait()
+    for _ in range(2):
+        task.cancel()
+        await asyncio.sleep(0.01)
+        assert not task.done()
+    goes_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert ended == ["one"]
+
+
+async def test_what_the_work_gives_or_raises_is_the_tasks() -> None:
+    assert await run_whole(divmod, 7, 3) == (2, 1)
+    with pytest.raises(ZeroDivisionError):
+        await run_whole(divmod, 7, 0)
+
+
+async def test_a_search_that_is_cancelled_while_its_files_are_written_has_all_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, goes_on, write_result = asyncio.Event(), threading.Event(), ending.write_result
+    loop = asyncio.get_running_loop()
+
+    def slow(*args: Any) -> Any:
+        loop.call_soon_threadsafe(begun.set)
+        goes_on.wait(timeout=60)
+        return write_result(*args)
+
+    monkeypatch.setattr(ending, "write_result", slow)
+    task = asyncio.create_task(run_search(options(tmp_path), engine=MemoryEngine(), models=[ScriptedModel()]))
+    await begun.wait()
+    task.cancel()
+    await asyncio.sleep(0.05)
+    goes_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    with Archive.open_read_only(tmp_path / "run") as archive:
+        assert archive.run().state == "finished"
+    assert (tmp_path / "run" / "report.html").is_file()

@@ -1,0 +1,28 @@
+"""Work in a thread that a cancelled task waits for: what it works on is closed only after it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+async def run_whole(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Return what a function gives that runs in a thread; a cancellation is raised once the function has ended.
+
+    `asyncio.to_thread` leaves the thread alone then, with an archive that is closed under it.
+    """
+    working = asyncio.ensure_future(asyncio.to_thread(function, *args, **kwargs))
+    try:
+        return await asyncio.shield(working)
+    except asyncio.CancelledError:
+        while not working.done():
+            with contextlib.suppress(asyncio.CancelledError):  # a further one changes nothing
+                await asyncio.wait({working})
+        if not working.cancelled():
+            working.exception()  # looked at, so that nobody misses it
+        raise
