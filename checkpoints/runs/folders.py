@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,6 +23,8 @@ _LEFT_BY_A_START = {LOCK_NAME, "run.log"}
 UNFINISHED = {None, RunState.RUNNING, RunState.STOPPED, RunState.WAITING}
 KILLED = "killed, resumable"
 RESUMABLE = UNFINISHED | {RunState.BUDGET}
+_LONGEST_LOOK_S = 0.2
+"""Whoever looks whether a folder is held (`is_locked`) holds it for an instant."""
 
 
 @contextmanager
@@ -111,10 +114,15 @@ def _open_lock(run_dir: Path) -> int:
 
 
 def _take(descriptor: int, run_dir: Path) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise _held(run_dir, os.pread(descriptor, 32, 0).decode(errors="replace")) from None
+    until_s = time.monotonic() + _LONGEST_LOOK_S
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError:
+            if time.monotonic() > until_s:
+                raise _held(run_dir, os.pread(descriptor, 32, 0).decode(errors="replace")) from None
+        time.sleep(_LONGEST_LOOK_S / 20)
     if not os.path.samestat(os.fstat(descriptor), os.stat(run_dir / LOCK_NAME)):
         raise RunError(f"{run_dir}: was removed just now by another process; try again")
 
@@ -132,6 +140,19 @@ def is_locked(run_dir: Path) -> bool:
     finally:
         os.close(descriptor)
     return False
+
+
+def stored_state(run_dir: Path, *further: str) -> tuple[object, ...]:
+    """Return what differs once a process stored something in a run, or took or left its folder; cheap enough to poll.
+
+    `further` names files of the folder whose changes count too.
+    """
+    files = []
+    for name in (FILE_NAME, f"{FILE_NAME}-wal", *further):
+        with suppress(OSError):  # a search that ends takes its -wal away
+            facts = (run_dir / name).stat()
+            files.append((name, facts.st_mtime_ns, facts.st_size, facts.st_ino))
+    return (*files, is_locked(run_dir))
 
 
 def state_now(run_dir: Path, run: RunRecord) -> str:
@@ -213,9 +234,20 @@ def find_run(runs_dir: Path, id_or_path: str | Path) -> Path:
         RunError: none or several match; the message names near ones.
     """
     path = Path(id_or_path)
-    if (path / FILE_NAME).is_file():
-        return path
-    wanted = str(id_or_path)
+    return path if (path / FILE_NAME).is_file() else _meant_run(runs_dir, str(id_or_path), path)
+
+
+def run_named(runs_dir: Path, name: str) -> Path:
+    """Return the run folder that a name means in `runs_dir`, its beginning or a search id; nothing else is looked at.
+
+    Raises:
+        RunError: as `find_run` does.
+    """
+    return _meant_run(runs_dir, name, runs_dir / name)
+
+
+def _meant_run(runs_dir: Path, wanted: str, path: Path) -> Path:
+    """Return the run that is meant by a text which is the path of none."""
     matches, folders = matching_runs(runs_dir, wanted), run_folders(runs_dir)
     if len(matches) == 1:
         return matches[0]

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import IO
 
 from ridgeline.checkpoints.runs.folders import LOCK_NAME, is_locked, read_run
+from ridgeline.graph.mcp.runs import last_line_of
 from ridgeline.tools.errors import RunError
 from ridgeline.tools.machine.logs import logger_of
-from ridgeline.tools.records.printable import printable
 
 logger = logger_of(__name__)
 
@@ -29,7 +29,6 @@ LONGEST_START_S = 60.0
 _LOOK_EVERY_S = 0.1
 _ENDED_WELL = (0, 75)
 """Exit codes of a search that is over, and of one that is parked or was told to stop."""
-_TAIL_BYTES = 4096
 
 Tell = Callable[[float, float | None, str], Awaitable[None]]
 """Reports progress: how far, of how much, and a message."""
@@ -43,7 +42,7 @@ class Child:
         self.run_dir = run_dir
         self.exit_code: int | None = None
         self._last_words = ""
-        self._has_begun = False
+        self._has_folder = self._has_begun = False
         said = tempfile.TemporaryFile()  # noqa: SIM115  # the reaper's to close
         try:
             self.pid = _spawn([*program, *words], said.fileno())
@@ -57,7 +56,13 @@ class Child:
         """Say whether the process ended as no search should."""
         return self.exit_code is not None and self.exit_code not in _ENDED_WELL
 
-    @property
+    def is_starting(self) -> bool:
+        """Say whether the process has not made its run's folder yet."""
+        if self.exit_code is not None or self._has_folder:
+            return False
+        self._has_folder = read_run(self.run_dir) is not None
+        return not self._has_folder
+
     def is_leaving(self) -> bool:
         """Say whether the process is done with the run's folder, although it has not ended yet."""
         return self._has_begun and not is_locked(self.run_dir)
@@ -89,10 +94,7 @@ class Child:
     def _reap(self, said: IO[bytes]) -> None:
         with said:
             _, status = os.waitpid(self.pid, 0)
-            said.seek(max(0, os.fstat(said.fileno()).st_size - _TAIL_BYTES))
-            lines = said.read().decode(errors="replace").splitlines()
-        last = next((line.strip() for line in reversed(lines) if line.strip()), "")
-        self._last_words = printable(last.removeprefix("ridgeline: "))
+            self._last_words = last_line_of(said).removeprefix("ridgeline: ")
         self.exit_code = os.waitstatus_to_exitcode(status)  # last: whoever sees it reads the words
 
 
@@ -127,7 +129,7 @@ class Children:
             RunError: a process of this server runs there; or this one ended at once, with its words.
         """
         known = self._by_run.get(run_dir)
-        if known is not None and known.exit_code is None and not known.is_leaving:
+        if known is not None and known.exit_code is None and not await asyncio.to_thread(known.is_leaving):
             raise RunError(f"{run_dir}: in use by process {known.pid}; wait for it, or stop it")
         child = self._by_run[run_dir] = Child(run_dir, self._program, words)
         logger.info("%s: process %d", run_dir, child.pid)
@@ -149,7 +151,7 @@ class Children:
     def starting(self, run_dir: Path) -> Child | None:
         """Return the process that is to make this run's folder, while it has not done so."""
         child = self._by_run.get(run_dir)
-        return child if child and child.exit_code is None and read_run(run_dir) is None else None
+        return child if child and child.is_starting() else None
 
     def failure(self, run_dir: Path) -> str | None:
         """Return why the last process of this server in a run failed; None where none did."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import hmac
 import ipaddress
+import re
+import signal
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -20,6 +22,7 @@ from ridgeline.tools.errors import InputError
 PATH = "/mcp"
 LEAST_TOKEN = 16
 """Characters of a token: one that can be guessed is none."""
+_NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?")
 _LONGEST_END_S = 3
 """For streams that clients keep open when the server ends; work of theirs is given up after it."""
 
@@ -51,6 +54,11 @@ class Address:
                 f"mcp: --host {self.host} is reached by others, who could run code as you; put a token into "
                 "RIDGELINE_MCP_TOKEN or --token-file, or leave --host out"
             )
+        for name in self.names:
+            if not _NAME.fullmatch(name) and not _is_ip(name):
+                raise InputError(
+                    f"mcp: --allow-host {name}: give a name or an address alone, without a scheme or a port"
+                )
         if self.is_wildcard and not self.names:
             raise InputError(
                 f"mcp: --host {self.host} has no name of its own; say by which one clients reach it: --allow-host NAME"
@@ -81,7 +89,12 @@ class Address:
         return TransportSecuritySettings(
             enable_dns_rebinding_protection=True,
             allowed_hosts=[each for name in names for each in (name, f"{name}:*")],
-            allowed_origins=[each for name in names for each in (f"http://{name}", f"http://{name}:*")],
+            allowed_origins=[
+                origin
+                for name in names
+                for scheme in ("http", "https")  # a proxy before the server may speak TLS
+                for origin in (f"{scheme}://{name}", f"{scheme}://{name}:*")
+            ],
         )
 
     def url(self, port: int) -> str:
@@ -89,12 +102,20 @@ class Address:
         return f"http://{_in_url(self.names[0] if self.is_wildcard else self.host)}:{port}{PATH}"
 
 
+def _is_ip(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text.strip("[]"))
+    except ValueError:
+        return False
+    return True
+
+
 def _in_url(name: str) -> str:
     return f"[{name}]" if ":" in name and not name.startswith("[") else name
 
 
 def serve_http(config: ServerConfig, address: Address, *, tell: Callable[[str], None]) -> int:
-    """Serve until a signal comes; `tell` gets the URL once the port is bound. Searches go on afterwards.
+    """Serve until SIGINT, SIGTERM or SIGHUP comes; `tell` gets the URL once the port is bound. Searches go on afterwards.
 
     Raises:
         InputError: the address cannot be bound.
@@ -105,8 +126,16 @@ def serve_http(config: ServerConfig, address: Address, *, tell: Callable[[str], 
         settings = uvicorn.Config(
             app, log_config=None, access_log=False, lifespan="on", timeout_graceful_shutdown=_LONGEST_END_S
         )
-        asyncio.run(uvicorn.Server(settings).serve(sockets=[listening]))
-    return 0
+        server = uvicorn.Server(settings)
+        hung_up: list[int] = []
+
+        def end(number: int, _frame: object) -> None:
+            hung_up.append(number)
+            server.should_exit = True
+
+        signal.signal(signal.SIGHUP, end)  # uvicorn looks after the two others
+        asyncio.run(server.serve(sockets=[listening]))
+    return 128 + hung_up[0] if hung_up else 0
 
 
 def app_of(config: ServerConfig, address: Address) -> App:
@@ -144,8 +173,9 @@ def _bound(address: Address) -> socket.socket:
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0]
         listening = socket.socket(family, kind, protocol)
-    except OSError as error:
-        raise InputError(f"mcp: --host {address.host}: {error.strerror}") from None
+    except (OSError, UnicodeError) as error:  # UnicodeError: a name that no host can have, as a..b
+        words = error.strerror if isinstance(error, OSError) else "is no name of a host"
+        raise InputError(f"mcp: --host {address.host}: {words}") from None
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(place)

@@ -33,18 +33,21 @@ class Judging:
             EngineError: the machine failed.
         """
         began = time.monotonic()
+        doing = ["waits for a kernel that is judged before it"]
+        # a task of its own: a scope that is cancelled would cancel each step of the clearing up as well
+        task = asyncio.create_task(self._in_turn(problem, kernel, device, doing))
+        try:
+            while not (await asyncio.wait({task}, timeout=TELL_EVERY_S))[0]:
+                await tell(time.monotonic() - began, None, doing[-1])
+            return _verdict(task.result())
+        finally:
+            await _end(task)
+
+    async def _in_turn(self, problem: ProblemSpec, kernel: str | Path, device: str, doing: list[str]) -> Evaluation:
+        """Judge the kernel when its turn has come; `doing` gets what is done, as it begins."""
         async with self._turn:
-            waits: list[str] = []
-            judged = aevaluate(problem, kernel, device=device, engine=self._engine, on_wait=waits.append)
-            # a task of its own: a scope that is cancelled would cancel each step of the clearing up as well
-            task = asyncio.create_task(judged)
-            try:
-                while not (await asyncio.wait({task}, timeout=TELL_EVERY_S))[0]:
-                    passed_s = time.monotonic() - began
-                    await tell(passed_s, None, waits[-1] if waits else "compiles, verifies and times the kernel")
-                return _verdict(task.result())
-            finally:
-                await _end(task)
+            doing.append("compiles, verifies and times the kernel")
+            return await aevaluate(problem, kernel, device=device, engine=self._engine, on_wait=doing.append)
 
 
 async def _end(task: asyncio.Task[Evaluation]) -> None:
@@ -59,13 +62,4 @@ async def _end(task: asyncio.Task[Evaluation]) -> None:
 
 
 def _verdict(evaluation: Evaluation) -> Verdict:
-    same = ("speedup", "speedup_vs_best", "median_ms", "reference_ms", "floor_ms", "rel_error", "reason", "total_s")
-    interval, precision = evaluation.speedup_ci95, evaluation.precision_class
-    return Verdict(
-        **{name: getattr(evaluation, name) for name in same},
-        status=evaluation.status.value,
-        reason_code=evaluation.reason_code.value,
-        labels=[label.value for label in evaluation.labels],
-        speedup_ci95=list(interval) if interval else None,
-        precision_class=precision.value if precision else None,
-    )
+    return Verdict.model_validate(evaluation.to_dict())

@@ -8,22 +8,23 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.parse import quote
 
-from ridgeline.checkpoints.archive import FILE_NAME, Archive
+from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.calls.journal import Journal
 from ridgeline.checkpoints.report.wording import ending
 from ridgeline.checkpoints.result import build_result
 from ridgeline.checkpoints.runs.folders import (
     KILLED,
-    LOCK_NAME,
     RESUMABLE,
     find_run,
     is_locked,
     read_run,
     run_folders,
+    run_named,
     state_now,
+    stored_state,
 )
 from ridgeline.checkpoints.storage.own_files import no_link_opener
 from ridgeline.checkpoints.stored_certificate import certifies
@@ -48,11 +49,13 @@ def find(runs_dir: Path, named: str) -> Path:
     Raises:
         RunError: there is none; or the path is a relative one, which says nothing where client and server differ.
     """
-    return Path(os.path.abspath(find_run(runs_dir, place_of(runs_dir, named))))
+    place = place_of(runs_dir, named)
+    found = find_run(runs_dir, place) if Path(named).is_absolute() else run_named(runs_dir, named)
+    return Path(os.path.abspath(found))
 
 
 def place_of(runs_dir: Path, named: str) -> Path:
-    """Return the path that a client means by a name in `runs_dir` or by an absolute path, whether or not it exists.
+    """Return the path that a client means by a name in `runs_dir` or by an absolute path, whether or not a run is there.
 
     Raises:
         RunError: it is neither.
@@ -63,8 +66,7 @@ def place_of(runs_dir: Path, named: str) -> Path:
         return path
     if len(path.parts) != 1 or named in {".", ".."} or named.startswith("-"):
         raise RunError(f"run {named!r}: give the name of a folder in {runs_dir}, or an absolute path")
-    inside = runs_dir / path
-    return inside if (inside / FILE_NAME).is_file() else path
+    return runs_dir / path
 
 
 def list_runs(runs_dir: Path) -> RunList:
@@ -136,53 +138,28 @@ def found_kernel(entry: dict[str, Any] | None, certificate: dict[str, Any] | Non
     """Return the best kernel of a result.json; None where no kernel was right."""
     if not entry:
         return None
-    interval = entry["speedup_ci95"]
-    same = ("id", "idea", "speedup", "speedup_vs_best", "median_ms", "reference_ms", "precision_class")
-    return FoundKernel(
-        **{name: entry[name] for name in same},
-        speedup_ci95=list(interval) if interval else None,
-        certified=certifies(certificate, entry["id"]),
-    )
+    return FoundKernel.model_validate(entry | {"certified": certifies(certificate, entry["id"])})
 
 
 def fingerprint(run: Path) -> tuple[object, ...]:
-    """Return what differs once something was stored in a run, or its process came or went; cheap enough to poll.
-
-    The lock itself is not tried: a poll that holds it for a moment would keep a search from taking it.
-    """
-    return (_has_process(run / LOCK_NAME), *(_facts(run / name) for name in _CHANGING))
-
-
-_CHANGING = (FILE_NAME, f"{FILE_NAME}-wal", LOG, LOCK_NAME)
-
-
-def _has_process(lock: Path) -> bool:
-    """Say whether the process that last took a lock is there; of another container's, no."""
-    try:
-        with open(lock, "rb", opener=no_link_opener) as opened:
-            number = opened.read(32).strip()
-    except OSError:
-        return False
-    return number.isdigit() and Path("/proc", number.decode()).exists()
-
-
-def _facts(path: Path) -> tuple[int, int] | None:
-    try:
-        facts = path.stat()
-    except OSError:
-        return None
-    return facts.st_mtime_ns, facts.st_size
+    """Return what differs once something was stored or logged in a run, or its process came or went."""
+    return stored_state(run, LOG)
 
 
 def last_line(log: Path) -> str:
     """Return the last line of a log, "" without one; a link is not followed: the folder may be a stranger's."""
     try:
         with open(log, "rb", opener=no_link_opener) as opened:
-            opened.seek(max(0, os.fstat(opened.fileno()).st_size - _TAIL_BYTES))
-            lines = opened.read().decode(errors="replace").splitlines()
+            return last_line_of(opened)[:_LONGEST_LINE]
     except OSError:
         return ""
-    return printable(next((line.strip() for line in reversed(lines) if line.strip()), ""))[:_LONGEST_LINE]
+
+
+def last_line_of(opened: IO[bytes]) -> str:
+    """Return the last line of a file that is not empty, fit to be printed; "" without one."""
+    opened.seek(max(0, os.fstat(opened.fileno()).st_size - _TAIL_BYTES))
+    lines = opened.read().decode(errors="replace").splitlines()
+    return printable(next((line.strip() for line in reversed(lines) if line.strip()), ""))
 
 
 def uri_of(run: Path, part: str) -> str:

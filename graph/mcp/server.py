@@ -17,10 +17,10 @@ from pydantic import AnyUrl, ValidationError
 from ridgeline.graph.mcp.config import ServerConfig
 from ridgeline.graph.mcp.resources import Resources
 from ridgeline.graph.mcp.tools import Tools
-from ridgeline.tools.errors import InputError, RidgelineError
+from ridgeline.tools.errors import InputError, RidgelineError, one_line
 from ridgeline.tools.machine.logs import logger_of
 from ridgeline.tools.machine.os_errors import is_users_to_mend
-from ridgeline.tools.records.printable import one_line, printable
+from ridgeline.tools.records.printable import printable
 from ridgeline.tools.wording import did_you_mean
 
 logger = logger_of(__name__)

@@ -52,8 +52,7 @@ def new_run_dir(runs_dir: Path, problem: ProblemSpec, named: str) -> Path:
     """
     if not named:
         return default_run_dir(problem, runs_dir)
-    place = place_of(runs_dir, named)
-    run_dir = place if place.is_absolute() else runs_dir / place
+    run_dir = place_of(runs_dir, named)
     if (run_dir / FILE_NAME).is_file():
         raise RunError(f"{run_dir}: holds a search already; resume_search goes on with it, or name another run")
     return Path(os.path.abspath(run_dir))

@@ -19,6 +19,7 @@ from mcp.server.stdio import stdio_server
 
 from ridgeline.graph.mcp.config import ServerConfig
 from ridgeline.graph.mcp.server import RidgelineServer
+from ridgeline.tools.errors import InputError
 
 MOST_LINE_BYTES = 64 * 2**20
 """Of one message: an answer has 2 MiB at most."""
@@ -78,7 +79,8 @@ async def _session(server: RidgelineServer, given: IO[bytes], taken: IO[str]) ->
     reader = asyncio.StreamReader(limit=MOST_LINE_BYTES)
     loop = asyncio.get_running_loop()
     transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), given)
-    lines = cast("anyio.AsyncFile[str]", _Lines(reader))
+    given_lines = _Lines(reader)
+    lines = cast("anyio.AsyncFile[str]", given_lines)
     own = server._mcp_server  # noqa: SLF001  # FastMCP serves the process's own streams alone
     try:
         async with stdio_server(lines, anyio.wrap_file(taken)) as (read, write):
@@ -87,6 +89,8 @@ async def _session(server: RidgelineServer, given: IO[bytes], taken: IO[str]) ->
         pass
     finally:
         transport.close()
+    if given_lines.has_too_long:
+        raise InputError(f"mcp: the client sent a line of more than {MOST_LINE_BYTES >> 20} MiB")
 
 
 class _Lines:
@@ -94,11 +98,17 @@ class _Lines:
 
     def __init__(self, reader: asyncio.StreamReader) -> None:
         self._reader = reader
+        self.has_too_long = False
+        """Whether the last line was longer than MOST_LINE_BYTES; none is read after it."""
 
     def __aiter__(self) -> AsyncIterator[str]:
         return self._all()
 
     async def _all(self) -> AsyncIterator[str]:
-        with contextlib.suppress(ConnectionError):
+        try:
             while line := await self._reader.readline():
                 yield line.decode("utf-8", errors="replace")
+        except ConnectionError:
+            return
+        except ValueError:
+            self.has_too_long = True

@@ -111,7 +111,7 @@ class Tools:
         stopped. Follow it with wait and status. Runs the problem's reference.py as the user.
         """
         spec = await asyncio.to_thread(named_problem, problem)
-        run_dir = new_run_dir(self._config.runs_dir, spec, run)
+        run_dir = await asyncio.to_thread(new_run_dir, self._config.runs_dir, spec, run)
         shape = {"rounds": rounds, "ideas": ideas, "implementations": implementations}
         options = words_of(*(models or ()), park=park, budget=budget, run_dir=str(run_dir), device=device, **shape)
         await self._children.start(run_dir, ["run", str(spec.path), *options], ctx.report_progress)
@@ -202,7 +202,7 @@ class Tools:
         file: Annotated[str, Field(description="absolute path of a file with it: .md, .json, .cpp, .cu or .py")] = "",
     ) -> Answered:
         """Answer a request, by one of text, reply, source and file. The first answer counts; a refusal says what to mend."""
-        content, suffix = content_of(text=text, reply=reply, source=source, file=file)
+        content, suffix = await asyncio.to_thread(content_of, text=text, reply=reply, source=source, file=file)
         found = await self._watching.find(run)
         answered = await asyncio.to_thread(give_answer, found, request_id, content, suffix)
         return _answered(answered, await self._watching.status(found))

@@ -30,9 +30,8 @@ class Watching:
             RunError: there is none.
         """
         place = place_of(self._runs_dir, named)
-        for path in (place, self._runs_dir / place):
-            if self._children.starting(path):
-                return path
+        if await asyncio.to_thread(self._children.starting, place):
+            return place
         return await asyncio.to_thread(find, self._runs_dir, named)
 
     async def status(self, run: Path) -> RunStatus:
@@ -41,7 +40,7 @@ class Watching:
         Raises:
             RunError: it is gone or damaged.
         """
-        if child := self._children.starting(run):
+        if child := await asyncio.to_thread(self._children.starting, run):
             return _starting(child)
         status = await asyncio.to_thread(read_status, run)
         failure = None if status.is_running else self._children.failure(run)

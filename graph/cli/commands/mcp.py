@@ -53,8 +53,10 @@ def execute(args: argparse.Namespace) -> int:
 def _serve_stdio(config: ServerConfig) -> int:
     if sys.stdin is None:
         raise InputError("mcp: standard input is closed; a client starts this command and writes to a pipe")
-    if stat.S_ISREG(os.fstat(0).st_mode):
-        raise InputError("mcp: standard input is a file; a client starts this command and writes to a pipe")
+    mode = os.fstat(0).st_mode
+    if not (os.isatty(0) or stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
+        kind = "file" if stat.S_ISREG(mode) else "device"
+        raise InputError(f"mcp: standard input is a {kind}; a client starts this command and writes to a pipe")
     if os.isatty(0):
         sys.stderr.write(f"ridgeline: {_AT_A_TERMINAL}\n")
     from ridgeline.graph.mcp.stdio import serve_stdio

@@ -6,7 +6,6 @@ and rendering takes a tenth of one core at most: after it the last page stands f
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import threading
@@ -16,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ridgeline.checkpoints.archive import FILE_NAME, Archive
+from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.history.progress import progress
 from ridgeline.checkpoints.report.page import render_report
 from ridgeline.checkpoints.report.wording import ending
 from ridgeline.checkpoints.result import build_result
-from ridgeline.checkpoints.runs.folders import is_locked, state_now
+from ridgeline.checkpoints.runs.folders import state_now, stored_state
 from ridgeline.checkpoints.stored_certificate import certifies
 from ridgeline.tools.records.vocabulary import RunState
 
@@ -55,7 +54,7 @@ class RunPages:
             InputError: the archive is damaged, or gone.
         """
         with self._lock:
-            signature = self._read_signature()
+            signature = stored_state(self._run_dir)
             if self._shown is not None and (signature == self._signature or self._clock() < self._not_before):
                 return self._shown
             began = self._clock()
@@ -64,15 +63,6 @@ class RunPages:
             ended = self._clock()
             self._not_before = ended + REST * (ended - began)
             return self._shown
-
-    def _read_signature(self) -> tuple[object, ...]:
-        """Return what changes whenever a process stores something, or takes or leaves the folder."""
-        files = []
-        for name in (FILE_NAME, f"{FILE_NAME}-wal"):
-            with contextlib.suppress(FileNotFoundError):  # a search that ends takes its -wal away
-                stat = (self._run_dir / name).stat()
-                files.append((name, stat.st_mtime_ns, stat.st_size, stat.st_ino))
-        return (*files, is_locked(self._run_dir))
 
 
 def _version(signature: tuple[object, ...]) -> str:

@@ -11,21 +11,17 @@ from types import FrameType
 
 from ridgeline.graph.cli.web.pages import RunPages
 from ridgeline.graph.cli.web.server import WebServer
-from ridgeline.tools.errors import RunError
 
 _NICE = 10
 """The search that is looked at measures times here: what renders its page stands back."""
-_MOST = 65_535
 
 
 def serve_run(run: Path, port: int, tell: Callable[[str], None]) -> None:
     """Serve a run's page on the loopback device until SIGINT or SIGTERM; 0 takes a free port.
 
     Raises:
-        InputError: the port is none or taken, or the run cannot be read.
+        InputError: the port is taken, or the run cannot be read.
     """
-    if port > _MOST:
-        raise RunError(f"port {port}: is none; name one from 1 to {_MOST}, or leave it out")
     os.nice(_NICE)
     pages = RunPages(run)
     pages.shown()  # a run that cannot be read is told here, not in the browser

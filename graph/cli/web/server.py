@@ -16,9 +16,9 @@ from typing import Any
 
 from ridgeline.checkpoints.report.page import read_template
 from ridgeline.graph.cli.web.pages import RunPages
-from ridgeline.tools.errors import InputError, RunError
+from ridgeline.tools.errors import InputError, RunError, one_line
 from ridgeline.tools.machine.logs import logger_of
-from ridgeline.tools.records.printable import one_line, printable
+from ridgeline.tools.records.printable import printable
 
 logger = logger_of(__name__)
 

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from ridgeline.checkpoints.runs.folders import (
     is_locked,
     lock_run,
     newest_unfinished,
+    run_named,
 )
 from ridgeline.tools.errors import RunError
 
@@ -48,6 +51,26 @@ def test_a_run_held_by_another_process_is_refused_by_its_pid_until_that_process_
     with lock_run(run_dir):
         assert is_locked(run_dir)
     assert not is_locked(run_dir)
+
+
+def test_whoever_only_looks_at_a_folder_keeps_no_search_out(tmp_path: Path) -> None:
+    with lock_run(tmp_path):
+        pass
+    descriptor = os.open(tmp_path / ".lock", os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_SH)  # as `is_locked` does
+    threading.Timer(0.05, os.close, (descriptor,)).start()
+    with lock_run(tmp_path):
+        assert is_locked(tmp_path)
+
+
+def test_a_name_in_a_folder_of_runs_is_not_looked_up_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = _make_run(tmp_path / "runs", "softmax-1", "softmax", "stopped", search_id="abc")
+    _make_run(tmp_path, "softmax-1", "softmax", "stopped")
+    monkeypatch.chdir(tmp_path)
+    assert find_run(tmp_path / "runs", "softmax-1") == Path("softmax-1")
+    assert {run_named(tmp_path / "runs", name) for name in ("softmax-1", "soft", "abc")} == {own}
+    with pytest.raises(RunError, match=r"softmax-2: no such run; did you mean softmax-1\?"):
+        run_named(tmp_path / "runs", "softmax-2")
 
 
 def test_a_folder_in_which_no_new_search_can_begin_is_refused(tmp_path: Path) -> None:

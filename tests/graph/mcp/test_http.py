@@ -146,6 +146,8 @@ def test_the_token_is_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch)
         ({"host": "some.example"}, "could run code as you"),
         ({"host": "::"}, "RIDGELINE_MCP_TOKEN"),
         ({"host": "0.0.0.0", "token": TOKEN}, "--allow-host"),
+        ({"names": ["gpu.example:8377"]}, "without a scheme or a port"),
+        ({"names": ["https://gpu.example"]}, "without a scheme or a port"),
         ({"token": "short"}, "16 printable ASCII characters"),
         ({"token": "spaces and\ttabs too"}, "16 printable ASCII characters"),
     ],
@@ -161,11 +163,14 @@ def test_hosts_by_which_clients_may_come() -> None:
     wildcard = Address(host="0.0.0.0", token=TOKEN, names=["gpu.example"])
     hosts = wildcard.security().allowed_hosts
     assert "gpu.example:*" in hosts and "localhost:*" in hosts and not any("0.0.0.0" in host for host in hosts)
+    assert {"http://gpu.example:*", "https://gpu.example"} <= set(wildcard.security().allowed_origins)
     assert wildcard.security().enable_dns_rebinding_protection
+    assert "[::2]:*" in Address(names=["::2"]).security().allowed_hosts
     assert wildcard.url(80) == "http://gpu.example:80/mcp" and Address(host="::1").url(8) == "http://[::1]:8/mcp"
 
 
-def test_the_command_serves_on_a_free_port_and_ends_at_a_signal(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_the_command_serves_on_a_free_port_and_ends_at_a_signal(tmp_path: Path, number: signal.Signals) -> None:
     words = [*LINE_OF, "mcp", "--http", "--port", "0", "--runs-dir", str(tmp_path / "runs")]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "RIDGELINE_MCP_TOKEN": TOKEN}
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as process:
@@ -176,7 +181,7 @@ def test_the_command_serves_on_a_free_port_and_ends_at_a_signal(tmp_path: Path) 
             authorized = ACCEPTED | {"Authorization": f"Bearer {TOKEN}"}
             assert httpx.post(url, json=HELLO, headers=authorized).status_code == 200
         finally:
-            process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=30) in (-signal.SIGTERM, 128 + signal.SIGTERM)
+            process.send_signal(number)
+        assert process.wait(timeout=30) in (-number, 128 + number)
         assert "Traceback" not in process.stderr.read()
     assert sys.executable in words[0] and not (tmp_path / "runs").exists()

@@ -99,6 +99,7 @@ async def test_an_agent_of_langchain_has_the_tools(tmp_path: Path) -> None:
         (("--http", "--token-file", "/nowhere"), "/nowhere"),
         (("--http", "--token-file", os.devnull), "is empty"),
         (("--http", "--host", "192.0.2.7"), "could run code as you"),
+        (("--http", "--allow-host", "gpu.example:80"), "without a scheme or a port"),
         (("--port", "99999"), "--port"),
         (("--runs-dir", __file__), "is a file"),
     ],
@@ -110,13 +111,26 @@ def test_bad_words_get_one_line(words: tuple[str, ...], says: str, capsys: pytes
     assert says in err
 
 
-def test_standard_input_that_is_a_file_gets_one_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("place", "says"), [("messages", "is a file"), (os.devnull, "is a device")])
+def test_standard_input_that_is_no_pipe_gets_one_line(tmp_path: Path, place: str, says: str) -> None:
     (tmp_path / "messages").write_text(json.dumps(HELLO))
-    with (tmp_path / "messages").open() as messages:
+    with (tmp_path / place).open() as messages:
         done = subprocess.run(
             [*LINE_OF, "mcp"], stdin=messages, capture_output=True, text=True, env=environment(), timeout=60
         )
-    assert_one_line(done, "standard input is a file")
+    assert_one_line(done, f"standard input {says}")
+
+
+def test_a_line_that_is_too_long_ends_the_server_with_one_line() -> None:
+    code = (
+        "import sys; from ridgeline.graph.mcp import stdio; stdio.MOST_LINE_BYTES = 1 << 20; "
+        "from ridgeline.graph.cli import main; sys.exit(main(['mcp']))"
+    )
+    words = [sys.executable, "-c", code]
+    done = subprocess.run(
+        words, input="x" * (3 << 20) + "\n", capture_output=True, text=True, env=environment(), timeout=60
+    )
+    assert_one_line(done, "a line of more than 1 MiB")
 
 
 def test_without_the_extra_one_line_says_what_to_install(tmp_path: Path) -> None:

@@ -250,6 +250,24 @@ async def test_cancelling_an_evaluation_ends_what_it_started(tmp_path: Path, mon
         assert engine.ended
 
 
+async def test_a_kernel_that_waits_for_its_turn_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ridgeline.graph.mcp.judging.TELL_EVERY_S", 0.01)
+    engine, waits = Slow(), asyncio.Event()
+
+    async def progress(_passed_s: float, _total: float | None, message: str | None) -> None:
+        if message == "waits for a kernel that is judged before it":
+            waits.set()
+
+    async with connected(RidgelineServer(config_in(tmp_path, engine=engine))) as client:
+        given = {"problem": toy(tmp_path), "source": "// a\n// b"}
+        first = asyncio.create_task(client.call_tool("evaluate_kernel", given))
+        await engine.began.wait()
+        second = asyncio.create_task(client.call_tool("evaluate_kernel", given, progress_callback=progress))
+        await waits.wait()
+        for calling in (first, second):
+            calling.cancel()
+
+
 async def test_a_client_that_leaves_ends_its_evaluation(tmp_path: Path) -> None:
     engine = Slow()
     async with connected(RidgelineServer(config_in(tmp_path, engine=engine))) as client:

@@ -111,7 +111,7 @@ def test_a_file_that_goes_while_it_is_looked_at_is_no_mistake(run_dir: Path, mon
 
     monkeypatch.setattr(Path, "exists", lambda path: path.name.endswith("-wal") or exists(path))
     monkeypatch.setattr(Path, "stat", gone)
-    assert RunPages(run_dir)._read_signature()
+    assert RunPages(run_dir).shown()
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "localhost:x", "", "[::1", "169.254.0.1"])
