@@ -91,7 +91,7 @@ def build_result(archive: Archive) -> dict[str, Any]:
             "rounds": len(rounds),
             "candidates": len(archive.candidates(origin=Origin.MODEL)),
             "tuned": len(archive.evaluations(purpose=Purpose.TUNE)),
-            "best": _best_entry(archive, best, baselines) if best else None,
+            "best": best_entry(archive, best, baselines) if best else None,
             "baselines": baseline_entries(baselines),
             "floor_ms": baselines.floor.floor_ms if baselines else None,
             "tokens": calls["input_tokens"] + calls["output_tokens"],
@@ -128,7 +128,8 @@ def _versions(archive: Archive, run: RunRecord) -> dict[str, str]:
     return own | torch | dict(run.versions or {})
 
 
-def _best_entry(archive: Archive, best: Best, baselines: Baselines | None) -> dict[str, Any]:
+def best_entry(archive: Archive, best: Best, baselines: Baselines | None) -> dict[str, Any]:
+    """Return result.json's `best`."""
     evaluation = best.evaluation
     vs_seed = speedup_vs_seed(archive, best.candidate.id)
     with record_errors(archive.path):

@@ -7,9 +7,10 @@ from typing import Any
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.history.lineage import certificate_of, lineage
-from ridgeline.checkpoints.result import Best, build_result, choose_best
+from ridgeline.checkpoints.result import Best, best_entry, choose_best
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.storage.errors import record_errors
+from ridgeline.checkpoints.storage.strict_json import finite
 from ridgeline.checkpoints.stored_certificate import certifies
 from ridgeline.tools.errors import RunError
 from ridgeline.tools.records.error_map import Measure
@@ -95,7 +96,7 @@ def winner_of(archive: Archive, run: str, *, advice: str = _SEARCH_ANEW) -> Winn
             reference=record.reference_source,
             description=description,
             best=best,
-            figures=build_result(archive)["best"],
+            figures=finite(best_entry(archive, best, archive.baselines())),
             certificate=certificate_of(archive, best.candidate.id),
             lineage=lineage(archive, best.candidate.id),
         )

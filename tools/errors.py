@@ -93,3 +93,8 @@ class DeviceLostError(EngineError):
     def __init__(self, tried: str) -> None:
         super().__init__(tried)
         self.tried = tried
+
+
+def one_line(error: BaseException) -> str:
+    """Return an error's message without its line breaks."""
+    return " ".join(str(error).split())

@@ -21,7 +21,12 @@ def repeated_sources(candidates: Iterable[Candidate]) -> dict[str, str]:
 
 def same_source_as(archive: Archive, candidate_id: str) -> str:
     """Return the id of the first kernel with this one's source, "" where that is this one."""
-    return repeated_sources(archive.candidates()).get(candidate_id, "")
+    row = archive.database.first(
+        "SELECT first.id FROM candidates own JOIN candidates first ON first.source = own.source "
+        "WHERE own.id = ? AND own.source <> '' ORDER BY first.rowid LIMIT 1",
+        [candidate_id],
+    )
+    return row["id"] if row and row["id"] != candidate_id else ""
 
 
 def repeat_words(earlier: str) -> str:

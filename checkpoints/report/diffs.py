@@ -32,7 +32,7 @@ class Diff:
     notes: tuple[str, ...] = ()  # what was left out
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def unified(before: str, after: str) -> Diff:
     """Return what changed from one source to the other, with three lines around each change."""
     old, new = before.splitlines(), after.splitlines()
@@ -41,6 +41,8 @@ def unified(before: str, after: str) -> Diff:
         notes.append(f"only the first {LINES:,} lines of each source are compared")
         old, new = old[:LINES], new[:LINES]
     rows = list(_rows(old, new))
+    if any(len(text) > WIDTH for _, text in rows[:SHOWN]):
+        notes.append(f"lines of the difference are cut at {WIDTH} characters")
     counts = Counter(kind for kind, _ in rows)
     if len(rows) > SHOWN:
         notes.append(f"{len(rows) - SHOWN:,} further lines of the difference are left out")

@@ -25,6 +25,8 @@ ROOM = 1_400_000
 """Characters that all sources and differences may take on a page."""
 SOURCE = 60_000
 """Characters that are shown of one source."""
+COMPARED = 4 * SOURCE
+"""Characters of each source that are compared."""
 LOG = 4_000
 """Characters that are shown of a compiler's messages."""
 LINE = 2_000
@@ -129,6 +131,8 @@ def _texts(
         return None, base.id if base else "", Markup(), Markup(), (_FULL,)
     diff = unified(_fit(base.source), _fit(candidate.source)) if base else None
     notes = list(diff.notes) if diff else []
+    if base and max(len(base.source), len(candidate.source)) > COMPARED:
+        notes.append(f"only the first {COMPARED:,} characters of each source are compared")
     diff_html = source_html = Markup()
     if diff and diff.html:
         if room.takes(diff.html):
@@ -174,7 +178,7 @@ def cut_source(source: str) -> tuple[str, list[str]]:
 
 def _fit(source: str) -> str:
     """Return what of a source is compared."""
-    return printable(source[: 4 * SOURCE], keeps="\n\t")
+    return printable(source[:COMPARED], keeps="\n\t")
 
 
 def _log(evaluation: Evaluation | None) -> str:

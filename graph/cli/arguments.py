@@ -14,6 +14,7 @@ from ridgeline.graph.cli.values import (
     integer,
     natural,
     parts,
+    port,
     positive,
     setting,
     setting_or_none,
@@ -243,7 +244,7 @@ def _add_reading(commands: Commands[Parser]) -> None:
     show.add_argument(
         "--web", action="store_true", help="serve its page on this machine, also while it runs, until Ctrl-C"
     )
-    show.add_argument("--port", type=natural, metavar="N", help="with --web: the port (default: a free one)")
+    show.add_argument("--port", type=port, metavar="N", help="with --web: the port (default: a free one)")
     problems = commands.add_parser("problems", help="list the problems that ship with Ridgeline")
     problems.add_argument("--json", action="store_true", help="one JSON array instead of the table")
     new = commands.add_parser("new", help="make a problem from your own PyTorch module")

@@ -7,23 +7,20 @@ from ridgeline.checkpoints.winner import Winner
 from ridgeline.graph.models.mailbox.model import is_mailbox
 from ridgeline.tools.records.vocabulary import Origin
 
-_GIVEN = {
+GIVEN = {
     Origin.SEED: "given to the search as a seed",
     Origin.BANK: "kept from an earlier search",
     Origin.FILE: "given as a file",
 }
+"""How a kernel that no model of its search wrote came into it."""
 
 
 def provenance(winner: Winner) -> str:
     """Return who wrote the winner: what follows "the kernel was ". Tuning sets values of a kernel that somebody wrote."""
     root = next((step for step in winner.lineage if step["origin"] != Origin.TUNE), {})
-    return provenance_words(root.get("origin", ""), winner.best.candidate.model)
-
-
-def provenance_words(origin: str, writer: str) -> str:
-    """Return who wrote a kernel of this origin; `writer` is the model that is recorded, "" where none is."""
-    if origin in _GIVEN:
-        return f"{_GIVEN[Origin(origin)]}: who wrote it is not recorded"
+    origin, writer = root.get("origin", ""), winner.best.candidate.model
+    if origin in GIVEN:
+        return f"{GIVEN[Origin(origin)]}: who wrote it is not recorded"
     if writer == KEYLESS:
         return "composed by Ridgeline's offline model: no language model wrote it"
     if is_mailbox(writer):

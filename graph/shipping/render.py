@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ridgeline.checkpoints.report.wording import labels_in_words, unproven_words
-from ridgeline.graph.shipping.provenance import provenance
+from ridgeline.graph.shipping.provenance import GIVEN, provenance
 from ridgeline.tools.wording import ratio_words
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def _environment() -> Environment:
     environment.filters["code"] = markdown_code
     environment.filters["labels"] = labels_in_words
     environment.filters["provenance"] = provenance
+    environment.globals["came_as"] = GIVEN
     environment.globals["ratio"] = ratio_words
     environment.globals["unproven"] = unproven_words
     return environment

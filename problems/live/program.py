@@ -15,8 +15,7 @@ import torch
 from torch.export.graph_signature import InputKind, OutputKind
 
 from ridgeline.problems.files import as_words
-from ridgeline.tools.errors import ProblemError
-from ridgeline.tools.records.printable import one_line
+from ridgeline.tools.errors import ProblemError, one_line
 
 Number = float | int | bool
 Value = torch.Tensor | Number | None

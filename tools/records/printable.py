@@ -12,8 +12,3 @@ def printable(text: str, *, keeps: str = "") -> str:
     for kept in keeps:
         rest = rest.replace(kept, "")
     return text if rest.isprintable() else "".join(c if c.isprintable() or c in keeps else " " for c in text)
-
-
-def one_line(error: BaseException) -> str:
-    """Return an error's message without its line breaks."""
-    return " ".join(str(error).split())

@@ -59,9 +59,10 @@ def execute(args: argparse.Namespace) -> int:
     if len(matches) > 1:
         told = f"the newest of the {len(matches)} runs called {args.run}…; ridgeline show lists all"
         console.print(told, markup=False, soft_wrap=True)
-    for line in _state_lines(shown, run, record):
+    state = state_now(run, record)
+    for line in _state_lines(shown, run, record, state):
         console.print(line, markup=False, soft_wrap=True)
-    is_running = state_now(run, record) == RunState.RUNNING
+    is_running = state == RunState.RUNNING
     _print_winner(console, shown, run, is_running=is_running)
     _print_baselines(console, shown)
     for line in round_lines(shown["rounds"]):
@@ -93,10 +94,10 @@ def _serve(console: Console, args: argparse.Namespace) -> int:
     return 0
 
 
-def _state_lines(shown: dict[str, Any], run: Path, record: RunRecord) -> list[str]:
+def _state_lines(shown: dict[str, Any], run: Path, record: RunRecord, state: str) -> list[str]:
     """Return what kind of search it is, how far it has come and whom it waits for."""
-    lines = [f"{shown['problem']} ({shown['run']}): {state_in_words(run, record)}"]
-    if state_now(run, record) == RunState.RUNNING:
+    lines = [f"{shown['problem']} ({shown['run']}): {ending(state, record.stop_reason)}"]
+    if state == RunState.RUNNING:
         lines.append(
             f"it takes an idea or a kernel of yours meanwhile, and can be stopped, resumably: {_steering(run)}"
         )
@@ -127,11 +128,6 @@ def _print_profile(console: Console, profile: Profile, args: argparse.Namespace)
     return 0
 
 
-def state_in_words(run: Path, record: RunRecord) -> str:
-    """Return how a run ended, or that it is still running."""
-    return ending(state_now(run, record), record.stop_reason)
-
-
 def _list_runs(console: Console, *, as_json: bool) -> int:
     """Print every run of ./runs, oldest first, with its problem and how it ended."""
     found = [(run, record) for run in run_folders(RUNS) if (record := read_run(run)) is not None]
@@ -142,7 +138,7 @@ def _list_runs(console: Console, *, as_json: bool) -> int:
         sys.stdout.write(json.dumps(listed, indent=2) + "\n")
         return 0
     for run, record in found:
-        console.print(f"{run.name}  {state_in_words(run, record)}", markup=False, soft_wrap=True)
+        console.print(f"{run.name}  {ending(state_now(run, record), record.stop_reason)}", markup=False, soft_wrap=True)
     if not found:
         console.print(f"there is no run in {RUNS}; ridgeline run quickstart begins one", markup=False, soft_wrap=True)
     return 0

@@ -49,5 +49,7 @@ def test_a_source_of_a_million_lines_of_few_kinds_is_compared_in_bounded_room() 
 
 
 def test_a_long_line_is_cut() -> None:
-    (line,) = [text for text in shown(unified("", "x" * 1_000_000).html) if text.startswith("+")]
+    found = unified("", "x" * 1_000_000)
+    (line,) = [text for text in shown(found.html) if text.startswith("+")]
     assert len(line) == WIDTH + 1 and line.endswith("…")
+    assert found.notes == (f"lines of the difference are cut at {WIDTH} characters",)

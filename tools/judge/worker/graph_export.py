@@ -28,10 +28,9 @@ from typing import Any
 import torch
 from torch.export.graph_signature import InputKind, OutputKind
 
-from ridgeline.tools.errors import ProblemError
+from ridgeline.tools.errors import ProblemError, one_line
 from ridgeline.tools.records.dtypes import element_bytes
 from ridgeline.tools.records.graph_ops import base_name
-from ridgeline.tools.records.printable import one_line
 from ridgeline.tools.records.problem import Signature
 from ridgeline.tools.records.vocabulary import ArgKind, Role
 
