@@ -47,7 +47,10 @@ def clean_environment(environment: Mapping[str, str], *, cache_dir: Path) -> dic
 
 
 def compute_environment(device: Device, *, bound: bool = False) -> dict[str, str]:
-    """Return the variables that make a comparison fair, and on a GPU let a process see that GPU alone.
+    """Return the variables that make a comparison fair, and let a process see its GPU alone, or none.
+
+    torch's compiler asks a GPU that it sees for its properties, also to compile for a CPU: a search on the CPU would hold
+    half a gigabyte of it, and a search on that GPU be refused as long.
 
     OpenMP's threads wait as they do for users, spinning from one operation of a model to the next: where they sleep at
     once, each parallel operation takes 40 to 80 us more. They spin for 0.1 ms, which spans the pauses between operations,
@@ -72,7 +75,7 @@ def compute_environment(device: Device, *, bound: bool = False) -> dict[str, str
 
 def _cpu_environment(device: Device, *, bound: bool) -> dict[str, str]:
     binding = {"OMP_PROC_BIND": "true"} if bound else {}
-    return binding | {"OMP_NUM_THREADS": str(device.cores)}
+    return binding | {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": str(device.cores)}
 
 
 def _gpu_environment(device: Device) -> dict[str, str]:

@@ -35,6 +35,10 @@ def test_a_process_on_a_gpu_sees_that_one_alone() -> None:
     assert compute_environment(GPU)["CUDA_VISIBLE_DEVICES"] == "GPU-1"
 
 
+def test_a_process_for_a_cpu_sees_no_gpu() -> None:
+    assert compute_environment(detect_device("cpu"))["CUDA_VISIBLE_DEVICES"] == ""
+
+
 def test_an_evaluator_finds_the_package_and_keeps_thread_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
