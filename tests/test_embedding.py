@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 import ridgeline
-from ridgeline.graph.library import evaluation
-from ridgeline.graph.session import machine, options
+from ridgeline.graph.session import machine
 from tests.graph.conftest import write_problem
 from tests.graph.memory_engine import MemoryEngine
+from tests.graph.memory_machine import in_memory
 from tests.graph.scripted_model import ScriptedModel
 
 PAGE = Path(__file__).parents[1] / "docs" / "embedding.md"
@@ -37,15 +37,7 @@ IN_ORDER = (
 
 
 async def test_the_calls_of_the_page_run_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    @asynccontextmanager
-    async def open_engine(*_: object, **__: object) -> AsyncIterator[MemoryEngine]:
-        yield MemoryEngine()
-
-    for module in (machine, evaluation):
-        monkeypatch.setattr(module, "open_engine", open_engine)
-    for module in (options, evaluation):
-        monkeypatch.setattr(module, "check_machine", lambda *_, **__: None)
-    monkeypatch.setattr(options, "make_models", lambda *_, **__: [ScriptedModel()])
+    in_memory(monkeypatch, MemoryEngine, ScriptedModel)
     monkeypatch.chdir(tmp_path)
     write_problem(tmp_path, search={"rounds": 2, "ideas": 1, "implementations": 1, "tune_trials": 0})
     (tmp_path / "mine.cpp").write_text("// speed 2.0\n")

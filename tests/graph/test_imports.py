@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-from pathlib import Path
 
-SOURCE = Path(__file__).parents[2] / "src"
+from tests.environments import child_environment
 
 
 def imported_by(code: str) -> set[str]:
     """Return the top-level packages that a fresh process has loaded after `code`."""
     script = f"{code}\nimport sys\nprint(' '.join({{name.partition('.')[0] for name in sys.modules}}))"
-    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    environment = child_environment()
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
     return set(done.stdout.split())
 

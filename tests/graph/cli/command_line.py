@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[3]
+from tests.environments import ROOT, child_environment
+
 REFERENCE = """
 import torch
 
@@ -33,13 +33,13 @@ LINE_OF = [sys.executable, "-c", "import sys; from ridgeline.graph.cli import ma
 def ridgeline(*words: str, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run the command line in its own process."""
     keys = ("OPENAI_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY", "OPENAI_BASE_URL")
-    clean = {name: value for name, value in os.environ.items() if name not in keys}
+    clean = {name: value for name, value in child_environment().items() if name not in keys}
     return subprocess.run(
         [*LINE_OF, *words],
         capture_output=True,
         text=True,
         cwd=cwd,
-        env={**clean, "PYTHONPATH": str(ROOT / "src"), **environment},
+        env=clean | environment,
         timeout=120,
         check=False,
     )
@@ -56,7 +56,6 @@ def assert_one_line(done: subprocess.CompletedProcess[str], *words: str) -> None
 
 def into(stdout: int, *words: str, **given: Any) -> subprocess.CompletedProcess[str]:
     """Run the command line with its standard output at a descriptor."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     return subprocess.run(
-        [*LINE_OF, *words], stdout=stdout, stderr=subprocess.PIPE, text=True, env=environment, **given
+        [*LINE_OF, *words], stdout=stdout, stderr=subprocess.PIPE, text=True, env=child_environment(), **given
     )

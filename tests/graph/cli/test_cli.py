@@ -8,7 +8,8 @@ import sys
 import types
 
 import pytest
-from tests.graph.cli.command_line import ROOT, into, ridgeline
+from tests.environments import child_environment
+from tests.graph.cli.command_line import into, ridgeline
 
 from ridgeline.graph import cli
 from ridgeline.tools.errors import EngineError
@@ -46,7 +47,7 @@ def test_command_line_imports_neither_torch_nor_langgraph_for_its_help() -> None
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        env=child_environment(),
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -119,6 +120,6 @@ def test_interrupted_command_ends_without_a_traceback(command: str) -> None:
         f"sys.modules['ridgeline.graph.cli.commands.{command}'] = types.SimpleNamespace(execute=execute)\n"
         f"sys.exit(cli.main([{command!r}, 'x', *(['y.cpp'] if {command!r} == 'evaluate' else [])]))"
     )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    environment = child_environment()
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
     assert (done.returncode, done.stderr) == (130, "")

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from tests.candidates import candidate_of
+from tests.environments import child_environment
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.run_record import RunRecord
@@ -24,7 +25,6 @@ from ridgeline.tools.records.vocabulary import Origin
 
 pytestmark = pytest.mark.long
 
-ROOT = Path(__file__).resolve().parents[3]
 DAY_S = 86400.0
 
 
@@ -50,7 +50,7 @@ def runs(tmp_path: Path) -> Path:
 
 def _ridgeline(runs: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     code = "import sys; from ridgeline.graph.cli import main; sys.exit(main())"
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "RIDGELINE_CACHE_DIR": str(runs.parent / "cache")}
+    environment = child_environment(RIDGELINE_CACHE_DIR=str(runs.parent / "cache"))
     command = [sys.executable, "-c", code, *arguments]
     return subprocess.run(command, cwd=runs.parent, env=environment, capture_output=True, text=True, timeout=60)
 

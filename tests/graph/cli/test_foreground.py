@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests.environments import ROOT, child_environment
 from tests.graph.conftest import write_problem
 
 from ridgeline.checkpoints.archive import Archive
 
 pytestmark = pytest.mark.long
 
-ROOT = Path(__file__).parents[3]
 CHILD = """
 import asyncio, contextlib, sys
 from pathlib import Path
@@ -46,7 +45,7 @@ sys.exit(main())
 
 def started(cwd: Path, *words: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", CHILD.format(tests=str(ROOT / "tests")), "run", "--plain", *words]
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    environment = child_environment()
     return subprocess.Popen(
         command, cwd=cwd, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )

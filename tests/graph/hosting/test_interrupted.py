@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 from langgraph.types import Command
+from tests.environments import ROOT, child_environment
 from tests.graph.hosting.test_node import asked, host, thread
 from tests.graph.memory_engine import MemoryEngine
 from tests.graph.scripted_model import ScriptedModel
@@ -136,10 +136,9 @@ asyncio.run(main())
 
 
 def test_a_killed_host_goes_on_through_its_own_saver_and_repeats_nothing(tmp_path: Path) -> None:
-    root = Path(__file__).parents[3]
     asked(tmp_path)
-    environment = {**os.environ, "PYTHONPATH": str(root / "src")}
-    child = [sys.executable, "-c", CHILD.format(root=str(root)), str(tmp_path)]
+    environment = child_environment()
+    child = [sys.executable, "-c", CHILD.format(root=str(ROOT)), str(tmp_path)]
     writes, run_dir = tmp_path / "writes.log", tmp_path / "runs" / "toy.a"
     judged: set[tuple[str, str]] = set()
     for life, wanted in enumerate((9, 19)):

@@ -6,7 +6,6 @@ A call that blocks the server's event loop is an error of the run there: the ser
 from __future__ import annotations
 
 import json
-import os
 import socket
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from typing import Any
 import pytest
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
+from tests.environments import ROOT, child_environment
 from tests.graph.hosting.test_node import asked
 from tests.graph.session.test_interrupts import answer_of
 
@@ -27,7 +27,6 @@ from ridgeline import HostedSearch, open_run
 
 pytestmark = pytest.mark.long
 
-ROOT = Path(__file__).parents[3]
 GRAPHS = """
 from ridgeline import make_hosted_graph
 from ridgeline.graph.models.mailbox.model import LaterModel
@@ -49,12 +48,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path
     (folder / "langgraph.json").write_text(json.dumps(stated))
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),
-        "LANGGRAPH_CLI_NO_ANALYTICS": "1",
-        "LANGSMITH_TRACING": "false",
-    }
+    environment = child_environment(ROOT, LANGGRAPH_CLI_NO_ANALYTICS="1", LANGSMITH_TRACING="false")
     command = [sys.executable, "-m", "langgraph_cli", "dev", "--no-browser", "--no-reload", "--host", "127.0.0.1"]
     with (folder / "server.log").open("wb") as log:
         process = subprocess.Popen(

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import subprocess
 import sys
 import textwrap
 import threading
 from contextvars import ContextVar
-from pathlib import Path
 
 import pytest
+from tests.environments import child_environment
 
 from ridgeline.graph.library.blocking import _WorkThread, run_blocking
 
-SOURCE = Path(__file__).parents[3] / "src"
 HOST: ContextVar[str] = ContextVar("HOST", default="")
 
 WORK = """
@@ -54,7 +52,7 @@ def interrupted(script: str, *, on_drain: str = "stop.set()") -> tuple[str, str,
     """Run a script and interrupt it at each line of output that is not its last; returns output, errors, exit code."""
     code = WORK.format(on_drain=on_drain) + textwrap.dedent(script)
     process = subprocess.Popen(
-        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(SOURCE)}, text=True,
+        [sys.executable, "-c", code], env=child_environment(), text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     assert process.stdout is not None and process.stderr is not None

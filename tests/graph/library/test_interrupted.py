@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 import signal
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.environments import ROOT, child_environment
 from tests.graph.conftest import write_problem
 from tests.graph.memory_engine import MemoryEngine
 
@@ -20,7 +20,6 @@ import ridgeline
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.graph.library import evaluation
 
-ROOT = Path(__file__).parents[3]
 CHILD = """
 import asyncio, contextlib, signal, sys
 import ridgeline
@@ -84,7 +83,7 @@ def test_an_interrupt_stops_a_search_which_goes_on_when_it_is_resumed(tmp_path: 
     write_problem(tmp_path / "problem", search=search | {"floor_margin": None})
     code = CHILD.format(tests=str(ROOT / "tests")) + textwrap.dedent(script)
     process = subprocess.Popen(
-        [sys.executable, "-c", code], cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT / "src")}, text=True,
+        [sys.executable, "-c", code], cwd=tmp_path, env=child_environment(), text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     assert process.stdout is not None and process.stderr is not None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from mcp import ClientSession
+from tests.environments import ROOT, child_environment
 from tests.graph.conftest import write_problem
 from tests.graph.mailbox_agent import answer_of
 from tests.graph.memory_engine import MemoryEngine
@@ -18,22 +18,23 @@ from ridgeline.graph.mcp.config import ServerConfig
 from ridgeline.graph.session.options import SearchRequest
 from ridgeline.graph.session.session import run_search
 
-ROOT = Path(__file__).parents[3]
-MEMORY = (sys.executable, "-m", "tests.graph.mcp.memory_ridgeline")
+MEMORY = (sys.executable, "-m", "tests.graph.memory_ridgeline")
 SETTINGS = {
     **dict.fromkeys(("rounds", "ideas", "implementations"), 1),
     **dict.fromkeys(("tune_trials", "repairs"), 0),
     **dict.fromkeys(("stall_rounds", "floor_margin")),
 }
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}},
+}
 
 
 def environment() -> dict[str, str]:
     """Return what a process needs to find the tests beside the package."""
-    return {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),
-        "RIDGELINE_HOME": "/nonexistent",
-    }
+    return child_environment(ROOT, RIDGELINE_HOME="/nonexistent")
 
 
 def config_in(folder: Path, **given: Any) -> ServerConfig:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hmac
-import os
 import signal
 import subprocess
 import sys
@@ -18,19 +17,14 @@ import pytest
 import uvicorn
 from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
-from tests.graph.cli.command_line import LINE_OF, ROOT
-from tests.graph.mcp.scenario import ask, config_in, parked
+from tests.environments import child_environment
+from tests.graph.cli.command_line import LINE_OF
+from tests.graph.mcp.scenario import HELLO, ask, config_in, parked
 
 from ridgeline.graph.mcp.http import Address, TokenGate, app_of
 from ridgeline.tools.errors import InputError
 
 TOKEN = "a-token-of-this-test-alone"
-HELLO = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}},
-}
 ACCEPTED = {"Accept": "application/json, text/event-stream"}
 
 
@@ -172,7 +166,7 @@ def test_hosts_by_which_clients_may_come() -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_the_command_serves_on_a_free_port_and_ends_at_a_signal(tmp_path: Path, number: signal.Signals) -> None:
     words = [*LINE_OF, "mcp", "--http", "--port", "0", "--runs-dir", str(tmp_path / "runs")]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "RIDGELINE_MCP_TOKEN": TOKEN}
+    environment = child_environment(RIDGELINE_MCP_TOKEN=TOKEN)
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None and process.stderr is not None
         url = process.stdout.readline().strip()

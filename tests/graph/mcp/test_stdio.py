@@ -16,16 +16,9 @@ import pytest
 from langchain_mcp_adapters.client import MultiServerMCPClient
 from langchain_mcp_adapters.tools import load_mcp_tools
 from tests.graph.cli.command_line import LINE_OF, ROOT, assert_one_line, ridgeline
-from tests.graph.mcp.scenario import environment, parked, toy
+from tests.graph.mcp.scenario import HELLO, environment, parked, toy
 
 from ridgeline.graph import cli
-
-HELLO = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}},
-}
 
 
 def started(*words: str) -> subprocess.Popen[str]:

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.candidates import candidate_of
+from tests.environments import child_environment
 
 from ridgeline.graph.offline.program.read import read_program
 from ridgeline.tools.build.compiler import Compiler
@@ -66,7 +67,7 @@ EXPORT_LIMIT_S = 200
 @pytest.fixture(scope="session")
 def exports(tmp_path_factory):
     """The scripts in references/, 10 s each, started together and once for all workers."""
-    environment = {**os.environ, "PYTHONPATH": str(HERE.parents[2] / "src")}
+    environment = child_environment()
     own = tmp_path_factory.getbasetemp()
     shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
     begun = None

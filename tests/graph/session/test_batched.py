@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.environments import child_environment
 from tests.graph.conftest import write_problem
 from tests.graph.loopback import Answer
 from tests.graph.loopback_batches import BatchServer, Held, serve_batches
@@ -72,7 +72,7 @@ class Searcher:
         self.homes += 1
         home = self.folder / f"home{self.homes}"
         home.mkdir()
-        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "src"), "HOME": str(home)}
+        environment = child_environment(HOME=str(home))
         command = [sys.executable, "-c", CHILD.format(tests=str(Path(__file__).parents[2]))]
         command += [str(self.folder), str(self.run), self.name, how]
         with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests.environments import child_environment
 from tests.graph.conftest import write_problem
 from tests.graph.loopback import Answer, serve
 from tests.graph.models.asked import KEY
@@ -38,12 +38,7 @@ print(asyncio.run(run_resolved(search, on_event=print, engine=MemoryEngine())).s
 @pytest.mark.parametrize("name", ["openai:loop", "google_genai:loop"])
 def test_a_planted_key_is_found_nowhere_but_at_its_provider(name: str, tmp_path: Path) -> None:
     write_problem(tmp_path / "problem", search=SETTINGS | {"rounds": 2})
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(Path(__file__).parents[3] / "src"),
-        "OPENAI_API_KEY": KEY,
-        "GOOGLE_API_KEY": KEY,
-    }
+    environment = child_environment(OPENAI_API_KEY=KEY, GOOGLE_API_KEY=KEY)
 
     def script(number: int, request: dict[str, object]) -> Answer:
         if number in (2, 4):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.environments import child_environment
 from tests.graph.conftest import write_problem
 from tests.graph.loopback import Answer, Server, serve
 from tests.graph.session.test_session import SETTINGS
@@ -61,7 +61,7 @@ def reply_to(request: dict[str, Any]) -> str:
 def test_killed_search_resumes_with_no_reply_asked_twice_and_no_evaluation_run_twice(tmp_path: Path) -> None:
     write_problem(tmp_path / "problem", search=SETTINGS | {"rounds": 3})
     child = CHILD.format(tests=str(Path(__file__).parents[2]))
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "src")}
+    environment = child_environment()
     arrived: dict[str, int] = {}
     judged: set[tuple[str, str]] = set()
 

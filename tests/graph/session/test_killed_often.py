@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-import os
 import random
 import signal
 import subprocess
@@ -15,6 +14,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from tests.environments import child_environment
 from tests.graph.conftest import write_problem
 from tests.graph.loopback import Answer, Server, serve
 from tests.graph.session.test_killed import CHILD, reply_to
@@ -41,7 +41,7 @@ def test_what_was_stored_at_a_kill_is_never_asked_for_or_measured_again(
     shape = {"rounds": ROUNDS, "ideas": IDEAS, "implementations": IMPLEMENTATIONS}
     write_problem(tmp_path / "problem", search=SETTINGS | shape)
     child = CHILD.format(tests=str(Path(__file__).parents[2]))
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "src")}
+    environment = child_environment()
     instants, lives, made = random.Random(rng_seed), random.Random(rng_seed + 100), 0
     paid: dict[str, int] = {}  # how often a prompt whose answer is stored was sent by then
     judged: Counter[tuple[str, str]] = Counter()

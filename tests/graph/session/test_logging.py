@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests.environments import child_environment
 from tests.graph.conftest import write_problem
 from tests.graph.memory_engine import MemoryEngine
 from tests.graph.scripted_model import ScriptedModel
@@ -19,7 +19,6 @@ from ridgeline.graph.session.run_log import log_to
 from ridgeline.graph.session.session import run_search
 from ridgeline.tools.machine.logs import logger_of
 
-SOURCE = Path(__file__).parents[3] / "src"
 SETTINGS = {"rounds": 1, "ideas": 2, "implementations": 1, "tune_trials": 0, "floor_margin": None}
 
 logger = logger_of("ridgeline.test")
@@ -85,6 +84,6 @@ def test_a_host_that_turns_logging_off_keeps_the_runs_log(tmp_path: Path) -> Non
 
 def test_a_program_without_logging_sees_nothing() -> None:
     code = "import ridgeline\nfrom ridgeline.tools.machine.logs import logger_of\nlogger_of('ridgeline.x').error('no')"
-    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    environment = child_environment()
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("", "")

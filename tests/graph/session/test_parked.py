@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -18,6 +17,7 @@ from typing import Any
 
 import pytest
 from langgraph.runtime import RunControl
+from tests.environments import child_environment
 from tests.graph.cli.command_line import ridgeline
 from tests.graph.conftest import write_problem
 from tests.graph.mailbox_agent import answer_of, drop_answers, requests_in
@@ -68,7 +68,7 @@ class Searcher:
     def start(self, how: str = "park") -> subprocess.Popen[str]:
         child = CHILD.format(tests=str(Path(__file__).parents[2]))
         begun = "resume" if (self.run / "archive.sqlite").exists() else "new"
-        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "src")}
+        environment = child_environment()
         command = [sys.executable, "-c", child, str(self.folder), str(self.run), begun, how]
         return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
 

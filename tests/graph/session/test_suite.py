@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.environments import ROOT, child_environment
 from tests.graph.conftest import write_problem
 
 from ridgeline.checkpoints.archive import Archive
@@ -23,8 +23,6 @@ from ridgeline.graph.session.suite import Ended, new_suite, run_suite
 from ridgeline.tools.errors import DeviceError, EngineError, ModelError, ProblemError, RunError, UncoveredError
 
 pytestmark = pytest.mark.long
-
-ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
@@ -192,7 +190,7 @@ def child(*words: str) -> list[str]:
 
 
 def test_a_suite_killed_and_interrupted_ends_as_one_that_was_not(problems: Path, tmp_path: Path) -> None:
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    environment = child_environment()
     keep = {"cwd": tmp_path, "env": environment, "text": True, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     command = child(str(problems), "--plain", "--bank", "none", "--out", "runs/suite", "--rounds", "3")
     for number, name in enumerate(["01-kb1_9_a", "03-kb1_11_c"]):
@@ -274,7 +272,7 @@ def test_keyless_suite_goes_on_after_a_problem_it_does_not_cover_and_tries_that_
         seed.unlink()
     for path in problems.glob("level1/*/problem.yaml"):
         path.write_text(path.read_text().replace("seeds:\n- seeds/*.cpp\n", ""))
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    environment = child_environment()
     command = [sys.executable, "-c", KEYLESS_CHILD.format(tests=str(ROOT / "tests")), "suite", "--plain", "--json"]
     begin, resume = (str(problems), "--bank", "none", "--out", "runs/suite"), ("--resume", "runs/suite")
     contents = []

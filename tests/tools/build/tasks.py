@@ -1,4 +1,4 @@
-"""What makes the tasks of a compiler's tests, and what some of them need."""
+"""What makes the tasks of a compiler's tests, what some of them need, and a kernel that does nothing."""
 
 from __future__ import annotations
 
@@ -13,3 +13,4 @@ from ridgeline.tools.records.problem import DescribedTarget
 MakeTask = Callable[..., CompileTask]
 MakeProblem = Callable[..., DescribedTarget]
 needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
+EMPTY_RUN = "void run(const float*, float*, void*) {}\n"

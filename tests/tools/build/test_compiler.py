@@ -16,10 +16,9 @@ from typing import Any
 import pytest
 from tests.folders import nest_folders
 from tests.live_processes import processes_naming
-from tests.tools.build.tasks import MakeProblem, MakeTask, needs_nvcc
+from tests.tools.build.tasks import EMPTY_RUN, MakeProblem, MakeTask, needs_nvcc
 
 from ridgeline.tools.build.compiler import Compiler
-from ridgeline.tools.build.flags import refused_flags, requested_flags
 from ridgeline.tools.build.interfaces import BUILDS, CBuild
 from ridgeline.tools.build.ninja_batch import BuildOutcome
 from ridgeline.tools.build.recipe import Recipe
@@ -28,7 +27,6 @@ from ridgeline.tools.records.vocabulary import DeviceKind, Interface, ReasonCode
 from ridgeline.tools.sandbox.sandbox import Sandbox, Tier
 
 pytestmark = pytest.mark.sandboxed
-EMPTY_RUN = "void run(const float*, float*, void*) {}\n"
 SPIN = "constexpr int spin(int n) { for (long i = 0; i < 250000; i++) n ^= i; return n; }\n"
 SLOW = SPIN + "".join(f"constexpr int v{i} = spin({i});\n" for i in range(400))  # keeps g++ busy for a minute
 
@@ -116,15 +114,6 @@ async def test_a_cache_that_cannot_be_written_says_so(
         await compiler.compile_batch([make_task(exp_source)])
 
 
-async def test_a_torch_candidate_has_no_sanitizer_build(
-    compiler: Compiler, make_task: MakeTask, make_problem: MakeProblem, exp_source: str
-) -> None:
-    task = make_task(exp_source, make_problem(interface="torch"), sanitized=True)
-    (build,) = await compiler.compile_batch([task])
-    assert (build.status, build.reason_code) == (Status.REFUSED, ReasonCode.INTERFACE_UNSUPPORTED)
-    assert build.reason == "sanitizer builds exist for interface c only"
-
-
 async def test_a_log_holds_errors_first_short_and_without_our_paths(
     compiler: Compiler, make_task: MakeTask, tmp_path: Path
 ) -> None:
@@ -150,65 +139,6 @@ async def test_the_assemblers_error_and_a_missing_include_are_told(
     (build,) = await compiler.compile_batch([make_task(EMPTY_RUN.replace("{}", source))])
     assert (build.status, build.reason_code) == (Status.COMPILE_ERROR, ReasonCode.COMPILER_FAILED)
     assert reason in build.reason
-
-
-@pytest.mark.parametrize(
-    "flag",
-    [
-        "-fplugin=/tmp/x.so",
-        "-I/root",
-        "-Wl,-rpath,/",
-        "@file",
-        "-o",
-        "-lcublas",
-        "-funroll-loops;id",
-        "-fuse-ld=x",
-        "$HOME",
-    ],
-)
-async def test_a_flag_that_is_not_listed_is_refused(compiler: Compiler, make_task: MakeTask, flag: str) -> None:
-    (build,) = await compiler.compile_batch([make_task(f"// flags: -O2 {flag}\n" + EMPTY_RUN)])
-    assert (build.status, build.reason_code) == (Status.REFUSED, ReasonCode.FLAG_NOT_ALLOWED)
-    assert flag in build.reason
-
-
-async def test_listed_flags_are_used_and_recorded(compiler: Compiler, make_task: MakeTask) -> None:
-    flags = (
-        "-funroll-loops",
-        "-fno-tree-vectorize",
-        "-mprefer-vector-width=256",
-        "-fno-math-errno",
-        "-O2",
-        "-ffp-contract=off",
-    )
-    (build,) = await compiler.compile_batch([make_task(f"// flags: {' '.join(flags)}\n" + EMPTY_RUN)])
-    assert build.status is Status.OK
-    assert [flag for flag in build.flags if flag in flags] == list(flags)
-
-
-def test_a_kernels_own_architecture_is_dropped() -> None:
-    asked = requested_flags(
-        "// flags: -arch=sm_70 --use_fast_math -gencode=arch=compute_80,code=sm_80 -maxrregcount=64\n"
-    )
-    assert asked == ("--use_fast_math", "-maxrregcount=64")
-    assert refused_flags(asked, DeviceKind.CUDA) == ()
-    assert refused_flags(asked, DeviceKind.CPU) == asked
-
-
-async def test_sources_too_large_or_of_another_language_are_refused(
-    compiler: Compiler, make_task: MakeTask, make_problem: MakeProblem
-) -> None:
-    other = make_task(EMPTY_RUN)
-    large, binary, cuda, torch = await compiler.compile_batch(
-        [
-            make_task(EMPTY_RUN + "//" + "x" * (1 << 20)),
-            make_task(EMPTY_RUN + "\0"),
-            replace(other, candidate=replace(other.candidate, language="cu")),
-            replace(other, problem=make_problem("torch")),
-        ]
-    )
-    assert (large.reason_code, binary.reason_code) == (ReasonCode.SOURCE_REJECTED, ReasonCode.SOURCE_REJECTED)
-    assert (cuda.reason_code, torch.reason_code) == (ReasonCode.INTERFACE_UNSUPPORTED, ReasonCode.INTERFACE_UNSUPPORTED)
 
 
 async def test_a_build_cannot_read_files_outside_its_folder(

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from tests.candidates import candidate_of
+from tests.environments import child_environment
 
 from ridgeline.tools.build.compiler import Compiler
 from ridgeline.tools.engine import BenchmarkTask, CompareTask, CompileTask, DescribeTask, ProfileTask, VerifyTask
@@ -43,7 +44,6 @@ def get_inputs():
 def get_init_inputs():
     return []
 """
-ROOT = Path(__file__).parents[3]
 
 
 def request(number: int, body: str) -> str:
@@ -64,7 +64,7 @@ def started(cache: Path) -> subprocess.Popen[str]:
         [*command, json.dumps(detect_device("cpu").to_json())],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env=os.environ | {"PYTHONPATH": str(ROOT / "src"), "RIDGELINE_CACHE_DIR": str(cache)},
+        env=child_environment(RIDGELINE_CACHE_DIR=str(cache)),
         text=True,
     )
 
@@ -147,7 +147,7 @@ def test_a_fault_of_ours_is_answered_and_does_not_end_the_evaluator(
 
 def test_evaluator_without_its_parent_does_not_begin(tmp_path: Path) -> None:
     command = [sys.executable, "-P", "-m", "ridgeline.tools.local", "--device"]
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "RIDGELINE_CACHE_DIR": str(tmp_path)}
+    environment = child_environment(RIDGELINE_CACHE_DIR=str(tmp_path))
     described = json.dumps(detect_device("cpu").to_json())
     # 1 is never the parent here: as if the engine had died and left the evaluator to another process
     gone = subprocess.run(
@@ -165,7 +165,7 @@ def test_evaluators_log_goes_to_stderr_as_run_log_has_it(tmp_path: Path) -> None
         "evaluator.serve = lambda *_: logging.getLogger('ridgeline.tools.measure.baselines').info('baseline eager: 1 ms'); "
         "evaluator.main()"
     )
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "RIDGELINE_CACHE_DIR": str(tmp_path)}
+    environment = child_environment(RIDGELINE_CACHE_DIR=str(tmp_path))
     command = [sys.executable, "-c", code, json.dumps(detect_device("cpu").to_json())]
     done = subprocess.run(command, env=environment, input="", capture_output=True, text=True, check=True)
     assert re.fullmatch(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import select
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -16,31 +15,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.tools.sandbox.commands import shell
 
-from ridgeline.tools.errors import EngineError, SandboxError
-from ridgeline.tools.sandbox import sandbox as sandbox_module
+from ridgeline.tools.errors import EngineError
 from ridgeline.tools.sandbox.process import ExitStatus, Limit, parse_status
 from ridgeline.tools.sandbox.python import python_paths
 from ridgeline.tools.sandbox.rules import CONFINED_UID, dropped_uid
-from ridgeline.tools.sandbox.sandbox import (
-    Confined,
-    Limits,
-    Sandbox,
-    SandboxedProcess,
-    Tier,
-    claim_workdir,
-    probe_sandbox,
-    reason_against,
-)
+from ridgeline.tools.sandbox.sandbox import Confined, Limits, Sandbox, SandboxedProcess, Tier, claim_workdir
 
 
 @pytest.fixture
 def sandbox(each_tier: Tier) -> Sandbox:
     return Sandbox(each_tier)
-
-
-def shell(script: str, **options: object) -> Confined:
-    return Confined(command=("/bin/sh", "-c", script), allow_processes=True, **options)  # type: ignore[arg-type]
 
 
 def test_a_program_ends_with_its_own_status_and_output(sandbox: Sandbox) -> None:
@@ -278,55 +264,6 @@ def _seconds(work: Callable[[], object]) -> float:
     return time.monotonic() - began
 
 
-def test_probe_reports_a_tier_and_the_reasons() -> None:
-    report = probe_sandbox(allow_unsafe=True)
-    assert report.tiers_tried
-    assert (report.tier is Tier.NONE) == all(reason for _, reason in report.tiers_tried)
-
-
-def test_probe_names_the_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox_module.shutil, "which", lambda name, path=None: None)
-    assert "apt-get install bubblewrap" in reason_against(Tier.BUBBLEWRAP)
-
-
-def test_no_tier_is_refused_unless_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox_module, "reason_against", lambda tier: "not on this machine")
-    sandbox_module._probe.cache_clear()
-    try:
-        with pytest.raises(SandboxError) as caught:
-            probe_sandbox()
-        said = "no sandbox works here: for tier A: not on this machine; for tier B: not on this machine"
-        assert str(caught.value) == said
-        assert probe_sandbox(allow_unsafe=True).tier is Tier.NONE
-    finally:
-        sandbox_module._probe.cache_clear()
-
-
-def test_another_system_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "platform", "darwin")
-    sandbox_module._probe.cache_clear()
-    try:
-        with pytest.raises(SandboxError, match="Linux only") as caught:
-            probe_sandbox()
-        assert "\n" not in str(caught.value)
-    finally:
-        sandbox_module._probe.cache_clear()
-
-
-def test_a_full_disk_is_named_and_nothing_that_a_tier_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    scratch = tmp_path / "scratch"
-    words = f"as: error: writing {scratch}/cc1.o: No space left on device"
-    (tmp_path / "g++").write_text(f'#!/bin/sh\necho "{words}" >&2\nexit 1\n')
-    (tmp_path / "g++").chmod(0o755)
-    (tmp_path / "bwrap").symlink_to("/bin/true")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv("TMPDIR", str(scratch))
-    monkeypatch.setenv("RIDGELINE_CACHE_DIR", str(tmp_path / "cache"))
-    for tier in (Tier.BUBBLEWRAP, Tier.LANDLOCK):
-        line = f"{scratch}: no space left on device, where g++ builds the sandbox's launcher: free some space"
-        assert reason_against(tier) == line
-
-
 @pytest.mark.any_tier
 def test_tier_c_still_limits_and_ends_the_tree(tmp_path: Path) -> None:
     ended, printed = Sandbox(Tier.NONE).run(shell("echo inside", limits=Limits(wall_s=5)))
@@ -339,28 +276,3 @@ def test_torch_computes_on_all_threads(sandbox: Sandbox) -> None:
     )
     ended, printed = sandbox.run(Confined(command=(sys.executable, "-c", program), readable=python_paths()))
     assert ended.is_success and printed == "134217728.0\n", printed
-
-
-def test_bubblewraps_own_words_are_the_reason(open_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    bwrap = open_path / "bwrap"
-    bwrap.write_text("#!/bin/sh\necho 'bwrap: No permissions to create a new namespace' >&2\nexit 1\n")
-    bwrap.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{open_path}:{os.environ['PATH']}")
-    assert "No permissions to create a new namespace" in reason_against(Tier.BUBBLEWRAP)
-
-
-@pytest.mark.any_tier
-def test_a_program_of_the_sandbox_that_disappeared_is_named_with_the_way_to_go_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    launcher = tmp_path / "confine"
-    shutil.copy2(Sandbox(Tier.LANDLOCK).launcher, launcher)
-    in_bubblewrap, alone = Sandbox(Tier.BUBBLEWRAP), Sandbox(Tier.NONE, launcher=launcher)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    launcher.unlink()
-    for gone, program in ((in_bubblewrap, "bwrap"), (alone, str(launcher))):
-        with pytest.raises(SandboxError) as refused:
-            gone.start(shell("exit 0"))
-        said = str(refused.value)
-        assert f"its program {program} was here when this began and is gone" in said
-        assert "`ridgeline doctor`" in said and "--resume" in said

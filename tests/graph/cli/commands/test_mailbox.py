@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.graph.cli.command_line import LINE_OF, ROOT, assert_one_line, ridgeline
+from tests.environments import ROOT, child_environment
+from tests.graph.cli.command_line import LINE_OF, assert_one_line, ridgeline
 from tests.graph.requests_made import kernel
 
 from ridgeline.checkpoints.archive import Archive
@@ -58,7 +59,7 @@ def test_an_answer_may_come_from_standard_input(run: Path) -> None:
         [*LINE_OF, "mailbox", "answer", str(run), ID],
         input=b"```cpp\nint a;\n```\n",
         capture_output=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        env=child_environment(),
         check=True,
     )
     assert b"1 request waiting" in done.stdout
@@ -103,29 +104,12 @@ def test_words_that_say_too_little_get_one_line(words: tuple[str, ...]) -> None:
     assert_one_line(ridgeline(*words))
 
 
-PARKED = """
-import asyncio, sys
-from ridgeline.graph.cli.commands import run
-from ridgeline.graph.session import machine
-from tests.graph.memory_engine import MemoryEngine
-from ridgeline.graph.cli import main
-import contextlib
-
-@contextlib.asynccontextmanager
-async def engine(*_, **__):
-    yield MemoryEngine()
-
-machine.open_engine = engine
-sys.exit(main(sys.argv[1:]))
-"""
-
-
 def test_a_parked_run_ends_with_75_and_says_how_it_goes_on(problem: Path, tmp_path: Path) -> None:
     words = ["run", str(problem), "--model", "mailbox", "--park", "--plain", "--bank", "none", "--run-dir", "parked"]
     done = subprocess.run(
-        [sys.executable, "-c", PARKED, *words],
+        [sys.executable, "-m", "tests.graph.memory_ridgeline", *words],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])},
+        env=child_environment(ROOT),
         capture_output=True,
         text=True,
         timeout=120,

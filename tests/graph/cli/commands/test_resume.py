@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
-from tests.graph.cli.command_line import ROOT, assert_one_line, ridgeline
+from tests.environments import child_environment
+from tests.graph.cli.command_line import assert_one_line, ridgeline
 
 
 def test_damaged_archive_gets_one_line(problem: Path) -> None:
@@ -27,7 +27,7 @@ def test_run_of_another_graph_version_gets_one_line(problem: Path) -> None:
         "from ridgeline.checkpoints.run_record import RunRecord\n"
         f"with Archive.open({str(run)!r}) as a: a.save_run(RunRecord(graph_version='ancient', problem={{'name': 'mine'}}))"
     )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    environment = child_environment()
     subprocess.run([sys.executable, "-c", script], check=True, env=environment)
     done = ridgeline("run", str(problem), "--resume", str(run), cwd=problem.parent)
     assert_one_line(done, "ancient")

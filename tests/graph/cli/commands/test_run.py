@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.graph.cli.command_line import LINE_OF, REFERENCE, ROOT, assert_one_line, ridgeline
+from tests.environments import child_environment
+from tests.graph.cli.command_line import LINE_OF, REFERENCE, assert_one_line, ridgeline
 
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.run_record import RunRecord
@@ -122,7 +123,7 @@ def test_a_disk_too_full_for_a_run_folder_keeps_none_and_speaks_of_no_resume(pro
     inner = f'mount -t tmpfs -o size=64k tmpfs {place} && "$0" "$@"; code=$?; ls -A {place} >&2; exit $code'
     command = ["unshare", "--map-root-user", "--mount", "sh", "-c", inner, *LINE_OF]
     words = ["run", str(problem), "--bank", "none", "--plain", "--run-dir", str(place / "run")]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    environment = child_environment()
     done = subprocess.run([*command, *words], capture_output=True, text=True, env=environment, timeout=120, check=False)
     if "unshare" in done.stderr or "mount:" in done.stderr:
         pytest.skip(f"no mount namespaces here: {done.stderr.strip()}")
@@ -162,7 +163,7 @@ def waiting(problem: Path, tmp_path: Path, command: str) -> Iterator[tuple[subpr
         fcntl.flock(held, fcntl.LOCK_EX)
         with subprocess.Popen(
             [sys.executable, "-c", line_of, command, str(problem), *words],
-            env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "RIDGELINE_LOCK_DIR": str(tmp_path / "locks")},
+            env=child_environment(RIDGELINE_LOCK_DIR=str(tmp_path / "locks")),
             cwd=tmp_path,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -199,7 +200,7 @@ def test_a_signal_before_the_loop_runs_stops_the_search_like_a_later_one(
         "asyncio.events.new_event_loop = interrupted\nsys.exit(main())"
     )
     words = ["run", str(problem), "--bank", "none", "--plain", "--run-dir", str(tmp_path / "run")]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    environment = child_environment()
     done = subprocess.run(
         [sys.executable, "-c", code, *words], capture_output=True, text=True, env=environment, check=False, timeout=120
     )

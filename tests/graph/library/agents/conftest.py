@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 from tests.graph.conftest import write_problem
 from tests.graph.memory_engine import MemoryEngine
+from tests.graph.memory_machine import in_memory
 from tests.graph.scripted_model import ScriptedModel
-
-from ridgeline.graph.library import evaluation
-from ridgeline.graph.session import machine, options
 
 SMALL = {"rounds": 1, "ideas": 1, "implementations": 1, "tune_trials": 0, "stall_rounds": None}
 
@@ -30,15 +26,6 @@ class Bench:
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     bench = Bench(tmp_path)
-
-    @asynccontextmanager
-    async def open_engine(*_: object, **__: object) -> AsyncIterator[MemoryEngine]:
-        yield bench.engine
-
-    for module in (machine, evaluation):
-        monkeypatch.setattr(module, "open_engine", open_engine)
-    for module in (machine, options, evaluation):
-        monkeypatch.setattr(module, "check_machine", lambda *_, **__: None)
-    monkeypatch.setattr(options, "make_models", lambda *_, **__: [bench.model])
+    in_memory(monkeypatch, lambda: bench.engine, lambda: bench.model)
     monkeypatch.chdir(tmp_path)
     return bench

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import os
 import signal
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from tests.environments import ROOT, child_environment
 from tests.graph.conftest import Search, write_problem
 from tests.graph.memory_engine import DESCRIPTION, EAGER_MS, MemoryEngine
 from tests.graph.scripted_model import ScriptedModel
@@ -26,7 +26,6 @@ from ridgeline.tools.errors import EngineError
 from ridgeline.tools.records.problem import Description
 from ridgeline.tools.records.vocabulary import Purpose
 
-ROOT = Path(__file__).parents[4]
 COMPILED = ["compile", "compile_max_autotune"]
 
 
@@ -221,7 +220,7 @@ asyncio.run(run_search(options(folder), engine=engine, models=[ScriptedModel(del
 def test_killed_search_measures_each_mode_once_over_both_its_lives(tmp_path: Path, mode: str, think_s: float) -> None:
     """Kill it in its second mode while a model thinks; in another search, in its first while the round's end waits."""
     command = [sys.executable, "-c", CHILD, str(tmp_path), mode, str(think_s)]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
+    environment = child_environment(ROOT)
     order = tmp_path / "order"
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
         until = time.monotonic() + 60

@@ -7,10 +7,9 @@ import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
-from tests.graph.memory_engine import MemoryEngine
-
 from ridgeline.graph.cli import main
 from ridgeline.graph.session import machine
+from tests.graph.memory_engine import MemoryEngine
 
 
 @contextlib.asynccontextmanager

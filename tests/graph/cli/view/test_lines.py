@@ -1,0 +1,100 @@
+"""The lines that a search's events make in a log."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from rich.console import Console
+from tests.graph.cli.view.boards import Clock, certifying, done, drawn, make_board, round_done, round_started, waiting
+
+from ridgeline.graph.cli.view.lines import plain_line
+from ridgeline.graph.cli.view.progress import PlainView
+
+
+def test_after_the_rounds_the_phases_of_the_certificate_are_told_with_their_time() -> None:
+    clock, text = Clock(), io.StringIO()
+    board = make_board(clock)
+    view = PlainView(board, Console(file=text, width=200))
+    view.show(round_started(1, 1))
+    clock.now_s = 60.0
+    view.show(round_done(1, 1))
+    assert "almost done" not in text.getvalue()
+    view.show({"event": "certification", "phase": "first 2 kernels, in turns", "left_s": 240.0})
+    assert "certification begins, which may take 4m00s: first 2 kernels, in turns" in text.getvalue()
+    clock.now_s = 90.0
+    assert "about 3m30s left" in "\n".join(drawn(board))
+    view.show(certifying("verify", passed=None) | {"place": (2, 9), "left_s": 185.0})
+    assert "certify r1i0v0a0 (2 of 9, about 3m05s left): verification …" in text.getvalue()
+    assert "certifying r1i0v0a0, step 2 of 9: verification" in drawn(board)[1]
+    view.show(certifying("audit", passed=None) | {"place": (6, 9), "left_s": 0.0})
+    assert "certify r1i0v0a0 (6 of 9): audit …" in text.getvalue()
+    clock.now_s = 280.0
+    assert "longer than expected" in "\n".join(drawn(board))
+    board.apply(round_started(2))
+    assert board.ends_at is None
+
+
+def test_plain_lines_tell_a_step_that_runs_from_one_that_is_not_done() -> None:
+    text = io.StringIO()
+    view = PlainView(make_board(), Console(file=text, width=200))
+    step = {"event": "certify", "candidate_id": "a", "step": "own_work", "passed": None}
+    for detail in ("", "ncu hung"):
+        view.show(step | {"detail": detail})
+    running, ended = text.getvalue().splitlines()
+    assert running.endswith("own work … (whose code the time is spent in)")
+    assert ended.endswith("own work not done (ncu hung)")
+
+
+def test_plain_lines_tell_a_wait_when_it_is_news() -> None:
+    text = io.StringIO()
+    view = PlainView(make_board(), Console(file=text))
+    view.show(waiting("pid 12 (sh)"))
+    view.show(waiting(""))
+    view.show(waiting("pid 12 (sh)", is_news=False))
+    [line] = text.getvalue().splitlines()
+    assert line.endswith("waiting for cpu: pid 12 (sh) holds it")
+
+
+def test_a_kernel_that_repeats_an_earlier_one_is_told_as_that() -> None:
+    repeated, failed = (done("r2i0v0", speedup) | {"same_source_as": "r1i0v0a0"} for speedup in (1.5, None))
+    assert plain_line(repeated, make_board()).endswith("ms, same source as r1i0v0a0")
+    assert plain_line(failed, make_board()).endswith("token, same source as r1i0v0a0")
+    assert "same source" not in plain_line(done("r2i0v0", 1.5) | {"same_source_as": ""}, make_board())
+
+
+def test_a_kernel_s_line_has_its_interval_and_both_times_of_its_run() -> None:
+    text = io.StringIO()
+    view = PlainView(make_board(), Console(file=text, width=200))
+    view.show(done("r1i0v0", 2.0))
+    assert "r1i0v0a0     ok 2.00x eager (1.80 to 2.40), medians 0.200 against 0.400 ms" in text.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("event", "told"),
+    [
+        (certifying("verify", passed=True), "verification passed"),
+        (certifying("baselines", passed=None), "PyTorch again … (every configuration of PyTorch once more"),
+        (
+            certifying("other_shapes", passed=True, detail="right at 1 of 3 other shapes"),
+            "other shapes: right at 1 of 3",
+        ),
+        (certifying("time", passed=False, detail="no gain"), "re-timings FAILED (no gain)"),
+        (
+            certifying("sanitize", passed=None, detail="compute-sanitizer is missing") | {"skipped": True},
+            "memory checks skipped: compute-sanitizer is missing",
+        ),
+    ],
+)
+def test_step_of_a_certificate_says_what_it_does_and_found(event: dict[str, Any], told: str) -> None:
+    text = io.StringIO()
+    PlainView(make_board(), Console(file=text, width=200)).show(event)
+    assert f"certify r1i0v0a0: {told}" in text.getvalue()
+
+
+def test_a_configuration_of_pytorch_is_named_while_it_is_timed() -> None:
+    text = io.StringIO()
+    event = {"event": "timing_pytorch", "pending": ["compile", "compile_max_autotune"]}
+    PlainView(make_board(), Console(file=text, width=200)).show(event)
+    assert "timing PyTorch: torch.compile, which may take minutes; then max-autotune" in text.getvalue()

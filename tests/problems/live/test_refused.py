@@ -1,0 +1,115 @@
+"""Modules and arguments of which no problem is made."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tests.problems.live.modules import Chain, Given, made
+from torch import nn
+from torch.nn import functional
+
+from ridgeline.problems.spec import ProblemSpec
+from ridgeline.tools.errors import ProblemError
+
+
+class Refused(nn.Module):
+    def __init__(self, forward: Callable[..., Any]) -> None:
+        super().__init__()
+        self.call = forward
+        self.register_buffer("count", torch.zeros(()))
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.call(self, x)
+
+
+def counted(module: Refused, x: torch.Tensor) -> torch.Tensor:
+    module.count += 1
+    return x * module.count
+
+
+def with_autocast(_: Refused, x: torch.Tensor) -> torch.Tensor:
+    with torch.autocast("cpu"):
+        return x @ x
+
+
+def test_a_module_that_fails_gets_its_mode_back(tmp_path: Path) -> None:
+    module = Chain().train()
+    with pytest.raises(ProblemError, match="cannot be exported"):
+        made(tmp_path, module, torch.randn(8, 63))
+    assert module.training and module.drop.training and not (tmp_path / "own").exists()
+
+
+def test_a_forward_that_fails_only_when_it_is_run_is_told_in_one_line(tmp_path: Path) -> None:
+    class Fails(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            if type(x) is torch.Tensor and not torch.compiler.is_exporting():
+                raise OSError("no room")
+            return x + 1
+
+    with pytest.raises(ProblemError, match="forward fails on the example: OSError: no room"):
+        made(tmp_path, Fails(), torch.randn(8, 64))
+
+
+@pytest.mark.parametrize(
+    ("forward", "said"),
+    [
+        (lambda _, x: x if x.sum() > 0 else -x, "cannot be exported: .*data-dependent"),
+        (lambda _, x: x * x.sum().item(), "makes a number or a shape of a tensor's values"),
+        (lambda _, x: x[x > 0], "makes a number or a shape of a tensor's values"),
+        (lambda _, x: functional.dropout(x, 0.5), "gives another result than the module"),
+        (counted, "gives another result|changes count"),
+        (with_autocast, "forward uses autocast"),
+        (lambda _, x: torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,)), "forward uses cond"),
+        (lambda _, x: 1 / 0, "cannot be exported: ZeroDivisionError"),
+    ],
+)
+def test_what_a_reference_cannot_do_is_told_in_one_line(
+    tmp_path: Path, forward: Callable[..., Any], said: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(ProblemError, match=f"^ProblemSpec.from_module: .*({said})") as caught:
+            made(tmp_path, Refused(forward), torch.randn(4, 4))
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 500
+    assert not (tmp_path / "own").exists()
+    said_by_torch = capfd.readouterr()
+    assert not said_by_torch.out and "def forward" not in said_by_torch.err
+
+
+def test_arguments_that_are_none_are_told_in_one_line(tmp_path: Path) -> None:
+    x = torch.randn(4, 4)
+    lazy, sparse = nn.LazyLinear(4), Given()
+    sparse.weight = nn.Parameter(torch.eye(4).to_sparse())
+    large = Refused(lambda module, x: x + module.noise[0])
+    large.register_buffer("noise", torch.randn(1 << 21), persistent=False)
+    refused: list[tuple[Any, Any, dict[str, Any], str]] = [
+        (Given, (x,), {}, "module must be a torch.nn.Module, got"),
+        (Given(), x, {}, "example_inputs must be a tuple of forward's arguments, got a Tensor"),
+        (Given(), ([x],), {}, "input x: must be a tensor, a number or None, got a list; pass its tensors"),
+        (Given(), ({"x": x},), {}, "input x: must be a tensor, a number or None, got a mapping"),
+        (Given(), ("x",), {}, "input x: must be a tensor"),
+        (Given(), (2.0,), {}, "hold no tensor"),
+        (Given(), (), {}, "hold no tensor"),
+        (Given(), (x.to_sparse(),), {}, "input x: is nested, sparse"),
+        (Given(), (x.to(torch.complex64),), {}, "input x: is complex64"),
+        (Given(), (x.to("meta"),), {}, "input x: is nested, sparse or without values"),
+        (lazy, (x,), {}, "parameter weight: is not initialised; call the module once first"),
+        (sparse, (x,), {}, "parameter weight: is nested, sparse"),
+        (large, (x,), {}, "buffer noise: its 8388608 bytes are held exactly"),
+        (Given(), (x,), {"reference": "x.py"}, "reference: is written here"),
+        (Given(), (x,), {"serach": {}}, "serach: unknown key; did you mean `search`"),
+        (Given(), (x,), {"name": "Own"}, "name: must be 1 to 64"),
+        (Given(), (x,), {"tolerance": "fp33"}, "tolerance: must be one of"),
+        (Given(), (x,), {"folder": 5}, "folder must be a path, got 5"),
+    ]
+    for module, example, keys, said in refused:
+        given = {"name": "own", "folder": tmp_path / "own", **keys}
+        with pytest.raises(ProblemError, match=f"^ProblemSpec.from_module: .*{said}") as caught:
+            ProblemSpec.from_module(module, example, **given)
+        assert "\n" not in str(caught.value)
+    assert not (tmp_path / "own").exists()
