@@ -166,7 +166,10 @@ def state_now(run_dir: Path, run: RunRecord) -> str:
         return state
     if is_locked(run_dir):
         return RunState.RUNNING
-    return KILLED if state is RunState.RUNNING else state
+    if state is not RunState.RUNNING:
+        return state
+    again = read_run(run_dir)  # what held the folder may have ended well since the record was read
+    return KILLED if again is None or again.state is state else again.state or state
 
 
 def check_graph_version(archive: Archive, version: int | str) -> None:

@@ -87,11 +87,12 @@ def read_status(run: Path) -> RunStatus:
     Raises:
         RunError: the archive is gone or damaged.
     """
+    is_running = is_locked(run)  # before the record, which is what a search that has ended stored last
     with Archive.open_read_only(run) as archive:
         record, result = archive.run(), build_result(archive)
         certificate, rounds_done = archive.certificate(), len(archive.rounds())
         waiting = [call["call_id"] for call in Journal(archive).calls("waiting") if not is_batch(call["model"])]
-    state, is_running = state_now(run, record), is_locked(run)
+    state = state_now(run, record)
     best = found_kernel(result["best"], certificate)
     status = RunStatus(
         run=str(run),

@@ -13,13 +13,16 @@ import pytest
 from ridgeline.checkpoints.archive import Archive
 from ridgeline.checkpoints.run_record import RunRecord
 from ridgeline.checkpoints.runs.folders import (
+    KILLED,
     check_graph_version,
     check_vacant,
     find_run,
     is_locked,
     lock_run,
     newest_unfinished,
+    read_run,
     run_named,
+    state_now,
 )
 from ridgeline.tools.errors import RunError
 
@@ -51,6 +54,24 @@ def test_a_run_held_by_another_process_is_refused_by_its_pid_until_that_process_
     with lock_run(run_dir):
         assert is_locked(run_dir)
     assert not is_locked(run_dir)
+
+
+def test_a_search_that_ends_well_while_it_is_looked_at_was_not_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = _make_run(tmp_path, "softmax-1", "softmax", "running")
+    with lock_run(run):
+        pass
+    record = read_run(run)
+    assert record is not None and state_now(run, record) == KILLED
+
+    def ends(run_dir: Path) -> bool:
+        with Archive.open(run_dir) as archive:
+            archive.save_run(RunRecord(state="finished"))
+        return False
+
+    monkeypatch.setattr("ridgeline.checkpoints.runs.folders.is_locked", ends)
+    assert state_now(run, record) == "finished"
 
 
 def test_whoever_only_looks_at_a_folder_keeps_no_search_out(tmp_path: Path) -> None:
